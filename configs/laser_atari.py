@@ -1,0 +1,76 @@
+"""LASER on an Atari game, for two CPU cores: what `make train` runs."""
+
+import dataclasses
+
+import ml_collections
+
+from laser_tf.agents import laser
+
+
+def get_config() -> ml_collections.ConfigDict:
+    """Every value can be overridden by a flag, e.g. --config.environment.task=breakout."""
+    config = ml_collections.ConfigDict()
+    config.agent = dataclasses.asdict(
+        laser.Config(
+            torso="shallow",  # IMPALA, figure 3 left: 15 times the deep one's speed on a CPU
+            channel_multiplier=1,
+            discount=0.99,  # IMPALA's; LASER's 0.995 learns more slowly in short runs
+            reward_clip="unit",  # IMPALA, Atari
+            baseline_cost=0.5,  # IMPALA, Atari
+            entropy_cost=0.01,  # IMPALA, Atari
+            rho_bar=1.0,  # V-trace, both papers
+            c_bar=1.0,
+            lambda_=1.0,
+            relevance="implied",  # LASER, section 4.3
+            kl_threshold=0.3,  # nats; ours, the paper prints none
+        )
+    )
+    config.environment = ml_collections.ConfigDict(
+        {
+            "suite": "atari",
+            "task": "pong",
+            "num_envs": 32,  # games played at once
+            "num_threads": 2,  # of the emulators; 0: as many as cores
+            "action_repeat": 4,  # env frames an agent step; IMPALA, Atari
+            "no_op_max": 30,  # env frames at an episode's start; IMPALA, Atari
+            "max_frames_per_episode": 108_000,  # env frames, 30 minutes; LASER, appendix D
+            "sticky_actions": 0.0,  # probability; the paper's games have none
+            "full_action_space": False,
+            "life_loss_is_end": True,  # of the return that is learned; IMPALA, Atari
+        }
+    )
+    config.replay = ml_collections.ConfigDict(
+        {
+            "unroll_length": 20,  # agent steps, T; IMPALA, Atari
+            "frame_stack": 4,  # frames; IMPALA, Atari
+            "batch_size": 16,  # unrolls
+            "replay_fraction": 0.75,  # of a batch; LASER, section 5.3
+            "capacity": 1_000_000,  # agent steps
+            "queue_capacity": 32,  # unrolls
+        }
+    )
+    config.learner = ml_collections.ConfigDict(
+        {
+            "learning_rate": 6e-4,  # IMPALA, Atari
+            "learning_rate_schedule": "linear",  # IMPALA, Atari
+            "rmsprop_decay": 0.99,  # IMPALA, Atari
+            "rmsprop_momentum": 0.0,  # IMPALA, Atari
+            "rmsprop_epsilon": 0.01,  # IMPALA, Atari
+            "gradient_clip": 0.0,  # LASER, section 5.1: none on Atari
+            "non_finite_limit": 10,  # updates
+            "jit_compile": "auto",
+            "compute_dtype": "auto",
+        }
+    )
+    config.run = ml_collections.ConfigDict(
+        {
+            "env_frames": 3_000_000,  # before action repeat
+            "seed": 1,
+            "checkpoint_minutes": 5.0,
+            "replay_checkpoint_minutes": 30.0,
+            "metrics_seconds": 10.0,
+            "replay_port": 0,
+            "evaluation_episodes": 30,
+        }
+    )
+    return config

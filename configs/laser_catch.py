@@ -1,0 +1,33 @@
+"""LASER on catch: seconds on a laptop. For first tries and tests."""
+
+import ml_collections
+
+from configs import laser_atari
+
+
+def get_config() -> ml_collections.ConfigDict:
+    """What differs from `laser_atari`."""
+    config = laser_atari.get_config()
+    config.agent.update({"torso": "flat", "discount": 0.99, "entropy_cost": 0.01})
+    config.environment.update(
+        {"suite": "catch", "task": "catch", "num_envs": 16, "action_repeat": 1}
+    )
+    config.replay.update(
+        {
+            "unroll_length": 10,  # agent steps; an episode has 9 and its reset
+            "frame_stack": 1,
+            "batch_size": 16,
+            "replay_fraction": 0.75,
+            "capacity": 20_000,  # agent steps
+            "queue_capacity": 16,
+        }
+    )
+    config.learner.update(
+        {
+            "learning_rate": 3e-3,
+            "rmsprop_epsilon": 1e-5,
+            "compute_dtype": "float32",  # the network is too small to gain from another
+        }
+    )
+    config.run.update({"env_frames": 100_000, "metrics_seconds": 2.0})
+    return config

@@ -1,0 +1,72 @@
+"""Catch, as bsuite has it: a ball falls, a paddle must be under it. For tests and first tries."""
+
+import numpy as np
+from dm_env import specs
+
+from laser_tf import types
+from laser_tf.environments import base
+
+ROWS, COLUMNS = 10, 5
+_PIXELS = 16  # of a cell in a picture
+
+
+class Catch(base.BatchedEnvironment):
+    """N boards of 10 rows by 5 columns; reward 1 or -1 when the ball lands, after 9 steps.
+
+    Actions: 0 left, 1 stay, 2 right.
+    """
+
+    def __init__(self, num_envs: int, seed: int):
+        """Game i draws its columns from `seed + i`."""
+        super().__init__(num_envs, action_repeat=1)
+        self._generators = [np.random.default_rng(seed + index) for index in range(num_envs)]
+
+    def observation_spec(self) -> specs.BoundedArray:
+        """The board: uint8 [10, 5, 1], 255 at ball and paddle."""
+        return specs.BoundedArray((ROWS, COLUMNS, 1), np.uint8, 0, 255, "board")
+
+    def action_spec(self) -> specs.DiscreteArray:
+        """Left, stay, right."""
+        return specs.DiscreteArray(3)
+
+    def reset(self) -> types.EnvOutput:
+        """See the base class."""
+        self._ball_row = np.zeros(self.num_envs, int)
+        self._ball_column = np.zeros(self.num_envs, int)
+        self._paddle = np.zeros(self.num_envs, int)
+        self._over = np.zeros(self.num_envs, bool)
+        self._drop(np.ones(self.num_envs, bool))
+        return base.first_output(self._boards())
+
+    def _drop(self, games: np.ndarray) -> None:
+        """Starts the games of a mask bool [N]."""
+        self._ball_row[games] = 0
+        self._paddle[games] = COLUMNS // 2
+        for index in np.flatnonzero(games):
+            self._ball_column[index] = self._generators[index].integers(COLUMNS)
+
+    def _step(self, actions: np.ndarray) -> types.EnvOutput:
+        is_first = self._over
+        self._ball_row += 1
+        self._paddle = np.clip(self._paddle + actions - 1, 0, COLUMNS - 1)
+        self._drop(is_first)
+        self._over = self._ball_row == ROWS - 1
+        caught = np.where(self._ball_column == self._paddle, 1.0, -1.0)
+        return types.EnvOutput(
+            observation=self._boards(),
+            reward=np.where(self._over, caught, 0.0).astype(np.float32),
+            discount=1 - self._over.astype(np.float32),
+            is_first=is_first,
+            previous_action=actions,
+        )
+
+    def _boards(self) -> np.ndarray:
+        boards = np.zeros((self.num_envs, ROWS, COLUMNS, 1), np.uint8)
+        games = np.arange(self.num_envs)
+        boards[games, self._ball_row, self._ball_column] = 255
+        boards[games, ROWS - 1, self._paddle] = 255
+        return boards
+
+    def render(self, index: int) -> np.ndarray:
+        """The board in white on black."""
+        return self._boards()[index].repeat(_PIXELS, 0).repeat(_PIXELS, 1).repeat(3, 2)

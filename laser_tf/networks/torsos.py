@@ -1,0 +1,136 @@
+"""Torsos: from stacked uint8 observations [N, H, W, C] to float features [N, F].
+
+Weights are drawn as in IMPALA's code (truncated normal, variance 1 / fan-in). `dtype` is the compute
+dtype; the variables are float32.
+"""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+Layer = tf.keras.layers.Layer
+
+
+def _initializer() -> tf.keras.initializers.Initializer:
+    # A fresh object a layer: a shared unseeded initializer would warn and repeat itself.
+    return tf.keras.initializers.VarianceScaling(2.0, "fan_in", "truncated_normal")
+
+
+def _policy(dtype: str) -> tf.keras.mixed_precision.Policy:
+    return tf.keras.mixed_precision.Policy("mixed_bfloat16" if dtype == "bfloat16" else dtype)
+
+
+def _conv(channels: int, size: int, stride: int, padding: str, dtype: str) -> Layer:
+    return tf.keras.layers.Conv2D(
+        channels,
+        size,
+        stride,
+        padding,
+        kernel_initializer=_initializer(),
+        dtype=_policy(dtype),
+    )
+
+
+def _dense(units: int, dtype: str) -> Layer:
+    return tf.keras.layers.Dense(units, kernel_initializer=_initializer(), dtype=_policy(dtype))
+
+
+class _Torso(tf.Module):
+    """Scales bytes to [0, 1], applies `_features`, then one dense layer with ReLU."""
+
+    def __init__(self, units: int, dtype: str):
+        super().__init__()
+        self._dtype = dtype
+        self._dense = _dense(units, dtype)
+
+    def __call__(self, observation: tf.Tensor) -> tf.Tensor:
+        """uint8 [N, H, W, C] -> compute dtype [N, units]."""
+        scaled = tf.cast(observation, self._dtype) * tf.cast(1 / 255, self._dtype)
+        features = self._features(scaled)
+        flat = tf.reshape(features, [-1, features.shape[1:].num_elements()])
+        return tf.nn.relu(self._dense(flat))
+
+    def _features(self, scaled: tf.Tensor) -> tf.Tensor:
+        raise NotImplementedError
+
+
+class ShallowTorso(_Torso):
+    """IMPALA's shallow network (figure 3, left): conv 16 8x8/4, conv 32 4x4/2, dense 256."""
+
+    def __init__(self, channel_multiplier: int, dtype: str):
+        super().__init__(256, dtype)
+        self._convolutions = [
+            _conv(16 * channel_multiplier, 8, 4, "valid", dtype),
+            _conv(32 * channel_multiplier, 4, 2, "valid", dtype),
+        ]
+
+    def _features(self, scaled: tf.Tensor) -> tf.Tensor:
+        for convolution in self._convolutions:
+            scaled = tf.nn.relu(convolution(scaled))
+        return scaled
+
+
+class _ResidualBlock(tf.Module):
+    """x + conv(relu(conv(relu(x))))."""
+
+    def __init__(self, channels: int, dtype: str):
+        super().__init__()
+        self._convolutions = [_conv(channels, 3, 1, "same", dtype) for _ in range(2)]
+
+    def __call__(self, inputs: tf.Tensor) -> tf.Tensor:
+        outputs = inputs
+        for convolution in self._convolutions:
+            outputs = convolution(tf.nn.relu(outputs))
+        return inputs + outputs
+
+
+class DeepTorso(_Torso):
+    """IMPALA's deep network (figure 3, right): 15 convolutional layers, dense 256.
+
+    Three sections of 16, 32 and 32 channels: conv 3x3, max-pool 3x3/2 and two residual blocks.
+    LASER multiplies the channels by 4 on Atari (section 5.1).
+    """
+
+    def __init__(self, channel_multiplier: int, dtype: str):
+        super().__init__(256, dtype)
+        self._sections = []
+        for channels in (16, 32, 32):
+            channels *= channel_multiplier
+            blocks = [_ResidualBlock(channels, dtype) for _ in range(2)]
+            self._sections.append((_conv(channels, 3, 1, "same", dtype), blocks))
+
+    def _features(self, scaled: tf.Tensor) -> tf.Tensor:
+        for convolution, blocks in self._sections:
+            scaled = tf.nn.max_pool2d(convolution(scaled), ksize=3, strides=2, padding="SAME")
+            for block in blocks:
+                scaled = block(scaled)
+        return tf.nn.relu(scaled)
+
+
+class MinAtarTorso(_Torso):
+    """For 10x10 observations (Young and Tian 2019, "MinAtar"): conv 16 3x3, dense 128."""
+
+    def __init__(self, channel_multiplier: int, dtype: str):
+        super().__init__(128, dtype)
+        self._convolution = _conv(16 * channel_multiplier, 3, 1, "valid", dtype)
+
+    def _features(self, scaled: tf.Tensor) -> tf.Tensor:
+        return tf.nn.relu(self._convolution(scaled))
+
+
+class FlatTorso(_Torso):
+    """One dense layer of 64 units over the flattened observation, for catch."""
+
+    def __init__(self, channel_multiplier: int, dtype: str):
+        super().__init__(64 * channel_multiplier, dtype)
+
+    def _features(self, scaled: tf.Tensor) -> tf.Tensor:
+        return scaled
+
+
+TORSOS: dict[str, Callable[[int, str], _Torso]] = {
+    "shallow": ShallowTorso,
+    "deep": DeepTorso,
+    "minatar": MinAtarTorso,
+    "flat": FlatTorso,
+}

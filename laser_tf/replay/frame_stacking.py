@@ -1,0 +1,53 @@
+"""Stacks of frames from single frames, the same for one acting step and for a whole unroll."""
+
+import tensorflow as tf
+
+
+def stack_frames(frames: tf.Tensor, is_first: tf.Tensor, depth: int) -> tf.Tensor:
+    """Stacks each frame with the `depth` - 1 before it, with zeros for frames of earlier episodes.
+
+    Args:
+      frames: uint8 [depth - 1 + R, B, H, W, C]: `depth` - 1 rows of history, then R rows.
+      is_first: bool [depth - 1 + R, B], whether a row opens an episode.
+      depth: frames in a stack, at least 1.
+
+    Returns:
+      uint8 [R, B, H, W, depth * C], newest frame last.
+    """
+    keep = _same_episode(is_first, depth)
+    if depth == 4 and frames.shape[-1] == 1:
+        return _stack_four_bytes(frames[..., 0], keep)
+    rows = frames.shape[0] - depth + 1
+    planes = [
+        frames[depth - 1 - age : depth - 1 - age + rows]
+        * tf.cast(keep[age], frames.dtype)[:, :, None, None, None]
+        for age in reversed(range(depth))
+    ]
+    return tf.concat(planes, axis=-1)
+
+
+def _same_episode(is_first: tf.Tensor, depth: int) -> list[tf.Tensor]:
+    """For each age in [0, depth): bool [R, B], no episode began in rows (t - age, t]."""
+    rows = is_first.shape[0] - depth + 1
+    keep = [tf.ones_like(is_first[depth - 1 :])]
+    for age in range(1, depth):
+        started = is_first[depth - age : depth - age + rows]
+        keep.append(tf.logical_and(keep[-1], tf.logical_not(started)))
+    return keep
+
+
+def _stack_four_bytes(frames: tf.Tensor, keep: list[tf.Tensor]) -> tf.Tensor:
+    """Atari's case, uint8 [3 + R, B, H, W] -> [R, B, H, W, 4], three times faster than tf.concat.
+
+    A concatenation along an axis of size 1 moves single bytes, which would cost a third of the
+    shallow network's learner step on a CPU. Four bytes make one int32 instead (little-endian: the
+    oldest frame is the lowest byte); frames are paired, then pairs are paired.
+    """
+    words = tf.cast(frames, tf.int32)
+    pairs = tf.bitwise.bitwise_or(words[:-1], tf.bitwise.left_shift(words[1:], 8))
+    fours = tf.bitwise.bitwise_or(pairs[:-2], tf.bitwise.left_shift(pairs[2:], 16))
+    # keep[age] decides over byte 3 - age; -1 << 24 is the newest byte, always kept.
+    mask = tf.constant(0, tf.int32)
+    for age, byte in enumerate((-(1 << 24), 0xFF << 16, 0xFF << 8, 0xFF)):
+        mask += tf.where(keep[age], byte, 0)
+    return tf.bitcast(tf.bitwise.bitwise_and(fours, mask[:, :, None, None]), tf.uint8)

@@ -1,0 +1,143 @@
+"""What one item of replay holds: an unroll of one environment, with single frames.
+
+Frames are stored once and stacked in the learner: an Atari observation of four frames would take
+four times the memory. K - 1 frames before row 0 come along as the history of the first stacks.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from dm_env import specs
+
+from laser_tf import types
+from laser_tf.replay import frame_stacking
+
+
+class StoredUnroll(NamedTuple):
+    """One unroll (or a batch of them, `[B, ...]`); rows as in `laser_tf.types`."""
+
+    frames: Any  # uint8 [K - 1 + T + 1, H, W, C]
+    is_first: Any  # bool [K - 1 + T + 1]
+    reward: Any  # float32 [T + 1]
+    discount: Any  # float32 [T + 1]
+    previous_action: Any  # int32 [T + 1]
+    action: Any  # int32 [T + 1]
+    logits: Any  # float32 [T + 1, A]
+    core_state: Any  # before row 0
+    learner_update: Any  # int64 [], updates behind the weights that acted at the first rows
+
+
+def signature(
+    observation_spec: specs.BoundedArray,
+    num_actions: int,
+    core_state: Any,
+    *,
+    unroll_length: int,
+    frame_stack: int,
+) -> StoredUnroll:
+    """The `tf.TensorSpec`s of a stored unroll.
+
+    Args:
+      observation_spec: of a single frame, uint8 [H, W, C].
+      num_actions: A.
+      core_state: an agent's `initial_state(1)`.
+      unroll_length: T.
+      frame_stack: K.
+    """
+    rows, frames = unroll_length + 1, unroll_length + frame_stack
+    return StoredUnroll(
+        frames=tf.TensorSpec([frames, *observation_spec.shape], tf.uint8, "frames"),
+        is_first=tf.TensorSpec([frames], tf.bool, "is_first"),
+        reward=tf.TensorSpec([rows], tf.float32, "reward"),
+        discount=tf.TensorSpec([rows], tf.float32, "discount"),
+        previous_action=tf.TensorSpec([rows], tf.int32, "previous_action"),
+        action=tf.TensorSpec([rows], tf.int32, "action"),
+        logits=tf.TensorSpec([rows, num_actions], tf.float32, "logits"),
+        core_state=tf.nest.map_structure(
+            lambda state: tf.TensorSpec(state.shape[1:], state.dtype, "core_state"), core_state
+        ),
+        learner_update=tf.TensorSpec([], tf.int64, "learner_update"),
+    )
+
+
+def unpack(stored: StoredUnroll, is_online: tf.Tensor, frame_stack: int) -> types.Unroll:
+    """A batch as the loss wants it: time-major, with frames stacked.
+
+    Args:
+      stored: [B, ...].
+      is_online: bool [B].
+      frame_stack: K.
+    """
+    time_major = tf.nest.map_structure(
+        _swap_time_and_batch, stored._replace(core_state=(), learner_update=())
+    )
+    env_output = types.EnvOutput(
+        observation=frame_stacking.stack_frames(
+            time_major.frames, time_major.is_first, frame_stack
+        ),
+        reward=time_major.reward,
+        discount=time_major.discount,
+        is_first=time_major.is_first[frame_stack - 1 :],
+        previous_action=time_major.previous_action,
+    )
+    agent_output = types.AgentOutput(time_major.action, time_major.logits)
+    return types.Unroll(env_output, agent_output, stored.core_state, is_online)
+
+
+def _swap_time_and_batch(tensor: tf.Tensor) -> tf.Tensor:
+    return tf.transpose(tensor, [1, 0, *range(2, tensor.shape.rank)])
+
+
+class UnrollBuffer:
+    """The T + 1 rows that an actor is filling for N environments, and their frame history."""
+
+    def __init__(self, unroll_signature: StoredUnroll, num_envs: int, frame_stack: int):
+        self._history = frame_stack - 1
+        self._core_states = {}
+        self._arrays = {
+            name: np.zeros([spec.shape[0], num_envs, *spec.shape[1:]], spec.dtype.as_numpy_dtype)
+            for name, spec in unroll_signature._asdict().items()
+            if name not in ("core_state", "learner_update")
+        }
+        self.last_row = unroll_signature.reward.shape[0] - 1
+
+    def write_environment(self, row: int, env_output: types.EnvOutput) -> None:
+        """Stores a row's observation, reward, discount, is_first and previous action, [N, ...]."""
+        self._arrays["frames"][self._history + row] = env_output.observation
+        self._arrays["is_first"][self._history + row] = env_output.is_first
+        for name in ("reward", "discount", "previous_action"):
+            self._arrays[name][row] = getattr(env_output, name)
+
+    def write_agent(self, row: int, agent_output: types.AgentOutput) -> None:
+        """Stores a row's action int32 [N] and logits float32 [N, A]."""
+        self._arrays["action"][row] = agent_output.action
+        self._arrays["logits"][row] = agent_output.logits
+
+    def write_core_state(self, row: int, core_state: Any) -> None:
+        """Stores the core state before a row, NumPy arrays [N, ...]; kept for row 0 and the last."""
+        if row in (0, self.last_row):
+            self._core_states[row] = core_state
+
+    def window(self, row: int) -> tuple[np.ndarray, np.ndarray]:
+        """The frames [K, N, H, W, C] and is_first [K, N] that stack to a row's observation.
+
+        Views: read them before the next write.
+        """
+        rows = slice(row, row + self._history + 1)
+        return self._arrays["frames"][rows], self._arrays["is_first"][rows]
+
+    def unroll(self, index: int, learner_update: int) -> StoredUnroll:
+        """The filled unroll of one environment (views)."""
+        return StoredUnroll(
+            **{name: array[:, index] for name, array in self._arrays.items()},
+            core_state=tf.nest.map_structure(lambda state: state[index], self._core_states[0]),
+            learner_update=np.int64(learner_update),
+        )
+
+    def carry_over(self) -> None:
+        """Makes the last row, with its history, the first row of the next unroll."""
+        self._core_states[0] = self._core_states[self.last_row]
+        for array in self._arrays.values():
+            kept = array.shape[0] - self.last_row
+            array[:kept] = array[self.last_row :].copy()

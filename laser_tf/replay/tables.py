@@ -1,0 +1,82 @@
+"""Reverb's tables of a run: uniform FIFO replay for everybody, one queue for each learner."""
+
+import dataclasses
+
+import reverb
+
+from laser_tf.replay import stored_unroll
+
+REPLAY = "replay"
+ONLINE = "online"
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """How experience is cut, kept and mixed.
+
+    Raises:
+      ValueError: for a value out of range; the message names it, the reason and the remedy.
+    """
+
+    unroll_length: int = 20  # T, agent steps
+    frame_stack: int = 4  # K, frames in an observation
+    batch_size: int = 32  # unrolls in an update, online and replayed
+    replay_fraction: float = 0.75  # of a batch that is drawn from replay, in [0, 1)
+    capacity: int = 1_000_000  # agent steps in replay
+    queue_capacity: int = 64  # unrolls that wait for the learner at most
+
+    def __post_init__(self):
+        for name in ("unroll_length", "frame_stack", "batch_size", "queue_capacity"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}: use 1 or more")
+        if not 0 <= self.replay_fraction < 1:
+            raise ValueError(
+                f"replay_fraction is {self.replay_fraction}: use a value from 0 to below 1; without "
+                "online rows V-trace's policy gradient need not converge (LASER, proposition 2)"
+            )
+        replayed = self.batch_size * self.replay_fraction
+        if abs(replayed - round(replayed)) > 1e-6 * self.batch_size:
+            raise ValueError(
+                f"batch_size {self.batch_size} times replay_fraction {self.replay_fraction} is "
+                f"{replayed:g} replayed unrolls: choose values whose product is a whole number"
+            )
+        if self.replay_fraction > 0 and self.capacity < self.batch_size * self.unroll_length:
+            raise ValueError(
+                f"capacity is {self.capacity} agent steps, less than one batch of {self.batch_size} "
+                f"unrolls of {self.unroll_length}: use {self.batch_size * self.unroll_length} or more"
+            )
+
+    @property
+    def replay_rows(self) -> int:
+        """Unrolls of a batch that come from replay."""
+        return round(self.batch_size * self.replay_fraction)
+
+    @property
+    def online_rows(self) -> int:
+        """Unrolls of a batch that come fresh from actors."""
+        return self.batch_size - self.replay_rows
+
+
+def make_tables(config: Config, signature: stored_unroll.StoredUnroll) -> list[reverb.Table]:
+    """The tables of a run with one learner.
+
+    A batch may already be drawn when replay holds one unroll: a limit that waited for more would
+    stall the learner, and with it the queue and the actors that fill replay.
+
+    Args:
+      config: see there.
+      signature: of the items.
+    """
+    tables = [reverb.Table.queue(ONLINE, config.queue_capacity, signature=signature)]
+    if config.replay_rows:
+        tables.append(
+            reverb.Table(
+                name=REPLAY,
+                sampler=reverb.selectors.Uniform(),
+                remover=reverb.selectors.Fifo(),
+                max_size=config.capacity // config.unroll_length,
+                rate_limiter=reverb.rate_limiters.MinSize(1),
+                signature=signature,
+            )
+        )
+    return tables

@@ -1,0 +1,157 @@
+"""The actor: plays a batch of environments and writes what it saw as unrolls."""
+
+import collections
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from laser_tf import types
+from laser_tf.environments import base, episode_statistics
+from laser_tf.replay import frame_stacking, stored_unroll, writer
+
+
+class ActingPolicy:
+    """An agent's `act` over frames that are not stacked yet, compiled."""
+
+    def __init__(self, agent: tf.Module, frame_stack: int):
+        self._agent = agent
+        self._frame_stack = frame_stack
+        self._compiled = tf.function(self._act, autograph=False)
+
+    def initial_state(self, batch_size: int) -> Any:
+        """The agent's core state before an episode."""
+        return self._agent.initial_state(batch_size)
+
+    def __call__(
+        self, frames: np.ndarray, is_first: np.ndarray, env_output: types.EnvOutput, state: Any
+    ) -> tuple[types.AgentOutput, Any]:
+        """Acts on frames uint8 [K, N, H, W, C] with is_first bool [K, N]; NumPy in, NumPy out."""
+        compact = env_output._replace(observation=(), is_first=())
+        return tf.nest.map_structure(
+            lambda tensor: tensor.numpy(), self._compiled(frames, is_first, compact, state)
+        )
+
+    def _act(
+        self, frames: tf.Tensor, is_first: tf.Tensor, env_output: types.EnvOutput, state: Any
+    ) -> tuple[types.AgentOutput, Any]:
+        observation = frame_stacking.stack_frames(frames, is_first, self._frame_stack)[0]
+        env_output = env_output._replace(observation=observation, is_first=is_first[-1])
+        return self._agent.act(env_output, state)
+
+
+class Actor:
+    """Fills unrolls with the newest weights until it is told to stop."""
+
+    def __init__(
+        self,
+        environment: base.BatchedEnvironment,
+        policy: ActingPolicy,
+        unroll_writer: writer.UnrollWriter,
+        signature: stored_unroll.StoredUnroll,
+        frame_stack: int,
+        *,
+        refresh: Callable[[], int],
+        on_episode: Callable[[episode_statistics.Episode], None],
+    ):
+        """Creates the actor.
+
+        Args:
+          environment: N games.
+          policy: acts for all of them at once.
+          unroll_writer: takes finished unrolls.
+          signature: of an unroll.
+          frame_stack: K.
+          refresh: copies the learner's newest weights into the policy and returns how many updates
+            are behind them; called once an unroll.
+          on_episode: called with each finished episode.
+        """
+        self._environment = environment
+        self._policy = policy
+        self._writer = unroll_writer
+        self._buffer = stored_unroll.UnrollBuffer(signature, environment.num_envs, frame_stack)
+        self._tracker = episode_statistics.EpisodeTracker(environment.num_envs)
+        self._refresh = refresh
+        self._on_episode = on_episode
+        self._state = policy.initial_state(environment.num_envs)
+        self.seconds: collections.Counter[str] = collections.Counter()  # spent in each part
+        self.agent_steps = 0
+
+    def run(self, stop: threading.Event) -> None:
+        """Acts until `stop` is set; blocks while the learner's queue is full."""
+        version = self._refresh()
+        action = self._act_on(0, self._environment.reset())
+        while not stop.is_set():
+            for row in range(1, self._buffer.last_row + 1):
+                with self._timed("environment"):
+                    env_output = self._environment.step(action)
+                action = self._act_on(row, env_output)
+            with self._timed("writing"):
+                for index in range(self._environment.num_envs):
+                    self._writer.write(self._buffer.unroll(index, version), stop.is_set)
+                self._buffer.carry_over()
+            with self._timed("waiting"):
+                self._writer.wait(stop.is_set)
+            self.agent_steps += self._environment.num_envs * self._buffer.last_row
+            version = self._refresh()
+        self._writer.close()
+
+    def _act_on(self, row: int, env_output: types.EnvOutput) -> np.ndarray:
+        """Stores a row's two halves and returns the actions int32 [N] taken there."""
+        for episode in self._tracker.update(env_output):
+            self._on_episode(episode)
+        self._buffer.write_environment(row, env_output)
+        self._buffer.write_core_state(row, self._state)
+        with self._timed("inference"):
+            agent_output, self._state = self._policy(
+                *self._buffer.window(row), env_output, self._state
+            )
+        self._buffer.write_agent(row, agent_output)
+        return agent_output.action
+
+    @contextlib.contextmanager
+    def _timed(self, part: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.seconds[part] += time.perf_counter() - start
+
+
+class ActorThread:
+    """Runs an actor beside the learner and keeps the error that ended it."""
+
+    def __init__(self, acting: Actor):
+        """Starts acting."""
+        self._acting = acting
+        self._stop = threading.Event()
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="actor", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._acting.run(self._stop)
+        except Exception as error:  # handed over to the learner's thread by `check`
+            self._error = error
+
+    def check(self) -> None:
+        """Raises the error that ended the actor, if one did."""
+        if self._error is not None:
+            raise self._error
+
+    def throughput(self) -> dict[str, float]:
+        """For each part, agent steps over the seconds spent in it, since the start."""
+        steps = self._acting.agent_steps
+        return {
+            f"throughput/{part}_steps_per_second": steps / seconds
+            for part, seconds in self._acting.seconds.copy().items()
+            if seconds and part != "waiting"
+        }
+
+    def stop(self) -> None:
+        """Ends the actor at its next look at the stop flag."""
+        self._stop.set()
+        self._thread.join(timeout=30)

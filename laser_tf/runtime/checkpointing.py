@@ -1,0 +1,153 @@
+"""A run's folder: its configuration, and checkpoints of the learner that survive damage."""
+
+import json
+import logging
+import pathlib
+import re
+from typing import Any
+
+import tensorflow as tf
+
+LEARNER_CHECKPOINTS_KEPT = 3
+
+
+class WorkdirError(RuntimeError):
+    """A run's folder cannot be used; the message says why and what to do."""
+
+
+class LearnerCheckpoints:
+    """Numbered checkpoints of one `tf.Module`, newest last."""
+
+    def __init__(self, folder: pathlib.Path, module: tf.Module):
+        self._folder = folder
+        self._checkpoint = tf.train.Checkpoint(learner=module)
+
+    def save(self, number: int) -> None:
+        """Writes a checkpoint, then deletes those beyond the newest few.
+
+        Raises:
+          WorkdirError: if it cannot be written; the older ones stay.
+        """
+        try:
+            self._checkpoint.write(str(self._folder / f"checkpoint-{number}"))
+        except (tf.errors.OpError, OSError) as error:
+            raise WorkdirError(
+                f"cannot write a checkpoint in {self._folder}: {_first_line(error)}; the checkpoints "
+                "before it are untouched. Free space or mend permissions, then run again"
+            ) from None
+        for old in self.numbers()[:-LEARNER_CHECKPOINTS_KEPT]:
+            for path in self._folder.glob(f"checkpoint-{old}.*"):
+                path.unlink()
+
+    def restore(self) -> int | None:
+        """Restores the newest readable checkpoint.
+
+        Returns:
+          Its number, or None where there is no checkpoint at all.
+
+        Raises:
+          WorkdirError: if there are checkpoints and none can be read.
+        """
+        numbers = self.numbers()
+        for number in reversed(numbers):
+            try:
+                status = self._checkpoint.read(str(self._folder / f"checkpoint-{number}"))
+                status.assert_existing_objects_matched()
+                return number
+            except (tf.errors.OpError, AssertionError, ValueError, OSError) as error:
+                logging.warning(
+                    "checkpoint-%d in %s is damaged (%s); falling back to the one before it",
+                    number, self._folder, _first_line(error),
+                )  # fmt: skip
+        if numbers:
+            raise WorkdirError(
+                f"none of the checkpoints in {self._folder} can be read: restore them from a backup, "
+                "or start again with another --workdir"
+            )
+        return None
+
+    def numbers(self) -> list[int]:
+        """The numbers of the checkpoints that are there, ascending."""
+        # Listed from the files themselves: a state file could be damaged too.
+        matches = [re.fullmatch(r"checkpoint-(\d+)\.index", p.name) for p in self._folder.glob("*")]
+        return sorted(int(match[1]) for match in matches if match)
+
+
+def open_workdir(workdir: pathlib.Path, config: dict[str, Any], extra: dict[str, Any]) -> bool:
+    """Makes a run's folder, or checks that it belongs to the same configuration.
+
+    Args:
+      workdir: the folder.
+      config: the resolved configuration, nested.
+      extra: what else to note in `config.json`, e.g. versions.
+
+    Returns:
+      Whether the folder held a run already.
+
+    Raises:
+      WorkdirError: if the folder cannot be written or belongs to another configuration.
+    """
+    path = workdir / "config.json"
+    config = json.loads(json.dumps(config))
+    try:
+        for name in ("checkpoints/learner", "checkpoints/replay", "tensorboard", "videos"):
+            (workdir / name).mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            _check_same_config(path, config)
+            return True
+        if any((workdir / "checkpoints/learner").iterdir()):
+            raise WorkdirError(
+                f"{workdir} holds checkpoints but no config.json: use another folder"
+            )
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text(json.dumps({"config": config, **extra}, indent=2) + "\n")
+        temporary.replace(path)
+    except OSError as error:
+        raise WorkdirError(
+            f"cannot write in {workdir}: {error.strerror}; choose another --workdir or free space"
+        ) from None
+    return False
+
+
+def read_config(workdir: pathlib.Path) -> dict[str, Any]:
+    """The configuration of the run in a folder.
+
+    Raises:
+      WorkdirError: if there is none, or it cannot be read.
+    """
+    path = workdir / "config.json"
+    try:
+        return json.loads(path.read_text())["config"]
+    except FileNotFoundError:
+        raise WorkdirError(f"{workdir} holds no run: there is no {path}") from None
+    except (OSError, ValueError, KeyError) as error:
+        raise WorkdirError(f"cannot read {path}: {_first_line(error)}") from None
+
+
+def _check_same_config(path: pathlib.Path, config: dict[str, Any]) -> None:
+    before, now = flatten(read_config(path.parent)), flatten(config)
+    differing = [
+        f"{key} (there {before.get(key)!r}, now {now.get(key)!r})"
+        for key in sorted(before.keys() | now.keys())
+        if before.get(key) != now.get(key)
+    ]
+    if differing:
+        raise WorkdirError(
+            f"{path.parent} belongs to a run of another config: {', '.join(differing)}. Use another "
+            "--workdir, or the same values to resume"
+        )
+
+
+def flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested dictionaries as one, with keys `section.key`."""
+    flat = {}
+    for key, value in config.items():
+        if isinstance(value, dict):
+            flat.update(flatten(value, f"{prefix}{key}."))
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__

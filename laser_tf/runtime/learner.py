@@ -1,0 +1,173 @@
+"""The learner: batches of unrolls in, better weights out."""
+
+import dataclasses
+import math
+from collections.abc import Iterator
+
+import tensorflow as tf
+
+from laser_tf.replay import stored_unroll
+from laser_tf.runtime import rmsprop
+
+JIT_COMPILE = ("auto", "on", "off")
+COMPUTE_DTYPES = ("auto", "float32", "bfloat16")
+SCHEDULES = ("linear", "constant")
+
+
+class NonFiniteLossError(RuntimeError):
+    """Several updates in a row had a loss or a gradient that is not finite."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """How the weights are updated.
+
+    Raises:
+      ValueError: for a value out of range; the message names it, the reason and the remedy.
+    """
+
+    learning_rate: float = 6e-4
+    learning_rate_schedule: str = "linear"  # to zero at the run's last frame, or "constant"
+    rmsprop_decay: float = 0.99
+    rmsprop_momentum: float = 0.0
+    rmsprop_epsilon: float = 0.01
+    gradient_clip: float = 0.0  # global norm; 0 switches it off
+    non_finite_limit: int = 10  # skipped updates in a row that end the run
+    jit_compile: str = "auto"
+    compute_dtype: str = "auto"
+
+    def __post_init__(self):
+        for name, choices in (
+            ("learning_rate_schedule", SCHEDULES),
+            ("jit_compile", JIT_COMPILE),
+            ("compute_dtype", COMPUTE_DTYPES),
+        ):
+            if getattr(self, name) not in choices:
+                raise ValueError(
+                    f"{name} is {getattr(self, name)!r}: choose one of "
+                    f"{', '.join(map(repr, choices))}"
+                )
+        for name in ("learning_rate", "rmsprop_epsilon"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise ValueError(f"{name} is {value}: use a finite value above 0")
+        for name in ("rmsprop_decay", "rmsprop_momentum"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}: use a value from 0 to below 1")
+        if not self.gradient_clip >= 0:
+            raise ValueError(f"gradient_clip is {self.gradient_clip}: use 0 (off) or more")
+        if self.non_finite_limit < 1:
+            raise ValueError(f"non_finite_limit is {self.non_finite_limit}: use 1 or more")
+
+
+class Counters(tf.Module):
+    """How far a run is; saved with the weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.learner_updates = tf.Variable(0, trainable=False, dtype=tf.int64)
+        self.agent_steps = tf.Variable(0, trainable=False, dtype=tf.int64)
+        self.episodes = tf.Variable(0, trainable=False, dtype=tf.int64)
+        self.non_finite_updates = tf.Variable(0, trainable=False, dtype=tf.int64)
+        self.wall_seconds = tf.Variable(0.0, trainable=False, dtype=tf.float64)
+
+
+class Learner(tf.Module):
+    """Takes gradient steps on an agent's loss; holds all that a checkpoint must restore."""
+
+    def __init__(
+        self,
+        agent: tf.Module,
+        config: Config,
+        *,
+        total_agent_steps: int,
+        frame_stack: int,
+        jit: bool,
+    ):
+        """Creates the learner.
+
+        Args:
+          agent: any agent of `laser_tf.agents` whose variables exist already.
+          config: of the optimiser.
+          total_agent_steps: of the whole run, where a linear learning rate reaches zero.
+          frame_stack: K, frames in an observation.
+          jit: whether XLA compiles the update.
+        """
+        super().__init__()
+        self.agent = agent
+        self.counters = Counters()
+        self.learning_rate = tf.Variable(config.learning_rate, trainable=False)
+        self._config = config
+        self._total_agent_steps = total_agent_steps
+        self._frame_stack = frame_stack
+        self._variables = agent.trainable_variables
+        self._optimizer = rmsprop.RMSProp(
+            self._variables,
+            decay=config.rmsprop_decay,
+            momentum=config.rmsprop_momentum,
+            epsilon=config.rmsprop_epsilon,
+        )
+        self._non_finite_in_a_row = 0
+        self._compiled_update = tf.function(self._update, jit_compile=jit, autograph=False)
+
+    def update(
+        self, stored: stored_unroll.StoredUnroll, is_online: tf.Tensor, online_steps: int
+    ) -> dict[str, tf.Tensor]:
+        """Takes one step and counts it.
+
+        Args:
+          stored: [B, ...] unrolls.
+          is_online: bool [B].
+          online_steps: agent steps in the batch that come fresh from actors.
+
+        Returns:
+          The loss's metrics, float32 [] each, and those of the step itself.
+
+        Raises:
+          NonFiniteLossError: after `non_finite_limit` skipped updates in a row.
+        """
+        learning_rate = self.learning_rate * self._schedule()
+        metrics = self._compiled_update(stored, is_online, learning_rate)
+        metrics["learner/learning_rate"] = learning_rate
+        self.counters.agent_steps.assign_add(online_steps)
+        self._count(bool(metrics.pop("finite")))
+        return metrics
+
+    def _update(
+        self, stored: stored_unroll.StoredUnroll, is_online: tf.Tensor, learning_rate: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        unroll = stored_unroll.unpack(stored, is_online, self._frame_stack)
+        with tf.GradientTape() as tape:
+            output = self.agent.loss(unroll)
+        gradients = tape.gradient(output.loss, self._variables)
+        norm = tf.linalg.global_norm(gradients)
+        finite = tf.math.is_finite(output.loss) & tf.math.is_finite(norm)
+        if self._config.gradient_clip:
+            gradients, _ = tf.clip_by_global_norm(gradients, self._config.gradient_clip, norm)
+        tf.cond(finite, lambda: self._apply(gradients, learning_rate), lambda: None)
+        return {**output.metrics, "learner/gradient_norm": norm, "finite": finite}
+
+    def _apply(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor) -> None:
+        self._optimizer.apply(gradients, learning_rate)
+        self.agent.after_update()
+
+    def _schedule(self) -> float:
+        """The factor on the learning rate: 1, or what is left of the run."""
+        if self._config.learning_rate_schedule == "constant":
+            return 1.0
+        return max(0.0, 1.0 - float(self.counters.agent_steps) / self._total_agent_steps)
+
+    def _count(self, finite: bool) -> None:
+        self.counters.learner_updates.assign_add(1)
+        if finite:
+            self._non_finite_in_a_row = 0
+            return
+        self._non_finite_in_a_row += 1
+        self.counters.non_finite_updates.assign_add(1)
+        if self._non_finite_in_a_row >= self._config.non_finite_limit:
+            raise NonFiniteLossError(
+                f"{self._non_finite_in_a_row} updates in a row had a loss or gradient that is not "
+                "finite; none of them was applied. Lower learner.learning_rate (now "
+                f"{self._config.learning_rate:g}), set learner.gradient_clip to 40, or use "
+                "learner.compute_dtype=float32"
+            )

@@ -1,0 +1,129 @@
+"""What a run tells while it goes on: the progress display and TensorBoard."""
+
+import collections
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from laser_tf.environments import episode_statistics
+from laser_tf.runtime import metrics, progress
+
+PROGRESS_SECONDS = 0.5
+
+
+class EpisodeReturns:
+    """Raw returns of the last 100 training episodes; filled by actors, read by the learner."""
+
+    def __init__(self):
+        self._returns = collections.deque(maxlen=100)
+        self._lengths = collections.deque(maxlen=100)
+        self.episodes = 0
+
+    def add(self, episode: episode_statistics.Episode) -> None:
+        """Takes a finished episode."""
+        self._returns.append(episode.episode_return)
+        self._lengths.append(episode.length)
+        self.episodes += 1
+
+    def mean_return(self) -> float:
+        """Mean of the last 100 returns, NaN before the first."""
+        returns = list(self._returns)
+        return float(np.mean(returns)) if returns else math.nan
+
+    def mean_length(self) -> float:
+        """Mean of the last 100 lengths in agent steps, NaN before the first."""
+        lengths = list(self._lengths)
+        return float(np.mean(lengths)) if lengths else math.nan
+
+
+class Reporter:
+    """Averages the learner's metrics and measures the parts' pace between two reports."""
+
+    def __init__(
+        self,
+        display: progress.ProgressDisplay,
+        writer: metrics.MetricsWriter,
+        returns: EpisodeReturns,
+        metrics_seconds: float,
+    ):
+        """Creates the reporter; the first period starts now."""
+        self._display = display
+        self._writer = writer
+        self._returns = returns
+        self._metrics_seconds = metrics_seconds
+        self._next_progress = time.monotonic()
+        self._start_period(env_frames=None)
+
+    def _start_period(self, env_frames: int | None) -> None:
+        self._period_start = time.monotonic()
+        self._period_frames = env_frames
+        self._busy_seconds = 0.0
+        self._updates = 0
+        self._values = collections.defaultdict(list)
+
+    def add_update(self, values: dict[str, float], busy_seconds: float) -> None:
+        """Takes an update's metrics and how long the learner computed for it."""
+        self._updates += 1
+        self._busy_seconds += busy_seconds
+        for name, value in values.items():
+            self._values[name].append(float(value))
+
+    def report(
+        self,
+        env_frames: int,
+        replay_fill: Callable[[], float],
+        throughput: Callable[[], dict[str, float]],
+    ) -> None:
+        """Refreshes the display and writes a row to TensorBoard, each when its time has come.
+
+        Args:
+          env_frames: learned from so far.
+          replay_fill: returns the used share of replay's capacity.
+          throughput: returns the pace of the actor's parts.
+        """
+        now = time.monotonic()
+        if self._period_frames is None:
+            self._period_frames = env_frames
+        seconds = max(now - self._period_start, 1e-9)
+        busy = self._busy_seconds / seconds
+        if now >= self._next_progress:
+            self._next_progress = now + PROGRESS_SECONDS
+            self._display.update(
+                env_frames=env_frames,
+                updates_per_second=self._updates / seconds,
+                mean_return=self._returns.mean_return(),
+                replay_fill=replay_fill(),
+                policy_lag=_mean(self._values["replay/policy_lag_updates"]),
+                learner_busy=busy,
+            )
+        if seconds >= self._metrics_seconds:
+            self._write(env_frames, replay_fill(), throughput(), seconds, busy)
+            self._start_period(env_frames)
+
+    def _write(
+        self,
+        env_frames: int,
+        replay_fill: float,
+        throughput: dict[str, float],
+        seconds: float,
+        busy: float,
+    ) -> None:
+        frames = env_frames - self._period_frames
+        row = {name: _mean(values) for name, values in self._values.items()}
+        row |= throughput | {
+            "episode/mean_return_last_100": self._returns.mean_return(),
+            "episode/mean_length_last_100": self._returns.mean_length(),
+            "replay/fill": replay_fill,
+            "throughput/env_frames_per_second": frames / seconds,
+            "throughput/updates_per_second": self._updates / seconds,
+            "throughput/learner_busy_fraction": busy,
+        }
+        self._writer.write(env_frames, row)
+
+
+def _mean(values: list[float]) -> float:
+    """Mean without NaNs; NaN where nothing else is there."""
+    numbers = [value for value in values if not math.isnan(value)]
+    return sum(numbers) / len(numbers) if numbers else math.nan

@@ -1,0 +1,45 @@
+"""RMSProp as TensorFlow 1 had it, which the papers' numbers assume.
+
+Keras's differs twice: it starts the mean square at zero (here ONE) and, in some versions, adds
+epsilon outside the square root (here inside). Both matter at epsilon 0.01 or 0.1.
+"""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+
+class RMSProp(tf.Module):
+    """ms <- decay ms + (1 - decay) g^2;  mom <- momentum mom + lr g / sqrt(ms + eps);  w <- w - mom."""
+
+    def __init__(
+        self,
+        variables: Sequence[tf.Variable],
+        *,
+        decay: float = 0.99,
+        momentum: float = 0.0,
+        epsilon: float = 0.01,
+    ):
+        super().__init__()
+        self._variables = tuple(variables)
+        self._mean_squares = [tf.Variable(tf.ones_like(v), trainable=False) for v in variables]
+        self._momenta = [tf.Variable(tf.zeros_like(v), trainable=False) for v in variables]
+        self._decay = decay
+        self._momentum = momentum
+        self._epsilon = epsilon
+
+    def apply(self, gradients: Sequence[tf.Tensor], learning_rate: tf.Tensor) -> None:
+        """Takes one step; `gradients` are in the order of the variables given at creation."""
+        for variable, gradient, mean_square, momentum in zip(
+            self._variables, gradients, self._mean_squares, self._momenta, strict=True
+        ):
+            tf.raw_ops.ResourceApplyRMSProp(
+                var=variable.handle,
+                ms=mean_square.handle,
+                mom=momentum.handle,
+                lr=learning_rate,
+                rho=self._decay,
+                momentum=self._momentum,
+                epsilon=self._epsilon,
+                grad=gradient,
+            )

@@ -1,0 +1,87 @@
+"""A run's whole configuration: one validated dataclass for each section of a file in `configs/`."""
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from laser_tf.agents import laser
+from laser_tf.environments import factory
+from laser_tf.replay import tables
+from laser_tf.runtime import learner
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """How long a run lasts and what it leaves behind.
+
+    Raises:
+      ValueError: for a value out of range; the message names it and the remedy.
+    """
+
+    env_frames: int = 3_000_000  # budget, before action repeat
+    seed: int = 1  # of weights, actions and environments
+    checkpoint_minutes: float = 5.0  # between checkpoints of weights, optimiser and counters
+    replay_checkpoint_minutes: float = 30.0  # between checkpoints of replay; both at the end
+    metrics_seconds: float = 10.0  # between rows in TensorBoard
+    replay_port: int = 0  # of the embedded Reverb server; 0 takes a free one
+    evaluation_episodes: int = 30  # after training; 0 for none
+
+    def __post_init__(self):
+        if self.env_frames < 1:
+            raise ValueError(f"env_frames is {self.env_frames}: use 1 or more")
+        if self.evaluation_episodes < 0:
+            raise ValueError(f"evaluation_episodes is {self.evaluation_episodes}: use 0 or more")
+        if not 0 <= self.replay_port < 65536:
+            raise ValueError(f"replay_port is {self.replay_port}: use 1 to 65535, or 0 for any")
+        for name in ("checkpoint_minutes", "replay_checkpoint_minutes", "metrics_seconds"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} is {getattr(self, name)}: use a value above 0")
+
+
+@dataclasses.dataclass(frozen=True)
+class RunConfig:
+    """Everything that defines a run."""
+
+    agent: laser.Config
+    environment: factory.EnvironmentConfig
+    replay: tables.Config
+    learner: learner.Config
+    run: Config
+
+    @property
+    def total_agent_steps(self) -> int:
+        """The run's budget in agent steps."""
+        return -(-self.run.env_frames // self.environment.action_repeat)
+
+    @property
+    def online_steps(self) -> int:
+        """Agent steps that an update consumes for the first time."""
+        return self.replay.online_rows * self.replay.unroll_length
+
+
+def parse(values: Mapping[str, Mapping[str, Any]]) -> RunConfig:
+    """Builds a `RunConfig` from nested mappings, one for each section.
+
+    Raises:
+      ValueError: for an unknown, a missing or an invalid key; the message names `section.key`.
+    """
+    sections = {field.name: field.type for field in dataclasses.fields(RunConfig)}
+    _check_names("section", values, sections)
+    parsed = {}
+    for name, section_class in sections.items():
+        section = dict(values.get(name, {}))
+        _check_names(name + " key", section, [f.name for f in dataclasses.fields(section_class)])
+        try:
+            parsed[name] = section_class(**section)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"config.{name}: {error}") from None
+    return RunConfig(**parsed)
+
+
+def _check_names(what: str, given: Mapping[str, Any], known) -> None:
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(name, list(known), n=3)
+            hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(known)}"
+            raise ValueError(f"config has no {what} {name!r}: {hint}")

@@ -1,0 +1,240 @@
+"""Training on one machine: an actor thread, embedded replay and the learner in one process."""
+
+import dataclasses
+import logging
+import pathlib
+import threading
+import time
+
+import numpy as np
+import tensorflow as tf
+
+from laser_tf import types
+from laser_tf.agents import laser
+from laser_tf.environments import base, factory
+from laser_tf.replay import dataset, server, stored_unroll, writer
+from laser_tf.runtime import (
+    actor,
+    batches,
+    checkpointing,
+    hardware,
+    learner,
+    metrics,
+    progress,
+    reporting,
+    run_config,
+    variables,
+)
+
+
+def build_agent(
+    config: run_config.RunConfig, environment: base.BatchedEnvironment, dtype: str, seed: int
+) -> laser.Laser:
+    """Creates an agent whose variables exist.
+
+    Args:
+      config: the run's.
+      environment: whose specs the agent must fit.
+      dtype: compute dtype, "float32" or "bfloat16".
+      seed: of the actions it will draw.
+    """
+    agent = laser.Laser(config.agent, environment.action_spec().num_values, dtype, seed)
+    height, width, channels = environment.observation_spec().shape
+    env_output = types.EnvOutput(
+        observation=tf.zeros([1, height, width, channels * config.replay.frame_stack], tf.uint8),
+        reward=tf.zeros([1]),
+        discount=tf.ones([1]),
+        is_first=tf.ones([1], tf.bool),
+        previous_action=tf.zeros([1], tf.int32),
+    )
+    agent.act(env_output, agent.initial_state(1))
+    return agent
+
+
+def build_learner(
+    config: run_config.RunConfig, environment: base.BatchedEnvironment, dtype: str, *, jit: bool
+) -> learner.Learner:
+    """Creates the learner of a run, with fresh weights."""
+    tf.keras.utils.set_random_seed(config.run.seed)
+    return learner.Learner(
+        build_agent(config, environment, dtype, config.run.seed),
+        config.learner,
+        total_agent_steps=config.total_agent_steps,
+        frame_stack=config.replay.frame_stack,
+        jit=jit,
+    )
+
+
+class Training:
+    """One run: new, or resumed from its folder, and driven to its budget."""
+
+    def __init__(self, config: run_config.RunConfig, workdir: pathlib.Path):
+        """Builds the learner and restores what the folder holds; nothing moves yet.
+
+        Raises:
+          WorkdirError: if none of the folder's checkpoints can be read.
+        """
+        self._config = config
+        self._workdir = workdir
+        self._dtype, reason = hardware.choose_compute_dtype(config.learner.compute_dtype)
+        logging.info("compute dtype: %s (%s)", self._dtype, reason)
+        jit, reason = hardware.choose_jit_compile(config.learner.jit_compile)
+        logging.info("XLA: %s (%s)", "on" if jit else "off", reason)
+
+        probe = factory.make_environment(config.environment, seed=0, num_envs=1)
+        self._learner = build_learner(config, probe, self._dtype, jit=jit)
+        self._signature = stored_unroll.signature(
+            probe.observation_spec(),
+            probe.action_spec().num_values,
+            self._learner.agent.initial_state(1),
+            unroll_length=config.replay.unroll_length,
+            frame_stack=config.replay.frame_stack,
+        )
+        probe.close()
+        self._checkpoints = checkpointing.LearnerCheckpoints(
+            workdir / "checkpoints/learner", self._learner
+        )
+        self.resumed = self._checkpoints.restore() is not None
+        self.counters = self._learner.counters
+        self.returns = reporting.EpisodeReturns()
+
+    @property
+    def env_frames(self) -> int:
+        """Frames learned from so far, before action repeat."""
+        return int(self.counters.agent_steps) * self._config.environment.action_repeat
+
+    @property
+    def finished(self) -> bool:
+        """Whether the budget is spent."""
+        return int(self.counters.agent_steps) >= self._config.total_agent_steps
+
+    def run(self, stop: threading.Event, display: progress.ProgressDisplay) -> None:
+        """Acts and learns until the budget is spent or `stop` is set, then saves everything.
+
+        Raises:
+          NonFiniteLossError: see `learner.Learner.update`; the state before is saved.
+          WorkdirError: if the last checkpoint cannot be written.
+          ValueError: if the replay's port is in use.
+        """
+        replay = server.EmbeddedReplay(
+            self._config.replay,
+            self._signature,
+            self._workdir / "checkpoints/replay",
+            self._config.run.replay_port,
+        )
+        acting = actor.ActorThread(self._make_actor(replay))
+        stream = batches.BatchStream(dataset.make_dataset(replay.address, self._config.replay))
+        saver = _Saver(self._config.run, self._checkpoints, replay, self.counters)
+        try:
+            self._learn(stop, display, replay, acting, stream, saver)
+        finally:
+            acting.stop()
+            stream.close()
+            saver.save_all()
+            replay.stop()
+
+    def _make_actor(self, replay: server.EmbeddedReplay) -> actor.Actor:
+        config = self._config
+        # A resumed run goes on with fresh randomness instead of repeating its first games.
+        seeds = np.random.SeedSequence([config.run.seed, int(self.counters.agent_steps)])
+        environment_seed, action_seed = (int(seed) >> 2 for seed in seeds.generate_state(2))
+        environment = factory.make_environment(config.environment, seed=environment_seed)
+        agent = build_agent(config, environment, self._dtype, action_seed)
+        copier = variables.WeightCopier(self._learner.agent, agent, self.counters.learner_updates)
+        return actor.Actor(
+            environment,
+            actor.ActingPolicy(agent, config.replay.frame_stack),
+            writer.UnrollWriter(replay.client, to_replay=config.replay.replay_rows > 0),
+            self._signature,
+            config.replay.frame_stack,
+            refresh=copier.refresh,
+            on_episode=self.returns.add,
+        )
+
+    def _learn(
+        self,
+        stop: threading.Event,
+        display: progress.ProgressDisplay,
+        replay: server.EmbeddedReplay,
+        acting: actor.ActorThread,
+        stream: batches.BatchStream,
+        saver: "_Saver",
+    ) -> None:
+        """The learning loop."""
+
+        def should_stop() -> bool:
+            acting.check()
+            return stop.is_set()
+
+        config = self._config
+        with metrics.MetricsWriter(self._workdir / "tensorboard") as writer_:
+            writer_.hyperparameters(checkpointing.flatten(dataclasses.asdict(config)))
+            reporter = reporting.Reporter(
+                display, writer_, self.returns, config.run.metrics_seconds
+            )
+            while not self.finished:
+                batch = stream.get(should_stop)
+                if batch is None:
+                    break
+                start = time.monotonic()
+                values = self._learner.update(*batch, config.online_steps)
+                values |= self._ages(*batch)
+                reporter.add_update(values, time.monotonic() - start)
+                reporter.report(self.env_frames, replay.fill, acting.throughput)
+                saver.save_when_due()
+
+    def _ages(self, stored: stored_unroll.StoredUnroll, is_online: tf.Tensor) -> dict[str, float]:
+        """How many updates ago the weights behind the batch's behaviour were current."""
+        ages = int(self.counters.learner_updates) - stored.learner_update.numpy()
+        online = is_online.numpy()
+        parts = {"replay/policy_lag_updates": ages[online], "replay/age_updates": ages[~online]}
+        return {name: float(rows.mean()) for name, rows in parts.items() if rows.size}
+
+
+class _Saver:
+    """Saves weights often, and replay, which is larger, seldom; both at the end."""
+
+    def __init__(
+        self,
+        config: run_config.Config,
+        checkpoints: checkpointing.LearnerCheckpoints,
+        replay: server.EmbeddedReplay,
+        counters: learner.Counters,
+    ):
+        self._checkpoints = checkpoints
+        self._replay = replay
+        self._counters = counters
+        self._periods = (60 * config.checkpoint_minutes, 60 * config.replay_checkpoint_minutes)
+        now = time.monotonic()
+        self._clock = now
+        self._next_learner, self._next_replay = (now + period for period in self._periods)
+
+    def save_when_due(self) -> None:
+        """Saves what is due; a failure is told and tried again next time."""
+        now = time.monotonic()
+        try:
+            if now >= self._next_replay:
+                self._next_replay = now + self._periods[1]
+                self._save_replay()
+            if now >= self._next_learner:
+                self._next_learner = now + self._periods[0]
+                self._save_learner()
+        except checkpointing.WorkdirError as error:
+            logging.warning("%s", error)
+
+    def save_all(self) -> None:
+        """Saves everything."""
+        self._save_replay()
+        self._save_learner()
+
+    def _save_replay(self) -> None:
+        try:
+            self._replay.checkpoint()
+        except (RuntimeError, OSError) as error:
+            raise checkpointing.WorkdirError(f"cannot save replay: {error}") from None
+
+    def _save_learner(self) -> None:
+        now = time.monotonic()
+        self._counters.wall_seconds.assign_add(now - self._clock)
+        self._clock = now
+        self._checkpoints.save(int(self._counters.learner_updates))

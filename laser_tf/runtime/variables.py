@@ -1,0 +1,27 @@
+"""Newest weights for actors."""
+
+import tensorflow as tf
+
+
+class WeightCopier:
+    """Copies the weights of the learner's agent into an actor's, within one process."""
+
+    def __init__(self, source: tf.Module, target: tf.Module, learner_updates: tf.Variable):
+        """Pairs the variables of two agents of the same configuration."""
+        self._pairs = list(zip(source.trainable_variables, target.trainable_variables, strict=True))
+        self._learner_updates = learner_updates
+        self._copy = tf.function(self._assign, autograph=False)
+
+    def refresh(self) -> int:
+        """Copies and returns how many learner updates are behind the weights.
+
+        The learner goes on meanwhile, so two variables may differ by an update. That is harmless:
+        each unroll stores the logits it was really drawn from.
+        """
+        updates = int(self._learner_updates)
+        self._copy()
+        return updates
+
+    def _assign(self) -> None:
+        for source, target in self._pairs:
+            target.assign(source)

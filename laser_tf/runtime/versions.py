@@ -1,0 +1,43 @@
+"""The versions that must fit together; standard library only, so that it can look before importing."""
+
+import importlib.metadata
+import platform
+
+# dm-reverb's compiled ops load into exactly one TensorFlow; any other fails at import with an
+# undefined symbol.
+_REQUIRED = {"dm-reverb": "0.14.0", "tensorflow": "2.15."}
+_RECORDED = ("tensorflow", "keras", "dm-reverb", "ale-py", "minatar", "numpy", "protobuf")
+
+
+class VersionError(RuntimeError):
+    """Installed packages do not fit together."""
+
+
+def check() -> None:
+    """Checks that TensorFlow is the one that Reverb was built against.
+
+    Raises:
+      VersionError: with the remedy.
+    """
+    for package, required in _REQUIRED.items():
+        installed = _version(package) or (
+            _version("tensorflow-cpu") if package == "tensorflow" else None
+        )
+        if installed is None or not installed.startswith(required):
+            raise VersionError(
+                f"{package} is {installed or 'not installed'}, but {required.rstrip('.')} is needed: "
+                "pip install tensorflow==2.15.1 dm-reverb==0.14.0"
+            )
+
+
+def recorded() -> dict[str, str]:
+    """The versions that a run's folder notes."""
+    versions = {package: _version(package) for package in _RECORDED}
+    return {"python": platform.python_version(), **{k: v for k, v in versions.items() if v}}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None

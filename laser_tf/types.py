@@ -1,0 +1,63 @@
+"""What actors, replay, learners and agents hand to each other, and THE time convention.
+
+An unroll has T + 1 rows; in the learner it is time-major, `[T + 1, B, ...]`. Row t holds
+
+    observation      x_t
+    reward           that ARRIVED with x_t: the outcome of action a_{t-1} (dm_env's convention)
+    discount         that ARRIVED with x_t: 0 where an episode (or a life) ended at x_t, otherwise 1
+    is_first         whether x_t opens an episode
+    previous_action  a_{t-1}
+    action           a_t, taken at x_t
+    logits           the behaviour policy mu(.|x_t)
+    core_state       the core's state before x_t (row 0 only)
+
+The last row of one unroll is the first row of the next. A loss therefore reads actions [0..T-1],
+rewards and discounts [1..T] and values [0..T], with values[T] the bootstrap. A core resets BEFORE
+the row whose `is_first` is true.
+
+An episode that ends at x_t (by its own end or by a time limit) is followed by a row t + 1 with
+`is_first`; the action a_t was ignored by the environment and `reward[t + 1]` is 0. That step from
+x_t to x_{t+1} is no transition: losses mask it (`1 - is_first[1..T]`). A time limit leaves
+`discount[t]` at 1, so that V(x_t) bootstraps.
+"""
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+
+class EnvOutput(NamedTuple):
+    """What an environment says at one step: arrays of leading shape `[B]` or `[T + 1, B]`.
+
+    In actors these are NumPy arrays holding single frames; agents see them with frames stacked.
+    """
+
+    observation: Any  # uint8 [..., H, W, C]
+    reward: Any  # float32 [...], raw (never clipped before the loss)
+    discount: Any  # float32 [...], 0 or 1: gamma belongs to the agent
+    is_first: Any  # bool [...]
+    previous_action: Any  # int32 [...]
+
+
+class AgentOutput(NamedTuple):
+    """What an agent answers at one step: leading shape `[B]` or `[T + 1, B]`."""
+
+    action: Any  # int32 [...]
+    logits: Any  # float32 [..., A], the behaviour policy's parameters
+
+
+class Unroll(NamedTuple):
+    """A batch of stored segments of experience, as an agent's loss sees it."""
+
+    env_output: EnvOutput  # [T + 1, B, ...]
+    agent_output: AgentOutput  # [T + 1, B, ...]
+    core_state: Any  # [B, ...], before row 0
+    is_online: Any  # bool [B]: fresh from an actor (True) or drawn from replay (False)
+
+
+class LossOutput(NamedTuple):
+    """What an agent's loss returns."""
+
+    loss: tf.Tensor  # float32 []
+    metrics: dict[str, tf.Tensor]  # name -> float32 []
+    priorities: tf.Tensor | None  # float32 [B], None where replay is uniform

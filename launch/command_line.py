@@ -1,0 +1,77 @@
+"""What launch scripts share: flags from the command line, and errors as one clear line."""
+
+import logging
+import os
+import sys
+from collections.abc import Callable
+
+from absl import app, flags
+from ml_collections import config_flags
+
+
+class UsageError(Exception):
+    """Something the user gave cannot be used; the message names the value and the remedy."""
+
+
+def run(main: Callable[[], None], expected_errors: tuple[type[Exception], ...]) -> None:
+    """Parses the flags, runs `main` and exits; does not return.
+
+    Args:
+      main: called without arguments once the flags are parsed.
+      expected_errors: what is printed as one line with exit code 1; anything else keeps its
+        traceback, being a bug.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr, force=True)
+    logging.getLogger("absl").setLevel(logging.WARNING)
+
+    def guarded(arguments: list[str]) -> None:
+        if len(arguments) > 1:
+            _fail(f"unknown argument {arguments[1]!r}: every option starts with --", code=2)
+        try:
+            main()
+        except (UsageError, *expected_errors) as error:
+            _fail(_one_line(error), code=1)
+
+    app.run(guarded, flags_parser=_parse_flags)
+
+
+def config_values(config: flags.FlagHolder) -> dict:
+    """The nested values of a `--config` flag, overrides applied.
+
+    Raises:
+      UsageError: if the configuration's file cannot be loaded.
+    """
+    try:
+        return config.value.to_dict()
+    except OSError as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise UsageError(
+            f"cannot load --config={config_file(config.name)}: {reason}; choose a file of configs/"
+        ) from None
+
+
+def config_file(flag_name: str) -> str:
+    """The path that was given to a `--config` flag."""
+    return config_flags.get_config_filename(flags.FLAGS[flag_name])
+
+
+def _parse_flags(arguments: list[str]) -> list[str]:
+    try:
+        return flags.FLAGS(arguments)
+    except flags.Error as error:
+        _fail(_one_line(error), code=2)
+    except (AttributeError, KeyError) as error:
+        # ml_collections' way to say that the configuration has no such key.
+        _fail(f"unknown config key: {_one_line(error)}", code=2)
+
+
+def _one_line(error: Exception) -> str:
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    return " ".join(text.replace("\\'", "'").split()) or type(error).__name__
+
+
+def _fail(message: str, code: int) -> None:
+    sys.stdout.flush()
+    print(f"error: {message}", file=sys.stderr, flush=True)
+    # Not sys.exit: threads of Reverb's and TensorFlow's may be blocked for ever.
+    os._exit(code)

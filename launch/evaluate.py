@@ -1,0 +1,41 @@
+"""Evaluates the newest weights of a run by the papers' protocol.
+
+python -m launch.evaluate --workdir=runs/pong --episodes=200 --video
+"""
+
+from laser_tf.runtime import versions
+
+if __name__ == "__main__":
+    versions.check()  # a wrong TensorFlow fails while Reverb is imported
+
+import json
+import logging
+import pathlib
+
+from absl import flags
+
+from launch import command_line
+from laser_tf.runtime import checkpointing, evaluator
+
+_WORKDIR = flags.DEFINE_string("workdir", None, "the run's folder")
+_EPISODES = flags.DEFINE_integer("episodes", 200, "episodes to play")
+_SEED = flags.DEFINE_integer("seed", 12345, "of environments and actions")
+_VIDEO = flags.DEFINE_bool("video", False, "film the episode of median return")
+
+
+def main() -> None:
+    """Plays, prints and writes `evaluation.json`."""
+    if not _WORKDIR.value:
+        raise command_line.UsageError("--workdir is missing: name the folder of a run")
+    if _EPISODES.value < 1:
+        raise command_line.UsageError(f"--episodes is {_EPISODES.value}: use 1 or more")
+    workdir = pathlib.Path(_WORKDIR.value)
+    summary = evaluator.evaluate(
+        workdir, episodes=_EPISODES.value, seed=_SEED.value, video=_VIDEO.value
+    )
+    print(json.dumps(summary, indent=2))
+    logging.info("written to %s", workdir / "evaluation.json")
+
+
+if __name__ == "__main__":
+    command_line.run(main, (ValueError, checkpointing.WorkdirError))

@@ -1,0 +1,141 @@
+"""Naive NumPy versions of the ops: one loop an index, float64, every product and sum spelled out.
+
+They are written from the papers' formulas, never from the ops, and are slow on purpose. What a mask
+excludes is skipped rather than multiplied by zero, so that NaN in it would show where it is read.
+"""
+
+import numpy as np
+
+
+def log_softmax(logits):
+    """float [..., A] -> float64 [..., A]."""
+    logits = np.asarray(logits, np.float64)
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+
+
+def softmax(logits):
+    """float [..., A] -> float64 [..., A]."""
+    return np.exp(log_softmax(logits))
+
+
+def log_importance_ratios(target_logits, behaviour_logits, actions):
+    """log(pi(a_t|x_t) / mu(a_t|x_t)): float [T, B, A] twice, int [T, B] -> [T, B]."""
+    log_pi, log_mu = log_softmax(target_logits), log_softmax(behaviour_logits)
+    ratios = np.zeros(actions.shape)
+    for t, b in np.ndindex(*actions.shape):
+        ratios[t, b] = log_pi[t, b, actions[t, b]] - log_mu[t, b, actions[t, b]]
+    return ratios
+
+
+def vtrace(log_rhos, discounts, rewards, values, trusted, rho_bar=1.0, c_bar=1.0, lambda_=1.0):
+    """Trust-region V-trace as the double sum of LASER's equation 8, not as a recursion.
+
+        v_t = V(x_t)
+              + sum_k gamma^k (prod_{i<k} lambda_{t+i} c_{t+i}) lambda_{t+k} rho_{t+k} delta_{t+k}
+
+    Arguments as in `laser_tf.ops.vtrace.vtrace`.
+
+    Returns:
+      v_t, the advantages r_t + gamma_t v_{t+1} - V(x_t) (IMPALA, section 4.2) and rho_t, each
+      [T, B]. The last two are NaN where `trusted` is false: nothing is promised there.
+    """
+    T, B = trusted.shape
+    log_rhos, discounts, rewards, values = (
+        np.asarray(x, np.float64) for x in (log_rhos, discounts, rewards, values)
+    )
+    targets = np.zeros([T + 1, B])
+    targets[T] = values[T]
+    for b in range(B):
+        for t in range(T):
+            targets[t, b] = values[t, b]
+            for k in range(T - t):
+                if not trusted[t + k, b]:
+                    break  # lambda_{t+k} = 0 is a factor of this term and of all later ones
+                weight = 1.0
+                for i in range(t, t + k):
+                    weight *= discounts[i, b] * lambda_ * min(c_bar, np.exp(log_rhos[i, b]))
+                delta = (
+                    rewards[t + k, b]
+                    + discounts[t + k, b] * values[t + k + 1, b]
+                    - values[t + k, b]
+                )
+                targets[t, b] += weight * min(rho_bar, np.exp(log_rhos[t + k, b])) * delta
+
+    advantages, rhos = np.full([T, B], np.nan), np.full([T, B], np.nan)
+    for t, b in np.ndindex(T, B):
+        if trusted[t, b]:
+            advantages[t, b] = rewards[t, b] + discounts[t, b] * targets[t + 1, b] - values[t, b]
+            rhos[t, b] = min(rho_bar, np.exp(log_rhos[t, b]))
+    return targets[:T], advantages, rhos
+
+
+def implied_policy(pi, mu, rho_bar=1.0):
+    """LASER's equation 3 on probabilities, [N, A] twice -> [N, A]."""
+    implied = np.zeros(pi.shape)
+    for n in range(pi.shape[0]):
+        clipped = [min(rho_bar * mu[n, a], pi[n, a]) for a in range(pi.shape[1])]
+        for a in range(pi.shape[1]):
+            implied[n, a] = clipped[a] / sum(clipped)
+    return implied
+
+
+def kl_divergence(p, q):
+    """KL(p || q) of positive probabilities, [N, A] twice -> [N]."""
+    return np.array(
+        [sum(p[n, a] * np.log(p[n, a] / q[n, a]) for a in range(p.shape[1])) for n in range(len(p))]
+    )
+
+
+def policy_gradient_loss(logits, actions, weighted_advantages, mask):
+    """- sum rho_t A_t log pi(a_t|x_t) and its gradient with respect to `logits` [T, B, A]."""
+    log_pi = log_softmax(logits)
+    loss, gradient = 0.0, np.zeros(logits.shape)
+    for t, b in np.ndindex(*actions.shape):
+        if mask[t, b]:
+            loss -= weighted_advantages[t, b] * log_pi[t, b, actions[t, b]]
+            for a in range(logits.shape[-1]):
+                taken = 1.0 if a == actions[t, b] else 0.0
+                gradient[t, b, a] = -weighted_advantages[t, b] * (taken - np.exp(log_pi[t, b, a]))
+    return loss, gradient
+
+
+def baseline_loss(values, targets, mask):
+    """1/2 sum (v_t - V(x_t))^2 and its gradient with respect to `values` [T, B]."""
+    loss, gradient = 0.0, np.zeros(values.shape)
+    for t, b in np.ndindex(*values.shape):
+        if mask[t, b]:
+            loss += 0.5 * (targets[t, b] - values[t, b]) ** 2
+            gradient[t, b] = values[t, b] - targets[t, b]
+    return loss, gradient
+
+
+def entropy_loss(logits, mask):
+    """sum_t sum_a pi log pi and its gradient with respect to `logits` [T, B, A]."""
+    log_pi = log_softmax(logits)
+    loss, gradient = 0.0, np.zeros(logits.shape)
+    for t, b in np.ndindex(*mask.shape):
+        if mask[t, b]:
+            actions = range(logits.shape[-1])
+            entropy = -sum(np.exp(log_pi[t, b, a]) * log_pi[t, b, a] for a in actions)
+            loss -= entropy
+            for a in actions:
+                gradient[t, b, a] = np.exp(log_pi[t, b, a]) * (log_pi[t, b, a] + entropy)
+    return loss, gradient
+
+
+def stack_frames(frames, is_first, depth):
+    """uint8 [depth - 1 + R, B, H, W, C], bool [depth - 1 + R, B] -> uint8 [R, B, H, W, depth * C].
+
+    Walks from each frame into the past and stops at the row that opens the episode.
+    """
+    rows, channels = frames.shape[0] - depth + 1, frames.shape[-1]
+    stacked = np.zeros([rows, *frames.shape[1:-1], depth * channels], np.uint8)
+    for r in range(rows):
+        for b in range(frames.shape[1]):
+            for age in range(depth):
+                row, plane = depth - 1 + r - age, (depth - 1 - age) * channels
+                stacked[r, b, ..., plane : plane + channels] = frames[row, b]
+                if is_first[row, b]:
+                    break
+    return stacked

@@ -1,0 +1,70 @@
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from laser_tf.replay import frame_stacking
+from testing import numpy_reference
+
+ROWS, B, H, W = 12, 3, 5, 4
+# depth, channels: (4, 1) is Atari and has a code path of its own.
+SHAPES = tuple((d, c) for d in (1, 2, 3, 4, 5) for c in (1, 3))
+
+
+def _inputs(depth, channels, seed=0):
+    """No byte is 0, so that the zeros of a stack are the padding; a third of the rows is first."""
+    rng = np.random.default_rng(seed)
+    rows = depth - 1 + ROWS
+    frames = rng.integers(1, 256, size=[rows, B, H, W, channels], dtype=np.uint8)
+    is_first = rng.uniform(size=[rows, B]) < 1 / 3
+    is_first[:, 0] = False  # one column without any episode start
+    return frames, is_first
+
+
+class StackFramesTest(parameterized.TestCase):
+    @parameterized.parameters(*SHAPES)
+    def test_equals_the_naive_loop(self, depth, channels):
+        frames, is_first = _inputs(depth, channels)
+        actual = frame_stacking.stack_frames(tf.constant(frames), tf.constant(is_first), depth)
+        self.assertEqual(actual.dtype, tf.uint8)
+        np.testing.assert_array_equal(actual, numpy_reference.stack_frames(frames, is_first, depth))
+
+    @parameterized.parameters(*SHAPES)
+    def test_xla_equals_the_naive_loop(self, depth, channels):
+        frames, is_first = _inputs(depth, channels)
+        compiled = tf.function(frame_stacking.stack_frames, jit_compile=True)
+        np.testing.assert_array_equal(
+            compiled(frames, is_first, depth),
+            numpy_reference.stack_frames(frames, is_first, depth),
+        )
+
+    @parameterized.parameters(1, 3)
+    def test_one_acting_step_at_a_time_equals_the_unroll(self, channels):
+        # What an actor sees must be what the learner rebuilds.
+        frames, is_first = map(tf.constant, _inputs(4, channels))
+        unroll = frame_stacking.stack_frames(frames, is_first, 4)
+        for t in range(ROWS):
+            step = frame_stacking.stack_frames(frames[t : t + 4], is_first[t : t + 4], 4)
+            np.testing.assert_array_equal(step[0], unroll[t])
+
+    @parameterized.parameters(1, 3)
+    def test_the_first_stacks_of_an_episode_by_hand(self, channels):
+        # Rows 10..16 of pixels 10..16; row 13 opens an episode, as does the oldest row of history.
+        frames = np.zeros([7, 1, 1, 1, channels], np.uint8)
+        frames += np.arange(10, 17, dtype=np.uint8)[:, None, None, None, None]
+        is_first = tf.constant([[True], [False], [False], [True], [False], [False], [False]])
+        stacks = frame_stacking.stack_frames(tf.constant(frames), is_first, 4)
+        newest_last = [[0, 0, 0, 13], [0, 0, 13, 14], [0, 13, 14, 15], [13, 14, 15, 16]]
+        np.testing.assert_array_equal(stacks[:, 0, 0, 0], np.repeat(newest_last, channels, axis=-1))
+
+    @parameterized.parameters(1, 3)
+    def test_frames_of_an_earlier_episode_are_never_seen(self, channels):
+        frames, is_first = _inputs(4, channels)
+        is_first[6] = True
+        before = frame_stacking.stack_frames(tf.constant(frames), tf.constant(is_first), 4)
+        frames[:6] = 255 - frames[:6]
+        after = frame_stacking.stack_frames(tf.constant(frames), tf.constant(is_first), 4)
+        np.testing.assert_array_equal(before[3:], after[3:])  # stack 3 is row 6's
+
+
+if __name__ == "__main__":
+    absltest.main()

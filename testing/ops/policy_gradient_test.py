@@ -1,0 +1,138 @@
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from laser_tf.ops import policy_gradient
+from testing import numpy_reference
+from testing.ops import rlax_oracle
+
+T, B, A = 7, 5, 4
+
+
+def _inputs(seed=0):
+    rng = np.random.default_rng(seed)
+    return {
+        "logits": 2.0 * rng.normal(size=[T, B, A]).astype(np.float32),
+        "actions": rng.integers(A, size=[T, B]).astype(np.int32),
+        "weighted_advantages": rng.normal(size=[T, B]).astype(np.float32),
+        "values": rng.normal(size=[T, B]).astype(np.float32),
+        "targets": rng.normal(size=[T, B]).astype(np.float32),
+        "mask": rng.uniform(size=[T, B]) > 0.3,
+    }
+
+
+# loss -> its arguments, the one that receives the gradient first.
+ARGUMENTS = {
+    "policy_gradient_loss": ("logits", "actions", "weighted_advantages", "mask"),
+    "baseline_loss": ("values", "targets", "mask"),
+    "entropy_loss": ("logits", "mask"),
+}
+LOSSES = tuple((name, name) for name in ARGUMENTS)
+
+
+def _loss_and_gradients(name, inputs, mask_dtype=tf.bool):
+    """Returns the loss and a dict of its gradients with respect to its float arguments."""
+    arguments = {key: tf.constant(inputs[key]) for key in ARGUMENTS[name]}
+    arguments["mask"] = tf.cast(arguments["mask"], mask_dtype)
+    floats = {k: x for k, x in arguments.items() if x.dtype == tf.float32 and k != "mask"}
+    with tf.GradientTape() as tape:
+        tape.watch(floats)
+        loss = getattr(policy_gradient, name)(**arguments)
+    return loss, tape.gradient(loss, floats)
+
+
+class LossesTest(parameterized.TestCase):
+    @parameterized.named_parameters(*LOSSES)
+    def test_loss_and_gradient_equal_the_naive_loop_and_rlax(self, name):
+        inputs = _inputs()
+        arguments = [inputs[key] for key in ARGUMENTS[name]]
+        loss, gradients = _loss_and_gradients(name, inputs)
+        for oracle in (numpy_reference, rlax_oracle):
+            expected_loss, expected_gradient = getattr(oracle, name)(*arguments)
+            np.testing.assert_allclose(loss, expected_loss, rtol=1e-5)
+            np.testing.assert_allclose(
+                gradients[ARGUMENTS[name][0]], expected_gradient, rtol=1e-4, atol=1e-6
+            )
+
+    @parameterized.named_parameters(*LOSSES)
+    def test_gradient_reaches_the_first_argument_only(self, name):
+        _, gradients = _loss_and_gradients(name, _inputs())
+        receivers = [key for key, gradient in gradients.items() if gradient is not None]
+        self.assertEqual(receivers, [ARGUMENTS[name][0]])
+
+    @parameterized.named_parameters(*LOSSES)
+    def test_masked_nan_reaches_neither_loss_nor_gradient(self, name):
+        # A mask behind the multiplication would do for the loss, but its gradient is 0 * NaN.
+        inputs = _inputs()
+        mask = inputs["mask"]
+        clean_loss, clean = _loss_and_gradients(name, inputs)
+        for key in ("weighted_advantages", "targets", "values", "logits"):
+            inputs[key][~mask] = np.nan
+        loss, gradients = _loss_and_gradients(name, inputs)
+        gradient = gradients[ARGUMENTS[name][0]].numpy()
+        np.testing.assert_array_equal(loss, clean_loss)
+        np.testing.assert_array_equal(gradient, clean[ARGUMENTS[name][0]])
+        np.testing.assert_array_equal(gradient[~mask], 0.0)
+        self.assertTrue((gradient[mask] != 0.0).all())
+
+    @parameterized.named_parameters(*LOSSES)
+    def test_a_float_mask_is_the_same_as_a_bool_mask(self, name):
+        np.testing.assert_array_equal(
+            _loss_and_gradients(name, _inputs(), tf.float32)[0],
+            _loss_and_gradients(name, _inputs(), tf.bool)[0],
+        )
+
+    @parameterized.named_parameters(*LOSSES)
+    def test_losses_are_sums_over_time_and_batch(self, name):
+        # The papers' learning rates and entropy costs assume sums.
+        inputs = _inputs()
+        once, _ = _loss_and_gradients(name, inputs)
+        for axis in (0, 1):
+            doubled = {key: np.concatenate([x, x], axis) for key, x in inputs.items()}
+            np.testing.assert_allclose(_loss_and_gradients(name, doubled)[0], 2 * once, rtol=1e-5)
+
+    @parameterized.named_parameters(*LOSSES)
+    def test_gradient_is_finite_for_nearly_deterministic_policies(self, name):
+        inputs = _inputs()
+        inputs["logits"] *= 1e4
+        loss, gradients = _loss_and_gradients(name, inputs)
+        self.assertTrue(np.isfinite(loss))
+        self.assertTrue(np.isfinite(gradients[ARGUMENTS[name][0]]).all())
+
+
+class DirectionTest(absltest.TestCase):
+    """One step of gradient descent moves each quantity the right way."""
+
+    def test_policy_gradient_makes_good_actions_likelier_and_bad_ones_rarer(self):
+        inputs = _inputs()
+        _, gradients = _loss_and_gradients("policy_gradient_loss", inputs)
+        logits = inputs["logits"]
+        stepped = logits - 1e-2 * gradients["logits"].numpy()
+        change = np.take_along_axis(
+            numpy_reference.log_softmax(stepped) - numpy_reference.log_softmax(logits),
+            inputs["actions"][..., None],
+            axis=-1,
+        )[..., 0]
+        mask = inputs["mask"]
+        np.testing.assert_array_equal(
+            np.sign(change[mask]), np.sign(inputs["weighted_advantages"][mask])
+        )
+
+    def test_entropy_loss_raises_the_entropy(self):
+        inputs = _inputs()
+        _, gradients = _loss_and_gradients("entropy_loss", inputs)
+        stepped = inputs["logits"] - 1e-2 * gradients["logits"].numpy()
+        change = policy_gradient.entropy(stepped) - policy_gradient.entropy(inputs["logits"])
+        self.assertGreater(change.numpy()[inputs["mask"]].min(), 0.0)
+
+
+class EntropyTest(absltest.TestCase):
+    def test_is_in_nats_from_zero_to_that_of_the_uniform_policy(self):
+        logits = tf.constant([[0.0] * A, [7.0] * A, [1e4] + [0.0] * (A - 1)])
+        np.testing.assert_allclose(
+            policy_gradient.entropy(logits), [np.log(A), np.log(A), 0.0], rtol=1e-6
+        )
+
+
+if __name__ == "__main__":
+    absltest.main()

@@ -1,0 +1,87 @@
+"""rlax (DeepMind's RL losses in JAX) as a second opinion on the ops, over float32 [T, B] arrays."""
+
+import warnings
+
+import jax
+import numpy as np
+import rlax
+
+jax.config.update("jax_platforms", "cpu")
+
+
+def _over_batch(function, *args):
+    """Maps rlax's functions, which see one sequence, over axis 1."""
+    args = [np.asarray(x, np.float32) for x in args]
+    outputs = jax.vmap(function, in_axes=1, out_axes=1)(*args)
+    return jax.tree_util.tree_map(np.asarray, outputs)
+
+
+def vtrace(rhos, discounts, rewards, values, rho_bar, lambda_):
+    """v_t [T, B] and the policy gradient's rho_t * advantage_t [T, B]; c_bar is 1 in rlax."""
+
+    def one_sequence(v_tm1, v_t, r_t, discount_t, rho_tm1):
+        return rlax.vtrace_td_error_and_advantage(
+            v_tm1, v_t, r_t, discount_t, rho_tm1, lambda_, rho_bar, rho_bar
+        )
+
+    output = _over_batch(one_sequence, values[:-1], values[1:], rewards, discounts, rhos)
+    return output.errors + values[:-1], output.pg_advantage
+
+
+def importance_sampled_values(rhos, discounts, rewards, values):
+    """V-trace without clips, i.e. multi-step importance sampling (LASER, equation 1)."""
+
+    def one_sequence(v_tm1, v_t, r_t, discount_t, rho_tm1):
+        errors = rlax.leaky_vtrace(
+            v_tm1, v_t, r_t, discount_t, rho_tm1, alpha_=0.0, clip_rho_threshold=np.inf
+        )
+        return v_tm1 + errors
+
+    return _over_batch(one_sequence, values[:-1], values[1:], rewards, discounts, rhos)
+
+
+def lambda_returns(discounts, rewards, values, lambda_):
+    return _over_batch(
+        lambda r_t, discount_t, v_t: rlax.lambda_returns(r_t, discount_t, v_t, lambda_),
+        rewards,
+        discounts,
+        values[1:],
+    )
+
+
+def _without_deprecation_warnings():
+    """rlax's distributions are to move to distrax."""
+    return warnings.catch_warnings(action="ignore", category=PendingDeprecationWarning)
+
+
+def _sum_and_gradient(mean_loss, argument):
+    """rlax averages its losses over time; the ops sum: [T, B, ...] -> sum, its gradient."""
+    T, B = argument.shape[:2]
+    flat = argument.reshape([T * B, *argument.shape[2:]])
+    with _without_deprecation_warnings():
+        loss, gradient = jax.value_and_grad(lambda x: T * B * mean_loss(x))(flat)
+    return float(loss), np.asarray(gradient).reshape(argument.shape)
+
+
+def policy_gradient_loss(logits, actions, weighted_advantages, mask):
+    weights = mask.astype(np.float32).ravel()
+    advantages = weighted_advantages.ravel()
+    return _sum_and_gradient(
+        lambda x: rlax.policy_gradient_loss(x, actions.ravel(), advantages, weights), logits
+    )
+
+
+def entropy_loss(logits, mask):
+    weights = mask.astype(np.float32).ravel()
+    return _sum_and_gradient(lambda x: rlax.entropy_loss(x, weights), logits)
+
+
+def baseline_loss(values, targets, mask):
+    weights = mask.astype(np.float32).ravel()
+    targets = targets.ravel()
+    return _sum_and_gradient(lambda x: (weights * rlax.l2_loss(x, targets)).mean(), values)
+
+
+def kl_divergence(logits_p, logits_q):
+    with _without_deprecation_warnings():
+        return np.asarray(rlax.softmax().kl(logits_p, logits_q))
