@@ -10,11 +10,15 @@ if __name__ == "__main__":
     versions.check()
     private_network.enter()
 
+import dataclasses
+import io
 import json
 import pathlib
 import tempfile
+import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -22,12 +26,12 @@ from absl import flags
 from ml_collections import config_flags
 
 from launch import command_line
-from laser_tf.environments import base, factory
-from laser_tf.replay import dataset, server, stored_unroll, writer
-from laser_tf.runtime import actor, hardware, run_config, training
+from laser_tf.environments import factory
+from laser_tf.replay import dataset, server, stored_unroll, tables, writer
+from laser_tf.runtime import actor, checkpointing, hardware, progress, run_config, training
 
 _CONFIG = config_flags.DEFINE_config_file("config", "configs/impala_atari.py", "a file of configs/")
-_SECONDS = flags.DEFINE_float("seconds", 30.0, "to measure end to end, after warming up")
+_SECONDS = flags.DEFINE_float("seconds", 30.0, "to measure end to end, after as long a warm-up")
 _PART_SECONDS = flags.DEFINE_float("part_seconds", 5.0, "to measure each part alone")
 
 
@@ -36,79 +40,118 @@ def main() -> None:
     config = run_config.parse(command_line.config_values(_CONFIG))
     dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
     jit, _ = hardware.choose_jit_compile(config.learner.jit_compile)
-    parts = Parts(config, dtype, jit)
-    alone = {
-        "environment": parts.environment_pace(),
-        "inference": parts.inference_pace(),
-        "writing": parts.writing_pace(),
-        "sampling": parts.sampling_pace(),
-        "update": parts.update_pace(),
+    setting = {
+        "task": config.environment.task,
+        "torso": config.agent.torso,
+        "compute_dtype": dtype,
+        "num_envs": config.environment.num_envs,
+        "unroll_length": config.replay.unroll_length,
+        "batch_size": config.replay.batch_size,
+        "replay_fraction": config.replay.replay_fraction,
     }
-    parts.close()
-    print(
-        json.dumps(
-            {
-                "task": config.environment.task,
-                "torso": config.agent.torso,
-                "compute_dtype": dtype,
-                "unroll_length": config.replay.unroll_length,
-                "batch_size": config.replay.batch_size,
-                "replay_fraction": config.replay.replay_fraction,
-                "alone_agent_steps_per_second": {name: round(v) for name, v in alone.items()},
-                "end_to_end": end_to_end(config),
-            },
-            indent=2,
+    with tempfile.TemporaryDirectory() as folder:
+        together = end_to_end(config, pathlib.Path(folder) / "run")
+        parts = Parts(config, dtype, jit, pathlib.Path(folder) / "replay")
+        alone = {
+            "environment": parts.environment_pace(),
+            "inference": parts.inference_pace(),
+            "writing": parts.writing_pace(),
+            "sampling": parts.sampling_pace(),
+            "update": parts.update_pace(),
+        }
+        parts.close()
+    alone = {name: round(pace) for name, pace in alone.items()}
+    result = {**setting, "agent_steps_per_second_alone": alone, "end_to_end": together}
+    print(json.dumps(result, indent=2))
+
+
+def end_to_end(config: run_config.RunConfig, workdir: pathlib.Path) -> dict[str, float]:
+    """Trains for twice `--seconds` and measures the second half."""
+    endless = dataclasses.replace(config.run, env_frames=10**12, checkpoint_minutes=10**6)
+    config = dataclasses.replace(config, run=endless)
+    checkpointing.open_workdir(workdir, dataclasses.asdict(config), {})
+    run = training.Training(config, workdir)
+    stop = threading.Event()
+    result = {}
+
+    def measure() -> None:
+        time.sleep(_SECONDS.value)
+        steps, updates = int(run.counters.agent_steps), int(run.counters.learner_updates)
+        busy, start = run.learner_seconds, time.monotonic()
+        time.sleep(_SECONDS.value)
+        seconds = time.monotonic() - start
+        result["agent_steps_per_second"] = round(
+            (int(run.counters.agent_steps) - steps) / seconds, 1
         )
-    )
+        result["learner_updates_per_second"] = round(
+            (int(run.counters.learner_updates) - updates) / seconds, 2
+        )
+        result["learner_busy_fraction"] = round((run.learner_seconds - busy) / seconds, 3)
+        stop.set()
+
+    threading.Thread(target=measure, daemon=True).start()
+    with progress.ProgressDisplay(10**12, "benchmark", io.StringIO()) as display:
+        run.run(stop, display)
+    return result
 
 
 class Parts:
-    """The parts of a run, each to be timed by itself."""
+    """The parts of a run, each to be timed by itself, on real experience."""
 
-    def __init__(self, config: run_config.RunConfig, dtype: str, jit: bool):
+    def __init__(
+        self, config: run_config.RunConfig, dtype: str, jit: bool, replay_folder: pathlib.Path
+    ):
+        """Creates all parts and plays one unroll."""
         self._config = config
-        self._folder = tempfile.TemporaryDirectory()
         self._environment = factory.make_environment(config.environment, seed=1)
         self._learner = training.build_learner(config, self._environment, dtype, jit=jit)
-        self._signature = training.unroll_signature(config, self._environment, self._learner.agent)
-        self._replay = server.EmbeddedReplay(
-            config.replay, self._signature, pathlib.Path(self._folder.name) / "replay"
+        signature = training.unroll_signature(config, self._environment, self._learner.agent)
+        # Half of twice the batch: writing and sampling are timed on a replay table, which neither
+        # blocks nor runs empty, whatever the configuration mixes.
+        self._tables = dataclasses.replace(
+            config.replay,
+            batch_size=2 * config.replay.batch_size,
+            replay_fraction=0.5,
+            capacity=max(config.replay.capacity, 100_000),
         )
+        self._replay = server.EmbeddedReplay(self._tables, signature, replay_folder)
         self._policy = actor.ActingPolicy(self._learner.agent, config.replay.frame_stack)
         self._buffer = stored_unroll.UnrollBuffer(
-            self._signature, self._environment.num_envs, config.replay.frame_stack
+            signature, self._environment.num_envs, config.replay.frame_stack
         )
         self._play_unroll()
 
     def _play_unroll(self) -> None:
-        """Fills the buffer with real experience, so that it compresses as in a run."""
-        state = self._policy.initial_state(self._environment.num_envs)
+        self._state = self._policy.initial_state(self._environment.num_envs)
         self._env_output = self._environment.reset()
-        self._buffer.write_core_state(0, state)
         for row in range(self._buffer.last_row + 1):
+            self._buffer.write_core_state(row, self._state)
             self._buffer.write_environment(row, self._env_output)
-            agent_output, state = self._policy(*self._buffer.window(row), self._env_output, state)
+            agent_output, self._state = self._act(row)
             self._buffer.write_agent(row, agent_output)
             self._env_output = self._environment.step(agent_output.action)
+
+    def _act(self, row: int) -> tuple[Any, Any]:
+        return self._policy(*self._buffer.window(row), self._env_output, self._state)
 
     def environment_pace(self) -> float:
         """Stepping with random actions."""
         num_envs = self._environment.num_envs
         num_actions = self._environment.action_spec().num_values
-        actions = np.random.default_rng(1).integers(num_actions, size=num_envs, dtype=np.int32)
-        return num_envs * _calls_per_second(lambda: self._environment.step(actions))
+        generator = np.random.default_rng(1)
+        return num_envs * _calls_per_second(
+            lambda: self._environment.step(generator.integers(num_actions, size=num_envs))
+        )
 
     def inference_pace(self) -> float:
         """Choosing actions for all environments at once."""
-        state = self._policy.initial_state(self._environment.num_envs)
-        window = self._buffer.window(self._buffer.last_row)
         return self._environment.num_envs * _calls_per_second(
-            lambda: self._policy(*window, self._env_output, state)
+            lambda: self._act(self._buffer.last_row)
         )
 
     def writing_pace(self) -> float:
-        """Inserting unrolls in a replay table that is never sampled."""
-        target = writer.UnrollWriter(self._replay.client, to_replay=True, to_learner=False)
+        """Inserting unrolls in replay."""
+        target = writer.UnrollWriter(self._replay.client, [tables.REPLAY])
 
         def write() -> None:
             for index in range(self._environment.num_envs):
@@ -117,3 +160,38 @@ class Parts:
 
         steps = self._environment.num_envs * self._config.replay.unroll_length
         return steps * _calls_per_second(write)
+
+    def sampling_pace(self) -> float:
+        """Drawing batches from replay."""
+        rows = self._config.replay.batch_size
+        self._batches = iter(
+            dataset.unrolls(self._replay.address, tables.REPLAY, rows, in_flight=2 * rows)
+        )
+        steps = rows * self._config.replay.unroll_length
+        return steps * _calls_per_second(lambda: next(self._batches))
+
+    def update_pace(self) -> float:
+        """Taking gradient steps on one batch."""
+        batch = next(self._batches)
+        is_online = tf.range(self._config.replay.batch_size) < self._config.replay.online_rows
+        steps = self._config.replay.batch_size * self._config.replay.unroll_length
+        return steps * _calls_per_second(lambda: self._learner.update(batch, is_online, 0))
+
+    def close(self) -> None:
+        """Ends the server and the games."""
+        self._replay.stop()
+        self._environment.close()
+
+
+def _calls_per_second(call: Callable[[], Any]) -> float:
+    for _ in range(3):  # compilation and caches
+        call()
+    calls, start = 0, time.monotonic()
+    while time.monotonic() - start < _PART_SECONDS.value:
+        call()
+        calls += 1
+    return calls / (time.monotonic() - start)
+
+
+if __name__ == "__main__":
+    command_line.run(main, (ValueError, checkpointing.WorkdirError))

@@ -14,8 +14,8 @@ import pathlib
 
 from absl import flags
 
-from launch import command_line
 from laser_tf.runtime import checkpointing, evaluator
+from launch import command_line
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "the run's folder")
 _EPISODES = flags.DEFINE_integer("episodes", 200, "episodes to play")

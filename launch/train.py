@@ -24,8 +24,8 @@ import time
 from absl import flags
 from ml_collections import config_flags
 
-from launch import command_line
 from laser_tf.runtime import checkpointing, evaluator, learner, progress, run_config, training
+from launch import command_line
 
 _CONFIG = config_flags.DEFINE_config_file("config", "configs/laser_atari.py", "a file of configs/")
 _WORKDIR = flags.DEFINE_string("workdir", None, "the run's folder [runs/<config>-<time>]")

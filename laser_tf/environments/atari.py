@@ -1,7 +1,6 @@
 """Atari games by ALE's own vector environment."""
 
 import difflib
-import math
 
 import numpy as np
 from ale_py import roms, vector_env

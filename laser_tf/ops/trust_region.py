@@ -4,6 +4,8 @@ A transition is trusted where beta(pi, mu, x) < b. Beta looks at the two policie
 action that was sampled: a decision by the action would bias what is estimated (section 4.3).
 """
 
+import math
+
 import tensorflow as tf
 
 
@@ -23,7 +25,7 @@ def implied_policy_log_probabilities(
       float32 [..., A].
     """
     log_clipped = tf.minimum(
-        tf.math.log(rho_bar) + tf.nn.log_softmax(behaviour_logits),
+        math.log(rho_bar) + tf.nn.log_softmax(behaviour_logits),
         tf.nn.log_softmax(target_logits),
     )
     return tf.nn.log_softmax(log_clipped)

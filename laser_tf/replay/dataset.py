@@ -18,25 +18,33 @@ def make_dataset(server_address: str, config: tables.Config) -> tf.data.Dataset:
       config: the tables' configuration.
     """
     # Few samples in flight: what waits in a buffer grows stale, and is lost when the run stops.
-    online = _unrolls(server_address, tables.ONLINE, min(4, config.online_rows))
-    online = online.batch(config.online_rows, drop_remainder=True)
+    online = unrolls(server_address, tables.ONLINE, config.online_rows, in_flight=4)
     is_online = tf.range(config.batch_size) < config.online_rows
     if not config.replay_rows:
-        return online.map(lambda unrolls: (unrolls, is_online))
-    replay = _unrolls(server_address, tables.REPLAY, 2 * config.replay_rows)
-    replay = replay.batch(config.replay_rows, drop_remainder=True)
+        return online.map(lambda batch: (batch, is_online))
+    replay = unrolls(
+        server_address, tables.REPLAY, config.replay_rows, in_flight=2 * config.replay_rows
+    )
     mixed = tf.data.Dataset.zip((online, replay))
     return mixed.map(lambda *parts: (tf.nest.map_structure(_concatenate, *parts), is_online))
 
 
-def _unrolls(server_address: str, table: str, in_flight: int) -> tf.data.Dataset:
+def unrolls(server_address: str, table: str, rows: int, in_flight: int) -> tf.data.Dataset:
+    """Endless batches `StoredUnroll [rows, ...]` of one table.
+
+    Args:
+      server_address: "host:port" of the Reverb server.
+      table: its name.
+      rows: unrolls in a batch.
+      in_flight: unrolls that are fetched ahead at most.
+    """
     samples = reverb.TrajectoryDataset.from_table_signature(
         server_address,
         table,
         max_in_flight_samples_per_worker=in_flight,
         num_workers_per_iterator=1,
     )
-    return samples.map(lambda sample: sample.data)
+    return samples.map(lambda sample: sample.data).batch(rows, drop_remainder=True)
 
 
 def _concatenate(online: tf.Tensor, replay: tf.Tensor) -> tf.Tensor:

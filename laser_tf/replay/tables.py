@@ -47,6 +47,11 @@ class Config:
             )
 
     @property
+    def table_names(self) -> tuple[str, ...]:
+        """The tables that an actor writes to, in that order: the queue last."""
+        return (REPLAY, ONLINE) if self.replay_rows else (ONLINE,)
+
+    @property
     def replay_rows(self) -> int:
         """Unrolls of a batch that come from replay."""
         return round(self.batch_size * self.replay_fraction)

@@ -1,12 +1,11 @@
 """Writing unrolls to replay and to the learner's queue."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import reverb
 import tree
 
-from laser_tf.replay import stored_unroll, tables
-
+from laser_tf.replay import stored_unroll
 
 _MAX_PENDING = 32  # items on their way to the server; Reverb warns above 50
 
@@ -17,16 +16,19 @@ class UnrollWriter:
     A step of Reverb per unroll costs a quarter of the Python time of a step per agent step.
     """
 
-    def __init__(self, client: reverb.Client, *, to_replay: bool):
+    def __init__(self, client: reverb.Client, table_names: Sequence[str]):
+        """Opens a stream to tables that each get an item of every unroll.
+
+        The queue comes last: while it is full, it holds back what the writer sends after it.
+        """
         self._writer = client.trajectory_writer(num_keep_alive_refs=1)
-        # The queue comes last: while it is full, it holds back what the writer sends after it.
-        self._tables = (tables.REPLAY, tables.ONLINE) if to_replay else (tables.ONLINE,)
+        self._table_names = tuple(table_names)
 
     def write(self, unroll: stored_unroll.StoredUnroll, should_stop: Callable[[], bool]) -> None:
         """Hands one unroll over, sent in the background; blocks while too many are on their way."""
         self._writer.append(unroll)
         trajectory = tree.map_structure(lambda column: column[-1], self._writer.history)
-        for table in self._tables:
+        for table in self._table_names:
             self._writer.create_item(table, priority=1.0, trajectory=trajectory)
         self.wait(should_stop, pending=_MAX_PENDING)
 

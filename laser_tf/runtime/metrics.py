@@ -45,15 +45,15 @@ def read_scalars(folder: pathlib.Path, name: str) -> tuple[np.ndarray, np.ndarra
       name: e.g. "episode/mean_return_last_100".
 
     Returns:
-      Env frames int64 [n] and values float64 [n], by frame; of frames that were run twice, after a
-      crash, the later run's.
+      Env frames int64 [n] and values float64 [n], by frame; empty without such a metric. Of frames
+      that were run twice, after a crash, the later run's.
     """
     accumulator = event_accumulator.EventAccumulator(
         str(folder), size_guidance={event_accumulator.TENSORS: 0}
     )
     accumulator.Reload()
     rows: dict[int, float] = {}
-    for event in accumulator.Tensors(name):
+    for event in accumulator.Tensors(name) if name in accumulator.Tags()["tensors"] else ():
         rows = {step: value for step, value in rows.items() if step < event.step}
         rows[event.step] = float(tf.make_ndarray(event.tensor_proto))
     return np.array(list(rows), np.int64), np.array(list(rows.values()), np.float64)

@@ -65,6 +65,19 @@ def build_learner(
     )
 
 
+def unroll_signature(
+    config: run_config.RunConfig, environment: base.BatchedEnvironment, agent: laser.Laser
+) -> stored_unroll.StoredUnroll:
+    """The `tf.TensorSpec`s of what the run's actors write."""
+    return stored_unroll.signature(
+        environment.observation_spec(),
+        environment.action_spec().num_values,
+        agent.initial_state(1),
+        unroll_length=config.replay.unroll_length,
+        frame_stack=config.replay.frame_stack,
+    )
+
+
 class Training:
     """One run: new, or resumed from its folder, and driven to its budget."""
 
@@ -83,13 +96,7 @@ class Training:
 
         probe = factory.make_environment(config.environment, seed=0, num_envs=1)
         self._learner = build_learner(config, probe, self._dtype, jit=jit)
-        self._signature = stored_unroll.signature(
-            probe.observation_spec(),
-            probe.action_spec().num_values,
-            self._learner.agent.initial_state(1),
-            unroll_length=config.replay.unroll_length,
-            frame_stack=config.replay.frame_stack,
-        )
+        self._signature = unroll_signature(config, probe, self._learner.agent)
         probe.close()
         self._checkpoints = checkpointing.LearnerCheckpoints(
             workdir / "checkpoints/learner", self._learner
@@ -97,6 +104,7 @@ class Training:
         self.resumed = self._checkpoints.restore() is not None
         self.counters = self._learner.counters
         self.returns = reporting.EpisodeReturns()
+        self.learner_seconds = 0.0  # spent in updates by this process
 
     @property
     def env_frames(self) -> int:
@@ -144,7 +152,7 @@ class Training:
         return actor.Actor(
             environment,
             actor.ActingPolicy(agent, config.replay.frame_stack),
-            writer.UnrollWriter(replay.client, to_replay=config.replay.replay_rows > 0),
+            writer.UnrollWriter(replay.client, config.replay.table_names),
             self._signature,
             config.replay.frame_stack,
             refresh=copier.refresh,
@@ -179,7 +187,9 @@ class Training:
                 start = time.monotonic()
                 values = self._learner.update(*batch, config.online_steps)
                 values |= self._ages(*batch)
-                reporter.add_update(values, time.monotonic() - start)
+                busy = time.monotonic() - start
+                self.learner_seconds += busy
+                reporter.add_update(values, busy)
                 reporter.report(self.env_frames, replay.fill, acting.throughput)
                 saver.save_when_due()
 

@@ -1,0 +1,27 @@
+"""LASER on a MinAtar game: minutes on a laptop.
+
+Tasks: asterix, breakout, freeway, seaquest, space_invaders.
+"""
+
+import ml_collections
+
+from configs import laser_atari
+
+
+def get_config() -> ml_collections.ConfigDict:
+    """What differs from `laser_atari`."""
+    config = laser_atari.get_config()
+    config.agent.update({"torso": "minatar", "discount": 0.99})
+    config.environment.update(
+        {
+            "suite": "minatar",
+            "task": "breakout",
+            "num_envs": 32,
+            "action_repeat": 1,
+            "sticky_actions": 0.1,  # probability; Young and Tian 2019, section 2
+        }
+    )
+    config.replay.update({"frame_stack": 1, "capacity": 200_000})  # frames, agent steps
+    config.learner.update({"learning_rate": 1e-3, "compute_dtype": "float32"})
+    config.run.update({"env_frames": 1_000_000, "evaluation_episodes": 100})
+    return config

@@ -1,0 +1,74 @@
+"""Shapes, sizes and compute dtypes of the torsos and heads."""
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from laser_tf.networks import heads, torsos
+
+
+def _parameters(module: tf.Module) -> int:
+    return sum(int(np.prod(v.shape)) for v in module.trainable_variables)
+
+
+class TorsosTest(parameterized.TestCase):
+    # The counts are worked out by hand from IMPALA's figure 3 for 84x84x4 inputs.
+    @parameterized.parameters(
+        # conv 8x8x4x16 + 16, conv 4x4x16x32 + 32, dense 9*9*32 x 256 + 256
+        ("shallow", 1, 4112 + 8224 + 663_808),
+        # sections of (conv + 4 convs): 4->16, 16->32, 32->32, dense 11*11*32 x 256 + 256
+        (
+            "deep",
+            1,
+            (592 + 4 * 2320) + (4640 + 4 * 9248) + (9248 + 4 * 9248) + 991_488,
+        ),
+    )
+    def test_parameter_count(self, name, multiplier, expected):
+        torso = torsos.TORSOS[name](multiplier, "float32")
+        features = torso(tf.zeros([2, 84, 84, 4], tf.uint8))
+        self.assertEqual(features.shape, [2, 256])
+        self.assertEqual(_parameters(torso), expected)
+
+    def test_channel_multiplier_widens_the_convolutions(self):
+        torso = torsos.DeepTorso(4, "float32")
+        torso(tf.zeros([1, 84, 84, 4], tf.uint8))
+        widths = sorted({v.shape[-1] for v in torso.trainable_variables if v.shape.rank == 4})
+        self.assertEqual(widths, [64, 128])
+
+    @parameterized.parameters(
+        ("shallow", (84, 84, 4)), ("deep", (84, 84, 4)), ("minatar", (10, 10, 6)), ("flat", (10, 5, 1))
+    )
+    def test_bfloat16_computes_nearly_the_same(self, name, shape):
+        observation = np.random.default_rng(1).integers(0, 256, (8, *shape), dtype=np.uint8)
+        outputs = []
+        for dtype in ("float32", "bfloat16"):
+            tf.keras.utils.set_random_seed(1)
+            torso = torsos.TORSOS[name](1, dtype)
+            features = torso(tf.constant(observation))
+            self.assertEqual(features.dtype.name, dtype)
+            self.assertTrue(all(v.dtype == tf.float32 for v in torso.trainable_variables))
+            outputs.append(tf.cast(features, tf.float32).numpy())
+        np.testing.assert_allclose(*outputs, atol=0.05 * np.abs(outputs[0]).max())
+
+    def test_inputs_are_scaled_to_one(self):
+        torso = torsos.FlatTorso(1, "float32")
+        torso(tf.zeros([1, 2, 2, 1], tf.uint8))
+        kernel, bias = torso.trainable_variables
+        kernel, bias = (kernel, bias) if kernel.shape.rank == 2 else (bias, kernel)
+        bias.assign(tf.zeros_like(bias))
+        features = torso(tf.fill([1, 2, 2, 1], tf.constant(255, tf.uint8)))
+        np.testing.assert_allclose(
+            features[0], tf.nn.relu(tf.reduce_sum(kernel, axis=0)), rtol=1e-5
+        )
+
+
+class HeadsTest(absltest.TestCase):
+    def test_shapes_and_float32(self):
+        head = heads.PolicyValueHead(6)
+        logits, values = head(tf.zeros([3, 256], tf.bfloat16))
+        self.assertEqual((logits.shape, values.shape), ([3, 6], [3]))
+        self.assertEqual((logits.dtype, values.dtype), (tf.float32, tf.float32))
+
+
+if __name__ == "__main__":
+    absltest.main()

@@ -1,0 +1,204 @@
+"""Writing, mixing, sampling and checkpointing through a real Reverb server."""
+
+import pathlib
+import socket
+import tempfile
+
+import numpy as np
+import reverb
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+from dm_env import specs
+
+from laser_tf.replay import dataset, server, stored_unroll, tables, writer
+
+SPEC = specs.BoundedArray((4, 3, 1), np.uint8, 0, 255)
+SIGNATURE = stored_unroll.signature(SPEC, 3, (), unroll_length=5, frame_stack=2)
+
+
+def _never() -> bool:
+    return False
+
+
+def _unroll(number: int) -> stored_unroll.StoredUnroll:
+    unroll = tf.nest.map_structure(
+        lambda spec: np.zeros(spec.shape, spec.dtype.as_numpy_dtype), SIGNATURE
+    )
+    return unroll._replace(
+        learner_update=np.int64(number), frames=np.full(unroll.frames.shape, number % 256, np.uint8)
+    )
+
+
+def _config(**overrides) -> tables.Config:
+    defaults = {
+        "unroll_length": 5,
+        "frame_stack": 2,
+        "batch_size": 4,
+        "replay_fraction": 0.75,
+        "capacity": 50,
+        "queue_capacity": 20,
+    }
+    return tables.Config(**(defaults | overrides))
+
+
+class ReplayTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._folder = pathlib.Path(folder.name) / "replay"
+
+    def _serve(self, config: tables.Config, **arguments) -> server.EmbeddedReplay:
+        replay = server.EmbeddedReplay(config, SIGNATURE, self._folder, **arguments)
+        self.addCleanup(replay.stop)
+        return replay
+
+    def _write(self, replay, config, numbers) -> writer.UnrollWriter:
+        target = writer.UnrollWriter(replay.client, config.table_names)
+        for number in numbers:
+            target.write(_unroll(number), _never)
+        target.wait(_never)
+        return target
+
+    @parameterized.parameters((4, 0.75, 1), (4, 0.5, 2), (4, 0.0, 4), (160, 0.8, 32), (8, 0.875, 1))
+    def test_batches_mix_exactly_as_configured(self, batch_size, fraction, online_rows):
+        config = _config(
+            batch_size=batch_size, replay_fraction=fraction, capacity=1000, queue_capacity=64
+        )
+        replay = self._serve(config)
+        self._write(replay, config, range(2 * online_rows))
+        batches = iter(dataset.make_dataset(replay.address, config))
+        for first in (0, online_rows):
+            stored, is_online = next(batches)
+            self.assertEqual(stored.frames.shape, [batch_size, 7, 4, 3, 1])
+            self.assertEqual(is_online.numpy().sum(), online_rows)
+            # Online rows arrive once each and in order.
+            np.testing.assert_array_equal(
+                stored.learner_update.numpy()[is_online], np.arange(first, first + online_rows)
+            )
+            np.testing.assert_array_equal(
+                stored.frames.numpy()[:, 0, 0, 0, 0], stored.learner_update.numpy()
+            )
+
+    def test_capacity_is_in_agent_steps_and_removal_first_in_first_out(self):
+        config = _config(queue_capacity=40)  # 50 agent steps are 10 unrolls
+        replay = self._serve(config)
+        self._write(replay, config, range(25))
+        self.assertEqual(replay.size(), 10)
+        self.assertEqual(replay.fill(), 1.0)
+        batches = iter(dataset.unrolls(replay.address, tables.REPLAY, 200, in_flight=200))
+        drawn = next(batches).learner_update.numpy()
+        self.assertEqual(set(drawn), set(range(15, 25)))
+
+    def test_sampling_is_uniform(self):
+        config = _config()
+        replay = self._serve(config)
+        self._write(replay, config, range(10))
+        batches = iter(dataset.unrolls(replay.address, tables.REPLAY, 5000, in_flight=1000))
+        counts = np.bincount(next(batches).learner_update.numpy(), minlength=10)
+        # 500 expected each, standard deviation 21.
+        self.assertTrue(np.all(np.abs(counts - 500) < 110), counts)
+
+    def test_all_writers_share_one_replay(self):
+        config = _config()
+        replay = self._serve(config)
+        writers = [self._write(replay, config, [number]) for number in range(4)]
+        self.assertEqual(replay.size(), len(writers))
+
+    def test_a_full_queue_holds_the_writer_until_it_is_told_to_stop(self):
+        config = _config(queue_capacity=2)
+        replay = self._serve(config)
+        target = writer.UnrollWriter(replay.client, config.table_names)
+        for number in range(4):
+            target.write(_unroll(number), _never)
+        looks = iter([False, False, True])
+        target.wait(lambda: next(looks))
+        self.assertEqual(replay.client.server_info()[tables.ONLINE].current_size, 2)
+        next(iter(dataset.make_dataset(replay.address, config)))
+        target.wait(_never)
+
+    def test_data_of_both_items_is_stored_once(self):
+        config = _config()
+        replay = self._serve(config)
+        self._write(replay, config, [7])
+        keys = [
+            [item.info.key for item in replay.client.sample(name, 1, emit_timesteps=False)]
+            for name in (tables.REPLAY, tables.ONLINE)
+        ]
+        self.assertLen(keys, 2)
+        self.assertNotEqual(keys[0], keys[1])
+
+    def test_a_checkpoint_restores_every_unroll(self):
+        config = _config()
+        replay = self._serve(config)
+        self._write(replay, config, range(8))
+        replay.checkpoint()
+        replay.stop()
+        again = self._serve(config)
+        self.assertEqual(again.size(), 8)
+        batches = iter(dataset.unrolls(again.address, tables.REPLAY, 100, in_flight=100))
+        self.assertEqual(set(next(batches).learner_update.numpy()), set(range(8)))
+
+    def _damage_newest(self) -> None:
+        for path in self._folder.glob("*/chunks.tfrecord"):
+            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+    def test_a_damaged_checkpoint_falls_back_to_the_one_before(self):
+        config = _config()
+        replay = self._serve(config)
+        self._write(replay, config, range(3))
+        replay.checkpoint()
+        self._write(replay, config, range(3, 8))
+        replay.checkpoint()
+        replay.stop()
+        self._damage_newest()
+        with self.assertLogs(level="WARNING") as logs:
+            again = self._serve(config)
+        self.assertIn("falling back to the one before it", logs.output[0])
+        self.assertEqual(again.size(), 3)
+        self.assertTrue((self._folder.parent / "replay_damaged_1").exists())
+
+    def test_without_another_checkpoint_a_damaged_one_leaves_an_empty_replay(self):
+        config = _config()
+        replay = self._serve(config)
+        self._write(replay, config, range(3))
+        replay.checkpoint()
+        replay.stop()
+        self._damage_newest()
+        with self.assertLogs(level="WARNING") as logs:
+            again = self._serve(config)
+        self.assertIn("falling back to an empty replay", logs.output[0])
+        self.assertEqual(again.size(), 0)
+
+    def test_a_port_in_use_is_named(self):
+        with socket.socket(socket.AF_INET6) as taken:
+            taken.bind(("::", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            with self.assertRaisesRegex(ValueError, f"port {port} is in use.*choose another"):
+                self._serve(_config(), port=port)
+
+    def test_a_missing_table_is_an_error_not_a_hang(self):
+        config = _config(replay_fraction=0.0)
+        replay = self._serve(config)
+        with self.assertRaises((reverb.ReverbError, RuntimeError, ValueError, tf.errors.OpError)):
+            dataset.unrolls(replay.address, tables.REPLAY, 1, in_flight=1)
+
+
+class ConfigTest(parameterized.TestCase):
+    @parameterized.parameters(
+        ({"replay_fraction": 1.0}, "replay_fraction is 1.0"),
+        ({"replay_fraction": -0.1}, "replay_fraction is -0.1"),
+        ({"replay_fraction": 0.7}, "0.7 is 2.8 replayed unrolls"),
+        ({"unroll_length": 0}, "unroll_length is 0"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"capacity": 19}, "capacity is 19 agent steps, less than one batch"),
+        ({"queue_capacity": 0}, "queue_capacity is 0"),
+    )
+    def test_refuses_what_cannot_be_mixed(self, overrides, message):
+        with self.assertRaisesRegex(ValueError, message):
+            _config(**overrides)
+
+
+if __name__ == "__main__":
+    absltest.main()

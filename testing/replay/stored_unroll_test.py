@@ -1,0 +1,101 @@
+"""From single frames in an actor's buffer to the loss's unroll."""
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest
+from dm_env import specs
+
+from laser_tf import types
+from laser_tf.replay import frame_stacking, stored_unroll
+
+T, N, K, A = 4, 3, 3, 2
+SPEC = specs.BoundedArray((2, 2, 1), np.uint8, 0, 255)
+SIGNATURE = stored_unroll.signature(
+    SPEC, A, (tf.zeros([1, 2]),), unroll_length=T, frame_stack=K
+)
+
+
+def _row(step: int, is_first: bool) -> types.EnvOutput:
+    """A row whose every number tells its step and environment."""
+    number = 10 * step + np.arange(N)
+    return types.EnvOutput(
+        observation=np.broadcast_to(number[:, None, None, None], (N, 2, 2, 1)).astype(np.uint8),
+        reward=number.astype(np.float32),
+        discount=np.ones(N, np.float32),
+        is_first=np.full(N, is_first),
+        previous_action=number.astype(np.int32),
+    )
+
+
+def _play(buffer: stored_unroll.UnrollBuffer, first_step: int, rows: range, firsts: set[int]):
+    for row in rows:
+        step = first_step + row
+        buffer.write_environment(row, _row(step, step in firsts))
+        buffer.write_core_state(row, (np.full([N, 2], step, np.float32),))
+        logits = np.full([N, A], step, np.float32)
+        buffer.write_agent(row, types.AgentOutput(np.full(N, step, np.int32), logits))
+
+
+def _unpack(unroll: stored_unroll.StoredUnroll) -> types.Unroll:
+    batch = tf.nest.map_structure(lambda array: tf.constant(array)[None], unroll)
+    return stored_unroll.unpack(batch, tf.constant([True]), K)
+
+
+class StoredUnrollTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self._buffer = stored_unroll.UnrollBuffer(SIGNATURE, N, K)
+
+    def test_the_last_row_is_the_next_unrolls_first(self):
+        _play(self._buffer, 0, range(T + 1), {0})
+        first = _unpack(self._buffer.unroll(1, 5))
+        self._buffer.carry_over()
+        _play(self._buffer, T, range(1, T + 1), {0})
+        second = _unpack(self._buffer.unroll(1, 6))
+        last_row = tf.nest.map_structure(lambda x: x[-1], first._replace(core_state=(), is_online=()))
+        first_row = tf.nest.map_structure(
+            lambda x: x[0], second._replace(core_state=(), is_online=())
+        )
+        tf.nest.map_structure(np.testing.assert_array_equal, last_row, first_row)
+        self.assertEqual(first.core_state[0].numpy().tolist(), [[0, 0]])
+        self.assertEqual(second.core_state[0].numpy().tolist(), [[T, T]])
+
+    def test_rows_keep_their_step_and_environment(self):
+        _play(self._buffer, 0, range(T + 1), {0})
+        unroll = _unpack(self._buffer.unroll(2, 0))
+        expected = 10 * np.arange(T + 1) + 2
+        np.testing.assert_array_equal(unroll.env_output.reward[:, 0], expected)
+        np.testing.assert_array_equal(unroll.env_output.previous_action[:, 0], expected)
+        np.testing.assert_array_equal(unroll.env_output.observation[:, 0, 0, 0, -1], expected)
+        np.testing.assert_array_equal(unroll.agent_output.action[:, 0], np.arange(T + 1))
+
+    def test_the_learner_sees_the_stacks_that_the_actor_saw(self):
+        firsts = {0, 6}
+        seen = []
+        for first_step in (0, T):
+            start = 0 if first_step == 0 else 1
+            for row in range(start, T + 1):
+                _play(self._buffer, first_step, range(row, row + 1), firsts)
+                frames, is_first = self._buffer.window(row)
+                seen.append(frame_stacking.stack_frames(frames, is_first, K)[0, 1].numpy())
+            if first_step == 0:
+                self._buffer.carry_over()
+        unroll = _unpack(self._buffer.unroll(1, 0))
+        np.testing.assert_array_equal(unroll.env_output.observation[:, 0], seen[T:])
+        # Step 7 follows the episode that began at step 6: one frame of history, one of zeros.
+        self.assertEqual(unroll.env_output.observation[3, 0, 0, 0].numpy().tolist(), [0, 61, 71])
+
+    def test_signature_fits_what_the_buffer_yields(self):
+        _play(self._buffer, 0, range(T + 1), {0})
+        unroll = self._buffer.unroll(0, 3)
+        tf.nest.map_structure(
+            lambda spec, array: self.assertEqual(
+                (tuple(spec.shape), spec.dtype.as_numpy_dtype), (array.shape, array.dtype.type)
+            ),
+            SIGNATURE,
+            unroll,
+        )
+
+
+if __name__ == "__main__":
+    absltest.main()

@@ -1,0 +1,155 @@
+"""Whole runs on catch: learning, resuming, evaluating, with the production loops."""
+
+import dataclasses
+import io
+import json
+import pathlib
+import tempfile
+import threading
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from laser_tf.environments import catch
+from laser_tf.runtime import checkpointing, evaluator, metrics, progress, run_config, training
+from testing import fakes
+
+
+def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> training.Training:
+    checkpointing.open_workdir(workdir, dataclasses.asdict(config), {})
+    run = training.Training(config, workdir)
+    with progress.ProgressDisplay(config.run.env_frames, "test", io.StringIO()) as display:
+        run.run(threading.Event(), display)
+    return run
+
+
+class TrainingTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._workdir = pathlib.Path(folder.name) / "run"
+
+    @parameterized.named_parameters(
+        ("laser", {}, {"replay_fraction": 0.75}),
+        ("impala", {"relevance": "none"}, {"replay_fraction": 0.0, "batch_size": 4}),
+    )
+    def test_learns_catch(self, agent, replay):
+        config = fakes.catch_config(agent=agent, replay=replay, run={"env_frames": 60_000})
+        run = _run(config, self._workdir)
+        self.assertEqual(run.env_frames, 60_000)
+        self.assertGreater(run.returns.mean_return(), 0.8)
+        summary = evaluator.evaluate(self._workdir, episodes=50, seed=2, video=True)
+        self.assertGreater(summary["mean_return"], 0.8)
+        self.assertEqual(summary["episodes"], 50)
+        self.assertEqual(summary["env_frames"], 60_000)
+        self.assertEqual(json.loads((self._workdir / "evaluation.json").read_text()), summary)
+        self.assertGreater((self._workdir / "videos/median_episode.mp4").stat().st_size, 1000)
+
+    def test_what_tensorboard_gets(self):
+        _run(fakes.catch_config(), self._workdir)
+        for name in (
+            "episode/mean_return_last_100",
+            "loss/policy",
+            "loss/value",
+            "policy/entropy",
+            "policy/kl_replay",
+            "vtrace/rho_clipped_fraction",
+            "trust_region/accepted_fraction",
+            "replay/age_updates",
+            "replay/policy_lag_updates",
+            "replay/fill",
+            "throughput/learner_busy_fraction",
+            "throughput/environment_steps_per_second",
+            "throughput/inference_steps_per_second",
+            "throughput/writing_steps_per_second",
+            "learner/learning_rate",
+        ):
+            steps, values = metrics.read_scalars(self._workdir / "tensorboard", name)
+            self.assertNotEmpty(steps, name)
+            self.assertTrue(np.isfinite(values).all(), name)
+
+    def test_a_resumed_run_goes_on_exactly_where_it_stopped(self):
+        config = fakes.catch_config(run={"env_frames": 4_000})
+        checkpointing.open_workdir(self._workdir, dataclasses.asdict(config), {})
+        first = training.Training(config, self._workdir)
+        stop = threading.Event()
+
+        class StopHalfway(progress.ProgressDisplay):
+            def update(self, *, env_frames: int, **others) -> None:
+                if env_frames >= 2_000:
+                    stop.set()
+
+        with StopHalfway(1, "test", io.StringIO()) as display:
+            first.run(stop, display)
+        self.assertFalse(first.finished)
+        again = training.Training(config, self._workdir)
+        self.assertTrue(again.resumed)
+        self.assertEqual(again.env_frames, first.env_frames)
+        # Weights, optimiser, counters and runtime hyper-parameters are all variables of the learner.
+        for old, new in zip(first._learner.variables, again._learner.variables, strict=True):
+            np.testing.assert_array_equal(old, new)
+        before = first.counters.learner_updates.numpy()
+        with progress.ProgressDisplay(1, "test", io.StringIO()) as display:
+            again.run(threading.Event(), display)
+        self.assertTrue(again.finished)
+        self.assertGreater(again.counters.learner_updates, before)
+        # 40 agent steps an update from the first to the last: none was lost or counted twice.
+        self.assertEqual(again.counters.learner_updates * 40, again.counters.agent_steps)
+        steps, rates = metrics.read_scalars(
+            self._workdir / "tensorboard", "learner/learning_rate"
+        )
+        self.assertTrue(np.all(np.diff(rates) < 0), rates)
+        del steps
+
+    def test_an_actors_error_ends_the_run(self):
+        config = fakes.catch_config()
+        with absltest.mock.patch.object(
+            catch.Catch, "_step", side_effect=RuntimeError("the emulator broke")
+        ):
+            with self.assertRaisesRegex(RuntimeError, "the emulator broke"):
+                _run(config, self._workdir)
+
+    def test_the_same_seed_starts_with_the_same_weights(self):
+        config = fakes.catch_config()
+        one, two = (training.Training(config, self._workdir)._learner for _ in range(2))
+        other = training.Training(fakes.catch_config(run={"seed": 2}), self._workdir)._learner
+        for a, b in zip(one.agent.variables, two.agent.variables, strict=True):
+            np.testing.assert_array_equal(a, b)
+        kernels = [
+            next(v for v in made.agent.trainable_variables if v.shape.rank == 2)
+            for made in (one, other)
+        ]
+        self.assertFalse(np.array_equal(*(tf.convert_to_tensor(k) for k in kernels)))
+
+
+class EvaluatorTest(absltest.TestCase):
+    def test_a_folder_without_a_run_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaisesRegex(checkpointing.WorkdirError, "holds no run"):
+                evaluator.evaluate(pathlib.Path(folder), episodes=1, seed=1, video=False)
+
+
+class ParseTest(parameterized.TestCase):
+    @parameterized.parameters(
+        ("agent", "discout", 0.9, "agent key 'discout': did you mean discount"),
+        ("replay", "replay_fraction", 1.0, "config.replay: replay_fraction is 1.0"),
+        ("environment", "task", "cach", "config.environment: .*cach.*did you mean catch"),
+        ("run", "env_frames", 0, "config.run: env_frames is 0"),
+        ("run", "replay_port", 99_999, "config.run: replay_port is 99999"),
+        ("run", "checkpoint_minutes", 0.0, "config.run: checkpoint_minutes is 0.0"),
+    )
+    def test_errors_name_the_section_and_the_value(self, section, key, value, message):
+        values = fakes.config_values(fakes.catch_config())
+        values[section][key] = value
+        with self.assertRaisesRegex(ValueError, message):
+            run_config.parse(values)
+
+    def test_an_unknown_section_is_named(self):
+        with self.assertRaisesRegex(ValueError, "section 'lerner': did you mean learner"):
+            run_config.parse({"lerner": {}})
+
+
+if __name__ == "__main__":
+    absltest.main()
