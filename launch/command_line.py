@@ -1,7 +1,9 @@
 """What launch scripts share: flags from the command line, and errors as one clear line."""
 
+import faulthandler
 import logging
 import os
+import pathlib
 import sys
 from collections.abc import Callable
 
@@ -21,10 +23,10 @@ def run(main: Callable[[], None], expected_errors: tuple[type[Exception], ...]) 
       expected_errors: what is printed as one line with exit code 1; anything else keeps its
         traceback, being a bug.
     """
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr, force=True)
-    logging.getLogger("absl").setLevel(logging.WARNING)
-
     def guarded(arguments: list[str]) -> None:
+        # Here, because app.run installs handlers of its own.
+        logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr, force=True)
+        logging.getLogger("absl").setLevel(logging.WARNING)
         if len(arguments) > 1:
             _fail(f"unknown argument {arguments[1]!r}: every option starts with --", code=2)
         try:
@@ -33,6 +35,22 @@ def run(main: Callable[[], None], expected_errors: tuple[type[Exception], ...]) 
             _fail(_one_line(error), code=1)
 
     app.run(guarded, flags_parser=_parse_flags)
+
+
+def divert_native_messages(path: pathlib.Path) -> None:
+    """Sends what C++ libraries print to a file; Python's own messages still reach the terminal.
+
+    Reverb and TensorFlow write to the standard error stream at will, through the progress display.
+    """
+    sys.stderr.flush()
+    terminal = os.fdopen(os.dup(2), "w", buffering=1)
+    with path.open("ab") as log:
+        os.dup2(log.fileno(), 2)
+    sys.stderr = terminal
+    faulthandler.enable(terminal)  # a crash of theirs still shows where
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, logging.StreamHandler):
+            handler.setStream(terminal)
 
 
 def config_values(config: flags.FlagHolder) -> dict:

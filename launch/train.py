@@ -40,12 +40,13 @@ def main() -> None:
     checkpointing.open_workdir(
         workdir, dataclasses.asdict(config), {"versions": versions.recorded()}
     )
+    command_line.divert_native_messages(workdir / "native.log")
     run = training.Training(config, workdir)
     logging.info("%s %s", "resuming" if run.resumed else "a new run in", workdir)
     if run.finished:
         logging.info("%s frames are trained already", f"{run.env_frames:,}")
     elif not _train(run, config):
-        logging.info("stopped at %s frames and saved; the same command resumes", run.env_frames)
+        logging.info("stopped at %s frames and saved; the same command resumes", f"{run.env_frames:,}")
         return
     _evaluate(workdir, config)
 
@@ -83,6 +84,7 @@ def _evaluate(workdir: pathlib.Path, config: run_config.RunConfig) -> None:
         ("checkpoints", "checkpoints"),
         ("evaluation", "evaluation.json"),
         ("video", "videos/median_episode.mp4"),
+        ("C++ libraries", "native.log"),
     ):
         if (workdir / name).exists():
             logging.info("%-16s %s", what, workdir / name)

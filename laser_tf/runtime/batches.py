@@ -1,35 +1,58 @@
 """The learner's next batch, fetched in the background while the learner computes."""
 
-import concurrent.futures
+import queue
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
-POLL_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 
 
 class BatchStream:
-    """An iterator over a dataset that keeps one batch ahead and never blocks for ever."""
+    """Keeps one batch of a dataset ahead, and never blocks the learner for ever.
+
+    A thread rather than tf.data's prefetch: waiting for it can be interrupted, so that a dead actor
+    or Ctrl-C ends a run whose queue stays empty. The thread is a daemon, since Reverb may never
+    wake it from an empty queue.
+    """
 
     def __init__(self, dataset: tf.data.Dataset):
-        self._iterator = iter(dataset)
-        # A thread rather than tf.data's prefetch: waiting for its result can be interrupted, so a
-        # dead actor or Ctrl-C ends a run whose queue stays empty.
-        self._executor = concurrent.futures.ThreadPoolExecutor(1, "batches")
-        self._pending = self._executor.submit(next, self._iterator)
+        """Starts fetching."""
+        self._batches: queue.Queue[Any] = queue.Queue(maxsize=1)
+        self._closed = threading.Event()
+        threading.Thread(target=self._fetch, args=(dataset,), name="batches", daemon=True).start()
+
+    def _fetch(self, dataset: tf.data.Dataset) -> None:
+        try:
+            for batch in dataset:
+                self._put(batch)
+                if self._closed.is_set():
+                    return
+        except Exception as error:  # handed over to the learner's thread by `get`
+            self._put(error)
+
+    def _put(self, item: Any) -> None:
+        while not self._closed.is_set():
+            try:
+                self._batches.put(item, timeout=_POLL_SECONDS)
+                return
+            except queue.Full:
+                continue
 
     def get(self, should_stop: Callable[[], bool]) -> Any | None:
         """Returns the next batch, or None once `should_stop` (which may raise) says so."""
         while not should_stop():
             try:
-                batch = self._pending.result(timeout=POLL_SECONDS)
-            except concurrent.futures.TimeoutError:
+                batch = self._batches.get(timeout=_POLL_SECONDS)
+            except queue.Empty:
                 continue
-            self._pending = self._executor.submit(next, self._iterator)
+            if isinstance(batch, Exception):
+                raise batch
             return batch
         return None
 
     def close(self) -> None:
-        """Lets go of the pending batch; its thread ends once the replay server is stopped."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        """Ends fetching."""
+        self._closed.set()

@@ -75,6 +75,7 @@ class Reporter:
         env_frames: int,
         replay_fill: Callable[[], float],
         throughput: Callable[[], dict[str, float]],
+        last: bool = False,
     ) -> None:
         """Refreshes the display and writes a row to TensorBoard, each when its time has come.
 
@@ -82,13 +83,14 @@ class Reporter:
           env_frames: learned from so far.
           replay_fill: returns the used share of replay's capacity.
           throughput: returns the pace of the actor's parts.
+          last: whether nothing more will come, so that both are due.
         """
         now = time.monotonic()
         if self._period_frames is None:
             self._period_frames = env_frames
         seconds = max(now - self._period_start, 1e-9)
         busy = self._busy_seconds / seconds
-        if now >= self._next_progress:
+        if last or now >= self._next_progress:
             self._next_progress = now + PROGRESS_SECONDS
             self._display.update(
                 env_frames=env_frames,
@@ -98,7 +100,7 @@ class Reporter:
                 policy_lag=_mean(self._values["replay/policy_lag_updates"]),
                 learner_busy=busy,
             )
-        if seconds >= self._metrics_seconds:
+        if (last and self._updates) or seconds >= self._metrics_seconds:
             self._write(env_frames, replay_fill(), throughput(), seconds, busy)
             self._start_period(env_frames)
 

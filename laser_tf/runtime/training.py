@@ -192,6 +192,7 @@ class Training:
                 reporter.add_update(values, busy)
                 reporter.report(self.env_frames, replay.fill, acting.throughput)
                 saver.save_when_due()
+            reporter.report(self.env_frames, replay.fill, acting.throughput, last=True)
 
     def _ages(self, stored: stored_unroll.StoredUnroll, is_online: tf.Tensor) -> dict[str, float]:
         """How many updates ago the weights behind the batch's behaviour were current."""

@@ -9,8 +9,8 @@ _REQUIRED = {"dm-reverb": "0.14.0", "tensorflow": "2.15."}
 _RECORDED = ("tensorflow", "keras", "dm-reverb", "ale-py", "minatar", "numpy", "protobuf")
 
 
-class VersionError(RuntimeError):
-    """Installed packages do not fit together."""
+class VersionError(SystemExit):
+    """Installed packages do not fit together; uncaught, it ends the process with its one line."""
 
 
 def check() -> None:
@@ -25,7 +25,7 @@ def check() -> None:
         )
         if installed is None or not installed.startswith(required):
             raise VersionError(
-                f"{package} is {installed or 'not installed'}, but {required.rstrip('.')} is needed: "
+                f"error: {package} is {installed or 'not installed'}, but {required.rstrip('.')} is needed: "
                 "pip install tensorflow==2.15.1 dm-reverb==0.14.0"
             )
 

@@ -1,0 +1,78 @@
+"""Measures replay's memory for an agent step of real play, and whether a run grows.
+
+python -m testing.benchmarks.memory --steps=200000
+"""
+
+import gc
+import json
+import os
+import pathlib
+import tempfile
+
+import numpy as np
+import psutil
+from absl import app, flags
+
+from configs import laser_atari
+from laser_tf.environments import factory
+from laser_tf.replay import server, stored_unroll, writer
+from laser_tf.runtime import actor, run_config, training
+
+_STEPS = flags.DEFINE_integer("steps", 200_000, "agent steps to store")
+_TASK = flags.DEFINE_string("task", "pong", "an Atari game")
+
+
+def main(_: list[str]) -> None:
+    """Fills a replay table with random play and prints its bytes an agent step."""
+    values = laser_atari.get_config().to_dict()
+    values["environment"]["task"] = _TASK.value
+    values["replay"].update(capacity=10 * _STEPS.value, replay_fraction=0.5)
+    config = run_config.parse(values)
+    environment = factory.make_environment(config.environment, seed=1)
+    agent = training.build_agent(config, environment, "float32", seed=1)
+    signature = training.unroll_signature(config, environment, agent)
+    with tempfile.TemporaryDirectory() as folder:
+        replay = server.EmbeddedReplay(config.replay, signature, pathlib.Path(folder))
+        print(json.dumps(_fill(config, environment, agent, signature, replay), indent=2))
+        replay.stop()
+
+
+def _fill(config, environment, agent, signature, replay) -> dict[str, float]:
+    depth, num_envs = config.replay.frame_stack, environment.num_envs
+    policy = actor.ActingPolicy(agent, depth)
+    buffer = stored_unroll.UnrollBuffer(signature, num_envs, depth)
+    target = writer.UnrollWriter(replay.client, ["replay"])
+    env_output, state = environment.reset(), policy.initial_state(num_envs)
+    steps, start = 0, None
+    while steps < _STEPS.value:
+        for row in range(0 if steps == 0 else 1, buffer.last_row + 1):
+            buffer.write_core_state(row, state)
+            buffer.write_environment(row, env_output)
+            agent_output, state = policy(*buffer.window(row), env_output, state)
+            buffer.write_agent(row, agent_output)
+            env_output = environment.step(agent_output.action)
+        for index in range(num_envs):
+            target.write(buffer.unroll(index, 0), lambda: False)
+        target.wait(lambda: False)
+        buffer.carry_over()
+        steps += num_envs * buffer.last_row
+        if start is None and steps >= _STEPS.value // 10:  # allocators have warmed up
+            start = steps, _resident_bytes()
+    stored = steps - start[0]
+    return {
+        "task": _TASK.value,
+        "agent_steps": stored,
+        "bytes_per_agent_step": round((_resident_bytes() - start[1]) / stored, 1),
+        "uncompressed_bytes_per_agent_step": int(
+            np.prod(signature.frames.shape) / config.replay.unroll_length
+        ),
+    }
+
+
+def _resident_bytes() -> int:
+    gc.collect()
+    return psutil.Process(os.getpid()).memory_info().rss
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,103 @@
+"""The commands as a user types them: errors in one line, Ctrl-C and resuming, evaluation."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+
+from absl.testing import absltest, parameterized
+
+CATCH = ("--config=configs/laser_catch.py", "--config.run.metrics_seconds=0.5")
+
+
+def _start(module: str, *arguments: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-m", f"launch.{module}", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _run(module: str, *arguments: str) -> tuple[int, str, str]:
+    process = _start(module, *arguments)
+    output, errors = process.communicate(timeout=240)
+    return process.returncode, output, errors
+
+
+class LaunchTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._workdir = pathlib.Path(folder.name) / "run"
+
+    def _assert_refused(self, message: str, module: str, *arguments: str) -> None:
+        code, _, errors = _run(module, *arguments)
+        self.assertNotEqual(code, 0)
+        lines = [line for line in errors.splitlines() if not line.startswith("no private network")]
+        self.assertLen(lines, 1, errors)
+        self.assertRegex(lines[0], f"^error: .*{message}")
+
+    @parameterized.parameters(
+        ("--config.agent.discout=0.9", "discount"),
+        ("--config.agent.discount=much", "--config.agent.discount=much"),
+        ("--config.environment.task=pogn", "'pogn': did you mean pong"),
+        ("--config=configs/lasr.py", "configs/lasr.py.*choose a file of configs"),
+    )
+    def test_bad_flags_are_refused_in_one_line(self, flag, message):
+        flags = (flag,) if flag.startswith("--config=") else ("--config=configs/laser_atari.py", flag)
+        self._assert_refused(message, "train", *flags, f"--workdir={self._workdir}")
+        self.assertFalse(self._workdir.exists())
+
+    def test_an_unusable_workdir_is_refused_in_one_line(self):
+        self._workdir.write_text("a file, not a folder")
+        self._assert_refused("cannot write in", "train", *CATCH, f"--workdir={self._workdir}")
+
+    def test_ctrl_c_saves_and_the_same_command_resumes(self):
+        workdir = f"--workdir={self._workdir}"
+        flags = (*CATCH, "--config.run.env_frames=12000", "--config.run.evaluation_episodes=4")
+        process = _start("train", *flags, workdir)
+        first_line = process.stdout.readline()
+        self.assertIn("frames", first_line)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertIn("the same command resumes", errors)
+        self.assertNotEmpty(os.listdir(self._workdir / "checkpoints/learner"))
+
+        self._assert_refused(
+            r"config: agent.discount \(there 0.99, now 0.9\)",
+            "train", *flags, workdir, "--config.agent.discount=0.9",
+        )  # fmt: skip
+
+        code, output, errors = _run("train", *flags, workdir)
+        self.assertEqual(code, 0, errors)
+        self.assertIn("resuming", errors)
+        self.assertIn("100.0%", output)
+        self.assertNotIn("reverb", output + errors)  # native chatter is diverted
+        summary = json.loads((self._workdir / "evaluation.json").read_text())
+        self.assertEqual(summary["episodes"], 4)
+        self.assertGreaterEqual(summary["env_frames"], 12_000)
+
+        code, output, errors = _run("train", *flags, workdir)  # quick the second time
+        self.assertEqual(code, 0, errors)
+        self.assertIn("trained already", errors)
+
+        code, output, errors = _run("evaluate", workdir, "--episodes=7")
+        self.assertEqual(code, 0, errors)
+        self.assertEqual(json.loads(output)["episodes"], 7)
+
+    @parameterized.parameters(
+        (("--episodes=0",), "--workdir is missing"),
+        (("--workdir=runs/none",), "holds no run"),
+    )
+    def test_evaluate_refuses_in_one_line(self, flags, message):
+        self._assert_refused(message, "evaluate", *flags)
+
+
+if __name__ == "__main__":
+    absltest.main()
