@@ -25,10 +25,10 @@ import tensorflow as tf
 from absl import flags
 from ml_collections import config_flags
 
-from launch import command_line
 from laser_tf.environments import factory
 from laser_tf.replay import dataset, server, stored_unroll, tables, writer
 from laser_tf.runtime import actor, checkpointing, hardware, progress, run_config, training
+from launch import command_line
 
 _CONFIG = config_flags.DEFINE_config_file("config", "configs/impala_atari.py", "a file of configs/")
 _SECONDS = flags.DEFINE_float("seconds", 30.0, "to measure end to end, after as long a warm-up")

@@ -23,6 +23,7 @@ def run(main: Callable[[], None], expected_errors: tuple[type[Exception], ...]) 
       expected_errors: what is printed as one line with exit code 1; anything else keeps its
         traceback, being a bug.
     """
+
     def guarded(arguments: list[str]) -> None:
         # Here, because app.run installs handlers of its own.
         logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr, force=True)

@@ -11,8 +11,8 @@ import matplotlib
 import numpy as np
 from absl import flags
 
-from launch import command_line
 from laser_tf.runtime import metrics
+from launch import command_line
 
 _CURVES = flags.DEFINE_multi_string("curve", [], "LABEL=WORKDIR[,WORKDIR...], one seed each")
 _OUTPUT = flags.DEFINE_string("output", "learning_curves.png", "the picture; .csv lies beside it")

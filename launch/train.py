@@ -46,7 +46,9 @@ def main() -> None:
     if run.finished:
         logging.info("%s frames are trained already", f"{run.env_frames:,}")
     elif not _train(run, config):
-        logging.info("stopped at %s frames and saved; the same command resumes", f"{run.env_frames:,}")
+        logging.info(
+            "stopped at %s frames and saved; the same command resumes", f"{run.env_frames:,}"
+        )
         return
     _evaluate(workdir, config)
 
@@ -55,7 +57,7 @@ def _train(run: training.Training, config: run_config.RunConfig) -> bool:
     """Trains until the budget is spent (True) or the user interrupts (False)."""
     stop = threading.Event()
 
-    def interrupt(signal_number: int, _) -> None:
+    def interrupt(signal_number: int, _: object) -> None:
         signal.signal(signal_number, signal.SIG_DFL)  # a second Ctrl-C ends at once
         stop.set()
 

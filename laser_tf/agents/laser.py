@@ -6,6 +6,7 @@ baseline. Feed-forward.
 
 import dataclasses
 import math
+from collections.abc import Iterable
 
 import tensorflow as tf
 
@@ -55,12 +56,12 @@ class Config:
                 raise ValueError(f"{name} is {getattr(self, name)}: use a value above 0")
         if self.rho_bar < self.c_bar:
             raise ValueError(
-                f"rho_bar is {self.rho_bar}, below c_bar, {self.c_bar}: V-trace's fixed point needs "
-                "rho_bar >= c_bar; raise the one or lower the other"
+                f"rho_bar is {self.rho_bar}, below c_bar, {self.c_bar}: V-trace's fixed point "
+                "needs rho_bar >= c_bar; raise the one or lower the other"
             )
 
 
-def _check_choice(name: str, value: str, choices) -> None:
+def _check_choice(name: str, value: str, choices: Iterable[str]) -> None:
     if value not in choices:
         raise ValueError(f"{name} is {value!r}: choose one of {', '.join(map(repr, choices))}")
 
@@ -147,24 +148,14 @@ class Laser(tf.Module):
         value_loss = policy_gradient.baseline_loss(values[:-1], targets.values, trusted)
         entropy_loss = policy_gradient.entropy_loss(logits, online_trusted)
         loss = policy_loss + config.baseline_cost * value_loss + self.entropy_cost * entropy_loss
-        replayed = tf.logical_and(is_transition, tf.logical_not(unroll.is_online))
-        clipped = tf.cast(log_rhos > math.log(config.rho_bar), tf.float32)
-        kl = trust_region.kl_divergence(logits, behaviour_logits)
         metrics = {
             "loss/total": loss,
             "loss/policy": policy_loss,
             "loss/value": value_loss,
             "loss/entropy": entropy_loss,
-            "policy/entropy": _masked_mean(policy_gradient.entropy(logits), is_transition),
-            "policy/kl_online": _masked_mean(kl, is_transition & unroll.is_online),
-            "policy/kl_replay": _masked_mean(kl, replayed),
-            "vtrace/rho_clipped_fraction": _masked_mean(clipped, is_transition),
             "vtrace/value": _masked_mean(values[:-1], is_transition),
-            "trust_region/accepted_fraction": _masked_mean(
-                tf.cast(trusted, tf.float32), is_transition
-            ),
-            "trust_region/accepted_replay_fraction": _masked_mean(
-                tf.cast(trusted, tf.float32), replayed
+            **self._off_policy_metrics(
+                logits, behaviour_logits, log_rhos, trusted, is_transition, unroll.is_online
             ),
         }
         return types.LossOutput(loss, metrics, None)
@@ -188,6 +179,29 @@ class Laser(tf.Module):
             logits, behaviour_logits, relevance=config.relevance, rho_bar=config.rho_bar
         )
         return relevance < config.kl_threshold
+
+    def _off_policy_metrics(
+        self,
+        logits: tf.Tensor,
+        behaviour_logits: tf.Tensor,
+        log_rhos: tf.Tensor,
+        trusted: tf.Tensor,
+        is_transition: tf.Tensor,
+        is_online: tf.Tensor,
+    ) -> dict[str, tf.Tensor]:
+        """How far pi is from mu, and what V-trace and the trust region make of it."""
+        online, replayed = is_transition & is_online, is_transition & ~is_online
+        kl = trust_region.kl_divergence(logits, behaviour_logits)
+        clipped = tf.cast(log_rhos > math.log(self._config.rho_bar), tf.float32)
+        accepted = tf.cast(trusted, tf.float32)
+        return {
+            "policy/entropy": _masked_mean(policy_gradient.entropy(logits), is_transition),
+            "policy/kl_online": _masked_mean(kl, online),
+            "policy/kl_replay": _masked_mean(kl, replayed),
+            "vtrace/rho_clipped_fraction": _masked_mean(clipped, is_transition),
+            "trust_region/accepted_fraction": _masked_mean(accepted, is_transition),
+            "trust_region/accepted_replay_fraction": _masked_mean(accepted, replayed),
+        }
 
     def _clip_rewards(self, rewards: tf.Tensor) -> tf.Tensor:
         return (

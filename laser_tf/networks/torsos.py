@@ -1,7 +1,7 @@
 """Torsos: from stacked uint8 observations [N, H, W, C] to float features [N, F].
 
-Weights are drawn as in IMPALA's code (truncated normal, variance 1 / fan-in). `dtype` is the compute
-dtype; the variables are float32.
+Weights are drawn from a truncated normal of variance 2 / fan-in (He et al. 2015), which keeps the
+scale of features through ReLUs. `dtype` is the compute dtype; the variables are float32.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""V-trace targets (Espeholt et al. 2018, "IMPALA") with a trust region (Schmitt et al. 2020, "LASER").
+"""V-trace (Espeholt et al. 2018, "IMPALA") with a trust region (Schmitt et al. 2020, "LASER").
 
 All arguments follow `laser_tf.types`: index t of a `[T, B]` argument belongs to the transition from
 x_t to x_{t+1}, so rewards and discounts are rows 1..T of an unroll.
@@ -47,7 +47,8 @@ def vtrace(
 ) -> VTraceOutput:
     """V-trace with the trust-region mask inside the recursion (LASER, equation 8).
 
-    G_t = V(x_t) + sum_k gamma^k (prod_{i<k} lambda_{t+i} c_{t+i}) lambda_{t+k} rho_{t+k} delta_{t+k},
+    G_t = V(x_t)
+          + sum_k gamma^k (prod_{i<k} lambda_{t+i} c_{t+i}) lambda_{t+k} rho_{t+k} delta_{t+k},
     computed backwards as
 
         acc_t = lambda_t (rho_t delta_t + gamma_t c_t acc_{t+1}),    acc_T = 0
@@ -56,8 +57,8 @@ def vtrace(
         rho_t = min(rho_bar, pi/mu),   c_t = lambda_ min(c_bar, pi/mu)
 
     With `trusted` true everywhere this is IMPALA's V-trace (section 4.1, remark 1). The policy
-    gradient's advantage is r_t + gamma_t v_{t+1} - V(x_t) (IMPALA, section 4.2); its factor rho_t is
-    returned beside it.
+    gradient's advantage is r_t + gamma_t v_{t+1} - V(x_t) (IMPALA, section 4.2); its factor rho_t
+    is returned beside it.
 
     Args:
       log_rhos: float32 [T, B], log(pi(a_t|x_t) / mu(a_t|x_t)).

@@ -9,9 +9,9 @@ from laser_tf.replay import tables
 def make_dataset(server_address: str, config: tables.Config) -> tf.data.Dataset:
     """Endless batches `(StoredUnroll [B, ...], is_online bool [B])`, online rows first.
 
-    Each batch holds exactly `online_rows` unrolls from the queue, each seen once, and `replay_rows`
-    drawn uniformly from replay (LASER, section 3). Reverb's selectors take no seed, so which unrolls
-    are drawn is not reproducible.
+    Each batch holds exactly `online_rows` unrolls from the queue, each seen once, and
+    `replay_rows` drawn uniformly from replay (LASER, section 3). Reverb's selectors take no seed,
+    so which unrolls are drawn is not reproducible.
 
     Args:
       server_address: "host:port" of the Reverb server.

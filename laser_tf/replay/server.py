@@ -95,7 +95,7 @@ class EmbeddedReplay:
           RuntimeError: if it cannot be written; the one before stays.
         """
         if any(self._folder.iterdir()):
-            # Reverb deletes the older checkpoint from its folder. Hard links keep it without a copy.
+            # Reverb deletes the older checkpoint in its folder. Hard links keep it without a copy.
             shutil.rmtree(self._previous, ignore_errors=True)
             shutil.copytree(self._folder, self._previous, copy_function=os.link)
         self.client.checkpoint()

@@ -115,7 +115,7 @@ class UnrollBuffer:
         self._arrays["logits"][row] = agent_output.logits
 
     def write_core_state(self, row: int, core_state: Any) -> None:
-        """Stores the core state before a row, NumPy arrays [N, ...]; kept for row 0 and the last."""
+        """Stores the core state before a row, NumPy arrays [N, ...]; keeps row 0's and the last."""
         if row in (0, self.last_row):
             self._core_states[row] = core_state
 

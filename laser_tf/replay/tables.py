@@ -31,8 +31,9 @@ class Config:
                 raise ValueError(f"{name} is {getattr(self, name)}: use 1 or more")
         if not 0 <= self.replay_fraction < 1:
             raise ValueError(
-                f"replay_fraction is {self.replay_fraction}: use a value from 0 to below 1; without "
-                "online rows V-trace's policy gradient need not converge (LASER, proposition 2)"
+                f"replay_fraction is {self.replay_fraction}: use a value from 0 to below 1; "
+                "without online rows V-trace's policy gradient need not converge "
+                "(LASER, proposition 2)"
             )
         replayed = self.batch_size * self.replay_fraction
         if abs(replayed - round(replayed)) > 1e-6 * self.batch_size:
@@ -42,8 +43,9 @@ class Config:
             )
         if self.replay_fraction > 0 and self.capacity < self.batch_size * self.unroll_length:
             raise ValueError(
-                f"capacity is {self.capacity} agent steps, less than one batch of {self.batch_size} "
-                f"unrolls of {self.unroll_length}: use {self.batch_size * self.unroll_length} or more"
+                f"capacity is {self.capacity} agent steps, less than one batch of "
+                f"{self.batch_size} unrolls of {self.unroll_length}: use "
+                f"{self.batch_size * self.unroll_length} or more"
             )
 
     @property

@@ -11,7 +11,7 @@ _MAX_PENDING = 32  # items on their way to the server; Reverb warns above 50
 
 
 class UnrollWriter:
-    """Appends whole unrolls: one Reverb step and one chunk each, shared by the items of both tables.
+    """Appends whole unrolls: one Reverb step and chunk each, shared by the items of both tables.
 
     A step of Reverb per unroll costs a quarter of the Python time of a step per agent step.
     """

@@ -32,8 +32,8 @@ class LearnerCheckpoints:
             self._checkpoint.write(str(self._folder / f"checkpoint-{number}"))
         except (tf.errors.OpError, OSError) as error:
             raise WorkdirError(
-                f"cannot write a checkpoint in {self._folder}: {_first_line(error)}; the checkpoints "
-                "before it are untouched. Free space or mend permissions, then run again"
+                f"cannot write a checkpoint in {self._folder}: {_first_line(error)}; the "
+                "checkpoints before it are untouched. Free space, then run again"
             ) from None
         for old in self.numbers()[:-LEARNER_CHECKPOINTS_KEPT]:
             for path in self._folder.glob(f"checkpoint-{old}.*"):
@@ -61,8 +61,8 @@ class LearnerCheckpoints:
                 )  # fmt: skip
         if numbers:
             raise WorkdirError(
-                f"none of the checkpoints in {self._folder} can be read: restore them from a backup, "
-                "or start again with another --workdir"
+                f"none of the checkpoints in {self._folder} can be read: restore them from a "
+                "backup, or start again with another --workdir"
             )
         return None
 
@@ -133,8 +133,8 @@ def _check_same_config(path: pathlib.Path, config: dict[str, Any]) -> None:
     ]
     if differing:
         raise WorkdirError(
-            f"{path.parent} belongs to a run of another config: {', '.join(differing)}. Use another "
-            "--workdir, or the same values to resume"
+            f"{path.parent} belongs to a run of another config: {', '.join(differing)}. Use "
+            "another --workdir, or the same values to resume"
         )
 
 

@@ -40,8 +40,8 @@ def enter() -> str | None:
 
 def _warning(reason: str) -> str:
     return (
-        f"no private network ({reason}): while the run lasts, its replay server can be reached from "
-        "other hosts, without authentication; block its port in a firewall or allow unprivileged "
+        f"no private network ({reason}): while the run lasts, its replay server can be reached "
+        "from other hosts, without authentication; block its port or allow unprivileged "
         "user namespaces"
     )
 

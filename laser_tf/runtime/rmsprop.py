@@ -10,7 +10,12 @@ import tensorflow as tf
 
 
 class RMSProp(tf.Module):
-    """ms <- decay ms + (1 - decay) g^2;  mom <- momentum mom + lr g / sqrt(ms + eps);  w <- w - mom."""
+    """TensorFlow 1's rule, for each variable w with gradient g.
+
+    ms  <- decay ms + (1 - decay) g^2
+    mom <- momentum mom + learning_rate g / sqrt(ms + epsilon)
+    w   <- w - mom
+    """
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 import dataclasses
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from laser_tf.agents import laser
@@ -79,7 +79,7 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> RunConfig:
     return RunConfig(**parsed)
 
 
-def _check_names(what: str, given: Mapping[str, Any], known) -> None:
+def _check_names(what: str, given: Mapping[str, Any], known: Iterable[str]) -> None:
     for name in given:
         if name not in known:
             close = difflib.get_close_matches(name, list(known), n=3)

@@ -23,6 +23,7 @@ from laser_tf.runtime import (
     progress,
     reporting,
     run_config,
+    saver,
     variables,
 )
 
@@ -132,13 +133,13 @@ class Training:
         )
         acting = actor.ActorThread(self._make_actor(replay))
         stream = batches.BatchStream(dataset.make_dataset(replay.address, self._config.replay))
-        saver = _Saver(self._config.run, self._checkpoints, replay, self.counters)
+        saving = saver.Saver(self._config.run, self._checkpoints, replay, self.counters)
         try:
-            self._learn(stop, display, replay, acting, stream, saver)
+            self._learn(stop, display, replay, acting, stream, saving)
         finally:
             acting.stop()
             stream.close()
-            saver.save_all()
+            saving.save_all()
             replay.stop()
 
     def _make_actor(self, replay: server.EmbeddedReplay) -> actor.Actor:
@@ -166,7 +167,7 @@ class Training:
         replay: server.EmbeddedReplay,
         acting: actor.ActorThread,
         stream: batches.BatchStream,
-        saver: "_Saver",
+        saving: saver.Saver,
     ) -> None:
         """The learning loop."""
 
@@ -191,7 +192,7 @@ class Training:
                 self.learner_seconds += busy
                 reporter.add_update(values, busy)
                 reporter.report(self.env_frames, replay.fill, acting.throughput)
-                saver.save_when_due()
+                saving.save_when_due()
             reporter.report(self.env_frames, replay.fill, acting.throughput, last=True)
 
     def _ages(self, stored: stored_unroll.StoredUnroll, is_online: tf.Tensor) -> dict[str, float]:
@@ -200,52 +201,3 @@ class Training:
         online = is_online.numpy()
         parts = {"replay/policy_lag_updates": ages[online], "replay/age_updates": ages[~online]}
         return {name: float(rows.mean()) for name, rows in parts.items() if rows.size}
-
-
-class _Saver:
-    """Saves weights often, and replay, which is larger, seldom; both at the end."""
-
-    def __init__(
-        self,
-        config: run_config.Config,
-        checkpoints: checkpointing.LearnerCheckpoints,
-        replay: server.EmbeddedReplay,
-        counters: learner.Counters,
-    ):
-        self._checkpoints = checkpoints
-        self._replay = replay
-        self._counters = counters
-        self._periods = (60 * config.checkpoint_minutes, 60 * config.replay_checkpoint_minutes)
-        now = time.monotonic()
-        self._clock = now
-        self._next_learner, self._next_replay = (now + period for period in self._periods)
-
-    def save_when_due(self) -> None:
-        """Saves what is due; a failure is told and tried again next time."""
-        now = time.monotonic()
-        try:
-            if now >= self._next_replay:
-                self._next_replay = now + self._periods[1]
-                self._save_replay()
-            if now >= self._next_learner:
-                self._next_learner = now + self._periods[0]
-                self._save_learner()
-        except checkpointing.WorkdirError as error:
-            logging.warning("%s", error)
-
-    def save_all(self) -> None:
-        """Saves everything."""
-        self._save_replay()
-        self._save_learner()
-
-    def _save_replay(self) -> None:
-        try:
-            self._replay.checkpoint()
-        except (RuntimeError, OSError) as error:
-            raise checkpointing.WorkdirError(f"cannot save replay: {error}") from None
-
-    def _save_learner(self) -> None:
-        now = time.monotonic()
-        self._counters.wall_seconds.assign_add(now - self._clock)
-        self._clock = now
-        self._checkpoints.save(int(self._counters.learner_updates))

@@ -1,4 +1,4 @@
-"""The versions that must fit together; standard library only, so that it can look before importing."""
+"""The versions that must fit together; standard library only, to look before anything imports."""
 
 import importlib.metadata
 import platform
@@ -25,7 +25,7 @@ def check() -> None:
         )
         if installed is None or not installed.startswith(required):
             raise VersionError(
-                f"error: {package} is {installed or 'not installed'}, but {required.rstrip('.')} is needed: "
+                f"error: {package} is {installed or 'not installed'}, not {required.rstrip('.')}: "
                 "pip install tensorflow==2.15.1 dm-reverb==0.14.0"
             )
 

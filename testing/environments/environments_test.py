@@ -135,9 +135,7 @@ class AtariTest(parameterized.TestCase):
             small = grey[: 84 * 2 : 2, : 84 * 1 : 1]
             self.assertGreater(small.std(), 0)
             # The score bar and walls fill the same share of both pictures.
-            self.assertAlmostEqual(
-                np.mean(grey > 0), np.mean(row.observation[game] > 0), delta=0.1
-            )
+            self.assertAlmostEqual(np.mean(grey > 0), np.mean(row.observation[game] > 0), delta=0.1)
 
     def test_rendering_must_be_asked_for(self):
         environment = factory.make_environment(PONG, seed=1)

@@ -1,7 +1,6 @@
 """The commands as a user types them: errors in one line, Ctrl-C and resuming, evaluation."""
 
 import json
-import os
 import pathlib
 import signal
 import subprocess
@@ -49,7 +48,9 @@ class LaunchTest(parameterized.TestCase):
         ("--config=configs/lasr.py", "configs/lasr.py.*choose a file of configs"),
     )
     def test_bad_flags_are_refused_in_one_line(self, flag, message):
-        flags = (flag,) if flag.startswith("--config=") else ("--config=configs/laser_atari.py", flag)
+        flags = (
+            (flag,) if flag.startswith("--config=") else ("--config=configs/laser_atari.py", flag)
+        )
         self._assert_refused(message, "train", *flags, f"--workdir={self._workdir}")
         self.assertFalse(self._workdir.exists())
 
@@ -67,7 +68,7 @@ class LaunchTest(parameterized.TestCase):
         _, errors = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 0, errors)
         self.assertIn("the same command resumes", errors)
-        self.assertNotEmpty(os.listdir(self._workdir / "checkpoints/learner"))
+        self.assertNotEmpty(list((self._workdir / "checkpoints/learner").iterdir()))
 
         self._assert_refused(
             r"config: agent.discount \(there 0.99, now 0.9\)",

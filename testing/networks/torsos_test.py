@@ -36,7 +36,10 @@ class TorsosTest(parameterized.TestCase):
         self.assertEqual(widths, [64, 128])
 
     @parameterized.parameters(
-        ("shallow", (84, 84, 4)), ("deep", (84, 84, 4)), ("minatar", (10, 10, 6)), ("flat", (10, 5, 1))
+        ("shallow", (84, 84, 4)),
+        ("deep", (84, 84, 4)),
+        ("minatar", (10, 10, 6)),
+        ("flat", (10, 5, 1)),
     )
     def test_bfloat16_computes_nearly_the_same(self, name, shape):
         observation = np.random.default_rng(1).integers(0, 256, (8, *shape), dtype=np.uint8)

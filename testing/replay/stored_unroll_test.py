@@ -10,9 +10,7 @@ from laser_tf.replay import frame_stacking, stored_unroll
 
 T, N, K, A = 4, 3, 3, 2
 SPEC = specs.BoundedArray((2, 2, 1), np.uint8, 0, 255)
-SIGNATURE = stored_unroll.signature(
-    SPEC, A, (tf.zeros([1, 2]),), unroll_length=T, frame_stack=K
-)
+SIGNATURE = stored_unroll.signature(SPEC, A, (tf.zeros([1, 2]),), unroll_length=T, frame_stack=K)
 
 
 def _row(step: int, is_first: bool) -> types.EnvOutput:
@@ -52,7 +50,9 @@ class StoredUnrollTest(absltest.TestCase):
         self._buffer.carry_over()
         _play(self._buffer, T, range(1, T + 1), {0})
         second = _unpack(self._buffer.unroll(1, 6))
-        last_row = tf.nest.map_structure(lambda x: x[-1], first._replace(core_state=(), is_online=()))
+        last_row = tf.nest.map_structure(
+            lambda x: x[-1], first._replace(core_state=(), is_online=())
+        )
         first_row = tf.nest.map_structure(
             lambda x: x[0], second._replace(core_state=(), is_online=())
         )

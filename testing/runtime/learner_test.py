@@ -87,7 +87,9 @@ class LearnerTest(parameterized.TestCase):
         before = _weights(made)
         made.update(batch, ONLINE, 0)
         rate = made.learning_rate.numpy() / np.sqrt(0.99 + 0.1)
-        moved = np.sqrt(sum(np.sum((a - b) ** 2) for a, b in zip(before, _weights(made), strict=True)))
+        moved = np.sqrt(
+            sum(np.sum((a - b) ** 2) for a, b in zip(before, _weights(made), strict=True))
+        )
         np.testing.assert_allclose(moved, 1e-3 * rate, rtol=1e-2)
 
     def test_xla_computes_the_same_update(self):

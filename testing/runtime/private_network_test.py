@@ -1,4 +1,4 @@
-"""A run's replay server cannot be reached from outside; where that is forbidden, the run is told."""
+"""A run's replay server cannot be reached from outside; where that fails, the run is told."""
 
 import contextlib
 import socket

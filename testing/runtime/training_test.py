@@ -87,7 +87,7 @@ class TrainingTest(parameterized.TestCase):
         again = training.Training(config, self._workdir)
         self.assertTrue(again.resumed)
         self.assertEqual(again.env_frames, first.env_frames)
-        # Weights, optimiser, counters and runtime hyper-parameters are all variables of the learner.
+        # Weights, optimiser, counters and runtime hyper-parameters are all its variables.
         for old, new in zip(first._learner.variables, again._learner.variables, strict=True):
             np.testing.assert_array_equal(old, new)
         before = first.counters.learner_updates.numpy()
@@ -97,19 +97,19 @@ class TrainingTest(parameterized.TestCase):
         self.assertGreater(again.counters.learner_updates, before)
         # 40 agent steps an update from the first to the last: none was lost or counted twice.
         self.assertEqual(again.counters.learner_updates * 40, again.counters.agent_steps)
-        steps, rates = metrics.read_scalars(
-            self._workdir / "tensorboard", "learner/learning_rate"
-        )
+        steps, rates = metrics.read_scalars(self._workdir / "tensorboard", "learner/learning_rate")
         self.assertTrue(np.all(np.diff(rates) < 0), rates)
         del steps
 
     def test_an_actors_error_ends_the_run(self):
         config = fakes.catch_config()
-        with absltest.mock.patch.object(
-            catch.Catch, "_step", side_effect=RuntimeError("the emulator broke")
+        with (
+            absltest.mock.patch.object(
+                catch.Catch, "_step", side_effect=RuntimeError("the emulator broke")
+            ),
+            self.assertRaisesRegex(RuntimeError, "the emulator broke"),
         ):
-            with self.assertRaisesRegex(RuntimeError, "the emulator broke"):
-                _run(config, self._workdir)
+            _run(config, self._workdir)
 
     def test_the_same_seed_starts_with_the_same_weights(self):
         config = fakes.catch_config()
