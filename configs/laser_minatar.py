@@ -22,6 +22,12 @@ def get_config() -> ml_collections.ConfigDict:
         }
     )
     config.replay.update({"frame_stack": 1, "capacity": 200_000})  # frames, agent steps
-    config.learner.update({"learning_rate": 1e-3, "compute_dtype": "float32"})
+    config.learner.update(
+        {
+            "learning_rate": 1e-3,
+            "rmsprop_epsilon": 1e-5,
+            "compute_dtype": "float32",  # the network is too small to gain from another
+        }
+    )
     config.run.update({"env_frames": 1_000_000, "evaluation_episodes": 100})
     return config

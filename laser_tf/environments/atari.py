@@ -1,10 +1,10 @@
 """Atari games by ALE's own vector environment."""
 
 import difflib
+import functools
 
 import numpy as np
 from ale_py import roms, vector_env
-from dm_env import specs
 
 from laser_tf import types
 from laser_tf.environments import base
@@ -12,10 +12,26 @@ from laser_tf.environments import base
 HEIGHT, WIDTH = 84, 84
 SCREEN_HEIGHT, SCREEN_WIDTH = 210, 160
 
+# fmt: off
+ATARI57 = (
+    "alien", "amidar", "assault", "asterix", "asteroids", "atlantis", "bank_heist", "battle_zone",
+    "beam_rider", "berzerk", "bowling", "boxing", "breakout", "centipede", "chopper_command",
+    "crazy_climber", "defender", "demon_attack", "double_dunk", "enduro", "fishing_derby",
+    "freeway", "frostbite", "gopher", "gravitar", "hero", "ice_hockey", "jamesbond", "kangaroo",
+    "krull", "kung_fu_master", "montezuma_revenge", "ms_pacman", "name_this_game", "phoenix",
+    "pitfall", "pong", "private_eye", "qbert", "riverraid", "road_runner", "robotank", "seaquest",
+    "skiing", "solaris", "space_invaders", "star_gunner", "surround", "tennis", "time_pilot",
+    "tutankham", "up_n_down", "venture", "video_pinball", "wizard_of_wor", "yars_revenge", "zaxxon",
+)
+# fmt: on
+
+# ALE has no game for one player on these and ends the whole process when it loads them.
+_UNPLAYABLE = frozenset(["combat", "joust", "maze_craze", "warlords"])
+
 
 def check_task(task: str) -> None:
-    """Raises ValueError, with close names, for a game that ale-py does not ship."""
-    games = roms.get_all_rom_ids()
+    """Raises ValueError, with close names, for a game that ale-py cannot play."""
+    games = sorted(set(roms.get_all_rom_ids()) - _UNPLAYABLE)
     if task not in games:
         close = difflib.get_close_matches(task, games, n=3)
         hint = f"did you mean {' or '.join(close)}?" if close else "names are like 'ms_pacman'"
@@ -44,67 +60,60 @@ class Atari(base.BatchedEnvironment):
         rendering: bool,
     ):
         """Starts the emulators; the arguments are those of `factory.EnvironmentConfig`."""
-        super().__init__(num_envs, action_repeat)
         check_task(task)
-        self._seed = seed
-        self._life_loss_is_end = life_loss_is_end
-        settings = {
-            "num_threads": num_threads,
-            "frameskip": action_repeat,
-            "noop_max": no_op_max + 1,  # ALE draws from 0 to one less
-            "max_num_frames_per_episode": max_frames_per_episode,
-            "repeat_action_probability": sticky_actions,
-            "full_action_space": full_action_space,
-            "stack_num": 1,
-            "use_fire_reset": False,
-            "reward_clipping": False,
-        }
-        self._games = vector_env.AtariVectorEnv(
-            task, num_envs, img_height=HEIGHT, img_width=WIDTH, **settings
+        emulate = functools.partial(
+            vector_env.AtariVectorEnv,
+            task,
+            num_envs,
+            num_threads=num_threads,
+            frameskip=action_repeat,
+            noop_max=no_op_max + 1,  # ALE draws from 0 to one less
+            max_num_frames_per_episode=max_frames_per_episode,  # no-ops are not counted
+            repeat_action_probability=sticky_actions,
+            full_action_space=full_action_space,
+            stack_num=1,
+            use_fire_reset=False,
+            reward_clipping=False,
         )
+        self._games = emulate(img_height=HEIGHT, img_width=WIDTH)
         # The same games once more in colour: ALE's vector environment shows one kind of picture.
         self._screens = (
-            vector_env.AtariVectorEnv(
-                task,
-                num_envs,
-                img_height=SCREEN_HEIGHT,
-                img_width=SCREEN_WIDTH,
-                grayscale=False,
-                **settings,
-            )
+            emulate(img_height=SCREEN_HEIGHT, img_width=SCREEN_WIDTH, grayscale=False)
             if rendering
             else None
         )
-        self._screen: np.ndarray | None = None
+        super().__init__(
+            num_envs,
+            action_repeat=action_repeat,
+            frame_shape=(HEIGHT, WIDTH, 1),
+            num_actions=int(self._games.single_action_space.n),
+        )
+        self._seed: int | None = seed
+        self._life_loss_is_end = life_loss_is_end
 
-    def observation_spec(self) -> specs.BoundedArray:
-        """Of a single frame: uint8 [84, 84, 1]."""
-        return specs.BoundedArray((HEIGHT, WIDTH, 1), np.uint8, 0, 255, "frame")
-
-    def action_spec(self) -> specs.DiscreteArray:
-        """The game's minimal action set, or all 18 actions."""
-        return specs.DiscreteArray(int(self._games.single_action_space.n))
-
-    def reset(self) -> types.EnvOutput:
-        """See the base class."""
+    def _reset(self) -> np.ndarray:
         observation, info = self._games.reset(seed=self._seed)
         if self._screens:
-            self._screen, _ = self._screens.reset(seed=self._seed)
-        self._lives = info["lives"].copy()
+            self._pictures, _ = self._screens.reset(seed=self._seed)
+        self._seed = None  # what ALE takes for "let the random streams run on"
+        self._lives = info["lives"]
         self._over = np.zeros(self.num_envs, bool)
-        return base.first_output(self._channels_last(observation))
+        return _channels_last(observation)
 
     def _step(self, actions: np.ndarray) -> types.EnvOutput:
+        if self._screens:
+            self._screens.send(actions)
         observation, reward, terminated, truncated, info = self._games.step(actions)
         if self._screens:
-            self._screen = self._screens.step(actions)[0]
+            self._pictures, *_ = self._screens.recv()
         is_first, lives = self._over, info["lives"]
-        # Not ALE's own life-loss signal: it looks like a game's end, after which nothing restarts.
+        # Not ALE's own life-loss signal: it looks like a game's end, after which nothing restarts,
+        # and it misses the loss of the last but one life where the last is counted as 0.
         lost_life = (lives < self._lives) & ~is_first
         ends = terminated | (lost_life & self._life_loss_is_end)
-        self._over, self._lives = terminated | truncated, lives.copy()
+        self._over, self._lives = terminated | truncated, lives
         return types.EnvOutput(
-            observation=self._channels_last(observation),
+            observation=_channels_last(observation),
             reward=reward.astype(np.float32),
             discount=1 - ends.astype(np.float32),
             is_first=is_first,
@@ -113,15 +122,16 @@ class Atari(base.BatchedEnvironment):
 
     def render(self, index: int) -> np.ndarray:
         """The screen, 210x160."""
-        if self._screen is None:
+        if not self._screens:
             raise RuntimeError("no screens are drawn: make the environment with rendering=True")
-        return self._screen[index, 0]
+        return self._pictures[index, 0]
 
     def close(self) -> None:
-        """Ends the emulators."""
-        self._games.close()
-        if self._screens:
-            self._screens.close()
+        """Ends the emulators' threads."""
+        super().close()
+        self._games = self._screens = None  # ALE ends them with its object, not in its close()
 
-    def _channels_last(self, observation: np.ndarray) -> np.ndarray:
-        return observation.reshape(self.num_envs, HEIGHT, WIDTH, 1)
+
+def _channels_last(observation: np.ndarray) -> np.ndarray:
+    """From ALE's [N, 1, H, W] to [N, H, W, 1]."""
+    return observation.reshape(-1, HEIGHT, WIDTH, 1)

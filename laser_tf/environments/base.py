@@ -12,28 +12,49 @@ class BatchedEnvironment(abc.ABC):
     """N games of one task, stepped together, each starting again by itself.
 
     Rows follow the time convention of `laser_tf.types`. The step after a game's end ignores its
-    action and returns the next game's first observation with `is_first`, reward 0 and discount 1.
+    action and returns the next game's first observation with `is_first`, reward 0 and discount 1;
+    `previous_action` is always what the environment was sent.
 
     Game i depends on `seed + i` and its own actions only, so that a batch of one with that seed
     plays it again. Returned arrays are the caller's to keep.
+
+    Attributes:
+      num_envs: N.
+      action_repeat: env frames an agent step.
     """
 
-    def __init__(self, num_envs: int, action_repeat: int):
-        """Keeps the number of games and the env frames of an agent step."""
+    def __init__(
+        self, num_envs: int, *, action_repeat: int, frame_shape: tuple[int, ...], num_actions: int
+    ):
+        """Takes what the specs say; `frame_shape` is [H, W, C]."""
         self.num_envs = num_envs
         self.action_repeat = action_repeat
+        self._frame_shape = frame_shape
+        self._num_actions = num_actions
+        self._started = False
 
-    @abc.abstractmethod
     def observation_spec(self) -> specs.BoundedArray:
         """Of a single game's single frame: uint8 [H, W, C]."""
+        return specs.BoundedArray(self._frame_shape, np.uint8, 0, 255, "observation")
 
-    @abc.abstractmethod
     def action_spec(self) -> specs.DiscreteArray:
-        """Of a single game."""
+        """Of a single game: int32 [], from 0 to num_values - 1."""
+        return specs.DiscreteArray(self._num_actions, name="action")
 
-    @abc.abstractmethod
     def reset(self) -> types.EnvOutput:
-        """Starts all games: NumPy arrays [N, ...] with `is_first` everywhere."""
+        """Starts a new episode in every game: NumPy arrays [N, ...] with `is_first` everywhere.
+
+        The first call seeds the games. A later one lets their random streams run on.
+        """
+        observation = self._reset()
+        self._started = True
+        return types.EnvOutput(
+            observation=observation,
+            reward=np.zeros(self.num_envs, np.float32),
+            discount=np.ones(self.num_envs, np.float32),
+            is_first=np.ones(self.num_envs, bool),
+            previous_action=np.zeros(self.num_envs, np.int32),
+        )
 
     def step(self, actions: np.ndarray) -> types.EnvOutput:
         """Takes an action in each game.
@@ -45,43 +66,38 @@ class BatchedEnvironment(abc.ABC):
           NumPy arrays [N, ...].
 
         Raises:
+          RuntimeError: before the first `reset`.
           ValueError: for actions of another shape, type or range. (ALE would hang.)
         """
+        if not self._started:
+            raise RuntimeError("no game is going on: call reset() before step()")
         actions = np.asarray(actions)
         if actions.shape != (self.num_envs,) or not np.issubdtype(actions.dtype, np.integer):
             raise ValueError(
                 f"actions are {actions.dtype}{list(actions.shape)}: pass {self.num_envs} integers"
             )
-        num_actions = self.action_spec().num_values
-        if actions.min() < 0 or actions.max() >= num_actions:
+        if actions.min() < 0 or actions.max() >= self._num_actions:
             raise ValueError(
-                f"actions are {actions.tolist()}: use values from 0 to {num_actions - 1}"
+                f"actions are {actions.tolist()}: use values from 0 to {self._num_actions - 1}"
             )
         return self._step(actions.astype(np.int32))
 
     @abc.abstractmethod
+    def _reset(self) -> np.ndarray:
+        """Starts all games and returns their observations, uint8 [N, H, W, C]."""
+
+    @abc.abstractmethod
     def _step(self, actions: np.ndarray) -> types.EnvOutput:
-        """Steps with valid actions, int32 [N]."""
+        """Steps with valid actions, int32 [N], that nobody else holds."""
 
     @abc.abstractmethod
     def render(self, index: int) -> np.ndarray:
         """A picture of one game now: uint8 [height, width, 3], RGB.
 
         Raises:
-          RuntimeError: if the environment was made without `rendering=True`.
+          RuntimeError: for an Atari game that was made without `rendering=True`.
         """
 
     def close(self) -> None:
-        """Frees what the games hold."""
-
-
-def first_output(observation: np.ndarray) -> types.EnvOutput:
-    """What `reset` returns with observations [N, H, W, C]."""
-    num_envs = observation.shape[0]
-    return types.EnvOutput(
-        observation=observation,
-        reward=np.zeros(num_envs, np.float32),
-        discount=np.ones(num_envs, np.float32),
-        is_first=np.ones(num_envs, bool),
-        previous_action=np.zeros(num_envs, np.int32),
-    )
+        """Frees what the games hold: the environment is of no more use."""
+        self._started = False

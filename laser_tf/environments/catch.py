@@ -1,7 +1,6 @@
 """Catch, as bsuite has it: a ball falls, a paddle must be under it. For tests and first tries."""
 
 import numpy as np
-from dm_env import specs
 
 from laser_tf import types
 from laser_tf.environments import base
@@ -13,37 +12,29 @@ _PIXELS = 16  # of a cell in a picture
 class Catch(base.BatchedEnvironment):
     """N boards of 10 rows by 5 columns; reward 1 or -1 when the ball lands, after 9 steps.
 
-    Actions: 0 left, 1 stay, 2 right.
+    A board is uint8 [10, 5, 1] with 255 at ball and paddle. Actions: 0 left, 1 stay, 2 right.
     """
 
     def __init__(self, num_envs: int, seed: int):
         """Game i draws its columns from `seed + i`."""
-        super().__init__(num_envs, action_repeat=1)
-        self._generators = [np.random.default_rng(seed + index) for index in range(num_envs)]
+        super().__init__(num_envs, action_repeat=1, frame_shape=(ROWS, COLUMNS, 1), num_actions=3)
+        self._streams = _hash(seed + np.arange(num_envs, dtype=np.uint64))
+        self._episodes = np.zeros(num_envs, np.uint64)
 
-    def observation_spec(self) -> specs.BoundedArray:
-        """The board: uint8 [10, 5, 1], 255 at ball and paddle."""
-        return specs.BoundedArray((ROWS, COLUMNS, 1), np.uint8, 0, 255, "board")
-
-    def action_spec(self) -> specs.DiscreteArray:
-        """Left, stay, right."""
-        return specs.DiscreteArray(3)
-
-    def reset(self) -> types.EnvOutput:
-        """See the base class."""
+    def _reset(self) -> np.ndarray:
         self._ball_row = np.zeros(self.num_envs, int)
         self._ball_column = np.zeros(self.num_envs, int)
         self._paddle = np.zeros(self.num_envs, int)
         self._over = np.zeros(self.num_envs, bool)
         self._drop(np.ones(self.num_envs, bool))
-        return base.first_output(self._boards())
+        return self._boards()
 
     def _drop(self, games: np.ndarray) -> None:
         """Starts the games of a mask bool [N]."""
+        self._episodes += games
         self._ball_row[games] = 0
+        self._ball_column[games] = (_hash(self._streams + self._episodes) % COLUMNS)[games]
         self._paddle[games] = COLUMNS // 2
-        for index in np.flatnonzero(games):
-            self._ball_column[index] = self._generators[index].integers(COLUMNS)
 
     def _step(self, actions: np.ndarray) -> types.EnvOutput:
         is_first = self._over
@@ -70,3 +61,15 @@ class Catch(base.BatchedEnvironment):
     def render(self, index: int) -> np.ndarray:
         """The board in white on black."""
         return self._boards()[index].repeat(_PIXELS, 0).repeat(_PIXELS, 1).repeat(3, 2)
+
+
+def _hash(numbers: np.ndarray) -> np.ndarray:
+    """SplitMix64's output function (Steele et al. 2014), uint64 [N] to uint64 [N].
+
+    Hashing (stream, episode) gives every game random numbers of its own without a generator, and
+    so a loop, for each.
+    """
+    numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ (numbers >> np.uint64(31))

@@ -21,11 +21,11 @@ class EpisodeTracker:
     def __init__(self, num_envs: int):
         """Expects an environment's first output next."""
         self._returns = np.zeros(num_envs, np.float64)
-        self._lengths = np.full(num_envs, -1)
+        self._lengths = np.zeros(num_envs, int)
 
     def update(self, env_output: types.EnvOutput) -> list[Episode]:
         """Takes the next row [N] and returns the episodes that it shows to be over."""
-        over = np.flatnonzero(env_output.is_first & (self._lengths >= 0))
+        over = np.flatnonzero(env_output.is_first & (self._lengths > 0))
         finished = [
             Episode(int(index), float(self._returns[index]), int(self._lengths[index]))
             for index in over

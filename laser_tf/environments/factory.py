@@ -6,6 +6,7 @@ import difflib
 from laser_tf.environments import base
 
 SUITES = ("atari", "minatar", "catch")
+_LARGEST_SEED = 2**31 - 1  # ALE's
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +24,9 @@ class EnvironmentConfig:
     action_repeat: int = 4  # env frames an agent step; 1 for minatar and catch
     no_op_max: int = 30  # Atari: most no-op frames at an episode's start
     max_frames_per_episode: int = 108_000  # env frames, then the episode is cut
-    sticky_actions: float = 0.0  # probability that the environment repeats the action before
+    sticky_actions: float = (
+        0.0  # probability of playing the last action again; MinAtar's paper: 0.1
+    )
     full_action_space: bool = False  # Atari: all 18 actions for every game
     life_loss_is_end: bool = True  # Atari: the discount is 0 where a life is lost
 
@@ -42,6 +45,8 @@ class EnvironmentConfig:
             )
         if self.suite != "atari" and self.action_repeat != 1:
             raise ValueError(f"action_repeat is {self.action_repeat}: {self.suite} has none, use 1")
+        if self.suite == "catch" and self.sticky_actions:
+            raise ValueError(f"sticky_actions is {self.sticky_actions}: catch has none, use 0")
 
 
 def _check_name(what: str, name: str, known: tuple[str, ...]) -> None:
@@ -71,11 +76,19 @@ def make_environment(
 
     Args:
       config: which.
-      seed: game i is seeded with `seed + i`.
+      seed: game i is seeded with `seed + i`, up to 2**31 - 1.
       num_envs: N, by default the configuration's.
-      rendering: whether `render` will be called.
+      rendering: whether `render` will be called. Atari then runs every game twice, in colour too.
+
+    Raises:
+      ValueError: for a seed out of range or `num_envs` below 1.
     """
-    num_envs = num_envs or config.num_envs
+    if num_envs is None:
+        num_envs = config.num_envs
+    if num_envs < 1:
+        raise ValueError(f"num_envs is {num_envs}: use 1 or more")
+    if not 0 <= seed <= _LARGEST_SEED + 1 - num_envs:  # ALE plays at random with a negative one
+        raise ValueError(f"seed is {seed}: use 0 to {_LARGEST_SEED + 1 - num_envs}")
     if config.suite == "catch":
         from laser_tf.environments import catch
 

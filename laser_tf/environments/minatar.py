@@ -1,16 +1,18 @@
 """MinAtar (Young and Tian 2019): five games on a board of 10x10 with binary channels."""
 
 import difflib
+import importlib.util
+import pathlib
+from typing import Any
 
 import numpy as np
-from dm_env import specs
 
 from laser_tf import types
 from laser_tf.environments import base
 
 GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
 SIZE = 10
-NUM_ACTIONS = 6
+NUM_ACTIONS = 6  # in every game: stay, left, up, right, down, fire
 _PIXELS = 16  # of a cell in a picture
 
 
@@ -22,7 +24,7 @@ def check_task(task: str) -> None:
 
 
 class MinAtar(base.BatchedEnvironment):
-    """N games stepped in a Python loop; a step of one game takes about 10 microseconds."""
+    """N games stepped in a Python loop; boards are uint8 [10, 10, channels], 0 or 255."""
 
     def __init__(
         self,
@@ -33,7 +35,7 @@ class MinAtar(base.BatchedEnvironment):
         sticky_actions: float,
         max_frames_per_episode: int,
     ):
-        """Game i is seeded with `seed + i`.
+        """Game i is seeded with `seed + i`; its difficulty rises as it goes on.
 
         Args:
           task: one of `GAMES`.
@@ -42,52 +44,41 @@ class MinAtar(base.BatchedEnvironment):
           sticky_actions: probability that the action before is repeated; 0.1 in the paper.
           max_frames_per_episode: a longer game is cut, without a discount of 0.
         """
-        super().__init__(num_envs, action_repeat=1)
         check_task(task)
-        # Imported here: it takes seconds, for plotting libraries that are not needed.
-        from minatar import environment
-
-        self._games = [
-            environment.Environment(task, sticky_action_prob=sticky_actions)
-            for _ in range(num_envs)
-        ]
-        for index, game in enumerate(self._games):
-            game.seed(seed + index)
+        game_class = _load_game(task)
+        self._games = [game_class(ramping=True) for _ in range(num_envs)]
+        self._random = [np.random.RandomState(seed + index) for index in range(num_envs)]
+        for game, random in zip(self._games, self._random, strict=True):
+            game.random = random
+        self._sticky_actions = sticky_actions
         self._max_frames = max_frames_per_episode
-        self._channels = self._games[0].state_shape()[2]
+        self._last_actions = [0] * num_envs  # those played, sticky or not; they outlive an episode
+        super().__init__(
+            num_envs,
+            action_repeat=1,
+            frame_shape=tuple(self._games[0].state_shape()),
+            num_actions=NUM_ACTIONS,
+        )
 
-    def observation_spec(self) -> specs.BoundedArray:
-        """The board: uint8 [10, 10, channels], 0 or 255."""
-        return specs.BoundedArray((SIZE, SIZE, self._channels), np.uint8, 0, 255, "board")
-
-    def action_spec(self) -> specs.DiscreteArray:
-        """All six actions, in every game."""
-        return specs.DiscreteArray(NUM_ACTIONS)
-
-    def reset(self) -> types.EnvOutput:
-        """See the base class."""
+    def _reset(self) -> np.ndarray:
+        for game in self._games:
+            game.reset()
         self._over = np.zeros(self.num_envs, bool)
         self._lengths = np.zeros(self.num_envs, int)
-        for index in range(self.num_envs):
-            self._start(index)
-        return base.first_output(self._boards())
-
-    def _start(self, index: int) -> None:
-        game = self._games[index]
-        game.last_action = 0
-        game.reset()
-        self._lengths[index] = 0
+        return self._boards()
 
     def _step(self, actions: np.ndarray) -> types.EnvOutput:
         is_first = self._over
         rewards = np.zeros(self.num_envs, np.float32)
         terminated = np.zeros(self.num_envs, bool)
-        for index, action in enumerate(actions.tolist()):
-            if is_first[index]:
-                self._start(index)
+        for index, (action, starts) in enumerate(
+            zip(actions.tolist(), is_first.tolist(), strict=True)
+        ):
+            if starts:
+                self._games[index].reset()
             else:
-                rewards[index], terminated[index] = self._games[index].act(action)
-        self._lengths += ~is_first
+                rewards[index], terminated[index] = self._act(index, action)
+        self._lengths = np.where(is_first, 0, self._lengths + 1)
         self._over = terminated | (self._lengths >= self._max_frames)
         return types.EnvOutput(
             observation=self._boards(),
@@ -97,18 +88,39 @@ class MinAtar(base.BatchedEnvironment):
             previous_action=actions,
         )
 
+    def _act(self, index: int, action: int) -> tuple[float, bool]:
+        """What MinAtar's own `Environment.act` does: reward and whether the game is over."""
+        if self._random[index].rand() < self._sticky_actions:
+            action = self._last_actions[index]
+        self._last_actions[index] = action
+        return self._games[index].act(action)
+
     def _boards(self) -> np.ndarray:
-        boards = np.empty((self.num_envs, SIZE, SIZE, self._channels), bool)
-        for index, game in enumerate(self._games):
-            boards[index] = game.state()
-        return boards * np.uint8(255)
+        boards = np.empty((self.num_envs, *self._frame_shape), np.uint8)
+        for board, game in zip(boards, self._games, strict=True):
+            board[:] = game.state()
+        boards *= 255
+        return boards
 
     def render(self, index: int) -> np.ndarray:
         """The board with a colour for each channel; later channels cover earlier ones."""
-        hues = np.linspace(0, 2 * np.pi, self._channels, endpoint=False)
+        channels = self._frame_shape[-1]
+        hues = np.linspace(0, 2 * np.pi, channels, endpoint=False)
         colours = 128 + 127 * np.cos(hues[:, None] + np.array([0, 2, 4]) * np.pi / 3)
         state = self._games[index].state()
         picture = np.zeros((SIZE, SIZE, 3), np.uint8)
-        for channel in range(self._channels):
+        for channel in range(channels):
             picture[state[:, :, channel] != 0] = colours[channel]
         return picture.repeat(_PIXELS, 0).repeat(_PIXELS, 1)
+
+
+def _load_game(task: str) -> type[Any]:
+    """Loads a game from its file: the package itself imports plotting libraries, for seconds."""
+    package = importlib.util.find_spec("minatar")
+    if package is None:
+        raise ImportError("MinAtar is not installed: pip install minatar")
+    path = pathlib.Path(package.origin).parent / "environments" / f"{task}.py"
+    module_spec = importlib.util.spec_from_file_location(f"minatar_{task}", path)
+    module = importlib.util.module_from_spec(module_spec)
+    module_spec.loader.exec_module(module)
+    return module.Env

@@ -99,6 +99,7 @@ class Actor:
             self.agent_steps += self._environment.num_envs * self._buffer.last_row
             version = self._refresh()
         self._writer.close()
+        self._environment.close()
 
     def _act_on(self, row: int, env_output: types.EnvOutput) -> np.ndarray:
         """Stores a row's two halves and returns the actions int32 [N] taken there."""

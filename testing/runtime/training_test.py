@@ -32,18 +32,18 @@ class TrainingTest(parameterized.TestCase):
         self._workdir = pathlib.Path(folder.name) / "run"
 
     @parameterized.named_parameters(
-        ("laser", {}, {"replay_fraction": 0.75}),
-        ("impala", {"relevance": "none"}, {"replay_fraction": 0.0, "batch_size": 4}),
+        ("laser", 60_000, {}, {"replay_fraction": 0.75}),
+        ("impala", 150_000, {"relevance": "none"}, {"replay_fraction": 0.0, "batch_size": 4}),
     )
-    def test_learns_catch(self, agent, replay):
-        config = fakes.catch_config(agent=agent, replay=replay, run={"env_frames": 60_000})
+    def test_learns_catch(self, env_frames, agent, replay):
+        config = fakes.catch_config(agent=agent, replay=replay, run={"env_frames": env_frames})
         run = _run(config, self._workdir)
-        self.assertEqual(run.env_frames, 60_000)
+        self.assertEqual(run.env_frames, env_frames)
         self.assertGreater(run.returns.mean_return(), 0.8)
         summary = evaluator.evaluate(self._workdir, episodes=50, seed=2, video=True)
         self.assertGreater(summary["mean_return"], 0.8)
         self.assertEqual(summary["episodes"], 50)
-        self.assertEqual(summary["env_frames"], 60_000)
+        self.assertEqual(summary["env_frames"], env_frames)
         self.assertEqual(json.loads((self._workdir / "evaluation.json").read_text()), summary)
         self.assertGreater((self._workdir / "videos/median_episode.mp4").stat().st_size, 1000)
 

@@ -1,0 +1,156 @@
+"""Facts about Atari games that ALE's vector environment does not give by itself."""
+
+import pathlib
+
+import numpy as np
+from absl.testing import absltest, parameterized
+
+from laser_tf.environments import atari
+from laser_tf.scores import atari57
+from testing.environments import rollouts
+
+
+def lost_lives(rows):
+    """Rows bool [T, N] with discount 0 after which the game goes on."""
+    return (rows.discount[:-1] == 0) & ~rows.is_first[1:]
+
+
+def native_threads():
+    """How many threads the process has: Python does not know of ALE's."""
+    return len(list(pathlib.Path("/proc/self/task").iterdir()))
+
+
+class LifeLossTest(absltest.TestCase):
+    def _play_breakout(self, **options):
+        with rollouts.make("atari", "breakout", seed=1, **options) as environment:
+            return rollouts.play(environment, rollouts.random_actions(environment, 400))
+
+    def test_a_lost_life_zeroes_the_discount_and_the_game_goes_on(self):
+        split, whole = (self._play_breakout(life_loss_is_end=value) for value in (True, False))
+        for field in ("observation", "reward", "is_first", "previous_action"):
+            np.testing.assert_array_equal(getattr(split, field), getattr(whole, field), field)
+        np.testing.assert_array_equal(whole.discount[:-1] == 0, whole.is_first[1:])
+        self.assertFalse(lost_lives(whole).any())
+        # Breakout has five lives; the fifth loss is the episode's end.
+        starts = np.flatnonzero(split.is_first[:, 0])
+        self.assertGreater(len(starts), 1)
+        np.testing.assert_array_equal(split.discount[: starts[1], 0].sum(), starts[1] - 5)
+
+    def test_a_life_lost_where_the_time_limit_cuts_still_ends_the_episode(self):
+        rows = self._play_breakout()
+        loss = np.flatnonzero(lost_lives(rows)[:, 0])[0]
+        cut = self._play_breakout(max_frames_per_episode=4 * int(loss))
+        self.assertEqual(cut.discount[loss, 0], 0)
+        self.assertTrue(cut.is_first[loss + 1, 0])
+
+    def test_the_last_life_counts_where_ale_numbers_it_zero(self):
+        with rollouts.make("atari", "bank_heist", seed=3, num_envs=1) as environment:
+            rows = rollouts.play(environment, rollouts.random_actions(environment, 900, seed=1))
+        end = np.flatnonzero(rows.is_first)[1]
+        self.assertEqual((rows.discount[:end] == 0).sum(), 5)  # four spare lives and the end
+
+    def test_a_game_that_opens_with_fewer_lives_has_lost_none(self):
+        # demon_attack says 1 life on its first frame and 4 from then on.
+        options = {"no_op_max": 0, "max_frames_per_episode": 40}
+        with rollouts.make("atari", "demon_attack", num_envs=1, **options) as environment:
+            rows = rollouts.play(environment, rollouts.random_actions(environment, 25))
+        self.assertEqual(rows.is_first.sum(), 3)
+        np.testing.assert_array_equal(rows.discount, 1)
+
+
+class TimeLimitTest(parameterized.TestCase):
+    @parameterized.parameters((40, 10), (41, 11), (44, 11))
+    def test_the_limit_counts_env_frames_after_the_no_ops(self, frames, agent_steps):
+        with rollouts.make("atari", "pong", max_frames_per_episode=frames) as environment:
+            rows = rollouts.play(environment, rollouts.random_actions(environment, 30))
+        np.testing.assert_array_equal(rows.discount, 1)
+        np.testing.assert_array_equal(
+            np.flatnonzero(rows.is_first[:, 1]), np.arange(0, 31, agent_steps + 1)
+        )
+
+
+class StartTest(parameterized.TestCase):
+    @parameterized.parameters(0, 2)
+    def test_no_ops_range_from_zero_to_the_maximum(self, no_op_max):
+        # Each frame of freeway's start differs from the one before.
+        with rollouts.make("atari", "freeway", num_envs=8, no_op_max=no_op_max) as environment:
+            frames = environment.reset().observation.reshape(8, -1)
+        self.assertLen(np.unique(frames, axis=0), no_op_max + 1)
+
+    def test_sticky_actions_change_the_game(self):
+        def play(sticky_actions):
+            options = {"sticky_actions": sticky_actions, "no_op_max": 0, "num_envs": 1}
+            with rollouts.make("atari", "breakout", **options) as environment:
+                actions = rollouts.random_actions(environment, 60)
+                return rollouts.play(environment, actions).observation
+
+        self.assertFalse(np.array_equal(play(0.0), play(0.5)))
+
+    @parameterized.parameters((False, 4), (True, 18))
+    def test_action_sets(self, full_action_space, num_actions):
+        with rollouts.make(
+            "atari", "breakout", num_envs=1, full_action_space=full_action_space
+        ) as environment:
+            self.assertEqual(environment.action_spec().num_values, num_actions)
+
+
+class RenderTest(absltest.TestCase):
+    def test_a_game_plays_again_with_pictures(self):
+        options = {"sticky_actions": 0.25, "max_frames_per_episode": 600}
+        with rollouts.make("atari", "breakout", num_envs=3, seed=5, **options) as environment:
+            actions = rollouts.random_actions(environment, 250)
+            played = rollouts.play(environment, actions)
+        with rollouts.make(
+            "atari", "breakout", num_envs=1, seed=7, rendering=True, **options
+        ) as environment:
+            rows = [environment.reset()]
+            for action in actions[:, 2:]:
+                self._assert_picture_shows(environment.render(0), rows[-1].observation[0])
+                rows.append(environment.step(action))
+        for field in ("observation", "reward", "discount", "is_first"):
+            again = np.stack([getattr(row, field)[0] for row in rows])
+            np.testing.assert_array_equal(getattr(played, field)[:, 2], again, field)
+
+    def _assert_picture_shows(self, picture, observation):
+        self.assertEqual((picture.dtype, picture.shape), (np.uint8, (210, 160, 3)))
+        grey = picture @ [0.299, 0.587, 0.114]
+        # Both sizes divide into 42 x 4 tiles, whose means survive the resizing by areas.
+        tiles = [
+            image.reshape(42, image.shape[0] // 42, 4, -1).mean((1, 3))
+            for image in (grey, observation[:, :, 0])
+        ]
+        np.testing.assert_allclose(*tiles, atol=1.5)
+
+    def test_without_rendering_the_error_says_what_to_do(self):
+        with rollouts.make("atari", "pong", num_envs=1) as environment:
+            environment.reset()
+            with self.assertRaisesRegex(RuntimeError, "rendering=True"):
+                environment.render(0)
+
+
+class TaskTest(parameterized.TestCase):
+    def test_the_benchmark_is_the_reference_scores_games(self):
+        self.assertCountEqual(atari.ATARI57, atari57.reference_scores())
+        for game in atari.ATARI57:
+            atari.check_task(game)
+
+    @parameterized.parameters(
+        ("breakuot", "breakout"),
+        ("MsPacman", "ms_pacman"),
+        ("half-life", "names are like"),
+        ("combat", "no Atari game"),
+    )
+    def test_unknown_and_unplayable_games(self, task, message):
+        with self.assertRaisesRegex(ValueError, message):
+            atari.check_task(task)
+
+    def test_close_ends_the_emulators_threads(self):
+        before = native_threads()
+        with rollouts.make("atari", "pong", rendering=True, num_threads=2) as environment:
+            environment.reset()
+            self.assertGreater(native_threads(), before)
+        self.assertEqual(native_threads(), before)
+
+
+if __name__ == "__main__":
+    absltest.main()

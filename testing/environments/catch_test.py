@@ -1,0 +1,47 @@
+"""Catch against a loop over one board."""
+
+import numpy as np
+from absl.testing import absltest
+
+from testing.environments import rollouts
+
+
+class CatchTest(absltest.TestCase):
+    def test_plays_the_game_of_a_plain_loop(self):
+        with rollouts.make("catch", "catch", num_envs=5, seed=11) as environment:
+            actions = rollouts.random_actions(environment, 100)
+            rows = rollouts.play(environment, actions)
+        for index in range(5):
+            for start in range(0, 100, 10):
+                self.assertTrue(rows.is_first[start, index])
+                ball, paddle = int(rows.observation[start, index, 0, :, 0].argmax()), 2
+                for step in range(start, start + 10):
+                    board = np.zeros([10, 5])
+                    board[step - start, ball] = board[9, paddle] = 255
+                    np.testing.assert_array_equal(rows.observation[step, index, :, :, 0], board)
+                    landed = step - start == 9
+                    reward = (1 if ball == paddle else -1) if landed else 0
+                    self.assertEqual(rows.reward[step, index], reward)
+                    self.assertEqual(rows.discount[step, index], 0 if landed else 1)
+                    paddle = min(max(paddle + actions[step, index] - 1, 0), 4)
+
+    def test_balls_fall_evenly_and_independently(self):
+        with rollouts.make("catch", "catch", num_envs=2000, seed=1) as environment:
+            columns = [environment.reset().observation[:, 0, :, 0].argmax(-1) for _ in range(4)]
+        for episode in columns:
+            np.testing.assert_allclose(np.bincount(episode, minlength=5), 400, atol=80)
+        # Uncorrelated between episodes of a game and between games of neighbouring seeds.
+        self.assertLess(abs(np.corrcoef(columns[0], columns[1])[0, 1]), 0.1)
+        self.assertLess(abs(np.corrcoef(columns[0][1:], columns[0][:-1])[0, 1]), 0.1)
+        self.assertLess(abs(np.corrcoef(columns[0][1:], columns[1][:-1])[0, 1]), 0.1)
+
+    def test_a_picture_shows_ball_and_paddle(self):
+        with rollouts.make("catch", "catch") as environment:
+            observation = environment.reset().observation[1]
+            picture = environment.render(1)
+        self.assertEqual((picture.dtype, picture.shape), (np.uint8, (160, 80, 3)))
+        np.testing.assert_array_equal(picture[8::16, 8::16], observation.repeat(3, axis=-1))
+
+
+if __name__ == "__main__":
+    absltest.main()

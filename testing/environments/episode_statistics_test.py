@@ -1,0 +1,44 @@
+"""Returns and lengths against sums over recorded rows."""
+
+import numpy as np
+from absl.testing import absltest
+
+from laser_tf import types
+from laser_tf.environments import episode_statistics
+from testing.environments import rollouts
+
+
+def row(reward, is_first):
+    reward = np.array(reward, np.float32)
+    return types.EnvOutput(None, reward, np.ones_like(reward), np.array(is_first), None)
+
+
+class EpisodeTrackerTest(absltest.TestCase):
+    def test_hand_made_rows(self):
+        tracker = episode_statistics.EpisodeTracker(2)
+        self.assertEmpty(tracker.update(row([0, 0], [True, True])))
+        self.assertEmpty(tracker.update(row([1, 10], [False, False])))
+        self.assertEmpty(tracker.update(row([2.5, -4], [False, False])))
+        self.assertEqual(tracker.update(row([0, 1], [True, False])), [(0, 3.5, 2)])
+        self.assertEqual(tracker.update(row([7, 0], [False, True])), [(1, 7.0, 3)])
+        self.assertEqual(tracker.update(row([0, 0], [True, False])), [(0, 7.0, 1)])
+
+    def test_lost_lives_do_not_end_an_episode(self):
+        with rollouts.make("atari", "breakout", seed=1) as environment:
+            rows = rollouts.play(environment, rollouts.random_actions(environment, 400))
+        tracker = episode_statistics.EpisodeTracker(2)
+        finished = []
+        for step in range(401):
+            finished += tracker.update(types.EnvOutput(*(column[step] for column in rows)))
+        expected = []
+        for index in range(2):
+            starts = np.flatnonzero(rows.is_first[:, index])
+            for start, end in zip(starts[:-1], starts[1:], strict=True):
+                total = rows.reward[start:end, index].sum()
+                expected.append((index, total, end - start - 1))
+        self.assertNotEmpty(expected)
+        self.assertCountEqual(finished, expected)
+
+
+if __name__ == "__main__":
+    absltest.main()

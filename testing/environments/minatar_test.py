@@ -1,0 +1,66 @@
+"""The batched adapter against MinAtar's own environment."""
+
+import numpy as np
+from absl.testing import absltest, parameterized
+
+from laser_tf.environments import minatar as adapter
+from testing.environments import rollouts
+
+
+class MinAtarTest(parameterized.TestCase):
+    @parameterized.product(task=adapter.GAMES, sticky_actions=(0.0, 0.1, 0.9))
+    def test_plays_minatars_own_game(self, task, sticky_actions):
+        from minatar import environment as reference
+
+        with rollouts.make("minatar", task, sticky_actions=sticky_actions, seed=3) as environment:
+            actions = rollouts.random_actions(environment, 500)
+            rows = rollouts.play(environment, actions)
+            self.assertEqual(environment.action_spec().num_values, 6)
+        game = reference.Environment(task, sticky_action_prob=sticky_actions)
+        game.seed(4)  # that of the second game
+        game.reset()
+        over = False
+        for step, action in enumerate(actions[:, 1], start=1):
+            reward, was_over = 0, over
+            if over:
+                game.reset()
+                over = False
+            else:
+                reward, over = game.act(action)
+            self.assertEqual(rows.is_first[step, 1], was_over)
+            self.assertEqual((rows.reward[step, 1], rows.discount[step, 1]), (reward, 1 - over))
+            np.testing.assert_array_equal(rows.observation[step, 1], 255 * game.state())
+
+    def test_the_time_limit_keeps_the_discount(self):
+        # A freeway game lasts 2,500 steps.
+        with rollouts.make("minatar", "freeway", max_frames_per_episode=7) as environment:
+            rows = rollouts.play(environment, rollouts.random_actions(environment, 24))
+        np.testing.assert_array_equal(rows.discount, 1)
+        np.testing.assert_array_equal(np.flatnonzero(rows.is_first[:, 0]), [0, 8, 16, 24])
+
+    @parameterized.parameters(*adapter.GAMES)
+    def test_a_picture_has_a_colour_for_each_channel(self, task):
+        with rollouts.make("minatar", task) as environment:
+            environment.reset()
+            colours = set()
+            for action in rollouts.random_actions(environment, 200):
+                observation = environment.step(action).observation[0]
+                picture = environment.render(0)
+                self.assertEqual((picture.dtype, picture.shape), (np.uint8, (160, 160, 3)))
+                cells = picture[::16, ::16]
+                np.testing.assert_array_equal(cells.any(-1), observation.any(-1))
+                alone = (observation != 0).sum(-1) == 1
+                colours |= {
+                    (int(channel), *map(int, colour))
+                    for channel, colour in zip(
+                        observation[alone].argmax(-1), cells[alone], strict=True
+                    )
+                }
+        channels = {channel for channel, *_ in colours}
+        self.assertLen(colours, len(channels))  # a channel never has two colours ...
+        self.assertLen({colour[1:] for colour in colours}, len(channels))  # ... nor two shared one
+        self.assertGreater(len(channels), 1)
+
+
+if __name__ == "__main__":
+    absltest.main()

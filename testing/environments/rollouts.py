@@ -1,0 +1,27 @@
+"""Plays environments with given or random actions, for the tests beside it."""
+
+import contextlib
+
+import numpy as np
+
+from laser_tf import types
+from laser_tf.environments import factory
+
+
+def make(suite, task, *, seed=0, num_envs=2, rendering=False, **options):
+    """Makes an environment that closes when its `with` block ends."""
+    options.setdefault("action_repeat", 4 if suite == "atari" else 1)
+    config = factory.EnvironmentConfig(suite=suite, task=task, num_envs=num_envs, **options)
+    return contextlib.closing(factory.make_environment(config, seed=seed, rendering=rendering))
+
+
+def random_actions(environment, steps, seed=0):
+    """Actions int64 [steps, N]."""
+    num_actions = environment.action_spec().num_values
+    return np.random.default_rng(seed).integers(num_actions, size=[steps, environment.num_envs])
+
+
+def play(environment, actions):
+    """Resets and plays actions [T, N]; returns an EnvOutput of arrays [T + 1, N, ...]."""
+    rows = [environment.reset(), *(environment.step(action) for action in actions)]
+    return types.EnvOutput(*(np.stack(column) for column in zip(*rows, strict=True)))
