@@ -66,7 +66,6 @@ class Counters(tf.Module):
         super().__init__()
         self.learner_updates = tf.Variable(0, trainable=False, dtype=tf.int64)
         self.agent_steps = tf.Variable(0, trainable=False, dtype=tf.int64)
-        self.episodes = tf.Variable(0, trainable=False, dtype=tf.int64)
         self.non_finite_updates = tf.Variable(0, trainable=False, dtype=tf.int64)
         self.wall_seconds = tf.Variable(0.0, trainable=False, dtype=tf.float64)
 

@@ -19,13 +19,11 @@ class EpisodeReturns:
     def __init__(self):
         self._returns = collections.deque(maxlen=100)
         self._lengths = collections.deque(maxlen=100)
-        self.episodes = 0
 
     def add(self, episode: episode_statistics.Episode) -> None:
         """Takes a finished episode."""
         self._returns.append(episode.episode_return)
         self._lengths.append(episode.length)
-        self.episodes += 1
 
     def mean_return(self) -> float:
         """Mean of the last 100 returns, NaN before the first."""

@@ -17,6 +17,7 @@ class Saver:
         replay: server.EmbeddedReplay,
         counters: learner.Counters,
     ):
+        """Starts the clocks."""
         self._checkpoints = checkpoints
         self._replay = replay
         self._counters = counters
@@ -39,9 +40,15 @@ class Saver:
             logging.warning("%s", error)
 
     def save_all(self) -> None:
-        """Saves everything."""
-        self._save_replay()
-        self._save_learner()
+        """Saves everything, the weights even where replay cannot be saved.
+
+        Raises:
+          WorkdirError: if anything could not be written; what was saved before is untouched.
+        """
+        try:
+            self._save_replay()
+        finally:
+            self._save_learner()
 
     def _save_replay(self) -> None:
         try:
