@@ -115,24 +115,20 @@ class Parts:
             capacity=max(config.replay.capacity, 100_000),
         )
         self._replay = server.EmbeddedReplay(self._tables, signature, replay_folder)
-        self._policy = actor.ActingPolicy(self._learner.agent, config.replay.frame_stack)
-        self._buffer = stored_unroll.UnrollBuffer(
-            signature, self._environment.num_envs, config.replay.frame_stack
+        self._policy = actor.ActingPolicy(
+            self._learner.agent, self._environment, config.replay.frame_stack
         )
+        self._buffer = stored_unroll.UnrollBuffer(signature, self._environment.num_envs)
         self._play_unroll()
 
     def _play_unroll(self) -> None:
-        self._state = self._policy.initial_state(self._environment.num_envs)
         self._env_output = self._environment.reset()
         for row in range(self._buffer.last_row + 1):
-            self._buffer.write_core_state(row, self._state)
+            self._buffer.write_core_state(row, self._policy.core_state)
             self._buffer.write_environment(row, self._env_output)
-            agent_output, self._state = self._act(row)
+            agent_output = self._policy(self._env_output)
             self._buffer.write_agent(row, agent_output)
             self._env_output = self._environment.step(agent_output.action)
-
-    def _act(self, row: int) -> tuple[Any, Any]:
-        return self._policy(*self._buffer.window(row), self._env_output, self._state)
 
     def environment_pace(self) -> float:
         """Stepping with random actions."""
@@ -146,7 +142,7 @@ class Parts:
     def inference_pace(self) -> float:
         """Choosing actions for all environments at once."""
         return self._environment.num_envs * _calls_per_second(
-            lambda: self._act(self._buffer.last_row)
+            lambda: self._policy(self._env_output)
         )
 
     def writing_pace(self) -> float:

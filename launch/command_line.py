@@ -85,8 +85,10 @@ def _parse_flags(arguments: list[str]) -> list[str]:
 
 
 def _one_line(error: Exception) -> str:
-    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-    return " ".join(text.replace("\\'", "'").split()) or type(error).__name__
+    while error.args and isinstance(error.args[0], Exception):  # ml_collections wraps its errors
+        error = error.args[0]
+    text = error.args[0] if isinstance(error, KeyError) else error  # a KeyError's str has quotes
+    return " ".join(str(text).split()) or type(error).__name__
 
 
 def _fail(message: str, code: int) -> None:

@@ -92,8 +92,9 @@ def _swap_time_and_batch(tensor: tf.Tensor) -> tf.Tensor:
 class UnrollBuffer:
     """The T + 1 rows that an actor is filling for N environments, and their frame history."""
 
-    def __init__(self, unroll_signature: StoredUnroll, num_envs: int, frame_stack: int):
-        self._history = frame_stack - 1
+    def __init__(self, unroll_signature: StoredUnroll, num_envs: int):
+        """Makes room for unrolls of a signature from N environments."""
+        self._history = unroll_signature.frames.shape[0] - unroll_signature.reward.shape[0]
         self._core_states = {}
         self._arrays = {
             name: np.zeros([spec.shape[0], num_envs, *spec.shape[1:]], spec.dtype.as_numpy_dtype)
@@ -118,14 +119,6 @@ class UnrollBuffer:
         """Stores the core state before a row, NumPy arrays [N, ...]; keeps row 0's and the last."""
         if row in (0, self.last_row):
             self._core_states[row] = core_state
-
-    def window(self, row: int) -> tuple[np.ndarray, np.ndarray]:
-        """The frames [K, N, H, W, C] and is_first [K, N] that stack to a row's observation.
-
-        Views: read them before the next write.
-        """
-        rows = slice(row, row + self._history + 1)
-        return self._arrays["frames"][rows], self._arrays["is_first"][rows]
 
     def unroll(self, index: int, learner_update: int) -> StoredUnroll:
         """The filled unroll of one environment (views)."""

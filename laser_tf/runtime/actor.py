@@ -16,32 +16,29 @@ from laser_tf.replay import frame_stacking, stored_unroll, writer
 
 
 class ActingPolicy:
-    """An agent's `act` over frames that are not stacked yet, compiled."""
+    """An agent's `act`, compiled, for environments that show single frames."""
 
-    def __init__(self, agent: tf.Module, frame_stack: int):
-        self._agent = agent
-        self._frame_stack = frame_stack
-        self._compiled = tf.function(self._act, autograph=False)
-
-    def initial_state(self, batch_size: int) -> Any:
-        """The agent's core state before an episode."""
-        return self._agent.initial_state(batch_size)
-
-    def __call__(
-        self, frames: np.ndarray, is_first: np.ndarray, env_output: types.EnvOutput, state: Any
-    ) -> tuple[types.AgentOutput, Any]:
-        """Acts on frames uint8 [K, N, H, W, C] with is_first bool [K, N]; NumPy in, NumPy out."""
-        compact = env_output._replace(observation=(), is_first=())
-        return tf.nest.map_structure(
-            lambda tensor: tensor.numpy(), self._compiled(frames, is_first, compact, state)
+    def __init__(self, agent: tf.Module, environment: base.BatchedEnvironment, frame_stack: int):
+        """Creates the policy of one batch of environments; `frame_stack` is K."""
+        self._compiled = tf.function(agent.act, autograph=False)
+        self._stacker = frame_stacking.FrameStacker(
+            environment.num_envs, environment.observation_spec().shape, frame_stack
         )
+        self._state = agent.initial_state(environment.num_envs)
 
-    def _act(
-        self, frames: tf.Tensor, is_first: tf.Tensor, env_output: types.EnvOutput, state: Any
-    ) -> tuple[types.AgentOutput, Any]:
-        observation = frame_stacking.stack_frames(frames, is_first, self._frame_stack)[0]
-        env_output = env_output._replace(observation=observation, is_first=is_first[-1])
-        return self._agent.act(env_output, state)
+    @property
+    def core_state(self) -> Any:
+        """The core state before the next row, [N, ...]."""
+        return self._state
+
+    def __call__(self, env_output: types.EnvOutput) -> types.AgentOutput:
+        """Acts on the next row of all environments; NumPy arrays [N, ...] in and out."""
+        stacked = self._stacker.push(env_output.observation, env_output.is_first)
+        output, self._state = tf.nest.map_structure(
+            lambda tensor: tensor.numpy(),
+            self._compiled(env_output._replace(observation=stacked), self._state),
+        )
+        return output
 
 
 class Actor:
@@ -53,7 +50,6 @@ class Actor:
         policy: ActingPolicy,
         unroll_writer: writer.UnrollWriter,
         signature: stored_unroll.StoredUnroll,
-        frame_stack: int,
         *,
         refresh: Callable[[], int],
         on_episode: Callable[[episode_statistics.Episode], None],
@@ -65,7 +61,6 @@ class Actor:
           policy: acts for all of them at once.
           unroll_writer: takes finished unrolls.
           signature: of an unroll.
-          frame_stack: K.
           refresh: copies the learner's newest weights into the policy and returns how many updates
             are behind them; called once an unroll.
           on_episode: called with each finished episode.
@@ -73,11 +68,10 @@ class Actor:
         self._environment = environment
         self._policy = policy
         self._writer = unroll_writer
-        self._buffer = stored_unroll.UnrollBuffer(signature, environment.num_envs, frame_stack)
+        self._buffer = stored_unroll.UnrollBuffer(signature, environment.num_envs)
         self._tracker = episode_statistics.EpisodeTracker(environment.num_envs)
         self._refresh = refresh
         self._on_episode = on_episode
-        self._state = policy.initial_state(environment.num_envs)
         self.seconds: collections.Counter[str] = collections.Counter()  # spent in each part
         self.agent_steps = 0
 
@@ -106,11 +100,9 @@ class Actor:
         for episode in self._tracker.update(env_output):
             self._on_episode(episode)
         self._buffer.write_environment(row, env_output)
-        self._buffer.write_core_state(row, self._state)
+        self._buffer.write_core_state(row, self._policy.core_state)
         with self._timed("inference"):
-            agent_output, self._state = self._policy(
-                *self._buffer.window(row), env_output, self._state
-            )
+            agent_output = self._policy(env_output)
         self._buffer.write_agent(row, agent_output)
         return agent_output.action
 

@@ -61,7 +61,8 @@ def evaluate(
     ):
         target.assign(source)
 
-    player = _Player(environment, actor.ActingPolicy(agent, config.replay.frame_stack), config)
+    policy = actor.ActingPolicy(agent, environment, config.replay.frame_stack)
+    player = _Player(environment, policy)
     games = player.play(episodes, on_episode)
     environment.close()
     summary = _summarise(config, trained.counters, games)
@@ -74,25 +75,16 @@ def evaluate(
 class _Player:
     """Plays a batch of environments and remembers every action, to film an episode later."""
 
-    def __init__(
-        self,
-        environment: base.BatchedEnvironment,
-        policy: actor.ActingPolicy,
-        config: run_config.RunConfig,
-    ):
+    def __init__(self, environment: base.BatchedEnvironment, policy: actor.ActingPolicy):
+        """Plays with the policy of these environments."""
         self._environment = environment
         self._policy = policy
-        shape = environment.observation_spec().shape
-        depth, num_envs = config.replay.frame_stack, environment.num_envs
-        self._frames = np.zeros([depth, num_envs, *shape], np.uint8)
-        self._is_first = np.ones([depth, num_envs], bool)
         self.actions: list[np.ndarray] = []  # int32 [N] a step
 
     def play(self, episodes: int, on_episode: Callable[[int], None]) -> list[Game]:
         num_envs = self._environment.num_envs
         quotas = [len(range(index, episodes, num_envs)) for index in range(num_envs)]
         tracker = episode_statistics.EpisodeTracker(num_envs)
-        state = self._policy.initial_state(num_envs)
         env_output = self._environment.reset()
         games = []
         while len(games) < episodes:
@@ -102,16 +94,10 @@ class _Player:
                     first_step = len(self.actions) - 1 - episode.length
                     games.append(Game(episode.environment, first_step, *episode[1:]))
                     on_episode(len(games))
-            self._push(env_output.observation, env_output.is_first)
-            agent_output, state = self._policy(self._frames, self._is_first, env_output, state)
-            self.actions.append(agent_output.action)
-            env_output = self._environment.step(agent_output.action)
+            action = self._policy(env_output).action
+            self.actions.append(action)
+            env_output = self._environment.step(action)
         return games
-
-    def _push(self, observation: np.ndarray, is_first: np.ndarray) -> None:
-        for window, newest in ((self._frames, observation), (self._is_first, is_first)):
-            window[:-1] = window[1:].copy()
-            window[-1] = newest
 
 
 def _median(games: list[Game]) -> Game:

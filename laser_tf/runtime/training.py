@@ -152,10 +152,9 @@ class Training:
         copier = variables.WeightCopier(self._learner.agent, agent, self.counters.learner_updates)
         return actor.Actor(
             environment,
-            actor.ActingPolicy(agent, config.replay.frame_stack),
+            actor.ActingPolicy(agent, environment, config.replay.frame_stack),
             writer.UnrollWriter(replay.client, config.replay.table_names),
             self._signature,
-            config.replay.frame_stack,
             refresh=copier.refresh,
             on_episode=self.returns.add,
         )

@@ -38,17 +38,17 @@ def main(_: list[str]) -> None:
 
 
 def _fill(config, environment, agent, signature, replay) -> dict[str, float]:
-    depth, num_envs = config.replay.frame_stack, environment.num_envs
-    policy = actor.ActingPolicy(agent, depth)
-    buffer = stored_unroll.UnrollBuffer(signature, num_envs, depth)
+    num_envs = environment.num_envs
+    policy = actor.ActingPolicy(agent, environment, config.replay.frame_stack)
+    buffer = stored_unroll.UnrollBuffer(signature, num_envs)
     target = writer.UnrollWriter(replay.client, ["replay"])
-    env_output, state = environment.reset(), policy.initial_state(num_envs)
+    env_output = environment.reset()
     steps, start = 0, None
     while steps < _STEPS.value:
         for row in range(0 if steps == 0 else 1, buffer.last_row + 1):
-            buffer.write_core_state(row, state)
+            buffer.write_core_state(row, policy.core_state)
             buffer.write_environment(row, env_output)
-            agent_output, state = policy(*buffer.window(row), env_output, state)
+            agent_output = policy(env_output)
             buffer.write_agent(row, agent_output)
             env_output = environment.step(agent_output.action)
         for index in range(num_envs):

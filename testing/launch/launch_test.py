@@ -1,6 +1,7 @@
 """The commands as a user types them: errors in one line, Ctrl-C and resuming, evaluation."""
 
 import json
+import os
 import pathlib
 import signal
 import subprocess
@@ -18,6 +19,8 @@ def _start(module: str, *arguments: str) -> subprocess.Popen:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # What importing jax in another test leaves behind would undo the scripts' own silence.
+        env={k: v for k, v in os.environ.items() if not k.startswith("TF_")},
     )
 
 
@@ -42,7 +45,7 @@ class LaunchTest(parameterized.TestCase):
         self.assertRegex(lines[0], f"^error: .*{message}")
 
     @parameterized.parameters(
-        ("--config.agent.discout=0.9", "discount"),
+        ("--config.agent.discout=0.9", "unknown config key: 'discout' Did you mean \"discount\""),
         ("--config.agent.discount=much", "--config.agent.discount=much"),
         ("--config.environment.task=pogn", "'pogn': did you mean pong"),
         ("--config=configs/lasr.py", "configs/lasr.py.*choose a file of configs"),

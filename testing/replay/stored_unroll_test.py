@@ -42,7 +42,7 @@ def _unpack(unroll: stored_unroll.StoredUnroll) -> types.Unroll:
 class StoredUnrollTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
-        self._buffer = stored_unroll.UnrollBuffer(SIGNATURE, N, K)
+        self._buffer = stored_unroll.UnrollBuffer(SIGNATURE, N)
 
     def test_the_last_row_is_the_next_unrolls_first(self):
         _play(self._buffer, 0, range(T + 1), {0})
@@ -71,13 +71,14 @@ class StoredUnrollTest(absltest.TestCase):
 
     def test_the_learner_sees_the_stacks_that_the_actor_saw(self):
         firsts = {0, 6}
+        stacker = frame_stacking.FrameStacker(N, SPEC.shape, K)
         seen = []
         for first_step in (0, T):
             start = 0 if first_step == 0 else 1
             for row in range(start, T + 1):
                 _play(self._buffer, first_step, range(row, row + 1), firsts)
-                frames, is_first = self._buffer.window(row)
-                seen.append(frame_stacking.stack_frames(frames, is_first, K)[0, 1].numpy())
+                step = _row(first_step + row, first_step + row in firsts)
+                seen.append(stacker.push(step.observation, step.is_first)[1].copy())
             if first_step == 0:
                 self._buffer.carry_over()
         unroll = _unpack(self._buffer.unroll(1, 0))
