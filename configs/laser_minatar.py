@@ -21,7 +21,15 @@ def get_config() -> ml_collections.ConfigDict:
             "sticky_actions": 0.1,  # probability; Young and Tian 2019, section 2
         }
     )
-    config.replay.update({"frame_stack": 1, "capacity": 200_000})  # frames, agent steps
+    config.replay.update(
+        {
+            "frame_stack": 1,
+            "batch_size": 16,  # unrolls
+            "replay_fraction": 0.75,
+            "capacity": 100_000,  # agent steps
+            "queue_capacity": 32,  # unrolls
+        }
+    )
     config.learner.update(
         {
             "learning_rate": 1e-3,

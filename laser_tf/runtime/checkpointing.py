@@ -150,4 +150,5 @@ def flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+    text = re.sub(r"\{\{.*?\}\}|\[Op:.*?\]", "", str(error)).strip()  # TensorFlow's graph names
+    return text.splitlines()[0][:400].strip() if text else type(error).__name__

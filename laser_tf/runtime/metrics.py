@@ -2,20 +2,26 @@
 
 import math
 import pathlib
+import time
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from tensorboard.backend.event_processing import event_accumulator
+from tensorboard.compat.proto import event_pb2
 from tensorboard.plugins.hparams import api as hparams
 
 
 class MetricsWriter:
-    """Scalars over env frames; a context manager. A resumed run adds a file to the folder."""
+    """Scalars over env frames; a context manager.
+
+    A resumed run adds a file to the folder, and TensorBoard forgets the rows from its first on.
+    """
 
     def __init__(self, folder: pathlib.Path):
         """Opens a new events file in a folder."""
         self._writer = tf.summary.create_file_writer(str(folder))
+        self._is_first_row = True
 
     def __enter__(self) -> "MetricsWriter":
         return self
@@ -25,16 +31,30 @@ class MetricsWriter:
 
     def hyperparameters(self, config: dict[str, Any]) -> None:
         """Writes a flat configuration for TensorBoard's HPARAMS page."""
+        plain = {  # the page takes no tuples and no None
+            key: value if isinstance(value, bool | int | float | str) else str(value)
+            for key, value in config.items()
+        }
         with self._writer.as_default():
-            hparams.hparams(config)
+            hparams.hparams(plain)
 
     def write(self, env_frames: int, metrics: dict[str, float]) -> None:
         """Writes one row; NaNs (nothing measured yet) are left out."""
+        if self._is_first_row:
+            self._write_session_start(env_frames)
+            self._is_first_row = False
         with self._writer.as_default(step=env_frames):
             for name, value in metrics.items():
                 if not math.isnan(value):
                     tf.summary.scalar(name, value)
         self._writer.flush()
+
+    def _write_session_start(self, env_frames: int) -> None:
+        """Tells TensorBoard to drop what a crashed session wrote from this frame on."""
+        start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+        event = event_pb2.Event(wall_time=time.time(), step=env_frames, session_log=start)
+        # tf.summary has no public call that writes an event that is no summary.
+        tf.raw_ops.ImportEvent(writer=self._writer._resource, event=event.SerializeToString())
 
 
 def read_scalars(folder: pathlib.Path, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -52,8 +72,11 @@ def read_scalars(folder: pathlib.Path, name: str) -> tuple[np.ndarray, np.ndarra
         str(folder), size_guidance={event_accumulator.TENSORS: 0}
     )
     accumulator.Reload()
-    rows: dict[int, float] = {}
-    for event in accumulator.Tensors(name) if name in accumulator.Tags()["tensors"] else ():
-        rows = {step: value for step, value in rows.items() if step < event.step}
-        rows[event.step] = float(tf.make_ndarray(event.tensor_proto))
-    return np.array(list(rows), np.int64), np.array(list(rows.values()), np.float64)
+    events = accumulator.Tensors(name) if name in accumulator.Tags()["tensors"] else ()
+    steps = np.array([event.step for event in events], np.int64)
+    values = np.array([tf.make_ndarray(event.tensor_proto) for event in events], np.float64)
+    # Unlike TensorBoard's pages, the accumulator keeps both runs of a frame: a row stands if all
+    # rows after it are of later frames.
+    ends = np.append(steps[1:], np.iinfo(np.int64).max)
+    stands = steps < np.minimum.accumulate(ends[::-1])[::-1][: len(steps)]
+    return steps[stands], values[stands]

@@ -1,5 +1,6 @@
 """The progress display: one live line on a terminal, plain lines elsewhere."""
 
+import logging
 import math
 import sys
 import time
@@ -27,9 +28,12 @@ class ProgressDisplay:
         """
         self._total = total_env_frames
         self._title = title
-        self._console = console.Console(file=stream or sys.stdout)
+        stream = stream or sys.stdout
+        # Asked here: CI services set FORCE_COLOR, by which rich would take a pipe for a terminal.
+        self._console = console.Console(file=stream, force_terminal=stream.isatty())
         self._live = live.Live(console=self._console, auto_refresh=False)
         self._is_live = self._console.is_terminal and not self._console.is_dumb_terminal
+        self._log_streams: list[tuple[logging.StreamHandler, TextIO]] = []
         self._start: tuple[float, int] | None = None  # when, at which frame: a run may be resumed
         self._next_plain = 0.0
         self._last_line = ""
@@ -37,13 +41,25 @@ class ProgressDisplay:
     def __enter__(self) -> "ProgressDisplay":
         if self._is_live:
             self._live.start()
+            self._take_over_logging()
         return self
 
     def __exit__(self, *_) -> None:
         if self._is_live:
+            for handler, stream in self._log_streams:
+                handler.setStream(stream)
             self._live.stop()
         elif self._last_line:
             self._print_plain()
+
+    def _take_over_logging(self) -> None:
+        # Handlers keep the stream they were made with, so they bypass the `sys.stderr` that rich
+        # puts in place, and the next redraw would wipe out what they wrote.
+        for handler in logging.getLogger().handlers:
+            stream = getattr(handler, "stream", None)
+            if stream and stream.isatty():
+                handler.setStream(sys.stderr)
+                self._log_streams.append((handler, stream))
 
     def update(
         self,
