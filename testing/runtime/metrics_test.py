@@ -1,0 +1,91 @@
+"""Curves of a resumed run never step back, for TensorBoard and for pictures."""
+
+import pathlib
+import tempfile
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest
+from tensorboard.backend.event_processing import event_accumulator, plugin_event_accumulator
+from tensorboard.plugins.hparams import plugin_data_pb2
+
+from laser_tf.runtime import metrics
+
+NAME = "loss/policy"
+
+
+class MetricsTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._folder = pathlib.Path(folder.name)
+
+    def _accumulator(self) -> event_accumulator.EventAccumulator:
+        return event_accumulator.EventAccumulator(str(self._folder)).Reload()
+
+    def _write(self, *steps: int) -> None:
+        with metrics.MetricsWriter(self._folder) as writer:
+            for step in steps:
+                writer.write(step, {NAME: float(step)})
+
+    def test_tensorboard_forgets_what_a_crashed_run_had_beyond_its_checkpoint(self):
+        self._write(100, 200, 300)
+        self._write(200, 250, 350)
+        # What TensorBoard's pages read with; the public accumulator forgets no scalars.
+        pages = plugin_event_accumulator.EventAccumulator(str(self._folder)).Reload()
+        events = pages.Tensors(NAME)
+        self.assertEqual([event.step for event in events], [100, 200, 250, 350])
+
+    def test_a_resumed_run_without_rows_leaves_the_curves_alone(self):
+        self._write(100, 200)
+        self._write()
+        steps, _ = metrics.read_scalars(self._folder, NAME)
+        np.testing.assert_array_equal(steps, [100, 200])
+
+    def test_pictures_agree_where_no_session_start_was_written(self):
+        for k, steps in enumerate(([100, 200, 300], [200, 250, 350], [340])):
+            with tf.summary.create_file_writer(str(self._folder)).as_default():
+                for step in steps:
+                    tf.summary.scalar(NAME, 1000 * k + step, step=step)
+        steps, values = metrics.read_scalars(self._folder, NAME)
+        np.testing.assert_array_equal(steps, [100, 200, 250, 340])
+        np.testing.assert_array_equal(values, [100, 1200, 1250, 2340])
+
+    def test_every_row_is_read(self):
+        self._write(*range(2_000))  # TensorBoard itself thins them
+        steps, values = metrics.read_scalars(self._folder, NAME)
+        np.testing.assert_array_equal(steps, np.arange(2_000))
+        np.testing.assert_array_equal(values, np.arange(2_000))
+
+    def test_hyperparameters_of_any_type_reach_their_page(self):
+        with metrics.MetricsWriter(self._folder) as writer:
+            writer.hyperparameters(
+                {
+                    "discount": 0.99,
+                    "channels": (16, 32),
+                    "clip": None,
+                    "debug": True,
+                    "task": "pong",
+                }
+            )
+        metadata = self._accumulator().SummaryMetadata("_hparams_/session_start_info")
+        data = plugin_data_pb2.HParamsPluginData.FromString(metadata.plugin_data.content)
+        values = {
+            key: getattr(value, value.WhichOneof("kind"))
+            for key, value in data.session_start_info.hparams.items()
+        }
+        self.assertEqual(
+            values,
+            {
+                "discount": 0.99,
+                "channels": "(16, 32)",
+                "clip": "None",
+                "debug": True,
+                "task": "pong",
+            },
+        )
+
+
+if __name__ == "__main__":
+    absltest.main()
