@@ -2,14 +2,22 @@
 
 import json
 import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import imageio.v2 as imageio
 import numpy as np
 
 from laser_tf.environments import base, episode_statistics, factory
-from laser_tf.runtime import actor, checkpointing, hardware, learner, run_config, training
+from laser_tf.runtime import (
+    actor,
+    checkpointing,
+    hardware,
+    learner,
+    run_config,
+    training,
+    variables,
+)
 from laser_tf.scores import atari57
 
 MAX_ENVIRONMENTS = 32
@@ -30,7 +38,6 @@ def evaluate(
     episodes: int,
     seed: int,
     video: bool,
-    on_episode: Callable[[int], None] = lambda finished: None,
 ) -> dict[str, Any]:
     """Plays episodes with the newest weights of a run and writes `evaluation.json`.
 
@@ -40,7 +47,6 @@ def evaluate(
         episodes end first would favour short ones.
       seed: of environments and actions.
       video: whether to film the median episode as `videos/median_episode.mp4`.
-      on_episode: called with the number of finished episodes.
 
     Returns:
       What `evaluation.json` holds.
@@ -56,14 +62,11 @@ def evaluate(
     if checkpointing.LearnerCheckpoints(workdir / "checkpoints/learner", trained).restore() is None:
         raise checkpointing.WorkdirError(f"{workdir} holds no checkpoint yet: train first")
     agent = training.build_agent(config, environment, dtype, seed)
-    for source, target in zip(
-        trained.agent.trainable_variables, agent.trainable_variables, strict=True
-    ):
-        target.assign(source)
+    variables.WeightCopier(trained.agent, agent, trained.counters.learner_updates).refresh()
 
     policy = actor.ActingPolicy(agent, environment, config.replay.frame_stack)
     player = _Player(environment, policy)
-    games = player.play(episodes, on_episode)
+    games = player.play(episodes)
     environment.close()
     summary = _summarise(config, trained.counters, games)
     if video:
@@ -81,7 +84,7 @@ class _Player:
         self._policy = policy
         self.actions: list[np.ndarray] = []  # int32 [N] a step
 
-    def play(self, episodes: int, on_episode: Callable[[int], None]) -> list[Game]:
+    def play(self, episodes: int) -> list[Game]:
         num_envs = self._environment.num_envs
         quotas = [len(range(index, episodes, num_envs)) for index in range(num_envs)]
         tracker = episode_statistics.EpisodeTracker(num_envs)
@@ -93,7 +96,6 @@ class _Player:
                     quotas[episode.environment] -= 1
                     first_step = len(self.actions) - 1 - episode.length
                     games.append(Game(episode.environment, first_step, *episode[1:]))
-                    on_episode(len(games))
             action = self._policy(env_output).action
             self.actions.append(action)
             env_output = self._environment.step(action)
