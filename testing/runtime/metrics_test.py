@@ -1,5 +1,6 @@
 """Curves of a resumed run never step back, for TensorBoard and for pictures."""
 
+import math
 import pathlib
 import tempfile
 
@@ -85,6 +86,32 @@ class MetricsTest(absltest.TestCase):
                 "task": "pong",
             },
         )
+
+    def test_reads_back_what_was_written_and_leaves_out_nan(self):
+        with metrics.MetricsWriter(self._folder) as writer:
+            writer.hyperparameters({"agent.discount": 0.99, "environment.task": "pong"})
+            writer.write(100, {"loss/policy": 1.5, "episode/mean_return_last_100": math.nan})
+            writer.write(200, {"loss/policy": 0.5, "episode/mean_return_last_100": -20.0})
+        steps, values = metrics.read_scalars(self._folder, "loss/policy")
+        np.testing.assert_array_equal(steps, [100, 200])
+        np.testing.assert_array_equal(values, [1.5, 0.5])
+        steps, _ = metrics.read_scalars(self._folder, "episode/mean_return_last_100")
+        np.testing.assert_array_equal(steps, [200])
+
+    def test_frames_that_were_run_twice_count_once(self):
+        for steps in ([100, 200, 300], [250, 350]):
+            with metrics.MetricsWriter(self._folder) as writer:
+                for step in steps:
+                    writer.write(step, {"loss/policy": float(step)})
+        steps, _ = metrics.read_scalars(self._folder, "loss/policy")
+        np.testing.assert_array_equal(steps, [100, 200, 250, 350])
+
+    def test_a_missing_metric_is_empty(self):
+        with metrics.MetricsWriter(self._folder) as writer:
+            writer.write(1, {"loss/policy": 1.0})
+        steps, values = metrics.read_scalars(self._folder, "loss/polcy")
+        self.assertEmpty(steps)
+        self.assertEmpty(values)
 
 
 if __name__ == "__main__":

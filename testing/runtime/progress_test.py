@@ -2,12 +2,14 @@
 
 import io
 import logging
+import math
 import os
 import re
 import sys
 from unittest import mock
 
 from absl.testing import absltest, parameterized
+from rich import console
 
 from laser_tf.runtime import progress
 
@@ -96,6 +98,49 @@ class ProgressTest(parameterized.TestCase):
             display.update(env_frames=500, **ROW)
         self.assertStartsWith(stream.getvalue(), "pong: frames 500 (25.0%)")
         self.assertNotIn("\x1b", stream.getvalue())
+
+    def test_plain_lines_where_there_is_no_terminal(self):
+        stream = io.StringIO()
+        with (
+            mock.patch.object(progress.time, "monotonic", side_effect=range(100, 200, 2)),
+            progress.ProgressDisplay(2_000, "pong", stream) as display,
+        ):
+            display.update(env_frames=1_000, **ROW | {"mean_return": math.nan})
+            for frames in range(1_100, 1_600, 100):
+                display.update(env_frames=frames, **ROW)
+        lines = stream.getvalue().splitlines()
+        self.assertLess(len(lines), 5)  # one every ten seconds, not one an update
+        self.assertIn("return -", lines[0])
+        self.assertIn("left -", lines[0])
+        self.assertRegex(
+            lines[-1],
+            r"^pong: frames 1,500 \(75\.0%\)  \d+ frames/s  12\.3 updates/s  return -3\.21  "
+            r"replay 41%  lag 6\.5  busy 93%  left 0:00:\d\d$",
+        )
+        self.assertNotIn("\x1b", stream.getvalue())
+
+    def test_the_pace_of_a_resumed_run_counts_from_where_it_resumed(self):
+        stream = io.StringIO()
+        with (
+            mock.patch.object(progress.time, "monotonic", side_effect=[0, 0, 0, 100, 100, 100]),
+            progress.ProgressDisplay(3_000_000, "pong", stream) as display,
+        ):
+            display.update(env_frames=2_000_000, **ROW)
+            display.update(env_frames=2_100_000, **ROW)
+        self.assertIn("1,000 frames/s", stream.getvalue())
+        self.assertIn("left 0:15:00", stream.getvalue())
+
+    def test_one_live_line_on_a_narrow_terminal(self):
+        stream = io.StringIO()
+        terminal = console.Console(file=stream, width=60, force_terminal=True)
+        with mock.patch.object(progress.console, "Console", return_value=terminal):
+            with progress.ProgressDisplay(2_000, "pong", stream) as display:
+                for frames in (500, 1_000):
+                    display.update(env_frames=frames, **ROW)
+                terminal.print("a line that is logged meanwhile")
+        self.assertIn("\x1b[", stream.getvalue())
+        self.assertIn("1,000", stream.getvalue())
+        self.assertIn("a line that is logged meanwhile", stream.getvalue())
 
 
 if __name__ == "__main__":
