@@ -14,6 +14,7 @@ def get_config() -> ml_collections.ConfigDict:
         laser.Config(
             torso="shallow",  # IMPALA, figure 3 left: 14 times the deep one's speed on a CPU
             channel_multiplier=1,
+            center_observation=True,  # ours: keeps channels alive, see the README
             discount=0.99,  # IMPALA's; LASER's 0.995 learns more slowly in short runs
             reward_clip="unit",  # IMPALA, Atari
             baseline_cost=0.5,  # IMPALA, Atari
@@ -43,10 +44,10 @@ def get_config() -> ml_collections.ConfigDict:
         {
             "unroll_length": 20,  # agent steps, T; IMPALA, Atari
             "frame_stack": 4,  # frames; IMPALA, Atari
-            "batch_size": 16,  # unrolls; ours, smaller than the paper's: more updates a frame
-            "replay_fraction": 0.875,  # of a batch; LASER, section 5.3
+            "batch_size": 8,  # unrolls; ours, smaller than the papers': more updates a frame
+            "replay_fraction": 0.75,  # of a batch; of the 1/2, 3/4 and 7/8 that LASER considers
             "capacity": 20_000,  # agent steps; ours, see the README on recent replay
-            "queue_capacity": 4,  # unrolls
+            "queue_capacity": 8,  # unrolls
         }
     )
     config.learner = ml_collections.ConfigDict(

@@ -28,6 +28,7 @@ class Config:
 
     torso: str = "shallow"  # a key of networks.torsos.TORSOS
     channel_multiplier: int = 1
+    center_observation: bool = False  # subtract each observation's mean, see networks.torsos
     discount: float = 0.995  # gamma, per agent step
     reward_clip: str = "unit"  # "unit": rewards clipped to [-1, 1]; "none"
     baseline_cost: float = 0.5
@@ -80,7 +81,9 @@ class Laser(tf.Module):
         """
         super().__init__()
         self._config = config
-        self._torso = torsos.TORSOS[config.torso](config.channel_multiplier, dtype)
+        self._torso = torsos.TORSOS[config.torso](
+            config.channel_multiplier, config.center_observation, dtype
+        )
         self._head = heads.PolicyValueHead(num_actions)
         self._random = tf.random.Generator.from_seed(seed)
         # A variable, since a population's trainer changes it while the run goes on.

@@ -1,7 +1,10 @@
 """Torsos: from stacked uint8 observations [N, H, W, C] to float features [N, F].
 
 Weights are drawn from a truncated normal of variance 2 / fan-in (He et al. 2015), which keeps the
-scale of features through ReLUs. `dtype` is the compute dtype; the variables are float32.
+scale of features through ReLUs. `dtype` is the compute dtype; the variables are float32. `center`
+subtracts each observation's mean, which the papers do not: on a bright background all inputs of a
+convolution are positive, its weights then move up or down together, and RMSProp's first updates
+leave most channels below zero everywhere, for good.
 """
 
 from collections.abc import Callable
@@ -36,16 +39,19 @@ def _dense(units: int, dtype: str) -> Layer:
 
 
 class _Torso(tf.Module):
-    """Scales bytes to [0, 1], applies `_features`, then one dense layer with ReLU."""
+    """Scales bytes by 1 / 255, applies `_features`, then one dense layer with ReLU."""
 
-    def __init__(self, units: int, dtype: str):
+    def __init__(self, units: int, center: bool, dtype: str):
         super().__init__()
+        self._center = center
         self._dtype = dtype
         self._dense = _dense(units, dtype)
 
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
         """uint8 [N, H, W, C] -> compute dtype [N, units]."""
         scaled = tf.cast(observation, self._dtype) * tf.cast(1 / 255, self._dtype)
+        if self._center:
+            scaled -= tf.reduce_mean(scaled, axis=[1, 2, 3], keepdims=True)
         features = self._features(scaled)
         flat = tf.reshape(features, [-1, features.shape[1:].num_elements()])
         return tf.nn.relu(self._dense(flat))
@@ -57,8 +63,8 @@ class _Torso(tf.Module):
 class ShallowTorso(_Torso):
     """IMPALA's shallow network (figure 3, left): conv 16 8x8/4, conv 32 4x4/2, dense 256."""
 
-    def __init__(self, channel_multiplier: int, dtype: str):
-        super().__init__(256, dtype)
+    def __init__(self, channel_multiplier: int, center: bool, dtype: str):
+        super().__init__(256, center, dtype)
         self._convolutions = [
             _conv(16 * channel_multiplier, 8, 4, "valid", dtype),
             _conv(32 * channel_multiplier, 4, 2, "valid", dtype),
@@ -91,8 +97,8 @@ class DeepTorso(_Torso):
     LASER multiplies the channels by 4 on Atari (section 5.1).
     """
 
-    def __init__(self, channel_multiplier: int, dtype: str):
-        super().__init__(256, dtype)
+    def __init__(self, channel_multiplier: int, center: bool, dtype: str):
+        super().__init__(256, center, dtype)
         self._sections = []
         for channels in (16, 32, 32):
             channels *= channel_multiplier
@@ -110,8 +116,8 @@ class DeepTorso(_Torso):
 class MinAtarTorso(_Torso):
     """For 10x10 observations (Young and Tian 2019, "MinAtar"): conv 16 3x3, dense 128."""
 
-    def __init__(self, channel_multiplier: int, dtype: str):
-        super().__init__(128, dtype)
+    def __init__(self, channel_multiplier: int, center: bool, dtype: str):
+        super().__init__(128, center, dtype)
         self._convolution = _conv(16 * channel_multiplier, 3, 1, "valid", dtype)
 
     def _features(self, scaled: tf.Tensor) -> tf.Tensor:
@@ -121,14 +127,14 @@ class MinAtarTorso(_Torso):
 class FlatTorso(_Torso):
     """One dense layer of 64 units over the flattened observation, for catch."""
 
-    def __init__(self, channel_multiplier: int, dtype: str):
-        super().__init__(64 * channel_multiplier, dtype)
+    def __init__(self, channel_multiplier: int, center: bool, dtype: str):
+        super().__init__(64 * channel_multiplier, center, dtype)
 
     def _features(self, scaled: tf.Tensor) -> tf.Tensor:
         return scaled
 
 
-TORSOS: dict[str, Callable[[int, str], _Torso]] = {
+TORSOS: dict[str, Callable[[int, bool, str], _Torso]] = {
     "shallow": ShallowTorso,
     "deep": DeepTorso,
     "minatar": MinAtarTorso,

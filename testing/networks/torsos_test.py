@@ -24,29 +24,30 @@ class TorsosTest(parameterized.TestCase):
         ),
     )
     def test_parameter_count(self, name, multiplier, expected):
-        torso = torsos.TORSOS[name](multiplier, "float32")
+        torso = torsos.TORSOS[name](multiplier, False, "float32")
         features = torso(tf.zeros([2, 84, 84, 4], tf.uint8))
         self.assertEqual(features.shape, [2, 256])
         self.assertEqual(_parameters(torso), expected)
 
     def test_channel_multiplier_widens_the_convolutions(self):
-        torso = torsos.DeepTorso(4, "float32")
+        torso = torsos.DeepTorso(4, False, "float32")
         torso(tf.zeros([1, 84, 84, 4], tf.uint8))
         widths = sorted({v.shape[-1] for v in torso.trainable_variables if v.shape.rank == 4})
         self.assertEqual(widths, [64, 128])
 
     @parameterized.parameters(
-        ("shallow", (84, 84, 4)),
-        ("deep", (84, 84, 4)),
-        ("minatar", (10, 10, 6)),
-        ("flat", (10, 5, 1)),
+        ("shallow", (84, 84, 4), False),
+        ("shallow", (84, 84, 4), True),
+        ("deep", (84, 84, 4), True),
+        ("minatar", (10, 10, 6), False),
+        ("flat", (10, 5, 1), False),
     )
-    def test_bfloat16_computes_nearly_the_same(self, name, shape):
+    def test_bfloat16_computes_nearly_the_same(self, name, shape, center):
         observation = np.random.default_rng(1).integers(0, 256, (8, *shape), dtype=np.uint8)
         outputs = []
         for dtype in ("float32", "bfloat16"):
             tf.keras.utils.set_random_seed(1)
-            torso = torsos.TORSOS[name](1, dtype)
+            torso = torsos.TORSOS[name](1, center, dtype)
             features = torso(tf.constant(observation))
             self.assertEqual(features.dtype.name, dtype)
             self.assertTrue(all(v.dtype == tf.float32 for v in torso.trainable_variables))
@@ -54,7 +55,7 @@ class TorsosTest(parameterized.TestCase):
         np.testing.assert_allclose(*outputs, atol=0.05 * np.abs(outputs[0]).max())
 
     def test_inputs_are_scaled_to_one(self):
-        torso = torsos.FlatTorso(1, "float32")
+        torso = torsos.FlatTorso(1, False, "float32")
         torso(tf.zeros([1, 2, 2, 1], tf.uint8))
         kernel, bias = torso.trainable_variables
         kernel, bias = (kernel, bias) if kernel.shape.rank == 2 else (bias, kernel)
@@ -63,6 +64,26 @@ class TorsosTest(parameterized.TestCase):
         np.testing.assert_allclose(
             features[0], tf.nn.relu(tf.reduce_sum(kernel, axis=0)), rtol=1e-5
         )
+
+    @parameterized.parameters(
+        ("shallow", (84, 84, 4)),
+        ("deep", (84, 84, 4)),
+        ("minatar", (10, 10, 6)),
+        ("flat", (10, 5, 1)),
+    )
+    def test_a_centered_torso_does_not_see_how_bright_an_observation_is(self, name, shape):
+        observation = np.random.default_rng(1).integers(0, 100, (4, *shape), dtype=np.uint8)
+        offsets = np.array([0, 20, 80, 150], np.uint8)[:, None, None, None]
+        differences = {}
+        for center in (False, True):
+            torso = torsos.TORSOS[name](1, center, "float32")
+            dark, bright = (
+                torso(tf.constant(observation)),
+                torso(tf.constant(observation + offsets)),
+            )
+            differences[center] = np.abs(dark - bright).max()
+        self.assertLess(differences[True], 1e-4)
+        self.assertGreater(differences[False], 0.01)
 
 
 class HeadsTest(absltest.TestCase):
