@@ -164,6 +164,15 @@ class ActTest(absltest.TestCase):
         frequencies = np.bincount(output.action, minlength=NUM_ACTIONS) / 20_000
         np.testing.assert_allclose(frequencies, tf.nn.softmax(output.logits[0]), atol=0.02)
 
+    def test_centered_observations_have_no_brightness(self):
+        output = fakes.random_unroll(1, 4, NUM_ACTIONS, SHAPE).env_output
+        row = tf.nest.map_structure(lambda x: x[0], output)
+        dark, bright = row.observation // 2, row.observation // 2 + 100
+        for center in (False, True):
+            agent = _agent(center_observation=center)
+            logits = [agent.act(row._replace(observation=o), ())[0].logits for o in (dark, bright)]
+            self.assertEqual(np.allclose(*logits, atol=1e-4), center)
+
     def test_successive_calls_draw_different_actions(self):
         agent = _agent()
         env_output = fakes.random_unroll(1, 64, NUM_ACTIONS, SHAPE).env_output
