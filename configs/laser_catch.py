@@ -8,7 +8,7 @@ from configs import laser_atari
 def get_config() -> ml_collections.ConfigDict:
     """What differs from `laser_atari`."""
     config = laser_atari.get_config()
-    config.agent.update({"torso": "flat", "discount": 0.99, "entropy_cost": 0.01})
+    config.agent.update({"torso": "flat", "center_observation": False})
     config.environment.update(
         {"suite": "catch", "task": "catch", "num_envs": 16, "action_repeat": 1}
     )

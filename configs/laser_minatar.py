@@ -11,7 +11,7 @@ from configs import laser_atari
 def get_config() -> ml_collections.ConfigDict:
     """What differs from `laser_atari`."""
     config = laser_atari.get_config()
-    config.agent.update({"torso": "minatar", "discount": 0.99})
+    config.agent.update({"torso": "minatar", "center_observation": False})
     config.environment.update(
         {
             "suite": "minatar",

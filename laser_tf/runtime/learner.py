@@ -106,11 +106,12 @@ class Learner(tf.Module):
             epsilon=config.rmsprop_epsilon,
         )
         self._non_finite_in_a_row = 0
+        self._metric_names: tuple[str, ...] = ()
         self._compiled_update = tf.function(self._update, jit_compile=jit, autograph=False)
 
     def update(
         self, stored: stored_unroll.StoredUnroll, is_online: tf.Tensor, online_steps: int
-    ) -> dict[str, tf.Tensor]:
+    ) -> dict[str, float]:
         """Takes one step and counts it.
 
         Args:
@@ -119,21 +120,19 @@ class Learner(tf.Module):
           online_steps: agent steps in the batch that come fresh from actors.
 
         Returns:
-          The loss's metrics, float32 [] each, and those of the step itself.
+          The loss's metrics and those of the step itself.
 
         Raises:
           NonFiniteLossError: after `non_finite_limit` skipped updates in a row.
         """
-        learning_rate = self.learning_rate * self._schedule()
-        metrics = self._compiled_update(stored, is_online, learning_rate)
-        metrics["learner/learning_rate"] = learning_rate
+        values = self._compiled_update(stored, is_online).numpy()
+        metrics = dict(zip(self._metric_names, values.tolist(), strict=True))
         self.counters.agent_steps.assign_add(online_steps)
         self._count(bool(metrics.pop("finite")))
         return metrics
 
-    def _update(
-        self, stored: stored_unroll.StoredUnroll, is_online: tf.Tensor, learning_rate: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
+    def _update(self, stored: stored_unroll.StoredUnroll, is_online: tf.Tensor) -> tf.Tensor:
+        """Takes one step and returns its metrics, float32 [len(self._metric_names)]."""
         unroll = stored_unroll.unpack(stored, is_online, self._frame_stack)
         with tf.GradientTape() as tape:
             output = self.agent.loss(unroll)
@@ -142,18 +141,30 @@ class Learner(tf.Module):
         finite = tf.math.is_finite(output.loss) & tf.math.is_finite(norm)
         if self._config.gradient_clip:
             gradients, _ = tf.clip_by_global_norm(gradients, self._config.gradient_clip, norm)
+        learning_rate = self.learning_rate * self._schedule()
         tf.cond(finite, lambda: self._apply(gradients, learning_rate), lambda: None)
-        return {**output.metrics, "learner/gradient_norm": norm, "finite": finite}
+        metrics = {
+            **output.metrics,
+            "learner/gradient_norm": norm,
+            "learner/learning_rate": learning_rate,
+            "finite": finite,
+        }
+        # One tensor, since each that reaches Python costs time and, under Python 3.11, 16 bytes
+        # that TensorFlow never frees. The names are known once the function is traced.
+        self._metric_names = tuple(metrics)
+        return tf.stack([tf.cast(value, tf.float32) for value in metrics.values()])
 
     def _apply(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor) -> None:
         self._optimizer.apply(gradients, learning_rate)
         self.agent.after_update()
 
-    def _schedule(self) -> float:
+    def _schedule(self) -> tf.Tensor:
         """The factor on the learning rate: 1, or what is left of the run."""
         if self._config.learning_rate_schedule == "constant":
-            return 1.0
-        return max(0.0, 1.0 - float(self.counters.agent_steps) / self._total_agent_steps)
+            return tf.constant(1.0)
+        # In the graph, since TensorFlow keeps every Python float that ever met an eager tensor.
+        done = tf.cast(self.counters.agent_steps, tf.float32) / self._total_agent_steps
+        return tf.maximum(0.0, 1.0 - done)
 
     def _count(self, finite: bool) -> None:
         self.counters.learner_updates.assign_add(1)

@@ -43,10 +43,11 @@ class MetricsWriter:
         if self._is_first_row:
             self._write_session_start(env_frames)
             self._is_first_row = False
-        with self._writer.as_default(step=env_frames):
+        # NumPy's scalars, since TensorFlow keeps every Python number that it ever made a tensor of.
+        with self._writer.as_default(step=np.int64(env_frames)):
             for name, value in metrics.items():
                 if not math.isnan(value):
-                    tf.summary.scalar(name, value)
+                    tf.summary.scalar(name, np.float32(value))
         self._writer.flush()
 
     def _write_session_start(self, env_frames: int) -> None:

@@ -47,7 +47,7 @@ class LearnerTest(parameterized.TestCase):
     def test_linear_schedule_follows_the_agent_steps(self):
         made, batch = _learner(learning_rate=0.5)  # the run has 2,000 agent steps
         rates = [float(made.update(batch, ONLINE, 500)["learner/learning_rate"]) for _ in range(5)]
-        np.testing.assert_allclose(rates, [0.5, 0.375, 0.25, 0.125, 0.0])
+        np.testing.assert_allclose(rates, [0.5, 0.375, 0.25, 0.125, 0.0], rtol=1e-6)
 
     def test_learning_rate_is_a_runtime_variable(self):
         made, batch = _learner(learning_rate_schedule="constant")
