@@ -47,11 +47,10 @@ def _screen(stream: io.StringIO) -> str:
 class ProgressTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        self._logger = logging.getLogger()
         self._handler = logging.StreamHandler(_Terminal())
         self._handler.setFormatter(logging.Formatter("%(message)s"))
-        self._logger.addHandler(self._handler)
-        self.addCleanup(self._logger.removeHandler, self._handler)
+        # In place of the runner's own handlers, which differ between pytest and absltest.
+        self.enter_context(mock.patch.object(logging.getLogger(), "handlers", [self._handler]))
 
     @parameterized.parameters(60, 200)
     def test_what_is_logged_or_printed_meanwhile_stays_above_one_live_line(self, columns):
