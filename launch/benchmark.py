@@ -168,8 +168,8 @@ class Parts:
 
     def update_pace(self) -> float:
         """Taking gradient steps on one batch."""
-        batch = next(self._batches)
-        is_online = tf.range(self._config.replay.batch_size) < self._config.replay.online_rows
+        batch = tf.nest.map_structure(lambda tensor: tensor.numpy(), next(self._batches))
+        is_online = np.arange(self._config.replay.batch_size) < self._config.replay.online_rows
         steps = self._config.replay.batch_size * self._config.replay.unroll_length
         return steps * _calls_per_second(lambda: self._learner.update(batch, is_online, 0))
 

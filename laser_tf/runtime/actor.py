@@ -13,6 +13,7 @@ import tensorflow as tf
 from laser_tf import types
 from laser_tf.environments import base, episode_statistics
 from laser_tf.replay import frame_stacking, stored_unroll, writer
+from laser_tf.runtime import array_function
 
 
 class ActingPolicy:
@@ -20,7 +21,7 @@ class ActingPolicy:
 
     def __init__(self, agent: tf.Module, environment: base.BatchedEnvironment, frame_stack: int):
         """Creates the policy of one batch of environments; `frame_stack` is K."""
-        self._compiled = tf.function(agent.act, autograph=False)
+        self._act = array_function.ArrayFunction(agent.act)
         self._stacker = frame_stacking.FrameStacker(
             environment.num_envs, environment.observation_spec().shape, frame_stack
         )
@@ -34,10 +35,7 @@ class ActingPolicy:
     def __call__(self, env_output: types.EnvOutput) -> types.AgentOutput:
         """Acts on the next row of all environments; NumPy arrays [N, ...] in and out."""
         stacked = self._stacker.push(env_output.observation, env_output.is_first)
-        output, self._state = tf.nest.map_structure(
-            lambda tensor: tensor.numpy(),
-            self._compiled(env_output._replace(observation=stacked), self._state),
-        )
+        output, self._state = self._act(env_output._replace(observation=stacked), self._state)
         return output
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from laser_tf.runtime import array_function
+
 _POLL_SECONDS = 0.5
 
 
@@ -26,10 +28,9 @@ class BatchStream:
 
     def _fetch(self, dataset: tf.data.Dataset) -> None:
         try:
-            for batch in dataset:
-                self._put(batch)
-                if self._closed.is_set():
-                    return
+            fetch = array_function.ArrayFunction(iter(dataset).get_next)
+            while not self._closed.is_set():
+                self._put(fetch())
         except Exception as error:  # handed over to the learner's thread by `get`
             self._put(error)
 
@@ -42,7 +43,7 @@ class BatchStream:
                 continue
 
     def get(self, should_stop: Callable[[], bool]) -> Any | None:
-        """Returns the next batch, or None once `should_stop` (which may raise) says so."""
+        """Returns the next batch, arrays, or None once `should_stop` (which may raise) says so."""
         while not should_stop():
             try:
                 batch = self._batches.get(timeout=_POLL_SECONDS)

@@ -3,10 +3,11 @@
 import dataclasses
 import math
 
+import numpy as np
 import tensorflow as tf
 
 from laser_tf.replay import stored_unroll
-from laser_tf.runtime import rmsprop
+from laser_tf.runtime import array_function, rmsprop
 
 JIT_COMPILE = ("auto", "on", "off")
 COMPUTE_DTYPES = ("auto", "float32", "bfloat16")
@@ -106,16 +107,15 @@ class Learner(tf.Module):
             epsilon=config.rmsprop_epsilon,
         )
         self._non_finite_in_a_row = 0
-        self._metric_names: tuple[str, ...] = ()
-        self._compiled_update = tf.function(self._update, jit_compile=jit, autograph=False)
+        self._compiled_update = array_function.ArrayFunction(self._update, jit_compile=jit)
 
     def update(
-        self, stored: stored_unroll.StoredUnroll, is_online: tf.Tensor, online_steps: int
+        self, stored: stored_unroll.StoredUnroll, is_online: np.ndarray, online_steps: int
     ) -> dict[str, float]:
         """Takes one step and counts it.
 
         Args:
-          stored: [B, ...] unrolls.
+          stored: [B, ...] unrolls, arrays.
           is_online: bool [B].
           online_steps: agent steps in the batch that come fresh from actors.
 
@@ -125,14 +125,18 @@ class Learner(tf.Module):
         Raises:
           NonFiniteLossError: after `non_finite_limit` skipped updates in a row.
         """
-        values = self._compiled_update(stored, is_online).numpy()
-        metrics = dict(zip(self._metric_names, values.tolist(), strict=True))
-        self.counters.agent_steps.assign_add(online_steps)
-        self._count(bool(metrics.pop("finite")))
+        metrics = {
+            name: float(value)
+            for name, value in self._compiled_update(
+                stored, is_online, np.int64(online_steps)
+            ).items()
+        }
+        self._stop_if_non_finite(bool(metrics.pop("finite")))
         return metrics
 
-    def _update(self, stored: stored_unroll.StoredUnroll, is_online: tf.Tensor) -> tf.Tensor:
-        """Takes one step and returns its metrics, float32 [len(self._metric_names)]."""
+    def _update(
+        self, stored: stored_unroll.StoredUnroll, is_online: tf.Tensor, online_steps: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
         unroll = stored_unroll.unpack(stored, is_online, self._frame_stack)
         with tf.GradientTape() as tape:
             output = self.agent.loss(unroll)
@@ -143,16 +147,15 @@ class Learner(tf.Module):
             gradients, _ = tf.clip_by_global_norm(gradients, self._config.gradient_clip, norm)
         learning_rate = self.learning_rate * self._schedule()
         tf.cond(finite, lambda: self._apply(gradients, learning_rate), lambda: None)
-        metrics = {
+        self.counters.learner_updates.assign_add(1)
+        self.counters.agent_steps.assign_add(online_steps)
+        self.counters.non_finite_updates.assign_add(tf.cast(~finite, tf.int64))
+        return {
             **output.metrics,
             "learner/gradient_norm": norm,
             "learner/learning_rate": learning_rate,
             "finite": finite,
         }
-        # One tensor, since each that reaches Python costs time and, under Python 3.11, 16 bytes
-        # that TensorFlow never frees. The names are known once the function is traced.
-        self._metric_names = tuple(metrics)
-        return tf.stack([tf.cast(value, tf.float32) for value in metrics.values()])
 
     def _apply(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor) -> None:
         self._optimizer.apply(gradients, learning_rate)
@@ -162,17 +165,11 @@ class Learner(tf.Module):
         """The factor on the learning rate: 1, or what is left of the run."""
         if self._config.learning_rate_schedule == "constant":
             return tf.constant(1.0)
-        # In the graph, since TensorFlow keeps every Python float that ever met an eager tensor.
         done = tf.cast(self.counters.agent_steps, tf.float32) / self._total_agent_steps
         return tf.maximum(0.0, 1.0 - done)
 
-    def _count(self, finite: bool) -> None:
-        self.counters.learner_updates.assign_add(1)
-        if finite:
-            self._non_finite_in_a_row = 0
-            return
-        self._non_finite_in_a_row += 1
-        self.counters.non_finite_updates.assign_add(1)
+    def _stop_if_non_finite(self, finite: bool) -> None:
+        self._non_finite_in_a_row = 0 if finite else self._non_finite_in_a_row + 1
         if self._non_finite_in_a_row >= self._config.non_finite_limit:
             raise NonFiniteLossError(
                 f"{self._non_finite_in_a_row} updates in a row had a loss or gradient that is not "

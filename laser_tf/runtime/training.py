@@ -194,9 +194,11 @@ class Training:
                 saving.save_when_due()
             reporter.report(self.env_frames, replay.fill, acting.throughput, last=True)
 
-    def _ages(self, stored: stored_unroll.StoredUnroll, is_online: tf.Tensor) -> dict[str, float]:
+    def _ages(self, stored: stored_unroll.StoredUnroll, is_online: np.ndarray) -> dict[str, float]:
         """How many updates ago the weights behind the batch's behaviour were current."""
-        ages = int(self.counters.learner_updates) - stored.learner_update.numpy()
-        online = is_online.numpy()
-        parts = {"replay/policy_lag_updates": ages[online], "replay/age_updates": ages[~online]}
+        ages = int(self.counters.learner_updates) - stored.learner_update
+        parts = {
+            "replay/policy_lag_updates": ages[is_online],
+            "replay/age_updates": ages[~is_online],
+        }
         return {name: float(rows.mean()) for name, rows in parts.items() if rows.size}

@@ -19,16 +19,17 @@ def _learner(jit: bool = False, **overrides) -> tuple[learner.Learner, stored_un
     signature = training.unroll_signature(config, environment, made.agent)
     generator = np.random.default_rng(1)
     batch = tf.nest.map_structure(
-        lambda spec: tf.cast(generator.integers(0, 2, (4, *spec.shape)), spec.dtype), signature
+        lambda spec: generator.integers(0, 2, (4, *spec.shape)).astype(spec.dtype.as_numpy_dtype),
+        signature,
     )
-    return made, batch._replace(is_first=tf.zeros_like(batch.is_first))
+    return made, batch._replace(is_first=np.zeros_like(batch.is_first))
 
 
 def _weights(made: learner.Learner) -> list[np.ndarray]:
     return [variable.numpy() for variable in made.agent.trainable_variables]
 
 
-ONLINE = tf.constant([True, False, False, False])
+ONLINE = np.array([True, False, False, False])
 
 
 class LearnerTest(parameterized.TestCase):
@@ -62,8 +63,8 @@ class LearnerTest(parameterized.TestCase):
         made, batch = _learner(non_finite_limit=3)
         made.update(batch, ONLINE, 1)
         before = _weights(made)
-        poisoned = batch._replace(logits=tf.fill(batch.logits.shape, np.nan))
-        poisoned_reward = batch._replace(reward=tf.fill(batch.reward.shape, np.nan))
+        poisoned = batch._replace(logits=np.full_like(batch.logits, np.nan))
+        poisoned_reward = batch._replace(reward=np.full_like(batch.reward, np.nan))
         made.update(poisoned_reward, ONLINE, 1)
         made.update(poisoned_reward, ONLINE, 1)
         for old, new in zip(before, _weights(made), strict=True):
@@ -76,7 +77,7 @@ class LearnerTest(parameterized.TestCase):
 
     def test_a_good_update_ends_a_row_of_bad_ones(self):
         made, batch = _learner(non_finite_limit=2)
-        poisoned = batch._replace(reward=tf.fill(batch.reward.shape, np.nan))
+        poisoned = batch._replace(reward=np.full_like(batch.reward, np.nan))
         for _ in range(3):
             made.update(poisoned, ONLINE, 1)
             made.update(batch, ONLINE, 1)

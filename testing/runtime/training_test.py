@@ -74,16 +74,14 @@ class TrainingTest(parameterized.TestCase):
         config = fakes.catch_config(run={"env_frames": 4_000})
         checkpointing.open_workdir(self._workdir, dataclasses.asdict(config), {})
         first = training.Training(config, self._workdir)
-        stop = threading.Event()
 
-        class StopHalfway(progress.ProgressDisplay):
-            def update(self, *, env_frames: int, **others) -> None:
-                if env_frames >= 2_000:
-                    stop.set()
+        class Halfway(threading.Event):
+            def is_set(self) -> bool:
+                return first.env_frames >= 2_000
 
-        with StopHalfway(1, "test", io.StringIO()) as display:
-            first.run(stop, display)
-        self.assertFalse(first.finished)
+        with progress.ProgressDisplay(1, "test", io.StringIO()) as display:
+            first.run(Halfway(), display)
+        self.assertEqual(first.env_frames, 2_000)
         again = training.Training(config, self._workdir)
         self.assertTrue(again.resumed)
         self.assertEqual(again.env_frames, first.env_frames)

@@ -1,0 +1,56 @@
+"""Compiled functions between NumPy arrays."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+
+class ArrayFunction:
+    """A `tf.function` that takes and returns nests of arrays, for what is called all the time.
+
+    Arrays enter and leave the graph by `tf.numpy_function`, since TensorFlow 2.15 under Python 3.11
+    never frees 16 bytes of each tensor that reaches Python, which made an actor grow by 3 MB a
+    minute. It is also a quarter faster for a small network than converting each array by itself.
+
+    Not for several threads at once.
+    """
+
+    def __init__(self, function: Callable[..., Any], *, jit_compile: bool = False):
+        """Compiles `function`, of nests of tensors, at its first call."""
+        self._function = tf.function(function, jit_compile=jit_compile, autograph=False)
+        self._call = tf.function(self._trace, autograph=False)
+        self._arguments: tuple[Any, ...] = ()
+        self._results: Any = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Returns the function's results.
+
+        Args:
+          *arguments: nests of arrays, of the same shapes and dtypes in every call.
+        """
+        self._arguments = arguments
+        self._call()
+        results, self._results = self._results, None
+        return results
+
+    def _trace(self) -> None:
+        examples = tf.nest.map_structure(np.asarray, self._arguments)
+        flat = tf.nest.flatten(examples)
+        dtypes = [example.dtype for example in flat]
+        received = tf.numpy_function(self._give, [], dtypes) if flat else []
+        arguments = [
+            tf.ensure_shape(tensor, example.shape)
+            for tensor, example in zip(received, flat, strict=True)
+        ]
+        results = self._function(*tf.nest.pack_sequence_as(examples, arguments))
+        structure = tf.nest.map_structure(lambda _: None, results)
+
+        def take(*arrays: np.ndarray) -> None:
+            self._results = tf.nest.pack_sequence_as(structure, arrays)
+
+        tf.numpy_function(take, tf.nest.flatten(results), [])
+
+    def _give(self) -> list[Any]:
+        return tf.nest.flatten(self._arguments)
