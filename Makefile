@@ -1,11 +1,13 @@
 # make train   creates the environment, trains LASER on Pong and evaluates it
 # make test    creates the environment and runs all tests
+#
+# make vizdoom, make minigrid   add these games to the environment
 
 PYTHON ?= python3.11
 VENV := .venv
 INSTALLED := $(VENV)/installed
 
-.PHONY: train test format environment
+.PHONY: train test format environment vizdoom minigrid
 .DEFAULT_GOAL := test
 
 train: $(INSTALLED)
@@ -21,6 +23,9 @@ format: $(INSTALLED)
 	@$(VENV)/bin/ruff check --fix .
 
 environment: $(INSTALLED)
+
+vizdoom minigrid: $(INSTALLED)
+	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -r requirements-$@.txt
 
 $(INSTALLED): requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || \

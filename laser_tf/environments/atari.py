@@ -59,7 +59,7 @@ class Atari(base.BatchedEnvironment):
         life_loss_is_end: bool,
         rendering: bool,
     ):
-        """Starts the emulators; the arguments are those of `factory.EnvironmentConfig`."""
+        """Starts the emulators; the arguments are those of `EnvironmentConfig`."""
         check_task(task)
         emulate = functools.partial(
             vector_env.AtariVectorEnv,

@@ -21,14 +21,28 @@ class BatchedEnvironment(abc.ABC):
     Attributes:
       num_envs: N.
       action_repeat: env frames an agent step.
+      instruction_length: L, words of the text that a game shows beside its frames at most; 0: none.
+      tasks: names of the tasks that its games play, usually one.
+      task_ids: int32 [N], each game's index in `tasks`.
+      reward_scales: float32 [N], what each game's rewards were multiplied by.
     """
 
     def __init__(
-        self, num_envs: int, *, action_repeat: int, frame_shape: tuple[int, ...], num_actions: int
+        self,
+        num_envs: int,
+        *,
+        action_repeat: int,
+        frame_shape: tuple[int, ...],
+        num_actions: int,
+        instruction_length: int = 0,
     ):
         """Takes what the specs say; `frame_shape` is [H, W, C]."""
         self.num_envs = num_envs
         self.action_repeat = action_repeat
+        self.instruction_length = instruction_length
+        self.tasks: tuple[str, ...] = ("",)
+        self.task_ids = np.zeros(num_envs, np.int32)
+        self.reward_scales = np.ones(num_envs, np.float32)
         self._frame_shape = frame_shape
         self._num_actions = num_actions
         self._started = False
@@ -41,6 +55,12 @@ class BatchedEnvironment(abc.ABC):
         """Of a single game: int32 [], from 0 to num_values - 1."""
         return specs.DiscreteArray(self._num_actions, name="action")
 
+    def spec(self) -> types.EnvironmentSpec:
+        """What an agent that plays these games must fit."""
+        return types.EnvironmentSpec(
+            self._frame_shape, self._num_actions, len(self.tasks), self.instruction_length
+        )
+
     def reset(self) -> types.EnvOutput:
         """Starts a new episode in every game: NumPy arrays [N, ...] with `is_first` everywhere.
 
@@ -48,12 +68,14 @@ class BatchedEnvironment(abc.ABC):
         """
         observation = self._reset()
         self._started = True
+        instruction = self._instruction() if self.instruction_length else ()
         return types.EnvOutput(
             observation=observation,
             reward=np.zeros(self.num_envs, np.float32),
             discount=np.ones(self.num_envs, np.float32),
             is_first=np.ones(self.num_envs, bool),
             previous_action=np.zeros(self.num_envs, np.int32),
+            instruction=instruction,
         )
 
     def step(self, actions: np.ndarray) -> types.EnvOutput:
@@ -85,6 +107,10 @@ class BatchedEnvironment(abc.ABC):
     @abc.abstractmethod
     def _reset(self) -> np.ndarray:
         """Starts all games and returns their observations, uint8 [N, H, W, C]."""
+
+    def _instruction(self) -> np.ndarray:
+        """The games' texts now, int32 [N, L]; asked for where `instruction_length` is above 0."""
+        raise NotImplementedError
 
     @abc.abstractmethod
     def _step(self, actions: np.ndarray) -> types.EnvOutput:

@@ -3,9 +3,10 @@
 import numpy as np
 
 from laser_tf import types
-from laser_tf.environments import base
+from laser_tf.environments import base, random_streams
 
 ROWS, COLUMNS = 10, 5
+STEPS = ROWS - 1  # of a game
 _PIXELS = 16  # of a cell in a picture
 
 
@@ -18,7 +19,7 @@ class Catch(base.BatchedEnvironment):
     def __init__(self, num_envs: int, seed: int):
         """Game i draws its columns from `seed + i`."""
         super().__init__(num_envs, action_repeat=1, frame_shape=(ROWS, COLUMNS, 1), num_actions=3)
-        self._streams = _hash(seed + np.arange(num_envs, dtype=np.uint64))
+        self._streams = random_streams.draw(seed + np.arange(num_envs, dtype=np.uint64))
         self._episodes = np.zeros(num_envs, np.uint64)
 
     def _reset(self) -> np.ndarray:
@@ -33,7 +34,8 @@ class Catch(base.BatchedEnvironment):
         """Starts the games of a mask bool [N]."""
         self._episodes += games
         self._ball_row[games] = 0
-        self._ball_column[games] = (_hash(self._streams + self._episodes) % COLUMNS)[games]
+        columns = random_streams.draw(self._streams + self._episodes) % COLUMNS
+        self._ball_column[games] = columns[games]
         self._paddle[games] = COLUMNS // 2
 
     def _step(self, actions: np.ndarray) -> types.EnvOutput:
@@ -41,7 +43,7 @@ class Catch(base.BatchedEnvironment):
         self._ball_row += 1
         self._paddle = np.clip(self._paddle + actions - 1, 0, COLUMNS - 1)
         self._drop(is_first)
-        self._over = self._ball_row == ROWS - 1
+        self._over = self._ball_row == STEPS
         caught = np.where(self._ball_column == self._paddle, 1.0, -1.0)
         return types.EnvOutput(
             observation=self._boards(),
@@ -61,15 +63,3 @@ class Catch(base.BatchedEnvironment):
     def render(self, index: int) -> np.ndarray:
         """The board in white on black."""
         return self._boards()[index].repeat(_PIXELS, 0).repeat(_PIXELS, 1).repeat(3, 2)
-
-
-def _hash(numbers: np.ndarray) -> np.ndarray:
-    """SplitMix64's output function (Steele et al. 2014), uint64 [N] to uint64 [N].
-
-    Hashing (stream, episode) gives every game random numbers of its own without a generator, and
-    so a loop, for each.
-    """
-    numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
-    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return numbers ^ (numbers >> np.uint64(31))

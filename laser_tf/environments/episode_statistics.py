@@ -5,29 +5,38 @@ from typing import NamedTuple
 import numpy as np
 
 from laser_tf import types
+from laser_tf.environments import base
 
 
 class Episode(NamedTuple):
     """A finished episode."""
 
     environment: int  # index in the batch
-    episode_return: float  # sum of raw rewards
+    task: int  # index of its task
+    episode_return: float  # sum of raw rewards, before any scaling
     length: int  # agent steps
 
 
 class EpisodeTracker:
     """Sums rewards per game; an episode has ended when the next one's first row arrives."""
 
-    def __init__(self, num_envs: int):
-        """Expects an environment's first output next."""
-        self._returns = np.zeros(num_envs, np.float64)
-        self._lengths = np.zeros(num_envs, int)
+    def __init__(self, environment: base.BatchedEnvironment):
+        """Expects the environment's first output next."""
+        self._task_ids = environment.task_ids
+        self._scales = environment.reward_scales
+        self._returns = np.zeros(environment.num_envs, np.float64)
+        self._lengths = np.zeros(environment.num_envs, int)
 
     def update(self, env_output: types.EnvOutput) -> list[Episode]:
         """Takes the next row [N] and returns the episodes that it shows to be over."""
         over = np.flatnonzero(env_output.is_first & (self._lengths > 0))
         finished = [
-            Episode(int(index), float(self._returns[index]), int(self._lengths[index]))
+            Episode(
+                int(index),
+                int(self._task_ids[index]),
+                float(self._returns[index] / self._scales[index]),
+                int(self._lengths[index]),
+            )
             for index in over
         ]
         self._returns = np.where(env_output.is_first, 0.0, self._returns + env_output.reward)

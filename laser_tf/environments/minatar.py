@@ -12,6 +12,7 @@ from laser_tf.environments import base
 
 GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
 SIZE = 10
+MOST_CHANNELS = 10  # of any game
 NUM_ACTIONS = 6  # in every game: stay, left, up, right, down, fire
 _PIXELS = 16  # of a cell in a picture
 
@@ -34,6 +35,7 @@ class MinAtar(base.BatchedEnvironment):
         *,
         sticky_actions: float,
         max_frames_per_episode: int,
+        channels: int | None = None,
     ):
         """Game i is seeded with `seed + i`; its difficulty rises as it goes on.
 
@@ -43,6 +45,7 @@ class MinAtar(base.BatchedEnvironment):
           seed: see above.
           sticky_actions: probability that the action before is repeated; 0.1 in the paper.
           max_frames_per_episode: a longer game is cut, without a discount of 0.
+          channels: of a board; those beyond the game's own stay empty.
         """
         check_task(task)
         game_class = _load_game(task)
@@ -56,7 +59,7 @@ class MinAtar(base.BatchedEnvironment):
         super().__init__(
             num_envs,
             action_repeat=1,
-            frame_shape=tuple(self._games[0].state_shape()),
+            frame_shape=(SIZE, SIZE, channels or self._games[0].state_shape()[-1]),
             num_actions=NUM_ACTIONS,
         )
 
@@ -96,15 +99,16 @@ class MinAtar(base.BatchedEnvironment):
         return self._games[index].act(action)
 
     def _boards(self) -> np.ndarray:
-        boards = np.empty((self.num_envs, *self._frame_shape), np.uint8)
+        boards = np.zeros((self.num_envs, *self._frame_shape), np.uint8)
         for board, game in zip(boards, self._games, strict=True):
-            board[:] = game.state()
+            state = game.state()
+            board[..., : state.shape[-1]] = state
         boards *= 255
         return boards
 
     def render(self, index: int) -> np.ndarray:
         """The board with a colour for each channel; later channels cover earlier ones."""
-        channels = self._frame_shape[-1]
+        channels = self._games[index].state_shape()[-1]
         hues = np.linspace(0, 2 * np.pi, channels, endpoint=False)
         colours = 128 + 127 * np.cos(hues[:, None] + np.array([0, 2, 4]) * np.pi / 3)
         state = self._games[index].state()

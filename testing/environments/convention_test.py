@@ -4,7 +4,7 @@ import numpy as np
 from absl.testing import absltest, parameterized
 
 from laser_tf import types
-from testing.environments import rollouts
+from testing.environments import fake_minigrid, fake_vizdoom, rollouts
 
 # Limits of few env frames cut games that would last; the others end by themselves. Without sticky
 # actions MinAtar's seaquest and space_invaders open alike whatever their seed.
@@ -20,8 +20,29 @@ ENVIRONMENTS = (
     ),
     ("atari_pong", {"suite": "atari", "task": "pong", "max_frames_per_episode": 200}),
     ("atari_breakout", {"suite": "atari", "task": "breakout", "sticky_actions": 0.25}),
+    ("tmaze", {"suite": "tmaze", "task": "tmaze", "corridor_length": 2}),
+    ("vizdoom_take_cover", {"suite": "vizdoom", "task": "take_cover"}),
+    (
+        "vizdoom_deadly_corridor",
+        {"suite": "vizdoom", "task": "deadly_corridor", "max_frames_per_episode": 50},
+    ),
+    (
+        "minigrid_empty",
+        {"suite": "minigrid", "task": "MiniGrid-Empty-Random-5x5-v0", "max_frames_per_episode": 50},
+    ),
+    (
+        "minigrid_babyai",
+        {"suite": "minigrid", "task": "BabyAI-GoToLocal-v0", "max_frames_per_episode": 30},
+    ),
 )
 STEPS = 250  # agent steps: enough for each to end more than once
+
+
+def time_limit(options):
+    """Env frames of the longest episode."""
+    if options["suite"] == "tmaze":
+        return 2 * (options["corridor_length"] + 2)
+    return options.get("max_frames_per_episode", 108_000)
 
 
 def assert_same(expected: types.EnvOutput, actual: types.EnvOutput, fields=types.EnvOutput._fields):
@@ -29,7 +50,14 @@ def assert_same(expected: types.EnvOutput, actual: types.EnvOutput, fields=types
         np.testing.assert_array_equal(getattr(expected, field), getattr(actual, field), field)
 
 
-class ConventionTest(parameterized.TestCase):
+class EnvironmentTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.enter_context(fake_vizdoom.installed())
+        self.enter_context(fake_minigrid.installed())
+
+
+class ConventionTest(EnvironmentTest):
     @parameterized.named_parameters(*ENVIRONMENTS)
     def test_rows_follow_the_convention(self, options):
         with rollouts.make(**options, num_envs=3) as environment:
@@ -58,7 +86,7 @@ class ConventionTest(parameterized.TestCase):
             starts = np.flatnonzero(rows.is_first[:, index])
             for start, next_start in zip(starts[:-1], starts[1:], strict=True):
                 length = next_start - start - 1
-                limit = -(-options.get("max_frames_per_episode", 108_000) // frames)
+                limit = -(-time_limit(options) // frames)
                 self.assertLessEqual(length, limit)
                 self.assertTrue(ended[next_start - 1, index] or length == limit)
 
@@ -66,21 +94,28 @@ class ConventionTest(parameterized.TestCase):
     def test_arrays_match_the_specs_and_are_kept(self, options):
         with rollouts.make(**options) as environment:
             rows = [environment.reset()]
-            copies = [types.EnvOutput(*map(np.copy, rows[0]))]
+            copies = [rollouts.map_columns(np.copy, rows[0])]
             for action in rollouts.random_actions(environment, 30).astype(np.int32):
                 rows.append(environment.step(action))
-                copies.append(types.EnvOutput(*map(np.copy, rows[-1])))
+                copies.append(rollouts.map_columns(np.copy, rows[-1]))
                 action[:] = -1  # the caller's own array is nobody else's
             spec = environment.observation_spec()
+            words = environment.instruction_length
         self.assertEqual(spec.dtype, np.uint8)
         self.assertEqual((spec.minimum, spec.maximum), (0, 255))
         for row, copied in zip(rows, copies, strict=True):
             for observation in row.observation:
                 spec.validate(observation)
             self.assertEqual(
-                [(array.dtype, array.shape) for array in row[1:]],
+                [(array.dtype, array.shape) for array in row[1:5]],
                 [(np.float32, (2,)), (np.float32, (2,)), (bool, (2,)), (np.int32, (2,))],
             )
+            if words:
+                self.assertEqual(
+                    (row.instruction.dtype, row.instruction.shape), (np.int32, (2, words))
+                )
+            else:
+                self.assertEqual(row.instruction, ())
             assert_same(copied, row)
 
     @parameterized.named_parameters(*ENVIRONMENTS)
@@ -96,7 +131,7 @@ class ConventionTest(parameterized.TestCase):
         assert_same(expected, actual, ("observation", "reward", "discount", "is_first"))
 
 
-class SeedTest(parameterized.TestCase):
+class SeedTest(EnvironmentTest):
     @parameterized.named_parameters(*ENVIRONMENTS)
     def test_a_game_depends_on_its_seed_and_its_actions_only(self, options):
         with rollouts.make(**options, num_envs=3, seed=7) as environment:
@@ -104,7 +139,7 @@ class SeedTest(parameterized.TestCase):
             batch = rollouts.play(environment, actions)
         with rollouts.make(**options, num_envs=1, seed=9) as environment:
             alone = rollouts.play(environment, actions[:, 2:])
-        assert_same(types.EnvOutput(*(column[:, 2:] for column in batch)), alone)
+        assert_same(rollouts.map_columns(lambda column: column[:, 2:], batch), alone)
 
     @parameterized.named_parameters(*ENVIRONMENTS)
     def test_seeds_make_games_differ(self, options):
@@ -126,7 +161,7 @@ class SeedTest(parameterized.TestCase):
         assert_same(second, play_twice()[1])
 
 
-class InvalidActionTest(parameterized.TestCase):
+class InvalidActionTest(EnvironmentTest):
     @parameterized.named_parameters(*ENVIRONMENTS)
     def test_invalid_actions_raise_and_do_no_harm(self, options):
         with rollouts.make(**options) as environment:

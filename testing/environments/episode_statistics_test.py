@@ -1,5 +1,7 @@
 """Returns and lengths against sums over recorded rows."""
 
+from unittest import mock
+
 import numpy as np
 from absl.testing import absltest
 
@@ -13,29 +15,39 @@ def row(reward, is_first):
     return types.EnvOutput(None, reward, np.ones_like(reward), np.array(is_first), None)
 
 
+def _environment(task_ids, reward_scales):
+    return mock.Mock(
+        num_envs=len(task_ids),
+        task_ids=np.array(task_ids),
+        reward_scales=np.array(reward_scales, np.float32),
+    )
+
+
 class EpisodeTrackerTest(absltest.TestCase):
     def test_hand_made_rows(self):
-        tracker = episode_statistics.EpisodeTracker(2)
+        tracker = episode_statistics.EpisodeTracker(_environment([0, 1], [1.0, 10.0]))
         self.assertEmpty(tracker.update(row([0, 0], [True, True])))
         self.assertEmpty(tracker.update(row([1, 10], [False, False])))
         self.assertEmpty(tracker.update(row([2.5, -4], [False, False])))
-        self.assertEqual(tracker.update(row([0, 1], [True, False])), [(0, 3.5, 2)])
-        self.assertEqual(tracker.update(row([7, 0], [False, True])), [(1, 7.0, 3)])
-        self.assertEqual(tracker.update(row([0, 0], [True, False])), [(0, 7.0, 1)])
+        self.assertEqual(tracker.update(row([0, 1], [True, False])), [(0, 0, 3.5, 2)])
+        self.assertEqual(tracker.update(row([7, 0], [False, True])), [(1, 1, 0.7, 3)])
+        self.assertEqual(tracker.update(row([0, 0], [True, False])), [(0, 0, 7.0, 1)])
 
     def test_lost_lives_do_not_end_an_episode(self):
         with rollouts.make("atari", "breakout", seed=1) as environment:
             rows = rollouts.play(environment, rollouts.random_actions(environment, 400))
-        tracker = episode_statistics.EpisodeTracker(2)
+        tracker = episode_statistics.EpisodeTracker(environment)
         finished = []
         for step in range(401):
-            finished += tracker.update(types.EnvOutput(*(column[step] for column in rows)))
+            finished += tracker.update(
+                rollouts.map_columns(lambda column, step=step: column[step], rows)
+            )
         expected = []
         for index in range(2):
             starts = np.flatnonzero(rows.is_first[:, index])
             for start, end in zip(starts[:-1], starts[1:], strict=True):
                 total = rows.reward[start:end, index].sum()
-                expected.append((index, total, end - start - 1))
+                expected.append((index, 0, total, end - start - 1))
         self.assertNotEmpty(expected)
         self.assertCountEqual(finished, expected)
 

@@ -5,8 +5,17 @@ import sys
 
 from absl.testing import absltest, parameterized
 
-from laser_tf.environments import atari, catch, factory, minatar
-from testing.environments import rollouts
+from laser_tf.environments import (
+    atari,
+    catch,
+    environment_config,
+    factory,
+    minatar,
+    minigrid,
+    tmaze,
+    vizdoom,
+)
+from testing.environments import fake_minigrid, fake_vizdoom, rollouts
 
 
 class EnvironmentConfigTest(parameterized.TestCase):
@@ -28,10 +37,28 @@ class EnvironmentConfigTest(parameterized.TestCase):
             {"suite": "catch", "task": "catch", "action_repeat": 1, "sticky_actions": 0.1},
             "sticky_actions is 0.1: catch has none, use 0",
         ),
+        ({"corridor_length": 0}, "corridor_length is 0: use 1 or more"),
+        ({"instruction_length": 0}, "instruction_length is 0: use 1 or more"),
+        ({"suite": "tmaze", "task": "maze", "action_repeat": 1}, "task of tmaze 'maze'.*tmaze"),
+        ({"suite": "tmaze", "task": "tmaze"}, "action_repeat is 4: tmaze has none, use 1"),
+        ({"suite": "vizdoom", "task": "basik"}, "ViZDoom scenario 'basik'.*basic"),
+        (
+            {"suite": "vizdoom", "task": "basic", "sticky_actions": 0.25},
+            "sticky_actions is 0.25: vizdoom has none, use 0",
+        ),
+        (
+            {"suite": "minigrid", "task": "BabyAI-GoToLocl-v0", "action_repeat": 1},
+            "MiniGrid task 'BabyAI-GoToLocl-v0'.*BabyAI-GoToLocal-v0",
+        ),
+        (
+            {"suite": "minigrid", "task": "BabyAI-GoToLocal-v0"},
+            "action_repeat is 4: minigrid has none, use 1",
+        ),
     )
     def test_refused_values_are_named_in_one_line(self, values, message):
+        self.enter_context(fake_minigrid.installed())
         with self.assertRaisesRegex(ValueError, message) as context:
-            factory.EnvironmentConfig(**values)
+            environment_config.EnvironmentConfig(**values)
         self.assertNotIn("\n", str(context.exception))
 
 
@@ -40,9 +67,16 @@ class MakeEnvironmentTest(parameterized.TestCase):
         ("atari", "pong", atari.Atari, 4),
         ("minatar", "breakout", minatar.MinAtar, 1),
         ("catch", "catch", catch.Catch, 1),
+        ("tmaze", "tmaze", tmaze.TMaze, 1),
+        ("vizdoom", "basic", vizdoom.VizDoom, 3),
+        ("minigrid", "BabyAI-GoToLocal-v0", minigrid.MiniGrid, 1),
     )
     def test_makes_each_suite_with_another_number_of_games(self, suite, task, kind, action_repeat):
-        config = factory.EnvironmentConfig(suite=suite, task=task, action_repeat=action_repeat)
+        self.enter_context(fake_minigrid.installed())
+        self.enter_context(fake_vizdoom.installed())
+        config = environment_config.EnvironmentConfig(
+            suite=suite, task=task, action_repeat=action_repeat
+        )
         environment = factory.make_environment(config, seed=0, num_envs=2)
         self.assertIsInstance(environment, kind)
         self.assertEqual((environment.num_envs, environment.action_repeat), (2, action_repeat))
@@ -55,24 +89,35 @@ class MakeEnvironmentTest(parameterized.TestCase):
         ({"seed": 2**31 - 1, "num_envs": 2}, "use 0 to 2147483646"),
     )
     def test_refused_arguments(self, arguments, message):
-        config = factory.EnvironmentConfig(suite="catch", task="catch", action_repeat=1)
+        config = environment_config.EnvironmentConfig(suite="catch", task="catch", action_repeat=1)
         with self.assertRaisesRegex(ValueError, message):
             factory.make_environment(config, **arguments)
 
     def test_the_largest_seed_plays(self):
-        for suite, task in (("atari", "pong"), ("minatar", "breakout"), ("catch", "catch")):
+        self.enter_context(fake_minigrid.installed())
+        self.enter_context(fake_vizdoom.installed())
+        for suite, task in (
+            ("atari", "pong"),
+            ("minatar", "breakout"),
+            ("catch", "catch"),
+            ("tmaze", "tmaze"),
+            ("vizdoom", "basic"),
+            ("minigrid", "BabyAI-GoToLocal-v0"),
+        ):
             with rollouts.make(suite, task, num_envs=1, seed=2**31 - 1) as environment:
                 environment.reset()
 
     def test_small_games_load_neither_emulator_nor_plots_and_print_nothing(self):
         program = """
 import sys
-from laser_tf.environments import factory
+from laser_tf.environments import environment_config, factory
 for suite, task in (("catch", "catch"), ("minatar", "breakout"), ("atari", "pong")):
     loaded = {"ale_py", "matplotlib", "seaborn"} & set(sys.modules)
     assert not loaded, loaded
     repeat = 4 if suite == "atari" else 1
-    config = factory.EnvironmentConfig(suite=suite, task=task, num_envs=1, action_repeat=repeat)
+    config = environment_config.EnvironmentConfig(
+        suite=suite, task=task, num_envs=1, action_repeat=repeat
+    )
     print("made", suite, file=sys.stderr)
     factory.make_environment(config, seed=0).reset()
 """

@@ -5,13 +5,15 @@ import contextlib
 import numpy as np
 
 from laser_tf import types
-from laser_tf.environments import factory
+from laser_tf.environments import environment_config, factory
 
 
 def make(suite, task, *, seed=0, num_envs=2, rendering=False, **options):
     """Makes an environment that closes when its `with` block ends."""
-    options.setdefault("action_repeat", 4 if suite == "atari" else 1)
-    config = factory.EnvironmentConfig(suite=suite, task=task, num_envs=num_envs, **options)
+    options.setdefault("action_repeat", 4 if suite in ("atari", "vizdoom") else 1)
+    config = environment_config.EnvironmentConfig(
+        suite=suite, task=task, num_envs=num_envs, **options
+    )
     return contextlib.closing(factory.make_environment(config, seed=seed, rendering=rendering))
 
 
@@ -24,4 +26,14 @@ def random_actions(environment, steps, seed=0):
 def play(environment, actions):
     """Resets and plays actions [T, N]; returns an EnvOutput of arrays [T + 1, N, ...]."""
     rows = [environment.reset(), *(environment.step(action) for action in actions)]
-    return types.EnvOutput(*(np.stack(column) for column in zip(*rows, strict=True)))
+    return map_columns(lambda *column: np.stack(column), *rows)
+
+
+def map_columns(function, *outputs):
+    """An EnvOutput of what a function makes of each column; a missing instruction stays ()."""
+    return types.EnvOutput(
+        *(
+            () if isinstance(column[0], tuple) else function(*column)
+            for column in zip(*outputs, strict=True)
+        )
+    )

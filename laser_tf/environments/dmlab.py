@@ -1,0 +1,200 @@
+"""DMLab-30 (Beattie et al. 2016; Espeholt et al. 2018): thirty levels of DeepMind Lab."""
+
+import difflib
+import functools
+import importlib.util
+import pathlib
+
+import numpy as np
+
+from laser_tf import types
+from laser_tf.environments import base, dmlab_game, game_processes, instructions
+
+# By their names in training. Two have another level for testing: see `level_to_play`.
+LEVELS = (
+    "rooms_collect_good_objects_train",
+    "rooms_exploit_deferred_effects_train",
+    "rooms_select_nonmatching_object",
+    "rooms_watermaze",
+    "rooms_keys_doors_puzzle",
+    "language_select_described_object",
+    "language_select_located_object",
+    "language_execute_random_task",
+    "language_answer_quantitative_question",
+    "lasertag_one_opponent_small",
+    "lasertag_three_opponents_small",
+    "lasertag_one_opponent_large",
+    "lasertag_three_opponents_large",
+    "natlab_fixed_large_map",
+    "natlab_varying_map_regrowth",
+    "natlab_varying_map_randomized",
+    "skymaze_irreversible_path_hard",
+    "skymaze_irreversible_path_varied",
+    "psychlab_arbitrary_visuomotor_mapping",
+    "psychlab_continuous_recognition",
+    "psychlab_sequential_comparison",
+    "psychlab_visual_search",
+    "explore_object_locations_small",
+    "explore_object_locations_large",
+    "explore_obstructed_goals_small",
+    "explore_obstructed_goals_large",
+    "explore_goal_locations_small",
+    "explore_goal_locations_large",
+    "explore_object_rewards_few",
+    "explore_object_rewards_many",
+)
+
+# The engine mixes it into every seed, so that testing meets no map of training (0 in both IMPALA's
+# training and the engine's default). The number is that of IMPALA's published code.
+_TRAINING_MIXER_SEED, _HOLD_OUT_MIXER_SEED = 0, 0x600D5EED
+
+
+def check_task(task: str) -> None:
+    """Raises ValueError, with close names, for a level that DMLab-30 does not train on."""
+    if task not in LEVELS:
+        close = difflib.get_close_matches(task, LEVELS, n=3)
+        hint = (
+            f"did you mean {' or '.join(close)}?" if close else "names are like 'rooms_watermaze'"
+        )
+        raise ValueError(f"there is no training level of DMLab-30 {task!r}: {hint}")
+
+
+def level_to_play(task: str, hold_out: bool) -> str:
+    """The level behind a task, by its name in training or, held out, in testing.
+
+    Levels without a test version are tested on themselves, with other seeds.
+    """
+    return task.removesuffix("_train") + "_test" if hold_out and task.endswith("_train") else task
+
+
+class DMLab(base.BatchedEnvironment):
+    """N games of a level, each in a process of its own; frames are uint8 [72, 96, 3].
+
+    Actions are the 15 of `dmlab_game.ACTIONS`. Rewards are raw. A level ends by its clock, after
+    some minutes of game time: as in IMPALA's code that is an episode's end, with discount 0. The
+    engine shows nothing there, so that row repeats the frame and the text before it.
+    """
+
+    def __init__(
+        self,
+        task: str,
+        num_envs: int,
+        seed: int,
+        *,
+        action_repeat: int,
+        max_frames_per_episode: int,
+        hold_out: bool,
+        level_cache: str,
+        dataset_path: str,
+        instruction_length: int,
+    ):
+        """Starts the engines; game i draws the seeds of its episodes from `seed + i`.
+
+        Args:
+          task: one of `LEVELS`.
+          num_envs: N.
+          seed: see above.
+          action_repeat: env frames an action is held; 4 in IMPALA.
+          max_frames_per_episode: an episode that lasts longer is cut, without a discount of 0.
+          hold_out: whether to play what is held out for testing: test levels, and other seeds.
+          level_cache: folder for compiled maps, shared with any number of runs; "" for none.
+          dataset_path: folder of the images that psychlab_continuous_recognition and
+            psychlab_arbitrary_visuomotor_mapping show (the engine's data/brady_konkle_oliva2008
+            says where to get them); "" for none.
+          instruction_length: L, words of the longest instruction; 0 for no instructions.
+
+        Raises:
+          ImportError: where DeepMind Lab is not installed.
+          RuntimeError: for an engine that does not start.
+          ValueError: for an unknown level.
+        """
+        check_task(task)
+        _check_engine()
+        if level_cache:
+            pathlib.Path(level_cache).mkdir(parents=True, exist_ok=True)
+        level = level_to_play(task, hold_out)
+        start = functools.partial(
+            dmlab_game.Game,
+            f"contributed/dmlab30/{level}",
+            action_repeat=action_repeat,
+            max_frames_per_episode=max_frames_per_episode,
+            with_text=instruction_length > 0,
+            settings=_settings(hold_out, dataset_path),
+            level_cache=level_cache,
+        )
+        self._games = game_processes.GameProcesses(
+            {
+                f"{level}, game {i},": functools.partial(start, seed=seed + i)
+                for i in range(num_envs)
+            }
+        )
+        super().__init__(
+            num_envs,
+            action_repeat=action_repeat,
+            frame_shape=(dmlab_game.HEIGHT, dmlab_game.WIDTH, 3),
+            num_actions=len(dmlab_game.ACTIONS),
+            instruction_length=instruction_length,
+        )
+
+    def _reset(self) -> np.ndarray:
+        self._steps = self._games.call([("reset",)] * self.num_envs)
+        return self._observation()
+
+    def _step(self, actions: np.ndarray) -> types.EnvOutput:
+        is_first = np.array([step.over for step in self._steps])
+        self._steps = self._games.call(
+            [
+                ("reset",) if starts else ("step", action)
+                for starts, action in zip(is_first, actions.tolist(), strict=True)
+            ]
+        )
+        return types.EnvOutput(
+            observation=self._observation(),
+            reward=np.array([step.reward for step in self._steps], np.float32),
+            discount=np.array([not step.terminated for step in self._steps], np.float32),
+            is_first=is_first,
+            previous_action=actions,
+            instruction=self._instruction() if self.instruction_length else (),
+        )
+
+    def _observation(self) -> np.ndarray:
+        return np.stack([step.frame for step in self._steps])
+
+    def _instruction(self) -> np.ndarray:
+        return np.stack(
+            [instructions.encode(step.text, self.instruction_length) for step in self._steps]
+        )
+
+    def render(self, index: int) -> np.ndarray:
+        """The frame itself, 72x96."""
+        return self._steps[index].frame.copy()
+
+    def close(self) -> None:
+        """Ends the engines' processes."""
+        super().close()
+        self._games.close()
+
+
+def _settings(hold_out: bool, dataset_path: str) -> dict[str, str]:
+    """What IMPALA's published code sets; without `allowHoldOutLevels` test levels do not load."""
+    settings = {
+        "logLevel": "WARN",
+        "mixerSeed": str(_HOLD_OUT_MIXER_SEED if hold_out else _TRAINING_MIXER_SEED),
+    }
+    if hold_out:
+        settings["allowHoldOutLevels"] = "true"
+    if dataset_path:
+        settings["datasetPath"] = dataset_path
+    return settings
+
+
+def _check_engine() -> None:
+    if importlib.util.find_spec("deepmind_lab") is None:
+        raise ImportError(
+            "DeepMind Lab is not installed, and pip has no package of it: clone "
+            "https://github.com/google-deepmind/lab, install what its docs/users/build.md lists "
+            "(Bazel, a C++ compiler, SDL2, OSMesa, libffi, gettext, zip), run 'bazel build -c opt "
+            "//python/pip_package:build_pip_package' against this environment's Python and NumPy, "
+            "then './bazel-bin/python/pip_package/build_pip_package /tmp/dmlab' and 'pip install "
+            "/tmp/dmlab/*.whl'"
+        )

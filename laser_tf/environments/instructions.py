@@ -1,0 +1,35 @@
+"""Texts for agents: words become numbers that mean the same in every process."""
+
+import re
+import zlib
+
+import numpy as np
+
+VOCABULARY = 1001  # ids: 0 for no word, 1 to 1000 for words
+
+
+def encode(text: str, length: int) -> np.ndarray:
+    """Hashes each word of a text; upper or lower case and punctuation make no difference.
+
+    No list of words is needed. Of the 57 words of MiniGrid's and BabyAI's missions "ball" and
+    "fetch" share an id, and so do "reach" and "grey": no mission has one in the other's place.
+
+    Args:
+      text: words, whatever separates them.
+      length: L.
+
+    Returns:
+      int32 [L]: for each word 1 + crc32(word) % 1000, then zeros.
+
+    Raises:
+      ValueError: for more than L words.
+    """
+    words = re.findall(r"\w+", text.lower())
+    if len(words) > length:
+        raise ValueError(
+            f"the instruction {text!r} has {len(words)} words and instruction_length is {length}: "
+            f"use instruction_length={len(words)} or more"
+        )
+    ids = np.zeros(length, np.int32)
+    ids[: len(words)] = [1 + zlib.crc32(word.encode()) % (VOCABULARY - 1) for word in words]
+    return ids

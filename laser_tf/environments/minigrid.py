@@ -1,0 +1,153 @@
+"""MiniGrid and BabyAI (Chevalier-Boisvert et al. 2019, 2023): rooms of cells, a text to obey."""
+
+import difflib
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from laser_tf import types
+from laser_tf.environments import base, instructions
+
+# Of a cell's codes of object (to 10), colour (to 5) and state (to 2; 3 for an agent's direction):
+# a torso divides by 255, which would leave MiniGrid's own small codes hardly apart.
+CODE_SCALES = (20, 40, 80)
+_TRIED_RESETS = 10  # episodes whose texts must fit before a training starts
+_PREFIXES = ("MiniGrid-", "BabyAI-")
+
+
+def check_task(task: str) -> None:
+    """Checks a name against those that MiniGrid registers.
+
+    Raises:
+      ImportError: where MiniGrid is not installed.
+      ValueError: with close names, for an unknown one.
+    """
+    names = [name for name in _load_gymnasium().registry if name.startswith(_PREFIXES)]
+    if task not in names:
+        close = difflib.get_close_matches(task, names, n=3)
+        hint = (
+            f"did you mean {' or '.join(close)}?" if close else "names are like 'MiniGrid-...-v0'"
+        )
+        raise ValueError(f"there is no MiniGrid task {task!r}: {hint}")
+
+
+class MiniGrid(base.BatchedEnvironment):
+    """N games stepped in a Python loop, each with its mission as `instruction`.
+
+    An observation is the cells in front of the agent, uint8 [7, 7, 3] in most tasks: MiniGrid's
+    codes of object, colour and state times `CODE_SCALES`. The agent's direction is left out: the
+    view turns with the agent.
+
+    Reward is the task's own: at success 1 - 0.9 * (steps / the task's most steps), otherwise 0.
+    The task's step limit is a cut that leaves the discount at 1.
+    """
+
+    def __init__(
+        self,
+        task: str,
+        num_envs: int,
+        seed: int,
+        *,
+        instruction_length: int,
+        max_frames_per_episode: int,
+    ):
+        """Game i is seeded with `seed + i`.
+
+        Args:
+          task: an id that MiniGrid registers, such as BabyAI-GoToLocal-v0.
+          num_envs: N.
+          seed: see above.
+          instruction_length: L, most words of a mission.
+          max_frames_per_episode: a longer game is cut, as by the task's own limit.
+
+        Raises:
+          ImportError: where MiniGrid is not installed.
+          ValueError: for an unknown task, or a mission of more than L words. A few missions are
+            tried at once; a rarer long one is found when it comes.
+        """
+        check_task(task)
+        gymnasium = _load_gymnasium()
+        self._games = [
+            gymnasium.make(task, render_mode="rgb_array", disable_env_checker=True).unwrapped
+            for _ in range(num_envs)
+        ]
+        self._seeds: list[int | None] = [seed + index for index in range(num_envs)]
+        self._max_frames = max_frames_per_episode
+        for attempt in range(_TRIED_RESETS):
+            observation, _ = self._games[0].reset(seed=seed + attempt)
+            instructions.encode(observation["mission"], instruction_length)
+        super().__init__(
+            num_envs,
+            action_repeat=1,
+            frame_shape=observation["image"].shape,
+            num_actions=int(self._games[0].action_space.n),
+            instruction_length=instruction_length,
+        )
+
+    def _reset(self) -> np.ndarray:
+        self._views = np.zeros((self.num_envs, *self._frame_shape), np.uint8)
+        self._texts = np.zeros((self.num_envs, self.instruction_length), np.int32)
+        self._over = np.zeros(self.num_envs, bool)
+        self._lengths = np.zeros(self.num_envs, int)
+        for index in range(self.num_envs):
+            self._begin(index)
+        return self._views.copy()
+
+    def _begin(self, index: int) -> None:
+        """Starts a game's next episode; the first of all is seeded, then its stream runs on."""
+        observation, _ = self._games[index].reset(seed=self._seeds[index])
+        self._seeds[index] = None
+        self._show(index, observation)
+
+    def _show(self, index: int, observation: dict[str, Any]) -> None:
+        self._views[index] = observation["image"] * np.array(CODE_SCALES, np.uint8)
+        self._texts[index] = instructions.encode(observation["mission"], self.instruction_length)
+
+    def _instruction(self) -> np.ndarray:
+        return self._texts.copy()
+
+    def _step(self, actions: np.ndarray) -> types.EnvOutput:
+        is_first = self._over
+        rewards = np.zeros(self.num_envs, np.float32)
+        terminated = np.zeros(self.num_envs, bool)
+        truncated = np.zeros(self.num_envs, bool)
+        for index, action in enumerate(actions.tolist()):
+            if is_first[index]:
+                self._begin(index)
+                continue
+            observation, rewards[index], terminated[index], truncated[index], _ = self._games[
+                index
+            ].step(action)
+            self._show(index, observation)
+        self._lengths = np.where(is_first, 0, self._lengths + 1)
+        self._over = terminated | truncated | (self._lengths >= self._max_frames)
+        return types.EnvOutput(
+            observation=self._views.copy(),
+            reward=rewards,
+            discount=1 - terminated.astype(np.float32),
+            is_first=is_first,
+            previous_action=actions,
+            instruction=self._instruction(),
+        )
+
+    def render(self, index: int) -> np.ndarray:
+        """The whole room, 32 pixels a cell, with the agent's view lighter."""
+        return self._games[index].render()
+
+    def close(self) -> None:
+        """Closes the games."""
+        super().close()
+        for game in self._games:
+            game.close()
+
+
+def _load_gymnasium() -> ModuleType:
+    """Gymnasium, with MiniGrid's tasks in its registry."""
+    try:
+        import minigrid  # noqa: F401 (the import registers the tasks)
+    except ModuleNotFoundError as error:
+        raise ImportError("MiniGrid is not installed: run make minigrid") from error
+    import gymnasium
+
+    return gymnasium

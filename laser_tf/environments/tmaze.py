@@ -1,0 +1,110 @@
+"""The T-maze (Bakker 2001): a cue at the start says which way to turn at the end of a corridor.
+
+Nothing between them shows the cue, so that only an agent that remembers gets more than 0.
+"""
+
+import numpy as np
+
+from laser_tf import types
+from laser_tf.environments import base, random_streams
+
+SIZE = 3
+UP, RIGHT, DOWN, LEFT = range(4)
+_START_COLUMN, _CORRIDOR_COLUMN, _JUNCTION_COLUMN = range(3)  # of an observation
+_PIXELS = 32  # of a cell in a picture
+
+
+def time_limit(corridor_length: int) -> int:
+    """Agent steps after which an episode is cut: twice the shortest way."""
+    return 2 * (corridor_length + 2)
+
+
+class TMaze(base.BatchedEnvironment):
+    """N mazes: start, `corridor_length` cells, junction, and an arm above and below the junction.
+
+    An observation is uint8 [3, 3, 1], 0 or 255. In the middle row stands the agent: left at the
+    start, centre anywhere in the corridor, right at the junction. The cue is the cell above or
+    below the start, in an episode's first observation only; coming back does not show it again. The
+    last observation has the agent in an arm, above or below the junction.
+
+    Actions: 0 up, 1 right, 2 down, 3 left. The arm on the cue's side returns 1 and the other -1,
+    both with discount 0. A step forward is free, so that the best return is 1 whatever the length;
+    a step back or into a wall returns -1 / (corridor_length + 2), the share of one step in the
+    shortest way.
+
+    After twice the shortest way the episode is cut. The discount stays 1 there, so that a learner
+    sees a maze that goes on for ever; the penalty is what makes that a bad bargain: not to turn
+    has a value below 0, to turn blindly 0. A whole episode spent at a wall returns -2, less than
+    the wrong arm.
+    """
+
+    def __init__(self, num_envs: int, seed: int, *, corridor_length: int):
+        """Game i draws its cues from `seed + i`.
+
+        Args:
+          num_envs: N.
+          seed: see above.
+          corridor_length: cells between start and junction, at least 1.
+        """
+        super().__init__(num_envs, action_repeat=1, frame_shape=(SIZE, SIZE, 1), num_actions=4)
+        self._streams = random_streams.draw(seed + np.arange(num_envs, dtype=np.uint64))
+        self._episodes = np.zeros(num_envs, np.uint64)
+        self._junction = corridor_length + 1
+        self._time_limit = time_limit(corridor_length)
+        self._penalty = 1 / (corridor_length + 2)
+
+    def _reset(self) -> np.ndarray:
+        self._cell = np.zeros(self.num_envs, int)  # 0 at the start
+        self._row = np.ones(self.num_envs, int)  # of an observation: 0 and 2 in the arms
+        self._cue_row = np.zeros(self.num_envs, int)  # 0 or 2
+        self._lengths = np.zeros(self.num_envs, int)
+        self._over = np.zeros(self.num_envs, bool)
+        self._enter(np.ones(self.num_envs, bool))
+        return self._pictures()
+
+    def _enter(self, games: np.ndarray) -> None:
+        """Starts the games of a mask bool [N]."""
+        self._episodes += games
+        self._cell[games], self._row[games], self._lengths[games] = 0, 1, 0
+        sides = random_streams.draw(self._streams + self._episodes) % 2
+        self._cue_row[games] = 2 * sides[games]
+
+    def _step(self, actions: np.ndarray) -> types.EnvOutput:
+        is_first = self._over
+        at_junction = self._cell == self._junction
+        turns = at_junction & ((actions == UP) | (actions == DOWN))
+        forward = (actions == RIGHT) & ~at_junction
+        back = (actions == LEFT) & (self._cell > 0)
+        self._cell += forward.astype(int) - back
+        self._row = np.where(turns, actions, self._row)  # UP and DOWN are the rows' numbers too
+        self._lengths += 1
+        arms = np.where(self._row == self._cue_row, 1.0, -1.0)
+        reward = np.where(turns, arms, np.where(forward, 0.0, -self._penalty))
+        turned = turns & ~is_first
+        self._enter(is_first)
+        self._over = turned | (self._lengths >= self._time_limit)
+        return types.EnvOutput(
+            observation=self._pictures(),
+            reward=np.where(is_first, 0.0, reward).astype(np.float32),
+            discount=1 - turned.astype(np.float32),
+            is_first=is_first,
+            previous_action=actions,
+        )
+
+    def _pictures(self) -> np.ndarray:
+        pictures = np.zeros((self.num_envs, SIZE, SIZE, 1), np.uint8)
+        column = np.full(self.num_envs, _CORRIDOR_COLUMN)
+        column[self._cell == 0] = _START_COLUMN
+        column[self._cell == self._junction] = _JUNCTION_COLUMN
+        pictures[np.arange(self.num_envs), self._row, column] = 255
+        entering = np.flatnonzero(self._lengths == 0)
+        pictures[entering, self._cue_row[entering], _START_COLUMN] = 255
+        return pictures
+
+    def render(self, index: int) -> np.ndarray:
+        """The whole maze from above: ways in grey, the agent in white, the right arm in green."""
+        maze = np.zeros((SIZE, self._junction + 1, 3), np.uint8)
+        maze[1] = maze[:, -1] = 64
+        maze[self._cue_row[index], -1] = (0, 160, 0)
+        maze[self._row[index], self._cell[index]] = 255
+        return maze.repeat(_PIXELS, 0).repeat(_PIXELS, 1)

@@ -1,0 +1,228 @@
+"""ViZDoom's standard scenarios (Kempka et al. 2016): Doom from the player's eyes."""
+
+import concurrent.futures
+import difflib
+import os
+import pathlib
+import signal
+import tempfile
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from laser_tf import types
+from laser_tf.environments import base
+
+HEIGHT, WIDTH = 72, 96
+SCREEN_HEIGHT, SCREEN_WIDTH = 120, 160
+# Five pixels of a screen make three of an observation: the shares of each in each.
+_SHARES = np.array([[3, 2, 0, 0, 0], [0, 1, 3, 1, 0], [0, 0, 0, 2, 3]], np.float32) / 5
+_COLOUR_SHARES = np.kron(_SHARES, np.eye(3, dtype=np.float32)).T  # [5 * 3, 3 * 3]
+
+_TURNS = (("TURN_LEFT",), ("TURN_RIGHT",))
+_STRAFES = (("MOVE_LEFT",), ("MOVE_RIGHT",))
+_ATTACK = (("ATTACK",),)
+_FORWARD = (("MOVE_FORWARD",),)
+_CURVES = (("MOVE_FORWARD", "TURN_LEFT"), ("MOVE_FORWARD", "TURN_RIGHT"))
+_WAIT = ((),)
+
+# The buttons that each action holds down: none, each alone, and those that make a curve.
+ACTIONS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "basic": (*_WAIT, *_STRAFES, *_ATTACK),
+    "deadly_corridor": (
+        *_WAIT,
+        *_STRAFES,
+        *_ATTACK,
+        *_FORWARD,
+        ("MOVE_BACKWARD",),
+        *_TURNS,
+        *_CURVES,
+    ),
+    "defend_the_center": (*_WAIT, *_TURNS, *_ATTACK),
+    "defend_the_line": (*_WAIT, *_TURNS, *_ATTACK),
+    "health_gathering": (*_WAIT, *_TURNS, *_FORWARD, *_CURVES),
+    "my_way_home": (*_WAIT, *_TURNS, *_FORWARD, *_STRAFES, *_CURVES),
+    "predict_position": (*_WAIT, *_TURNS, *_ATTACK),
+    "take_cover": (*_WAIT, *_STRAFES),
+}
+
+
+def check_task(task: str) -> None:
+    """Raises ValueError, with close names, for an unknown scenario."""
+    if task not in ACTIONS:
+        close = difflib.get_close_matches(task, ACTIONS, n=3) or ACTIONS
+        raise ValueError(
+            f"there is no ViZDoom scenario {task!r}: did you mean {' or '.join(close)}?"
+        )
+
+
+class VizDoom(base.BatchedEnvironment):
+    """N games in colour, uint8 [72, 96, 3], each in an engine process of its own.
+
+    Actions are those of `ACTIONS`. Rewards are the scenario's own, raw and summed over the repeated
+    frames; scenarios differ by two orders of magnitude, so that a learner clips or scales them:
+
+      basic              -1 a frame, -5 a shot, about 100 for the monster
+      deadly_corridor    the way gone towards the vest (about 2,000 in all), -100 for death
+      defend_the_center  1 a monster, -1 for death
+      defend_the_line    1 a monster, -1 for death
+      health_gathering   1 a frame, -100 for death
+      my_way_home        1 for the vest, -0.0001 a frame
+      predict_position   1 for the monster, -0.001 a frame
+      take_cover         1 a frame
+
+    The player's death or the scenario's goal ends an episode with discount 0. Every timeout is a
+    cut that leaves the discount at 1: frames do not show how much time is left. It is counted here
+    and not by the engine, which would withhold the last frame, the one to bootstrap from. After a
+    real end there is none: the last observation then repeats the one before.
+
+    Engines keep files in `./_vizdoom` and die with the environment. A process that is killed
+    outright (SIGKILL) leaves its engines behind, idle.
+    """
+
+    def __init__(
+        self,
+        task: str,
+        num_envs: int,
+        seed: int,
+        *,
+        num_threads: int,
+        action_repeat: int,
+        max_frames_per_episode: int,
+    ):
+        """Starts the engines; that of game i is seeded with `seed + i`.
+
+        Args:
+          task: one of `ACTIONS`.
+          num_envs: N.
+          seed: see above.
+          num_threads: that wait for engines at once; 0: one for each core.
+          action_repeat: env frames (35 a second of play) that an action lasts.
+          max_frames_per_episode: a longer game is cut, as by the scenario's own timeout.
+
+        Raises:
+          ImportError: where ViZDoom is not installed.
+          ValueError: for an unknown scenario.
+        """
+        check_task(task)
+        library = _load_library()
+        self._files = tempfile.TemporaryDirectory(prefix="laser_tf_vizdoom_")
+        self._pool = concurrent.futures.ThreadPoolExecutor(num_threads or os.cpu_count())
+        # One after the other: two that started at once were seen to hang on a busy machine.
+        self._games = [
+            _start_game(
+                library, task, seed + index, pathlib.Path(self._files.name) / f"{index}.ini"
+            )
+            for index in range(num_envs)
+        ]
+        timeout = self._games[0].get_episode_timeout() or max_frames_per_episode
+        for game in self._games:
+            game.set_episode_timeout(0)
+        self._max_steps = -(-min(timeout, max_frames_per_episode) // action_repeat)
+        self._buttons = _button_states(self._games[0], ACTIONS[task])
+        self._screens = np.zeros((num_envs, SCREEN_HEIGHT, SCREEN_WIDTH, 3), np.uint8)
+        super().__init__(
+            num_envs,
+            action_repeat=action_repeat,
+            frame_shape=(HEIGHT, WIDTH, 3),
+            num_actions=len(self._buttons),
+        )
+
+    def _reset(self) -> np.ndarray:
+        self._over = np.zeros(self.num_envs, bool)
+        self._lengths = np.zeros(self.num_envs, int)
+        return np.stack(list(self._pool.map(self._begin, range(self.num_envs))))
+
+    def _begin(self, index: int) -> np.ndarray:
+        """Starts a game's next episode and returns its first frame."""
+        self._games[index].new_episode()
+        return self._new_frame(index)
+
+    def _new_frame(self, index: int) -> np.ndarray:
+        """Takes a game's screen, which a finished game has not."""
+        self._screens[index] = self._games[index].get_state().screen_buffer
+        return self._frame(index)
+
+    def _frame(self, index: int) -> np.ndarray:
+        """The screen taken last in the observation's size: uint8 [72, 96, 3]."""
+        return _shrink(self._screens[index])
+
+    def _step(self, actions: np.ndarray) -> types.EnvOutput:
+        is_first = self._over
+        outcomes = self._pool.map(self._play, range(self.num_envs), actions.tolist())
+        frames, rewards, ends = zip(*outcomes, strict=True)
+        ended = np.array(ends)
+        self._lengths = np.where(is_first, 0, self._lengths + 1)
+        self._over = ended | (self._lengths >= self._max_steps)
+        return types.EnvOutput(
+            observation=np.stack(frames),
+            reward=np.array(rewards, np.float32),
+            discount=1 - ended.astype(np.float32),
+            is_first=is_first,
+            previous_action=actions,
+        )
+
+    def _play(self, index: int, action: int) -> tuple[np.ndarray, float, bool]:
+        """Steps one game, in a thread of its own: frame, reward and whether the game has ended."""
+        if self._over[index]:
+            return self._begin(index), 0.0, False
+        game = self._games[index]
+        reward = game.make_action(self._buttons[action], self.action_repeat)
+        if game.is_episode_finished():
+            return self._frame(index), reward, True
+        return self._new_frame(index), reward, False
+
+    def render(self, index: int) -> np.ndarray:
+        """The screen, 120x160."""
+        return self._screens[index].copy()
+
+    def close(self) -> None:
+        """Ends the engines and the threads."""
+        super().close()
+        for game in self._games:
+            game.close()
+        self._pool.shutdown()
+        self._files.cleanup()
+
+
+def _load_library() -> ModuleType:
+    # Not at the top: a test or a command that plays no Doom need not have it installed.
+    try:
+        import vizdoom
+    except ModuleNotFoundError as error:
+        raise ImportError("ViZDoom is not installed: run make vizdoom") from error
+    return vizdoom
+
+
+def _start_game(library: ModuleType, task: str, seed: int, settings: pathlib.Path) -> Any:
+    """Starts an engine that shows nothing, plays no sound and writes its settings to a file."""
+    game = library.DoomGame()
+    game.load_config(str(pathlib.Path(library.scenarios_path) / f"{task}.cfg"))
+    game.set_screen_format(library.ScreenFormat.RGB24)
+    game.set_screen_resolution(library.ScreenResolution.RES_160X120)
+    game.set_window_visible(False)
+    game.set_sound_enabled(False)
+    game.set_doom_config_path(str(settings))
+    game.set_seed(seed)
+    # The engine inherits the mask. A terminal sends Ctrl-C to every process of a command: engines
+    # that died of it would take the actor with them, and with it the run's last checkpoint.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        game.init()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    return game
+
+
+def _shrink(screen: np.ndarray) -> np.ndarray:
+    """Means over areas of 5/3 x 5/3 pixels: uint8 [120, 160, 3] to uint8 [72, 96, 3]."""
+    rows = _SHARES @ screen.reshape(SCREEN_HEIGHT // 5, 5, -1).astype(np.float32)
+    pixels = rows.reshape(-1, 5 * 3) @ _COLOUR_SHARES
+    return (pixels + 0.5).astype(np.uint8).reshape(HEIGHT, WIDTH, 3)
+
+
+def _button_states(game: Any, actions: tuple[tuple[str, ...], ...]) -> list[list[int]]:
+    """For each action, 1 or 0 for each button in the game's order."""
+    names = [button.name for button in game.get_available_buttons()]
+    return [[int(name in held) for name in names] for held in actions]

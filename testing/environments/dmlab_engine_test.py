@@ -1,0 +1,233 @@
+"""DMLab-30 and its engine, by a stand-in: what reaches it, what it refuses, how it dies."""
+
+import os
+import pathlib
+import shutil
+import tempfile
+from unittest import mock
+
+import numpy as np
+from absl.testing import absltest, parameterized
+
+from laser_tf.environments import dmlab, dmlab_game, environment_config, game_processes
+from laser_tf.scores import dmlab30
+from testing.environments import fake_deepmind_lab, rollouts
+
+TASK = "language_execute_random_task"
+
+
+def _make(task=TASK, **options):
+    options = {"action_repeat": 4, "num_envs": 2, **options}
+    return rollouts.make("dmlab", task, **options)
+
+
+class DMLabTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        self._log = self.enter_context(fake_deepmind_lab.installed())
+
+    def _calls(self, kind):
+        """The engines' calls of a kind, a list for each engine in the order of their start."""
+        engines = {}
+        for call in fake_deepmind_lab.calls(self._log):
+            engines.setdefault(call["process"], [])
+            if call["call"] == kind:
+                engines[call["process"]].append(call)
+        return list(engines.values())
+
+
+class EngineTest(DMLabTest):
+    def test_actions_reach_the_engine_as_their_seven_values(self):
+        with _make("rooms_watermaze", num_envs=1, action_repeat=3) as environment:
+            rollouts.play(environment, np.arange(15)[:, None])
+        (steps,) = self._calls("step")
+        self.assertEqual({step["num_steps"] for step in steps}, {3})
+        self.assertEqual(
+            [step["action"] for step in steps],
+            [
+                [0, 0, 0, 1, 0, 0, 0],
+                [0, 0, 0, -1, 0, 0, 0],
+                [0, 0, -1, 0, 0, 0, 0],
+                [0, 0, 1, 0, 0, 0, 0],
+                [-10, 0, 0, 0, 0, 0, 0],
+                [10, 0, 0, 0, 0, 0, 0],
+                [-60, 0, 0, 0, 0, 0, 0],
+                [60, 0, 0, 0, 0, 0, 0],
+                [0, 10, 0, 0, 0, 0, 0],
+                [0, -10, 0, 0, 0, 0, 0],
+                [-10, 0, 0, 1, 0, 0, 0],
+                [10, 0, 0, 1, 0, 0, 0],
+                [-60, 0, 0, 1, 0, 0, 0],
+                [60, 0, 0, 1, 0, 0, 0],
+                [0, 0, 0, 0, 1, 0, 0],
+            ],
+        )
+
+    @parameterized.parameters(
+        (False, "rooms_collect_good_objects_train", {"mixerSeed": "0"}),
+        (
+            True,
+            "rooms_collect_good_objects_test",
+            {"mixerSeed": "1611489005", "allowHoldOutLevels": "true"},  # 0x600D5EED
+        ),
+    )
+    def test_the_engine_is_set_for_training_and_for_what_is_held_out(self, hold_out, level, own):
+        with _make("rooms_collect_good_objects_train", num_envs=1, hold_out=hold_out):
+            pass
+        ((started,),) = self._calls("Lab")
+        self.assertEqual(started["level"], f"contributed/dmlab30/{level}")
+        self.assertEqual(
+            started["config"], {"width": "96", "height": "72", "logLevel": "WARN", **own}
+        )
+
+    def test_held_out_games_have_other_seeds(self):
+        rows = []
+        for hold_out in (False, True):
+            with _make("rooms_watermaze", num_envs=1, hold_out=hold_out) as environment:
+                rows.append(rollouts.play(environment, np.zeros([40, 1], int)))
+        self.assertFalse(np.array_equal(rows[0].is_first, rows[1].is_first))
+
+    def test_each_game_is_a_process_and_closing_closes_the_engines(self):
+        with _make(num_envs=3) as environment:
+            environment.reset()
+        self.assertLen(self._calls("close"), 3)
+        self.assertEqual([len(closes) for closes in self._calls("close")], [1, 1, 1])
+        with self.assertRaisesRegex(RuntimeError, "call reset"):
+            environment.step(np.zeros(3, int))
+        environment.close()
+
+    def test_a_game_loads_no_tensorflow(self):
+        with _make(num_envs=1):
+            pass
+        ((started,),) = self._calls("Lab")
+        self.assertFalse(started["tensorflow"])
+
+    def test_a_dataset_reaches_the_engine(self):
+        with _make("psychlab_continuous_recognition", num_envs=1, dataset_path="/images"):
+            pass
+        ((started,),) = self._calls("Lab")
+        self.assertEqual(started["config"]["datasetPath"], "/images")
+
+
+class InstructionTest(DMLabTest):
+    def test_levels_without_a_text_have_an_empty_one(self):
+        with _make("rooms_watermaze", num_envs=1) as environment:
+            np.testing.assert_array_equal(environment.reset().instruction, np.zeros([1, 16]))
+
+    def test_no_instructions_are_asked_for_where_none_are_read(self):
+        with _make(num_envs=1, instruction_length=0) as environment:
+            self.assertEqual(environment.reset().instruction, ())
+            self.assertEqual(environment.step([0]).instruction, ())
+        ((started,),) = self._calls("Lab")
+        self.assertEqual(started["observations"], ["RGB_INTERLEAVED"])
+
+    def test_a_text_that_is_too_long_is_refused(self):
+        with _make(num_envs=1, instruction_length=2) as environment:
+            with self.assertRaisesRegex(ValueError, "'Find object 0'"):
+                environment.reset()
+
+
+class RefusalTest(DMLabTest):
+    @parameterized.parameters("rooms_watermase", "rooms_collect_good_objects_test", "pong")
+    def test_a_misspelt_level_is_refused_with_close_names(self, task):
+        with self.assertRaisesRegex(ValueError, f"DMLab-30 '{task}': ") as context:
+            environment_config.EnvironmentConfig(suite="dmlab", task=task)
+        hint = {
+            "rooms_watermase": "did you mean rooms_watermaze",
+            "rooms_collect_good_objects_test": "did you mean rooms_collect_good_objects_train",
+            "pong": "names are like",
+        }
+        self.assertIn(hint[task], str(context.exception))
+        self.assertNotIn("\n", str(context.exception))
+
+    def test_a_dead_engine_is_named_with_its_exit_code(self):
+        self.enter_context(mock.patch.dict(os.environ, FAKE_DEEPMIND_LAB_DIES_AT="6"))
+        with _make() as environment:
+            environment.reset()
+            environment.step([0, 0])
+            with self.assertRaisesRegex(RuntimeError, f"^{TASK}, game 0, died.* code 7: "):
+                environment.step([0, 0])
+
+    def test_what_the_engine_refuses_is_told_in_one_line(self):
+        with mock.patch.object(dmlab, "_settings", return_value={}):  # test levels do not load so
+            with self.assertRaisesRegex(
+                RuntimeError, "^rooms_collect_good_objects_test, game 0, failed: .*HoldOut"
+            ):
+                _make("rooms_collect_good_objects_train", hold_out=True)
+
+
+class MissingEngineTest(parameterized.TestCase):
+    def test_the_message_says_how_to_install_it_before_anything_starts(self):
+        with mock.patch.object(game_processes, "GameProcesses") as started:
+            with self.assertRaisesRegex(ImportError, "github.com/google-deepmind/lab") as context:
+                _make()
+        self.assertNotIn("\n", str(context.exception))
+        self.assertIn("bazel build", str(context.exception))
+        started.assert_not_called()
+
+
+class LevelsTest(parameterized.TestCase):
+    def test_the_levels_are_those_with_reference_scores(self):
+        self.assertEqual(dmlab.LEVELS, tuple(dmlab30.test_levels()))
+
+    def test_all_levels_map_to_what_is_held_out(self):
+        for task, test_level in dmlab30.test_levels().items():
+            self.assertEqual(dmlab.level_to_play(task, hold_out=True), test_level)
+            self.assertEqual(dmlab.level_to_play(task, hold_out=False), task)
+
+
+class LevelCacheTest(DMLabTest):
+    def setUp(self):
+        super().setUp()
+        folder = self.enter_context(tempfile.TemporaryDirectory())
+        self._folder = pathlib.Path(folder)
+
+    def test_a_map_is_compiled_once_for_all_runs(self):
+        folder = self._folder / "of" / "maps"
+        for num_envs in (1, 2):
+            with _make(num_envs=num_envs, level_cache=str(folder)) as environment:
+                environment.reset()
+        maps = [[entry["fetched"] for entry in engine] for engine in self._calls("compile")]
+        self.assertEqual(maps, [[False], [True], [True]])
+        self.assertLen(list(folder.iterdir()), 1)
+
+    def test_a_second_writer_and_readers_never_see_half_of_a_map(self):
+        cache = dmlab_game.LevelCache(str(self._folder))
+        ours, theirs, read = (self._folder.with_name(f"{self._folder.name}.{n}") for n in "123")
+        for path in (ours, theirs, read):
+            self.addCleanup(path.unlink, missing_ok=True)
+        ours.write_text("map of ours")
+        theirs.write_text("map of theirs")
+        copy = shutil.copyfile
+
+        def copy_slowly(source, target):
+            mock.patch.stopall()
+            pathlib.Path(target).write_text("map of")
+            self.assertFalse(cache.fetch("key", str(read)))
+            cache.write("key", str(theirs))
+            self.assertTrue(cache.fetch("key", str(read)))
+            self.assertEqual(read.read_text(), "map of theirs")
+            return copy(source, target)
+
+        mock.patch.object(shutil, "copyfile", copy_slowly).start()
+        self.addCleanup(mock.patch.stopall)
+        cache.write("key", str(ours))
+        self.assertTrue(cache.fetch("key", str(read)))
+        self.assertEqual(read.read_text(), "map of ours")
+        self.assertEqual([path.name for path in self._folder.iterdir()], ["key"])
+
+    def test_a_write_that_fails_leaves_nothing(self):
+        def fill_the_disk(_, target):
+            pathlib.Path(target).write_text("map of")
+            raise OSError("No space left on device")
+
+        cache = dmlab_game.LevelCache(str(self._folder))
+        with mock.patch.object(shutil, "copyfile", fill_the_disk):
+            with self.assertRaisesRegex(OSError, "No space left"):
+                cache.write("key", "map.pk3")
+        self.assertEmpty(list(self._folder.iterdir()))
+        self.assertFalse(cache.fetch("key", str(self._folder / "target")))
+
+
+if __name__ == "__main__":
+    absltest.main()

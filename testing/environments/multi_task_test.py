@@ -1,0 +1,87 @@
+"""Several tasks in one batch: whose games are whose, scaled rewards, tasks that do not fit."""
+
+import numpy as np
+from absl.testing import absltest
+
+from laser_tf.environments import atari, environment_config, factory
+from testing.environments import rollouts
+
+GAMES = "asterix,breakout,freeway,seaquest,space_invaders"
+MINATAR = {"suite": "minatar", "sticky_actions": 0.1, "max_frames_per_episode": 60}
+
+
+class MultiTaskTest(absltest.TestCase):
+    def test_each_task_plays_its_own_games(self):
+        with rollouts.make(task=GAMES, num_envs=2, seed=5, **MINATAR) as environment:
+            self.assertEqual(environment.num_envs, 10)
+            self.assertEqual(environment.tasks, tuple(GAMES.split(",")))
+            np.testing.assert_array_equal(environment.task_ids, np.repeat(np.arange(5), 2))
+            self.assertEqual(environment.spec().num_tasks, 5)
+            actions = rollouts.random_actions(environment, 100)
+            rows = rollouts.play(environment, actions)
+        self.assertEqual(rows.observation.shape, (101, 10, 10, 10, 10))
+        for index, task in enumerate(GAMES.split(",")):
+            games = slice(2 * index, 2 * index + 2)
+            with rollouts.make(task=task, num_envs=2, seed=5 + 2 * index, **MINATAR) as alone:
+                expected = rollouts.play(alone, actions[:, games])
+            channels = expected.observation.shape[-1]
+            boards = rows.observation[:, games]
+            np.testing.assert_array_equal(boards[..., :channels], expected.observation)
+            self.assertFalse(boards[..., channels:].any())
+            for name in ("reward", "discount", "is_first", "previous_action"):
+                np.testing.assert_array_equal(
+                    getattr(rows, name)[:, games], getattr(expected, name), name
+                )
+
+    def test_rewards_are_scaled_and_pictures_are_the_games_own(self):
+        options = {"task": "breakout,asterix", "num_envs": 2, **MINATAR}
+        scales = (10.0, 0.5)
+        with (
+            rollouts.make(**options) as plain,
+            rollouts.make(**options, reward_scales=scales) as scaled,
+        ):
+            np.testing.assert_array_equal(scaled.reward_scales, [10, 10, 0.5, 0.5])
+            actions = rollouts.random_actions(plain, 500)
+            expected, actual = (rollouts.play(env, actions) for env in (plain, scaled))
+            for index in range(4):
+                np.testing.assert_array_equal(plain.render(index), scaled.render(index))
+        self.assertTrue(expected.reward[:, :2].any() and expected.reward[:, 2:].any())
+        np.testing.assert_array_equal(actual.reward, expected.reward * scaled.reward_scales)
+
+    def test_tasks_that_differ_are_named(self):
+        config = environment_config.EnvironmentConfig(
+            suite="atari", task="pong,breakout,seaquest", num_envs=1
+        )
+        with self.assertRaisesRegex(
+            ValueError, "breakout has frames of 84x84x1, 4 actions, pong frames of 84x84x1, 6"
+        ):
+            factory.make_environment(config, seed=0)
+
+    def test_the_full_action_set_lets_atari_games_share_an_agent(self):
+        with rollouts.make("atari", "pong,breakout", num_envs=1, full_action_space=True) as both:
+            self.assertEqual(both.action_spec().num_values, 18)
+            self.assertEqual(both.reset().observation.shape, (2, atari.HEIGHT, atari.WIDTH, 1))
+
+    def test_refused_lists(self):
+        for values, message in (
+            ({"task": "breakout,brekout"}, "'brekout'.*breakout"),
+            ({"task": "breakout, breakout"}, "name each task once"),
+            ({"task": "breakout", "reward_scales": (1.0, 2.0)}, "one number for each of breakout"),
+            ({"task": "breakout", "reward_scales": (0.0,)}, "use values above 0"),
+            ({"suite": "atari", "task": "all"}, "tasks of atari differ too much, name them"),
+        ):
+            with self.assertRaisesRegex(ValueError, message):
+                environment_config.EnvironmentConfig(
+                    **({"suite": "minatar", "action_repeat": 1} | values)
+                )
+
+    def test_all_tasks_of_a_suite(self):
+        for suite, number, action_repeat in (("minatar", 5, 1), ("dmlab", 30, 4)):
+            config = environment_config.EnvironmentConfig(
+                suite=suite, task="all", action_repeat=action_repeat
+            )
+            self.assertLen(config.tasks, number)
+
+
+if __name__ == "__main__":
+    absltest.main()

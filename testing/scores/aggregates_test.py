@@ -1,0 +1,120 @@
+"""Aggregates against numbers worked out by hand, and why their order matters."""
+
+import numpy as np
+from absl.testing import absltest, parameterized
+
+from laser_tf.scores import aggregates
+
+NAN = np.nan
+
+
+class AggregateTest(parameterized.TestCase):
+    def test_the_median_is_the_middle_or_the_middle_twos_mean(self):
+        scores = {"pong": 1.5, "breakout": 9.0, "pitfall": 0.0}
+        self.assertEqual(aggregates.median_human_normalised(scores), 1.5)
+        self.assertEqual(aggregates.median_human_normalised({**scores, "zaxxon": 0.5}), 1.0)
+
+    def test_the_mean_is_capped_for_each_task_and_not_from_below(self):
+        scores = {"rooms_watermaze": 3.0, "psychlab_visual_search": 0.5, "natlab": -0.5}
+        self.assertAlmostEqual(aggregates.mean_capped_human_normalised(scores), (1 + 0.5 - 0.5) / 3)
+
+    @parameterized.product(
+        aggregate=(
+            aggregates.median_human_normalised,
+            aggregates.mean_capped_human_normalised,
+        ),
+        score=(NAN, np.inf, None),
+    )
+    def test_what_is_no_number_is_refused(self, aggregate, score):
+        with self.assertRaisesRegex(ValueError, "the score of zaxxon is (nan|inf|None): pass"):
+            aggregate({"pong": 1.0, "zaxxon": score})
+        with self.assertRaisesRegex(ValueError, "there are no scores"):
+            aggregate({})
+
+
+class BucketMeansTest(parameterized.TestCase):
+    def test_a_bucket_holds_its_first_frame_and_not_its_last(self):
+        steps = [0, 999_999, 1_000_000, 2_500_000]
+        means = aggregates.bucket_means(steps, [1.0, 3.0, 10.0, 7.0], aggregates.ATARI_BUCKET)
+        np.testing.assert_array_equal(means, [2.0, 10.0, 7.0])
+
+    def test_the_order_of_episodes_does_not_matter(self):
+        means = aggregates.bucket_means([25, 3, 14, 9], [8.0, 1.0, 4.0, 2.0], 10)
+        np.testing.assert_array_equal(means, [1.5, 4.0, 8.0])
+
+    def test_a_bucket_without_an_episode_has_no_mean(self):
+        np.testing.assert_array_equal(
+            aggregates.bucket_means([5, 35], [1.0, 2.0], 10), [1.0, NAN, NAN, 2.0]
+        )
+        self.assertEmpty(aggregates.bucket_means([], [], 10))
+
+    @parameterized.parameters(
+        ([1, 2], [1.0], 10, "pass two of one length"),
+        ([[1]], [[1.0]], 10, "pass two of one length"),
+        ([1], [1.0], 0, "bucket is 0: use 1"),
+        ([-1], [1.0], 10, "steps begin at -1: use 0"),
+    )
+    def test_refused_arguments(self, steps, values, bucket, message):
+        with self.assertRaisesRegex(ValueError, message):
+            aggregates.bucket_means(steps, values, bucket)
+
+
+class SweepCurveTest(parameterized.TestCase):
+    def test_medians_come_first_and_then_the_best_agent_at_each_point(self):
+        curves = [
+            {"a": [0.0, 1.0, 5.0], "b": [0.2, 2.0, 0.0], "c": [0.4, 9.0, 1.0]},  # 0.2, 2, 1
+            {"a": [1.0, 0.0, 3.0], "b": [0.0, 0.5, 2.0], "c": [0.3, 0.6, 4.0]},  # 0.3, 0.5, 3
+        ]
+        np.testing.assert_allclose(aggregates.sweep_curve(curves), [0.3, 2.0, 3.0])
+
+    def test_the_order_matters(self):
+        # Each agent masters a task of its own: no agent is any good in the median.
+        curves = [
+            {"a": [9.0], "b": [0.0], "c": [0.0]},
+            {"a": [0.0], "b": [9.0], "c": [0.0]},
+            {"a": [0.0], "b": [0.0], "c": [9.0]},
+        ]
+        np.testing.assert_array_equal(aggregates.sweep_curve(curves), [0.0])
+        best_first = np.median([max(curve[task][0] for curve in curves) for task in "abc"])
+        self.assertEqual(best_first, 9.0)
+
+    def test_averages_come_before_the_median(self):
+        # Two episodes a bucket: medians of single episodes, then averaged, would give 1 instead.
+        steps = [1, 2]
+        curve = {
+            task: aggregates.bucket_means(steps, returns, 10)
+            for task, returns in {"a": [0.0, 9.0], "b": [1.0, 1.0], "c": [9.0, 0.0]}.items()
+        }
+        np.testing.assert_array_equal(aggregates.sweep_curve([curve]), [4.5])
+
+    def test_groups_of_buckets_are_averaged_after_the_median_and_before_the_maximum(self):
+        curves = [
+            {"a": [0.0, 3.0, 1.0, 1.0], "b": [2.0, 0.0, 1.0, 1.0], "c": [1.0, 9.0, 1.0, 1.0]},
+            {"a": [2.5, 1.0, 0.0, 5.0], "b": [2.5, 1.0, 0.0, 5.0], "c": [2.5, 1.0, 0.0, 5.0]},
+        ]
+        # Medians 1, 3, 1, 1 and 2.5, 1, 0, 5; in pairs 2, 1 and 1.75, 2.5.
+        np.testing.assert_allclose(aggregates.sweep_curve(curves, group=2), [2.0, 2.5])
+        # A pair that is not complete yet has no value.
+        short = [{task: means[:3] for task, means in curve.items()} for curve in curves]
+        np.testing.assert_allclose(aggregates.sweep_curve(short, group=2), [2.0, NAN])
+
+    def test_an_agent_counts_where_it_has_all_its_tasks(self):
+        curves = [
+            {"a": [1.0, 5.0, NAN], "b": [1.0, 5.0, 5.0]},
+            {"a": [2.0, NAN, NAN], "b": [2.0]},
+        ]
+        np.testing.assert_array_equal(aggregates.sweep_curve(curves), [2.0, 5.0, NAN])
+
+    @parameterized.parameters(
+        ([], 1, "there are no curves"),
+        ([{}], 1, "there are no curves"),
+        ([{"a": [1.0]}, {"b": [1.0]}], 1, "not all agents have a: pass the same tasks"),
+        ([{"a": [1.0]}], 0, "group is 0: use 1"),
+    )
+    def test_refused_arguments(self, curves, group, message):
+        with self.assertRaisesRegex(ValueError, message):
+            aggregates.sweep_curve(curves, group)
+
+
+if __name__ == "__main__":
+    absltest.main()
