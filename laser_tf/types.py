@@ -26,6 +26,15 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 
+class EnvironmentSpec(NamedTuple):
+    """What an agent must fit."""
+
+    frame_shape: tuple[int, int, int]  # H, W, C of a single frame, uint8
+    num_actions: int
+    num_tasks: int = 1
+    instruction_length: int = 0  # L, words of a text beside the frames; 0: none
+
+
 class EnvOutput(NamedTuple):
     """What an environment says at one step: arrays of leading shape `[B]` or `[T + 1, B]`.
 
@@ -37,6 +46,7 @@ class EnvOutput(NamedTuple):
     discount: Any  # float32 [...], 0 or 1: gamma belongs to the agent
     is_first: Any  # bool [...]
     previous_action: Any  # int32 [...]
+    instruction: Any = ()  # int32 [..., L], ids of words, 0 after the last; () without a text
 
 
 class AgentOutput(NamedTuple):
@@ -52,6 +62,7 @@ class Unroll(NamedTuple):
     env_output: EnvOutput  # [T + 1, B, ...]
     agent_output: AgentOutput  # [T + 1, B, ...]
     core_state: Any  # [B, ...], before row 0
+    task: Any  # int32 [B], index of the task; no network sees it
     is_online: Any  # bool [B]: fresh from an actor (True) or drawn from replay (False)
 
 

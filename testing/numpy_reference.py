@@ -139,3 +139,49 @@ def stack_frames(frames, is_first, depth):
                 if is_first[row, b]:
                     break
     return stacked
+
+
+def popart_update(first, second, targets, mask, tasks, step):
+    """The moving averages of G and G^2 of each task, [K] twice, from targets [T, B]."""
+    first, second = (np.array(moment, np.float64) for moment in (first, second))
+    for k in range(len(first)):
+        own = [
+            float(targets[t, b]) for t, b in np.ndindex(*mask.shape) if mask[t, b] and tasks[b] == k
+        ]
+        if own:
+            first[k] = (1 - step) * first[k] + step * sum(own) / len(own)
+            second[k] = (1 - step) * second[k] + step * sum(g * g for g in own) / len(own)
+    return first, second
+
+
+def pixel_rewards(observations, cell):
+    """uint8 [T + 1, B, H, W, C] -> [T, B, H // cell, W // cell]."""
+    rows, B, H, W, C = observations.shape
+    top, left = (H - H // cell * cell) // 2, (W - W // cell * cell) // 2
+    rewards = np.zeros([rows - 1, B, H // cell, W // cell])
+    for t, b, i, j in np.ndindex(*rewards.shape):
+        for y, x, c in np.ndindex(cell, cell, C):
+            pixel = (b, top + i * cell + y, left + j * cell + x, c)
+            change = int(observations[t + 1][pixel]) - int(observations[t][pixel])
+            rewards[t, b, i, j] += abs(change) / 255 / (cell * cell * C)
+    return rewards
+
+
+def pixel_control_loss(q, actions, rewards, is_transition, mask, discount):
+    """Each step's n-step return spelled out: the loss and its gradient with respect to `q`."""
+    loss, gradient = 0.0, np.zeros(q.shape)
+    T = len(actions)
+    for t, b, i, j in np.ndindex(*rewards.shape):
+        if not (is_transition[t, b] and mask[t, b]):
+            continue
+        target = 0.0
+        for k in range(t, T):
+            if not is_transition[k, b]:
+                break  # x_k ended its episode: nothing follows
+            target += discount ** (k - t) * rewards[k, b, i, j]
+        else:
+            target += discount ** (T - t) * max(q[T, b, i, j])
+        error = q[t, b, i, j, actions[t, b]] - target
+        loss += 0.5 * error**2
+        gradient[t, b, i, j, actions[t, b]] = error
+    return loss, gradient

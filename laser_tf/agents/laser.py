@@ -1,21 +1,22 @@
 """LASER: off-policy actor-critic with shared experience replay (Schmitt et al. 2020).
 
 With `relevance="none"` and no replay this is IMPALA (Espeholt et al. 2018), LASER's on-policy
-baseline. Feed-forward.
+baseline. Feed-forward or, with a core, recurrent.
 """
 
 import dataclasses
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import tensorflow as tf
 
 from laser_tf import types
-from laser_tf.networks import heads, torsos
-from laser_tf.ops import policy_gradient, trust_region, vtrace
+from laser_tf.networks import cores, heads, pixel_control_head, torsos, trunk
+from laser_tf.ops import diagnostics, pixel_control, policy_gradient, popart, trust_region, vtrace
 
 RELEVANCES = ("none", "implied", "behaviour")
-REWARD_CLIPS = ("none", "unit")
+REWARD_CLIPS = ("none", "unit", "optimistic_asymmetric")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,8 +30,10 @@ class Config:
     torso: str = "shallow"  # a key of networks.torsos.TORSOS
     channel_multiplier: int = 1
     center_observation: bool = False  # subtract each observation's mean, see networks.torsos
+    core: str = "none"  # a key of networks.cores.CORES; "none": feed-forward
+    core_size: int = 256  # units of the core
     discount: float = 0.995  # gamma, per agent step
-    reward_clip: str = "unit"  # "unit": rewards clipped to [-1, 1]; "none"
+    reward_clip: str = "unit"  # one of REWARD_CLIPS, see `Laser._clip_rewards`
     baseline_cost: float = 0.5
     entropy_cost: float = 0.01  # initial value; a runtime variable of the agent
     rho_bar: float = 1.0
@@ -38,18 +41,26 @@ class Config:
     lambda_: float = 1.0
     relevance: str = "implied"  # trust region; "none" switches it off
     kl_threshold: float = 0.3  # b: transitions with relevance below it are trusted
+    popart: bool = False  # whether each task's values are learnt at unit scale
+    popart_step: float = 3e-4  # of the moving averages, an update; Hessel et al. 2019
+    pixel_control_cost: float = 0.0  # of the auxiliary loss; 0: none
+    pixel_control_cell: int = 4  # pixels, height and width
 
     def __post_init__(self):
         _check_choice("torso", self.torso, torsos.TORSOS)
+        _check_choice("core", self.core, ("none", *cores.CORES))
         _check_choice("reward_clip", self.reward_clip, REWARD_CLIPS)
         _check_choice("relevance", self.relevance, RELEVANCES)
-        if self.channel_multiplier < 1:
-            raise ValueError(f"channel_multiplier is {self.channel_multiplier}: use 1 or more")
+        for name in ("channel_multiplier", "core_size", "pixel_control_cell"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}: use 1 or more")
         if not 0 <= self.discount <= 1:
             raise ValueError(f"discount is {self.discount}: use a value from 0 to 1, e.g. 0.995")
+        if not 0 < self.popart_step <= 1:
+            raise ValueError(f"popart_step is {self.popart_step}: use a value above 0, at most 1")
         if not 0 <= self.lambda_ <= 1:
             raise ValueError(f"lambda_ is {self.lambda_}: use a value from 0 to 1")
-        for name in ("baseline_cost", "entropy_cost"):
+        for name in ("baseline_cost", "entropy_cost", "pixel_control_cost"):
             if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
                 raise ValueError(f"{name} is {getattr(self, name)}: use a finite value, 0 or more")
         for name in ("rho_bar", "c_bar", "kl_threshold"):
@@ -70,33 +81,44 @@ def _check_choice(name: str, value: str, choices: Iterable[str]) -> None:
 class Laser(tf.Module):
     """The agent; `laser_tf.types` holds the time convention of everything it reads."""
 
-    def __init__(self, config: Config, num_actions: int, dtype: str = "float32", seed: int = 0):
-        """Creates the agent; its weights appear at the first call of `act` or `loss`.
+    def __init__(
+        self, config: Config, spec: types.EnvironmentSpec, dtype: str = "float32", seed: int = 0
+    ):
+        """Creates the agent; all its weights exist after the first call of `loss`.
 
         Args:
           config: hyper-parameters.
-          num_actions: A.
+          spec: of the environment.
           dtype: compute dtype of the torso, "float32" or "bfloat16".
           seed: of the actions that `act` draws.
+
+        Raises:
+          ValueError: if a cell of pixel control is larger than the frames.
         """
         super().__init__()
         self._config = config
-        self._torso = torsos.TORSOS[config.torso](
-            config.channel_multiplier, config.center_observation, dtype
+        self._frame_channels = spec.frame_shape[-1]
+        self._trunk = trunk.Trunk(
+            config.torso,
+            config.core,
+            spec=spec,
+            core_size=config.core_size,
+            channel_multiplier=config.channel_multiplier,
+            center_observation=config.center_observation,
+            dtype=dtype,
         )
-        self._head = heads.PolicyValueHead(num_actions)
+        # No network sees the task; PopArt alone keeps apart what is learnt of each.
+        self._head = heads.PolicyValueHead(spec.num_actions, spec.num_tasks if config.popart else 1)
+        self._pixel_control = _pixel_control_head(config, spec, dtype)
         self._random = tf.random.Generator.from_seed(seed)
         # A variable, since a population's trainer changes it while the run goes on.
         self.entropy_cost = tf.Variable(config.entropy_cost, trainable=False, dtype=tf.float32)
 
-    def initial_state(self, batch_size: int) -> tuple[()]:
-        """The core state before an episode: none, the agent is feed-forward."""
-        del batch_size
-        return ()
+    def initial_state(self, batch_size: int) -> Any:
+        """The core state before an episode, float32 [B, ...]; () where the agent has no core."""
+        return self._trunk.initial_state(batch_size)
 
-    def act(
-        self, env_output: types.EnvOutput, core_state: tuple[()]
-    ) -> tuple[types.AgentOutput, tuple[()]]:
+    def act(self, env_output: types.EnvOutput, core_state: Any) -> tuple[types.AgentOutput, Any]:
         """Samples actions from the policy.
 
         Args:
@@ -107,16 +129,28 @@ class Laser(tf.Module):
           The actions int32 [B] with the logits float32 [B, A] they were drawn from, and the next
           core state.
         """
-        logits, _ = self._head(self._torso(env_output.observation))
+        row = tf.nest.map_structure(lambda tensor: tensor[None], env_output)
+        features, core_state = self._trunk(row, core_state)
+        logits = self._head.logits(features[0])
         seed = self._random.make_seeds(1)[:, 0]
         action = tf.random.stateless_categorical(logits, 1, seed, dtype=tf.int32)[:, 0]
         return types.AgentOutput(action, logits), core_state
+
+    def next_state(self, env_output: types.EnvOutput, core_state: Any) -> Any:
+        """The core state after rows that are not acted upon.
+
+        Args:
+          env_output: [R, B, ...].
+          core_state: before row 0.
+        """
+        return self._trunk(env_output, core_state)[1]
 
     def loss(self, unroll: types.Unroll) -> types.LossOutput:
         """Trust-region V-trace actor-critic loss (LASER, algorithm 1), summed over T and B.
 
         A transition outside the trust region, and the step between two episodes, takes part in none
-        of the terms. The entropy term reads online rows only (section 5.1).
+        of the terms. The entropy term reads online rows only (section 5.1). With PopArt, the call
+        moves the moments of the values and rescales the value layer, before any gradient.
 
         Args:
           unroll: [T + 1, B, ...].
@@ -126,12 +160,18 @@ class Laser(tf.Module):
         """
         config = self._config
         env_output, behaviour = unroll.env_output, unroll.agent_output
-        logits, values = self._unroll_network(env_output.observation)
-        logits, behaviour_logits = logits[:-1], behaviour.logits[:-1]
-        actions = behaviour.action[:-1]
+        tasks = unroll.task if config.popart else tf.zeros_like(unroll.task)
+        features, _ = self._trunk(env_output, unroll.core_state)
+        logits, behaviour_logits = self._head.logits(features)[:-1], behaviour.logits[:-1]
+        values = popart.unnormalise(
+            popart.Statistics(*self._head.moments),
+            self._head.normalised_values(features, tasks),
+            tasks,
+        )
 
         is_transition = tf.logical_not(env_output.is_first[1:])
         trusted = tf.logical_and(is_transition, self._in_trust_region(logits, behaviour_logits))
+        actions = behaviour.action[:-1]
         log_rhos = vtrace.log_importance_ratios(logits, behaviour_logits, actions)
         targets = vtrace.vtrace(
             log_rhos,
@@ -143,35 +183,51 @@ class Laser(tf.Module):
             c_bar=config.c_bar,
             lambda_=config.lambda_,
         )
+        if config.popart:
+            self._rescale_values(targets.values, trusted, tasks)
+        statistics = popart.Statistics(*self._head.moments)
 
-        online_trusted = tf.logical_and(trusted, unroll.is_online)
-        policy_loss = policy_gradient.policy_gradient_loss(
-            logits, actions, targets.rhos * targets.advantages, trusted
-        )
-        value_loss = policy_gradient.baseline_loss(values[:-1], targets.values, trusted)
-        entropy_loss = policy_gradient.entropy_loss(logits, online_trusted)
-        loss = policy_loss + config.baseline_cost * value_loss + self.entropy_cost * entropy_loss
+        terms = {
+            "policy": policy_gradient.policy_gradient_loss(
+                logits,
+                actions,
+                targets.rhos * targets.advantages / tf.gather(popart.sigma(statistics), tasks),
+                trusted,
+            ),
+            "value": policy_gradient.baseline_loss(
+                self._head.normalised_values(features[:-1], tasks),
+                popart.normalise(statistics, targets.values, tasks),
+                trusted,
+            ),
+            "entropy": policy_gradient.entropy_loss(
+                logits, tf.logical_and(trusted, unroll.is_online)
+            ),
+        }
+        costs = {"policy": 1.0, "value": config.baseline_cost, "entropy": self.entropy_cost}
+        if self._pixel_control:
+            terms["pixel_control"] = self._pixel_control_loss(
+                env_output.observation, features, actions, is_transition, trusted
+            )
+            costs["pixel_control"] = config.pixel_control_cost
+        loss = tf.add_n([costs[name] * term for name, term in terms.items()])
         metrics = {
             "loss/total": loss,
-            "loss/policy": policy_loss,
-            "loss/value": value_loss,
-            "loss/entropy": entropy_loss,
-            "vtrace/value": _masked_mean(values[:-1], is_transition),
-            **self._off_policy_metrics(
-                logits, behaviour_logits, log_rhos, trusted, is_transition, unroll.is_online
+            **{f"loss/{name}": term for name, term in terms.items()},
+            "vtrace/value": diagnostics.masked_mean(values[:-1], is_transition),
+            **diagnostics.off_policy(
+                logits,
+                behaviour_logits,
+                log_rhos,
+                is_transition=is_transition,
+                trusted=trusted,
+                is_online=unroll.is_online,
+                rho_bar=config.rho_bar,
             ),
         }
         return types.LossOutput(loss, metrics, None)
 
     def after_update(self) -> None:
         """Nothing follows an update: there is no target network and no average policy."""
-
-    def _unroll_network(self, observation: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Observations [T + 1, B, ...] -> logits [T + 1, B, A], values [T + 1, B]."""
-        rows, batch = observation.shape[:2]
-        features = self._torso(tf.reshape(observation, [rows * batch, *observation.shape[2:]]))
-        logits, values = self._head(features)
-        return tf.reshape(logits, [rows, batch, -1]), tf.reshape(values, [rows, batch])
 
     def _in_trust_region(self, logits: tf.Tensor, behaviour_logits: tf.Tensor) -> tf.Tensor:
         """[T, B, A] twice -> bool [T, B]."""
@@ -183,36 +239,52 @@ class Laser(tf.Module):
         )
         return relevance < config.kl_threshold
 
-    def _off_policy_metrics(
-        self,
-        logits: tf.Tensor,
-        behaviour_logits: tf.Tensor,
-        log_rhos: tf.Tensor,
-        trusted: tf.Tensor,
-        is_transition: tf.Tensor,
-        is_online: tf.Tensor,
-    ) -> dict[str, tf.Tensor]:
-        """How far pi is from mu, and what V-trace and the trust region make of it."""
-        online, replayed = is_transition & is_online, is_transition & ~is_online
-        kl = trust_region.kl_divergence(logits, behaviour_logits)
-        clipped = tf.cast(log_rhos > math.log(self._config.rho_bar), tf.float32)
-        accepted = tf.cast(trusted, tf.float32)
-        return {
-            "policy/entropy": _masked_mean(policy_gradient.entropy(logits), is_transition),
-            "policy/kl_online": _masked_mean(kl, online),
-            "policy/kl_replay": _masked_mean(kl, replayed),
-            "vtrace/rho_clipped_fraction": _masked_mean(clipped, is_transition),
-            "trust_region/accepted_fraction": _masked_mean(accepted, is_transition),
-            "trust_region/accepted_replay_fraction": _masked_mean(accepted, replayed),
-        }
-
     def _clip_rewards(self, rewards: tf.Tensor) -> tf.Tensor:
-        return (
-            tf.clip_by_value(rewards, -1.0, 1.0) if self._config.reward_clip == "unit" else rewards
+        """To [-1, 1] on Atari; on DMLab 0.3 min(tanh r, 0) + 5 max(tanh r, 0) (IMPALA)."""
+        match self._config.reward_clip:
+            case "unit":
+                return tf.clip_by_value(rewards, -1.0, 1.0)
+            case "optimistic_asymmetric":
+                squashed = tf.tanh(rewards)
+                return tf.where(rewards < 0, 0.3 * squashed, 5.0 * squashed)
+            case _:
+                return rewards
+
+    def _rescale_values(self, targets: tf.Tensor, trusted: tf.Tensor, tasks: tf.Tensor) -> None:
+        """PopArt: moves the moments toward the targets' and keeps the values what they were."""
+        old = popart.Statistics(*self._head.moments)
+        new = popart.update(old, targets, trusted, tasks, self._config.popart_step)
+        self._head.assign(new, popart.preserve_outputs(old, new, *self._head.value_layer))
+
+    def _pixel_control_loss(
+        self,
+        observation: tf.Tensor,
+        features: tf.Tensor,
+        actions: tf.Tensor,
+        is_transition: tf.Tensor,
+        trusted: tf.Tensor,
+    ) -> tf.Tensor:
+        rows, batch, size = features.shape
+        q = self._pixel_control(tf.reshape(features, [rows * batch, size]))
+        newest = observation[..., -self._frame_channels :]
+        return pixel_control.pixel_control_loss(
+            tf.reshape(q, [rows, batch, *q.shape[1:]]),
+            actions,
+            pixel_control.pixel_rewards(newest, self._config.pixel_control_cell),
+            is_transition,
+            trusted,
         )
 
 
-def _masked_mean(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """Mean where `mask` holds; NaN where it holds nowhere, so that no such value is logged."""
-    weights = tf.cast(mask, tf.float32)
-    return tf.reduce_sum(values * weights) / tf.reduce_sum(weights)
+def _pixel_control_head(
+    config: Config, spec: types.EnvironmentSpec, dtype: str
+) -> pixel_control_head.PixelControlHead | None:
+    if not config.pixel_control_cost:
+        return None
+    height, width = (size // config.pixel_control_cell for size in spec.frame_shape[:2])
+    if not (height and width):
+        raise ValueError(
+            f"pixel_control_cell is {config.pixel_control_cell} pixels, frames are "
+            f"{spec.frame_shape[0]}x{spec.frame_shape[1]}: use a smaller one"
+        )
+    return pixel_control_head.PixelControlHead(spec.num_actions, (height, width), dtype)

@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
+from laser_tf import types
 from laser_tf.agents import laser
 from laser_tf.ops import policy_gradient
 from testing import fakes, numpy_reference
@@ -14,11 +15,13 @@ NUM_ACTIONS = 3
 SHAPE = (10, 5, 1)
 
 
-def _agent(**overrides) -> laser.Laser:
+def _agent(num_tasks: int = 1, shape: tuple[int, ...] = SHAPE, **overrides) -> laser.Laser:
     tf.keras.utils.set_random_seed(1)
     config = laser.Config(**({"torso": "flat", "reward_clip": "none"} | overrides))
-    agent = laser.Laser(config, NUM_ACTIONS)
-    agent.loss(fakes.random_unroll(2, 1, NUM_ACTIONS, SHAPE))  # creates the weights
+    agent = laser.Laser(config, types.EnvironmentSpec(shape, NUM_ACTIONS, num_tasks))
+    unroll = fakes.random_unroll(2, 1, NUM_ACTIONS, shape)
+    is_first = tf.ones([2, 1], tf.bool)  # no transition: creates the weights and nothing else
+    agent.loss(_replace_env(unroll, is_first=is_first)._replace(core_state=agent.initial_state(1)))
     return agent
 
 
@@ -30,6 +33,16 @@ def _gradients(agent: laser.Laser, unroll) -> list[np.ndarray]:
 
 def _replace_env(unroll, **fields):
     return unroll._replace(env_output=unroll.env_output._replace(**fields))
+
+
+def _column(unroll: types.Unroll, index: int) -> types.Unroll:
+    one = slice(index, index + 1)
+    return types.Unroll(
+        *(tf.nest.map_structure(lambda x: x[:, one], part) for part in unroll[:2]),
+        (),
+        unroll.task[one],
+        unroll.is_online[one],
+    )
 
 
 def _reference_loss(config, unroll, logits, values) -> float:
@@ -86,7 +99,9 @@ class LossTest(parameterized.TestCase):
         is_first = np.zeros((6, 8), bool)
         is_first[3, 2] = True
         unroll = _replace_env(unroll, is_first=tf.constant(is_first))
-        logits, values = agent._unroll_network(unroll.env_output.observation)
+        features, _ = agent._trunk(unroll.env_output, ())
+        logits = agent._head.logits(features)
+        values = agent._head.normalised_values(features, unroll.task)
 
         expected = _reference_loss(config, unroll, logits.numpy(), values.numpy())
         np.testing.assert_allclose(agent.loss(unroll).loss, expected, rtol=1e-4)
@@ -105,7 +120,7 @@ class LossTest(parameterized.TestCase):
         unroll = fakes.random_unroll(5, 4, NUM_ACTIONS, SHAPE)
         nobody = agent.loss(unroll._replace(is_online=tf.zeros([4], tf.bool)))
         one = agent.loss(unroll)
-        logits, _ = agent._unroll_network(unroll.env_output.observation)
+        logits = agent._head.logits(agent._trunk(unroll.env_output, ())[0])
         entropy = tf.reduce_sum(policy_gradient.entropy(logits[:-1, 0]))
         np.testing.assert_allclose(nobody.loss - one.loss, entropy, rtol=1e-5)
 
@@ -179,6 +194,138 @@ class ActTest(absltest.TestCase):
         env_output = tf.nest.map_structure(lambda x: x[0], env_output)
         first, second = (agent.act(env_output, ())[0].action.numpy() for _ in range(2))
         self.assertTrue(np.any(first != second))
+
+
+class PopArtTest(absltest.TestCase):
+    def _unroll(self):
+        unroll = fakes.random_unroll(6, 4, NUM_ACTIONS, SHAPE)
+        return unroll._replace(task=tf.constant([0, 2, 2, 0]))
+
+    def test_values_stay_and_moments_of_absent_tasks_too(self):
+        agent = _agent(popart=True, relevance="none", num_tasks=3)
+        unroll = _replace_env(self._unroll(), reward=tf.fill([6, 4], 50.0))
+        before = agent.loss(unroll).metrics["vtrace/value"]
+        mean, variance = (variable.numpy() for variable in agent._head.moments)
+        self.assertTrue((mean[[0, 2]] > 0).all() and (variance[[0, 2]] != 1).all())
+        self.assertEqual((mean[1], variance[1]), (0.0, 1.0))
+        after = agent.loss(unroll).metrics["vtrace/value"]
+        np.testing.assert_allclose(before, after, rtol=1e-5)
+
+    def test_the_loss_is_that_of_normalised_values_and_advantages(self):
+        agent = _agent(popart=True, relevance="none", entropy_cost=0.0, num_tasks=3)
+        plain = _agent(relevance="none", entropy_cost=0.0)
+        unroll = self._unroll()
+        # Both start alike: task 0's and task 2's columns of the value layer from the plain one.
+        for name in ("_trunk", "_head"):
+            for target, source in zip(
+                getattr(agent, name).variables, getattr(plain, name).variables, strict=True
+            ):
+                target.assign(tf.broadcast_to(source, target.shape))
+        agent._head.assign(
+            (np.zeros(3), [1.0, 1.0, 4.0]),
+            (agent._head.value_layer[0] / [1.0, 1.0, 2.0], agent._head.value_layer[1] / 2.0),
+        )
+        expected, actual = plain.loss(unroll).metrics, agent.loss(unroll).metrics
+        columns = [plain.loss(_column(unroll, index)).metrics for index in range(4)]
+        np.testing.assert_allclose(actual["vtrace/value"], expected["vtrace/value"], rtol=1e-4)
+        # Moments move by 3e-4 toward the targets' before the loss, hence the tolerance.
+        for name, power in (("loss/policy", 1), ("loss/value", 2)):
+            scaled = [c[name] / s**power for c, s in zip(columns, (1, 2, 2, 1), strict=True)]
+            np.testing.assert_allclose(actual[name], sum(scaled), rtol=5e-3)
+
+    def test_without_popart_the_task_changes_nothing(self):
+        agent = _agent(relevance="none", num_tasks=3)
+        unroll = self._unroll()
+        other = unroll._replace(task=tf.zeros([4], tf.int32))
+        self.assertEqual(agent.loss(unroll).loss, agent.loss(other).loss)
+        np.testing.assert_array_equal(agent._head.moments[0], [0.0])
+
+    def test_rejected_transitions_do_not_move_moments(self):
+        agent = _agent(popart=True, kl_threshold=1e-6, num_tasks=3)
+        agent.loss(self._unroll())
+        np.testing.assert_array_equal(agent._head.moments[0], np.zeros(3))
+        np.testing.assert_array_equal(agent._head.moments[1], np.ones(3))
+
+
+class PixelControlTest(absltest.TestCase):
+    def test_it_is_one_more_term(self):
+        agent = _agent(pixel_control_cost=0.5, pixel_control_cell=2, relevance="none")
+        metrics = agent.loss(fakes.random_unroll(5, 2, NUM_ACTIONS, SHAPE)).metrics
+        others = (
+            metrics["loss/policy"] + 0.5 * metrics["loss/value"] + 0.01 * metrics["loss/entropy"]
+        )
+        self.assertGreater(metrics["loss/pixel_control"], 0)
+        np.testing.assert_allclose(
+            metrics["loss/total"], others + 0.5 * metrics["loss/pixel_control"], rtol=1e-5
+        )
+
+    def test_only_the_newest_frame_of_a_stack_counts(self):
+        config = {"pixel_control_cost": 1.0, "pixel_control_cell": 5, "relevance": "none"}
+        stack = (10, 5, 2)
+        agent = _agent(shape=stack, **config)
+        agent._frame_channels = 1
+        unroll = fakes.random_unroll(5, 2, NUM_ACTIONS, stack)
+        still = unroll.env_output.observation.numpy()
+        still[..., -1] = 7
+        for head in (agent._pixel_control,):
+            for variable in head.variables:
+                variable.assign(tf.zeros_like(variable))
+        moving = agent.loss(unroll).metrics["loss/pixel_control"]
+        unroll = _replace_env(unroll, observation=tf.constant(still))
+        self.assertGreater(moving, 0)
+        self.assertEqual(agent.loss(unroll).metrics["loss/pixel_control"], 0)
+
+    def test_rejected_transitions_have_no_part(self):
+        agent = _agent(pixel_control_cost=1.0, pixel_control_cell=2, kl_threshold=1e-6)
+        unroll = fakes.random_unroll(5, 4, NUM_ACTIONS, SHAPE)
+        self.assertEqual(agent.loss(unroll).loss, 0.0)
+
+    def test_a_cell_larger_than_the_frames_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "pixel_control_cell is 6 pixels.*10x5"):
+            _agent(pixel_control_cost=1.0, pixel_control_cell=6)
+
+
+class RecurrentTest(absltest.TestCase):
+    def test_the_loss_starts_from_the_core_state_of_the_unroll(self):
+        agent = _agent(core="lstm", core_size=4, relevance="none")
+        unroll = fakes.random_unroll(5, 2, NUM_ACTIONS, SHAPE)
+        zero = agent.initial_state(2)
+        other = tf.nest.map_structure(lambda state: state + 1.0, zero)
+        start = agent.loss(unroll._replace(core_state=zero)).loss
+        self.assertNotEqual(start, agent.loss(unroll._replace(core_state=other)).loss)
+        is_first = np.zeros((5, 2), bool)
+        is_first[0] = True
+        first = _replace_env(unroll, is_first=tf.constant(is_first))
+        self.assertEqual(
+            agent.loss(first._replace(core_state=zero)).loss,
+            agent.loss(first._replace(core_state=other)).loss,
+        )
+
+    def test_acting_row_by_row_equals_the_losss_unroll(self):
+        agent = _agent(core="preco_lstm", core_size=4)
+        unroll = fakes.random_unroll(6, 3, NUM_ACTIONS, SHAPE)
+        state = agent.initial_state(3)
+        features, _ = agent._trunk(unroll.env_output, state)
+        expected = agent._head.logits(features)
+        for row in range(6):
+            env_output = tf.nest.map_structure(lambda x, row=row: x[row], unroll.env_output)
+            output, state = agent.act(env_output, state)
+            np.testing.assert_allclose(output.logits, expected[row], atol=1e-5)
+
+
+class InstructionTest(absltest.TestCase):
+    def test_the_policy_reads_the_text(self):
+        tf.keras.utils.set_random_seed(1)
+        spec = types.EnvironmentSpec(SHAPE, NUM_ACTIONS, instruction_length=3)
+        agent = laser.Laser(laser.Config(torso="flat"), spec)
+        env_output = fakes.random_unroll(1, 2, NUM_ACTIONS, SHAPE).env_output
+        row = tf.nest.map_structure(lambda x: x[0], env_output)
+        one, other = (
+            agent.act(row._replace(instruction=tf.constant([[1, 2, 0], words])), ())[0].logits
+            for words in ([1, 2, 0], [2, 1, 0])
+        )
+        np.testing.assert_array_equal(one[0], other[0])
+        self.assertGreater(np.abs(one[1] - other[1]).max(), 1e-4)
 
 
 class ConfigTest(parameterized.TestCase):

@@ -1,10 +1,10 @@
-"""Shapes, sizes and compute dtypes of the torsos and heads."""
+"""Shapes, sizes and compute dtypes of the torsos."""
 
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from laser_tf.networks import heads, torsos
+from laser_tf.networks import torsos
 
 
 def _parameters(module: tf.Module) -> int:
@@ -85,14 +85,6 @@ class TorsosTest(parameterized.TestCase):
             differences[center] = np.abs(dark - bright).max()
         self.assertLess(differences[True], 1e-3)
         self.assertGreater(differences[False], 0.01)
-
-
-class HeadsTest(absltest.TestCase):
-    def test_shapes_and_float32(self):
-        head = heads.PolicyValueHead(6)
-        logits, values = head(tf.zeros([3, 256], tf.bfloat16))
-        self.assertEqual((logits.shape, values.shape), ([3, 6], [3]))
-        self.assertEqual((logits.dtype, values.dtype), (tf.float32, tf.float32))
 
 
 if __name__ == "__main__":

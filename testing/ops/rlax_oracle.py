@@ -85,3 +85,29 @@ def baseline_loss(values, targets, mask):
 def kl_divergence(logits_p, logits_q):
     with _without_deprecation_warnings():
         return np.asarray(rlax.softmax().kl(logits_p, logits_q))
+
+
+def pixel_rewards(scaled_observations, cell):
+    """Float [T + 1, B, H, W, C] with H and W multiples of `cell` -> [T, B, H', W']."""
+    return _over_batch(lambda x: rlax.pixel_control_rewards(x, cell), scaled_observations)
+
+
+def pixel_control_errors(scaled_observations, actions, q, discounts, cell):
+    """Half the squared errors [T, B, H', W'] of rlax's loss, with a discount a step [T, B]."""
+
+    def one_sequence(observations, actions, q, discounts):
+        actions = actions.astype(np.int32)
+        return rlax.pixel_control_loss(observations, actions, q, discounts, cell)
+
+    return _over_batch(one_sequence, scaled_observations, actions, q, discounts)
+
+
+def popart(mean, variance, kernel, bias, targets, tasks, step):
+    """One update a target, all from the same statistics; rlax counts targets, not batches."""
+    scale = np.sqrt(variance)
+    old = rlax.PopArtState(*map(np.float32, (mean, scale, variance + mean**2)))
+    new = rlax.art(
+        old, targets.ravel(), np.broadcast_to(tasks, targets.shape).ravel(), step, 1e-4, 1e6
+    )
+    layer = rlax.pop({"w": kernel, "b": bias}, old, new)
+    return tuple(map(np.asarray, (new.shift, new.scale, layer["w"], layer["b"])))

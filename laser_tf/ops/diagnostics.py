@@ -1,0 +1,51 @@
+"""How far learning is from the policy that acted: what metrics are made of, never losses."""
+
+import math
+
+import tensorflow as tf
+
+from laser_tf.ops import policy_gradient, trust_region
+
+
+def off_policy(
+    logits: tf.Tensor,
+    behaviour_logits: tf.Tensor,
+    log_rhos: tf.Tensor,
+    *,
+    is_transition: tf.Tensor,
+    trusted: tf.Tensor,
+    is_online: tf.Tensor,
+    rho_bar: float,
+) -> dict[str, tf.Tensor]:
+    """How far pi is from mu, and what V-trace and the trust region make of it.
+
+    Args:
+      logits: of pi, float32 [T, B, A].
+      behaviour_logits: of mu, float32 [T, B, A].
+      log_rhos: log pi(a|x) - log mu(a|x), float32 [T, B].
+      is_transition: bool [T, B], false for the step between two episodes.
+      trusted: bool [T, B], the transitions that the loss reads.
+      is_online: bool [B].
+      rho_bar: where V-trace clips.
+
+    Returns:
+      Name of a metric -> float32 [], NaN where nothing is to be averaged.
+    """
+    online, replayed = is_transition & is_online, is_transition & ~is_online
+    kl = trust_region.kl_divergence(logits, behaviour_logits)
+    clipped = tf.cast(log_rhos > math.log(rho_bar), tf.float32)
+    accepted = tf.cast(trusted, tf.float32)
+    return {
+        "policy/entropy": masked_mean(policy_gradient.entropy(logits), is_transition),
+        "policy/kl_online": masked_mean(kl, online),
+        "policy/kl_replay": masked_mean(kl, replayed),
+        "vtrace/rho_clipped_fraction": masked_mean(clipped, is_transition),
+        "trust_region/accepted_fraction": masked_mean(accepted, is_transition),
+        "trust_region/accepted_replay_fraction": masked_mean(accepted, replayed),
+    }
+
+
+def masked_mean(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """Mean where `mask` holds; NaN where it holds nowhere, so that no such value is logged."""
+    weights = tf.cast(mask, tf.float32)
+    return tf.reduce_sum(values * weights) / tf.reduce_sum(weights)
