@@ -38,6 +38,12 @@ def get_config() -> ml_collections.ConfigDict:
             "sticky_actions": 0.0,  # probability; the paper's games have none
             "full_action_space": False,
             "life_loss_is_end": True,  # of the return that is learned; IMPALA, Atari
+            "reward_scales": (),  # of each task; () leaves rewards as they are
+            "corridor_length": 10,  # tmaze: cells between the cue and the junction
+            "instruction_length": 16,  # minigrid, DMLab: words of the longest text
+            "hold_out": False,  # DMLab: play what is held out for testing
+            "level_cache": "",  # DMLab: folder for compiled maps
+            "dataset_path": "",  # DMLab: folder of psychlab's images
         }
     )
     config.replay = ml_collections.ConfigDict(
@@ -48,6 +54,7 @@ def get_config() -> ml_collections.ConfigDict:
             "replay_fraction": 0.75,  # of a batch; of the 1/2, 3/4 and 7/8 that LASER considers
             "capacity": 20_000,  # agent steps; ours, see the README on recent replay
             "queue_capacity": 8,  # unrolls
+            "core_state": "stored",  # of replayed unrolls; read by recurrent agents only
         }
     )
     config.learner = ml_collections.ConfigDict(

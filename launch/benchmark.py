@@ -27,7 +27,15 @@ from ml_collections import config_flags
 
 from laser_tf.environments import factory
 from laser_tf.replay import dataset, server, stored_unroll, tables, writer
-from laser_tf.runtime import actor, checkpointing, hardware, progress, run_config, training
+from laser_tf.runtime import (
+    actor,
+    assembly,
+    checkpointing,
+    hardware,
+    progress,
+    run_config,
+    training,
+)
 from launch import command_line
 
 _CONFIG = config_flags.DEFINE_config_file("config", "configs/impala_atari.py", "a file of configs/")
@@ -43,6 +51,7 @@ def main() -> None:
     setting = {
         "task": config.environment.task,
         "torso": config.agent.torso,
+        "core": config.agent.core,
         "compute_dtype": dtype,
         "num_envs": config.environment.num_envs,
         "unroll_length": config.replay.unroll_length,
@@ -59,6 +68,8 @@ def main() -> None:
             "sampling": parts.sampling_pace(),
             "update": parts.update_pace(),
         }
+        if config.replay.replay_table == tables.EPISODES:
+            alone["recomputing_states"] = parts.recomputation_pace()
         parts.close()
     alone = {name: round(pace) for name, pace in alone.items()}
     result = {**setting, "agent_steps_per_second_alone": alone, "end_to_end": together}
@@ -104,21 +115,22 @@ class Parts:
         """Creates all parts and plays one unroll."""
         self._config = config
         self._environment = factory.make_environment(config.environment, seed=1)
-        self._learner = training.build_learner(config, self._environment, dtype, jit=jit)
-        signature = training.unroll_signature(config, self._environment, self._learner.agent)
+        self._learner = assembly.build_learner(config, self._environment, dtype, jit=jit)
+        signature = assembly.unroll_signature(config, self._environment, self._learner.agent)
         # Half of twice the batch: writing and sampling are timed on a replay table, which neither
         # blocks nor runs empty, whatever the configuration mixes.
         self._tables = dataclasses.replace(
             config.replay,
             batch_size=2 * config.replay.batch_size,
             replay_fraction=0.5,
+            core_state="stored",
             capacity=max(config.replay.capacity, 100_000),
         )
         self._replay = server.EmbeddedReplay(self._tables, signature, replay_folder)
         self._policy = actor.ActingPolicy(
             self._learner.agent, self._environment, config.replay.frame_stack
         )
-        self._buffer = stored_unroll.UnrollBuffer(signature, self._environment.num_envs)
+        self._buffer = stored_unroll.UnrollBuffer(signature, self._environment.task_ids)
         self._play_unroll()
 
     def _play_unroll(self) -> None:
@@ -173,6 +185,15 @@ class Parts:
         steps = self._config.replay.batch_size * self._config.replay.unroll_length
         return steps * _calls_per_second(lambda: self._learner.update(batch, is_online, 0))
 
+    def recomputation_pace(self) -> float:
+        """Recomputing the core states of the replayed rows, in agent steps of the whole batch."""
+        replay = self._config.replay
+        batch = tf.nest.map_structure(lambda tensor: tensor.numpy(), next(self._batches))
+        batch = tf.nest.map_structure(lambda column: column[: replay.replay_rows], batch)
+        next_state = assembly.state_recomputation(self._learner.agent, replay)
+        steps = replay.batch_size * replay.unroll_length
+        return steps * _calls_per_second(lambda: next_state(batch))
+
     def close(self) -> None:
         """Ends the server and the games."""
         self._replay.stop()
@@ -190,4 +211,4 @@ def _calls_per_second(call: Callable[[], Any]) -> float:
 
 
 if __name__ == "__main__":
-    command_line.run(main, (ValueError, checkpointing.WorkdirError))
+    command_line.run(main, (ValueError, ImportError, checkpointing.WorkdirError))

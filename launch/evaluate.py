@@ -38,4 +38,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    command_line.run(main, (ValueError, checkpointing.WorkdirError))
+    command_line.run(main, (ValueError, ImportError, checkpointing.WorkdirError))

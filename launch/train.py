@@ -85,7 +85,7 @@ def _evaluate(workdir: pathlib.Path, config: run_config.RunConfig) -> None:
         ("learning curves", "tensorboard"),
         ("checkpoints", "checkpoints"),
         ("evaluation", "evaluation.json"),
-        ("video", "videos/median_episode.mp4"),
+        ("videos", "videos"),
         ("C++ libraries", "native.log"),
     ):
         if (workdir / name).exists():
@@ -98,4 +98,12 @@ def _default_workdir() -> str:
 
 
 if __name__ == "__main__":
-    command_line.run(main, (ValueError, checkpointing.WorkdirError, learner.NonFiniteLossError))
+    command_line.run(
+        main,
+        (
+            ValueError,
+            ImportError,  # a suite that is not installed
+            checkpointing.WorkdirError,
+            learner.NonFiniteLossError,
+        ),
+    )

@@ -3,7 +3,7 @@
 import reverb
 import tensorflow as tf
 
-from laser_tf.replay import tables
+from laser_tf.replay import stored_unroll, tables
 
 
 def make_dataset(server_address: str, config: tables.Config) -> tf.data.Dataset:
@@ -15,18 +15,36 @@ def make_dataset(server_address: str, config: tables.Config) -> tf.data.Dataset:
 
     Args:
       server_address: "host:port" of the Reverb server.
-      config: the tables' configuration.
+      config: the tables' configuration, with `core_state` "stored" or "zero".
     """
-    # Few samples in flight: what waits in a buffer grows stale, and is lost when the run stops.
-    online = unrolls(server_address, tables.ONLINE, config.online_rows, in_flight=4)
     is_online = tf.range(config.batch_size) < config.online_rows
+    online = online_unrolls(server_address, config)
     if not config.replay_rows:
         return online.map(lambda batch: (batch, is_online))
     replay = unrolls(
         server_address, tables.REPLAY, config.replay_rows, in_flight=2 * config.replay_rows
     )
+    if config.core_state == "zero":
+        replay = replay.map(_with_zero_state)
     mixed = tf.data.Dataset.zip((online, replay))
     return mixed.map(lambda *parts: (tf.nest.map_structure(_concatenate, *parts), is_online))
+
+
+def online_unrolls(server_address: str, config: tables.Config) -> tf.data.Dataset:
+    """Endless batches `StoredUnroll [online_rows, ...]` of the learner's queue."""
+    # Few samples in flight: what waits in a buffer grows stale, and is lost when the run stops.
+    return unrolls(server_address, tables.ONLINE, config.online_rows, in_flight=4)
+
+
+def episodes(server_address: str) -> tf.data.Dataset:
+    """Endless episodes `StoredUnroll [n, ...]`, drawn uniformly, of n unrolls each."""
+    samples = reverb.TrajectoryDataset.from_table_signature(
+        server_address,
+        tables.EPISODES,
+        max_in_flight_samples_per_worker=2,
+        num_workers_per_iterator=1,
+    )
+    return samples.map(lambda sample: sample.data)
 
 
 def unrolls(server_address: str, table: str, rows: int, in_flight: int) -> tf.data.Dataset:
@@ -45,6 +63,11 @@ def unrolls(server_address: str, table: str, rows: int, in_flight: int) -> tf.da
         num_workers_per_iterator=1,
     )
     return samples.map(lambda sample: sample.data).batch(rows, drop_remainder=True)
+
+
+def _with_zero_state(batch: stored_unroll.StoredUnroll) -> stored_unroll.StoredUnroll:
+    zeros = tf.nest.map_structure(tf.zeros_like, batch.core_state)
+    return batch._replace(core_state=zeros)
 
 
 def _concatenate(online: tf.Tensor, replay: tf.Tensor) -> tf.Tensor:

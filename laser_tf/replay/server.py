@@ -79,13 +79,12 @@ class EmbeddedReplay:
         return self._server.port
 
     def size(self) -> int:
-        """Unrolls in replay; 0 without a replay table."""
-        if not self._config.replay_rows:
-            return 0
-        return self.client.server_info()[tables.REPLAY].current_size
+        """Items in replay, of `unroll_length` agent steps each; 0 without a replay table."""
+        table = self._config.replay_table
+        return self.client.server_info()[table].current_size if table else 0
 
     def fill(self) -> float:
-        """Unrolls in replay over its capacity, in [0, 1]."""
+        """Agent steps in replay over its capacity, in [0, 1]."""
         return self.size() * self._config.unroll_length / self._config.capacity
 
     def checkpoint(self) -> None:

@@ -1,13 +1,18 @@
-"""Reverb's tables of a run: uniform FIFO replay for everybody, one queue for each learner."""
+"""Reverb's tables of a run: FIFO replay for everybody, one queue for each learner."""
 
 import dataclasses
 
 import reverb
+import tensorflow as tf
+import tree
 
 from laser_tf.replay import stored_unroll
 
-REPLAY = "replay"
+REPLAY = "replay"  # of unrolls
+EPISODES = "episodes"  # replay of whole episodes
 ONLINE = "online"
+
+CORE_STATES = ("stored", "zero", "recomputed")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,11 +29,17 @@ class Config:
     replay_fraction: float = 0.75  # of a batch that is drawn from replay, in [0, 1)
     capacity: int = 1_000_000  # agent steps in replay
     queue_capacity: int = 64  # unrolls that wait for the learner at most
+    core_state: str = "stored"  # what replayed unrolls start from, one of CORE_STATES
 
     def __post_init__(self):
         for name in ("unroll_length", "frame_stack", "batch_size", "queue_capacity"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: use 1 or more")
+        if self.core_state not in CORE_STATES:
+            raise ValueError(
+                f"core_state is {self.core_state!r}: choose one of "
+                f"{', '.join(map(repr, CORE_STATES))}"
+            )
         if not 0 <= self.replay_fraction < 1:
             raise ValueError(
                 f"replay_fraction is {self.replay_fraction}: use a value from 0 to below 1; "
@@ -49,9 +60,16 @@ class Config:
             )
 
     @property
-    def table_names(self) -> tuple[str, ...]:
-        """The tables that an actor writes to, in that order: the queue last."""
-        return (REPLAY, ONLINE) if self.replay_rows else (ONLINE,)
+    def unroll_tables(self) -> tuple[str, ...]:
+        """The tables that get an item of every unroll, in that order: the queue last."""
+        return (REPLAY, ONLINE) if self.replay_table == REPLAY else (ONLINE,)
+
+    @property
+    def replay_table(self) -> str | None:
+        """The table that replayed unrolls come from; None where nothing is replayed."""
+        if not self.replay_rows:
+            return None
+        return EPISODES if self.core_state == "recomputed" else REPLAY
 
     @property
     def replay_rows(self) -> int:
@@ -72,18 +90,30 @@ def make_tables(config: Config, signature: stored_unroll.StoredUnroll) -> list[r
 
     Args:
       config: see there.
-      signature: of the items.
+      signature: of an unroll.
     """
-    tables = [reverb.Table.queue(ONLINE, config.queue_capacity, signature=signature)]
-    if config.replay_rows:
-        tables.append(
-            reverb.Table(
-                name=REPLAY,
-                sampler=reverb.selectors.Uniform(),
-                remover=reverb.selectors.Fifo(),
-                max_size=config.capacity // config.unroll_length,
-                rate_limiter=reverb.rate_limiters.MinSize(1),
-                signature=signature,
-            )
-        )
-    return tables
+    queue = reverb.Table.queue(ONLINE, config.queue_capacity, signature=signature)
+    if config.replay_table is None:
+        return [queue]
+    if config.replay_table == EPISODES:
+        # Priorities are 1 for an episode and 0 for what marks its room, see `episode_writer`.
+        sampler, signature = reverb.selectors.Prioritized(1.0), episode_signature(signature)
+    else:
+        sampler = reverb.selectors.Uniform()
+    replay = reverb.Table(
+        name=config.replay_table,
+        sampler=sampler,
+        remover=reverb.selectors.Fifo(),
+        max_size=config.capacity // config.unroll_length,
+        rate_limiter=reverb.rate_limiters.MinSize(1),
+        signature=signature,
+    )
+    return [queue, replay]
+
+
+def episode_signature(signature: stored_unroll.StoredUnroll) -> stored_unroll.StoredUnroll:
+    """Of a whole episode, [n, ...] of the unrolls that a signature describes, without states."""
+    return tree.map_structure(
+        lambda spec: tf.TensorSpec([None, *spec.shape], spec.dtype, spec.name),
+        signature._replace(core_state=()),
+    )

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from laser_tf import types
 from laser_tf.environments import base, episode_statistics
-from laser_tf.replay import frame_stacking, stored_unroll, writer
+from laser_tf.replay import episode_writer, frame_stacking, stored_unroll, writer
 from laser_tf.runtime import array_function
 
 
@@ -25,7 +25,9 @@ class ActingPolicy:
         self._stacker = frame_stacking.FrameStacker(
             environment.num_envs, environment.observation_spec().shape, frame_stack
         )
-        self._state = agent.initial_state(environment.num_envs)
+        self._state = tf.nest.map_structure(
+            lambda tensor: tensor.numpy(), agent.initial_state(environment.num_envs)
+        )
 
     @property
     def core_state(self) -> Any:
@@ -49,6 +51,7 @@ class Actor:
         unroll_writer: writer.UnrollWriter,
         signature: stored_unroll.StoredUnroll,
         *,
+        episodes: episode_writer.EpisodeWriter | None = None,
         refresh: Callable[[], int],
         on_episode: Callable[[episode_statistics.Episode], None],
     ):
@@ -59,6 +62,7 @@ class Actor:
           policy: acts for all of them at once.
           unroll_writer: takes finished unrolls.
           signature: of an unroll.
+          episodes: takes every row, where replay holds whole episodes.
           refresh: copies the learner's newest weights into the policy and returns how many updates
             are behind them; called once an unroll.
           on_episode: called with each finished episode.
@@ -66,34 +70,38 @@ class Actor:
         self._environment = environment
         self._policy = policy
         self._writer = unroll_writer
-        self._buffer = stored_unroll.UnrollBuffer(signature, environment.num_envs)
-        self._tracker = episode_statistics.EpisodeTracker(environment.num_envs)
+        self._buffer = stored_unroll.UnrollBuffer(signature, environment.task_ids)
+        self._tracker = episode_statistics.EpisodeTracker(environment)
+        self._episodes = episodes
         self._refresh = refresh
+        self._version = 0  # updates behind the weights
         self._on_episode = on_episode
         self.seconds: collections.Counter[str] = collections.Counter()  # spent in each part
         self.agent_steps = 0
 
     def run(self, stop: threading.Event) -> None:
         """Acts until `stop` is set; blocks while the learner's queue is full."""
-        version = self._refresh()
-        action = self._act_on(0, self._environment.reset())
+        self._version = self._refresh()
+        action = self._act_on(0, self._environment.reset(), stop)
         while not stop.is_set():
             for row in range(1, self._buffer.last_row + 1):
                 with self._timed("environment"):
                     env_output = self._environment.step(action)
-                action = self._act_on(row, env_output)
+                action = self._act_on(row, env_output, stop)
             with self._timed("writing"):
                 for index in range(self._environment.num_envs):
-                    self._writer.write(self._buffer.unroll(index, version), stop.is_set)
+                    self._writer.write(self._buffer.unroll(index, self._version), stop.is_set)
                 self._buffer.carry_over()
             with self._timed("waiting"):
                 self._writer.wait(stop.is_set)
             self.agent_steps += self._environment.num_envs * self._buffer.last_row
-            version = self._refresh()
+            self._version = self._refresh()
         self._writer.close()
+        if self._episodes:
+            self._episodes.close()
         self._environment.close()
 
-    def _act_on(self, row: int, env_output: types.EnvOutput) -> np.ndarray:
+    def _act_on(self, row: int, env_output: types.EnvOutput, stop: threading.Event) -> np.ndarray:
         """Stores a row's two halves and returns the actions int32 [N] taken there."""
         for episode in self._tracker.update(env_output):
             self._on_episode(episode)
@@ -102,6 +110,9 @@ class Actor:
         with self._timed("inference"):
             agent_output = self._policy(env_output)
         self._buffer.write_agent(row, agent_output)
+        if self._episodes:
+            with self._timed("writing"):
+                self._episodes.add(env_output, agent_output, self._version, stop.is_set)
         return agent_output.action
 
     @contextlib.contextmanager

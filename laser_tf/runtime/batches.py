@@ -1,36 +1,38 @@
-"""The learner's next batch, fetched in the background while the learner computes."""
+"""What the learner needs next, fetched in the background while the learner computes."""
 
 import queue
 import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
+import tree
 
+from laser_tf.replay import dataset, replayer, stored_unroll, tables
 from laser_tf.runtime import array_function
 
 _POLL_SECONDS = 0.5
 
 
 class BatchStream:
-    """Keeps one batch of a dataset ahead, and never blocks the learner for ever.
+    """Keeps one batch ahead, and never blocks the learner for ever.
 
     A thread rather than tf.data's prefetch: waiting for it can be interrupted, so that a dead actor
     or Ctrl-C ends a run whose queue stays empty. The thread is a daemon, since Reverb may never
     wake it from an empty queue.
     """
 
-    def __init__(self, dataset: tf.data.Dataset):
-        """Starts fetching."""
+    def __init__(self, fetch: Callable[[], Any]):
+        """Starts fetching; the stream also ends when `fetch` returns None."""
         self._batches: queue.Queue[Any] = queue.Queue(maxsize=1)
         self._closed = threading.Event()
-        threading.Thread(target=self._fetch, args=(dataset,), name="batches", daemon=True).start()
+        threading.Thread(target=self._fetch, args=(fetch,), name="batches", daemon=True).start()
 
-    def _fetch(self, dataset: tf.data.Dataset) -> None:
+    def _fetch(self, fetch: Callable[[], Any]) -> None:
         try:
-            fetch = array_function.ArrayFunction(iter(dataset).get_next)
-            while not self._closed.is_set():
-                self._put(fetch())
+            while not self._closed.is_set() and (batch := fetch()) is not None:
+                self._put(batch)
         except Exception as error:  # handed over to the learner's thread by `get`
             self._put(error)
 
@@ -45,15 +47,75 @@ class BatchStream:
     def get(self, should_stop: Callable[[], bool]) -> Any | None:
         """Returns the next batch, arrays, or None once `should_stop` (which may raise) says so."""
         while not should_stop():
-            try:
-                batch = self._batches.get(timeout=_POLL_SECONDS)
-            except queue.Empty:
-                continue
-            if isinstance(batch, Exception):
-                raise batch
-            return batch
+            batch = self.poll(_POLL_SECONDS)
+            if batch is not None:
+                return batch
         return None
+
+    def poll(self, seconds: float) -> Any | None:
+        """Returns the next batch, or None where none comes within some seconds."""
+        try:
+            batch = self._batches.get(timeout=seconds)
+        except queue.Empty:
+            return None
+        if isinstance(batch, Exception):
+            raise batch
+        return batch
 
     def close(self) -> None:
         """Ends fetching."""
         self._closed.set()
+
+
+class EpisodeBatchStream(BatchStream):
+    """Online unrolls beside unrolls of whole episodes, whose core states are recomputed."""
+
+    def __init__(
+        self,
+        server_address: str,
+        config: tables.Config,
+        unroll_signature: stored_unroll.StoredUnroll,
+        next_state: Callable[[stored_unroll.StoredUnroll], Any],
+    ):
+        """Starts fetching batches `(StoredUnroll [B, ...], is_online bool [B])`, online rows first.
+
+        Args:
+          server_address: "host:port" of the Reverb server.
+          config: of its tables.
+          unroll_signature: with core state.
+          next_state: see `replayer.Replayer`.
+        """
+        self._online = BatchStream(fetcher(dataset.online_unrolls(server_address, config)))
+        self._episodes = BatchStream(fetcher(dataset.episodes(server_address)))
+        self._replayer = replayer.Replayer(config.replay_rows, unroll_signature, next_state)
+        self._is_online = np.arange(config.batch_size) < config.online_rows
+        self._episode_seen = False
+        super().__init__(self._mix)
+
+    def _mix(self) -> tuple[stored_unroll.StoredUnroll, np.ndarray] | None:
+        online = self._online.get(self._closed.is_set)
+        if online is None:
+            return None
+        replayed = self._replayer.next_batch(self._draw)
+        mixed = tree.map_structure(lambda *rows: np.concatenate(rows), online, replayed)
+        return mixed, self._is_online
+
+    def _draw(self) -> stored_unroll.StoredUnroll | None:
+        if self._episode_seen:
+            return self._episodes.get(self._closed.is_set)
+        # Until an episode ends somewhere, waiting for one would stall the learner, with it the
+        # queue, and with it the actors that play it.
+        episode = self._episodes.poll(0)
+        self._episode_seen = episode is not None
+        return episode
+
+    def close(self) -> None:
+        """Ends fetching."""
+        super().close()
+        self._online.close()
+        self._episodes.close()
+
+
+def fetcher(batches: tf.data.Dataset) -> Callable[[], Any]:
+    """What returns a dataset's next element as arrays."""
+    return array_function.ArrayFunction(iter(batches).get_next)

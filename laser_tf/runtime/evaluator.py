@@ -1,5 +1,6 @@
 """Evaluation by the papers' protocol: no-op starts, raw scores, 30 minutes of play at most."""
 
+import dataclasses
 import json
 import pathlib
 from collections.abc import Iterator
@@ -11,22 +12,24 @@ import numpy as np
 from laser_tf.environments import base, episode_statistics, factory
 from laser_tf.runtime import (
     actor,
+    assembly,
     checkpointing,
     hardware,
     learner,
     run_config,
-    training,
     variables,
 )
-from laser_tf.scores import atari57
+from laser_tf.scores import aggregates, reference
 
 MAX_ENVIRONMENTS = 32
+_FRAMES_PER_SECOND = {"atari": 60, "vizdoom": 35, "dmlab": 60}  # of play; others have no clock
 
 
 class Game(NamedTuple):
     """One evaluation episode and where it lies in its environment's stream of steps."""
 
     environment: int  # its index; its seed is the evaluation's plus this
+    task: int  # index of its task
     first_step: int  # agent steps of that environment before the episode
     episode_return: float  # raw
     length: int  # agent steps
@@ -43,10 +46,10 @@ def evaluate(
 
     Args:
       workdir: the run's folder.
-      episodes: how many, at least 1. Each environment plays a fixed share of them: taking whichever
-        episodes end first would favour short ones.
+      episodes: how many of each task, at least 1. Each environment plays a fixed share of them:
+        taking whichever episodes end first would favour short ones.
       seed: of environments and actions.
-      video: whether to film the median episode as `videos/median_episode.mp4`.
+      video: whether to film the median episode of each task, in `videos/`.
 
     Returns:
       What `evaluation.json` holds.
@@ -55,13 +58,13 @@ def evaluate(
       WorkdirError: if the folder holds no run or no readable checkpoint.
     """
     config = run_config.parse(checkpointing.read_config(workdir))
-    num_envs = min(episodes, MAX_ENVIRONMENTS)
+    num_envs = min(episodes, max(1, MAX_ENVIRONMENTS // len(config.environment.tasks)))
     environment = factory.make_environment(config.environment, seed=seed, num_envs=num_envs)
     dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
-    trained = training.build_learner(config, environment, dtype, jit=False)
+    trained = assembly.build_learner(config, environment, dtype, jit=False)
     if checkpointing.LearnerCheckpoints(workdir / "checkpoints/learner", trained).restore() is None:
         raise checkpointing.WorkdirError(f"{workdir} holds no checkpoint yet: train first")
-    agent = training.build_agent(config, environment, dtype, seed)
+    agent = assembly.build_agent(config, environment, dtype, seed)
     variables.WeightCopier(trained.agent, agent, trained.counters.learner_updates).refresh()
 
     policy = actor.ActingPolicy(agent, environment, config.replay.frame_stack)
@@ -70,7 +73,10 @@ def evaluate(
     environment.close()
     summary = _summarise(config, trained.counters, games)
     if video:
-        summary["video"] = str(_film(workdir, config, seed, _median(games), player.actions))
+        summary["videos"] = [
+            str(_film(workdir, config, seed, _median(of_task), player.actions))
+            for of_task in _by_task(games)
+        ]
     (workdir / "evaluation.json").write_text(json.dumps(summary, indent=2) + "\n")
     return summary
 
@@ -85,21 +91,36 @@ class _Player:
         self.actions: list[np.ndarray] = []  # int32 [N] a step
 
     def play(self, episodes: int) -> list[Game]:
-        num_envs = self._environment.num_envs
-        quotas = [len(range(index, episodes, num_envs)) for index in range(num_envs)]
-        tracker = episode_statistics.EpisodeTracker(num_envs)
+        num_tasks = len(self._environment.tasks)
+        per_task = self._environment.num_envs // num_tasks
+        quotas = [len(range(index, episodes, per_task)) for index in range(per_task)] * num_tasks
+        tracker = episode_statistics.EpisodeTracker(self._environment)
         env_output = self._environment.reset()
         games = []
-        while len(games) < episodes:
+        while len(games) < episodes * num_tasks:
             for episode in tracker.update(env_output):
                 if quotas[episode.environment]:
                     quotas[episode.environment] -= 1
                     first_step = len(self.actions) - 1 - episode.length
-                    games.append(Game(episode.environment, first_step, *episode[1:]))
+                    games.append(
+                        Game(
+                            episode.environment,
+                            episode.task,
+                            first_step,
+                            episode.episode_return,
+                            episode.length,
+                        )
+                    )
             action = self._policy(env_output).action
             self.actions.append(action)
             env_output = self._environment.step(action)
         return games
+
+
+def _by_task(games: list[Game]) -> list[list[Game]]:
+    """The games of each task, in the tasks' order."""
+    number = 1 + max(game.task for game in games)
+    return [[game for game in games if game.task == task] for task in range(number)]
 
 
 def _median(games: list[Game]) -> Game:
@@ -109,25 +130,38 @@ def _median(games: list[Game]) -> Game:
 def _summarise(
     config: run_config.RunConfig, counters: learner.Counters, games: list[Game]
 ) -> dict[str, Any]:
-    returns = np.array([game.episode_return for game in games])
+    returns = [[game.episode_return for game in of_task] for of_task in _by_task(games)]
     agent_steps, wall_seconds = int(counters.agent_steps), float(counters.wall_seconds)
-    is_atari = config.environment.suite == "atari"
+    suite, tasks = config.environment.suite, config.environment.tasks
+    means = {task: float(np.mean(of_task)) for task, of_task in zip(tasks, returns, strict=True)}
+    scores = reference.human_normalised_scores(suite, means)
     return {
         "task": config.environment.task,
         "episodes": len(games),
-        "mean_return": float(returns.mean()),
-        "median_return": float(np.median(returns)),
-        "min_return": float(returns.min()),
-        "max_return": float(returns.max()),
-        "human_normalised_score": (
-            atari57.human_normalised(config.environment.task, returns.mean()) if is_atari else None
-        ),
+        "mean_return": float(np.mean(list(means.values()))),
+        "median_return": float(np.median(np.concatenate(returns))),
+        "min_return": float(min(map(min, returns))),
+        "max_return": float(max(map(max, returns))),
+        "human_normalised_score": aggregates.median_human_normalised(scores) if scores else None,
         "env_frames": agent_steps * config.environment.action_repeat,
         "agent_steps": agent_steps,
         "learner_updates": int(counters.learner_updates),
         "wall_seconds": round(wall_seconds, 1),
         "agent_steps_per_second": round(agent_steps / wall_seconds, 1) if wall_seconds else 0.0,
+        **(_summarise_tasks(means, scores) if len(tasks) > 1 else {}),
     }
+
+
+def _summarise_tasks(means: dict[str, float], scores: dict[str, float] | None) -> dict[str, Any]:
+    """What is said of several tasks beside the whole."""
+    summary: dict[str, Any] = {"tasks": {task: {"mean_return": means[task]} for task in means}}
+    if scores:
+        for task, score in scores.items():
+            summary["tasks"][task]["human_normalised_score"] = score
+        summary["mean_capped_human_normalised_score"] = aggregates.mean_capped_human_normalised(
+            scores
+        )
+    return summary
 
 
 def _film(
@@ -138,10 +172,12 @@ def _film(
     actions: list[np.ndarray],
 ) -> pathlib.Path:
     """Plays a game again from its environment's seed and its actions, this time with pictures."""
-    path = workdir / "videos" / "median_episode.mp4"
+    tasks = config.environment.tasks
+    suffix = f"_{tasks[game.task]}" if len(tasks) > 1 else ""
+    path = workdir / "videos" / f"median_episode{suffix}.mp4"
     path.parent.mkdir(exist_ok=True)
     frames_per_second = (
-        60 // config.environment.action_repeat if config.environment.suite == "atari" else 10
+        _FRAMES_PER_SECOND.get(config.environment.suite, 10) / config.environment.action_repeat
     )
     with imageio.get_writer(path, fps=frames_per_second, macro_block_size=2) as film:
         for picture in _pictures(config, seed, game, actions):
@@ -152,8 +188,11 @@ def _film(
 def _pictures(
     config: run_config.RunConfig, seed: int, game: Game, actions: list[np.ndarray]
 ) -> Iterator[np.ndarray]:
+    alone = dataclasses.replace(
+        config.environment, task=config.environment.tasks[game.task], reward_scales=()
+    )
     environment = factory.make_environment(
-        config.environment, seed=seed + game.environment, num_envs=1, rendering=True
+        alone, seed=seed + game.environment, num_envs=1, rendering=True
     )
     environment.reset()
     for step in range(game.first_step + game.length):

@@ -3,37 +3,56 @@
 import collections
 import math
 import time
-from collections.abc import Callable
-
-import numpy as np
+from collections.abc import Callable, Sequence
 
 from laser_tf.environments import episode_statistics
 from laser_tf.runtime import metrics, progress
+from laser_tf.scores import aggregates, reference
 
 PROGRESS_SECONDS = 0.5
 
 
 class EpisodeReturns:
-    """Raw returns of the last 100 training episodes; filled by actors, read by the learner."""
+    """Raw returns of each task's last 100 training episodes; filled by actors, read by learners."""
 
-    def __init__(self):
-        self._returns = collections.deque(maxlen=100)
-        self._lengths = collections.deque(maxlen=100)
+    def __init__(self, suite: str, tasks: Sequence[str]):
+        """Starts without episodes of the tasks of a suite."""
+        self._suite = suite
+        self._tasks = tuple(tasks)
+        self._returns = [collections.deque(maxlen=100) for _ in tasks]
+        self._lengths = [collections.deque(maxlen=100) for _ in tasks]
 
     def add(self, episode: episode_statistics.Episode) -> None:
         """Takes a finished episode."""
-        self._returns.append(episode.episode_return)
-        self._lengths.append(episode.length)
+        self._returns[episode.task].append(episode.episode_return)
+        self._lengths[episode.task].append(episode.length)
 
     def mean_return(self) -> float:
-        """Mean of the last 100 returns, NaN before the first."""
-        returns = list(self._returns)
-        return float(np.mean(returns)) if returns else math.nan
+        """Mean over tasks of their last 100 returns' mean, NaN before the first."""
+        return _mean([_mean(list(returns)) for returns in self._returns])
 
-    def mean_length(self) -> float:
-        """Mean of the last 100 lengths in agent steps, NaN before the first."""
-        lengths = list(self._lengths)
-        return float(np.mean(lengths)) if lengths else math.nan
+    def metrics(self) -> dict[str, float]:
+        """What TensorBoard gets: of all tasks together and, where there are several, of each."""
+        returns = [_mean(list(returns)) for returns in self._returns]
+        lengths = [_mean(list(lengths)) for lengths in self._lengths]
+        rows = {
+            "episode/mean_return_last_100": _mean(returns),
+            "episode/mean_length_last_100": _mean(lengths),
+        }
+        if len(self._tasks) == 1:
+            return rows
+        for task, mean_return, length in zip(self._tasks, returns, lengths, strict=True):
+            rows[f"task/{task}/mean_return_last_100"] = mean_return
+            rows[f"task/{task}/mean_length_last_100"] = length
+        scores = reference.human_normalised_scores(
+            self._suite, dict(zip(self._tasks, returns, strict=True))
+        )
+        if scores:
+            rows["episode/median_human_normalised"] = aggregates.median_human_normalised(scores)
+            rows["episode/mean_capped_human_normalised"] = aggregates.mean_capped_human_normalised(
+                scores
+            )
+        return rows
 
 
 class Reporter:
@@ -112,14 +131,16 @@ class Reporter:
     ) -> None:
         frames = env_frames - self._period_frames
         row = {name: _mean(values) for name, values in self._values.items()}
-        row |= throughput | {
-            "episode/mean_return_last_100": self._returns.mean_return(),
-            "episode/mean_length_last_100": self._returns.mean_length(),
-            "replay/fill": replay_fill,
-            "throughput/env_frames_per_second": frames / seconds,
-            "throughput/updates_per_second": self._updates / seconds,
-            "throughput/learner_busy_fraction": busy,
-        }
+        row |= (
+            throughput
+            | self._returns.metrics()
+            | {
+                "replay/fill": replay_fill,
+                "throughput/env_frames_per_second": frames / seconds,
+                "throughput/updates_per_second": self._updates / seconds,
+                "throughput/learner_busy_fraction": busy,
+            }
+        )
         self._writer.write(env_frames, row)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from laser_tf.agents import laser
-from laser_tf.environments import factory
+from laser_tf.environments import environment_config
 from laser_tf.replay import tables
 from laser_tf.runtime import learner
 
@@ -44,15 +44,29 @@ class RunConfig:
     """Everything that defines a run."""
 
     agent: laser.Config
-    environment: factory.EnvironmentConfig
+    environment: environment_config.EnvironmentConfig
     replay: tables.Config
     learner: learner.Config
     run: Config
+
+    def __post_init__(self):
+        longest, capacity = self.environment.max_steps_per_episode, self.replay.capacity
+        if self.replay.replay_table == tables.EPISODES and longest > capacity:
+            raise ValueError(
+                f"config.replay: capacity is {capacity} agent steps, but an episode can have "
+                f"{longest}: raise replay.capacity or lower environment.max_frames_per_episode"
+            )
 
     @property
     def total_agent_steps(self) -> int:
         """The run's budget in agent steps."""
         return -(-self.run.env_frames // self.environment.action_repeat)
+
+    @property
+    def max_unrolls_per_episode(self) -> int:
+        """Unrolls that the longest episode is cut into."""
+        steps = self.environment.max_steps_per_episode
+        return -(-steps // self.replay.unroll_length)
 
     @property
     def online_steps(self) -> int:

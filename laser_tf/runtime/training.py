@@ -7,18 +7,15 @@ import threading
 import time
 
 import numpy as np
-import tensorflow as tf
 
-from laser_tf import types
-from laser_tf.agents import laser
 from laser_tf.environments import base, factory
-from laser_tf.replay import dataset, server, stored_unroll, writer
+from laser_tf.replay import dataset, episode_writer, server, stored_unroll, tables, writer
 from laser_tf.runtime import (
     actor,
+    assembly,
     batches,
     checkpointing,
     hardware,
-    learner,
     metrics,
     progress,
     reporting,
@@ -26,57 +23,6 @@ from laser_tf.runtime import (
     saver,
     variables,
 )
-
-
-def build_agent(
-    config: run_config.RunConfig, environment: base.BatchedEnvironment, dtype: str, seed: int
-) -> laser.Laser:
-    """Creates an agent whose variables exist.
-
-    Args:
-      config: the run's.
-      environment: whose specs the agent must fit.
-      dtype: compute dtype, "float32" or "bfloat16".
-      seed: of the actions it will draw.
-    """
-    agent = laser.Laser(config.agent, environment.action_spec().num_values, dtype, seed)
-    height, width, channels = environment.observation_spec().shape
-    env_output = types.EnvOutput(
-        observation=tf.zeros([1, height, width, channels * config.replay.frame_stack], tf.uint8),
-        reward=tf.zeros([1]),
-        discount=tf.ones([1]),
-        is_first=tf.ones([1], tf.bool),
-        previous_action=tf.zeros([1], tf.int32),
-    )
-    agent.act(env_output, agent.initial_state(1))
-    return agent
-
-
-def build_learner(
-    config: run_config.RunConfig, environment: base.BatchedEnvironment, dtype: str, *, jit: bool
-) -> learner.Learner:
-    """Creates the learner of a run, with fresh weights."""
-    tf.keras.utils.set_random_seed(config.run.seed)
-    return learner.Learner(
-        build_agent(config, environment, dtype, config.run.seed),
-        config.learner,
-        total_agent_steps=config.total_agent_steps,
-        frame_stack=config.replay.frame_stack,
-        jit=jit,
-    )
-
-
-def unroll_signature(
-    config: run_config.RunConfig, environment: base.BatchedEnvironment, agent: laser.Laser
-) -> stored_unroll.StoredUnroll:
-    """The `tf.TensorSpec`s of what the run's actors write."""
-    return stored_unroll.signature(
-        environment.observation_spec(),
-        environment.action_spec().num_values,
-        agent.initial_state(1),
-        unroll_length=config.replay.unroll_length,
-        frame_stack=config.replay.frame_stack,
-    )
 
 
 class Training:
@@ -96,15 +42,15 @@ class Training:
         logging.info("XLA: %s (%s)", "on" if jit else "off", reason)
 
         probe = factory.make_environment(config.environment, seed=0, num_envs=1)
-        self._learner = build_learner(config, probe, self._dtype, jit=jit)
-        self._signature = unroll_signature(config, probe, self._learner.agent)
+        self._learner = assembly.build_learner(config, probe, self._dtype, jit=jit)
+        self._signature = assembly.unroll_signature(config, probe, self._learner.agent)
+        self.returns = reporting.EpisodeReturns(config.environment.suite, probe.tasks)
         probe.close()
         self._checkpoints = checkpointing.LearnerCheckpoints(
             workdir / "checkpoints/learner", self._learner
         )
         self.resumed = self._checkpoints.restore() is not None
         self.counters = self._learner.counters
-        self.returns = reporting.EpisodeReturns()
         self.learner_seconds = 0.0  # spent in updates by this process
 
     @property
@@ -132,7 +78,7 @@ class Training:
             self._config.run.replay_port,
         )
         acting = actor.ActorThread(self._make_actor(replay))
-        stream = batches.BatchStream(dataset.make_dataset(replay.address, self._config.replay))
+        stream = self._make_stream(replay)
         saving = saver.Saver(self._config.run, self._checkpoints, replay, self.counters)
         try:
             self._learn(stop, display, replay, acting, stream, saving)
@@ -142,21 +88,44 @@ class Training:
             saving.save_all()
             replay.stop()
 
+    def _make_stream(self, replay: server.EmbeddedReplay) -> batches.BatchStream:
+        config = self._config.replay
+        if config.replay_table != tables.EPISODES:
+            return batches.BatchStream(
+                batches.fetcher(dataset.make_dataset(replay.address, config))
+            )
+
+        next_state = assembly.state_recomputation(self._learner.agent, config)
+        return batches.EpisodeBatchStream(replay.address, config, self._signature, next_state)
+
     def _make_actor(self, replay: server.EmbeddedReplay) -> actor.Actor:
         config = self._config
         # A resumed run goes on with fresh randomness instead of repeating its first games.
         seeds = np.random.SeedSequence([config.run.seed, int(self.counters.agent_steps)])
         environment_seed, action_seed = (int(seed) >> 2 for seed in seeds.generate_state(2))
         environment = factory.make_environment(config.environment, seed=environment_seed)
-        agent = build_agent(config, environment, self._dtype, action_seed)
+        agent = assembly.build_agent(config, environment, self._dtype, action_seed)
         copier = variables.WeightCopier(self._learner.agent, agent, self.counters.learner_updates)
         return actor.Actor(
             environment,
             actor.ActingPolicy(agent, environment, config.replay.frame_stack),
-            writer.UnrollWriter(replay.client, config.replay.table_names),
+            writer.UnrollWriter(replay.client, config.replay.unroll_tables),
             self._signature,
+            episodes=self._make_episode_writer(replay, environment),
             refresh=copier.refresh,
             on_episode=self.returns.add,
+        )
+
+    def _make_episode_writer(
+        self, replay: server.EmbeddedReplay, environment: base.BatchedEnvironment
+    ) -> episode_writer.EpisodeWriter | None:
+        if self._config.replay.replay_table != tables.EPISODES:
+            return None
+        return episode_writer.EpisodeWriter(
+            replay.client,
+            self._signature._replace(core_state=()),
+            environment.task_ids,
+            self._config.max_unrolls_per_episode,
         )
 
     def _learn(

@@ -16,7 +16,7 @@ from absl import app, flags
 from configs import laser_atari
 from laser_tf.environments import factory
 from laser_tf.replay import server, stored_unroll, writer
-from laser_tf.runtime import actor, run_config, training
+from laser_tf.runtime import actor, assembly, run_config
 
 _STEPS = flags.DEFINE_integer("steps", 200_000, "agent steps to store")
 _TASK = flags.DEFINE_string("task", "pong", "an Atari game")
@@ -29,8 +29,8 @@ def main(_: list[str]) -> None:
     values["replay"].update(capacity=10 * _STEPS.value, replay_fraction=0.5)
     config = run_config.parse(values)
     environment = factory.make_environment(config.environment, seed=1)
-    agent = training.build_agent(config, environment, "float32", seed=1)
-    signature = training.unroll_signature(config, environment, agent)
+    agent = assembly.build_agent(config, environment, "float32", seed=1)
+    signature = assembly.unroll_signature(config, environment, agent)
     with tempfile.TemporaryDirectory() as folder:
         replay = server.EmbeddedReplay(config.replay, signature, pathlib.Path(folder))
         print(json.dumps(_fill(config, environment, agent, signature, replay), indent=2))
@@ -40,7 +40,7 @@ def main(_: list[str]) -> None:
 def _fill(config, environment, agent, signature, replay) -> dict[str, float]:
     num_envs = environment.num_envs
     policy = actor.ActingPolicy(agent, environment, config.replay.frame_stack)
-    buffer = stored_unroll.UnrollBuffer(signature, num_envs)
+    buffer = stored_unroll.UnrollBuffer(signature, environment.task_ids)
     target = writer.UnrollWriter(replay.client, ["replay"])
     env_output = environment.reset()
     steps, start = 0, None

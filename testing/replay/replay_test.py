@@ -8,12 +8,12 @@ import numpy as np
 import reverb
 import tensorflow as tf
 from absl.testing import absltest, parameterized
-from dm_env import specs
 
+from laser_tf import types
 from laser_tf.replay import dataset, server, stored_unroll, tables, writer
 
-SPEC = specs.BoundedArray((4, 3, 1), np.uint8, 0, 255)
-SIGNATURE = stored_unroll.signature(SPEC, 3, (), unroll_length=5, frame_stack=2)
+SPEC = types.EnvironmentSpec((4, 3, 1), 3)
+SIGNATURE = stored_unroll.signature(SPEC, (), unroll_length=5, frame_stack=2)
 
 
 def _never() -> bool:
@@ -54,7 +54,7 @@ class ReplayTest(parameterized.TestCase):
         return replay
 
     def _write(self, replay, config, numbers) -> writer.UnrollWriter:
-        target = writer.UnrollWriter(replay.client, config.table_names)
+        target = writer.UnrollWriter(replay.client, config.unroll_tables)
         for number in numbers:
             target.write(_unroll(number), _never)
         target.wait(_never)
@@ -108,7 +108,7 @@ class ReplayTest(parameterized.TestCase):
     def test_a_full_queue_holds_the_writer_until_it_is_told_to_stop(self):
         config = _config(queue_capacity=2)
         replay = self._serve(config)
-        target = writer.UnrollWriter(replay.client, config.table_names)
+        target = writer.UnrollWriter(replay.client, config.unroll_tables)
         for number in range(4):
             target.write(_unroll(number), _never)
         looks = iter([False, False, True])

@@ -3,14 +3,14 @@
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest
-from dm_env import specs
 
 from laser_tf import types
 from laser_tf.replay import frame_stacking, stored_unroll
 
 T, N, K, A = 4, 3, 3, 2
-SPEC = specs.BoundedArray((2, 2, 1), np.uint8, 0, 255)
-SIGNATURE = stored_unroll.signature(SPEC, A, (tf.zeros([1, 2]),), unroll_length=T, frame_stack=K)
+SPEC = types.EnvironmentSpec((2, 2, 1), A)
+TASKS = np.array([0, 2, 1], np.int32)
+SIGNATURE = stored_unroll.signature(SPEC, (tf.zeros([1, 2]),), unroll_length=T, frame_stack=K)
 
 
 def _row(step: int, is_first: bool) -> types.EnvOutput:
@@ -42,7 +42,7 @@ def _unpack(unroll: stored_unroll.StoredUnroll) -> types.Unroll:
 class StoredUnrollTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
-        self._buffer = stored_unroll.UnrollBuffer(SIGNATURE, N)
+        self._buffer = stored_unroll.UnrollBuffer(SIGNATURE, TASKS)
 
     def test_the_last_row_is_the_next_unrolls_first(self):
         _play(self._buffer, 0, range(T + 1), {0})
@@ -71,7 +71,7 @@ class StoredUnrollTest(absltest.TestCase):
 
     def test_the_learner_sees_the_stacks_that_the_actor_saw(self):
         firsts = {0, 6}
-        stacker = frame_stacking.FrameStacker(N, SPEC.shape, K)
+        stacker = frame_stacking.FrameStacker(N, SPEC.frame_shape, K)
         seen = []
         for first_step in (0, T):
             start = 0 if first_step == 0 else 1

@@ -8,15 +8,15 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.environments import factory
 from laser_tf.replay import stored_unroll
-from laser_tf.runtime import learner, training
+from laser_tf.runtime import assembly, learner
 from testing import fakes
 
 
 def _learner(jit: bool = False, **overrides) -> tuple[learner.Learner, stored_unroll.StoredUnroll]:
     config = fakes.catch_config(learner=overrides)
     environment = factory.make_environment(config.environment, seed=1, num_envs=1)
-    made = training.build_learner(config, environment, "float32", jit=jit)
-    signature = training.unroll_signature(config, environment, made.agent)
+    made = assembly.build_learner(config, environment, "float32", jit=jit)
+    signature = assembly.unroll_signature(config, environment, made.agent)
     generator = np.random.default_rng(1)
     batch = tf.nest.map_structure(
         lambda spec: generator.integers(0, 2, (4, *spec.shape)).astype(spec.dtype.as_numpy_dtype),

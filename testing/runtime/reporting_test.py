@@ -12,9 +12,9 @@ from laser_tf.runtime import reporting
 class ReporterTest(absltest.TestCase):
     def test_averages_updates_and_measures_the_pace(self):
         display, writer = mock.Mock(), mock.Mock()
-        returns = reporting.EpisodeReturns()
+        returns = reporting.EpisodeReturns("catch", ["catch"])
         for value in (1.0, 3.0):
-            returns.add(episode_statistics.Episode(0, value, 9))
+            returns.add(episode_statistics.Episode(0, 0, value, 9))
         clock = iter([0.0, 0.0, 10.0, 10.0])
         with mock.patch.object(reporting.time, "monotonic", side_effect=lambda: next(clock)):
             reporter = reporting.Reporter(display, writer, returns, metrics_seconds=10.0)
@@ -31,10 +31,10 @@ class ReporterTest(absltest.TestCase):
         self.assertEqual(display.update.call_args.kwargs["learner_busy"], 0.6)
 
     def test_only_the_last_100_episodes_count(self):
-        returns = reporting.EpisodeReturns()
+        returns = reporting.EpisodeReturns("catch", ["catch"])
         self.assertTrue(math.isnan(returns.mean_return()))
         for value in [1000.0] * 50 + [2.0] * 100:
-            returns.add(episode_statistics.Episode(0, value, 9))
+            returns.add(episode_statistics.Episode(0, 0, value, 9))
         self.assertEqual(returns.mean_return(), 2.0)
 
 

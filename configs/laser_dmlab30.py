@@ -1,0 +1,58 @@
+"""LASER's own setting on DMLab-30: one agent, thirty tasks. Needs `deepmind_lab` and a cluster."""
+
+import dataclasses
+
+import ml_collections
+
+from configs import laser_atari
+from laser_tf.agents import laser
+
+
+def get_config() -> ml_collections.ConfigDict:
+    """The paper's numbers, and those of the papers that it builds on."""
+    config = laser_atari.get_config()
+    config.agent = dataclasses.asdict(
+        laser.Config(
+            torso="deep",  # IMPALA, figure 3 right
+            core="preco_lstm",  # LASER, section 5.1
+            core_size=256,  # IMPALA, figure 3
+            discount=0.99,  # IMPALA, DMLab
+            reward_clip="none",  # Hessel et al. 2019: PopArt instead
+            baseline_cost=0.5,
+            entropy_cost=2e-3,  # within IMPALA's 5e-5 to 1e-2, drawn by a sweep there
+            popart=True,
+            popart_step=3e-4,  # Hessel et al. 2019
+            pixel_control_cost=2e-3,  # ours, per cell; the paper prints none
+            pixel_control_cell=4,  # UNREAL
+        )
+    )
+    config.environment.update(
+        {
+            "suite": "dmlab",
+            "task": "all",
+            "num_envs": 5,  # of each level
+            "action_repeat": 4,  # env frames an agent step
+            "instruction_length": 16,  # words
+        }
+    )
+    config.replay.update(
+        {
+            "unroll_length": 79,  # agent steps; LASER, section 5.1
+            "frame_stack": 1,
+            "batch_size": 32,
+            "replay_fraction": 0.875,  # LASER, figure 2
+            "capacity": 10_000_000,  # agent steps; LASER, figure 2
+            "queue_capacity": 32,
+            "core_state": "recomputed",  # LASER, section 5.1
+        }
+    )
+    config.learner.update(
+        {
+            "learning_rate": 3e-4,  # within IMPALA's 5e-6 to 5e-3, drawn by a sweep there
+            "learning_rate_schedule": "linear",
+            "rmsprop_epsilon": 0.1,  # LASER, section 5.1
+            "gradient_clip": 40.0,  # IMPALA
+        }
+    )
+    config.run.update({"env_frames": 10_000_000_000, "replay_checkpoint_minutes": 120.0})
+    return config

@@ -1,0 +1,45 @@
+"""Recurrent LASER in a T-maze (LASER, section A.2): the turn depends on a cue many steps ago."""
+
+import ml_collections
+
+from configs import laser_atari
+
+
+def get_config() -> ml_collections.ConfigDict:
+    """What differs from `laser_atari`."""
+    config = laser_atari.get_config()
+    config.agent.update(
+        {
+            "torso": "flat",
+            "center_observation": False,
+            "core": "lstm",
+            "core_size": 64,
+            "discount": 0.99,
+            "reward_clip": "none",  # returns are within [-2, 1]
+        }
+    )
+    config.environment.update(
+        {
+            "suite": "tmaze",
+            "task": "tmaze",
+            "corridor_length": 50,  # cells, of about as many agent steps
+            "num_envs": 32,
+            "action_repeat": 1,
+        }
+    )
+    config.replay.update(
+        {
+            "unroll_length": 60,  # agent steps: from the cue to the turn, as far as gradients reach
+            "frame_stack": 1,
+            "batch_size": 16,
+            "replay_fraction": 0.75,
+            "capacity": 100_000,  # agent steps
+            "queue_capacity": 16,
+            "core_state": "recomputed",
+        }
+    )
+    config.learner.update(
+        {"learning_rate": 1e-3, "rmsprop_epsilon": 1e-5, "compute_dtype": "float32"}
+    )
+    config.run.update({"env_frames": 600_000, "evaluation_episodes": 100})
+    return config

@@ -1,0 +1,85 @@
+"""What a run, its evaluation and benchmarks build from a configuration."""
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from laser_tf.agents import laser
+from laser_tf.environments import base
+from laser_tf.replay import stored_unroll, tables
+from laser_tf.runtime import array_function, learner, run_config
+
+
+def build_agent(
+    config: run_config.RunConfig, environment: base.BatchedEnvironment, dtype: str, seed: int
+) -> laser.Laser:
+    """Creates an agent whose variables exist.
+
+    Args:
+      config: the run's.
+      environment: whose specs the agent must fit.
+      dtype: compute dtype, "float32" or "bfloat16".
+      seed: of the actions it will draw.
+    """
+    agent = laser.Laser(config.agent, environment.spec(), dtype, seed)
+    signature = stored_unroll.signature(
+        environment.spec(),
+        agent.initial_state(1),
+        unroll_length=1,
+        frame_stack=config.replay.frame_stack,
+    )
+    batch = tf.nest.map_structure(
+        lambda array: tf.constant(array)[None], stored_unroll.blank(signature)
+    )
+    # Nothing is learned from an unroll without transitions.
+    agent.loss(stored_unroll.unpack(batch, tf.constant([True]), config.replay.frame_stack))
+    return agent
+
+
+def build_learner(
+    config: run_config.RunConfig, environment: base.BatchedEnvironment, dtype: str, *, jit: bool
+) -> learner.Learner:
+    """Creates the learner of a run, with fresh weights."""
+    tf.keras.utils.set_random_seed(config.run.seed)
+    return learner.Learner(
+        build_agent(config, environment, dtype, config.run.seed),
+        config.learner,
+        total_agent_steps=config.total_agent_steps,
+        frame_stack=config.replay.frame_stack,
+        jit=jit,
+    )
+
+
+def unroll_signature(
+    config: run_config.RunConfig, environment: base.BatchedEnvironment, agent: laser.Laser
+) -> stored_unroll.StoredUnroll:
+    """The `tf.TensorSpec`s of what the run's actors write."""
+    return stored_unroll.signature(
+        environment.spec(),
+        agent.initial_state(1),
+        unroll_length=config.replay.unroll_length,
+        frame_stack=config.replay.frame_stack,
+    )
+
+
+def state_recomputation(
+    agent: laser.Laser, config: tables.Config
+) -> Callable[[stored_unroll.StoredUnroll], Any]:
+    """What a `replayer.Replayer` calls: carries core states on, with the agent's newest weights.
+
+    Args:
+      agent: the learner's.
+      config: of replay.
+
+    Returns:
+      Arrays `StoredUnroll [replay_rows, ...]` -> the core states before their last row.
+    """
+
+    def next_state(stored: stored_unroll.StoredUnroll) -> Any:
+        is_online = tf.zeros([config.replay_rows], tf.bool)
+        unroll = stored_unroll.unpack(stored, is_online, config.frame_stack)
+        rows = tf.nest.map_structure(lambda column: column[:-1], unroll.env_output)
+        return agent.next_state(rows, unroll.core_state)
+
+    return array_function.ArrayFunction(next_state)

@@ -1,0 +1,220 @@
+"""Whole episodes: written once, drawn uniformly, removed by age, replayed with exact states."""
+
+import itertools
+import pathlib
+import tempfile
+
+import numpy as np
+import tensorflow as tf
+import tree
+from absl.testing import absltest, parameterized
+
+from laser_tf import types
+from laser_tf.agents import laser
+from laser_tf.replay import dataset, episode_writer, replayer, server, stored_unroll, tables
+
+T, K, A, SIZE = 5, 2, 3, 4
+SPEC = types.EnvironmentSpec((4, 3, 1), A)
+STATE = tree.map_structure(lambda _: tf.zeros([1, SIZE]), (0, 0))
+SIGNATURE = stored_unroll.signature(SPEC, STATE, unroll_length=T, frame_stack=K)
+
+
+def _rows(lengths: list[list[int]], seed: int = 0):
+    """Rows of games that play episodes with given numbers of transitions, and then one for ever.
+
+    Rewards number the rows of a game: game 1's episode 2 begins at 10,200. All episodes are over
+    with the last row.
+    """
+    generator = np.random.default_rng(seed)
+    games = [
+        [
+            (10_000 * game + 100 * episode + step, step)
+            for episode, length in enumerate(episodes)
+            for step in range(length + 1)
+        ]
+        for game, episodes in enumerate(lengths)
+    ]
+    for time in range(max(map(len, games)) + 1):
+        cells = [game[time] if time < len(game) else (-1, time - len(game)) for game in games]
+        names, steps = np.array(cells).T
+        yield types.EnvOutput(
+            observation=generator.integers(0, 256, (len(games), 4, 3, 1)).astype(np.uint8),
+            reward=names.astype(np.float32),
+            discount=np.ones(len(games), np.float32),
+            is_first=steps == 0,
+            previous_action=generator.integers(0, A, len(games)).astype(np.int32),
+        )
+
+
+def _answer(number: int, time: int) -> types.AgentOutput:
+    return types.AgentOutput(
+        np.full(number, time % A, np.int32), np.full((number, A), time, np.float32)
+    )
+
+
+def _never() -> bool:
+    return False
+
+
+class _ReplayTestCase(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._folder = pathlib.Path(folder.name) / "replay"
+
+    def _write(self, lengths: list[list[int]], capacity: int = 1000) -> server.EmbeddedReplay:
+        """A server that holds what games with these episodes wrote."""
+        config = tables.Config(
+            unroll_length=T, frame_stack=K, batch_size=4, capacity=capacity, core_state="recomputed"
+        )
+        replay = server.EmbeddedReplay(config, SIGNATURE, self._folder)
+        self.addCleanup(replay.stop)
+        target = episode_writer.EpisodeWriter(
+            replay.client,
+            SIGNATURE._replace(core_state=()),
+            np.arange(len(lengths), dtype=np.int32),
+            max_unrolls=8,
+        )
+        for time, row in enumerate(_rows(lengths)):
+            target.add(row, _answer(len(lengths), time), time, _never)
+        return replay
+
+    def _draw(self, replay: server.EmbeddedReplay, number: int) -> list[stored_unroll.StoredUnroll]:
+        episodes = dataset.episodes(replay.address).take(number)
+        return [tree.map_structure(lambda x: x.numpy(), episode) for episode in episodes]
+
+
+class EpisodesTest(_ReplayTestCase):
+    @parameterized.parameters(1, T - 1, T, T + 1, 2 * T, 2 * T + 3, 8 * T)
+    def test_each_transition_of_an_episode_appears_exactly_once(self, length):
+        replay = self._write([[3, length, 2]])
+        numbers = range(100, 100 + length + 1)
+        episode = next(e for e in self._draw(replay, 200) if e.reward[0, 0] == 100)
+        self.assertLen(episode.reward, -(-length // T))
+        transitions = [
+            (before, after)
+            for unroll in range(len(episode.reward))
+            for before, after, masked in zip(
+                episode.reward[unroll, :-1],
+                episode.reward[unroll, 1:],
+                episode.is_first[unroll, K:],
+                strict=True,
+            )
+            if not masked
+        ]
+        self.assertEqual(transitions, list(itertools.pairwise(numbers)))
+        self.assertTrue(episode.is_first[0, K - 1])
+
+    def test_columns_belong_to_their_game(self):
+        replay = self._write([[3, 9], [12], [7, 4]])
+        for episode in self._draw(replay, 60):
+            game = int(episode.reward[0, 0] // 10_000)
+            np.testing.assert_array_equal(episode.task, game)
+            first = {0: 0, 100: 4, 10_000: 0, 20_000: 0, 20_100: 8}[int(episode.reward[0, 0])]
+            for unroll in range(len(episode.reward)):
+                time = first + unroll * T + np.arange(T + 1)
+                rows = ~episode.is_first[unroll, K - 1 :] | (np.arange(T + 1) + unroll == 0)
+                np.testing.assert_array_equal(episode.action[unroll][rows], time[rows] % A)
+                np.testing.assert_array_equal(episode.logits[unroll][rows, 0], time[rows])
+
+    def test_frame_history_reaches_over_unrolls(self):
+        replay = self._write([[2 * T]])
+        episode = self._draw(replay, 1)[0]
+        frames = np.stack([row.observation[0] for row in _rows([[2 * T]])])
+        np.testing.assert_array_equal(episode.frames[0, K - 1 :], frames[: T + 1])
+        np.testing.assert_array_equal(episode.frames[1], frames[T - K + 1 : 2 * T + 1])
+
+    def test_episodes_are_drawn_uniformly_whatever_their_length(self):
+        replay = self._write([[1, 4 * T, 2, T]])
+        counts = {0: 0, 100: 0, 200: 0, 300: 0}
+        for episode in self._draw(replay, 2000):
+            self.assertLen(
+                episode.reward, {0: 1, 100: 4, 200: 1, 300: 1}[int(episode.reward[0, 0])]
+            )
+            counts[int(episode.reward[0, 0])] += 1
+        # Binomial of 2000 and 1/4: five standard deviations are 97.
+        self.assertTrue(all(abs(count - 500) < 97 for count in counts.values()), counts)
+
+    def test_the_oldest_episodes_go_and_the_capacity_is_never_exceeded(self):
+        replay = self._write([[2 * T, 3 * T, T, 2 * T, 2 * T]], capacity=6 * T)
+        self.assertEqual(replay.fill(), 1.0)
+        kept = {int(episode.reward[0, 0]) for episode in self._draw(replay, 300)}
+        self.assertEqual(kept, {200, 300, 400})
+
+    def test_a_checkpoint_keeps_episodes(self):
+        replay = self._write([[3, 9]])
+        replay.checkpoint()
+        replay.stop()
+        again = server.EmbeddedReplay(
+            tables.Config(unroll_length=T, frame_stack=K, batch_size=4, core_state="recomputed"),
+            SIGNATURE,
+            self._folder,
+        )
+        self.addCleanup(again.stop)
+        drawn = {int(episode.reward[0, 0]) for episode in self._draw(again, 100)}
+        self.assertEqual(drawn, {0, 100})
+
+
+def _agent(core: str) -> laser.Laser:
+    agent = laser.Laser(laser.Config(torso="flat", core=core, core_size=SIZE), SPEC)
+    generator = np.random.default_rng(3)
+    row = next(_rows([[1], [1]]))
+    stacked = np.repeat(row.observation, K, axis=-1)
+    agent.act(row._replace(observation=stacked), agent.initial_state(2))
+    for variable in agent.trainable_variables:
+        variable.assign(generator.normal(size=variable.shape) / np.sqrt(variable.shape[0]))
+    return agent
+
+
+class ReplayerTest(_ReplayTestCase):
+    @parameterized.parameters("lstm", "preco_lstm")
+    def test_recomputed_states_equal_stepping_the_episode_with_those_weights(self, core):
+        agent = _agent(core)
+        length = 3 * T + 2
+        replay = self._write([[length, 4, length]])
+
+        def next_state(stored):
+            stored = tree.map_structure(tf.constant, stored)
+            unroll = stored_unroll.unpack(stored, tf.zeros([2], tf.bool), K)
+            rows = tree.map_structure(lambda column: column[:-1], unroll.env_output)
+            return tree.map_structure(
+                lambda state: state.numpy(), agent.next_state(rows, unroll.core_state)
+            )
+
+        states = self._stepped_states(agent, [length, 4, length])
+        source = replayer.Replayer(2, SIGNATURE, next_state)
+        episodes = dataset.episodes(replay.address).as_numpy_iterator()
+        compared = 0
+        for _ in range(30):
+            batch = source.next_batch(lambda: next(episodes))
+            for row in range(2):
+                if not batch.is_first[row, K - 1]:  # a first row resets whatever the state is
+                    expected = states[int(batch.reward[row, 0])]
+                    for part, value in zip(batch.core_state, expected, strict=True):
+                        np.testing.assert_allclose(part[row], value[0], atol=1e-5)
+                    compared += 1
+        self.assertGreater(compared, 10)
+
+    def _stepped_states(self, agent, lengths: list[int]) -> dict[int, list[np.ndarray]]:
+        """Row's number -> the core state before it, by acting through the rows one by one."""
+        states, core_state = {}, agent.initial_state(1)
+        previous = np.zeros((1, 4, 3, 1), np.uint8)
+        for row in _rows([lengths]):
+            states[int(row.reward[0])] = [part.numpy() for part in core_state]
+            previous = np.where(row.is_first[0], 0, previous).astype(np.uint8)
+            stacked = np.concatenate([previous, row.observation], axis=-1)
+            _, core_state = agent.act(row._replace(observation=stacked), core_state)
+            previous = row.observation
+        return states
+
+    def test_without_an_episode_a_row_has_no_transitions(self):
+        source = replayer.Replayer(2, SIGNATURE, lambda stored: stored.core_state)
+        batch = source.next_batch(lambda: None)
+        self.assertTrue(batch.is_first.all())
+        self.assertEqual(batch.frames.shape, (2, T + K, 4, 3, 1))
+        self.assertEqual([part.shape for part in batch.core_state], [(2, SIZE)] * 2)
+
+
+if __name__ == "__main__":
+    absltest.main()
