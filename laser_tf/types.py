@@ -64,6 +64,7 @@ class Unroll(NamedTuple):
     core_state: Any  # [B, ...], before row 0
     task: Any  # int32 [B], index of the task; no network sees it
     is_online: Any  # bool [B]: fresh from an actor (True) or drawn from replay (False)
+    weight: Any  # float32 [B], importance weight; 1 unless replay is prioritised
 
 
 class LossOutput(NamedTuple):
@@ -71,4 +72,4 @@ class LossOutput(NamedTuple):
 
     loss: tf.Tensor  # float32 []
     metrics: dict[str, tf.Tensor]  # name -> float32 []
-    priorities: tf.Tensor | None  # float32 [B], None where replay is uniform
+    priorities: tf.Tensor  # float32 [B], above 0, for replay that is prioritised

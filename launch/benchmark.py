@@ -180,10 +180,11 @@ class Parts:
 
     def update_pace(self) -> float:
         """Taking gradient steps on one batch."""
-        batch = tf.nest.map_structure(lambda tensor: tensor.numpy(), next(self._batches))
+        unrolls = tf.nest.map_structure(lambda tensor: tensor.numpy(), next(self._batches))
         is_online = np.arange(self._config.replay.batch_size) < self._config.replay.online_rows
+        batch = stored_unroll.unweighted(unrolls, is_online)
         steps = self._config.replay.batch_size * self._config.replay.unroll_length
-        return steps * _calls_per_second(lambda: self._learner.update(batch, is_online, 0))
+        return steps * _calls_per_second(lambda: self._learner.update(batch, 0))
 
     def recomputation_pace(self) -> float:
         """Recomputing the core states of the replayed rows, in agent steps of the whole batch."""

@@ -42,4 +42,6 @@ def random_unroll(
         logits=tf.constant(generator.normal(size=(*size, num_actions)), tf.float32),
     )
     is_online = tf.constant(np.arange(batch) < max(1, batch // 4))
-    return types.Unroll(env_output, agent_output, (), tf.zeros([batch], tf.int32), is_online)
+    return types.Unroll(
+        env_output, agent_output, (), tf.zeros([batch], tf.int32), is_online, tf.ones([batch])
+    )

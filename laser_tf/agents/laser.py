@@ -156,7 +156,7 @@ class Laser(tf.Module):
           unroll: [T + 1, B, ...].
 
         Returns:
-          The loss with its metrics; no priorities, replay is uniform.
+          The loss with its metrics, and the critic's losses as priorities.
         """
         config = self._config
         env_output, behaviour = unroll.env_output, unroll.agent_output
@@ -187,17 +187,19 @@ class Laser(tf.Module):
             self._rescale_values(targets.values, trusted, tasks)
         statistics = popart.Statistics(*self._head.moments)
 
+        scale = unroll.weight / tf.gather(popart.sigma(statistics), tasks)
+        normalised = self._head.normalised_values(features[:-1], tasks)
+        normalised_targets = popart.normalise(statistics, targets.values, tasks)
+        root_weight = tf.sqrt(unroll.weight)
         terms = {
             "policy": policy_gradient.policy_gradient_loss(
                 logits,
                 actions,
-                targets.rhos * targets.advantages / tf.gather(popart.sigma(statistics), tasks),
+                targets.rhos * targets.advantages * scale,
                 trusted,
             ),
             "value": policy_gradient.baseline_loss(
-                self._head.normalised_values(features[:-1], tasks),
-                popart.normalise(statistics, targets.values, tasks),
-                trusted,
+                root_weight * normalised, root_weight * normalised_targets, trusted
             ),
             "entropy": policy_gradient.entropy_loss(
                 logits, tf.logical_and(trusted, unroll.is_online)
@@ -206,7 +208,7 @@ class Laser(tf.Module):
         costs = {"policy": 1.0, "value": config.baseline_cost, "entropy": self.entropy_cost}
         if self._pixel_control:
             terms["pixel_control"] = self._pixel_control_loss(
-                env_output.observation, features, actions, is_transition, trusted
+                env_output.observation, features, actions, is_transition, trusted, root_weight
             )
             costs["pixel_control"] = config.pixel_control_cost
         loss = tf.add_n([costs[name] * term for name, term in terms.items()])
@@ -224,7 +226,8 @@ class Laser(tf.Module):
                 rho_bar=config.rho_bar,
             ),
         }
-        return types.LossOutput(loss, metrics, None)
+        priorities = diagnostics.critic_priorities(normalised, normalised_targets, trusted)
+        return types.LossOutput(loss, metrics, priorities)
 
     def after_update(self) -> None:
         """Nothing follows an update: there is no target network and no average policy."""
@@ -263,14 +266,17 @@ class Laser(tf.Module):
         actions: tf.Tensor,
         is_transition: tf.Tensor,
         trusted: tf.Tensor,
+        root_weight: tf.Tensor,
     ) -> tf.Tensor:
         rows, batch, size = features.shape
         q = self._pixel_control(tf.reshape(features, [rows * batch, size]))
         newest = observation[..., -self._frame_channels :]
+        rewards = pixel_control.pixel_rewards(newest, self._config.pixel_control_cell)
+        # Errors grow with the rewards and with q, and the loss with their squares.
         return pixel_control.pixel_control_loss(
-            tf.reshape(q, [rows, batch, *q.shape[1:]]),
+            tf.reshape(q, [rows, batch, *q.shape[1:]]) * root_weight[:, None, None, None],
             actions,
-            pixel_control.pixel_rewards(newest, self._config.pixel_control_cell),
+            rewards * root_weight[:, None, None],
             is_transition,
             trusted,
         )

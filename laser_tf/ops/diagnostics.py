@@ -1,4 +1,4 @@
-"""How far learning is from the policy that acted: what metrics are made of, never losses."""
+"""What metrics and priorities are made of, never losses: no gradient is taken of it."""
 
 import math
 
@@ -49,3 +49,25 @@ def masked_mean(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """Mean where `mask` holds; NaN where it holds nowhere, so that no such value is logged."""
     weights = tf.cast(mask, tf.float32)
     return tf.reduce_sum(values * weights) / tf.reduce_sum(weights)
+
+
+PRIORITY_FLOOR = 1e-3
+
+
+def critic_priorities(values: tf.Tensor, targets: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """The critic's loss of each unroll, 1/2 (v_t - V(x_t))^2, as a mean (LASER, section A.2).
+
+    A small floor is added: what was wholly rejected once may be trusted later, and so has to be
+    drawn now and then.
+
+    Args:
+      values: float32 [T, B].
+      targets: float32 [T, B].
+      mask: bool [T, B]; false entries are not read.
+
+    Returns:
+      float32 [B], at least `PRIORITY_FLOOR`.
+    """
+    errors = tf.where(mask, tf.square(targets - values), 0.0)
+    counts = tf.reduce_sum(tf.cast(mask, tf.float32), axis=0)
+    return PRIORITY_FLOOR + 0.5 * tf.reduce_sum(errors, axis=0) / tf.maximum(counts, 1.0)

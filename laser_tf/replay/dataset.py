@@ -1,5 +1,6 @@
 """The learner's stream of batches: online and replayed unrolls side by side."""
 
+import numpy as np
 import reverb
 import tensorflow as tf
 
@@ -7,27 +8,53 @@ from laser_tf.replay import stored_unroll, tables
 
 
 def make_dataset(server_address: str, config: tables.Config) -> tf.data.Dataset:
-    """Endless batches `(StoredUnroll [B, ...], is_online bool [B])`, online rows first.
+    """Endless `stored_unroll.Batch`es, online rows first.
 
     Each batch holds exactly `online_rows` unrolls from the queue, each seen once, and
-    `replay_rows` drawn uniformly from replay (LASER, section 3). Reverb's selectors take no seed,
-    so which unrolls are drawn is not reproducible.
+    `replay_rows` drawn from replay (LASER, section 3). Reverb's selectors take no seed, so which
+    unrolls are drawn is not reproducible.
 
     Args:
       server_address: "host:port" of the Reverb server.
       config: the tables' configuration, with `core_state` "stored" or "zero".
     """
-    is_online = tf.range(config.batch_size) < config.online_rows
+    is_online = np.arange(config.batch_size) < config.online_rows
     online = online_unrolls(server_address, config)
     if not config.replay_rows:
-        return online.map(lambda batch: (batch, is_online))
-    replay = unrolls(
+        return online.map(lambda unrolls: stored_unroll.unweighted(unrolls, is_online))
+    replay = _samples(
         server_address, tables.REPLAY, config.replay_rows, in_flight=2 * config.replay_rows
     )
-    if config.core_state == "zero":
-        replay = replay.map(_with_zero_state)
-    mixed = tf.data.Dataset.zip((online, replay))
-    return mixed.map(lambda *parts: (tf.nest.map_structure(_concatenate, *parts), is_online))
+
+    def mix(online: stored_unroll.StoredUnroll, replay: reverb.ReplaySample) -> stored_unroll.Batch:
+        drawn = _with_zero_state(replay.data) if config.core_state == "zero" else replay.data
+        mixed = stored_unroll.unweighted(
+            tf.nest.map_structure(_concatenate, online, drawn), is_online
+        )
+        if not config.priority_exponent:
+            return mixed
+        weights = importance_weights(replay.info, config.importance_exponent)
+        return mixed._replace(
+            key=_concatenate(tf.zeros([config.online_rows], tf.uint64), replay.info.key),
+            weight=_concatenate(tf.ones([config.online_rows]), weights),
+        )
+
+    return tf.data.Dataset.zip((online, replay)).map(mix)
+
+
+def importance_weights(info: reverb.replay_sample.SampleInfo, exponent: float) -> tf.Tensor:
+    """(1 / (N P(i)))^beta over the batch's largest (Schaul et al. 2015, section 3.4).
+
+    Args:
+      info: of samples [rows], with their probabilities P and the table's size N.
+      exponent: beta; 1 corrects wholly for drawing some more often than others.
+
+    Returns:
+      float32 [rows], at most 1.
+    """
+    ratios = 1 / (tf.cast(info.table_size, tf.float64) * info.probability)
+    weights = tf.cast(ratios, tf.float32) ** exponent
+    return weights / tf.reduce_max(weights)
 
 
 def online_unrolls(server_address: str, config: tables.Config) -> tf.data.Dataset:
@@ -56,13 +83,18 @@ def unrolls(server_address: str, table: str, rows: int, in_flight: int) -> tf.da
       rows: unrolls in a batch.
       in_flight: unrolls that are fetched ahead at most.
     """
+    samples = _samples(server_address, table, rows, in_flight)
+    return samples.map(lambda sample: sample.data)
+
+
+def _samples(server_address: str, table: str, rows: int, in_flight: int) -> tf.data.Dataset:
     samples = reverb.TrajectoryDataset.from_table_signature(
         server_address,
         table,
         max_in_flight_samples_per_worker=in_flight,
         num_workers_per_iterator=1,
     )
-    return samples.map(lambda sample: sample.data).batch(rows, drop_remainder=True)
+    return samples.batch(rows, drop_remainder=True)
 
 
 def _with_zero_state(batch: stored_unroll.StoredUnroll) -> stored_unroll.StoredUnroll:

@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import socket
 
+import numpy as np
 import reverb
 
 from laser_tf.replay import stored_unroll, tables
@@ -86,6 +87,16 @@ class EmbeddedReplay:
     def fill(self) -> float:
         """Agent steps in replay over its capacity, in [0, 1]."""
         return self.size() * self._config.unroll_length / self._config.capacity
+
+    def update_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
+        """Gives items of replay new priorities; those that are gone by now are passed over.
+
+        Args:
+          keys: uint64 [B].
+          priorities: float [B], at least 0.
+        """
+        updates = dict(zip(keys.tolist(), priorities.tolist(), strict=True))
+        self.client.mutate_priorities(self._config.replay_table, updates)
 
     def checkpoint(self) -> None:
         """Saves all tables and keeps the checkpoint before.

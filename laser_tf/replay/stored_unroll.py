@@ -29,6 +29,21 @@ class StoredUnroll(NamedTuple):
     learner_update: Any  # int64 [], updates behind the weights that acted at the first rows
 
 
+class Batch(NamedTuple):
+    """What the learner gets at once: unrolls, online ones first."""
+
+    unrolls: StoredUnroll  # [B, ...]
+    is_online: Any  # bool [B]
+    key: Any  # uint64 [B], Reverb's keys of what was drawn from replay; 0 elsewhere
+    weight: Any  # float32 [B], importance weights
+
+
+def unweighted(unrolls: StoredUnroll, is_online: np.ndarray) -> Batch:
+    """A batch in which all unrolls count alike."""
+    size = len(is_online)
+    return Batch(unrolls, is_online, np.zeros(size, np.uint64), np.ones(size, np.float32))
+
+
 def signature(
     spec: types.EnvironmentSpec, core_state: Any, *, unroll_length: int, frame_stack: int
 ) -> StoredUnroll:
@@ -66,14 +81,9 @@ def blank(unroll_signature: StoredUnroll) -> StoredUnroll:
     return zeros._replace(is_first=np.ones_like(zeros.is_first))
 
 
-def unpack(stored: StoredUnroll, is_online: tf.Tensor, frame_stack: int) -> types.Unroll:
-    """A batch as the loss wants it: time-major, with frames stacked.
-
-    Args:
-      stored: [B, ...].
-      is_online: bool [B].
-      frame_stack: K.
-    """
+def unpack(batch: Batch, frame_stack: int) -> types.Unroll:
+    """A batch as the loss wants it: time-major, with stacks of K = `frame_stack` frames."""
+    stored = batch.unrolls
     time_major = tf.nest.map_structure(
         _swap_time_and_batch, stored._replace(core_state=(), task=(), learner_update=())
     )
@@ -88,7 +98,9 @@ def unpack(stored: StoredUnroll, is_online: tf.Tensor, frame_stack: int) -> type
         instruction=time_major.instruction,
     )
     agent_output = types.AgentOutput(time_major.action, time_major.logits)
-    return types.Unroll(env_output, agent_output, stored.core_state, stored.task, is_online)
+    return types.Unroll(
+        env_output, agent_output, stored.core_state, stored.task, batch.is_online, batch.weight
+    )
 
 
 def _swap_time_and_batch(tensor: tf.Tensor) -> tf.Tensor:

@@ -30,6 +30,8 @@ class Config:
     capacity: int = 1_000_000  # agent steps in replay
     queue_capacity: int = 64  # unrolls that wait for the learner at most
     core_state: str = "stored"  # what replayed unrolls start from, one of CORE_STATES
+    priority_exponent: float = 0.0  # of the critic's loss; 0: replay is drawn uniformly
+    importance_exponent: float = 1.0  # beta, of the weights that correct for priorities
 
     def __post_init__(self):
         for name in ("unroll_length", "frame_stack", "batch_size", "queue_capacity"):
@@ -39,6 +41,14 @@ class Config:
             raise ValueError(
                 f"core_state is {self.core_state!r}: choose one of "
                 f"{', '.join(map(repr, CORE_STATES))}"
+            )
+        for name in ("priority_exponent", "importance_exponent"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is {getattr(self, name)}: use a value from 0 to 1")
+        if self.core_state == "recomputed" and self.priority_exponent:
+            raise ValueError(
+                f"priority_exponent is {self.priority_exponent}: whole episodes, whose core states "
+                "are recomputed, are drawn uniformly; use 0 or another core_state"
             )
         if not 0 <= self.replay_fraction < 1:
             raise ValueError(
@@ -98,6 +108,8 @@ def make_tables(config: Config, signature: stored_unroll.StoredUnroll) -> list[r
     if config.replay_table == EPISODES:
         # Priorities are 1 for an episode and 0 for what marks its room, see `episode_writer`.
         sampler, signature = reverb.selectors.Prioritized(1.0), episode_signature(signature)
+    elif config.priority_exponent:
+        sampler = reverb.selectors.Prioritized(config.priority_exponent)
     else:
         sampler = reverb.selectors.Uniform()
     replay = reverb.Table(

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from laser_tf.agents import laser
@@ -29,11 +30,12 @@ def build_agent(
         unroll_length=1,
         frame_stack=config.replay.frame_stack,
     )
-    batch = tf.nest.map_structure(
-        lambda array: tf.constant(array)[None], stored_unroll.blank(signature)
-    )
     # Nothing is learned from an unroll without transitions.
-    agent.loss(stored_unroll.unpack(batch, tf.constant([True]), config.replay.frame_stack))
+    unrolls = tf.nest.map_structure(lambda array: array[None], stored_unroll.blank(signature))
+    batch = stored_unroll.unweighted(unrolls, np.array([True]))
+    agent.loss(
+        stored_unroll.unpack(tf.nest.map_structure(tf.constant, batch), config.replay.frame_stack)
+    )
     return agent
 
 
@@ -77,8 +79,8 @@ def state_recomputation(
     """
 
     def next_state(stored: stored_unroll.StoredUnroll) -> Any:
-        is_online = tf.zeros([config.replay_rows], tf.bool)
-        unroll = stored_unroll.unpack(stored, is_online, config.frame_stack)
+        batch = stored_unroll.unweighted(stored, np.zeros(config.replay_rows, bool))
+        unroll = stored_unroll.unpack(batch, config.frame_stack)
         rows = tf.nest.map_structure(lambda column: column[:-1], unroll.env_output)
         return agent.next_state(rows, unroll.core_state)
 

@@ -77,7 +77,7 @@ class EpisodeBatchStream(BatchStream):
         unroll_signature: stored_unroll.StoredUnroll,
         next_state: Callable[[stored_unroll.StoredUnroll], Any],
     ):
-        """Starts fetching batches `(StoredUnroll [B, ...], is_online bool [B])`, online rows first.
+        """Starts fetching `stored_unroll.Batch`es of arrays, online rows first.
 
         Args:
           server_address: "host:port" of the Reverb server.
@@ -92,13 +92,13 @@ class EpisodeBatchStream(BatchStream):
         self._episode_seen = False
         super().__init__(self._mix)
 
-    def _mix(self) -> tuple[stored_unroll.StoredUnroll, np.ndarray] | None:
+    def _mix(self) -> stored_unroll.Batch | None:
         online = self._online.get(self._closed.is_set)
         if online is None:
             return None
         replayed = self._replayer.next_batch(self._draw)
         mixed = tree.map_structure(lambda *rows: np.concatenate(rows), online, replayed)
-        return mixed, self._is_online
+        return stored_unroll.unweighted(mixed, self._is_online)
 
     def _draw(self) -> stored_unroll.StoredUnroll | None:
         if self._episode_seen:

@@ -110,34 +110,29 @@ class Learner(tf.Module):
         self._compiled_update = array_function.ArrayFunction(self._update, jit_compile=jit)
 
     def update(
-        self, stored: stored_unroll.StoredUnroll, is_online: np.ndarray, online_steps: int
-    ) -> dict[str, float]:
+        self, batch: stored_unroll.Batch, online_steps: int
+    ) -> tuple[dict[str, float], np.ndarray]:
         """Takes one step and counts it.
 
         Args:
-          stored: [B, ...] unrolls, arrays.
-          is_online: bool [B].
+          batch: arrays [B, ...].
           online_steps: agent steps in the batch that come fresh from actors.
 
         Returns:
-          The loss's metrics and those of the step itself.
+          The loss's metrics with those of the step itself, and the unrolls' priorities [B].
 
         Raises:
           NonFiniteLossError: after `non_finite_limit` skipped updates in a row.
         """
-        metrics = {
-            name: float(value)
-            for name, value in self._compiled_update(
-                stored, is_online, np.int64(online_steps)
-            ).items()
-        }
+        values, priorities = self._compiled_update(batch, np.int64(online_steps))
+        metrics = {name: float(value) for name, value in values.items()}
         self._stop_if_non_finite(bool(metrics.pop("finite")))
-        return metrics
+        return metrics, priorities
 
     def _update(
-        self, stored: stored_unroll.StoredUnroll, is_online: tf.Tensor, online_steps: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
-        unroll = stored_unroll.unpack(stored, is_online, self._frame_stack)
+        self, batch: stored_unroll.Batch, online_steps: tf.Tensor
+    ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+        unroll = stored_unroll.unpack(batch, self._frame_stack)
         with tf.GradientTape() as tape:
             output = self.agent.loss(unroll)
         gradients = tape.gradient(output.loss, self._variables)
@@ -150,12 +145,13 @@ class Learner(tf.Module):
         self.counters.learner_updates.assign_add(1)
         self.counters.agent_steps.assign_add(online_steps)
         self.counters.non_finite_updates.assign_add(tf.cast(~finite, tf.int64))
-        return {
+        metrics = {
             **output.metrics,
             "learner/gradient_norm": norm,
             "learner/learning_rate": learning_rate,
             "finite": finite,
         }
+        return metrics, output.priorities
 
     def _apply(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor) -> None:
         self._optimizer.apply(gradients, learning_rate)

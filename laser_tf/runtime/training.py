@@ -154,8 +154,11 @@ class Training:
                 if batch is None:
                     break
                 start = time.monotonic()
-                values = self._learner.update(*batch, config.online_steps)
-                values |= self._ages(*batch)
+                values, priorities = self._learner.update(batch, config.online_steps)
+                values |= self._ages(batch)
+                if config.replay.priority_exponent:
+                    drawn = ~batch.is_online
+                    replay.update_priorities(batch.key[drawn], priorities[drawn])
                 busy = time.monotonic() - start
                 self.learner_seconds += busy
                 reporter.add_update(values, busy)
@@ -163,11 +166,11 @@ class Training:
                 saving.save_when_due()
             reporter.report(self.env_frames, replay.fill, acting.throughput, last=True)
 
-    def _ages(self, stored: stored_unroll.StoredUnroll, is_online: np.ndarray) -> dict[str, float]:
+    def _ages(self, batch: stored_unroll.Batch) -> dict[str, float]:
         """How many updates ago the weights behind the batch's behaviour were current."""
-        ages = int(self.counters.learner_updates) - stored.learner_update
+        ages = int(self.counters.learner_updates) - batch.unrolls.learner_update
         parts = {
-            "replay/policy_lag_updates": ages[is_online],
-            "replay/age_updates": ages[~is_online],
+            "replay/policy_lag_updates": ages[batch.is_online],
+            "replay/age_updates": ages[~batch.is_online],
         }
         return {name: float(rows.mean()) for name, rows in parts.items() if rows.size}

@@ -42,6 +42,7 @@ def _column(unroll: types.Unroll, index: int) -> types.Unroll:
         (),
         unroll.task[one],
         unroll.is_online[one],
+        unroll.weight[one],
     )
 
 
@@ -168,6 +169,29 @@ class LossTest(parameterized.TestCase):
             )
         )
         np.testing.assert_allclose(agent.loss(poisoned).loss, agent.loss(unroll).loss)
+
+
+class PriorityTest(absltest.TestCase):
+    def test_weights_weigh_the_losses_of_their_unroll(self):
+        agent = _agent(relevance="none", pixel_control_cost=0.5, pixel_control_cell=5)
+        unroll = fakes.random_unroll(5, 3, NUM_ACTIONS, SHAPE)
+        weights = [1.0, 0.25, 0.0]
+        actual = agent.loss(unroll._replace(weight=tf.constant(weights))).metrics
+        columns = [agent.loss(_column(unroll, index)).metrics for index in range(3)]
+        for name in ("loss/policy", "loss/value", "loss/pixel_control"):
+            expected = sum(w * column[name] for w, column in zip(weights, columns, strict=True))
+            np.testing.assert_allclose(actual[name], expected, rtol=1e-4, err_msg=name)
+
+    def test_priorities_are_the_mean_losses_of_the_critic(self):
+        agent = _agent(relevance="none")
+        unroll = fakes.random_unroll(5, 3, NUM_ACTIONS, SHAPE)
+        is_first = np.zeros((5, 3), bool)
+        is_first[2, 1] = is_first[1:, 2] = True  # 3 transitions and none
+        unroll = _replace_env(unroll, is_first=tf.constant(is_first))
+        values = [agent.loss(_column(unroll, i)).metrics["loss/value"] for i in range(3)]
+        expected = np.array(values) / [4, 3, 1] + 1e-3
+        self.assertEqual(values[2], 0.0)
+        np.testing.assert_allclose(agent.loss(unroll).priorities, expected, rtol=1e-4)
 
 
 class ActTest(absltest.TestCase):

@@ -176,7 +176,8 @@ class ReplayerTest(_ReplayTestCase):
 
         def next_state(stored):
             stored = tree.map_structure(tf.constant, stored)
-            unroll = stored_unroll.unpack(stored, tf.zeros([2], tf.bool), K)
+            batch = stored_unroll.unweighted(stored, np.zeros(2, bool))
+            unroll = stored_unroll.unpack(batch, K)
             rows = tree.map_structure(lambda column: column[:-1], unroll.env_output)
             return tree.map_structure(
                 lambda state: state.numpy(), agent.next_state(rows, unroll.core_state)

@@ -1,5 +1,6 @@
 """Writing, mixing, sampling and checkpointing through a real Reverb server."""
 
+import dataclasses
 import pathlib
 import socket
 import tempfile
@@ -69,7 +70,8 @@ class ReplayTest(parameterized.TestCase):
         self._write(replay, config, range(2 * online_rows))
         batches = iter(dataset.make_dataset(replay.address, config))
         for first in (0, online_rows):
-            stored, is_online = next(batches)
+            stored, is_online, _, weights = next(batches)
+            np.testing.assert_array_equal(weights, np.ones(batch_size))
             self.assertEqual(stored.frames.shape, [batch_size, 7, 4, 3, 1])
             self.assertEqual(is_online.numpy().sum(), online_rows)
             # Online rows arrive once each and in order.
@@ -98,6 +100,52 @@ class ReplayTest(parameterized.TestCase):
         counts = np.bincount(next(batches).learner_update.numpy(), minlength=10)
         # 500 expected each, standard deviation 21.
         self.assertTrue(np.all(np.abs(counts - 500) < 110), counts)
+
+    def test_prioritised_replay_draws_by_priority_and_weighs_against_it(self):
+        config = _config(
+            batch_size=100, replay_fraction=0.99, capacity=500, priority_exponent=0.5,
+            importance_exponent=1.0, queue_capacity=100,
+        )  # fmt: skip
+        replay = self._serve(config)
+        self._write(replay, config, range(4))
+        self._write(replay, dataclasses.replace(config, replay_fraction=0.0), range(40))
+        table = reverb.TrajectoryDataset.from_table_signature(
+            replay.address, tables.REPLAY, max_in_flight_samples_per_worker=10
+        )
+        keys = {int(sample.data.learner_update): int(sample.info.key) for sample in table.take(400)}
+        priorities = np.array([1.0, 4.0, 16.0, 0.0])
+        replay.update_priorities(np.array([keys[n] for n in range(4)], np.uint64), priorities)
+        expected = np.sqrt(priorities) / np.sqrt(priorities).sum()
+        batches = dataset.make_dataset(replay.address, config).take(30)
+        drawn, weights = [], {}
+        for batch in batches:
+            numbers = batch.unrolls.learner_update.numpy()[1:]
+            drawn.extend(numbers)
+            weights.update(zip(numbers, batch.weight.numpy()[1:], strict=True))
+            self.assertEqual((batch.weight[0], batch.key[0]), (1.0, 0))
+            for number, key in zip(numbers, batch.key.numpy()[1:], strict=True):
+                self.assertEqual(keys[number], key)
+        # Five standard deviations of a frequency in 2970 draws are below 0.046.
+        frequencies = np.bincount(drawn, minlength=4) / len(drawn)
+        np.testing.assert_allclose(frequencies, expected, atol=0.046)
+        self.assertEqual(frequencies[3], 0)
+        for number in range(3):  # 1 / P over the largest of them
+            np.testing.assert_allclose(weights[number], expected[0] / expected[number], rtol=1e-5)
+
+    def test_zero_states_for_replayed_unrolls_only(self):
+        config = _config(core_state="zero")
+        signature = stored_unroll.signature(
+            SPEC, (tf.ones([1, 3]),), unroll_length=5, frame_stack=2
+        )
+        replay = server.EmbeddedReplay(config, signature, self._folder)
+        self.addCleanup(replay.stop)
+        target = writer.UnrollWriter(replay.client, config.unroll_tables)
+        for number in range(3):
+            target.write(_unroll(number)._replace(core_state=(np.ones(3, np.float32),)), _never)
+        batch = next(iter(dataset.make_dataset(replay.address, config)))
+        np.testing.assert_array_equal(
+            batch.unrolls.core_state[0], np.array([[1.0], [0], [0], [0]]) * np.ones(3)
+        )
 
     def test_all_writers_share_one_replay(self):
         config = _config()
@@ -187,6 +235,13 @@ class ReplayTest(parameterized.TestCase):
 
 class ConfigTest(parameterized.TestCase):
     @parameterized.parameters(
+        ({"core_state": "none"}, "core_state is 'none': choose one of 'stored'"),
+        ({"priority_exponent": 1.5}, "priority_exponent is 1.5"),
+        ({"importance_exponent": -0.5}, "importance_exponent is -0.5"),
+        (
+            {"core_state": "recomputed", "priority_exponent": 0.6},
+            "whole episodes.*are drawn uniformly; use 0",
+        ),
         ({"replay_fraction": 1.0}, "replay_fraction is 1.0"),
         ({"replay_fraction": -0.1}, "replay_fraction is -0.1"),
         ({"replay_fraction": 0.7}, "0.7 is 2.8 replayed unrolls"),

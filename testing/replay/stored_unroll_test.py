@@ -36,7 +36,7 @@ def _play(buffer: stored_unroll.UnrollBuffer, first_step: int, rows: range, firs
 
 def _unpack(unroll: stored_unroll.StoredUnroll) -> types.Unroll:
     batch = tf.nest.map_structure(lambda array: tf.constant(array)[None], unroll)
-    return stored_unroll.unpack(batch, tf.constant([True]), K)
+    return stored_unroll.unpack(stored_unroll.unweighted(batch, np.array([True])), K)
 
 
 class StoredUnrollTest(absltest.TestCase):
@@ -51,10 +51,10 @@ class StoredUnrollTest(absltest.TestCase):
         _play(self._buffer, T, range(1, T + 1), {0})
         second = _unpack(self._buffer.unroll(1, 6))
         last_row = tf.nest.map_structure(
-            lambda x: x[-1], first._replace(core_state=(), is_online=())
+            lambda x: x[-1], first._replace(core_state=(), is_online=(), weight=())
         )
         first_row = tf.nest.map_structure(
-            lambda x: x[0], second._replace(core_state=(), is_online=())
+            lambda x: x[0], second._replace(core_state=(), is_online=(), weight=())
         )
         tf.nest.map_structure(np.testing.assert_array_equal, last_row, first_row)
         self.assertEqual(first.core_state[0].numpy().tolist(), [[0, 0]])

@@ -29,64 +29,68 @@ def _weights(made: learner.Learner) -> list[np.ndarray]:
     return [variable.numpy() for variable in made.agent.trainable_variables]
 
 
-ONLINE = np.array([True, False, False, False])
+def _update(made: learner.Learner, unrolls: stored_unroll.StoredUnroll, steps: int) -> dict:
+    is_online = np.array([True, False, False, False])
+    metrics, priorities = made.update(stored_unroll.unweighted(unrolls, is_online), steps)
+    assert priorities.shape == (4,), priorities
+    return metrics
 
 
 class LearnerTest(parameterized.TestCase):
     def test_learns_one_batch_by_heart(self):
         made, batch = _learner(learning_rate=1e-2, learning_rate_schedule="constant")
-        losses = [float(made.update(batch, ONLINE, 10)["loss/value"]) for _ in range(60)]
+        losses = [float(_update(made, batch, 10)["loss/value"]) for _ in range(60)]
         self.assertLess(losses[-1], 0.5 * losses[0])
 
     def test_counts_updates_and_agent_steps(self):
         made, batch = _learner()
         for _ in range(3):
-            made.update(batch, ONLINE, 40)
+            _update(made, batch, 40)
         self.assertEqual(made.counters.learner_updates, 3)
         self.assertEqual(made.counters.agent_steps, 120)
 
     def test_linear_schedule_follows_the_agent_steps(self):
         made, batch = _learner(learning_rate=0.5)  # the run has 2,000 agent steps
-        rates = [float(made.update(batch, ONLINE, 500)["learner/learning_rate"]) for _ in range(5)]
+        rates = [float(_update(made, batch, 500)["learner/learning_rate"]) for _ in range(5)]
         np.testing.assert_allclose(rates, [0.5, 0.375, 0.25, 0.125, 0.0], rtol=1e-6)
 
     def test_learning_rate_is_a_runtime_variable(self):
         made, batch = _learner(learning_rate_schedule="constant")
-        made.update(batch, ONLINE, 1)
+        _update(made, batch, 1)
         made.learning_rate.assign(0.0)
         before = _weights(made)
-        made.update(batch, ONLINE, 1)
+        _update(made, batch, 1)
         for old, new in zip(before, _weights(made), strict=True):
             np.testing.assert_array_equal(old, new)
 
     def test_non_finite_updates_are_skipped_counted_and_end_the_run(self):
         made, batch = _learner(non_finite_limit=3)
-        made.update(batch, ONLINE, 1)
+        _update(made, batch, 1)
         before = _weights(made)
         poisoned = batch._replace(logits=np.full_like(batch.logits, np.nan))
         poisoned_reward = batch._replace(reward=np.full_like(batch.reward, np.nan))
-        made.update(poisoned_reward, ONLINE, 1)
-        made.update(poisoned_reward, ONLINE, 1)
+        _update(made, poisoned_reward, 1)
+        _update(made, poisoned_reward, 1)
         for old, new in zip(before, _weights(made), strict=True):
             np.testing.assert_array_equal(old, new)
         with self.assertRaisesRegex(learner.NonFiniteLossError, "3 updates in a row"):
-            made.update(poisoned_reward, ONLINE, 1)
+            _update(made, poisoned_reward, 1)
         self.assertEqual(made.counters.non_finite_updates, 3)
         # NaN behaviour logits are outside any trust region: rejected, not fatal.
-        self.assertTrue(np.isfinite(made.update(poisoned, ONLINE, 1)["loss/total"]))
+        self.assertTrue(np.isfinite(_update(made, poisoned, 1)["loss/total"]))
 
     def test_a_good_update_ends_a_row_of_bad_ones(self):
         made, batch = _learner(non_finite_limit=2)
         poisoned = batch._replace(reward=np.full_like(batch.reward, np.nan))
         for _ in range(3):
-            made.update(poisoned, ONLINE, 1)
-            made.update(batch, ONLINE, 1)
+            _update(made, poisoned, 1)
+            _update(made, batch, 1)
         self.assertEqual(made.counters.non_finite_updates, 3)
 
     def test_gradient_clip_bounds_the_step(self):
         made, batch = _learner(gradient_clip=1e-3, rmsprop_epsilon=0.1)
         before = _weights(made)
-        made.update(batch, ONLINE, 0)
+        _update(made, batch, 0)
         rate = made.learning_rate.numpy() / np.sqrt(0.99 + 0.1)
         moved = np.sqrt(
             sum(np.sum((a - b) ** 2) for a, b in zip(before, _weights(made), strict=True))
@@ -97,7 +101,7 @@ class LearnerTest(parameterized.TestCase):
         metrics = []
         for jit in (False, True):
             made, batch = _learner(jit=jit)
-            metrics.append({k: float(v) for k, v in made.update(batch, ONLINE, 0).items()})
+            metrics.append({k: float(v) for k, v in _update(made, batch, 0).items()})
         for name, value in metrics[0].items():
             np.testing.assert_allclose(metrics[1][name], value, rtol=1e-3, atol=1e-5, err_msg=name)
 
