@@ -29,7 +29,7 @@ def get_config() -> ml_collections.ConfigDict:
     )
     config.replay.update(
         {
-            "unroll_length": 60,  # agent steps: from the cue to the turn, as far as gradients reach
+            "unroll_length": 79,  # agent steps; LASER, DMLab: gradients reach from the turn to the cue
             "frame_stack": 1,
             "batch_size": 16,
             "replay_fraction": 0.75,
@@ -41,5 +41,5 @@ def get_config() -> ml_collections.ConfigDict:
     config.learner.update(
         {"learning_rate": 1e-3, "rmsprop_epsilon": 1e-5, "compute_dtype": "float32"}
     )
-    config.run.update({"env_frames": 600_000, "evaluation_episodes": 100})
+    config.run.update({"env_frames": 1_000_000, "evaluation_episodes": 100})
     return config
