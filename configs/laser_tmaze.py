@@ -29,7 +29,7 @@ def get_config() -> ml_collections.ConfigDict:
     )
     config.replay.update(
         {
-            "unroll_length": 79,  # agent steps; LASER, DMLab: gradients reach from the turn to the cue
+            "unroll_length": 79,  # agent steps; LASER, DMLab: reaches from turn to cue
             "frame_stack": 1,
             "batch_size": 16,
             "replay_fraction": 0.75,

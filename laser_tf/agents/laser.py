@@ -7,16 +7,23 @@ baseline. Feed-forward or, with a core, recurrent.
 import dataclasses
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from laser_tf import types
-from laser_tf.networks import cores, heads, pixel_control_head, torsos, trunk
-from laser_tf.ops import diagnostics, pixel_control, policy_gradient, popart, trust_region, vtrace
+from laser_tf.agents import pixel_control_task
+from laser_tf.networks import cores, heads, torsos, trunk
+from laser_tf.ops import (
+    diagnostics,
+    policy_gradient,
+    popart,
+    reward_clipping,
+    trust_region,
+    vtrace,
+)
 
 RELEVANCES = ("none", "implied", "behaviour")
-REWARD_CLIPS = ("none", "unit", "optimistic_asymmetric")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +40,7 @@ class Config:
     core: str = "none"  # a key of networks.cores.CORES; "none": feed-forward
     core_size: int = 256  # units of the core
     discount: float = 0.995  # gamma, per agent step
-    reward_clip: str = "unit"  # one of REWARD_CLIPS, see `Laser._clip_rewards`
+    reward_clip: str = "unit"  # a key of ops.reward_clipping.REWARD_CLIPS
     baseline_cost: float = 0.5
     entropy_cost: float = 0.01  # initial value; a runtime variable of the agent
     rho_bar: float = 1.0
@@ -49,7 +56,7 @@ class Config:
     def __post_init__(self):
         _check_choice("torso", self.torso, torsos.TORSOS)
         _check_choice("core", self.core, ("none", *cores.CORES))
-        _check_choice("reward_clip", self.reward_clip, REWARD_CLIPS)
+        _check_choice("reward_clip", self.reward_clip, reward_clipping.REWARD_CLIPS)
         _check_choice("relevance", self.relevance, RELEVANCES)
         for name in ("channel_multiplier", "core_size", "pixel_control_cell"):
             if getattr(self, name) < 1:
@@ -78,6 +85,16 @@ def _check_choice(name: str, value: str, choices: Iterable[str]) -> None:
         raise ValueError(f"{name} is {value!r}: choose one of {', '.join(map(repr, choices))}")
 
 
+class _Learned(NamedTuple):
+    """What a batch teaches, [T, B] each."""
+
+    targets: vtrace.VTraceOutput
+    values: tf.Tensor  # float32, in units of reward
+    log_rhos: tf.Tensor  # float32
+    is_transition: tf.Tensor  # bool, false for the step between two episodes
+    trusted: tf.Tensor  # bool, the transitions that count
+
+
 class Laser(tf.Module):
     """The agent; `laser_tf.types` holds the time convention of everything it reads."""
 
@@ -97,7 +114,6 @@ class Laser(tf.Module):
         """
         super().__init__()
         self._config = config
-        self._frame_channels = spec.frame_shape[-1]
         self._trunk = trunk.Trunk(
             config.torso,
             config.core,
@@ -109,7 +125,11 @@ class Laser(tf.Module):
         )
         # No network sees the task; PopArt alone keeps apart what is learnt of each.
         self._head = heads.PolicyValueHead(spec.num_actions, spec.num_tasks if config.popart else 1)
-        self._pixel_control = _pixel_control_head(config, spec, dtype)
+        self._pixel_control = (
+            pixel_control_task.PixelControlTask(spec, config.pixel_control_cell, dtype)
+            if config.pixel_control_cost
+            else None
+        )
         self._random = tf.random.Generator.from_seed(seed)
         # A variable, since a population's trainer changes it while the run goes on.
         self.entropy_cost = tf.Variable(config.entropy_cost, trainable=False, dtype=tf.float32)
@@ -159,78 +179,78 @@ class Laser(tf.Module):
           The loss with its metrics, and the critic's losses as priorities.
         """
         config = self._config
-        env_output, behaviour = unroll.env_output, unroll.agent_output
         tasks = unroll.task if config.popart else tf.zeros_like(unroll.task)
-        features, _ = self._trunk(env_output, unroll.core_state)
-        logits, behaviour_logits = self._head.logits(features)[:-1], behaviour.logits[:-1]
-        values = popart.unnormalise(
-            popart.Statistics(*self._head.moments),
-            self._head.normalised_values(features, tasks),
-            tasks,
-        )
-
-        is_transition = tf.logical_not(env_output.is_first[1:])
-        trusted = tf.logical_and(is_transition, self._in_trust_region(logits, behaviour_logits))
-        actions = behaviour.action[:-1]
-        log_rhos = vtrace.log_importance_ratios(logits, behaviour_logits, actions)
-        targets = vtrace.vtrace(
-            log_rhos,
-            config.discount * env_output.discount[1:],
-            self._clip_rewards(env_output.reward[1:]),
-            values,
-            trusted,
-            rho_bar=config.rho_bar,
-            c_bar=config.c_bar,
-            lambda_=config.lambda_,
-        )
+        features, _ = self._trunk(unroll.env_output, unroll.core_state)
+        logits = self._head.logits(features)[:-1]
+        learned = self._what_to_learn(unroll, logits, features, tasks)
         if config.popart:
-            self._rescale_values(targets.values, trusted, tasks)
-        statistics = popart.Statistics(*self._head.moments)
+            self._rescale_values(learned.targets.values, learned.trusted, tasks)
 
-        scale = unroll.weight / tf.gather(popart.sigma(statistics), tasks)
-        normalised = self._head.normalised_values(features[:-1], tasks)
-        normalised_targets = popart.normalise(statistics, targets.values, tasks)
-        root_weight = tf.sqrt(unroll.weight)
+        statistics = popart.Statistics(*self._head.moments)
+        values = self._head.normalised_values(features[:-1], tasks)
+        value_targets = popart.normalise(statistics, learned.targets.values, tasks)
+        advantages = learned.targets.advantages / tf.gather(popart.sigma(statistics), tasks)
+        actions = unroll.agent_output.action[:-1]
+        trusted, root_weight = learned.trusted, tf.sqrt(unroll.weight)
         terms = {
             "policy": policy_gradient.policy_gradient_loss(
-                logits,
-                actions,
-                targets.rhos * targets.advantages * scale,
-                trusted,
+                logits, actions, unroll.weight * learned.targets.rhos * advantages, trusted
             ),
             "value": policy_gradient.baseline_loss(
-                root_weight * normalised, root_weight * normalised_targets, trusted
+                root_weight * values, root_weight * value_targets, trusted
             ),
-            "entropy": policy_gradient.entropy_loss(
-                logits, tf.logical_and(trusted, unroll.is_online)
-            ),
+            "entropy": policy_gradient.entropy_loss(logits, trusted & unroll.is_online),
         }
         costs = {"policy": 1.0, "value": config.baseline_cost, "entropy": self.entropy_cost}
         if self._pixel_control:
-            terms["pixel_control"] = self._pixel_control_loss(
-                env_output.observation, features, actions, is_transition, trusted, root_weight
+            terms["pixel_control"] = self._pixel_control.loss(
+                unroll.env_output.observation,
+                features,
+                actions,
+                learned.is_transition,
+                trusted,
+                unroll.weight,
             )
             costs["pixel_control"] = config.pixel_control_cost
         loss = tf.add_n([costs[name] * term for name, term in terms.items()])
         metrics = {
             "loss/total": loss,
             **{f"loss/{name}": term for name, term in terms.items()},
-            "vtrace/value": diagnostics.masked_mean(values[:-1], is_transition),
-            **diagnostics.off_policy(
-                logits,
-                behaviour_logits,
-                log_rhos,
-                is_transition=is_transition,
-                trusted=trusted,
-                is_online=unroll.is_online,
-                rho_bar=config.rho_bar,
-            ),
+            **self._metrics(unroll, logits, learned),
         }
-        priorities = diagnostics.critic_priorities(normalised, normalised_targets, trusted)
-        return types.LossOutput(loss, metrics, priorities)
+        return types.LossOutput(
+            loss, metrics, diagnostics.critic_priorities(values, value_targets, trusted)
+        )
 
     def after_update(self) -> None:
         """Nothing follows an update: there is no target network and no average policy."""
+
+    def _what_to_learn(
+        self, unroll: types.Unroll, logits: tf.Tensor, features: tf.Tensor, tasks: tf.Tensor
+    ) -> _Learned:
+        """V-trace's targets, in units of reward, and which transitions they hold for."""
+        config = self._config
+        env_output, behaviour = unroll.env_output, unroll.agent_output
+        behaviour_logits = behaviour.logits[:-1]
+        values = popart.unnormalise(
+            popart.Statistics(*self._head.moments),
+            self._head.normalised_values(features, tasks),
+            tasks,
+        )
+        is_transition = tf.logical_not(env_output.is_first[1:])
+        trusted = is_transition & self._in_trust_region(logits, behaviour_logits)
+        log_rhos = vtrace.log_importance_ratios(logits, behaviour_logits, behaviour.action[:-1])
+        targets = vtrace.vtrace(
+            log_rhos,
+            config.discount * env_output.discount[1:],
+            reward_clipping.REWARD_CLIPS[config.reward_clip](env_output.reward[1:]),
+            values,
+            trusted,
+            rho_bar=config.rho_bar,
+            c_bar=config.c_bar,
+            lambda_=config.lambda_,
+        )
+        return _Learned(targets, values[:-1], log_rhos, is_transition, trusted)
 
     def _in_trust_region(self, logits: tf.Tensor, behaviour_logits: tf.Tensor) -> tf.Tensor:
         """[T, B, A] twice -> bool [T, B]."""
@@ -242,55 +262,25 @@ class Laser(tf.Module):
         )
         return relevance < config.kl_threshold
 
-    def _clip_rewards(self, rewards: tf.Tensor) -> tf.Tensor:
-        """To [-1, 1] on Atari; on DMLab 0.3 min(tanh r, 0) + 5 max(tanh r, 0) (IMPALA)."""
-        match self._config.reward_clip:
-            case "unit":
-                return tf.clip_by_value(rewards, -1.0, 1.0)
-            case "optimistic_asymmetric":
-                squashed = tf.tanh(rewards)
-                return tf.where(rewards < 0, 0.3 * squashed, 5.0 * squashed)
-            case _:
-                return rewards
-
     def _rescale_values(self, targets: tf.Tensor, trusted: tf.Tensor, tasks: tf.Tensor) -> None:
         """PopArt: moves the moments toward the targets' and keeps the values what they were."""
         old = popart.Statistics(*self._head.moments)
         new = popart.update(old, targets, trusted, tasks, self._config.popart_step)
         self._head.assign(new, popart.preserve_outputs(old, new, *self._head.value_layer))
 
-    def _pixel_control_loss(
-        self,
-        observation: tf.Tensor,
-        features: tf.Tensor,
-        actions: tf.Tensor,
-        is_transition: tf.Tensor,
-        trusted: tf.Tensor,
-        root_weight: tf.Tensor,
-    ) -> tf.Tensor:
-        rows, batch, size = features.shape
-        q = self._pixel_control(tf.reshape(features, [rows * batch, size]))
-        newest = observation[..., -self._frame_channels :]
-        rewards = pixel_control.pixel_rewards(newest, self._config.pixel_control_cell)
-        # Errors grow with the rewards and with q, and the loss with their squares.
-        return pixel_control.pixel_control_loss(
-            tf.reshape(q, [rows, batch, *q.shape[1:]]) * root_weight[:, None, None, None],
-            actions,
-            rewards * root_weight[:, None, None],
-            is_transition,
-            trusted,
-        )
-
-
-def _pixel_control_head(
-    config: Config, spec: types.EnvironmentSpec, dtype: str
-) -> pixel_control_head.PixelControlHead | None:
-    if not config.pixel_control_cost:
-        return None
-    height, width = (size // config.pixel_control_cell for size in spec.frame_shape[:2])
-    if not (height and width):
-        raise ValueError(
-            f"pixel_control_cell is {config.pixel_control_cell} pixels, frames are "
-            f"{spec.frame_shape[0]}x{spec.frame_shape[1]}: use a smaller one"
-        )
-    return pixel_control_head.PixelControlHead(spec.num_actions, (height, width), dtype)
+    def _metrics(
+        self, unroll: types.Unroll, logits: tf.Tensor, learned: _Learned
+    ) -> dict[str, tf.Tensor]:
+        """What the run shows beside the loss's terms."""
+        return {
+            "vtrace/value": diagnostics.masked_mean(learned.values, learned.is_transition),
+            **diagnostics.off_policy(
+                logits,
+                unroll.agent_output.logits[:-1],
+                learned.log_rhos,
+                is_transition=learned.is_transition,
+                trusted=learned.trusted,
+                is_online=unroll.is_online,
+                rho_bar=self._config.rho_bar,
+            ),
+        }

@@ -287,11 +287,11 @@ class PixelControlTest(absltest.TestCase):
         config = {"pixel_control_cost": 1.0, "pixel_control_cell": 5, "relevance": "none"}
         stack = (10, 5, 2)
         agent = _agent(shape=stack, **config)
-        agent._frame_channels = 1
+        agent._pixel_control._frame_channels = 1
         unroll = fakes.random_unroll(5, 2, NUM_ACTIONS, stack)
         still = unroll.env_output.observation.numpy()
         still[..., -1] = 7
-        for head in (agent._pixel_control,):
+        for head in (agent._pixel_control._head,):
             for variable in head.variables:
                 variable.assign(tf.zeros_like(variable))
         moving = agent.loss(unroll).metrics["loss/pixel_control"]
