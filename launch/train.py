@@ -24,6 +24,7 @@ import time
 from absl import flags
 from ml_collections import config_flags
 
+from laser_tf.environments import factory
 from laser_tf.runtime import checkpointing, evaluator, learner, progress, run_config, training
 from launch import command_line
 
@@ -37,6 +38,8 @@ def main() -> None:
         logging.warning("%s", _NETWORK_WARNING)
     config = run_config.parse(command_line.config_values(_CONFIG))
     workdir = pathlib.Path(_WORKDIR.value or _default_workdir()).absolute()
+    # Games that are not installed or do not fit each other are refused before anything is written.
+    factory.make_environment(config.environment, seed=0, num_envs=1).close()
     checkpointing.open_workdir(
         workdir, dataclasses.asdict(config), {"versions": versions.recorded()}
     )

@@ -49,6 +49,9 @@ class LaunchTest(parameterized.TestCase):
         ("--config.agent.discount=much", "--config.agent.discount=much"),
         ("--config.environment.task=pogn", "'pogn': did you mean pong"),
         ("--config=configs/lasr.py", "configs/lasr.py.*choose a file of configs"),
+        ("--config.environment.task=pong,breakout", "tasks differ: breakout has.*4 actions"),
+        ("--config.replay.core_state=recomputed", "an episode can have 27000: raise"),
+        ("--config=configs/laser_dmlab30.py", "DeepMind Lab is not installed"),
     )
     def test_bad_flags_are_refused_in_one_line(self, flag, message):
         flags = (
