@@ -51,17 +51,20 @@ class Training:
         )
         self.resumed = self._checkpoints.restore() is not None
         self.counters = self._learner.counters
+        # The same as numbers of Python's: TensorFlow keeps 16 bytes of every look at a variable.
+        self._learner_updates = int(self.counters.learner_updates)
+        self._agent_steps = int(self.counters.agent_steps)
         self.learner_seconds = 0.0  # spent in updates by this process
 
     @property
     def env_frames(self) -> int:
         """Frames learned from so far, before action repeat."""
-        return int(self.counters.agent_steps) * self._config.environment.action_repeat
+        return self._agent_steps * self._config.environment.action_repeat
 
     @property
     def finished(self) -> bool:
         """Whether the budget is spent."""
-        return int(self.counters.agent_steps) >= self._config.total_agent_steps
+        return self._agent_steps >= self._config.total_agent_steps
 
     def run(self, stop: threading.Event, display: progress.ProgressDisplay) -> None:
         """Acts and learns until the budget is spent or `stop` is set, then saves everything.
@@ -101,7 +104,7 @@ class Training:
     def _make_actor(self, replay: server.EmbeddedReplay) -> actor.Actor:
         config = self._config
         # A resumed run goes on with fresh randomness instead of repeating its first games.
-        seeds = np.random.SeedSequence([config.run.seed, int(self.counters.agent_steps)])
+        seeds = np.random.SeedSequence([config.run.seed, self._agent_steps])
         environment_seed, action_seed = (int(seed) >> 2 for seed in seeds.generate_state(2))
         environment = factory.make_environment(config.environment, seed=environment_seed)
         agent = assembly.build_agent(config, environment, self._dtype, action_seed)
@@ -155,6 +158,8 @@ class Training:
                     break
                 start = time.monotonic()
                 values, priorities = self._learner.update(batch, config.online_steps)
+                self._learner_updates += 1
+                self._agent_steps += config.online_steps
                 values |= self._ages(batch)
                 if config.replay.priority_exponent:
                     drawn = ~batch.is_online
@@ -168,7 +173,7 @@ class Training:
 
     def _ages(self, batch: stored_unroll.Batch) -> dict[str, float]:
         """How many updates ago the weights behind the batch's behaviour were current."""
-        ages = int(self.counters.learner_updates) - batch.unrolls.learner_update
+        ages = self._learner_updates - batch.unrolls.learner_update
         parts = {
             "replay/policy_lag_updates": ages[batch.is_online],
             "replay/age_updates": ages[~batch.is_online],

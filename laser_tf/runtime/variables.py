@@ -2,6 +2,8 @@
 
 import tensorflow as tf
 
+from laser_tf.runtime import array_function
+
 
 class WeightCopier:
     """Copies the weights of the learner's agent into an actor's, within one process."""
@@ -10,7 +12,7 @@ class WeightCopier:
         """Pairs the variables of two agents of the same configuration."""
         self._pairs = list(zip(source.trainable_variables, target.trainable_variables, strict=True))
         self._learner_updates = learner_updates
-        self._copy = tf.function(self._assign, autograph=False)
+        self._copy = array_function.ArrayFunction(self._assign)
 
     def refresh(self) -> int:
         """Copies and returns how many learner updates are behind the weights.
@@ -18,10 +20,11 @@ class WeightCopier:
         The learner goes on meanwhile, so two variables may differ by an update. That is harmless:
         each unroll stores the logits it was really drawn from.
         """
-        updates = int(self._learner_updates)
-        self._copy()
-        return updates
+        return int(self._copy())
 
-    def _assign(self) -> None:
-        for source, target in self._pairs:
-            target.assign(source)
+    def _assign(self) -> tf.Tensor:
+        updates = self._learner_updates.read_value()
+        with tf.control_dependencies([updates]):
+            for source, target in self._pairs:
+                target.assign(source)
+        return updates
