@@ -92,7 +92,8 @@ class GameProcessesTest(parameterized.TestCase):
 
 
 _PARENT = """
-import functools, sys
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
 print("main module", flush=True)
 from laser_tf.environments import game_processes
 from testing.environments import small_game
