@@ -93,7 +93,7 @@ class GameProcessesTest(parameterized.TestCase):
 
 _PARENT = """
 import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
 print("main module", flush=True)
 from laser_tf.environments import game_processes
 from testing.environments import small_game
