@@ -39,6 +39,7 @@ class Config:
     center_observation: bool = False  # subtract each observation's mean, see networks.torsos
     core: str = "none"  # a key of networks.cores.CORES; "none": feed-forward
     core_size: int = 256  # units of the core
+    core_memory_span: int = 0  # steps that a fresh core remembers, see networks.lstm_cell; 0: few
     discount: float = 0.995  # gamma, per agent step
     reward_clip: str = "unit"  # a key of ops.reward_clipping.REWARD_CLIPS
     baseline_cost: float = 0.5
@@ -61,6 +62,10 @@ class Config:
         for name in ("channel_multiplier", "core_size", "pixel_control_cell"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: use 1 or more")
+        if self.core_memory_span != 0 and self.core_memory_span < 3:
+            raise ValueError(
+                f"core_memory_span is {self.core_memory_span}: use 3 steps or more, or 0"
+            )
         if not 0 <= self.discount <= 1:
             raise ValueError(f"discount is {self.discount}: use a value from 0 to 1, e.g. 0.995")
         if not 0 < self.popart_step <= 1:
@@ -119,6 +124,7 @@ class Laser(tf.Module):
             config.core,
             spec=spec,
             core_size=config.core_size,
+            core_memory_span=config.core_memory_span,
             channel_multiplier=config.channel_multiplier,
             center_observation=config.center_observation,
             dtype=dtype,

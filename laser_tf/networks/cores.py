@@ -83,9 +83,9 @@ class _Core(tf.Module):
 class LSTMCore(_Core):
     """An LSTM over torso, last reward and last action (IMPALA, figure 3)."""
 
-    def __init__(self, size: int):
+    def __init__(self, size: int, memory_span: int):
         super().__init__(size)
-        self._cell = lstm_cell.LSTMCell(size)
+        self._cell = lstm_cell.LSTMCell(size, memory_span)
 
     def _project(self, observed: tf.Tensor, previous_action: tf.Tensor) -> list[tf.Tensor]:
         return [self._cell.project(tf.concat([observed, previous_action], axis=-1))]
@@ -104,10 +104,10 @@ class PreCoLSTMCore(_Core):
     was observed. LASER's core on DMLab (section 5.1).
     """
 
-    def __init__(self, size: int):
+    def __init__(self, size: int, memory_span: int):
         super().__init__(size)
-        self._predictor = lstm_cell.LSTMCell(size)
-        self._corrector = lstm_cell.LSTMCell(size)
+        self._predictor = lstm_cell.LSTMCell(size, memory_span)
+        self._corrector = lstm_cell.LSTMCell(size, memory_span)
 
     def _project(self, observed: tf.Tensor, previous_action: tf.Tensor) -> list[tf.Tensor]:
         return [self._predictor.project(previous_action), self._corrector.project(observed)]
@@ -119,4 +119,4 @@ class PreCoLSTMCore(_Core):
         return self._corrector.step(projected[1], self._predictor.step(projected[0], state))
 
 
-CORES: dict[str, Callable[[int], _Core]] = {"lstm": LSTMCore, "preco_lstm": PreCoLSTMCore}
+CORES: dict[str, Callable[[int, int], _Core]] = {"lstm": LSTMCore, "preco_lstm": PreCoLSTMCore}

@@ -4,6 +4,7 @@ By hand rather than by Keras: products with inputs are taken for all rows at onc
 within an unroll, and Keras' layer picks a cuDNN kernel, which XLA refuses.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -24,9 +25,20 @@ class LSTMCell(tf.Module):
     h' = sigmoid(o) tanh(c')
     """
 
-    def __init__(self, size: int):
+    def __init__(self, size: int, memory_span: int = 0):
+        """Creates the cell.
+
+        Args:
+          size: H.
+          memory_span: steps that a fresh cell remembers at most, see `_chrono_biases`; 0 starts all
+            biases at zero, with which it forgets half of everything in two steps.
+        """
         super().__init__()
-        self._input = tf.keras.layers.Dense(4 * size, dtype="float32")
+        self._input = tf.keras.layers.Dense(
+            4 * size,
+            bias_initializer=_chrono_biases(memory_span) if memory_span else "zeros",
+            dtype="float32",
+        )
         self._recurrent = tf.keras.layers.Dense(
             4 * size, use_bias=False, kernel_initializer="orthogonal", dtype="float32"
         )
@@ -42,3 +54,18 @@ class LSTMCell(tf.Module):
         # Plus one: a fresh cell remembers (Gers et al. 2000; Jozefowicz et al. 2015).
         memory = tf.sigmoid(forget + 1.0) * state.memory + tf.sigmoid(enter) * tf.tanh(candidate)
         return LSTMState(tf.sigmoid(leave) * tf.tanh(memory), memory)
+
+
+def _chrono_biases(memory_span: int) -> Callable[..., tf.Tensor]:
+    """Initial biases with which each unit forgets at its own pace (Tallec and Ollivier 2018).
+
+    b_f = log u, b_i = -b_f, u uniform in [1, span - 1]: a unit keeps a share u / (u + 1) in a step.
+    """
+
+    def initialize(shape: list[int], dtype: tf.DType) -> tf.Tensor:
+        size = shape[0] // 4
+        forget = tf.math.log(tf.random.uniform([size], 1.0, memory_span - 1.0, dtype))
+        zeros = tf.zeros([size], dtype)
+        return tf.concat([-forget, forget - 1.0, zeros, zeros], axis=0)  # `step` adds the one again
+
+    return initialize

@@ -18,6 +18,7 @@ class Trunk(tf.Module):
         *,
         spec: types.EnvironmentSpec,
         core_size: int,
+        core_memory_span: int,
         channel_multiplier: int,
         center_observation: bool,
         dtype: str,
@@ -29,6 +30,7 @@ class Trunk(tf.Module):
           core: a key of `cores.CORES`, or "none" for a feed-forward trunk.
           spec: of the environment. With a text channel, features begin with the encoded text.
           core_size: H, units of the core.
+          core_memory_span: steps, see `lstm_cell.LSTMCell`.
           channel_multiplier: of the torso.
           center_observation: whether the torso subtracts each observation's mean.
           dtype: compute dtype of the torso, "float32" or "bfloat16".
@@ -37,7 +39,7 @@ class Trunk(tf.Module):
         self._num_actions = spec.num_actions
         self._torso = torsos.TORSOS[torso](channel_multiplier, center_observation, dtype)
         self._language = language.InstructionEncoder() if spec.instruction_length else None
-        self._core = cores.CORES[core](core_size) if core != "none" else None
+        self._core = cores.CORES[core](core_size, core_memory_span) if core != "none" else None
 
     def initial_state(self, batch_size: int) -> Any:
         """The core state before an episode, [B, ...]; () without a core."""

@@ -24,7 +24,7 @@ def _inputs(seed=0, resets=True):
 
 def _made(name):
     """A core with random weights of every kind, and its inputs."""
-    core = cores.CORES[name](H)
+    core = cores.CORES[name](H, 0)
     core(*_inputs())
     generator = np.random.default_rng(1)
     for variable in core.trainable_variables:
@@ -130,9 +130,20 @@ class CoresTest(parameterized.TestCase):
         for one, other in zip(tf.function(gradient, jit_compile=True)(), gradient(), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
+    def test_a_memory_span_spreads_the_paces_of_forgetting(self):
+        cell = lstm_cell.LSTMCell(1000, memory_span=50)
+        zeros = tf.zeros([1, 1000])
+        state = lstm_cell.LSTMState(zeros, zeros + 1.0)
+        kept = cell.step(cell.project(tf.zeros([1, 3])), state).memory.numpy()[0]
+        spans = 1 / (1 - kept)  # steps; 1 + u
+        self.assertTrue((spans > 2 - 1e-3).all() and (spans < 50 + 1e-3).all())
+        np.testing.assert_allclose(spans.mean(), 26, atol=2)  # of a uniform one
+        enter, *_ = np.split(cell.project(tf.zeros([1, 3])).numpy()[0], 4)
+        np.testing.assert_allclose(_sigmoid(enter), 1 - kept, rtol=1e-4)
+
     @parameterized.named_parameters(*CORES)
     def test_initial_state_is_zero(self, name):
-        state = cores.CORES[name](H).initial_state(B)
+        state = cores.CORES[name](H, 0).initial_state(B)
         for part in state:
             np.testing.assert_array_equal(part, np.zeros((B, H), np.float32))
 
