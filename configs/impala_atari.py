@@ -12,7 +12,6 @@ def get_config() -> ml_collections.ConfigDict:
         {
             "relevance": "none",  # no trust region
             "discount": 0.99,  # IMPALA, Atari
-            "lambda_": 1.0,
             "entropy_cost": 0.01,  # IMPALA, Atari
         }
     )

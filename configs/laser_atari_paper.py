@@ -14,7 +14,6 @@ def get_config() -> ml_collections.ConfigDict:
             "channel_multiplier": 4,  # section 5.1
             "center_observation": False,
             "discount": 0.995,  # section 5.1
-            "lambda_": 1.0,
             "entropy_cost": 0.01,  # of {0.005, 0.01, 0.02}, section 5.1
         }
     )

@@ -8,7 +8,7 @@ from configs import laser_atari
 def get_config() -> ml_collections.ConfigDict:
     """What differs from `laser_atari`."""
     config = laser_atari.get_config()
-    config.agent.update({"torso": "flat", "center_observation": False, "lambda_": 1.0})
+    config.agent.update({"torso": "flat", "center_observation": False})
     config.environment.update(
         {"suite": "catch", "task": "catch", "num_envs": 16, "action_repeat": 1}
     )
@@ -26,7 +26,6 @@ def get_config() -> ml_collections.ConfigDict:
         {
             "learning_rate": 3e-3,
             "rmsprop_epsilon": 1e-5,
-            "gradient_clip": 0.0,
             "compute_dtype": "float32",  # the network is too small to gain from another
         }
     )

@@ -11,7 +11,7 @@ from configs import laser_atari
 def get_config() -> ml_collections.ConfigDict:
     """What differs from `laser_atari`."""
     config = laser_atari.get_config()
-    config.agent.update({"torso": "minatar", "center_observation": False, "lambda_": 1.0})
+    config.agent.update({"torso": "minatar", "center_observation": False})
     config.environment.update(
         {
             "suite": "minatar",
@@ -34,7 +34,6 @@ def get_config() -> ml_collections.ConfigDict:
         {
             "learning_rate": 1e-3,
             "rmsprop_epsilon": 1e-5,
-            "gradient_clip": 0.0,
             "compute_dtype": "float32",  # the network is too small to gain from another
         }
     )
