@@ -14,7 +14,7 @@ def get_config() -> ml_collections.ConfigDict:
             "center_observation": False,
             "core": "lstm",
             "core_size": 64,
-            "core_memory_span": 100,  # agent steps; ours: without it one seed in three learns nothing
+            "core_memory_span": 100,  # agent steps; ours, see the README
             "discount": 0.99,
             "reward_clip": "none",  # returns are within [-2, 1]
         }
