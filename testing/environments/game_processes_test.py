@@ -87,10 +87,11 @@ class GameProcessesTest(parameterized.TestCase):
             (modules,) = games.call([("modules",)])
         self.assertContainsSubset({"testing.environments.small_game"}, modules)
         self.assertNoCommonElements(
-            modules, {"tensorflow", "numpy", "laser_tf.types", "absl", "pytest", __name__}
+            modules, {"tensorflow", "numpy", "laser_tf.types", "absl", "pytest", _NAME}
         )
 
 
+_NAME = "testing.environments.game_processes_test"  # whatever name it runs under
 _PARENT = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
