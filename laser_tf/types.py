@@ -25,6 +25,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+VOCABULARY = 1001  # ids of an instruction's words: from 1 to 1000, and 0 for no word
+
 
 class EnvironmentSpec(NamedTuple):
     """What an agent must fit."""

@@ -1,13 +1,12 @@
 """Atari games by ALE's own vector environment."""
 
-import difflib
 import functools
 
 import numpy as np
 from ale_py import roms, vector_env
 
 from laser_tf import types
-from laser_tf.environments import base
+from laser_tf.environments import base, names
 
 HEIGHT, WIDTH = 84, 84
 SCREEN_HEIGHT, SCREEN_WIDTH = 210, 160
@@ -32,10 +31,7 @@ _UNPLAYABLE = frozenset(["combat", "joust", "maze_craze", "warlords"])
 def check_task(task: str) -> None:
     """Raises ValueError, with close names, for a game that ale-py cannot play."""
     games = sorted(set(roms.get_all_rom_ids()) - _UNPLAYABLE)
-    if task not in games:
-        close = difflib.get_close_matches(task, games, n=3)
-        hint = f"did you mean {' or '.join(close)}?" if close else "names are like 'ms_pacman'"
-        raise ValueError(f"there is no Atari game {task!r}: {hint}")
+    names.check("Atari game", task, games, example="ms_pacman")
 
 
 class Atari(base.BatchedEnvironment):

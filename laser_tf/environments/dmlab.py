@@ -1,6 +1,5 @@
 """DMLab-30 (Beattie et al. 2016; Espeholt et al. 2018): thirty levels of DeepMind Lab."""
 
-import difflib
 import functools
 import importlib.util
 import pathlib
@@ -8,7 +7,7 @@ import pathlib
 import numpy as np
 
 from laser_tf import types
-from laser_tf.environments import base, dmlab_game, game_processes, instructions
+from laser_tf.environments import base, dmlab_game, game_processes, instructions, names
 
 # By their names in training. Two have another level for testing: see `level_to_play`.
 LEVELS = (
@@ -51,12 +50,7 @@ _TRAINING_MIXER_SEED, _HOLD_OUT_MIXER_SEED = 0, 0x600D5EED
 
 def check_task(task: str) -> None:
     """Raises ValueError, with close names, for a level that DMLab-30 does not train on."""
-    if task not in LEVELS:
-        close = difflib.get_close_matches(task, LEVELS, n=3)
-        hint = (
-            f"did you mean {' or '.join(close)}?" if close else "names are like 'rooms_watermaze'"
-        )
-        raise ValueError(f"there is no training level of DMLab-30 {task!r}: {hint}")
+    names.check("training level of DMLab-30", task, LEVELS, example="rooms_watermaze")
 
 
 def level_to_play(task: str, hold_out: bool) -> str:

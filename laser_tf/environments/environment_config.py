@@ -1,7 +1,8 @@
 """Which games are played, and how."""
 
 import dataclasses
-import difflib
+
+from laser_tf.environments import names
 
 SUITES = ("atari", "minatar", "catch", "tmaze", "vizdoom", "minigrid", "dmlab")
 _REPEATING_SUITES = ("atari", "vizdoom", "dmlab")
@@ -35,7 +36,7 @@ class EnvironmentConfig:
     dataset_path: str = ""  # DMLab: folder of the images that two of psychlab's levels show
 
     def __post_init__(self):
-        check_name("suite", self.suite, SUITES)
+        names.check("suite", self.suite, SUITES)
         for task in self.tasks:
             _check_task(self.suite, task)
         if len(set(self.tasks)) < len(self.tasks):
@@ -97,13 +98,6 @@ class EnvironmentConfig:
                 return -(-self.max_frames_per_episode // self.action_repeat)
 
 
-def check_name(what: str, name: str, known: tuple[str, ...]) -> None:
-    """Raises ValueError, with close names, for an unknown one."""
-    if name not in known:
-        close = difflib.get_close_matches(name, known, n=3) or known
-        raise ValueError(f"there is no {what} {name!r}: did you mean {' or '.join(close)}?")
-
-
 def _all_tasks(suite: str) -> tuple[str, ...]:
     match suite:
         case "minatar":
@@ -142,4 +136,4 @@ def _check_task(suite: str, task: str) -> None:
 
             dmlab.check_task(task)
         case _:
-            check_name(f"task of {suite}", task, (suite,))
+            names.check(f"task of {suite}", task, (suite,))

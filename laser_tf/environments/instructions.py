@@ -5,7 +5,7 @@ import zlib
 
 import numpy as np
 
-VOCABULARY = 1001  # ids: 0 for no word, 1 to 1000 for words
+from laser_tf import types
 
 
 def encode(text: str, length: int) -> np.ndarray:
@@ -31,5 +31,5 @@ def encode(text: str, length: int) -> np.ndarray:
             f"use instruction_length={len(words)} or more"
         )
     ids = np.zeros(length, np.int32)
-    ids[: len(words)] = [1 + zlib.crc32(word.encode()) % (VOCABULARY - 1) for word in words]
+    ids[: len(words)] = [1 + zlib.crc32(word.encode()) % (types.VOCABULARY - 1) for word in words]
     return ids

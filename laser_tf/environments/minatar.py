@@ -1,6 +1,5 @@
 """MinAtar (Young and Tian 2019): five games on a board of 10x10 with binary channels."""
 
-import difflib
 import importlib.util
 import pathlib
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from laser_tf import types
-from laser_tf.environments import base
+from laser_tf.environments import base, names
 
 GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
 SIZE = 10
@@ -19,9 +18,7 @@ _PIXELS = 16  # of a cell in a picture
 
 def check_task(task: str) -> None:
     """Raises ValueError, with close names, for an unknown game."""
-    if task not in GAMES:
-        close = difflib.get_close_matches(task, GAMES, n=3) or GAMES
-        raise ValueError(f"there is no MinAtar game {task!r}: did you mean {' or '.join(close)}?")
+    names.check("MinAtar game", task, GAMES)
 
 
 class MinAtar(base.BatchedEnvironment):

@@ -1,13 +1,12 @@
 """MiniGrid and BabyAI (Chevalier-Boisvert et al. 2019, 2023): rooms of cells, a text to obey."""
 
-import difflib
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from laser_tf import types
-from laser_tf.environments import base, instructions
+from laser_tf.environments import base, instructions, names
 
 # Of a cell's codes of object (to 10), colour (to 5) and state (to 2; 3 for an agent's direction):
 # a torso divides by 255, which would leave MiniGrid's own small codes hardly apart.
@@ -23,13 +22,8 @@ def check_task(task: str) -> None:
       ImportError: where MiniGrid is not installed.
       ValueError: with close names, for an unknown one.
     """
-    names = [name for name in _load_gymnasium().registry if name.startswith(_PREFIXES)]
-    if task not in names:
-        close = difflib.get_close_matches(task, names, n=3)
-        hint = (
-            f"did you mean {' or '.join(close)}?" if close else "names are like 'MiniGrid-...-v0'"
-        )
-        raise ValueError(f"there is no MiniGrid task {task!r}: {hint}")
+    known = [name for name in _load_gymnasium().registry if name.startswith(_PREFIXES)]
+    names.check("MiniGrid task", task, known, example="MiniGrid-...-v0")
 
 
 class MiniGrid(base.BatchedEnvironment):

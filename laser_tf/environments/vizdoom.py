@@ -1,7 +1,6 @@
 """ViZDoom's standard scenarios (Kempka et al. 2016): Doom from the player's eyes."""
 
 import concurrent.futures
-import difflib
 import os
 import pathlib
 import signal
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from laser_tf import types
-from laser_tf.environments import base
+from laser_tf.environments import base, names
 
 HEIGHT, WIDTH = 72, 96
 SCREEN_HEIGHT, SCREEN_WIDTH = 120, 160
@@ -50,11 +49,7 @@ ACTIONS: dict[str, tuple[tuple[str, ...], ...]] = {
 
 def check_task(task: str) -> None:
     """Raises ValueError, with close names, for an unknown scenario."""
-    if task not in ACTIONS:
-        close = difflib.get_close_matches(task, ACTIONS, n=3) or ACTIONS
-        raise ValueError(
-            f"there is no ViZDoom scenario {task!r}: did you mean {' or '.join(close)}?"
-        )
+    names.check("ViZDoom scenario", task, ACTIONS)
 
 
 class VizDoom(base.BatchedEnvironment):

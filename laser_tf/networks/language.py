@@ -2,19 +2,19 @@
 
 import tensorflow as tf
 
+from laser_tf import types
 from laser_tf.networks import lstm_cell
 
 EMBEDDING_SIZE, UNITS = 20, 64
-VOCABULARY = 1001  # ids of words from 1 to 1000, and 0 for padding
 
 
 class InstructionEncoder(tf.Module):
     """Embeds words and runs an LSTM over them; its output at the last word is the encoding."""
 
-    def __init__(self, vocabulary: int = VOCABULARY):
+    def __init__(self):
         super().__init__()
         self._embedding = tf.Variable(
-            tf.keras.initializers.RandomNormal(stddev=1.0)([vocabulary, EMBEDDING_SIZE]),
+            tf.keras.initializers.RandomNormal(stddev=1.0)([types.VOCABULARY, EMBEDDING_SIZE]),
             name="embedding",
         )
         self._cell = lstm_cell.LSTMCell(UNITS)
