@@ -4,16 +4,17 @@ import dataclasses
 import json
 import pathlib
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import imageio.v2 as imageio
 import numpy as np
 
-from laser_tf.environments import base, episode_statistics, factory
+from laser_tf.environments import factory
 from laser_tf.runtime import (
     actor,
     assembly,
     checkpointing,
+    episode_player,
     hardware,
     learner,
     run_config,
@@ -23,16 +24,6 @@ from laser_tf.scores import aggregates, reference
 
 MAX_ENVIRONMENTS = 32
 _FRAMES_PER_SECOND = {"atari": 60, "vizdoom": 35, "dmlab": 60}  # of play; others have no clock
-
-
-class Game(NamedTuple):
-    """One evaluation episode and where it lies in its environment's stream of steps."""
-
-    environment: int  # its index; its seed is the evaluation's plus this
-    task: int  # index of its task
-    first_step: int  # agent steps of that environment before the episode
-    episode_return: float  # raw
-    length: int  # agent steps
 
 
 def evaluate(
@@ -68,69 +59,29 @@ def evaluate(
     variables.WeightCopier(trained.agent, agent, trained.counters.learner_updates).refresh()
 
     policy = actor.ActingPolicy(agent, environment, config.replay.frame_stack)
-    player = _Player(environment, policy)
+    player = episode_player.EpisodePlayer(environment, lambda row: policy(row).action)
     games = player.play(episodes)
     environment.close()
     summary = _summarise(config, trained.counters, games)
     if video:
         summary["videos"] = [
             str(_film(workdir, config, seed, _median(of_task), player.actions))
-            for of_task in _by_task(games)
+            for of_task in episode_player.by_task(games)
         ]
     (workdir / "evaluation.json").write_text(json.dumps(summary, indent=2) + "\n")
     return summary
 
 
-class _Player:
-    """Plays a batch of environments and remembers every action, to film an episode later."""
-
-    def __init__(self, environment: base.BatchedEnvironment, policy: actor.ActingPolicy):
-        """Plays with the policy of these environments."""
-        self._environment = environment
-        self._policy = policy
-        self.actions: list[np.ndarray] = []  # int32 [N] a step
-
-    def play(self, episodes: int) -> list[Game]:
-        num_tasks = len(self._environment.tasks)
-        per_task = self._environment.num_envs // num_tasks
-        quotas = [len(range(index, episodes, per_task)) for index in range(per_task)] * num_tasks
-        tracker = episode_statistics.EpisodeTracker(self._environment)
-        env_output = self._environment.reset()
-        games = []
-        while len(games) < episodes * num_tasks:
-            for episode in tracker.update(env_output):
-                if quotas[episode.environment]:
-                    quotas[episode.environment] -= 1
-                    first_step = len(self.actions) - 1 - episode.length
-                    games.append(
-                        Game(
-                            episode.environment,
-                            episode.task,
-                            first_step,
-                            episode.episode_return,
-                            episode.length,
-                        )
-                    )
-            action = self._policy(env_output).action
-            self.actions.append(action)
-            env_output = self._environment.step(action)
-        return games
-
-
-def _by_task(games: list[Game]) -> list[list[Game]]:
-    """The games of each task, in the tasks' order."""
-    number = 1 + max(game.task for game in games)
-    return [[game for game in games if game.task == task] for task in range(number)]
-
-
-def _median(games: list[Game]) -> Game:
+def _median(games: list[episode_player.Game]) -> episode_player.Game:
     return sorted(games, key=lambda game: game.episode_return)[len(games) // 2]
 
 
 def _summarise(
-    config: run_config.RunConfig, counters: learner.Counters, games: list[Game]
+    config: run_config.RunConfig, counters: learner.Counters, games: list[episode_player.Game]
 ) -> dict[str, Any]:
-    returns = [[game.episode_return for game in of_task] for of_task in _by_task(games)]
+    returns = [
+        [game.episode_return for game in of_task] for of_task in episode_player.by_task(games)
+    ]
     agent_steps, wall_seconds = int(counters.agent_steps), float(counters.wall_seconds)
     suite, tasks = config.environment.suite, config.environment.tasks
     means = {task: float(np.mean(of_task)) for task, of_task in zip(tasks, returns, strict=True)}
@@ -168,7 +119,7 @@ def _film(
     workdir: pathlib.Path,
     config: run_config.RunConfig,
     seed: int,
-    game: Game,
+    game: episode_player.Game,
     actions: list[np.ndarray],
 ) -> pathlib.Path:
     """Plays a game again from its environment's seed and its actions, this time with pictures."""
@@ -186,7 +137,7 @@ def _film(
 
 
 def _pictures(
-    config: run_config.RunConfig, seed: int, game: Game, actions: list[np.ndarray]
+    config: run_config.RunConfig, seed: int, game: episode_player.Game, actions: list[np.ndarray]
 ) -> Iterator[np.ndarray]:
     alone = dataclasses.replace(
         config.environment, task=config.environment.tasks[game.task], reward_scales=()

@@ -105,6 +105,15 @@ class LaunchTest(parameterized.TestCase):
     def test_evaluate_refuses_in_one_line(self, flags, message):
         self._assert_refused(message, "evaluate", *flags)
 
+    def test_random_play_gives_the_zero_of_scores(self):
+        code, output, errors = _run("random_play", CATCH[0], "--episodes=300")
+        self.assertEqual(code, 0, errors)
+        summary = json.loads(output)["catch"]
+        self.assertEqual(summary["episodes"], 300)
+        self.assertBetween(summary["mean_return"], -0.8, -0.4)
+        self.assertBetween(summary["standard_error"], 0.02, 0.06)
+        self._assert_refused("--episodes is 0: use 1", "random_play", CATCH[0], "--episodes=0")
+
 
 if __name__ == "__main__":
     absltest.main()

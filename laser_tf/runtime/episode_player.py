@@ -1,0 +1,69 @@
+"""Plays a fixed number of episodes and remembers how, so that one can be played again."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from laser_tf import types
+from laser_tf.environments import base, episode_statistics
+
+
+class Game(NamedTuple):
+    """One episode and where it lies in its environment's stream of steps."""
+
+    environment: int  # its index; its seed is the first environment's plus this
+    task: int  # index of its task
+    first_step: int  # agent steps of that environment before the episode
+    episode_return: float  # raw
+    length: int  # agent steps
+
+
+class EpisodePlayer:
+    """Plays a batch of environments with any policy."""
+
+    def __init__(
+        self,
+        environment: base.BatchedEnvironment,
+        policy: Callable[[types.EnvOutput], np.ndarray],
+    ):
+        """Plays `environment` with what `policy` answers to each row: actions, int32 [N]."""
+        self._environment = environment
+        self._policy = policy
+        self.actions: list[np.ndarray] = []  # int32 [N] a step
+
+    def play(self, episodes: int) -> list[Game]:
+        """Plays so many episodes of each task, at least 1.
+
+        Each environment plays a fixed share: taking whichever episodes end first would favour short
+        ones.
+        """
+        num_tasks = len(self._environment.tasks)
+        per_task = self._environment.num_envs // num_tasks
+        quotas = [len(range(index, episodes, per_task)) for index in range(per_task)] * num_tasks
+        tracker = episode_statistics.EpisodeTracker(self._environment)
+        env_output = self._environment.reset()
+        games = []
+        while len(games) < episodes * num_tasks:
+            for episode in tracker.update(env_output):
+                if quotas[episode.environment]:
+                    quotas[episode.environment] -= 1
+                    games.append(
+                        Game(
+                            episode.environment,
+                            episode.task,
+                            len(self.actions) - 1 - episode.length,
+                            episode.episode_return,
+                            episode.length,
+                        )
+                    )
+            action = self._policy(env_output)
+            self.actions.append(action)
+            env_output = self._environment.step(action)
+        return games
+
+
+def by_task(games: Sequence[Game]) -> list[list[Game]]:
+    """The games of each task, in the tasks' order."""
+    number = 1 + max(game.task for game in games)
+    return [[game for game in games if game.task == task] for task in range(number)]

@@ -1,0 +1,60 @@
+"""What uniformly random actions reach: the zero of normalised scores.
+
+python -m launch.random_play --config=configs/laser_vizdoom.py --config.environment.task=my_way_home
+"""
+
+from laser_tf.runtime import versions
+
+if __name__ == "__main__":
+    versions.check()  # a wrong TensorFlow fails while Reverb is imported
+
+import json
+
+import numpy as np
+from absl import flags
+from ml_collections import config_flags
+
+from laser_tf.environments import factory
+from laser_tf.runtime import episode_player, run_config
+from launch import command_line
+
+_CONFIG = config_flags.DEFINE_config_file("config", "configs/laser_atari.py", "a file of configs/")
+_EPISODES = flags.DEFINE_integer("episodes", 200, "episodes of each task")
+_SEED = flags.DEFINE_integer("seed", 12345, "of environments and actions")
+
+
+def main() -> None:
+    """Plays the tasks of a configuration and prints what they returned."""
+    if _EPISODES.value < 1:
+        raise command_line.UsageError(f"--episodes is {_EPISODES.value}: use 1 or more")
+    config = run_config.parse(command_line.config_values(_CONFIG)).environment
+    environment = factory.make_environment(config, seed=_SEED.value)
+    num_actions = environment.action_spec().num_values
+    random = np.random.default_rng(_SEED.value)
+    player = episode_player.EpisodePlayer(
+        environment,
+        lambda _: random.integers(num_actions, size=environment.num_envs, dtype=np.int32),
+    )
+    games = episode_player.by_task(player.play(_EPISODES.value))
+    environment.close()
+    print(
+        json.dumps(
+            {
+                task: _summarise([game.episode_return for game in of_task])
+                for task, of_task in zip(config.tasks, games, strict=True)
+            },
+            indent=2,
+        )
+    )
+
+
+def _summarise(returns: list[float]) -> dict[str, float]:
+    return {
+        "mean_return": float(np.mean(returns)),
+        "standard_error": float(np.std(returns) / np.sqrt(len(returns))),
+        "episodes": len(returns),
+    }
+
+
+if __name__ == "__main__":
+    command_line.run(main, (ValueError, ImportError))
