@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -12,6 +13,7 @@ from laser_tf.runtime import array_function, rmsprop
 JIT_COMPILE = ("auto", "on", "off")
 COMPUTE_DTYPES = ("auto", "float32", "bfloat16")
 SCHEDULES = ("linear", "constant")
+ENTROPY_COST = "agent.entropy_cost"
 
 
 class NonFiniteLossError(RuntimeError):
@@ -100,7 +102,7 @@ class Learner(tf.Module):
         self._total_agent_steps = total_agent_steps
         self._frame_stack = frame_stack
         self._variables = agent.trainable_variables
-        self._optimizer = rmsprop.RMSProp(
+        self.optimizer = rmsprop.RMSProp(
             self._variables,
             decay=config.rmsprop_decay,
             momentum=config.rmsprop_momentum,
@@ -129,6 +131,44 @@ class Learner(tf.Module):
         self._stop_if_non_finite(bool(metrics.pop("finite")))
         return metrics, priorities
 
+    @property
+    def hyperparameter_variables(self) -> dict[str, tf.Variable]:
+        """What may change while the run goes on, by the config's names; part of checkpoints."""
+        variables = {
+            "learner.learning_rate": self.learning_rate,
+            "learner.rmsprop_epsilon": self.optimizer.epsilon,
+        }
+        if hasattr(self.agent, "entropy_cost"):  # value-based agents have none
+            variables[ENTROPY_COST] = self.agent.entropy_cost
+        return variables
+
+    def hyperparameters(self) -> dict[str, float]:
+        """The values that the next update will use; the learning rate before its schedule."""
+        # By way of text: the shortest number that is this float32, as a config would have it.
+        return {
+            name: float(str(variable.numpy()))
+            for name, variable in self.hyperparameter_variables.items()
+        }
+
+    def set_hyperparameters(self, values: Mapping[str, float]) -> None:
+        """Changes some or all of `hyperparameters`, from the next update on.
+
+        Raises:
+          ValueError: for an unknown name or a value out of range; nothing is changed then.
+        """
+        variables = self.hyperparameter_variables
+        for name, value in values.items():
+            if name not in variables:
+                raise ValueError(
+                    f"{type(self.agent).__name__} has no hyper-parameter {name!r} to change: "
+                    f"choose of {', '.join(variables)}"
+                )
+            stored = float(np.float32(value))
+            if not (math.isfinite(stored) and (stored > 0 or name == ENTROPY_COST and value == 0)):
+                raise ValueError(f"{name} is {value}: use a value above 0 that float32 can hold")
+        for name, value in values.items():
+            variables[name].assign(value)
+
     def _update(
         self, batch: stored_unroll.Batch, online_steps: tf.Tensor
     ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
@@ -154,7 +194,7 @@ class Learner(tf.Module):
         return metrics, output.priorities
 
     def _apply(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor) -> None:
-        self._optimizer.apply(gradients, learning_rate)
+        self.optimizer.apply(gradients, learning_rate)
         self.agent.after_update()
 
     def _schedule(self) -> tf.Tensor:
@@ -170,6 +210,6 @@ class Learner(tf.Module):
             raise NonFiniteLossError(
                 f"{self._non_finite_in_a_row} updates in a row had a loss or gradient that is not "
                 "finite; none of them was applied. Lower learner.learning_rate (now "
-                f"{self._config.learning_rate:g}), set learner.gradient_clip to 40, or use "
+                f"{self.learning_rate.numpy():g}), set learner.gradient_clip to 40, or use "
                 "learner.compute_dtype=float32"
             )

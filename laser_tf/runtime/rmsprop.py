@@ -26,12 +26,13 @@ class RMSProp(tf.Module):
         epsilon: float = 0.01,
     ):
         super().__init__()
+        # A variable, since a population's trainer changes it while the run goes on.
+        self.epsilon = tf.Variable(epsilon, trainable=False, dtype=tf.float32)
         self._variables = tuple(variables)
         self._mean_squares = [tf.Variable(tf.ones_like(v), trainable=False) for v in variables]
         self._momenta = [tf.Variable(tf.zeros_like(v), trainable=False) for v in variables]
         self._decay = decay
         self._momentum = momentum
-        self._epsilon = epsilon
 
     def apply(self, gradients: Sequence[tf.Tensor], learning_rate: tf.Tensor) -> None:
         """Takes one step; `gradients` are in the order of the variables given at creation."""
@@ -45,6 +46,6 @@ class RMSProp(tf.Module):
                 lr=learning_rate,
                 rho=self._decay,
                 momentum=self._momentum,
-                epsilon=self._epsilon,
+                epsilon=self.epsilon,
                 grad=gradient,
             )

@@ -1,6 +1,8 @@
 """The learner's step: schedule, counters, non-finite updates, XLA."""
 
 import dataclasses
+import pathlib
+import tempfile
 
 import numpy as np
 import tensorflow as tf
@@ -8,12 +10,14 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.environments import factory
 from laser_tf.replay import stored_unroll
-from laser_tf.runtime import assembly, learner
+from laser_tf.runtime import assembly, checkpointing, learner, transplant
 from testing import fakes
 
 
-def _learner(jit: bool = False, **overrides) -> tuple[learner.Learner, stored_unroll.StoredUnroll]:
-    config = fakes.catch_config(learner=overrides)
+def _learner(
+    jit: bool = False, agent: dict | None = None, **overrides
+) -> tuple[learner.Learner, stored_unroll.StoredUnroll]:
+    config = fakes.catch_config(agent=agent or {}, learner=overrides)
     environment = factory.make_environment(config.environment, seed=1, num_envs=1)
     made = assembly.build_learner(config, environment, "float32", jit=jit)
     signature = assembly.unroll_signature(config, environment, made.agent)
@@ -104,6 +108,94 @@ class LearnerTest(parameterized.TestCase):
             metrics.append({k: float(v) for k, v in _update(made, batch, 0).items()})
         for name, value in metrics[0].items():
             np.testing.assert_allclose(metrics[1][name], value, rtol=1e-3, atol=1e-5, err_msg=name)
+
+
+_OTHERS = {
+    "learner.learning_rate": 2e-3,
+    "learner.rmsprop_epsilon": 0.1,
+    "agent.entropy_cost": 0.3,
+}
+
+
+class HyperparametersTest(parameterized.TestCase):
+    def test_they_start_as_configured_and_read_like_it(self):
+        made, _ = _learner(learning_rate=6e-4, rmsprop_epsilon=0.01)
+        expected = {
+            "learner.learning_rate": 6e-4,
+            "learner.rmsprop_epsilon": 0.01,
+            "agent.entropy_cost": fakes.catch_config().agent.entropy_cost,
+        }
+        self.assertEqual(made.hyperparameters(), expected)
+
+    @parameterized.named_parameters(
+        *((name, {name: value}) for name, value in _OTHERS.items()), ("all", _OTHERS)
+    )
+    def test_a_change_acts_as_if_configured_so_and_traces_nothing(self, values):
+        made, batch = _learner()
+        loss, traces = made.agent.loss, []
+        made.agent.loss = lambda unroll: traces.append(unroll) or loss(unroll)
+        _update(made, batch, 10)
+        sections = {"agent": {}, "learner": {}}
+        for name, value in values.items():
+            section, key = name.split(".")
+            sections[section][key] = value
+        configured, _ = _learner(agent=sections["agent"], **sections["learner"])
+        _update(unchanged := _learner()[0], batch, 10)
+        for other in (configured, unchanged):
+            transplant.take_over(other, transplant.hand_over(made))
+            other.counters.agent_steps.assign(made.counters.agent_steps)
+
+        made.set_hyperparameters(values)
+        for each in (made, configured, unchanged):
+            _update(each, batch, 10)
+        self.assertLen(traces, 1)
+        self.assertEqual(made.hyperparameters(), configured.hyperparameters())
+        for ours, theirs in zip(_weights(made), _weights(configured), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+        self.assertFalse(np.array_equal(_weights(made)[0], _weights(unchanged)[0]))
+
+    def test_they_survive_a_resume(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made, batch = _learner()
+            _update(made, batch, 10)
+            made.set_hyperparameters(_OTHERS)
+            checkpointing.LearnerCheckpoints(pathlib.Path(folder), made).save(1)
+            resumed, _ = _learner()
+            self.assertNotEqual(resumed.hyperparameters(), _OTHERS)
+            checkpointing.LearnerCheckpoints(pathlib.Path(folder), resumed).restore()
+        self.assertEqual(resumed.hyperparameters(), _OTHERS)
+
+    def test_an_agent_without_entropy_has_no_entropy_cost(self):
+        agent = tf.Module()
+        agent.weight = tf.Variable(1.0)
+        made = learner.Learner(
+            agent, learner.Config(), total_agent_steps=1, frame_stack=1, jit=False
+        )
+        self.assertCountEqual(
+            made.hyperparameters(), ["learner.learning_rate", "learner.rmsprop_epsilon"]
+        )
+        with self.assertRaisesRegex(ValueError, "Module has no .* 'agent.entropy_cost'.* choose"):
+            made.set_hyperparameters({"agent.entropy_cost": 0.1})
+
+    @parameterized.parameters(
+        ("learner.learning_rate", 0.0),
+        ("learner.learning_rate", 1e-60),  # zero as a float32
+        ("learner.rmsprop_epsilon", float("inf")),
+        ("agent.entropy_cost", -0.1),
+        ("agent.entropy_cost", float("nan")),
+        ("learner.gradient_clip", 1.0),
+    )
+    def test_refuses_a_value_names_it_and_changes_nothing(self, name, value):
+        made, _ = _learner()
+        before = made.hyperparameters()
+        with self.assertRaisesRegex(ValueError, name):
+            made.set_hyperparameters({"learner.learning_rate": 0.5, name: value})
+        self.assertEqual(made.hyperparameters(), before)
+
+    def test_no_entropy_cost_at_all_is_allowed(self):
+        made, _ = _learner()
+        made.set_hyperparameters({"agent.entropy_cost": 0.0})
+        self.assertEqual(made.hyperparameters()["agent.entropy_cost"], 0.0)
 
 
 class ConfigTest(parameterized.TestCase):

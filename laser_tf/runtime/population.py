@@ -1,0 +1,212 @@
+"""Population based training (Jaderberg et al. 2017): which agent copies which, and what it changes.
+
+Pure bookkeeping, one decision at a time. No agent ever waits for another, so one that has died
+holds nobody up; what it last reported stays among the others' until the run ends.
+"""
+
+import dataclasses
+import math
+import random
+import threading
+from collections.abc import Mapping
+
+from laser_tf.runtime import lineage
+
+METHODS = ("none", "pbt")
+# A perturbed value outside these is not taken: float32 holds it, its inverse and its square root.
+SMALLEST, LARGEST = 1e-30, 1e30
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """How a population changes while it trains.
+
+    The defaults are Jaderberg et al.'s for reinforcement learning, with IMPALA's factors. IMPALA's
+    own setting (Espeholt et al. 2018, appendix F) is truncation_fraction 1, copy_margin 0.05 of a
+    mean capped human normalised score, perturbation_probability 0.33, explore_without_copy, and
+    burn_in_env_frames 20,000,000; it decides every 5,000 episodes.
+
+    Raises:
+      ValueError: for a value out of range; the message names it and the remedy.
+    """
+
+    method: str = "none"  # or "pbt"; "none" only records
+    ready_env_frames: int = 1_000_000  # of an agent between decisions about it
+    burn_in_env_frames: int = 0  # of an agent before the first decision about it
+    truncation_fraction: float = 0.2  # the lowest this many copy from the highest; 1: all from all
+    copy_margin: float = 0.0  # in units of fitness; a parent must be better by more than this
+    perturbation_factors: tuple[float, ...] = (1.2, 1 / 1.2)  # Jaderberg et al.: (1.2, 0.8)
+    perturbation_probability: float = 1.0  # of each hyper-parameter by itself
+    explore_without_copy: bool = False  # whether those perturb, too, that keep their weights
+    tuned: tuple[str, ...] = (  # IMPALA's; LASER fixes the epsilon on DMLab-30
+        "learner.learning_rate",
+        "agent.entropy_cost",
+        "learner.rmsprop_epsilon",
+    )
+    seed: int = 1  # of the draws
+
+    def __post_init__(self):
+        if self.method not in METHODS:
+            raise ValueError(f"method is {self.method!r}: choose one of 'none', 'pbt'")
+        if self.ready_env_frames < 1:
+            raise ValueError(f"ready_env_frames is {self.ready_env_frames}: use 1 or more")
+        if self.burn_in_env_frames < 0:
+            raise ValueError(f"burn_in_env_frames is {self.burn_in_env_frames}: use 0 or more")
+        for name in ("truncation_fraction", "perturbation_probability"):
+            if not 0 < getattr(self, name) <= 1:
+                raise ValueError(f"{name} is {getattr(self, name)}: use a value above 0, at most 1")
+        if not 0 <= self.copy_margin < math.inf:
+            raise ValueError(f"copy_margin is {self.copy_margin}: use a finite value, 0 or more")
+        factors = self.perturbation_factors
+        if not factors or not all(0 < factor < math.inf for factor in factors):
+            raise ValueError(
+                f"perturbation_factors is {factors}: use finite ones above 0, e.g. (1.2, 0.8)"
+            )
+        columns = (*lineage.COLUMNS, *self.tuned)
+        if not self.tuned or not all(self.tuned) or len({*columns}) < len(columns):
+            raise ValueError(
+                f"tuned is {self.tuned}: name one or more hyper-parameters, each once, e.g. "
+                "('learner.learning_rate', 'agent.entropy_cost')"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """What an agent goes on with."""
+
+    parent: str | None  # whose weights it copies; None: it keeps its own
+    hyperparameters: dict[str, float]  # the tuned ones
+
+
+class Population:
+    """What is known of each agent, which is its latest record; for any number of threads."""
+
+    def __init__(self, config: Config, log: lineage.Lineage):
+        """Goes on from the records that the log holds already.
+
+        Args:
+          config: the population's.
+          log: of the same tuned hyper-parameters.
+        """
+        self._config = config
+        self._log = log
+        self._latest = {record.agent: record for record in log.records}
+        self._lock = threading.Lock()
+
+    def next_ready(self, agent: str) -> int:
+        """The env frames from which on an agent is due; 0 for one that is not known yet."""
+        if agent not in self._latest:
+            return 0
+        passed = self._latest[agent].env_frames // self._config.ready_env_frames
+        return max(self._config.burn_in_env_frames, (passed + 1) * self._config.ready_env_frames)
+
+    def decide(
+        self, agent: str, env_frames: int, fitness: float, hyperparameters: Mapping[str, float]
+    ) -> Decision:
+        """What an agent goes on with; recorded before it is returned.
+
+        An agent's first call introduces it and changes nothing; make it when the agent starts. A
+        call before `next_ready` changes nothing either, except that the last call, repeated with
+        the same `env_frames`, gives the same decision again: its answer may have been lost.
+
+        Args:
+          agent: its name.
+          env_frames: that the agent has learned from, before action repeat.
+          fitness: of its present weights, higher is better; not finite: unknown. Such an agent
+            copies nobody and is copied by nobody.
+          hyperparameters: that it uses; others than the tuned ones are left out.
+
+        Raises:
+          ValueError: for values that no agent of this population can have.
+        """
+        own = self._checked(agent, env_frames, hyperparameters)
+        with self._lock:
+            last = self._latest.get(agent)
+            if last and last.env_frames == env_frames:
+                return Decision(last.parent, dict(last.hyperparameters))
+            if env_frames < self.next_ready(agent):
+                return Decision(None, own)
+            known = float(fitness) if math.isfinite(fitness) else math.nan
+            decision = self._decide(agent, known, own)
+            record = lineage.Record(
+                env_frames, agent, decision.parent, known, dict(decision.hyperparameters)
+            )
+            self._log.append(record)
+            self._latest[agent] = record
+            return decision
+
+    def _decide(self, agent: str, fitness: float, own: dict[str, float]) -> Decision:
+        is_start = agent not in self._latest
+        if self._config.method == "none" or is_start or math.isnan(fitness):
+            return Decision(None, own)
+        # From the number of records, so that a restarted population draws what it would have drawn.
+        generator = random.Random(f"{self._config.seed}/{len(self._log.records)}")
+        fitnesses = {
+            name: record.fitness
+            for name, record in self._latest.items()
+            if not math.isnan(record.fitness)
+        }
+        parent = select_parent(agent, {**fitnesses, agent: fitness}, self._config, generator)
+        if parent:
+            inherited = self._latest[parent].hyperparameters
+            return Decision(parent, explore(inherited, self._config, generator))
+        if self._config.explore_without_copy:
+            return Decision(None, explore(own, self._config, generator))
+        return Decision(None, own)
+
+    def _checked(
+        self, agent: str, env_frames: int, hyperparameters: Mapping[str, float]
+    ) -> dict[str, float]:
+        if not agent or not agent.isprintable():
+            raise ValueError(f"the agent's name is {agent!r}: use printable characters")
+        if env_frames < 0:
+            raise ValueError(f"env_frames of agent {agent} is {env_frames}: use 0 or more")
+        for name in self._config.tuned:
+            if name not in hyperparameters:
+                raise ValueError(
+                    f"agent {agent} has no {name} to tune, only {', '.join(hyperparameters)}: "
+                    "take it out of population.tuned"
+                )
+            if not 0 < hyperparameters[name] < math.inf:
+                raise ValueError(
+                    f"{name} of agent {agent} is {hyperparameters[name]}, which no factor can "
+                    "tune: use a finite value above 0, or take it out of population.tuned"
+                )
+        return {name: float(hyperparameters[name]) for name in self._config.tuned}
+
+
+def select_parent(
+    agent: str, fitnesses: Mapping[str, float], config: Config, generator: random.Random
+) -> str | None:
+    """Truncation selection: whom an agent copies, or None.
+
+    With a fraction of 1 it is IMPALA's rule: any other agent, if it is better enough.
+
+    Args:
+      agent: one of the names in `fitnesses`.
+      fitnesses: all finite.
+      config: of the population.
+      generator: of the draws.
+    """
+    order = sorted(fitnesses)
+    generator.shuffle(order)  # equals fall on either side of a boundary, whatever their names
+    order.sort(key=fitnesses.__getitem__)
+    # Rounded first: 0.07 * 100 is a little more than 7.
+    count = max(1, math.ceil(round(config.truncation_fraction * len(order), 9)))
+    candidates = [name for name in order[-count:] if name != agent]
+    if agent not in order[:count] or not candidates:
+        return None
+    parent = generator.choice(candidates)
+    return parent if fitnesses[parent] - fitnesses[agent] > config.copy_margin else None
+
+
+def explore(
+    values: Mapping[str, float], config: Config, generator: random.Random
+) -> dict[str, float]:
+    """Perturbs hyper-parameters, each by itself, by a factor drawn from the configured ones."""
+    explored = {}
+    for name, value in values.items():
+        is_perturbed = generator.random() < config.perturbation_probability
+        factor = generator.choice(config.perturbation_factors) if is_perturbed else 1.0
+        explored[name] = value * factor if SMALLEST <= value * factor <= LARGEST else value
+    return explored
