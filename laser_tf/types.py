@@ -66,6 +66,7 @@ class Unroll(NamedTuple):
     core_state: Any  # [B, ...], before row 0
     task: Any  # int32 [B], index of the task; no network sees it
     is_online: Any  # bool [B]: fresh from an actor (True) or drawn from replay (False)
+    is_own: Any  # bool [B]: lived by this agent (True) or by another of its sweep (False)
     weight: Any  # float32 [B], importance weight; 1 unless replay is prioritised
 
 

@@ -6,6 +6,7 @@ import os
 import pathlib
 import sys
 from collections.abc import Callable
+from typing import NoReturn
 
 from absl import app, flags
 from ml_collections import config_flags
@@ -33,7 +34,8 @@ def run(main: Callable[[], None], expected_errors: tuple[type[Exception], ...]) 
         try:
             main()
         except (UsageError, *expected_errors) as error:
-            _fail(_one_line(error), code=1)
+            _fail(one_line(error), code=1)
+        leave(0)
 
     app.run(guarded, flags_parser=_parse_flags)
 
@@ -78,13 +80,14 @@ def _parse_flags(arguments: list[str]) -> list[str]:
     try:
         return flags.FLAGS(arguments)
     except flags.Error as error:
-        _fail(_one_line(error), code=2)
+        _fail(one_line(error), code=2)
     except (AttributeError, KeyError) as error:
         # ml_collections' way to say that the configuration has no such key.
-        _fail(f"unknown config key: {_one_line(error)}", code=2)
+        _fail(f"unknown config key: {one_line(error)}", code=2)
 
 
-def _one_line(error: Exception) -> str:
+def one_line(error: Exception) -> str:
+    """An error as a line of text."""
     while error.args and isinstance(error.args[0], Exception):  # ml_collections wraps its errors
         error = error.args[0]
     text = error.args[0] if isinstance(error, KeyError) else error  # a KeyError's str has quotes
@@ -92,7 +95,13 @@ def _one_line(error: Exception) -> str:
 
 
 def _fail(message: str, code: int) -> None:
+    print(f"error: {message}", file=sys.stderr)
+    leave(code)
+
+
+def leave(code: int) -> NoReturn:
+    """Ends the process at once."""
     sys.stdout.flush()
-    print(f"error: {message}", file=sys.stderr, flush=True)
-    # Not sys.exit: threads of Reverb's and TensorFlow's may be blocked for ever.
+    sys.stderr.flush()
+    # Not sys.exit: threads of Reverb's and TensorFlow's may be blocked, for minutes or for ever.
     os._exit(code)

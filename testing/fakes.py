@@ -43,5 +43,11 @@ def random_unroll(
     )
     is_online = tf.constant(np.arange(batch) < max(1, batch // 4))
     return types.Unroll(
-        env_output, agent_output, (), tf.zeros([batch], tf.int32), is_online, tf.ones([batch])
+        env_output,
+        agent_output,
+        core_state=(),
+        task=tf.zeros([batch], tf.int32),
+        is_online=is_online,
+        is_own=tf.ones([batch], tf.bool),
+        weight=tf.ones([batch]),
     )

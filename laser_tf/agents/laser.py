@@ -44,6 +44,7 @@ class Config:
     reward_clip: str = "unit"  # a key of ops.reward_clipping.REWARD_CLIPS
     baseline_cost: float = 0.5
     entropy_cost: float = 0.01  # initial value; a runtime variable of the agent
+    entropy_on_replay: bool = False  # whether replayed rows, too, are in the entropy term
     rho_bar: float = 1.0
     c_bar: float = 1.0
     lambda_: float = 1.0
@@ -175,8 +176,8 @@ class Laser(tf.Module):
         """Trust-region V-trace actor-critic loss (LASER, algorithm 1), summed over T and B.
 
         A transition outside the trust region, and the step between two episodes, takes part in none
-        of the terms. The entropy term reads online rows only (section 5.1). With PopArt, the call
-        moves the moments of the values and rescales the value layer, before any gradient.
+        of the terms. The entropy term reads online rows only (section 5.1), or all. With PopArt,
+        the call moves the values' moments and rescales the value layer, before any gradient.
 
         Args:
           unroll: [T + 1, B, ...].
@@ -205,7 +206,9 @@ class Laser(tf.Module):
             "value": policy_gradient.baseline_loss(
                 root_weight * values, root_weight * value_targets, trusted
             ),
-            "entropy": policy_gradient.entropy_loss(logits, trusted & unroll.is_online),
+            "entropy": policy_gradient.entropy_loss(
+                logits, trusted & (unroll.is_online | config.entropy_on_replay)
+            ),
         }
         costs = {"policy": 1.0, "value": config.baseline_cost, "entropy": self.entropy_cost}
         if self._pixel_control:
@@ -287,6 +290,7 @@ class Laser(tf.Module):
                 is_transition=learned.is_transition,
                 trusted=learned.trusted,
                 is_online=unroll.is_online,
+                is_own=unroll.is_own,
                 rho_bar=self._config.rho_bar,
             ),
         }

@@ -106,8 +106,9 @@ class PreCoLSTMCore(_Core):
 
     def __init__(self, size: int, memory_span: int):
         super().__init__(size)
-        self._predictor = lstm_cell.LSTMCell(size, memory_span)
-        self._corrector = lstm_cell.LSTMCell(size, memory_span)
+        # In each step both cells forget: together they remember half as long as one of them.
+        self._predictor = lstm_cell.LSTMCell(size, 2 * memory_span)
+        self._corrector = lstm_cell.LSTMCell(size, 2 * memory_span)
 
     def _project(self, observed: tf.Tensor, previous_action: tf.Tensor) -> list[tf.Tensor]:
         return [self._predictor.project(previous_action), self._corrector.project(observed)]

@@ -15,6 +15,7 @@ def off_policy(
     is_transition: tf.Tensor,
     trusted: tf.Tensor,
     is_online: tf.Tensor,
+    is_own: tf.Tensor,
     rho_bar: float,
 ) -> dict[str, tf.Tensor]:
     """How far pi is from mu, and what V-trace and the trust region make of it.
@@ -26,12 +27,14 @@ def off_policy(
       is_transition: bool [T, B], false for the step between two episodes.
       trusted: bool [T, B], the transitions that the loss reads.
       is_online: bool [B].
+      is_own: bool [B], false for what another agent of a sweep lived through.
       rho_bar: where V-trace clips.
 
     Returns:
       Name of a metric -> float32 [], NaN where nothing is to be averaged.
     """
     online, replayed = is_transition & is_online, is_transition & ~is_online
+    own, foreign = replayed & is_own, replayed & ~is_own
     kl = trust_region.kl_divergence(logits, behaviour_logits)
     clipped = tf.cast(log_rhos > math.log(rho_bar), tf.float32)
     accepted = tf.cast(trusted, tf.float32)
@@ -39,9 +42,14 @@ def off_policy(
         "policy/entropy": masked_mean(policy_gradient.entropy(logits), is_transition),
         "policy/kl_online": masked_mean(kl, online),
         "policy/kl_replay": masked_mean(kl, replayed),
+        "policy/kl_own": masked_mean(kl, own),
+        "policy/kl_foreign": masked_mean(kl, foreign),
         "vtrace/rho_clipped_fraction": masked_mean(clipped, is_transition),
         "trust_region/accepted_fraction": masked_mean(accepted, is_transition),
         "trust_region/accepted_replay_fraction": masked_mean(accepted, replayed),
+        "trust_region/accepted_own_fraction": masked_mean(accepted, own),
+        "trust_region/accepted_foreign_fraction": masked_mean(accepted, foreign),
+        "replay/foreign_fraction": masked_mean(tf.cast(foreign, tf.float32), replayed),
     }
 
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 from laser_tf.replay import stored_unroll, tables
 
 
-def make_dataset(server_address: str, config: tables.Config) -> tf.data.Dataset:
+def make_dataset(server_address: str, config: tables.Config, queue: str) -> tf.data.Dataset:
     """Endless `stored_unroll.Batch`es, online rows first.
 
     Each batch holds exactly `online_rows` unrolls from the queue, each seen once, and
@@ -17,9 +17,12 @@ def make_dataset(server_address: str, config: tables.Config) -> tf.data.Dataset:
     Args:
       server_address: "host:port" of the Reverb server.
       config: the tables' configuration, with `core_state` "stored" or "zero".
+      queue: the learner's.
     """
     is_online = np.arange(config.batch_size) < config.online_rows
-    online = online_unrolls(server_address, config)
+    online = online_unrolls(server_address, config, queue)
+    if not config.learn_online:
+        return _replay_alone(server_address, config, online)
     if not config.replay_rows:
         return online.map(lambda unrolls: stored_unroll.unweighted(unrolls, is_online))
     replay = _samples(
@@ -42,6 +45,19 @@ def make_dataset(server_address: str, config: tables.Config) -> tf.data.Dataset:
     return tf.data.Dataset.zip((online, replay)).map(mix)
 
 
+def _replay_alone(
+    server_address: str, config: tables.Config, online: tf.data.Dataset
+) -> tf.data.Dataset:
+    """Batches from replay only, while as much fresh experience passes by as in a mixed batch."""
+    replay = unrolls(server_address, tables.REPLAY, config.batch_size, 2 * config.batch_size)
+    is_online = np.zeros(config.batch_size, bool)
+    return tf.data.Dataset.zip((online, replay)).map(
+        lambda _, drawn: stored_unroll.unweighted(
+            _with_zero_state(drawn) if config.core_state == "zero" else drawn, is_online
+        )
+    )
+
+
 def importance_weights(info: reverb.replay_sample.SampleInfo, exponent: float) -> tf.Tensor:
     """(1 / (N P(i)))^beta over the batch's largest (Schaul et al. 2015, section 3.4).
 
@@ -57,10 +73,10 @@ def importance_weights(info: reverb.replay_sample.SampleInfo, exponent: float) -
     return weights / tf.reduce_max(weights)
 
 
-def online_unrolls(server_address: str, config: tables.Config) -> tf.data.Dataset:
-    """Endless batches `StoredUnroll [online_rows, ...]` of the learner's queue."""
+def online_unrolls(server_address: str, config: tables.Config, queue: str) -> tf.data.Dataset:
+    """Endless batches `StoredUnroll [online_rows, ...]` of the learner's `queue`."""
     # Few samples in flight: what waits in a buffer grows stale, and is lost when the run stops.
-    return unrolls(server_address, tables.ONLINE, config.online_rows, in_flight=4)
+    return unrolls(server_address, queue, config.online_rows, in_flight=4)
 
 
 def episodes(server_address: str) -> tf.data.Dataset:

@@ -27,22 +27,20 @@ class EpisodeWriter:
     def __init__(
         self,
         client: reverb.Client,
-        unroll_signature: stored_unroll.StoredUnroll,
-        task_ids: np.ndarray,
+        buffer: stored_unroll.UnrollBuffer,
         max_unrolls: int,
     ):
         """Opens a stream for each game.
 
         Args:
           client: of the replay server.
-          unroll_signature: of an unroll without a core state.
-          task_ids: integers [N], each game's task.
+          buffer: where unrolls without core states are filled.
           max_unrolls: n of the longest episode.
         """
-        self._writers = [client.trajectory_writer(max_unrolls) for _ in task_ids]
-        self._buffer = stored_unroll.UnrollBuffer(unroll_signature, task_ids)
-        self._rows = np.zeros(len(task_ids), int)  # filled in each game's buffer
-        self._unrolls = np.zeros(len(task_ids), int)  # appended of each game's episode
+        self._writers = [client.trajectory_writer(max_unrolls) for _ in range(buffer.num_envs)]
+        self._buffer = buffer
+        self._rows = np.zeros(buffer.num_envs, int)  # filled in each game's buffer
+        self._unrolls = np.zeros(buffer.num_envs, int)  # appended of each game's episode
 
     def add(
         self,

@@ -1,4 +1,4 @@
-"""The embedded replay: a Reverb server inside the training process."""
+"""The embedded replay: a Reverb server inside this process."""
 
 import itertools
 import logging
@@ -6,15 +6,15 @@ import os
 import pathlib
 import shutil
 import socket
+from collections.abc import Callable, Sequence
 
-import numpy as np
 import reverb
 
-from laser_tf.replay import stored_unroll, tables
+from laser_tf.replay import connection, stored_unroll, tables
 
 
-class EmbeddedReplay:
-    """A Reverb server with a run's tables, restored from its checkpoint where there is one.
+class EmbeddedReplay(connection.Connection):
+    """A Reverb server with the tables of a run or a sweep, restored from their checkpoint.
 
     Reverb listens on every interface without authentication: see `runtime.private_network`.
     """
@@ -25,6 +25,7 @@ class EmbeddedReplay:
         signature: stored_unroll.StoredUnroll,
         checkpoint_folder: pathlib.Path,
         port: int = 0,
+        queues: Sequence[str] = (tables.ONLINE,),
     ):
         """Starts the server.
 
@@ -33,26 +34,30 @@ class EmbeddedReplay:
           signature: of the items.
           checkpoint_folder: for Reverb alone; it deletes what else lies there.
           port: to listen on; 0 takes a free one.
+          queues: one for each learner; this process's own is the first.
 
         Raises:
           ValueError: if the port is in use.
           RuntimeError: if Reverb cannot start.
         """
         _check_port(port)
-        self._config = config
         self._folder = checkpoint_folder
         self._previous = checkpoint_folder.with_name(checkpoint_folder.name + "_previous")
-        self._server = self._start(signature, port or None)
-        self.address = f"localhost:{self._server.port}"
-        self.client = reverb.Client(self.address)
+        self._server = self._start(
+            lambda: tables.make_tables(config, signature, queues), port or None
+        )
+        self.port = self._server.port  # where the server listens
+        super().__init__(f"localhost:{self.port}", config, queues[0])
 
-    def _start(self, signature: stored_unroll.StoredUnroll, port: int | None) -> reverb.Server:
+    def _start(
+        self, make_tables: Callable[[], list[reverb.Table]], port: int | None
+    ) -> reverb.Server:
         """Starts from the newest readable checkpoint, setting damaged ones aside."""
         while True:
             self._folder.mkdir(parents=True, exist_ok=True)
             try:
                 return reverb.Server(
-                    tables.make_tables(self._config, signature),
+                    make_tables(),
                     port=port,
                     checkpointer=reverb.checkpointers.DefaultCheckpointer(str(self._folder)),
                 )
@@ -73,30 +78,6 @@ class EmbeddedReplay:
             "the replay checkpoint in %s is damaged (%s); it is kept as %s, falling back to %s",
             self._folder, error, aside.name, fallback,
         )  # fmt: skip
-
-    @property
-    def port(self) -> int:
-        """Where the server listens."""
-        return self._server.port
-
-    def size(self) -> int:
-        """Items in replay, of `unroll_length` agent steps each; 0 without a replay table."""
-        table = self._config.replay_table
-        return self.client.server_info()[table].current_size if table else 0
-
-    def fill(self) -> float:
-        """Agent steps in replay over its capacity, in [0, 1]."""
-        return self.size() * self._config.unroll_length / self._config.capacity
-
-    def update_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
-        """Gives items of replay new priorities; those that are gone by now are passed over.
-
-        Args:
-          keys: uint64 [B].
-          priorities: float [B], at least 0.
-        """
-        updates = dict(zip(keys.tolist(), priorities.tolist(), strict=True))
-        self.client.mutate_priorities(self._config.replay_table, updates)
 
     def checkpoint(self) -> None:
         """Saves all tables and keeps the checkpoint before.

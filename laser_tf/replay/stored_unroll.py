@@ -26,6 +26,7 @@ class StoredUnroll(NamedTuple):
     instruction: Any  # int32 [T + 1, L]; () without a text channel
     core_state: Any  # before row 0
     task: Any  # int32 [], index of the task that was played
+    agent: Any  # int32 [], index in its sweep of the agent that acted; 0 where it is alone
     learner_update: Any  # int64 [], updates behind the weights that acted at the first rows
 
 
@@ -69,6 +70,7 @@ def signature(
             lambda state: tf.TensorSpec(state.shape[1:], state.dtype, "core_state"), core_state
         ),
         task=tf.TensorSpec([], tf.int32, "task"),
+        agent=tf.TensorSpec([], tf.int32, "agent"),
         learner_update=tf.TensorSpec([], tf.int64, "learner_update"),
     )
 
@@ -81,11 +83,17 @@ def blank(unroll_signature: StoredUnroll) -> StoredUnroll:
     return zeros._replace(is_first=np.ones_like(zeros.is_first))
 
 
-def unpack(batch: Batch, frame_stack: int) -> types.Unroll:
-    """A batch as the loss wants it: time-major, with stacks of K = `frame_stack` frames."""
+def unpack(batch: Batch, frame_stack: int, agent_index: int = 0) -> types.Unroll:
+    """A batch as the loss wants it: time-major, with stacks of K = `frame_stack` frames.
+
+    Args:
+      batch: see there.
+      frame_stack: K.
+      agent_index: of the agent that learns, in its sweep.
+    """
     stored = batch.unrolls
     time_major = tf.nest.map_structure(
-        _swap_time_and_batch, stored._replace(core_state=(), task=(), learner_update=())
+        _swap_time_and_batch, stored._replace(core_state=(), task=(), agent=(), learner_update=())
     )
     env_output = types.EnvOutput(
         observation=frame_stacking.stack_frames(
@@ -99,7 +107,13 @@ def unpack(batch: Batch, frame_stack: int) -> types.Unroll:
     )
     agent_output = types.AgentOutput(time_major.action, time_major.logits)
     return types.Unroll(
-        env_output, agent_output, stored.core_state, stored.task, batch.is_online, batch.weight
+        env_output,
+        agent_output,
+        stored.core_state,
+        task=stored.task,
+        is_online=batch.is_online,
+        is_own=tf.equal(stored.agent, agent_index),
+        weight=batch.weight,
     )
 
 
@@ -110,11 +124,18 @@ def _swap_time_and_batch(tensor: tf.Tensor) -> tf.Tensor:
 class UnrollBuffer:
     """The T + 1 rows that an actor is filling for N environments, and their frame history."""
 
-    def __init__(self, unroll_signature: StoredUnroll, task_ids: np.ndarray):
-        """Makes room for unrolls of a signature from N environments, which play tasks [N]."""
-        num_envs = len(task_ids)
+    def __init__(self, unroll_signature: StoredUnroll, task_ids: np.ndarray, agent_index: int = 0):
+        """Makes room for unrolls of a signature.
+
+        Args:
+          unroll_signature: of an unroll.
+          task_ids: integers [N], the tasks that N environments play.
+          agent_index: of the agent that acts, in its sweep.
+        """
+        self.num_envs = num_envs = len(task_ids)
         self._history = unroll_signature.frames.shape[0] - unroll_signature.reward.shape[0]
         self._task_ids = task_ids
+        self._agent = np.int32(agent_index)
         self._games = np.arange(num_envs)
         self._core_states = {0: ()}
         self._arrays = {
@@ -154,6 +175,7 @@ class UnrollBuffer:
             **({"instruction": ()} | columns),
             core_state=tf.nest.map_structure(lambda state: state[index], self._core_states[0]),
             task=self._task_ids[index],
+            agent=self._agent,
             learner_update=np.int64(learner_update),
         )
 

@@ -1,6 +1,7 @@
 """Reverb's tables of a run: FIFO replay for everybody, one queue for each learner."""
 
 import dataclasses
+from collections.abc import Sequence
 
 import reverb
 import tensorflow as tf
@@ -10,7 +11,7 @@ from laser_tf.replay import stored_unroll
 
 REPLAY = "replay"  # of unrolls
 EPISODES = "episodes"  # replay of whole episodes
-ONLINE = "online"
+ONLINE = "online"  # the queue of a learner that has the server for itself
 
 CORE_STATES = ("stored", "zero", "recomputed")
 
@@ -29,6 +30,7 @@ class Config:
     replay_fraction: float = 0.75  # of a batch that is drawn from replay, in [0, 1)
     capacity: int = 1_000_000  # agent steps in replay
     queue_capacity: int = 64  # unrolls that wait for the learner at most
+    learn_online: bool = True  # False: fresh unrolls are counted and kept, but not learned from
     core_state: str = "stored"  # what replayed unrolls start from, one of CORE_STATES
     priority_exponent: float = 0.0  # of the critic's loss; 0: replay is drawn uniformly
     importance_exponent: float = 1.0  # beta, of the weights that correct for priorities
@@ -50,6 +52,13 @@ class Config:
                 f"priority_exponent is {self.priority_exponent}: whole episodes, whose core states "
                 "are recomputed, are drawn uniformly; use 0 or another core_state"
             )
+        if not self.learn_online and not (
+            self.replay_fraction and self.core_state != "recomputed" and not self.priority_exponent
+        ):
+            raise ValueError(
+                "learn_online is False: it needs a replay_fraction above 0, a core_state that is "
+                "not recomputed, and no priorities"
+            )
         if not 0 <= self.replay_fraction < 1:
             raise ValueError(
                 f"replay_fraction is {self.replay_fraction}: use a value from 0 to below 1; "
@@ -69,10 +78,9 @@ class Config:
                 f"{self.batch_size * self.unroll_length} or more"
             )
 
-    @property
-    def unroll_tables(self) -> tuple[str, ...]:
-        """The tables that get an item of every unroll, in that order: the queue last."""
-        return (REPLAY, ONLINE) if self.replay_table == REPLAY else (ONLINE,)
+    def unroll_tables(self, queue: str) -> tuple[str, ...]:
+        """The tables that get an item of every unroll, in that order: the learner's queue last."""
+        return (REPLAY, queue) if self.replay_table == REPLAY else (queue,)
 
     @property
     def replay_table(self) -> str | None:
@@ -92,8 +100,15 @@ class Config:
         return self.batch_size - self.replay_rows
 
 
-def make_tables(config: Config, signature: stored_unroll.StoredUnroll) -> list[reverb.Table]:
-    """The tables of a run with one learner.
+def queue_of(agent: str) -> str:
+    """The queue of one agent of a sweep."""
+    return f"{ONLINE}_{agent}"
+
+
+def make_tables(
+    config: Config, signature: stored_unroll.StoredUnroll, queues: Sequence[str] = (ONLINE,)
+) -> list[reverb.Table]:
+    """The tables of one or more learners.
 
     A batch may already be drawn when replay holds one unroll: a limit that waited for more would
     stall the learner, and with it the queue and the actors that fill replay.
@@ -101,10 +116,13 @@ def make_tables(config: Config, signature: stored_unroll.StoredUnroll) -> list[r
     Args:
       config: see there.
       signature: of an unroll.
+      queues: one for each learner.
     """
-    queue = reverb.Table.queue(ONLINE, config.queue_capacity, signature=signature)
+    online = [
+        reverb.Table.queue(queue, config.queue_capacity, signature=signature) for queue in queues
+    ]
     if config.replay_table is None:
-        return [queue]
+        return online
     if config.replay_table == EPISODES:
         # Priorities are 1 for an episode and 0 for what marks its room, see `episode_writer`.
         sampler, signature = reverb.selectors.Prioritized(1.0), episode_signature(signature)
@@ -120,7 +138,7 @@ def make_tables(config: Config, signature: stored_unroll.StoredUnroll) -> list[r
         rate_limiter=reverb.rate_limiters.MinSize(1),
         signature=signature,
     )
-    return [queue, replay]
+    return [*online, replay]
 
 
 def episode_signature(signature: stored_unroll.StoredUnroll) -> stored_unroll.StoredUnroll:

@@ -49,7 +49,7 @@ class Actor:
         environment: base.BatchedEnvironment,
         policy: ActingPolicy,
         unroll_writer: writer.UnrollWriter,
-        signature: stored_unroll.StoredUnroll,
+        buffer: stored_unroll.UnrollBuffer,
         *,
         episodes: episode_writer.EpisodeWriter | None = None,
         refresh: Callable[[], int],
@@ -61,7 +61,7 @@ class Actor:
           environment: N games.
           policy: acts for all of them at once.
           unroll_writer: takes finished unrolls.
-          signature: of an unroll.
+          buffer: where unrolls are filled.
           episodes: takes every row, where replay holds whole episodes.
           refresh: copies the learner's newest weights into the policy and returns how many updates
             are behind them; called once an unroll.
@@ -70,7 +70,7 @@ class Actor:
         self._environment = environment
         self._policy = policy
         self._writer = unroll_writer
-        self._buffer = stored_unroll.UnrollBuffer(signature, environment.task_ids)
+        self._buffer = buffer
         self._tracker = episode_statistics.EpisodeTracker(environment)
         self._episodes = episodes
         self._refresh = refresh

@@ -40,9 +40,22 @@ def build_agent(
 
 
 def build_learner(
-    config: run_config.RunConfig, environment: base.BatchedEnvironment, dtype: str, *, jit: bool
+    config: run_config.RunConfig,
+    environment: base.BatchedEnvironment,
+    dtype: str,
+    *,
+    jit: bool,
+    agent_index: int = 0,
 ) -> learner.Learner:
-    """Creates the learner of a run, with fresh weights."""
+    """Creates the learner of a run, with fresh weights.
+
+    Args:
+      config: the run's.
+      environment: whose specs the agent must fit.
+      dtype: compute dtype, "float32" or "bfloat16".
+      jit: whether XLA compiles the update.
+      agent_index: of the agent in its sweep.
+    """
     tf.keras.utils.set_random_seed(config.run.seed)
     return learner.Learner(
         build_agent(config, environment, dtype, config.run.seed),
@@ -50,6 +63,7 @@ def build_learner(
         total_agent_steps=config.total_agent_steps,
         frame_stack=config.replay.frame_stack,
         jit=jit,
+        agent_index=agent_index,
     )
 
 

@@ -74,6 +74,7 @@ class EpisodeBatchStream(BatchStream):
         self,
         server_address: str,
         config: tables.Config,
+        queue_name: str,
         unroll_signature: stored_unroll.StoredUnroll,
         next_state: Callable[[stored_unroll.StoredUnroll], Any],
     ):
@@ -82,10 +83,13 @@ class EpisodeBatchStream(BatchStream):
         Args:
           server_address: "host:port" of the Reverb server.
           config: of its tables.
+          queue_name: the learner's.
           unroll_signature: with core state.
           next_state: see `replayer.Replayer`.
         """
-        self._online = BatchStream(fetcher(dataset.online_unrolls(server_address, config)))
+        self._online = BatchStream(
+            fetcher(dataset.online_unrolls(server_address, config, queue_name))
+        )
         self._episodes = BatchStream(fetcher(dataset.episodes(server_address)))
         self._replayer = replayer.Replayer(config.replay_rows, unroll_signature, next_state)
         self._is_online = np.arange(config.batch_size) < config.online_rows

@@ -4,11 +4,14 @@ import json
 import logging
 import pathlib
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
 LEARNER_CHECKPOINTS_KEPT = 3
+RUN, SWEEP = "config.json", "sweep.json"  # where a folder's configuration lies
+_KINDS = {RUN: "run", SWEEP: "sweep"}
 
 
 class WorkdirError(RuntimeError):
@@ -87,17 +90,31 @@ def open_workdir(workdir: pathlib.Path, config: dict[str, Any], extra: dict[str,
     Raises:
       WorkdirError: if the folder cannot be written or belongs to another configuration.
     """
-    path = workdir / "config.json"
+    folders = ("checkpoints/learner", "checkpoints/replay", "tensorboard", "videos")
+    return _open(workdir / RUN, folders, config, extra)
+
+
+def open_sweep(workdir: pathlib.Path, config: dict[str, Any], extra: dict[str, Any]) -> bool:
+    """Makes a sweep's folder, or checks it; as `open_workdir`, for `sweep.json`."""
+    return _open(workdir / SWEEP, ("tensorboard",), config, extra)
+
+
+def _open(
+    path: pathlib.Path, folders: Sequence[str], config: dict[str, Any], extra: dict[str, Any]
+) -> bool:
+    workdir = path.parent
     config = json.loads(json.dumps(config))
     try:
-        for name in ("checkpoints/learner", "checkpoints/replay", "tensorboard", "videos"):
+        if not path.exists() and any((workdir / name).exists() for name in (RUN, SWEEP)):
+            raise WorkdirError(f"{workdir} holds a run or sweep already: use another --workdir")
+        for name in folders:
             (workdir / name).mkdir(parents=True, exist_ok=True)
         if path.exists():
             _check_same_config(path, config)
             return True
-        if any((workdir / "checkpoints/learner").iterdir()):
+        if any((workdir / "checkpoints/learner").glob("*")):
             raise WorkdirError(
-                f"{workdir} holds checkpoints but no config.json: use another folder"
+                f"{workdir} holds checkpoints but no {path.name}: use another folder"
             )
         temporary = path.with_suffix(".tmp")
         temporary.write_text(json.dumps({"config": config, **extra}, indent=2) + "\n")
@@ -109,23 +126,23 @@ def open_workdir(workdir: pathlib.Path, config: dict[str, Any], extra: dict[str,
     return False
 
 
-def read_config(workdir: pathlib.Path) -> dict[str, Any]:
-    """The configuration of the run in a folder.
+def read_config(workdir: pathlib.Path, name: str = RUN) -> dict[str, Any]:
+    """The configuration of the run, or with `SWEEP` of the sweep, in a folder.
 
     Raises:
       WorkdirError: if there is none, or it cannot be read.
     """
-    path = workdir / "config.json"
+    path = workdir / name
     try:
         return json.loads(path.read_text())["config"]
     except FileNotFoundError:
-        raise WorkdirError(f"{workdir} holds no run: there is no {path}") from None
+        raise WorkdirError(f"{workdir} holds no {_KINDS[name]}: there is no {path}") from None
     except (OSError, ValueError, KeyError) as error:
         raise WorkdirError(f"cannot read {path}: {_first_line(error)}") from None
 
 
 def _check_same_config(path: pathlib.Path, config: dict[str, Any]) -> None:
-    before, now = flatten(read_config(path.parent)), flatten(config)
+    before, now = flatten(read_config(path.parent, path.name)), flatten(config)
     differing = [
         f"{key} (there {before.get(key)!r}, now {now.get(key)!r})"
         for key in sorted(before.keys() | now.keys())
@@ -133,8 +150,8 @@ def _check_same_config(path: pathlib.Path, config: dict[str, Any]) -> None:
     ]
     if differing:
         raise WorkdirError(
-            f"{path.parent} belongs to a run of another config: {', '.join(differing)}. Use "
-            "another --workdir, or the same values to resume"
+            f"{path.parent} belongs to a {_KINDS[path.name]} of another config: "
+            f"{', '.join(differing)}. Use another --workdir, or the same values to resume"
         )
 
 

@@ -85,7 +85,7 @@ def _summarise(
     agent_steps, wall_seconds = int(counters.agent_steps), float(counters.wall_seconds)
     suite, tasks = config.environment.suite, config.environment.tasks
     means = {task: float(np.mean(of_task)) for task, of_task in zip(tasks, returns, strict=True)}
-    scores = reference.human_normalised_scores(suite, means)
+    scores = reference.normalised_scores(suite, means)
     return {
         "task": config.environment.task,
         "episodes": len(games),
@@ -93,26 +93,27 @@ def _summarise(
         "median_return": float(np.median(np.concatenate(returns))),
         "min_return": float(min(map(min, returns))),
         "max_return": float(max(map(max, returns))),
-        "human_normalised_score": aggregates.median_human_normalised(scores) if scores else None,
+        "human_normalised_score": None,
         "env_frames": agent_steps * config.environment.action_repeat,
         "agent_steps": agent_steps,
         "learner_updates": int(counters.learner_updates),
         "wall_seconds": round(wall_seconds, 1),
         "agent_steps_per_second": round(agent_steps / wall_seconds, 1) if wall_seconds else 0.0,
-        **(_summarise_tasks(means, scores) if len(tasks) > 1 else {}),
+        **(
+            _summarise_scores(f"{reference.kind(suite)}_normalised_score", scores) if scores else {}
+        ),
+        "tasks": {
+            task: {"mean_return": means[task], "normalised_score": scores and scores[task]}
+            for task in means
+        },
     }
 
 
-def _summarise_tasks(means: dict[str, float], scores: dict[str, float] | None) -> dict[str, Any]:
-    """What is said of several tasks beside the whole."""
-    summary: dict[str, Any] = {"tasks": {task: {"mean_return": means[task]} for task in means}}
-    if scores:
-        for task, score in scores.items():
-            summary["tasks"][task]["human_normalised_score"] = score
-        summary["mean_capped_human_normalised_score"] = aggregates.mean_capped_human_normalised(
-            scores
-        )
-    return summary
+def _summarise_scores(name: str, scores: dict[str, float]) -> dict[str, float]:
+    return {
+        name: aggregates.median_normalised(scores),
+        f"mean_capped_{name}": aggregates.mean_capped_normalised(scores),
+    }
 
 
 def _film(

@@ -13,7 +13,11 @@ from laser_tf.runtime import array_function, rmsprop
 JIT_COMPILE = ("auto", "on", "off")
 COMPUTE_DTYPES = ("auto", "float32", "bfloat16")
 SCHEDULES = ("linear", "constant")
-ENTROPY_COST = "agent.entropy_cost"
+LEARNING_RATE, ENTROPY_COST, RMSPROP_EPSILON = TUNABLE = (
+    "learner.learning_rate",
+    "agent.entropy_cost",
+    "learner.rmsprop_epsilon",
+)
 
 
 class NonFiniteLossError(RuntimeError):
@@ -84,6 +88,7 @@ class Learner(tf.Module):
         total_agent_steps: int,
         frame_stack: int,
         jit: bool,
+        agent_index: int = 0,
     ):
         """Creates the learner.
 
@@ -93,6 +98,7 @@ class Learner(tf.Module):
           total_agent_steps: of the whole run, where a linear learning rate reaches zero.
           frame_stack: K, frames in an observation.
           jit: whether XLA compiles the update.
+          agent_index: of the agent in its sweep.
         """
         super().__init__()
         self.agent = agent
@@ -101,6 +107,7 @@ class Learner(tf.Module):
         self._config = config
         self._total_agent_steps = total_agent_steps
         self._frame_stack = frame_stack
+        self._agent_index = agent_index
         self._variables = agent.trainable_variables
         self.optimizer = rmsprop.RMSProp(
             self._variables,
@@ -135,8 +142,8 @@ class Learner(tf.Module):
     def hyperparameter_variables(self) -> dict[str, tf.Variable]:
         """What may change while the run goes on, by the config's names; part of checkpoints."""
         variables = {
-            "learner.learning_rate": self.learning_rate,
-            "learner.rmsprop_epsilon": self.optimizer.epsilon,
+            LEARNING_RATE: self.learning_rate,
+            RMSPROP_EPSILON: self.optimizer.epsilon,
         }
         if hasattr(self.agent, "entropy_cost"):  # value-based agents have none
             variables[ENTROPY_COST] = self.agent.entropy_cost
@@ -172,7 +179,7 @@ class Learner(tf.Module):
     def _update(
         self, batch: stored_unroll.Batch, online_steps: tf.Tensor
     ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-        unroll = stored_unroll.unpack(batch, self._frame_stack)
+        unroll = stored_unroll.unpack(batch, self._frame_stack, self._agent_index)
         with tf.GradientTape() as tape:
             output = self.agent.loss(unroll)
         gradients = tape.gradient(output.loss, self._variables)

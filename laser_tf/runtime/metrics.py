@@ -3,6 +3,7 @@
 import math
 import pathlib
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import tensorflow as tf
 from tensorboard.backend.event_processing import event_accumulator
 from tensorboard.compat.proto import event_pb2
 from tensorboard.plugins.hparams import api as hparams
+
+RETURN = "episode/mean_return_last_100"
 
 
 class MetricsWriter:
@@ -56,6 +59,25 @@ class MetricsWriter:
         event = event_pb2.Event(wall_time=time.time(), step=env_frames, session_log=start)
         # tf.summary has no public call that writes an event that is no summary.
         tf.raw_ops.ImportEvent(writer=self._writer._resource, event=event.SerializeToString())
+
+
+def write_sweep_columns(
+    folder: pathlib.Path, hyperparameters: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Tells TensorBoard's HPARAMS page what a sweep varies: one row an agent, with its return.
+
+    Args:
+      folder: of the sweep's own events, above the agents' folders in `--logdir`.
+      hyperparameters: agent -> "section.key" -> value.
+    """
+    names = sorted({name for given in hyperparameters.values() for name in given})
+    writer = tf.summary.create_file_writer(str(folder))
+    with writer.as_default():
+        hparams.hparams_config(
+            hparams=[hparams.HParam(name) for name in names],
+            metrics=[hparams.Metric(RETURN, display_name="return, last 100 episodes")],
+        )
+    writer.close()
 
 
 def read_scalars(folder: pathlib.Path, name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -31,12 +31,30 @@ class EpisodeReturns:
         """Mean over tasks of their last 100 returns' mean, NaN before the first."""
         return _mean([_mean(list(returns)) for returns in self._returns])
 
+    def fitness(self) -> float:
+        """The score that a population compares, NaN before each task has one.
+
+        The median of the normalised mean returns where references exist, else `mean_return`.
+        """
+        scores = reference.normalised_scores(self._suite, self._mean_returns())
+        return aggregates.median_normalised(scores) if scores else self.mean_return()
+
+    def clear(self) -> None:
+        """Forgets all episodes."""
+        for returns, lengths in zip(self._returns, self._lengths, strict=True):
+            returns.clear()
+            lengths.clear()
+
+    def _mean_returns(self) -> dict[str, float]:
+        means = [_mean(list(returns)) for returns in self._returns]
+        return dict(zip(self._tasks, means, strict=True))
+
     def metrics(self) -> dict[str, float]:
         """What TensorBoard gets: of all tasks together and, where there are several, of each."""
         returns = [_mean(list(returns)) for returns in self._returns]
         lengths = [_mean(list(lengths)) for lengths in self._lengths]
         rows = {
-            "episode/mean_return_last_100": _mean(returns),
+            metrics.RETURN: _mean(returns),
             "episode/mean_length_last_100": _mean(lengths),
         }
         if len(self._tasks) == 1:
@@ -44,12 +62,11 @@ class EpisodeReturns:
         for task, mean_return, length in zip(self._tasks, returns, lengths, strict=True):
             rows[f"task/{task}/mean_return_last_100"] = mean_return
             rows[f"task/{task}/mean_length_last_100"] = length
-        scores = reference.human_normalised_scores(
-            self._suite, dict(zip(self._tasks, returns, strict=True))
-        )
+        scores = reference.normalised_scores(self._suite, self._mean_returns())
         if scores:
-            rows["episode/median_human_normalised"] = aggregates.median_human_normalised(scores)
-            rows["episode/mean_capped_human_normalised"] = aggregates.mean_capped_human_normalised(
+            kind = reference.kind(self._suite)
+            rows[f"episode/median_{kind}_normalised"] = aggregates.median_normalised(scores)
+            rows[f"episode/mean_capped_{kind}_normalised"] = aggregates.mean_capped_normalised(
                 scores
             )
         return rows

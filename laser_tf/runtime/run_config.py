@@ -3,12 +3,14 @@
 import dataclasses
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from laser_tf.agents import laser
 from laser_tf.environments import environment_config
 from laser_tf.replay import tables
 from laser_tf.runtime import learner
+
+Section = TypeVar("Section")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,15 +84,25 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> RunConfig:
     """
     sections = {field.name: field.type for field in dataclasses.fields(RunConfig)}
     _check_names("section", values, sections)
-    parsed = {}
-    for name, section_class in sections.items():
-        section = dict(values.get(name, {}))
-        _check_names(name + " key", section, [f.name for f in dataclasses.fields(section_class)])
-        try:
-            parsed[name] = section_class(**section)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"config.{name}: {error}") from None
-    return RunConfig(**parsed)
+    return RunConfig(
+        **{name: parse_section(name, section, values) for name, section in sections.items()}
+    )
+
+
+def parse_section(
+    name: str, section_class: type[Section], values: Mapping[str, Mapping[str, Any]]
+) -> Section:
+    """Builds one section's dataclass from what `values` say of it.
+
+    Raises:
+      ValueError: for an unknown, a missing or an invalid key; the message names `section.key`.
+    """
+    section = dict(values.get(name, {}))
+    _check_names(name + " key", section, [f.name for f in dataclasses.fields(section_class)])
+    try:
+        return section_class(**section)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"config.{name}: {error}") from None
 
 
 def _check_names(what: str, given: Mapping[str, Any], known: Iterable[str]) -> None:

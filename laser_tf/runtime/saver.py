@@ -3,7 +3,7 @@
 import logging
 import time
 
-from laser_tf.replay import server
+from laser_tf.replay import connection
 from laser_tf.runtime import checkpointing, learner, run_config
 
 
@@ -14,7 +14,7 @@ class Saver:
         self,
         config: run_config.Config,
         checkpoints: checkpointing.LearnerCheckpoints,
-        replay: server.EmbeddedReplay,
+        replay: connection.Connection,
         counters: learner.Counters,
     ):
         """Starts the clocks."""
@@ -35,7 +35,7 @@ class Saver:
                 self._save_replay()
             if now >= self._next_learner:
                 self._next_learner = now + self._periods[0]
-                self._save_learner()
+                self.save_learner()
         except checkpointing.WorkdirError as error:
             logging.warning("%s", error)
 
@@ -48,7 +48,7 @@ class Saver:
         try:
             self._save_replay()
         finally:
-            self._save_learner()
+            self.save_learner()
 
     def _save_replay(self) -> None:
         try:
@@ -56,7 +56,12 @@ class Saver:
         except (RuntimeError, OSError) as error:
             raise checkpointing.WorkdirError(f"cannot save replay: {error}") from None
 
-    def _save_learner(self) -> None:
+    def save_learner(self) -> None:
+        """Saves the weights now.
+
+        Raises:
+          WorkdirError: if they could not be written; what was saved before is untouched.
+        """
         now = time.monotonic()
         self._counters.wall_seconds.assign_add(now - self._clock)
         self._clock = now

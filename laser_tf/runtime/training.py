@@ -1,4 +1,4 @@
-"""Training on one machine: an actor thread, embedded replay and the learner in one process."""
+"""Training: an actor thread and the learner in one process, with replay embedded or shared."""
 
 import dataclasses
 import logging
@@ -9,7 +9,15 @@ import time
 import numpy as np
 
 from laser_tf.environments import base, factory
-from laser_tf.replay import dataset, episode_writer, server, stored_unroll, tables, writer
+from laser_tf.replay import (
+    connection,
+    dataset,
+    episode_writer,
+    server,
+    stored_unroll,
+    tables,
+    writer,
+)
 from laser_tf.runtime import (
     actor,
     assembly,
@@ -21,6 +29,7 @@ from laser_tf.runtime import (
     reporting,
     run_config,
     saver,
+    sweep_member,
     variables,
 )
 
@@ -28,21 +37,35 @@ from laser_tf.runtime import (
 class Training:
     """One run: new, or resumed from its folder, and driven to its budget."""
 
-    def __init__(self, config: run_config.RunConfig, workdir: pathlib.Path):
+    def __init__(
+        self,
+        config: run_config.RunConfig,
+        workdir: pathlib.Path,
+        member: sweep_member.SweepMember | None = None,
+    ):
         """Builds the learner and restores what the folder holds; nothing moves yet.
+
+        Args:
+          config: of the run.
+          workdir: its folder, opened.
+          member: of a sweep, where the run belongs to one.
 
         Raises:
           WorkdirError: if none of the folder's checkpoints can be read.
         """
         self._config = config
         self._workdir = workdir
+        self._member = member
+        self._agent_index = member.index if member else 0
         self._dtype, reason = hardware.choose_compute_dtype(config.learner.compute_dtype)
         logging.info("compute dtype: %s (%s)", self._dtype, reason)
         jit, reason = hardware.choose_jit_compile(config.learner.jit_compile)
         logging.info("XLA: %s (%s)", "on" if jit else "off", reason)
 
         probe = factory.make_environment(config.environment, seed=0, num_envs=1)
-        self._learner = assembly.build_learner(config, probe, self._dtype, jit=jit)
+        self._learner = assembly.build_learner(
+            config, probe, self._dtype, jit=jit, agent_index=self._agent_index
+        )
         self._signature = assembly.unroll_signature(config, probe, self._learner.agent)
         self.returns = reporting.EpisodeReturns(config.environment.suite, probe.tasks)
         probe.close()
@@ -72,14 +95,12 @@ class Training:
         Raises:
           NonFiniteLossError: see `learner.Learner.update`; the state before is saved.
           WorkdirError: if the last checkpoint cannot be written.
-          ValueError: if the replay's port is in use.
+          ValueError: if the replay's port is in use, or a shared replay takes other unrolls.
+          ServerLostError: if the sweep's server has gone; the state before is saved.
         """
-        replay = server.EmbeddedReplay(
-            self._config.replay,
-            self._signature,
-            self._workdir / "checkpoints/replay",
-            self._config.run.replay_port,
-        )
+        if self._member:
+            self._member.start(self.env_frames, self.returns)
+        replay = self._open_replay()
         acting = actor.ActorThread(self._make_actor(replay))
         stream = self._make_stream(replay)
         saving = saver.Saver(self._config.run, self._checkpoints, replay, self.counters)
@@ -91,17 +112,32 @@ class Training:
             saving.save_all()
             replay.stop()
 
-    def _make_stream(self, replay: server.EmbeddedReplay) -> batches.BatchStream:
+    def _open_replay(self) -> connection.Connection:
+        config = self._config
+        if self._member and self._member.replay_address:
+            queue = tables.queue_of(self._member.name)
+            replay = connection.Connection(self._member.replay_address, config.replay, queue)
+            replay.check(self._signature)
+            return replay
+        return server.EmbeddedReplay(
+            config.replay,
+            self._signature,
+            self._workdir / "checkpoints/replay",
+            config.run.replay_port,
+        )
+
+    def _make_stream(self, replay: connection.Connection) -> batches.BatchStream:
         config = self._config.replay
         if config.replay_table != tables.EPISODES:
-            return batches.BatchStream(
-                batches.fetcher(dataset.make_dataset(replay.address, config))
-            )
+            mixed = dataset.make_dataset(replay.address, config, replay.queue)
+            return batches.BatchStream(batches.fetcher(mixed))
 
         next_state = assembly.state_recomputation(self._learner.agent, config)
-        return batches.EpisodeBatchStream(replay.address, config, self._signature, next_state)
+        return batches.EpisodeBatchStream(
+            replay.address, config, replay.queue, self._signature, next_state
+        )
 
-    def _make_actor(self, replay: server.EmbeddedReplay) -> actor.Actor:
+    def _make_actor(self, replay: connection.Connection) -> actor.Actor:
         config = self._config
         # A resumed run goes on with fresh randomness instead of repeating its first games.
         seeds = np.random.SeedSequence([config.run.seed, self._agent_steps])
@@ -112,30 +148,33 @@ class Training:
         return actor.Actor(
             environment,
             actor.ActingPolicy(agent, environment, config.replay.frame_stack),
-            writer.UnrollWriter(replay.client, config.replay.unroll_tables),
-            self._signature,
+            writer.UnrollWriter(replay.client, config.replay.unroll_tables(replay.queue)),
+            self._make_buffer(environment, self._signature),
             episodes=self._make_episode_writer(replay, environment),
             refresh=copier.refresh,
             on_episode=self.returns.add,
         )
 
     def _make_episode_writer(
-        self, replay: server.EmbeddedReplay, environment: base.BatchedEnvironment
+        self, replay: connection.Connection, environment: base.BatchedEnvironment
     ) -> episode_writer.EpisodeWriter | None:
         if self._config.replay.replay_table != tables.EPISODES:
             return None
+        buffer = self._make_buffer(environment, self._signature._replace(core_state=()))
         return episode_writer.EpisodeWriter(
-            replay.client,
-            self._signature._replace(core_state=()),
-            environment.task_ids,
-            self._config.max_unrolls_per_episode,
+            replay.client, buffer, self._config.max_unrolls_per_episode
         )
+
+    def _make_buffer(
+        self, environment: base.BatchedEnvironment, signature: stored_unroll.StoredUnroll
+    ) -> stored_unroll.UnrollBuffer:
+        return stored_unroll.UnrollBuffer(signature, environment.task_ids, self._agent_index)
 
     def _learn(
         self,
         stop: threading.Event,
         display: progress.ProgressDisplay,
-        replay: server.EmbeddedReplay,
+        replay: connection.Connection,
         acting: actor.ActorThread,
         stream: batches.BatchStream,
         saving: saver.Saver,
@@ -144,6 +183,8 @@ class Training:
 
         def should_stop() -> bool:
             acting.check()
+            if self._member:
+                self._member.check()
             return stop.is_set()
 
         config = self._config
@@ -153,6 +194,8 @@ class Training:
                 display, writer_, self.returns, config.run.metrics_seconds
             )
             while not self.finished:
+                if self._member:
+                    self._member.keep_pace(self.env_frames, should_stop)
                 batch = stream.get(should_stop)
                 if batch is None:
                     break
@@ -168,6 +211,8 @@ class Training:
                 self.learner_seconds += busy
                 reporter.add_update(values, busy)
                 reporter.report(self.env_frames, replay.fill, acting.throughput)
+                if self._member and self._member.after_update(self._learner, self.env_frames):
+                    saving.save_learner()  # a crash must not undo what the lineage says
                 saving.save_when_due()
             reporter.report(self.env_frames, replay.fill, acting.throughput, last=True)
 

@@ -1,7 +1,8 @@
 """One number, or one curve, for many tasks: the papers' protocols.
 
-Scores are human-normalised here: 0 for random play, 1 for the human. Normalising is linear, so that
-it may come before or after an average of episodes, but never after a median or a cap.
+Scores are normalised here (`scores.reference`): 0 for random play, 1 for the reference, which is
+the human in the papers. Normalising is linear, so that it may come before or after an average of
+episodes, but never after a median or a cap.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,11 +12,11 @@ import numpy as np
 ATARI_BUCKET, DMLAB_BUCKET = 1_000_000, 10_000_000  # env frames; LASER, appendix A.3
 
 
-def median_human_normalised(scores: Mapping[str, float]) -> float:
+def median_normalised(scores: Mapping[str, float]) -> float:
     """The median over tasks (LASER, section 5 and appendix A.3).
 
     Args:
-      scores: task -> human-normalised score.
+      scores: task -> normalised score.
 
     Raises:
       ValueError: without tasks, or for a score that is no finite number.
@@ -23,11 +24,11 @@ def median_human_normalised(scores: Mapping[str, float]) -> float:
     return float(np.median(_values(scores)))
 
 
-def mean_capped_human_normalised(scores: Mapping[str, float]) -> float:
+def mean_capped_normalised(scores: Mapping[str, float]) -> float:
     """The mean over tasks of min(1, score): no task makes up for another (IMPALA, section 5.3.1).
 
     Args:
-      scores: task -> human-normalised score.
+      scores: task -> normalised score.
 
     Raises:
       ValueError: without tasks, or for a score that is no finite number.
@@ -86,7 +87,7 @@ def sweep_curve(curves: Sequence[Mapping[str, np.ndarray]], group: int = 1) -> n
     task would have an agent of its own.
 
     Args:
-      curves: for each agent, task -> float [K] human-normalised bucket means. K may differ: an
+      curves: for each agent, task -> float [K] normalised bucket means. K may differ: an
         agent counts where it has a value for each of its tasks.
       group: buckets; 1 on Atari, 10 on DMLab ("downsampling to 100M env steps").
 

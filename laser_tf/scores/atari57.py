@@ -19,11 +19,3 @@ def reference_scores() -> dict[str, tuple[float, float]]:
             row["game"]: (float(row["random"]), float(row["human"]))
             for row in csv.DictReader(lines)
         }
-
-
-def human_normalised(game: str, score: float) -> float | None:
-    """(score - random) / (human - random): 0 for random play, 1 for the human; None if unknown."""
-    if game not in reference_scores():
-        return None
-    random_score, human_score = reference_scores()[game]
-    return (score - random_score) / (human_score - random_score)

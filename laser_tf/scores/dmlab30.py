@@ -31,11 +31,3 @@ def reference_scores() -> dict[str, tuple[float, float]]:
 def _rows() -> list[dict[str, str]]:
     with _REFERENCE.open() as lines:
         return list(csv.DictReader(lines))
-
-
-def human_normalised(level: str, score: float) -> float | None:
-    """(score - random) / (human - random): 0 for random play, 1 for the human; None if unknown."""
-    if level not in reference_scores():
-        return None
-    random_score, human_score = reference_scores()[level]
-    return (score - random_score) / (human_score - random_score)

@@ -39,10 +39,11 @@ def _column(unroll: types.Unroll, index: int) -> types.Unroll:
     one = slice(index, index + 1)
     return types.Unroll(
         *(tf.nest.map_structure(lambda x: x[:, one], part) for part in unroll[:2]),
-        (),
-        unroll.task[one],
-        unroll.is_online[one],
-        unroll.weight[one],
+        core_state=(),
+        task=unroll.task[one],
+        is_online=unroll.is_online[one],
+        is_own=unroll.is_own[one],
+        weight=unroll.weight[one],
     )
 
 

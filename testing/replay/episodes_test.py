@@ -72,8 +72,9 @@ class _ReplayTestCase(parameterized.TestCase):
         self.addCleanup(replay.stop)
         target = episode_writer.EpisodeWriter(
             replay.client,
-            SIGNATURE._replace(core_state=()),
-            np.arange(len(lengths), dtype=np.int32),
+            stored_unroll.UnrollBuffer(
+                SIGNATURE._replace(core_state=()), np.arange(len(lengths), dtype=np.int32)
+            ),
             max_unrolls=8,
         )
         for time, row in enumerate(_rows(lengths)):

@@ -55,11 +55,24 @@ class ReplayTest(parameterized.TestCase):
         return replay
 
     def _write(self, replay, config, numbers) -> writer.UnrollWriter:
-        target = writer.UnrollWriter(replay.client, config.unroll_tables)
+        target = writer.UnrollWriter(replay.client, config.unroll_tables(tables.ONLINE))
         for number in numbers:
             target.write(_unroll(number), _never)
         target.wait(_never)
         return target
+
+    def test_without_online_rows_fresh_unrolls_pass_by_and_are_replayed(self):
+        config = _config(batch_size=4, replay_fraction=0.5, learn_online=False, capacity=1000)
+        replay = self._serve(config)
+        self._write(replay, config, range(6))
+        batches = iter(dataset.make_dataset(replay.address, config, tables.ONLINE))
+        drawn = [next(batches) for _ in range(3)]  # two fresh unrolls pass with each
+        for batch in drawn:
+            self.assertFalse(batch.is_online.numpy().any())
+            self.assertEqual(batch.unrolls.frames.shape, [4, 7, 4, 3, 1])
+            self.assertContainsSubset(batch.unrolls.learner_update.numpy().tolist(), range(6))
+        self.assertEqual(replay.client.server_info()[tables.ONLINE].current_size, 0)
+        self.assertEqual(replay.size(), 6)
 
     @parameterized.parameters((4, 0.75, 1), (4, 0.5, 2), (4, 0.0, 4), (160, 0.8, 32), (8, 0.875, 1))
     def test_batches_mix_exactly_as_configured(self, batch_size, fraction, online_rows):
@@ -68,7 +81,7 @@ class ReplayTest(parameterized.TestCase):
         )
         replay = self._serve(config)
         self._write(replay, config, range(2 * online_rows))
-        batches = iter(dataset.make_dataset(replay.address, config))
+        batches = iter(dataset.make_dataset(replay.address, config, tables.ONLINE))
         for first in (0, online_rows):
             stored, is_online, _, weights = next(batches)
             np.testing.assert_array_equal(weights, np.ones(batch_size))
@@ -116,7 +129,7 @@ class ReplayTest(parameterized.TestCase):
         priorities = np.array([1.0, 4.0, 16.0, 0.0])
         replay.update_priorities(np.array([keys[n] for n in range(4)], np.uint64), priorities)
         expected = np.sqrt(priorities) / np.sqrt(priorities).sum()
-        batches = dataset.make_dataset(replay.address, config).take(30)
+        batches = dataset.make_dataset(replay.address, config, tables.ONLINE).take(30)
         drawn, weights = [], {}
         for batch in batches:
             numbers = batch.unrolls.learner_update.numpy()[1:]
@@ -139,10 +152,10 @@ class ReplayTest(parameterized.TestCase):
         )
         replay = server.EmbeddedReplay(config, signature, self._folder)
         self.addCleanup(replay.stop)
-        target = writer.UnrollWriter(replay.client, config.unroll_tables)
+        target = writer.UnrollWriter(replay.client, config.unroll_tables(tables.ONLINE))
         for number in range(3):
             target.write(_unroll(number)._replace(core_state=(np.ones(3, np.float32),)), _never)
-        batch = next(iter(dataset.make_dataset(replay.address, config)))
+        batch = next(iter(dataset.make_dataset(replay.address, config, tables.ONLINE)))
         np.testing.assert_array_equal(
             batch.unrolls.core_state[0], np.array([[1.0], [0], [0], [0]]) * np.ones(3)
         )
@@ -156,13 +169,13 @@ class ReplayTest(parameterized.TestCase):
     def test_a_full_queue_holds_the_writer_until_it_is_told_to_stop(self):
         config = _config(queue_capacity=2)
         replay = self._serve(config)
-        target = writer.UnrollWriter(replay.client, config.unroll_tables)
+        target = writer.UnrollWriter(replay.client, config.unroll_tables(tables.ONLINE))
         for number in range(4):
             target.write(_unroll(number), _never)
         looks = iter([False, False, True])
         target.wait(lambda: next(looks))
         self.assertEqual(replay.client.server_info()[tables.ONLINE].current_size, 2)
-        next(iter(dataset.make_dataset(replay.address, config)))
+        next(iter(dataset.make_dataset(replay.address, config, tables.ONLINE)))
         target.wait(_never)
 
     def test_data_of_both_items_is_stored_once(self):

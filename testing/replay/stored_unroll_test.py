@@ -39,6 +39,11 @@ def _unpack(unroll: stored_unroll.StoredUnroll) -> types.Unroll:
     return stored_unroll.unpack(stored_unroll.unweighted(batch, np.array([True])), K)
 
 
+def _timed(unroll: types.Unroll) -> types.Unroll:
+    """Without what has no time axis."""
+    return unroll._replace(core_state=(), task=(), is_online=(), is_own=(), weight=())
+
+
 class StoredUnrollTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
@@ -50,12 +55,8 @@ class StoredUnrollTest(absltest.TestCase):
         self._buffer.carry_over()
         _play(self._buffer, T, range(1, T + 1), {0})
         second = _unpack(self._buffer.unroll(1, 6))
-        last_row = tf.nest.map_structure(
-            lambda x: x[-1], first._replace(core_state=(), is_online=(), weight=())
-        )
-        first_row = tf.nest.map_structure(
-            lambda x: x[0], second._replace(core_state=(), is_online=(), weight=())
-        )
+        last_row = tf.nest.map_structure(lambda x: x[-1], _timed(first))
+        first_row = tf.nest.map_structure(lambda x: x[0], _timed(second))
         tf.nest.map_structure(np.testing.assert_array_equal, last_row, first_row)
         self.assertEqual(first.core_state[0].numpy().tolist(), [[0, 0]])
         self.assertEqual(second.core_state[0].numpy().tolist(), [[T, T]])

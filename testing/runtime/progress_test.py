@@ -11,7 +11,7 @@ from unittest import mock
 from absl.testing import absltest, parameterized
 from rich import console
 
-from laser_tf.runtime import progress
+from laser_tf.runtime import live_text, progress
 
 ROW = {
     "updates_per_second": 12.34,
@@ -132,7 +132,7 @@ class ProgressTest(parameterized.TestCase):
     def test_one_live_line_on_a_narrow_terminal(self):
         stream = io.StringIO()
         terminal = console.Console(file=stream, width=60, force_terminal=True)
-        with mock.patch.object(progress.console, "Console", return_value=terminal):
+        with mock.patch.object(live_text.console, "Console", return_value=terminal):
             with progress.ProgressDisplay(2_000, "pong", stream) as display:
                 for frames in (500, 1_000):
                     display.update(env_frames=frames, **ROW)

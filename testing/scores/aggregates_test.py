@@ -11,17 +11,17 @@ NAN = np.nan
 class AggregateTest(parameterized.TestCase):
     def test_the_median_is_the_middle_or_the_middle_twos_mean(self):
         scores = {"pong": 1.5, "breakout": 9.0, "pitfall": 0.0}
-        self.assertEqual(aggregates.median_human_normalised(scores), 1.5)
-        self.assertEqual(aggregates.median_human_normalised({**scores, "zaxxon": 0.5}), 1.0)
+        self.assertEqual(aggregates.median_normalised(scores), 1.5)
+        self.assertEqual(aggregates.median_normalised({**scores, "zaxxon": 0.5}), 1.0)
 
     def test_the_mean_is_capped_for_each_task_and_not_from_below(self):
         scores = {"rooms_watermaze": 3.0, "psychlab_visual_search": 0.5, "natlab": -0.5}
-        self.assertAlmostEqual(aggregates.mean_capped_human_normalised(scores), (1 + 0.5 - 0.5) / 3)
+        self.assertAlmostEqual(aggregates.mean_capped_normalised(scores), (1 + 0.5 - 0.5) / 3)
 
     @parameterized.product(
         aggregate=(
-            aggregates.median_human_normalised,
-            aggregates.mean_capped_human_normalised,
+            aggregates.median_normalised,
+            aggregates.mean_capped_normalised,
         ),
         score=(NAN, np.inf, None),
     )

@@ -1,0 +1,168 @@
+"""Where the agents of a sweep meet: names, equal speed, and the population's decisions."""
+
+import dataclasses
+import math
+import pathlib
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from laser_tf.runtime import lineage, pace, population, rpc, sweep_config
+
+
+@dataclasses.dataclass
+class _Member:
+    """What is known of an agent."""
+
+    session: str = ""  # of the process that bears its name; "" while there is none
+    has_reported: bool = False  # in this session
+    report: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+class Coordinator:
+    """Answers the agents' calls, from any thread."""
+
+    def __init__(
+        self, config: sweep_config.SweepConfig, folder: pathlib.Path, replay_port: int | None
+    ):
+        """Expects all agents of a sweep.
+
+        Args:
+          config: of the sweep.
+          folder: of the sweep; the population's lineage is kept there.
+          replay_port: of the shared Reverb server; None where each agent has its own replay.
+        """
+        self._config = config
+        self._folder = folder
+        self._replay_port = replay_port
+        # Tells members that a server is another one, whose replay may have lost experience.
+        self._life = uuid.uuid4().hex
+        self._lock = threading.Lock()
+        self._members = {name: _Member() for name in config.agents}
+        self._pace = pace.Pace(list(config.agents), config.sweep.max_lead_env_frames)
+        self._population = None
+        if config.population.method != "none":
+            self._population = population.Population(
+                config.population,
+                lineage.Lineage(folder / "population/lineage.csv", config.population.tuned),
+            )
+        self.methods = {
+            name: self._locked(method)
+            for name, method in (
+                ("join", self._join),
+                ("report", self._report),
+                ("decide", self._decide),
+                ("leave", self._leave),
+                ("status", self._status),
+            )
+        }
+
+    def _locked(
+        self, method: Callable[[rpc.Message], rpc.Message]
+    ) -> Callable[[rpc.Message], rpc.Message]:
+        def answer(message: rpc.Message) -> rpc.Message:
+            with self._lock:
+                return method(message)
+
+        return answer
+
+    def _member(self, message: rpc.Message) -> tuple[str, _Member]:
+        name = message.values["name"]
+        if name not in self._members:
+            raise ValueError(
+                f"the sweep has no agent {name!r}: use one of {', '.join(self._members)}"
+            )
+        return name, self._members[name]
+
+    def _join(self, message: rpc.Message) -> rpc.Message:
+        """Gives a process the name that it asks for, with all that it needs to be that agent."""
+        name, member = self._member(message)
+        if member.session and self._pace.is_running(name):
+            raise ValueError(
+                f"{name} is running already: two agents cannot have one name. Use another --name, "
+                f"or, if it was killed, try again in {pace.SILENCE_SECONDS:.0f} seconds"
+            )
+        member.session, member.has_reported = message.values["session"], False
+        self._pace.expect(name)
+        return rpc.Message(
+            {
+                "index": list(self._members).index(name),
+                "config": dataclasses.asdict(self._config.agents[name]),
+                "hyperparameters": dict(self._config.hyperparameters[name]),
+                "replay_port": self._replay_port,
+                "life": self._life,
+                "next_ready": self._next_ready(name),
+            }
+        )
+
+    def _report(self, message: rpc.Message) -> rpc.Message:
+        """Takes how far an agent is and says how far it may go."""
+        name, member = self._member(message)
+        self._check_session(name, member, message)
+        member.report = {**message.values, "time": time.time()}
+        env_frames = message.values["env_frames"]
+        if member.has_reported:
+            self._pace.report(name, env_frames)
+        else:
+            self._pace.join(name, env_frames)
+            member.has_reported = True
+        limit = self._pace.limit(name) if self._config.sweep.equal_speed else None
+        return rpc.Message({"limit": limit})
+
+    def _check_session(self, name: str, member: _Member, message: rpc.Message) -> None:
+        if message.values["session"] != member.session:
+            raise ValueError(f"another process is {name} now")
+
+    def _decide(self, message: rpc.Message) -> rpc.Message:
+        """What an agent of a population does next: goes on, or becomes a copy of a better one."""
+        name, member = self._member(message)
+        self._check_session(name, member, message)
+        self._keep_weights(name, message.blob)
+        fitness = message.values["fitness"]
+        decision = self._population.decide(
+            name,
+            message.values["env_frames"],
+            math.nan if fitness is None else fitness,
+            message.values["hyperparameters"],
+        )
+        answer = {
+            "parent": decision.parent,
+            "hyperparameters": decision.hyperparameters,
+            "next_ready": self._next_ready(name),
+        }
+        return rpc.Message(
+            answer, self._weights(decision.parent).read_bytes() if decision.parent else b""
+        )
+
+    def _keep_weights(self, name: str, weights: bytes) -> None:
+        """On disk, since a server that comes back must still have what it may give to others."""
+        path = self._weights(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(".tmp")
+        temporary.write_bytes(weights)
+        temporary.replace(path)
+
+    def _weights(self, name: str) -> pathlib.Path:
+        return self._folder / "population" / f"{name}.npz"
+
+    def _next_ready(self, name: str) -> int | None:
+        return self._population.next_ready(name) if self._population else None
+
+    def _leave(self, message: rpc.Message) -> rpc.Message:
+        """Frees the name of a process that has ended."""
+        name, member = self._member(message)
+        if message.values.get("session", member.session) == member.session:
+            member.session = ""
+            self._pace.leave(name)
+        return rpc.Message({})
+
+    def _status(self, _: rpc.Message) -> rpc.Message:
+        """What the sweep's display shows."""
+        return rpc.Message(
+            {
+                name: {**member.report, "running": bool(member.session)}
+                for name, member in self._members.items()
+            }
+        )

@@ -1,0 +1,177 @@
+"""A sweep: one configuration, what differs between its agents, and how they live together."""
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from laser_tf.replay import tables
+from laser_tf.runtime import checkpointing, learner, population, run_config
+
+_OWN_SECTIONS = ("sweep", "population")
+# Of one replay's agents; whatever else the environment and replay sections say must be the same.
+_MAY_DIFFER = (
+    "environment.num_envs",
+    "environment.num_threads",
+    "replay.batch_size",
+    "replay.replay_fraction",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """What a sweep's agents differ in.
+
+    `grid`, `log_uniform` and `choices` are nested like a run's configuration, section -> key.
+
+    Raises:
+      ValueError: for a value out of range; the message names it and the remedy.
+    """
+
+    grid: Mapping[str, Mapping[str, Sequence]] = dataclasses.field(default_factory=dict)  # values
+    log_uniform: Mapping[str, Mapping[str, Sequence[float]]] = dataclasses.field(
+        default_factory=dict
+    )  # (lowest, highest), drawn between them
+    choices: Mapping[str, Mapping[str, Sequence]] = dataclasses.field(default_factory=dict)
+    samples: int = 1  # agents for each point of the grid, each with draws of its own
+    seed: int = 1  # of the draws; agents' own seeds count up from run.seed
+    shared_replay: bool = True  # one replay for all agents, or one for each
+    equal_speed: bool = True  # whether agents wait for each other
+    max_lead_env_frames: int = 20_000  # that an agent may be ahead of the slowest
+    label: str = ""  # of the condition that a report compares
+    replica: int = 1  # which repetition of it
+
+    def __post_init__(self):
+        for name in ("samples", "max_lead_env_frames", "replica"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}: use 1 or more")
+        for name in ("grid", "choices", "log_uniform"):
+            for key, values in checkpointing.flatten(getattr(self, name)).items():
+                if not isinstance(values, tuple | list) or not values:
+                    raise ValueError(f"{name}.{key} is {values!r}: use a tuple of values")
+        for key, values in checkpointing.flatten(self.log_uniform).items():
+            if len(values) != 2 or not 0 < values[0] <= values[1]:
+                raise ValueError(
+                    f"log_uniform.{key} is {values!r}: use (lowest, highest), both above 0"
+                )
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepConfig:
+    """Everything that defines a sweep."""
+
+    sweep: Config
+    population: population.Config
+    agents: Mapping[str, run_config.RunConfig]  # name -> its whole configuration
+    hyperparameters: Mapping[str, Mapping[str, Any]]  # name -> "section.key" -> what it was given
+
+    @property
+    def first(self) -> run_config.RunConfig:
+        """The first agent's configuration."""
+        return next(iter(self.agents.values()))
+
+
+def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
+    """Builds a sweep's configuration from nested mappings, one for each section.
+
+    Sections are those of a run, `sweep` and `population`.
+
+    Raises:
+      ValueError: for an unknown, a missing or an invalid key, or agents that cannot share a replay;
+        the message names `section.key`.
+    """
+    base = {name: section for name, section in values.items() if name not in _OWN_SECTIONS}
+    sweep = run_config.parse_section("sweep", Config, values)
+    members = run_config.parse_section("population", population.Config, values)
+    hyperparameters = {
+        f"agent_{index:02d}": overrides for index, overrides in enumerate(_overrides(sweep))
+    }
+    agents = {}
+    for index, (name, overrides) in enumerate(hyperparameters.items()):
+        seed = {"run.seed": base.get("run", {}).get("seed", run_config.Config.seed) + index}
+        agents[name] = _parse_agent(name, base, seed | overrides)
+    if sweep.shared_replay:
+        _check_shareable(agents)
+    if members.method != "none":
+        _check_tuned(members.tuned, agents)
+    return SweepConfig(sweep, members, agents, hyperparameters)
+
+
+def _overrides(sweep: Config) -> Iterator[dict[str, Any]]:
+    """What each agent is given, "section.key" -> value."""
+    random = np.random.default_rng(sweep.seed)
+    grid = checkpointing.flatten(sweep.grid)
+    for point in itertools.product(*grid.values()):
+        for _ in range(sweep.samples):
+            overrides = dict(zip(grid, point, strict=True))
+            for key, (lowest, highest) in checkpointing.flatten(sweep.log_uniform).items():
+                overrides[key] = float(np.exp(random.uniform(np.log(lowest), np.log(highest))))
+            for key, values in checkpointing.flatten(sweep.choices).items():
+                overrides[key] = values[random.integers(len(values))]
+            yield overrides
+
+
+def _parse_agent(
+    name: str, base: Mapping[str, Mapping[str, Any]], overrides: Mapping[str, Any]
+) -> run_config.RunConfig:
+    values = {section: dict(keys) for section, keys in base.items()}
+    for key, value in overrides.items():
+        section, _, rest = key.partition(".")
+        values.setdefault(section, {})[rest] = value
+    try:
+        return run_config.parse(values)
+    except ValueError as error:
+        raise ValueError(f"{name} of the sweep: {error}") from None
+
+
+def _check_shareable(agents: Mapping[str, run_config.RunConfig]) -> None:
+    """Raises ValueError, naming what differs, unless agents can live on one replay."""
+    (first, reference), *others = ((name, _shared_values(agents[name])) for name in agents)
+    for name, values in others:
+        for key, value in values.items():
+            if value != reference[key]:
+                raise ValueError(
+                    f"{key} is {reference[key]!r} for {first}, but {value!r} for {name}: agents on "
+                    "one replay need the same; sweep something else, or use shared_replay=false"
+                )
+    replay = agents[first].replay
+    if replay.priority_exponent:
+        raise ValueError(
+            f"config.replay: priority_exponent is {replay.priority_exponent}, but one agent's "
+            "priorities mean nothing to another (LASER, section 5.2): use 0, or shared_replay=false"
+        )
+    if agents[first].agent.core != "none" and replay.core_state == "stored":
+        raise ValueError(
+            "config.replay: core_state is 'stored', but one agent's states mean nothing to another "
+            "(LASER, section A.2): use 'recomputed' or 'zero', or shared_replay=false"
+        )
+
+
+def _check_tuned(tuned: Sequence[str], agents: Mapping[str, run_config.RunConfig]) -> None:
+    for name, config in agents.items():
+        flat = checkpointing.flatten(dataclasses.asdict(config))
+        for key in tuned:
+            if key not in learner.TUNABLE or not flat.get(key, 0.0) > 0:
+                raise ValueError(
+                    f"config.population: {key}, {flat.get(key)} for {name}, cannot be tuned: use "
+                    f"values above 0 of {', '.join(learner.TUNABLE)}"
+                )
+
+
+def _shared_values(config: run_config.RunConfig) -> dict[str, Any]:
+    flat = checkpointing.flatten(dataclasses.asdict(config))
+    shared = {
+        key: value
+        for key, value in flat.items()
+        if key.startswith(("environment.", "replay.")) and key not in _MAY_DIFFER
+    }
+    shared["agent.core"], shared["agent.core_size"] = flat["agent.core"], flat["agent.core_size"]
+    shared["replay's table"] = config.replay.replay_table or "none"
+    return shared
+
+
+def queues(config: SweepConfig) -> list[str]:
+    """The queues of the agents' learners, in the agents' order."""
+    return [tables.queue_of(name) for name in config.agents]

@@ -1,0 +1,150 @@
+"""One agent's side of a sweep: its name, its pace, and what its population decides."""
+
+import logging
+import math
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from laser_tf.runtime import learner, reporting, rpc, transplant
+
+_HEARTBEAT_SECONDS = 0.5
+_ATTEMPTS = 6  # heartbeats without an answer, after which the server counts as lost
+_WEIGHTS_SECONDS = 120.0  # for a call that carries weights
+
+
+class ServerLostError(RuntimeError):
+    """The sweep's server has gone, or another one has taken its place."""
+
+
+class SweepMember:
+    """Joins a sweep and keeps in touch with it."""
+
+    def __init__(self, address: str, name: str):
+        """Takes a name.
+
+        Args:
+          address: "host:port" of the sweep's server.
+          name: of one of its agents.
+
+        Raises:
+          RefusedError: if there is no such agent, or its name is taken.
+          UnreachableError: if nobody answers.
+        """
+        self.name = name
+        self._client = rpc.Client(address)
+        self._session = uuid.uuid4().hex
+        joined = self._client.call("join", self._identity()).values
+        self.index: int = joined["index"]
+        self.config: dict[str, Any] = joined["config"]  # resolved, nested
+        self.hyperparameters: dict[str, Any] = joined["hyperparameters"]  # that the sweep gave it
+        host = address.rpartition(":")[0]
+        port = joined["replay_port"]
+        self.replay_address = f"{host}:{port}" if port else None  # None: the agent has its own
+        self._next_ready = joined["next_ready"]
+        self._limit = 0.0  # env frames; until the first report
+        self._lost: str | None = None
+        self._env_frames = 0
+        self._returns: reporting.EpisodeReturns | None = None
+        self._closed = threading.Event()
+
+    def _identity(self) -> dict[str, str]:
+        return {"name": self.name, "session": self._session}
+
+    def start(self, env_frames: int, returns: reporting.EpisodeReturns) -> None:
+        """Begins to report: how far the agent is, and its returns."""
+        self._env_frames, self._returns = env_frames, returns
+        threading.Thread(target=self._keep_in_touch, name="sweep", daemon=True).start()
+
+    def _keep_in_touch(self) -> None:
+        failures = 0
+        while not self._closed.is_set():
+            try:
+                self._report()
+                failures = 0
+            except rpc.RefusedError as error:  # a new server does not know this session
+                self._lost = str(error)
+                return
+            except rpc.UnreachableError as error:
+                failures += 1
+                if failures >= _ATTEMPTS:
+                    self._lost = str(error)
+                    return
+            self._closed.wait(_HEARTBEAT_SECONDS)
+
+    def _report(self) -> None:
+        values = {
+            "env_frames": self._env_frames,
+            "mean_return": _number(self._returns.mean_return()),
+            "fitness": _number(self._returns.fitness()),
+        }
+        answer = self._client.call("report", self._identity() | values, seconds=5.0)
+        limit = answer.values["limit"]
+        self._limit = math.inf if limit is None else limit
+
+    def check(self) -> None:
+        """Raises ServerLostError once the server has gone."""
+        if self._lost:
+            raise ServerLostError(self._lost)
+
+    def has_lost_server(self) -> bool:
+        """Whether the server has gone; asks it, where nothing is known yet."""
+        if not self._lost:
+            try:
+                self._report()
+            except (rpc.RefusedError, rpc.UnreachableError) as error:
+                self._lost = str(error)
+        return bool(self._lost)
+
+    def keep_pace(self, env_frames: int, should_stop: Callable[[], bool]) -> None:
+        """Waits while the agent is too far ahead of the others."""
+        self._env_frames = env_frames
+        while env_frames >= self._limit and not should_stop():
+            time.sleep(0.02)
+
+    def after_update(self, trained: learner.Learner, env_frames: int) -> bool:
+        """Asks the population what to do, when it is time to; returns whether weights changed."""
+        self._env_frames = env_frames
+        if self._next_ready is None or env_frames < self._next_ready:
+            return False
+        return self._decide(trained)
+
+    def _decide(self, trained: learner.Learner) -> bool:
+        values = {
+            "env_frames": self._env_frames,
+            "fitness": _number(self._returns.fitness()),
+            "hyperparameters": trained.hyperparameters(),
+        }
+        try:
+            answer = self._client.call(
+                "decide",
+                self._identity() | values,
+                transplant.hand_over(trained),
+                seconds=_WEIGHTS_SECONDS,
+            )
+        except (rpc.RefusedError, rpc.UnreachableError) as error:
+            raise ServerLostError(str(error)) from None
+        self._next_ready = answer.values["next_ready"]
+        parent = answer.values["parent"]
+        if parent:
+            logging.info("%s becomes a copy of %s", self.name, parent)
+            transplant.take_over(trained, answer.blob)
+            self._returns.clear()  # they were another policy's
+        trained.set_hyperparameters(answer.values["hyperparameters"])
+        return bool(parent)
+
+    def close(self) -> None:
+        """Says good-bye, so that the name is free and nobody waits."""
+        self._closed.set()
+        try:
+            self._client.call("leave", self._identity(), seconds=5.0)
+        except (rpc.RefusedError, rpc.UnreachableError):
+            logging.info("%s leaves without a word: the sweep's server is gone", self.name)
+        self._client.close()
+
+
+def _number(value: float) -> float | None:
+    """NaN is no JSON."""
+    return value if math.isfinite(value) else None

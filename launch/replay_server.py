@@ -1,0 +1,83 @@
+"""The server of a sweep: the common replay, and where its agents meet.
+
+    python -m launch.replay_server --workdir=runs/sweep --port=5000
+
+`launch.sweep` starts it. A server that was killed goes on from its replay's last checkpoint.
+"""
+
+from laser_tf.runtime import versions
+
+if __name__ == "__main__":
+    versions.check()  # a wrong TensorFlow fails while Reverb is imported
+
+import logging
+import pathlib
+import signal
+import threading
+import time
+
+from absl import flags
+
+from laser_tf.environments import factory
+from laser_tf.replay import server
+from laser_tf.runtime import assembly, checkpointing, coordinator, rpc, sweep_config
+from launch import command_line
+
+_WORKDIR = flags.DEFINE_string("workdir", None, "the sweep's folder")
+_PORT = flags.DEFINE_integer("port", 0, "where agents join; 0 takes a free one")
+
+
+def main() -> None:
+    """Serves until it is told to end, then saves the replay."""
+    if not _WORKDIR.value:
+        raise command_line.UsageError("--workdir is missing: name the folder of a sweep")
+    workdir = pathlib.Path(_WORKDIR.value).absolute()
+    config = sweep_config.parse(checkpointing.read_config(workdir, checkpointing.SWEEP))
+    command_line.divert_native_messages(workdir / "native.log")
+    stop = threading.Event()
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, lambda *_: stop.set())
+    replay = _start_replay(config, workdir) if config.sweep.shared_replay else None
+    meeting = coordinator.Coordinator(config, workdir, replay and replay.port)
+    listening = rpc.Server(meeting.methods, _PORT.value)
+    logging.info("agents join at port %d", listening.port)
+    period = 60 * config.first.run.replay_checkpoint_minutes
+    next_save = time.monotonic() + period
+    while not stop.wait(0.5):
+        if replay and time.monotonic() >= next_save:
+            next_save = time.monotonic() + period
+            _save(replay)
+    listening.stop()
+    if replay:
+        _save(replay)
+        replay.stop()
+
+
+def _start_replay(config: sweep_config.SweepConfig, workdir: pathlib.Path) -> server.EmbeddedReplay:
+    """Starts Reverb with a queue for each agent, from its last checkpoint where there is one."""
+    first = config.first
+    probe = factory.make_environment(first.environment, seed=0, num_envs=1)
+    agent = assembly.build_agent(first, probe, "float32", seed=0)
+    signature = assembly.unroll_signature(first, probe, agent)
+    probe.close()
+    replay = server.EmbeddedReplay(
+        first.replay,
+        signature,
+        workdir / "replay",
+        first.run.replay_port,
+        queues=sweep_config.queues(config),
+    )
+    replay.check(signature)  # of a restored table, which keeps its own
+    logging.info("replay holds %.0f%% of its capacity", 100 * replay.fill())
+    return replay
+
+
+def _save(replay: server.EmbeddedReplay) -> None:
+    try:
+        replay.checkpoint()
+    except (RuntimeError, OSError) as error:
+        logging.warning("cannot save replay: %s", error)
+
+
+if __name__ == "__main__":
+    command_line.run(main, (ValueError, ImportError, checkpointing.WorkdirError))

@@ -1,0 +1,92 @@
+"""One agent of a sweep, on this machine or another one than the sweep's server.
+
+    python -m launch.sweep_agent --server=HOST:PORT --name=agent_03 --workdir=runs/agent_03
+
+`launch.sweep` starts those of its own machine. What the agent trains and how comes from the server.
+Exit code 75: the server has gone, everything is saved, and the same command goes on.
+"""
+
+from laser_tf.runtime import versions
+
+if __name__ == "__main__":
+    versions.check()  # a wrong TensorFlow fails while Reverb is imported
+
+import dataclasses
+import logging
+import pathlib
+import time
+
+from absl import flags
+
+from laser_tf.runtime import (
+    checkpointing,
+    learner,
+    rpc,
+    run_config,
+    supervisor,
+    sweep_member,
+    training,
+)
+from launch import command_line, session
+
+_SERVER = flags.DEFINE_string("server", None, "HOST:PORT of the sweep's server")
+_NAME = flags.DEFINE_string("name", None, "which agent of the sweep, e.g. agent_03")
+_WORKDIR = flags.DEFINE_string("workdir", None, "the agent's folder [runs/<name>]")
+
+_PATIENCE_SECONDS = 120.0  # for a server that is starting
+
+
+def main() -> None:
+    """Joins, trains and evaluates."""
+    if not _SERVER.value:
+        raise command_line.UsageError("--server is missing: give HOST:PORT of the sweep's server")
+    if not _NAME.value:
+        raise command_line.UsageError("--name is missing: give an agent of the sweep")
+    member = _join()
+    try:
+        _run(member, pathlib.Path(_WORKDIR.value or f"runs/{_NAME.value}").absolute())
+    finally:
+        member.close()
+
+
+def _join() -> sweep_member.SweepMember:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            return sweep_member.SweepMember(_SERVER.value, _NAME.value)
+        except rpc.UnreachableError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(1.0)
+
+
+def _run(member: sweep_member.SweepMember, workdir: pathlib.Path) -> None:
+    config = run_config.parse(member.config)
+    checkpointing.open_workdir(
+        workdir, dataclasses.asdict(config), {"versions": versions.recorded()}
+    )
+    command_line.divert_native_messages(workdir / "native.log")
+    run = training.Training(config, workdir, member)
+    try:
+        session.run_to_the_end(run, config, workdir)
+    except Exception as error:  # whatever a lost server breaks first: writer, dataset or call
+        if not member.has_lost_server():
+            raise
+        logging.warning(
+            "the sweep's server is lost (%s); saved at %s frames, the same command goes on",
+            command_line.one_line(error), f"{run.env_frames:,}",
+        )  # fmt: skip
+        command_line.leave(supervisor.TRY_AGAIN)
+
+
+if __name__ == "__main__":
+    command_line.run(
+        main,
+        (
+            ValueError,
+            ImportError,
+            ConnectionError,
+            checkpointing.WorkdirError,
+            learner.NonFiniteLossError,
+        ),
+    )

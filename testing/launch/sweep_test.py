@@ -1,0 +1,182 @@
+"""A sweep as a user runs it: to its end through crashes, Ctrl-C and bad input."""
+
+import csv
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+
+from absl.testing import absltest, parameterized
+
+from laser_tf.runtime import metrics
+
+CATCH = "--config=configs/sweep_laser_catch.py"
+
+
+def _start(module: str, *arguments: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-m", f"launch.{module}", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        # What importing jax in another test leaves behind would undo the scripts' own silence.
+        env={k: v for k, v in os.environ.items() if not k.startswith("TF_")},
+    )
+
+
+def _run(module: str, *arguments: str) -> tuple[int, str]:
+    process = _start(module, *arguments)
+    output, _ = process.communicate(timeout=400)
+    return process.returncode, output
+
+
+def _processes(*words: str) -> list[int]:
+    """Ids of the processes whose command holds all of some words."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = path.read_text().split("\0")
+        except OSError:  # it has ended meanwhile
+            continue
+        if all(any(word in part for part in command) for word in words):
+            found.append(int(path.parent.name))
+    return found
+
+
+class SweepTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._workdir = pathlib.Path(folder.name) / "sweep"
+
+    def _wait_for_frames(self, process: subprocess.Popen, frames: int) -> None:
+        """Reads the display until all agents together have come so far."""
+        for line in process.stdout:
+            match = re.match(r"catch, 3 agents: frames ([\d,]+)", line)
+            if match and int(match[1].replace(",", "")) >= frames:
+                return
+        self.fail(f"the sweep ended with {process.wait()}")
+
+    def _kill(self, *words: str) -> None:
+        (process_id,) = _processes(str(self._workdir), *words)
+        os.kill(process_id, signal.SIGKILL)
+
+    def test_a_population_on_one_replay_survives_crashes_and_resumes(self):
+        flags = (
+            CATCH,
+            "--grid=learner.learning_rate=0.0005,0.002,0.004",
+            "--grid=agent.entropy_cost=0.01",
+            "--population=pbt",
+            "--config.population.ready_env_frames=4000",
+            "--config.run.env_frames=24000",
+            "--config.run.evaluation_episodes=4",
+            "--config.run.checkpoint_minutes=0.05",
+            "--config.run.replay_checkpoint_minutes=0.05",
+            f"--workdir={self._workdir}",
+        )
+        process = _start("sweep", *flags)
+        self._wait_for_frames(process, 9_000)
+        self._kill("launch.sweep_agent", "--name=agent_01")
+        self._kill("launch.replay_server")
+        self._wait_for_frames(process, 30_000)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=200)
+        self.assertEqual(process.returncode, 0, output)
+        self.assertIn("the server has ended (signal SIGKILL) and is started again", output)
+        self.assertIn("agent_01 has ended (signal SIGKILL) and is started again", output)
+        self.assertIn("the same command resumes", output)
+        self.assertEmpty(_processes(str(self._workdir)))
+
+        code, output = _run("sweep", *flags)
+        self.assertEqual(code, 0, output)
+        self.assertIn("resuming", output)
+        self._check_agents()
+        self._check_lineage()
+        self.assertEmpty(_processes(str(self._workdir)))
+
+    def _check_agents(self) -> None:
+        for index in range(3):
+            folder = self._workdir / f"agent_{index:02d}"
+            summary = json.loads((folder / "evaluation.json").read_text())
+            self.assertGreaterEqual(summary["env_frames"], 24_000)
+            _, foreign = metrics.read_scalars(folder / "tensorboard", "replay/foreign_fraction")
+            self.assertBetween(foreign[-1], 0.4, 0.9)  # two thirds
+            for name in (
+                "trust_region/accepted_own_fraction",
+                "trust_region/accepted_foreign_fraction",
+                "policy/kl_own",
+                "policy/kl_foreign",
+                "replay/age_updates",
+            ):
+                self.assertNotEmpty(metrics.read_scalars(folder / "tensorboard", name)[1], name)
+
+    def _check_lineage(self) -> None:
+        with (self._workdir / "population/lineage.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual({row["agent"] for row in rows}, {"agent_00", "agent_01", "agent_02"})
+        self.assertGreaterEqual(len(rows), 3 * 5)
+
+    @parameterized.parameters(
+        (("--grid=learner.learning_rat=0.1",), "no learner key 'learning_rat'.*learning_rate"),
+        (("--grid=learning_rate=0.1",), "--grid=learning_rate=0.1: use SECTION.KEY="),
+        (
+            ("--config=configs/sweep_laser_minatar.py", "--grid=environment.task=asterix,breakout"),
+            "environment.task is 'asterix' for agent_00, but 'breakout' for",
+        ),
+        (("--config=configs/laser_catch.py",), "no section `sweep`"),
+        (("--population=pbd",), "method is 'pbd'"),
+        (("--local=agent_00",), "give --port"),
+        (("--local=agent_77", "--port=5000"), "--local=agent_77: the sweep's agents are agent_00"),
+    )
+    def test_bad_flags_are_refused_in_one_line(self, flags, message):
+        code, output = _run("sweep", CATCH, f"--workdir={self._workdir}", *flags)
+        self.assertNotEqual(code, 0)
+        lines = [line for line in output.splitlines() if not line.startswith("no private network")]
+        self.assertLen(lines, 1, output)
+        self.assertRegex(lines[0], f"^error: .*{message}")
+        self.assertFalse(self._workdir.exists())
+
+    def test_an_agent_elsewhere_and_those_that_do_not_belong(self):
+        port = 20_000 + os.getpid() % 10_000
+        server = f"--server=localhost:{port}"
+        flags = (
+            CATCH,
+            "--grid=learner.learning_rate=0.0005,0.002",
+            "--grid=agent.entropy_cost=0.01",
+            "--config.run.env_frames=4000",
+            "--config.run.evaluation_episodes=0",
+            "--local=agent_00",
+            f"--port={port}",
+            f"--workdir={self._workdir}",
+        )
+        sweep = _start("sweep", *flags)
+        for arguments, message in (  # agent_00 waits for agent_01 meanwhile
+            (("--name=agent_05",), "no agent 'agent_05': use one of agent_00, agent_01"),
+            (("--name=agent_00",), "agent_00 is running already: two agents cannot have one name"),
+            ((), "--name is missing"),
+        ):
+            code, output = _run("sweep_agent", server, *arguments)
+            self.assertEqual(code, 1, output)
+            self.assertRegex(output, f"error: .*{message}")
+        elsewhere = self._workdir.parent / "elsewhere"
+        code, output = _run("sweep_agent", server, "--name=agent_01", f"--workdir={elsewhere}")
+        self.assertEqual(code, 0, output)
+        self.assertTrue((elsewhere / "config.json").exists())
+        output, _ = sweep.communicate(timeout=200)
+        self.assertEqual(sweep.returncode, 0, output)
+
+    def test_a_folder_keeps_to_one_sweep(self):
+        self._workdir.mkdir()
+        (self._workdir / "sweep.json").write_text(json.dumps({"config": {"run": {"seed": 7}}}))
+        code, output = _run("sweep", CATCH, f"--workdir={self._workdir}")
+        self.assertEqual(code, 1)
+        self.assertRegex(output, "belongs to a sweep of another config: .*run.seed .there 7, now 1")
+
+
+if __name__ == "__main__":
+    absltest.main()

@@ -1,0 +1,109 @@
+"""Where agents meet: one process a name, what they are told, and what a population decides."""
+
+import pathlib
+import tempfile
+
+from absl.testing import absltest
+
+from configs import sweep_laser_catch
+from laser_tf.runtime import coordinator, rpc, sweep_config
+
+TUNED = {"learner.learning_rate": 1e-3, "agent.entropy_cost": 1e-2, "learner.rmsprop_epsilon": 0.1}
+
+
+class CoordinatorTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._folder = pathlib.Path(folder.name)
+        values = sweep_laser_catch.get_config().to_dict()
+        values["population"] = {"method": "pbt", "ready_env_frames": 100}
+        self._config = sweep_config.parse(values)
+        self._meeting = self._open()
+
+    def _open(self) -> coordinator.Coordinator:
+        return coordinator.Coordinator(self._config, self._folder, replay_port=1234)
+
+    def _call(self, method: str, name: str = "agent_00", blob: bytes = b"", **values):
+        values = {"session": f"of {name}"} | values
+        return self._meeting.methods[method](rpc.Message({"name": name, **values}, blob))
+
+    def _report(self, name: str, env_frames: int) -> int:
+        values = {"env_frames": env_frames, "mean_return": 1.5, "fitness": None}
+        return self._call("report", name, **values).values["limit"]
+
+    def _decide(self, name: str, env_frames: int, fitness: float | None) -> rpc.Message:
+        values = {"env_frames": env_frames, "fitness": fitness, "hyperparameters": TUNED}
+        return self._call("decide", name, f"weights of {name}".encode(), **values)
+
+    def test_an_agent_is_told_what_it_is(self):
+        joined = self._call("join", "agent_02").values
+        self.assertEqual(joined["index"], 2)
+        self.assertEqual(joined["replay_port"], 1234)
+        self.assertEqual(joined["config"]["learner"]["learning_rate"], 5e-4)
+        self.assertEqual(joined["hyperparameters"]["agent.entropy_cost"], 2e-2)
+
+    def test_unknown_names_are_refused(self):
+        with self.assertRaisesRegex(ValueError, "no agent 'agent_09': use one of agent_00, "):
+            self._call("join", "agent_09")
+
+    def test_two_agents_cannot_have_one_name(self):
+        self._call("join")
+        with self.assertRaisesRegex(ValueError, "agent_00 is running already.*another --name"):
+            self._call("join", session="another")
+        self._report("agent_00", 0)
+        with self.assertRaisesRegex(ValueError, "agent_00 is running already"):
+            self._call("join", session="another")
+
+    def test_a_name_is_free_again_when_its_process_has_ended(self):
+        self._call("join")
+        self._call("leave")
+        self._call("join", session="another")
+        self._call("leave")  # the first process, late
+        with self.assertRaisesRegex(ValueError, "another process is agent_00 now"):
+            self._report("agent_00", 0)
+        with self.assertRaisesRegex(ValueError, "running already"):
+            self._call("join", session="a third")
+        self._meeting.methods["leave"](rpc.Message({"name": "agent_00"}))  # the supervisor
+        self._call("join", session="a third")
+
+    def test_agents_keep_pace(self):
+        for name in self._config.agents:
+            self._call("join", name)
+            self._report(name, 0)
+        lead = self._config.sweep.max_lead_env_frames
+        self.assertEqual(self._report("agent_01", 500), lead)
+        for name in ("agent_00", "agent_02"):
+            self._report(name, 600)
+        self.assertEqual(self._report("agent_03", 400), 400 + lead)
+        self._call("leave", "agent_03")
+        self.assertEqual(self._report("agent_01", 510), 510 + lead)
+
+    def test_status_shows_what_was_reported(self):
+        self._call("join")
+        self._report("agent_00", 120)
+        status = self._call("status").values
+        self.assertEqual(status["agent_00"]["env_frames"], 120)
+        self.assertEqual(status["agent_00"]["mean_return"], 1.5)
+        self.assertTrue(status["agent_00"]["running"])
+        self.assertFalse(status["agent_01"]["running"])
+
+    def test_the_worst_becomes_a_copy_of_the_best(self):
+        for name in self._config.agents:
+            self.assertEqual(self._call("join", name).values["next_ready"], 0)
+            self.assertEqual(self._decide(name, 0, None).values["next_ready"], 100)
+        self.assertIsNone(self._decide("agent_03", 100, 0.9).values["parent"])
+        self._meeting = self._open()  # it comes back with what it had
+        self.assertEqual(self._call("join", "agent_00").values["next_ready"], 100)
+        answer = self._decide("agent_00", 105, -0.5)
+        self.assertEqual(answer.values["parent"], "agent_03")
+        self.assertEqual(answer.blob, b"weights of agent_03")
+        self.assertEqual(answer.values["next_ready"], 200)
+        for key, value in answer.values["hyperparameters"].items():
+            factor = value / TUNED[key]
+            self.assertTrue(abs(factor - 1.2) < 1e-6 or abs(factor - 1 / 1.2) < 1e-6)
+
+
+if __name__ == "__main__":
+    absltest.main()
