@@ -8,7 +8,7 @@ from absl.testing import absltest, parameterized
 
 from laser_tf import types
 from laser_tf.agents import laser
-from laser_tf.ops import policy_gradient
+from laser_tf.ops import policy_gradient, trust_region
 from testing import fakes, numpy_reference
 
 NUM_ACTIONS = 3
@@ -125,6 +125,36 @@ class LossTest(parameterized.TestCase):
         logits = agent._head.logits(agent._trunk(unroll.env_output, ())[0])
         entropy = tf.reduce_sum(policy_gradient.entropy(logits[:-1, 0]))
         np.testing.assert_allclose(nobody.loss - one.loss, entropy, rtol=1e-5)
+
+    def test_entropy_may_count_on_all_rows(self):
+        agent = _agent(relevance="none", entropy_cost=1.0, entropy_on_replay=True)
+        unroll = fakes.random_unroll(5, 4, NUM_ACTIONS, SHAPE)
+        logits = agent._head.logits(agent._trunk(unroll.env_output, ())[0])
+        entropy = tf.reduce_sum(policy_gradient.entropy(logits[:-1]))
+        np.testing.assert_allclose(agent.loss(unroll).metrics["loss/entropy"], -entropy, rtol=1e-5)
+
+    def test_metrics_tell_own_from_foreign_experience(self):
+        agent = _agent()
+        unroll = fakes.random_unroll(5, 4, NUM_ACTIONS, SHAPE)._replace(
+            is_online=tf.constant([True, False, False, False]),
+            is_own=tf.constant([True, True, False, False]),
+        )
+        logits = agent._head.logits(agent._trunk(unroll.env_output, ())[0])[:-1]
+        behaviour = unroll.agent_output.logits[:-1]
+        kl = trust_region.kl_divergence(logits, behaviour).numpy()
+        trusted = (
+            trust_region.behaviour_relevance(logits, behaviour, relevance="implied", rho_bar=1.0)
+            < agent._config.kl_threshold
+        ).numpy()
+        metrics = agent.loss(unroll).metrics
+        for name, value in (
+            ("policy/kl_own", kl[:, 1].mean()),
+            ("policy/kl_foreign", kl[:, 2:].mean()),
+            ("trust_region/accepted_own_fraction", trusted[:, 1].mean()),
+            ("trust_region/accepted_foreign_fraction", trusted[:, 2:].mean()),
+            ("replay/foreign_fraction", 2 / 3),
+        ):
+            np.testing.assert_allclose(metrics[name], value, rtol=1e-5, err_msg=name)
 
     def test_entropy_cost_is_a_runtime_variable(self):
         agent = _agent(relevance="none")
