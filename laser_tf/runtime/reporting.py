@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from laser_tf.environments import episode_statistics
-from laser_tf.runtime import metrics, progress
+from laser_tf.runtime import episode_log, metrics, progress
 from laser_tf.scores import aggregates, reference
 
 PROGRESS_SECONDS = 0.5
@@ -80,12 +80,14 @@ class Reporter:
         display: progress.ProgressDisplay,
         writer: metrics.MetricsWriter,
         returns: EpisodeReturns,
+        episodes: episode_log.EpisodeLog,
         metrics_seconds: float,
     ):
         """Creates the reporter; the first period starts now."""
         self._display = display
         self._writer = writer
         self._returns = returns
+        self._episodes = episodes
         self._metrics_seconds = metrics_seconds
         self._next_progress = time.monotonic()
         self._start_period(env_frames=None)
@@ -111,7 +113,7 @@ class Reporter:
         throughput: Callable[[], dict[str, float]],
         last: bool = False,
     ) -> None:
-        """Refreshes the display and writes a row to TensorBoard, each when its time has come.
+        """Refreshes the display; writes a row to TensorBoard and new episodes; each when due.
 
         Args:
           env_frames: learned from so far.
@@ -159,6 +161,7 @@ class Reporter:
             }
         )
         self._writer.write(env_frames, row)
+        self._episodes.flush()
 
 
 def _mean(values: list[float]) -> float:

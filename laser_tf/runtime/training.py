@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 
-from laser_tf.environments import base, factory
+from laser_tf.environments import base, episode_statistics, factory
 from laser_tf.replay import (
     connection,
     dataset,
@@ -23,6 +23,7 @@ from laser_tf.runtime import (
     assembly,
     batches,
     checkpointing,
+    episode_log,
     hardware,
     metrics,
     progress,
@@ -77,6 +78,7 @@ class Training:
         # The same as numbers of Python's: TensorFlow keeps 16 bytes of every look at a variable.
         self._learner_updates = int(self.counters.learner_updates)
         self._agent_steps = int(self.counters.agent_steps)
+        self._episodes = episode_log.EpisodeLog(workdir, config.environment.tasks)
         self.learner_seconds = 0.0  # spent in updates by this process
 
     @property
@@ -94,10 +96,12 @@ class Training:
 
         Raises:
           NonFiniteLossError: see `learner.Learner.update`; the state before is saved.
-          WorkdirError: if the last checkpoint cannot be written.
+          WorkdirError: if the episodes' log or the last checkpoint cannot be written.
           ValueError: if the replay's port is in use, or a shared replay takes other unrolls.
           ServerLostError: if the sweep's server has gone; the state before is saved.
         """
+        for episode in self._episodes.resume(self.env_frames if self.resumed else None):
+            self.returns.add(episode)
         if self._member:
             self._member.start(self.env_frames, self.returns)
         replay = self._open_replay()
@@ -108,6 +112,7 @@ class Training:
             self._learn(stop, display, replay, acting, stream, saving)
         finally:
             acting.stop()
+            self._episodes.flush()
             stream.close()
             saving.save_all()
             replay.stop()
@@ -152,8 +157,12 @@ class Training:
             self._make_buffer(environment, self._signature),
             episodes=self._make_episode_writer(replay, environment),
             refresh=copier.refresh,
-            on_episode=self.returns.add,
+            on_episode=self._add_episode,
         )
+
+    def _add_episode(self, episode: episode_statistics.Episode) -> None:
+        self.returns.add(episode)
+        self._episodes.add(self.env_frames, episode)
 
     def _make_episode_writer(
         self, replay: connection.Connection, environment: base.BatchedEnvironment
@@ -191,7 +200,7 @@ class Training:
         with metrics.MetricsWriter(self._workdir / "tensorboard") as writer_:
             writer_.hyperparameters(checkpointing.flatten(dataclasses.asdict(config)))
             reporter = reporting.Reporter(
-                display, writer_, self.returns, config.run.metrics_seconds
+                display, writer_, self.returns, self._episodes, config.run.metrics_seconds
             )
             while not self.finished:
                 if self._member:

@@ -11,16 +11,17 @@ from laser_tf.runtime import reporting
 
 class ReporterTest(absltest.TestCase):
     def test_averages_updates_and_measures_the_pace(self):
-        display, writer = mock.Mock(), mock.Mock()
+        display, writer, log = mock.Mock(), mock.Mock(), mock.Mock()
         returns = reporting.EpisodeReturns("catch", ["catch"])
         for value in (1.0, 3.0):
             returns.add(episode_statistics.Episode(0, 0, value, 9))
         clock = iter([0.0, 0.0, 10.0, 10.0])
         with mock.patch.object(reporting.time, "monotonic", side_effect=lambda: next(clock)):
-            reporter = reporting.Reporter(display, writer, returns, metrics_seconds=10.0)
+            reporter = reporting.Reporter(display, writer, returns, log, metrics_seconds=10.0)
             for value in (1.0, math.nan, 2.0):
                 reporter.add_update({"loss/policy": value}, busy_seconds=2.0)
             reporter.report(4_000, lambda: 0.5, lambda: {"throughput/x": 7.0})
+        log.flush.assert_called_once_with()
         (env_frames, row), _ = writer.write.call_args
         self.assertEqual(env_frames, 4_000)
         self.assertEqual(row["loss/policy"], 1.5)

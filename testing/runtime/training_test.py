@@ -12,7 +12,15 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from laser_tf.environments import catch
-from laser_tf.runtime import checkpointing, evaluator, metrics, progress, run_config, training
+from laser_tf.runtime import (
+    checkpointing,
+    episode_log,
+    evaluator,
+    metrics,
+    progress,
+    run_config,
+    training,
+)
 from testing import fakes
 
 
@@ -100,6 +108,41 @@ class TrainingTest(parameterized.TestCase):
         steps, rates = metrics.read_scalars(self._workdir / "tensorboard", "learner/learning_rate")
         self.assertTrue(np.all(np.diff(rates) < 0), rates)
         del steps
+
+    def test_the_log_of_episodes_goes_on_with_the_run(self):
+        config = fakes.catch_config(run={"env_frames": 20_000})
+        checkpointing.open_workdir(self._workdir, dataclasses.asdict(config), {})
+        first = training.Training(config, self._workdir)
+
+        class Halfway(threading.Event):
+            def is_set(self) -> bool:
+                return first.env_frames >= 10_000
+
+        with progress.ProgressDisplay(1, "test", io.StringIO()) as display:
+            first.run(Halfway(), display)
+        before = episode_log.read(self._workdir)["catch"]
+        self.assertGreater(len(before.returns), 800)  # an episode has 9 steps and its reset
+        self.assertTrue(np.all(np.diff(before.env_frames) >= 0))
+        self.assertLessEqual(before.env_frames[-1], 10_000)
+        self.assertAlmostEqual(first.returns.mean_return(), before.returns[-100:].mean())
+
+        with (self._workdir / "episodes.csv").open("a") as log:
+            log.write("10040,catch,77,9\n10080,catch,7")  # of a crashed process
+        again = training.Training(config, self._workdir)
+        stopped = threading.Event()
+        stopped.set()
+        with progress.ProgressDisplay(1, "test", io.StringIO()) as display:
+            again.run(stopped, display)
+        # A few episodes at most came from this process, all else from the log.
+        last = episode_log.read(self._workdir)["catch"].returns[-100:]
+        self.assertAlmostEqual(again.returns.mean_return(), last.mean())
+        again = training.Training(config, self._workdir)
+        with progress.ProgressDisplay(1, "test", io.StringIO()) as display:
+            again.run(threading.Event(), display)
+        after = episode_log.read(self._workdir)["catch"]
+        self.assertNotIn(77.0, after.returns)
+        np.testing.assert_array_equal(after.returns[: len(before.returns)], before.returns)
+        self.assertBetween(after.env_frames[-1], 19_000, 20_000)
 
     def test_an_actors_error_ends_the_run(self):
         config = fakes.catch_config()
