@@ -28,7 +28,8 @@ def run(main: Callable[[], None], expected_errors: tuple[type[Exception], ...]) 
     def guarded(arguments: list[str]) -> None:
         # Here, because app.run installs handlers of its own.
         logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr, force=True)
-        logging.getLogger("absl").setLevel(logging.WARNING)
+        for name in ("absl", "tensorboard"):
+            logging.getLogger(name).setLevel(logging.WARNING)
         if len(arguments) > 1:
             _fail(f"unknown argument {arguments[1]!r}: every option starts with --", code=2)
         try:

@@ -96,7 +96,6 @@ class EpisodeLog:
             with self._path.open("r+b") as file:
                 file.seek(self._size)  # over the half row of a failure before
                 file.write(data)
-                file.truncate()
             self._size += len(data)
         except OSError as error:
             logging.warning("cannot write %s: %s", self._path, error.strerror)

@@ -3,7 +3,7 @@
 import math
 import pathlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,11 +91,22 @@ def read_scalars(folder: pathlib.Path, name: str) -> tuple[np.ndarray, np.ndarra
       Env frames int64 [n] and values float64 [n], by frame; empty without such a metric. Of frames
       that were run twice, after a crash, the later run's.
     """
+    return read_several(folder, (name,))[name]
+
+
+def read_several(
+    folder: pathlib.Path, names: Sequence[str]
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Several metrics at the price of one: each name with what `read_scalars` returns."""
     accumulator = event_accumulator.EventAccumulator(
         str(folder), size_guidance={event_accumulator.TENSORS: 0}
     )
     accumulator.Reload()
-    events = accumulator.Tensors(name) if name in accumulator.Tags()["tensors"] else ()
+    known = accumulator.Tags()["tensors"]
+    return {name: _standing(accumulator.Tensors(name) if name in known else ()) for name in names}
+
+
+def _standing(events: Sequence[event_accumulator.TensorEvent]) -> tuple[np.ndarray, np.ndarray]:
     steps = np.array([event.step for event in events], np.int64)
     values = np.array([tf.make_ndarray(event.tensor_proto) for event in events], np.float64)
     # Unlike TensorBoard's pages, the accumulator keeps both runs of a frame: a row stands if all

@@ -6,10 +6,22 @@ episodes, but never after a median or a cap.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 ATARI_BUCKET, DMLAB_BUCKET = 1_000_000, 10_000_000  # env frames; LASER, appendix A.3
+DMLAB_GROUP = 10  # buckets; "further downsampling to 100M env steps", there
+FEWEST_POINTS, POINTS = 20, 50  # of a curve that keeps the papers' buckets, and of any other
+
+
+class ReplicaRange(NamedTuple):
+    """A sweep's replicas in one: arrays [K] over buckets, NaN where no replica has a value."""
+
+    mean: np.ndarray  # float64
+    worst: np.ndarray  # float64, pointwise: not one replica's curve
+    best: np.ndarray  # float64
+    replicas: np.ndarray  # int64, how many have a value
 
 
 def median_normalised(scores: Mapping[str, float]) -> float:
@@ -45,6 +57,25 @@ def _values(scores: Mapping[str, float]) -> np.ndarray:
                 f"the score of {task} is {score}: pass a finite number or leave it out"
             )
     return np.array(list(scores.values()), float)
+
+
+def choose_bucket(suite: str, env_frames: int) -> tuple[int, int]:
+    """The papers' bucket where a run is long enough for it, a fiftieth of the run elsewhere.
+
+    Args:
+      suite: its name; "atari" and "dmlab" have buckets of the papers'.
+      env_frames: the run's budget.
+
+    Returns:
+      Env frames of a bucket and how many are averaged into one point, see `sweep_curve`.
+    """
+    papers = {"atari": (ATARI_BUCKET, 1), "dmlab": (DMLAB_BUCKET, DMLAB_GROUP)}
+    bucket, group = papers.get(suite, (env_frames, 1))
+    if env_frames >= FEWEST_POINTS * bucket * group:
+        return bucket, group
+    if env_frames >= FEWEST_POINTS * bucket:
+        return bucket, 1
+    return -(-env_frames // POINTS), 1
 
 
 def bucket_means(steps: np.ndarray, values: np.ndarray, bucket: int) -> np.ndarray:
@@ -112,6 +143,26 @@ def sweep_curve(curves: Sequence[Mapping[str, np.ndarray]], group: int = 1) -> n
     ]
     grouped = np.reshape(medians, [len(curves), -1, group]).mean(axis=2)
     return np.fmax.reduce(grouped)  # unlike a maximum, it passes over the agents without a value
+
+
+def over_replicas(curves: Sequence[np.ndarray]) -> ReplicaRange:
+    """The mean of a sweep's replicas, and the pointwise best and worst (LASER, appendix A.3).
+
+    Args:
+      curves: of each replica, float [K], see `sweep_curve`; K may differ. Where a replica has no
+        value, the others stand alone, and `replicas` says how many they are.
+
+    Raises:
+      ValueError: without curves.
+    """
+    if not curves:
+        raise ValueError("there are no curves: pass that of one replica at least")
+    length = max(map(len, curves))
+    table = np.array([_padded(curve, length) for curve in curves])
+    replicas = np.isfinite(table).sum(axis=0)
+    mean = np.full(length, np.nan)
+    np.divide(np.nansum(table, axis=0), replicas, out=mean, where=replicas > 0)
+    return ReplicaRange(mean, np.fmin.reduce(table), np.fmax.reduce(table), replicas)
 
 
 def _padded(means: np.ndarray, length: int) -> np.ndarray:

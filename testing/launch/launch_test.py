@@ -10,6 +10,8 @@ import tempfile
 
 from absl.testing import absltest, parameterized
 
+from testing import sweep_folders
+
 CATCH = ("--config=configs/laser_catch.py", "--config.run.metrics_seconds=0.5")
 
 
@@ -104,6 +106,16 @@ class LaunchTest(parameterized.TestCase):
     )
     def test_evaluate_refuses_in_one_line(self, flags, message):
         self._assert_refused(message, "evaluate", *flags)
+
+    def test_report_names_its_page_or_refuses_in_one_line(self):
+        self._assert_refused("--workdir is missing", "report")
+        self._workdir.mkdir()
+        self._assert_refused("holds no sweep", "report", f"--workdir={self._workdir}")
+        self._assert_refused("--bucket=-1", "report", "--bucket=-1")
+        sweep_folders.write(self._workdir / "s", {"agent_00": {"breakout": [(0, 1.0), (19, 2.0)]}})
+        code, output, errors = _run("report", f"--workdir={self._workdir}")
+        self.assertEqual(code, 0, errors)
+        self.assertEqual(output, f"written: {self._workdir}/report/report.html\n")
 
     def test_random_play_gives_the_zero_of_scores(self):
         code, output, errors = _run("random_play", CATCH[0], "--episodes=300")

@@ -116,5 +116,35 @@ class SweepCurveTest(parameterized.TestCase):
             aggregates.sweep_curve(curves, group)
 
 
+class ChooseBucketTest(parameterized.TestCase):
+    @parameterized.parameters(
+        ("atari", 200_000_000, (1_000_000, 1)),
+        ("atari", 20_000_000, (1_000_000, 1)),
+        ("atari", 19_999_999, (400_000, 1)),
+        ("dmlab", 10_000_000_000, (10_000_000, 10)),
+        ("dmlab", 1_999_999_999, (10_000_000, 1)),
+        ("dmlab", 100_000_000, (2_000_000, 1)),
+        ("minatar", 5_000_000, (100_000, 1)),
+        ("catch", 3, (1, 1)),
+    )
+    def test_the_papers_where_a_run_has_20_points_else_a_fiftieth(self, suite, frames, chosen):
+        self.assertEqual(aggregates.choose_bucket(suite, frames), chosen)
+
+
+class OverReplicasTest(absltest.TestCase):
+    def test_mean_and_pointwise_range_of_those_that_have_come(self):
+        curves = [np.array([1.0, 8.0, NAN]), np.array([3.0, 2.0, NAN, 5.0]), np.array([8.0])]
+        result = aggregates.over_replicas(curves)
+        np.testing.assert_array_equal(result.mean, [4.0, 5.0, NAN, 5.0])
+        np.testing.assert_array_equal(result.worst, [1.0, 2.0, NAN, 5.0])
+        np.testing.assert_array_equal(result.best, [8.0, 8.0, NAN, 5.0])
+        np.testing.assert_array_equal(result.replicas, [3, 2, 0, 1])
+
+    def test_without_values_or_curves(self):
+        self.assertEmpty(aggregates.over_replicas([np.zeros(0)]).mean)
+        with self.assertRaisesRegex(ValueError, "there are no curves: pass that of one replica"):
+            aggregates.over_replicas([])
+
+
 if __name__ == "__main__":
     absltest.main()

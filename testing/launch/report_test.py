@@ -1,0 +1,116 @@
+"""The report's files: numbers worked out by hand, a page that needs nothing else, odd labels."""
+
+import csv
+import pathlib
+import re
+import tempfile
+
+from absl.testing import absltest
+
+from laser_tf.runtime import metrics
+from launch import report_files
+from testing import sweep_folders
+
+LINEAGE = """env_frames,agent,parent,fitness,learner.learning_rate
+0,agent_00,,,0.001
+0,agent_01,,,0.002
+10,agent_01,agent_00,3.5,0.0012
+"""
+
+
+class ReportTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._folder = pathlib.Path(folder.name) / "runs"
+        self._output = pathlib.Path(folder.name) / "made/report"
+
+    def _write(self, bucket: int = 10) -> str:
+        return report_files.write(self._folder, self._output, bucket).read_text()
+
+    def _rows(self, name: str) -> list[list[str]]:
+        with (self._output / name).open(newline="") as file:
+            return list(csv.reader(file))
+
+    def test_the_numbers(self):
+        sweep_folders.write_comparison(self._folder)
+        page = self._write()
+        self.assertEqual(
+            self._rows("curves.csv"),
+            [
+                ["label", "env_frames", "mean", "worst", "best", "replicas"],
+                ["laser", "5", "5", "4", "6", "2"],
+                ["laser", "15", "6", "2", "10", "2"],
+            ],
+        )
+        # Means of three episodes a task, then medians: x 14/3, y 8/3, z 100; x 4/3, y 22/3, z -50;
+        # x 4, y 16/3, z 8/3; x 4/3, y 4/3, z 22/3.
+        header, *rows = self._rows("scores.csv")
+        names = ["learner.learning_rate", "agent.entropy_cost"]
+        self.assertEqual(header, ["label", "replica", "agent", "score", "episodes", *names])
+        self.assertEqual(
+            [row[1:] for row in rows],
+            [
+                ["1", "agent_00", "4.66667", "3", "0.0001", "0.01"],
+                ["2", "agent_00", "4", "3", "0.0001", "0.01"],
+                ["1", "agent_01", "1.33333", "3", "0.0002", "0.01"],
+                ["2", "agent_01", "1.33333", "3", "0.0002", "0.01"],
+            ],
+        )
+        # The best agents 4.67 and 4, the medians of the sweeps 3 and 2.67: mean and range.
+        self.assertIn("4.33 (4.00 to 4.67)", page)
+        self.assertIn("2.83 (2.67 to 3.00)", page)
+        self.assertNotIn("What is missing", page)
+
+    def test_the_page_holds_its_pictures_and_fetches_nothing(self):
+        sweep_folders.write_comparison(self._folder)
+        with metrics.MetricsWriter(self._folder / "replica_1/x/agent_00/tensorboard") as writer:
+            writer.write(10, {"policy/kl_own": 1.0, "replay/age_updates": 2.0})
+        lineage = self._folder / "replica_1/x/population/lineage.csv"
+        lineage.parent.mkdir()
+        lineage.write_text(LINEAGE)
+        page = self._write()
+        sources = re.findall(r'src="([^"]{0,30})', page)
+        self.assertLen(sources, 5)  # curves, diagnostics, agents of two replicas, lineage
+        for source in sources:
+            self.assertStartsWith(source, "data:image/png;base64,")
+        self.assertLen(list(self._output.glob("*.png")), 5)
+        for what in ("http", "<script", "<link", "url(", "@import"):
+            self.assertNotIn(what, page)
+        self.assertIn('name="viewport"', page)
+
+    def test_labels_of_any_characters(self):
+        labels = ("<b>&$x", "a $ and $y_{", "_under\nline", "Ω")
+        for k, label in enumerate(labels):
+            agents = {"agent_00": {"breakout": [(0, 1.0), (15, 2.0)]}}
+            sweep_folders.write(self._folder / str(k), agents, label=label)
+        page = self._write()
+        self.assertNotIn("<b>", page)
+        self.assertIn("&lt;b&gt;&amp;$x", page)
+        self.assertEqual({row[0] for row in self._rows("curves.csv")[1:]}, set(labels))
+        self.assertLen(list(self._output.glob("*.png")), 1 + len(labels))
+
+    def test_a_sweep_that_has_only_begun_is_reported_with_what_is_missing(self):
+        sweep_folders.write(self._folder / "new", {"agent_00": {}})
+        with self.assertLogs() as logs:
+            page = self._write(bucket=0)
+        self.assertIn("What is missing", page)
+        self.assertRegex(logs.output[0], "no episodes yet of agent_00")
+        self.assertIn("no episodes yet of agent_00", page)
+        self.assertEmpty(list(self._output.glob("*.png")))
+        self.assertLen(self._rows("curves.csv"), 1)
+        self.assertEqual(self._rows("scores.csv")[1][3], "")
+
+    def test_two_suites_with_one_label_are_told_apart(self):
+        sweep_folders.write(self._folder / "a", {"agent_00": {"breakout": [(19, 1.0)]}})
+        of_atari = {"agent_00": {"pong": [(19, 14.6)]}}
+        sweep_folders.write(self._folder / "b", of_atari, suite="atari", task="pong")
+        page = self._write()
+        labels = [row[0] for row in self._rows("curves.csv")[1:]]
+        self.assertEqual(labels, ["atari: laser", "minatar: laser"])
+        self.assertIn("100.0%", page)
+
+
+if __name__ == "__main__":
+    absltest.main()
