@@ -38,13 +38,13 @@ def write(folder: pathlib.Path, output: pathlib.Path, bucket: int = 0) -> pathli
     _write_curves(results, output / "curves.csv")
     _write_scores(results, output / "scores.csv")
     page = output / "report.html"
-    page.write_text(report_page.render(f"Sweeps in {folder.resolve().name}", sections))
+    page.write_text(report_page.render(f"Sweeps in {folder.resolve().name}", sections)
     return page
 
 
 def _write_curves(results: Sequence[sweep_results.SuiteResults], path: pathlib.Path) -> None:
     """Of each label, a row for each point that a replica has come to; frames are its middle."""
-    with path.open("w", newline="") as file:
+    with path.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(["label", "env_frames", "mean", "worst", "best", "replicas"])
         for of_suite in results:
@@ -67,7 +67,7 @@ def _write_scores(results: Sequence[sweep_results.SuiteResults], path: pathlib.P
         for row in report_sections.ranked(of_suite)
     ]
     names = dict.fromkeys(name for _, row in ranked for name in row.agent.hyperparameters)
-    with path.open("w", newline="") as file:
+    with path.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(["label", "replica", "agent", "score", "episodes", *names])
         for label, (_, replica, agent) in ranked:

@@ -75,7 +75,7 @@ def find(folder: pathlib.Path) -> tuple[list[Sweep], list[str]]:
 
 
 def _read(path: pathlib.Path) -> Sweep:
-    content = json.loads(path.read_text())
+    content = json.loads(path.read_text(encoding="utf-8"))
     environment = content["config"]["environment"]
     agents = [
         Agent(name, path.parent / name, dict(values), episode_log.read(path.parent / name))
@@ -100,7 +100,7 @@ def read_lineage(folder: pathlib.Path) -> list[Decision]:
     path = folder / LINEAGE
     if not path.exists():
         return []
-    lines = path.read_text(errors="replace").split("\n")[:-1]
+    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
     decisions = [_parse(row) for row in csv.DictReader(lines)]
     damaged = decisions.count(None)
     if damaged:
