@@ -38,7 +38,8 @@ def write(folder: pathlib.Path, output: pathlib.Path, bucket: int = 0) -> pathli
     _write_curves(results, output / "curves.csv")
     _write_scores(results, output / "scores.csv")
     page = output / "report.html"
-    page.write_text(report_page.render(f"Sweeps in {folder.resolve().name}", sections)
+    text = report_page.render(f"Sweeps in {folder.resolve().name}", sections)
+    page.write_text(text, encoding="utf-8")
     return page
 
 

@@ -237,7 +237,7 @@ def _unit(limit: float) -> tuple[float, str]:
 
 
 def _score_name(protocol: sweep_results.Protocol) -> str:
-    what = "human-normalised score, %" if protocol.is_normalised else "raw episode return"
+    what = protocol.measure + (", %" if protocol.is_normalised else "")
     return f"median {what}" if len(protocol.tasks) > 1 else what
 
 

@@ -93,9 +93,9 @@ def _overview(results: sweep_results.SuiteResults, album: _Album) -> report_page
 
 def _describe(protocol: sweep_results.Protocol) -> str:
     frames = protocol.bucket * protocol.group
-    scores = "human-normalised scores" if protocol.is_normalised else "raw returns"
     return (
-        f"Training episodes ({scores}) averaged in buckets of {protocol.bucket:,} env frames"
+        f"Training episodes ({protocol.measure}) averaged in buckets of {protocol.bucket:,} env "
+        "frames"
         + (f", {protocol.group} buckets a point ({frames:,})" if protocol.group > 1 else "")
         + (", median over tasks" if len(protocol.tasks) > 1 else "")
         + ", best agent of the sweep at each point; mean over replicas, shaded from the worst to "

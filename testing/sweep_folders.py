@@ -13,7 +13,7 @@ def write(
     *,
     label: str = "laser",
     replica: int = 1,
-    suite: str = "minatar",
+    suite: str = "tmaze",
     task: str = "breakout",
     env_frames: int = 20,
 ) -> pathlib.Path:

@@ -17,7 +17,7 @@ class Protocol(NamedTuple):
 
     suite: str
     tasks: tuple[str, ...]  # that any agent has played
-    is_normalised: bool  # human-normalised scores, else raw returns
+    is_normalised: bool  # normalised scores, else raw returns
     bucket: int  # env frames
     group: int  # buckets averaged into a curve's point
 
@@ -25,7 +25,16 @@ class Protocol(NamedTuple):
         """Of a task's mean return."""
         if not self.is_normalised:
             return episode_return
-        return reference.human_normalised(self.suite, task, episode_return)
+        return reference.normalised(self.suite, task, episode_return)
+
+    @property
+    def measure(self) -> str:
+        """What a score is, in words."""
+        if not self.is_normalised:
+            return "raw return"
+        if reference.kind(self.suite) == reference.HUMAN:
+            return "human-normalised score"
+        return "score over single-task LASER's"
 
     def env_frames(self, points: int) -> np.ndarray:
         """Float64 [points], the middle of each point of a curve."""
@@ -120,7 +129,7 @@ def _without_duplicates(found: Sequence[sweeps.Sweep], notes: list[str]) -> list
 def _choose_protocol(found: list[sweeps.Sweep], bucket: int, notes: list[str]) -> Protocol:
     suite = found[0].suite
     tasks = {task for sweep in found for agent in sweep.agents for task in agent.episodes}
-    unknown = sorted(task for task in tasks if reference.human_normalised(suite, task, 0) is None)
+    unknown = sorted(task for task in tasks if reference.normalised(suite, task, 0) is None)
     if unknown and len(unknown) < len(tasks):
         notes.append(f"{suite}: raw returns, since there is no reference score of {unknown[0]}")
     chosen = aggregates.choose_bucket(suite, max(sweep.env_frames for sweep in found))

@@ -108,7 +108,7 @@ class ReportTest(absltest.TestCase):
         sweep_folders.write(self._folder / "b", of_atari, suite="atari", task="pong")
         page = self._write()
         labels = [row[0] for row in self._rows("curves.csv")[1:]]
-        self.assertEqual(labels, ["atari: laser", "minatar: laser"])
+        self.assertEqual(labels, ["atari: laser", "tmaze: laser"])
         self.assertIn("100.0%", page)
 
 

@@ -32,7 +32,7 @@ class FindTest(_FolderTest):
         for folder in (self._folder, self._folder / "a/b"):
             (sweep,), notes = sweeps.find(folder)
             self.assertEmpty(notes)
-            self.assertEqual((sweep.label, sweep.replica, sweep.suite), ("laser", 3, "minatar"))
+            self.assertEqual((sweep.label, sweep.replica, sweep.suite), ("laser", 3, "tmaze"))
             self.assertEqual((sweep.tasks, sweep.env_frames), (("breakout",), 20))
             (agent,) = sweep.agents
             self.assertEqual(agent.hyperparameters["learner.learning_rate"], 1e-4)
@@ -156,7 +156,7 @@ class SummariseTest(_FolderTest):
         of_atari = {"agent_00": {"pong": [(19, 1.0)]}}
         sweep_folders.write(self._folder / "b", of_atari, suite="atari", task="pong")
         results, _ = self._summarise()
-        self.assertEqual([r.protocol.suite for r in results], ["atari", "minatar"])
+        self.assertEqual([r.protocol.suite for r in results], ["atari", "tmaze"])
         self.assertEqual([r.protocol.is_normalised for r in results], [True, False])
 
     def test_agents_of_one_name_with_other_hyperparameters_are_told(self):
