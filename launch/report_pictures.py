@@ -14,7 +14,7 @@ matplotlib.use("Agg")
 from matplotlib import axes as axes_module
 from matplotlib import colors, figure, pyplot
 
-from laser_tf.runtime import sweep_diagnostics, sweep_results, sweeps
+from laser_tf.runtime import lineage, sweep_diagnostics, sweep_results
 from launch import report_text
 
 # Okabe and Ito's, told apart by colour-blind eyes too; its yellow is too light on white.
@@ -120,7 +120,7 @@ def diagnostics(
         pyplot.close(picture)
 
 
-def lineage(decisions: Sequence[sweeps.Decision], env_frames: int) -> bytes:
+def population(decisions: Sequence[lineage.Record], env_frames: int) -> bytes:
     """Each agent's life as a line, coloured by its learning rate, and arrows to its copies.
 
     `env_frames` is how far the agents have come, by their last episodes.
@@ -161,7 +161,7 @@ def lineage(decisions: Sequence[sweeps.Decision], env_frames: int) -> bytes:
 def _draw_life(
     axes: axes_module.Axes,
     row: int,
-    decisions: list[sweeps.Decision],
+    decisions: list[lineage.Record],
     coloured: str | None,
     end: float,
     norm: colors.Normalize | None,

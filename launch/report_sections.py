@@ -1,12 +1,13 @@
 """What stands in the report: from results to sections of the page, and the pictures in them."""
 
+import logging
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from laser_tf.runtime import sweep_diagnostics, sweep_results, sweeps
+from laser_tf.runtime import lineage, sweep_diagnostics, sweep_results, sweeps
 from launch import report_page, report_pictures, report_text
 
 
@@ -145,15 +146,23 @@ def _condition(
             caption = f"{where}: all agents, best first in the legend."
             parts.append(album.add(name, png, caption))
         for sweep in replica.sweeps:
-            decisions = sweeps.read_lineage(sweep.folder)
+            decisions = _lineage(sweep)
             if decisions:
                 last = max((agent.env_frames for agent in sweep.agents), default=0)
                 name = f"lineage_{condition.label}_{replica.number}"
                 caption = (
                     f"{where}, {', '.join(sweep.tasks)}: arrows lead from an agent to its copy."
                 )
-                parts.append(album.add(name, report_pictures.lineage(decisions, last), caption))
+                parts.append(album.add(name, report_pictures.population(decisions, last), caption))
     return report_page.Section(condition.label, parts)
+
+
+def _lineage(sweep: sweeps.Sweep) -> list[lineage.Record]:
+    try:
+        return lineage.read(sweep.folder / lineage.FILE)
+    except ValueError as error:
+        logging.warning("%s", error)
+        return []
 
 
 def _agents_table(results: sweep_results.SuiteResults) -> report_page.Section:

@@ -66,7 +66,7 @@ def main() -> None:
     factory.make_environment(config.first.environment, seed=0, num_envs=1).close()
     workdir = pathlib.Path(_WORKDIR.value or _default_workdir()).absolute()
     extra = {
-        "label": config.sweep.label,
+        "label": config.sweep.label or workdir.name,
         "replica": config.sweep.replica,
         "agents": {name: dict(given) for name, given in config.hyperparameters.items()},
         "versions": versions.recorded(),

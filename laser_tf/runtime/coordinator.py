@@ -46,7 +46,7 @@ class Coordinator:
         if config.population.method != "none":
             self._population = population.Population(
                 config.population,
-                lineage.Lineage(folder / "population/lineage.csv", config.population.tuned),
+                lineage.Lineage(folder / lineage.FILE, config.population.tuned),
             )
         self.methods = {
             name: self._locked(method)

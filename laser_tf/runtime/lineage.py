@@ -9,6 +9,7 @@ import os
 import pathlib
 from collections.abc import Sequence
 
+FILE = "population/lineage.csv"  # in the folder of a sweep
 COLUMNS = ("env_frames", "agent", "parent", "fitness")  # then one for each tuned hyper-parameter
 
 
@@ -72,30 +73,43 @@ class Lineage:
         if not self._path.exists() or not self._path.stat().st_size:
             self._write(self._columns)
             return []
-        lines = self._path.read_text(encoding="utf-8", errors="replace").splitlines()
-        header = next(csv.reader(lines[:1]))
+        with self._path.open(encoding="utf-8", newline="") as file:
+            header = next(csv.reader(file))
         if header != self._columns:
             raise ValueError(
                 f"{self._path} has the columns {', '.join(header)}, not "
                 f"{', '.join(self._columns)}: use another folder, or tune the same hyper-parameters"
             )
-        return [self._parse(number, line) for number, line in enumerate(lines[1:], start=2)]
+        return read(self._path)
 
-    def _parse(self, number: int, line: str) -> Record:
-        try:
-            row = dict(zip(self._columns, next(csv.reader([line], strict=True)), strict=True))
-            values = {name: float(row[name]) for name in self._columns[len(COLUMNS) :]}
-            if not (row["agent"] and all(0 < value < math.inf for value in values.values())):
-                raise ValueError("no agent, or a hyper-parameter out of range")
-            return Record(
-                env_frames=int(row["env_frames"]),
-                agent=row["agent"],
-                parent=row["parent"] or None,
-                fitness=float(row["fitness"] or "nan"),
-                hyperparameters=values,
-            )
-        except (ValueError, StopIteration, csv.Error):
-            raise ValueError(
-                f"line {number} of {self._path} is damaged: {line[:200]!r}; delete the line, or "
-                "restore the file from a backup"
-            ) from None
+
+def read(path: pathlib.Path) -> list[Record]:
+    """The records of a file, which may be growing; none where there is no file.
+
+    Raises:
+      ValueError: if it is damaged before its last row, which may be torn.
+    """
+    content = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+    lines = content[: content.rfind("\n") + 1].splitlines()
+    columns = next(csv.reader(lines[:1]), [])
+    return [_parse(path, columns, number, line) for number, line in enumerate(lines[1:], start=2)]
+
+
+def _parse(path: pathlib.Path, columns: Sequence[str], number: int, line: str) -> Record:
+    try:
+        row = dict(zip(columns, next(csv.reader([line], strict=True)), strict=True))
+        values = {name: float(row[name]) for name in columns[len(COLUMNS) :]}
+        if not (row["agent"] and all(0 < value < math.inf for value in values.values())):
+            raise ValueError("no agent, or a hyper-parameter out of range")
+        return Record(
+            env_frames=int(row["env_frames"]),
+            agent=row["agent"],
+            parent=row["parent"] or None,
+            fitness=float(row["fitness"] or "nan"),
+            hyperparameters=values,
+        )
+    except (ValueError, KeyError, StopIteration, csv.Error):
+        raise ValueError(
+            f"line {number} of {path} is damaged: {line[:200]!r}; delete the line, or "
+            "restore the file from a backup"
+        ) from None

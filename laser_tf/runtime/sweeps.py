@@ -1,18 +1,15 @@
-"""Sweeps as they lie on disk: agents with their hyper-parameters and episodes, and their lineage.
+"""Sweeps as they lie on disk: agents with their hyper-parameters and episodes.
 
 A sweep is a folder with a `sweep.json`; each of its agents is a run's folder inside.
 """
 
-import csv
 import json
-import logging
 import pathlib
 from typing import Any, NamedTuple
 
 from laser_tf.runtime import checkpointing, episode_log
 
 FILE = "sweep.json"
-LINEAGE = "population/lineage.csv"
 
 
 class Agent(NamedTuple):
@@ -39,16 +36,6 @@ class Sweep(NamedTuple):
     tasks: tuple[str, ...]  # as configured; "all" stands for a whole suite
     env_frames: int  # each agent's budget
     agents: tuple[Agent, ...]
-
-
-class Decision(NamedTuple):
-    """What population based training did with an agent."""
-
-    env_frames: int
-    agent: str
-    parent: str  # the agent that it was copied from; "" without a copy
-    fitness: float
-    hyperparameters: dict[str, float]  # from here on
 
 
 def find(folder: pathlib.Path) -> tuple[list[Sweep], list[str]]:
@@ -90,33 +77,3 @@ def _read(path: pathlib.Path) -> Sweep:
         env_frames=int(content["config"]["run"]["env_frames"]),
         agents=tuple(agents),
     )
-
-
-def read_lineage(folder: pathlib.Path) -> list[Decision]:
-    """The decisions of a sweep's population in the file's order; empty where there is no file.
-
-    A torn last row is left out, as in `episode_log`. Other damage is told.
-    """
-    path = folder / LINEAGE
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
-    decisions = [_parse(row) for row in csv.DictReader(lines)]
-    damaged = decisions.count(None)
-    if damaged:
-        logging.warning("%s: %d damaged rows are left out", path, damaged)
-    return [decision for decision in decisions if decision]
-
-
-def _parse(row: dict[str, str]) -> Decision | None:
-    try:
-        agent, parent = row.pop("agent"), row.pop("parent")
-        return Decision(
-            env_frames=int(row.pop("env_frames")),
-            agent=agent,
-            parent="" if parent == agent else parent,
-            fitness=float(row.pop("fitness") or "nan"),
-            hyperparameters={name: float(value) for name, value in row.items()},
-        )
-    except (KeyError, ValueError, TypeError):  # a missing column, no number, too few cells
-        return None

@@ -49,6 +49,18 @@ class LineageTest(parameterized.TestCase):
         self._written(START, LATER)
         self._assert_reads(START, LATER)
 
+    def test_who_only_reads_changes_nothing(self):
+        self.assertEmpty(lineage.read(self._path))
+        whole = self._written(START, LATER)
+        torn = whole + b"2000000,agent"
+        self._path.write_bytes(torn)
+        records = lineage.read(self._path)
+        self.assertEqual([repr(record) for record in records], [repr(START), repr(LATER)])
+        self.assertEqual(self._path.read_bytes(), torn)
+        self._path.write_bytes(b"env_frames,agent\n1,a\n")
+        with self.assertRaisesRegex(ValueError, "line 2 of .* is damaged"):
+            lineage.read(self._path)
+
     def test_each_row_is_on_disk_at_once(self):
         log = lineage.Lineage(self._path, TUNED)
         for count in (1, 2):

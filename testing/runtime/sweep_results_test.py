@@ -54,23 +54,6 @@ class FindTest(_FolderTest):
         self.assertLen(notes, 3)
         self.assertRegex(notes[1], "b/sweep.json is left out: KeyError: 'config'")
 
-    def test_lineage(self):
-        path = self._folder / "population/lineage.csv"
-        self.assertEmpty(sweeps.read_lineage(self._folder))
-        path.parent.mkdir()
-        path.write_text(
-            "env_frames,agent,parent,fitness,learner.learning_rate\n"
-            "0,agent_00,,,0.001\n50,agent_00,agent_01,0.5,0.002\n60,agent_01,agent_01,1,0.002\n"
-            "70,agent_01\n"
-            "80,agent_00,ag"
-        )
-        with self.assertLogs() as logs:
-            first, copy, same = sweeps.read_lineage(self._folder)
-        self.assertRegex(logs.output[0], "1 damaged rows")
-        self.assertEqual((first.parent, copy.parent, same.parent), ("", "agent_01", ""))
-        self.assertEqual(copy[:4], (50, "agent_00", "agent_01", 0.5))
-        self.assertEqual(copy.hyperparameters, {"learner.learning_rate": 0.002})
-
 
 class SummariseTest(_FolderTest):
     def test_buckets_then_median_then_best_agent_then_replicas(self):
