@@ -53,6 +53,7 @@ _GRID = flags.DEFINE_multi_string(
 _LOCAL = flags.DEFINE_list("local", None, "agents to run on this machine, e.g. agent_00 [all]")
 _PORT = flags.DEFINE_integer("port", None, "where agents on other machines join [none can]")
 
+_FINISHED = "finished"  # a file that says so
 _END_SECONDS = 180.0  # for an agent or a replay to save itself
 
 
@@ -73,6 +74,9 @@ def main() -> None:
     }
     resumed = checkpointing.open_sweep(workdir, values, extra)
     logging.info("%s %s", "resuming" if resumed else "a new sweep in", workdir)
+    if (workdir / _FINISHED).exists():
+        logging.info("all agents are trained already")
+        return
     metrics.write_sweep_columns(workdir / "tensorboard", config.hyperparameters)
     stop = threading.Event()
     for signal_number in (signal.SIGINT, signal.SIGTERM):
@@ -176,6 +180,7 @@ class _Sweep:
                 "tries them again"
             )
         else:
+            (self._workdir / _FINISHED).touch()
             logging.info("done; python -m launch.report --workdir=%s shows it", self._workdir)
 
 

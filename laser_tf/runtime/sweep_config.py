@@ -94,6 +94,10 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
         agents[name] = _parse_agent(name, base, seed | overrides)
     if sweep.shared_replay:
         _check_shareable(agents)
+    elif port := base.get("run", {}).get("replay_port"):
+        raise ValueError(
+            f"config.run: replay_port is {port}, but each agent has a replay of its own: use 0"
+        )
     if members.method != "none":
         _check_tuned(members.tuned, agents)
     return SweepConfig(sweep, members, agents, hyperparameters)

@@ -1,8 +1,8 @@
 """Scores that MinAtar's are measured by; there is no human's.
 
 `minatar_reference_scores.csv` holds our own: random play over 1,000 episodes (`launch.random_play`
-with `configs/laser_minatar_multitask.py`), and LASER trained on the game alone for a million frames
-(`configs/laser_minatar.py`, seed 1), over 200 evaluation episodes. Both with sticky actions.
+with `configs/laser_minatar_multitask.py`), and LASER trained on the game alone for 300,000 frames
+(`configs/laser_minatar.py`, seed 1), over 50 evaluation episodes. Both with sticky actions.
 """
 
 import csv

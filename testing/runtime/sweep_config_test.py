@@ -104,6 +104,10 @@ class SweepConfigTest(parameterized.TestCase):
         with self.assertRaisesRegex(ValueError, message):
             sweep_config.parse(values)
 
+    def test_replays_of_their_own_need_ports_of_their_own(self):
+        with self.assertRaisesRegex(ValueError, "replay_port is 6000, but each agent"):
+            sweep_config.parse(_values({"shared_replay": False}, run={"replay_port": 6000}))
+
     @parameterized.parameters(
         ({}, {"priority_exponent": 0.6}, "priority_exponent is 0.6.*shared_replay=false"),
         ({"core": "lstm"}, {"core_state": "stored"}, "core_state is 'stored'"),
