@@ -91,7 +91,7 @@ class SweepMember:
 
     def has_lost_server(self) -> bool:
         """Whether the server has gone; asks it, where nothing is known yet."""
-        if not self._lost:
+        if self._returns and not self._lost and not self._closed.is_set():
             try:
                 self._report()
             except (rpc.RefusedError, rpc.UnreachableError) as error:
@@ -136,7 +136,9 @@ class SweepMember:
         return bool(parent)
 
     def close(self) -> None:
-        """Says good-bye, so that the name is free and nobody waits."""
+        """Says good-bye, so that the name is free and nobody waits; once."""
+        if self._closed.is_set():
+            return
         self._closed.set()
         try:
             self._client.call("leave", self._identity(), seconds=5.0)

@@ -116,6 +116,8 @@ class Training:
             stream.close()
             saving.save_all()
             replay.stop()
+        if self._member:
+            self._member.close()  # nobody has to wait while the agent is evaluated
 
     def _open_replay(self) -> connection.Connection:
         config = self._config
