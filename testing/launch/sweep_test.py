@@ -54,12 +54,14 @@ class SweepTest(parameterized.TestCase):
         self.addCleanup(folder.cleanup)
         self._workdir = pathlib.Path(folder.name) / "sweep"
 
-    def _wait_for_frames(self, process: subprocess.Popen, frames: int) -> None:
-        """Reads the display until all agents together have come so far."""
+    def _wait_for_frames(self, process: subprocess.Popen, frames: int) -> str:
+        """Reads the display until all agents together have come so far; returns what it read."""
+        read = ""
         for line in process.stdout:
+            read += line
             match = re.match(r"catch, 3 agents: frames ([\d,]+)", line)
             if match and int(match[1].replace(",", "")) >= frames:
-                return
+                return read
         self.fail(f"the sweep ended with {process.wait()}")
 
     def _kill(self, *words: str) -> None:
@@ -83,9 +85,9 @@ class SweepTest(parameterized.TestCase):
         self._wait_for_frames(process, 9_000)
         self._kill("launch.sweep_agent", "--name=agent_01")
         self._kill("launch.replay_server")
-        self._wait_for_frames(process, 30_000)
+        output = self._wait_for_frames(process, 30_000)
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=200)
+        output += process.communicate(timeout=200)[0]
         self.assertEqual(process.returncode, 0, output)
         self.assertIn("the server has ended (signal SIGKILL) and is started again", output)
         self.assertIn("agent_01 has ended (signal SIGKILL) and is started again", output)
