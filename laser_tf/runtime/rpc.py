@@ -5,8 +5,12 @@ Like Reverb's own port this one knows no password: see `runtime.private_network`
 
 import concurrent.futures
 import json
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
+
+# Read when it is imported. What it says of lost connections is told by the errors below.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 import grpc
 
