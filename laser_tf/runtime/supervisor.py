@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 TRY_AGAIN = 75  # exit code of a process that saved its state and wants to be started again
 _PR_SET_PDEATHSIG = 1
+_LIBRARY = ctypes.CDLL(None)  # loaded here: a forked child should take no locks
 _DELAY_SECONDS = 2.0  # before a process is started again
 _YOUNG_SECONDS = 60.0  # a process that ends before that has not recovered
 _MAX_FAILURES = 4  # in a row, each time young
@@ -122,7 +123,7 @@ class Process:
 
 def _end_with_parent() -> None:
     """Has the system end this process, cleanly, when the one that started it is killed."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    _LIBRARY.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _describe(code: int) -> str:
