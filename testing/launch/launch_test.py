@@ -22,7 +22,9 @@ def _start(module: str, *arguments: str) -> subprocess.Popen:
         stderr=subprocess.PIPE,
         text=True,
         # What importing jax in another test leaves behind would undo the scripts' own silence.
-        env={k: v for k, v in os.environ.items() if not k.startswith("TF_")},
+        # Matplotlib complains where the home, its default, cannot be written.
+        env={k: v for k, v in os.environ.items() if not k.startswith("TF_")}
+        | {"MPLCONFIGDIR": tempfile.gettempdir()},
     )
 
 
