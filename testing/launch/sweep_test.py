@@ -4,15 +4,15 @@ import csv
 import json
 import os
 import pathlib
-import re
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 from absl.testing import absltest, parameterized
 
-from laser_tf.runtime import metrics
+from laser_tf.runtime import lineage, metrics
 
 CATCH = "--config=configs/sweep_laser_catch.py"
 
@@ -54,15 +54,12 @@ class SweepTest(parameterized.TestCase):
         self.addCleanup(folder.cleanup)
         self._workdir = pathlib.Path(folder.name) / "sweep"
 
-    def _wait_for_frames(self, process: subprocess.Popen, frames: int) -> str:
-        """Reads the display until all agents together have come so far; returns what it read."""
-        read = ""
-        for line in process.stdout:
-            read += line
-            match = re.match(r"catch, 3 agents: frames ([\d,]+)", line)
-            if match and int(match[1].replace(",", "")) >= frames:
-                return read
-        self.fail(f"the sweep ended with {process.wait()}")
+    def _wait_for_decisions(self, process: subprocess.Popen, number: int) -> None:
+        """Waits until the population has decided so often."""
+        path = self._workdir / lineage.FILE
+        while len(lineage.read(path)) < number:
+            self.assertIsNone(process.poll())
+            time.sleep(0.1)
 
     def _kill(self, *words: str) -> None:
         (process_id,) = _processes(str(self._workdir), *words)
@@ -75,19 +72,19 @@ class SweepTest(parameterized.TestCase):
             "--grid=agent.entropy_cost=0.01",
             "--population=pbt",
             "--config.population.ready_env_frames=4000",
-            "--config.run.env_frames=24000",
+            "--config.run.env_frames=40000",
             "--config.run.evaluation_episodes=4",
             "--config.run.checkpoint_minutes=0.05",
             "--config.run.replay_checkpoint_minutes=0.05",
             f"--workdir={self._workdir}",
         )
         process = _start("sweep", *flags)
-        self._wait_for_frames(process, 9_000)
+        self._wait_for_decisions(process, 9)  # after two of each agent, at 8,000 frames
         self._kill("launch.sweep_agent", "--name=agent_01")
         self._kill("launch.replay_server")
-        output = self._wait_for_frames(process, 30_000)
+        self._wait_for_decisions(process, 15)
         process.send_signal(signal.SIGINT)
-        output += process.communicate(timeout=200)[0]
+        output, _ = process.communicate(timeout=200)
         self.assertEqual(process.returncode, 0, output)
         self.assertIn("the server has ended (signal SIGKILL) and is started again", output)
         self.assertIn("agent_01 has ended (signal SIGKILL) and is started again", output)
@@ -105,7 +102,7 @@ class SweepTest(parameterized.TestCase):
         for index in range(3):
             folder = self._workdir / f"agent_{index:02d}"
             summary = json.loads((folder / "evaluation.json").read_text())
-            self.assertGreaterEqual(summary["env_frames"], 24_000)
+            self.assertGreaterEqual(summary["env_frames"], 40_000)
             _, foreign = metrics.read_scalars(folder / "tensorboard", "replay/foreign_fraction")
             self.assertBetween(foreign[-1], 0.4, 0.9)  # two thirds
             for name in (
@@ -121,7 +118,7 @@ class SweepTest(parameterized.TestCase):
         with (self._workdir / "population/lineage.csv").open() as file:
             rows = list(csv.DictReader(file))
         self.assertEqual({row["agent"] for row in rows}, {"agent_00", "agent_01", "agent_02"})
-        self.assertGreaterEqual(len(rows), 3 * 5)
+        self.assertGreaterEqual(len(rows), 3 * 9)
 
     @parameterized.parameters(
         (("--grid=learner.learning_rat=0.1",), "no learner key 'learning_rat'.*learning_rate"),
