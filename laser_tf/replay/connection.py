@@ -48,7 +48,10 @@ class Connection:
     def size(self) -> int:
         """Items in replay, of `unroll_length` agent steps each; 0 without a replay table."""
         table = self._config.replay_table
-        return self.client.server_info()[table].current_size if table else 0
+        if not table:
+            return 0
+        # A server that has died would else be waited for without end.
+        return self.client.server_info(timeout=_TIMEOUT_SECONDS)[table].current_size
 
     def fill(self) -> float:
         """Agent steps in replay over its capacity, in [0, 1]."""

@@ -6,6 +6,8 @@ import tensorflow as tf
 
 from laser_tf.replay import stored_unroll, tables
 
+_TIMEOUT_SECONDS = 60  # for a server's first answer
+
 
 def make_dataset(server_address: str, config: tables.Config, queue: str) -> tf.data.Dataset:
     """Endless `stored_unroll.Batch`es, online rows first.
@@ -86,6 +88,7 @@ def episodes(server_address: str) -> tf.data.Dataset:
         tables.EPISODES,
         max_in_flight_samples_per_worker=2,
         num_workers_per_iterator=1,
+        get_signature_timeout_secs=_TIMEOUT_SECONDS,
     )
     return samples.map(lambda sample: sample.data)
 
@@ -109,6 +112,7 @@ def _samples(server_address: str, table: str, rows: int, in_flight: int) -> tf.d
         table,
         max_in_flight_samples_per_worker=in_flight,
         num_workers_per_iterator=1,
+        get_signature_timeout_secs=_TIMEOUT_SECONDS,
     )
     return samples.batch(rows, drop_remainder=True)
 

@@ -84,7 +84,7 @@ class SweepTest(parameterized.TestCase):
         self._kill("launch.replay_server")
         self._wait_for_decisions(process, 15)
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=200)
+        output, _ = process.communicate(timeout=400)
         self.assertEqual(process.returncode, 0, output)
         self.assertIn("the server has ended (signal SIGKILL) and is started again", output)
         self.assertIn("agent_01 has ended (signal SIGKILL) and is started again", output)
@@ -166,7 +166,7 @@ class SweepTest(parameterized.TestCase):
         code, output = _run("sweep_agent", server, "--name=agent_01", f"--workdir={elsewhere}")
         self.assertEqual(code, 0, output)
         self.assertTrue((elsewhere / "config.json").exists())
-        output, _ = sweep.communicate(timeout=200)
+        output, _ = sweep.communicate(timeout=400)
         self.assertEqual(sweep.returncode, 0, output)
 
     def test_a_folder_keeps_to_one_sweep(self):
