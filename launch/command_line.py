@@ -5,6 +5,7 @@ import logging
 import os
 import pathlib
 import sys
+import time
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -75,6 +76,12 @@ def config_values(config: flags.FlagHolder) -> dict:
 def config_file(flag_name: str) -> str:
     """The path that was given to a `--config` flag."""
     return config_flags.get_config_filename(flags.FLAGS[flag_name])
+
+
+def default_workdir(flag_name: str) -> str:
+    """A new folder's path, by the file that was given to a `--config` flag and the time."""
+    name = pathlib.Path(config_file(flag_name)).stem
+    return f"runs/{name}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
 def _parse_flags(arguments: list[str]) -> list[str]:

@@ -17,7 +17,7 @@ from launch import command_line
 _CURVES = flags.DEFINE_multi_string("curve", [], "LABEL=WORKDIR[,WORKDIR...], one seed each")
 _OUTPUT = flags.DEFINE_string("output", "learning_curves.png", "the picture; .csv lies beside it")
 _TITLE = flags.DEFINE_string("title", "", "above the picture")
-_METRIC = flags.DEFINE_string("metric", "episode/mean_return_last_100", "a scalar of TensorBoard's")
+_METRIC = flags.DEFINE_string("metric", metrics.RETURN, "a scalar of TensorBoard's")
 
 _POINTS = 200
 

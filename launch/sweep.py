@@ -24,7 +24,6 @@ import pathlib
 import signal
 import socket
 import threading
-import time
 from typing import Any
 
 from absl import flags
@@ -65,7 +64,7 @@ def main() -> None:
     config = sweep_config.parse(values)
     local = _local_agents(config)
     factory.make_environment(config.first.environment, seed=0, num_envs=1).close()
-    workdir = pathlib.Path(_WORKDIR.value or _default_workdir()).absolute()
+    workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir("config")).absolute()
     extra = {
         "label": config.sweep.label or workdir.name,
         "replica": config.sweep.replica,
@@ -232,11 +231,6 @@ def _free_port() -> int:
     with socket.socket(socket.AF_INET6) as probe:
         probe.bind(("::", 0))
         return probe.getsockname()[1]
-
-
-def _default_workdir() -> str:
-    name = pathlib.Path(command_line.config_file("config")).stem
-    return f"runs/{name}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
 if __name__ == "__main__":

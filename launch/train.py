@@ -17,7 +17,6 @@ if __name__ == "__main__":
 import dataclasses
 import logging
 import pathlib
-import time
 
 from absl import flags
 from ml_collections import config_flags
@@ -35,7 +34,7 @@ def main() -> None:
     if _NETWORK_WARNING:
         logging.warning("%s", _NETWORK_WARNING)
     config = run_config.parse(command_line.config_values(_CONFIG))
-    workdir = pathlib.Path(_WORKDIR.value or _default_workdir()).absolute()
+    workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir("config")).absolute()
     # Games that are not installed or do not fit each other are refused before anything is written.
     factory.make_environment(config.environment, seed=0, num_envs=1).close()
     checkpointing.open_workdir(
@@ -44,11 +43,6 @@ def main() -> None:
     command_line.divert_native_messages(workdir / "native.log")
     run = training.Training(config, workdir)
     session.run_to_the_end(run, config, workdir)
-
-
-def _default_workdir() -> str:
-    name = pathlib.Path(command_line.config_file("config")).stem
-    return f"runs/{name}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
 if __name__ == "__main__":

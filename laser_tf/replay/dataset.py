@@ -32,7 +32,7 @@ def make_dataset(server_address: str, config: tables.Config, queue: str) -> tf.d
     )
 
     def mix(online: stored_unroll.StoredUnroll, replay: reverb.ReplaySample) -> stored_unroll.Batch:
-        drawn = _with_zero_state(replay.data) if config.core_state == "zero" else replay.data
+        drawn = _with_configured_state(replay.data, config)
         mixed = stored_unroll.unweighted(
             tf.nest.map_structure(_concatenate, online, drawn), is_online
         )
@@ -54,9 +54,7 @@ def _replay_alone(
     replay = unrolls(server_address, tables.REPLAY, config.batch_size, 2 * config.batch_size)
     is_online = np.zeros(config.batch_size, bool)
     return tf.data.Dataset.zip((online, replay)).map(
-        lambda _, drawn: stored_unroll.unweighted(
-            _with_zero_state(drawn) if config.core_state == "zero" else drawn, is_online
-        )
+        lambda _, drawn: stored_unroll.unweighted(_with_configured_state(drawn, config), is_online)
     )
 
 
@@ -117,7 +115,11 @@ def _samples(server_address: str, table: str, rows: int, in_flight: int) -> tf.d
     return samples.batch(rows, drop_remainder=True)
 
 
-def _with_zero_state(batch: stored_unroll.StoredUnroll) -> stored_unroll.StoredUnroll:
+def _with_configured_state(
+    batch: stored_unroll.StoredUnroll, config: tables.Config
+) -> stored_unroll.StoredUnroll:
+    if config.core_state != "zero":
+        return batch
     zeros = tf.nest.map_structure(tf.zeros_like, batch.core_state)
     return batch._replace(core_state=zeros)
 

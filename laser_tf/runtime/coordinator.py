@@ -4,8 +4,6 @@ import dataclasses
 import math
 import pathlib
 import threading
-import time
-import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -37,8 +35,6 @@ class Coordinator:
         self._config = config
         self._folder = folder
         self._replay_port = replay_port
-        # Tells members that a server is another one, whose replay may have lost experience.
-        self._life = uuid.uuid4().hex
         self._lock = threading.Lock()
         self._members = {name: _Member() for name in config.agents}
         self._pace = pace.Pace(list(config.agents), config.sweep.max_lead_env_frames)
@@ -92,7 +88,6 @@ class Coordinator:
                 "config": dataclasses.asdict(self._config.agents[name]),
                 "hyperparameters": dict(self._config.hyperparameters[name]),
                 "replay_port": self._replay_port,
-                "life": self._life,
                 "next_ready": self._next_ready(name),
             }
         )
@@ -101,7 +96,7 @@ class Coordinator:
         """Takes how far an agent is and says how far it may go."""
         name, member = self._member(message)
         self._check_session(name, member, message)
-        member.report = {**message.values, "time": time.time()}
+        member.report = message.values
         env_frames = message.values["env_frames"]
         if member.has_reported:
             self._pace.report(name, env_frames)

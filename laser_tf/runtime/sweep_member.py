@@ -39,7 +39,6 @@ class SweepMember:
         joined = self._client.call("join", self._identity()).values
         self.index: int = joined["index"]
         self.config: dict[str, Any] = joined["config"]  # resolved, nested
-        self.hyperparameters: dict[str, Any] = joined["hyperparameters"]  # that the sweep gave it
         host = address.rpartition(":")[0]
         port = joined["replay_port"]
         self.replay_address = f"{host}:{port}" if port else None  # None: the agent has its own

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 from laser_tf.runtime import checkpointing, episode_log
 
-FILE = "sweep.json"
-
 
 class Agent(NamedTuple):
     """One run of a sweep."""
@@ -48,13 +46,15 @@ def find(folder: pathlib.Path) -> tuple[list[Sweep], list[str]]:
       WorkdirError: without any.
     """
     sweeps, notes = [], []
-    for path in sorted(folder.rglob(FILE)):
+    for path in sorted(folder.rglob(checkpointing.SWEEP)):
         try:
             sweeps.append(_read(path))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             notes.append(f"{path} is left out: {type(error).__name__}: {error}")
     if not sweeps:
-        reason = f"; {notes[0]}" if notes else f": there is no {FILE} in it, at any depth"
+        reason = (
+            f"; {notes[0]}" if notes else f": there is no {checkpointing.SWEEP} in it, at any depth"
+        )
         raise checkpointing.WorkdirError(
             f"{folder} holds no sweep{reason}. Name a folder of launch.sweep's"
         )
