@@ -1,37 +1,15 @@
 """The commands as a user types them: errors in one line, Ctrl-C and resuming, evaluation."""
 
 import json
-import os
 import pathlib
 import signal
-import subprocess
-import sys
 import tempfile
 
 from absl.testing import absltest, parameterized
 
-from testing import sweep_folders
+from testing import commands, sweep_folders
 
 CATCH = ("--config=configs/laser_catch.py", "--config.run.metrics_seconds=0.5")
-
-
-def _start(module: str, *arguments: str) -> subprocess.Popen:
-    return subprocess.Popen(
-        [sys.executable, "-m", f"launch.{module}", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # What importing jax in another test leaves behind would undo the scripts' own silence.
-        # Matplotlib complains where the home, its default, cannot be written.
-        env={k: v for k, v in os.environ.items() if not k.startswith("TF_")}
-        | {"MPLCONFIGDIR": tempfile.gettempdir()},
-    )
-
-
-def _run(module: str, *arguments: str) -> tuple[int, str, str]:
-    process = _start(module, *arguments)
-    output, errors = process.communicate(timeout=240)
-    return process.returncode, output, errors
 
 
 class LaunchTest(parameterized.TestCase):
@@ -42,7 +20,7 @@ class LaunchTest(parameterized.TestCase):
         self._workdir = pathlib.Path(folder.name) / "run"
 
     def _assert_refused(self, message: str, module: str, *arguments: str) -> None:
-        code, _, errors = _run(module, *arguments)
+        code, _, errors = commands.run(module, *arguments)
         self.assertNotEqual(code, 0)
         lines = [line for line in errors.splitlines() if not line.startswith("no private network")]
         self.assertLen(lines, 1, errors)
@@ -71,7 +49,7 @@ class LaunchTest(parameterized.TestCase):
     def test_ctrl_c_saves_and_the_same_command_resumes(self):
         workdir = f"--workdir={self._workdir}"
         flags = (*CATCH, "--config.run.env_frames=12000", "--config.run.evaluation_episodes=4")
-        process = _start("train", *flags, workdir)
+        process = commands.start("train", *flags, workdir)
         first_line = process.stdout.readline()
         self.assertIn("frames", first_line)
         process.send_signal(signal.SIGINT)
@@ -85,7 +63,7 @@ class LaunchTest(parameterized.TestCase):
             "train", *flags, workdir, "--config.agent.discount=0.9",
         )  # fmt: skip
 
-        code, output, errors = _run("train", *flags, workdir)
+        code, output, errors = commands.run("train", *flags, workdir)
         self.assertEqual(code, 0, errors)
         self.assertIn("resuming", errors)
         self.assertIn("100.0%", output)
@@ -94,11 +72,11 @@ class LaunchTest(parameterized.TestCase):
         self.assertEqual(summary["episodes"], 4)
         self.assertGreaterEqual(summary["env_frames"], 12_000)
 
-        code, output, errors = _run("train", *flags, workdir)  # quick the second time
+        code, output, errors = commands.run("train", *flags, workdir)  # quick the second time
         self.assertEqual(code, 0, errors)
         self.assertIn("trained already", errors)
 
-        code, output, errors = _run("evaluate", workdir, "--episodes=7")
+        code, output, errors = commands.run("evaluate", workdir, "--episodes=7")
         self.assertEqual(code, 0, errors)
         self.assertEqual(json.loads(output)["episodes"], 7)
 
@@ -115,12 +93,12 @@ class LaunchTest(parameterized.TestCase):
         self._assert_refused("holds no sweep", "report", f"--workdir={self._workdir}")
         self._assert_refused("--bucket=-1", "report", "--bucket=-1")
         sweep_folders.write(self._workdir / "s", {"agent_00": {"breakout": [(0, 1.0), (19, 2.0)]}})
-        code, output, errors = _run("report", f"--workdir={self._workdir}")
+        code, output, errors = commands.run("report", f"--workdir={self._workdir}")
         self.assertEqual(code, 0, errors)
         self.assertEqual(output, f"written: {self._workdir}/report/report.html\n")
 
     def test_random_play_gives_the_zero_of_scores(self):
-        code, output, errors = _run("random_play", CATCH[0], "--episodes=300")
+        code, output, errors = commands.run("random_play", CATCH[0], "--episodes=300")
         self.assertEqual(code, 0, errors)
         summary = json.loads(output)["catch"]
         self.assertEqual(summary["episodes"], 300)

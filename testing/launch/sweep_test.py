@@ -6,32 +6,15 @@ import os
 import pathlib
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 
 from absl.testing import absltest, parameterized
 
 from laser_tf.runtime import lineage, metrics
+from testing import commands
 
 CATCH = "--config=configs/sweep_laser_catch.py"
-
-
-def _start(module: str, *arguments: str) -> subprocess.Popen:
-    return subprocess.Popen(
-        [sys.executable, "-m", f"launch.{module}", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        # What importing jax in another test leaves behind would undo the scripts' own silence.
-        env={k: v for k, v in os.environ.items() if not k.startswith("TF_")},
-    )
-
-
-def _run(module: str, *arguments: str) -> tuple[int, str]:
-    process = _start(module, *arguments)
-    output, _ = process.communicate(timeout=400)
-    return process.returncode, output
 
 
 def _processes(*words: str) -> list[int]:
@@ -78,22 +61,22 @@ class SweepTest(parameterized.TestCase):
             "--config.run.replay_checkpoint_minutes=0.05",
             f"--workdir={self._workdir}",
         )
-        process = _start("sweep", *flags)
+        process = commands.start("sweep", *flags)
         self._wait_for_decisions(process, 9)  # after two of each agent, at 8,000 frames
         self._kill("launch.sweep_agent", "--name=agent_01")
         self._kill("launch.replay_server")
         self._wait_for_decisions(process, 15)
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=400)
-        self.assertEqual(process.returncode, 0, output)
-        self.assertIn("the server has ended (signal SIGKILL) and is started again", output)
-        self.assertIn("agent_01 has ended (signal SIGKILL) and is started again", output)
-        self.assertIn("the same command resumes", output)
+        _, errors = process.communicate(timeout=400)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertIn("the server has ended (signal SIGKILL) and is started again", errors)
+        self.assertIn("agent_01 has ended (signal SIGKILL) and is started again", errors)
+        self.assertIn("the same command resumes", errors)
         self.assertEmpty(_processes(str(self._workdir)))
 
-        code, output = _run("sweep", *flags)
-        self.assertEqual(code, 0, output)
-        self.assertIn("resuming", output)
+        code, _, errors = commands.run("sweep", *flags)
+        self.assertEqual(code, 0, errors)
+        self.assertIn("resuming", errors)
         self._check_agents()
         self._check_lineage()
         self.assertEmpty(_processes(str(self._workdir)))
@@ -133,10 +116,10 @@ class SweepTest(parameterized.TestCase):
         (("--local=agent_77", "--port=5000"), "--local=agent_77: the sweep's agents are agent_00"),
     )
     def test_bad_flags_are_refused_in_one_line(self, flags, message):
-        code, output = _run("sweep", CATCH, f"--workdir={self._workdir}", *flags)
+        code, _, errors = commands.run("sweep", CATCH, f"--workdir={self._workdir}", *flags)
         self.assertNotEqual(code, 0)
-        lines = [line for line in output.splitlines() if not line.startswith("no private network")]
-        self.assertLen(lines, 1, output)
+        lines = [line for line in errors.splitlines() if not line.startswith("no private network")]
+        self.assertLen(lines, 1, errors)
         self.assertRegex(lines[0], f"^error: .*{message}")
         self.assertFalse(self._workdir.exists())
 
@@ -153,28 +136,30 @@ class SweepTest(parameterized.TestCase):
             f"--port={port}",
             f"--workdir={self._workdir}",
         )
-        sweep = _start("sweep", *flags)
+        sweep = commands.start("sweep", *flags)
         for arguments, message in (  # agent_00 waits for agent_01 meanwhile
             (("--name=agent_05",), "no agent 'agent_05': use one of agent_00, agent_01"),
             (("--name=agent_00",), "agent_00 is running already: two agents cannot have one name"),
             ((), "--name is missing"),
         ):
-            code, output = _run("sweep_agent", server, *arguments)
-            self.assertEqual(code, 1, output)
-            self.assertRegex(output, f"error: .*{message}")
+            code, _, errors = commands.run("sweep_agent", server, *arguments)
+            self.assertEqual(code, 1, errors)
+            self.assertRegex(errors, f"error: .*{message}")
         elsewhere = self._workdir.parent / "elsewhere"
-        code, output = _run("sweep_agent", server, "--name=agent_01", f"--workdir={elsewhere}")
-        self.assertEqual(code, 0, output)
+        code, _, errors = commands.run(
+            "sweep_agent", server, "--name=agent_01", f"--workdir={elsewhere}"
+        )
+        self.assertEqual(code, 0, errors)
         self.assertTrue((elsewhere / "config.json").exists())
-        output, _ = sweep.communicate(timeout=400)
-        self.assertEqual(sweep.returncode, 0, output)
+        _, errors = sweep.communicate(timeout=400)
+        self.assertEqual(sweep.returncode, 0, errors)
 
     def test_a_folder_keeps_to_one_sweep(self):
         self._workdir.mkdir()
         (self._workdir / "sweep.json").write_text(json.dumps({"config": {"run": {"seed": 7}}}))
-        code, output = _run("sweep", CATCH, f"--workdir={self._workdir}")
+        code, _, errors = commands.run("sweep", CATCH, f"--workdir={self._workdir}")
         self.assertEqual(code, 1)
-        self.assertRegex(output, "belongs to a sweep of another config: .*run.seed .there 7, now 1")
+        self.assertRegex(errors, "belongs to a sweep of another config: .*run.seed .there 7, now 1")
 
 
 if __name__ == "__main__":
