@@ -9,7 +9,13 @@ def get_config() -> ml_collections.ConfigDict:
     """`laser_minatar`, swept."""
     config = laser_minatar.get_config()
     config.environment.num_envs = 8  # of each agent
-    config.replay.queue_capacity = 8  # unrolls, of each agent
+    config.replay.update(
+        {
+            "replay_fraction": 0.875,  # LASER, section 5.3
+            "capacity": 400_000,  # agent steps, of all agents together
+            "queue_capacity": 8,  # unrolls, of each agent
+        }
+    )
     config.sweep = ml_collections.ConfigDict(
         {
             "grid": {

@@ -1,7 +1,7 @@
 """The paper's comparisons at a scale of one's own: trains, aggregates and draws.
 
     python -m launch.reproduce --figure=3_left
-    python -m launch.reproduce --figure=3_right --games=breakout --replicas=1
+    python -m launch.reproduce --figure=3_right --games=breakout --config.run.env_frames=100000
 
 The same command goes on where it stopped. The defaults are for two cores and hours.
 """
@@ -14,19 +14,19 @@ import subprocess
 import sys
 
 from absl import flags
+from ml_collections import config_flags
 
 from launch import command_line
 
 _FIGURE = flags.DEFINE_string("figure", None, "which of LASER's figures, e.g. 3_left")
-_CONFIG = flags.DEFINE_string("config", "configs/sweep_laser_minatar.py", "a sweep's configuration")
+_CONFIG = config_flags.DEFINE_config_file(
+    "config", "configs/sweep_laser_minatar.py", "a sweep's configuration"
+)
 _GAMES = flags.DEFINE_list("games", ["breakout", "space_invaders"], "tasks, a sweep each")
 _REPLICAS = flags.DEFINE_integer("replicas", 3, "repetitions, with other seeds")
-_ENV_FRAMES = flags.DEFINE_integer("env_frames", None, "of each agent [the configuration's]")
 _WORKDIR = flags.DEFINE_string("workdir", None, "of everything [runs/figure_<figure>]")
-_SETTINGS = flags.DEFINE_multi_string("setting", [], "SECTION.KEY=VALUE, for all conditions")
 
-_NO_TRUST = ("--config.agent.relevance=none",)
-_PBT = ("--population=pbt",)
+_NO_TRUST = {"agent.relevance": "none"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,59 +34,53 @@ class Condition:
     """One curve of a figure."""
 
     label: str
-    flags: tuple[str, ...]  # of launch.sweep
+    overrides: dict[str, object]  # of the configuration, "section.key" -> value
+    replay_fraction: float | None = None  # of a batch, whose online part stays; [configuration's]
+
+    def batch(self, online_rows: int) -> dict[str, object]:
+        """How batches are made: as many online unrolls, and so updates a frame, in all curves."""
+        if self.replay_fraction is None:
+            return {}
+        return {
+            "replay.batch_size": round(online_rows / (1 - self.replay_fraction)),
+            "replay.replay_fraction": self.replay_fraction,
+        }
 
 
-_NO_REPLAY = Condition(
-    "no replay",
-    ("--shared_replay=false", "--config.replay.replay_fraction=0.0", *_NO_TRUST),
-)
+_OWN = {"sweep.shared_replay": False}
+_NO_REPLAY = Condition("no replay", _OWN | _NO_TRUST, replay_fraction=0.0)
 _SHARED_NO_TRUST = Condition("shared replay, no trust region", _NO_TRUST)
-_SHARED = Condition("shared replay, trust region", ())
-_OWN = Condition("own replay, trust region", ("--shared_replay=false",))
+_SHARED = Condition("shared replay, trust region", {})
+_SEPARATE = Condition("a replay each, trust region", _OWN)
+# A copy of an agent may live to any age: its schedule must not end with its own frames.
+_PBT = {"population.method": "pbt", "learner.learning_rate_schedule": "constant"}
 
 FIGURES: dict[str, tuple[Condition, ...]] = {
     # Shared experience: harmful without the trust region, useful with it (section 5.4).
     "3_left": (_NO_REPLAY, _SHARED_NO_TRUST, _SHARED),
     "3_right": tuple(
-        dataclasses.replace(condition, flags=(*condition.flags, *_PBT))
-        for condition in (_NO_REPLAY, _OWN, _SHARED)
+        dataclasses.replace(condition, overrides=condition.overrides | _PBT)
+        for condition in (_NO_REPLAY, _SEPARATE, _SHARED)
     ),
     # What fresh experience in the batch is worth (section 5.3).
     "2_left": (
         Condition(
-            "replay alone",
-            (
-                "--shared_replay=false",
-                "--config.replay.learn_online=false",
-                "--config.agent.entropy_on_replay=true",
-            ),
+            "all from replay",
+            _OWN | {"replay.learn_online": False, "agent.entropy_on_replay": True},
         ),
-        *(
-            Condition(
-                f"{1 - fraction:.1%} online",
-                ("--shared_replay=false", f"--config.replay.replay_fraction={fraction}"),
-            )
-            for fraction in (0.875, 0.75, 0.5)
-        ),
+        *(Condition(f"{part:.1%} replay", _OWN, part) for part in (0.875, 0.75, 0.5, 0.0)),
     ),
     # Replay's capacity (section 5.3).
     "2_right": tuple(
-        Condition(
-            f"capacity {capacity:,}",
-            ("--shared_replay=false", f"--config.replay.capacity={capacity}"),
-        )
-        for capacity in (10_000, 100_000, 1_000_000)
+        Condition(f"capacity {capacity:,}", _OWN | {"replay.capacity": capacity})
+        for capacity in (10_000, 50_000, 250_000)
     ),
     # Clipping less is no substitute for the trust region (section A.1).
     "4_left": (
         _NO_REPLAY,
         *(
-            Condition(
-                f"shared replay, rho_bar {rho_bar}",
-                (*_NO_TRUST, f"--config.agent.rho_bar={rho_bar}.0"),
-            )
-            for rho_bar in (1, 2, 4)
+            Condition(f"shared replay, rho_bar {rho_bar}", _NO_TRUST | {"agent.rho_bar": rho_bar})
+            for rho_bar in (1.0, 2.0, 4.0)
         ),
     ),
 }
@@ -98,31 +92,44 @@ def main() -> None:
         raise command_line.UsageError(
             f"--figure={_FIGURE.value}: choose one of {', '.join(FIGURES)}"
         )
+    if _REPLICAS.value < 1:
+        raise command_line.UsageError(f"--replicas={_REPLICAS.value}: use 1 or more")
+    config = command_line.config_values(_CONFIG)
     workdir = pathlib.Path(_WORKDIR.value or f"runs/figure_{_FIGURE.value}").absolute()
     for replica in range(1, _REPLICAS.value + 1):
         for game in _GAMES.value:
             for condition in FIGURES[_FIGURE.value]:
-                _sweep(workdir, condition, game, replica)
+                _sweep(workdir, config, condition, game, replica)
     _run("report", f"--workdir={workdir}")
 
 
-def _sweep(workdir: pathlib.Path, condition: Condition, game: str, replica: int) -> None:
+def _sweep(
+    workdir: pathlib.Path, config: dict, condition: Condition, game: str, replica: int
+) -> None:
     folder = workdir / _slug(condition.label) / f"replica_{replica}" / game
     logging.info("%s, %s, replica %d: %s", condition.label, game, replica, folder)
-    budget = () if _ENV_FRAMES.value is None else (f"--config.run.env_frames={_ENV_FRAMES.value}",)
+    given = config_flags.get_override_values(flags.FLAGS[_CONFIG.name])
+    values = given | overrides(config, condition, game, replica)
     _run(
         "sweep",
-        f"--config={_CONFIG.value}",
+        f"--config={command_line.config_file(_CONFIG.name)}",
         f"--workdir={folder}",
-        f"--config.environment.task={game}",
-        f"--config.run.seed={1_000 * replica}",
-        "--config.run.evaluation_episodes=0",
-        f"--config.sweep.label={condition.label}",
-        f"--config.sweep.replica={replica}",
-        *budget,
-        *(f"--config.{setting}" for setting in _SETTINGS.value),
-        *condition.flags,
+        *(f"--config.{key}={value}" for key, value in values.items()),
     )
+
+
+def overrides(config: dict, condition: Condition, game: str, replica: int) -> dict[str, object]:
+    """What one sweep of a figure changes in the configuration, "section.key" -> value."""
+    replay = config["replay"]
+    return {
+        "environment.task": game,
+        "run.seed": config["run"]["seed"] + 1_000 * (replica - 1),
+        "run.evaluation_episodes": 0,
+        "sweep.label": condition.label,
+        "sweep.replica": replica,
+        **condition.overrides,
+        **condition.batch(round(replay["batch_size"] * (1 - replay["replay_fraction"]))),
+    }
 
 
 def _run(module: str, *arguments: str) -> None:
