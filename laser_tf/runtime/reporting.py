@@ -32,12 +32,15 @@ class EpisodeReturns:
         return _mean([_mean(list(returns)) for returns in self._returns])
 
     def fitness(self) -> float:
-        """The score that a population compares, NaN before each task has one.
+        """The score that a population compares, NaN before each task has an episode.
 
         The median of the normalised mean returns where references exist, else `mean_return`.
         """
-        scores = reference.normalised_scores(self._suite, self._mean_returns())
-        return aggregates.median_normalised(scores) if scores else self.mean_return()
+        means = self._mean_returns()
+        if any(math.isnan(mean) for mean in means.values()):
+            return math.nan  # a mean of other tasks, or a raw one, compares with nobody's
+        scores = reference.normalised_scores(self._suite, means)
+        return aggregates.median_normalised(scores) if scores else _mean(list(means.values()))
 
     def clear(self) -> None:
         """Forgets all episodes."""

@@ -3,10 +3,11 @@
 import math
 from unittest import mock
 
-from absl.testing import absltest
+from absl.testing import absltest, parameterized
 
 from laser_tf.environments import episode_statistics
 from laser_tf.runtime import reporting
+from laser_tf.scores import minatar
 
 
 class ReporterTest(absltest.TestCase):
@@ -37,6 +38,38 @@ class ReporterTest(absltest.TestCase):
         for value in [1000.0] * 50 + [2.0] * 100:
             returns.add(episode_statistics.Episode(0, 0, value, 9))
         self.assertEqual(returns.mean_return(), 2.0)
+
+
+class FitnessTest(parameterized.TestCase):
+    def _add(self, returns: reporting.EpisodeReturns, task: int, value: float) -> None:
+        returns.add(episode_statistics.Episode(0, task, value, 9))
+
+    @parameterized.parameters(("minatar", ("asterix", "breakout")), ("catch", ("catch", "other")))
+    def test_is_unknown_before_each_task_has_an_episode(self, suite, tasks):
+        returns = reporting.EpisodeReturns(suite, tasks)
+        self.assertTrue(math.isnan(returns.fitness()))
+        self._add(returns, 0, 5.0)
+        self.assertTrue(math.isnan(returns.fitness()))
+        self._add(returns, 1, 3.0)
+        self.assertTrue(math.isfinite(returns.fitness()))
+        returns.clear()
+        self._add(returns, 1, 3.0)
+        self.assertTrue(math.isnan(returns.fitness()))
+
+    def test_is_the_median_of_normalised_means_where_references_exist(self):
+        returns = reporting.EpisodeReturns("minatar", ["asterix", "breakout"])
+        references = minatar.reference_scores()
+        for task, share in (("asterix", 0.2), ("breakout", 0.6)):
+            random_score, score = references[task]
+            index = ("asterix", "breakout").index(task)
+            self._add(returns, index, random_score + share * (score - random_score))
+        self.assertAlmostEqual(returns.fitness(), 0.4)
+
+    def test_is_the_mean_of_raw_means_elsewhere(self):
+        returns = reporting.EpisodeReturns("catch", ["catch", "other"])
+        for task, value in ((0, 1.0), (0, 3.0), (1, 6.0)):
+            self._add(returns, task, value)
+        self.assertEqual(returns.fitness(), 4.0)
 
 
 if __name__ == "__main__":
