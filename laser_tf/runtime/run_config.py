@@ -58,6 +58,13 @@ class RunConfig:
                 f"config.replay: capacity is {capacity} agent steps, but an episode can have "
                 f"{longest}: raise replay.capacity or lower environment.max_frames_per_episode"
             )
+        cost, on_replay = self.agent.entropy_cost, self.agent.entropy_on_replay
+        if not self.replay.learn_online and cost and not on_replay:
+            raise ValueError(
+                f"config.agent: entropy_cost is {cost}, but replay.learn_online=false leaves no "
+                "online rows, which alone are in the entropy term: use "
+                "agent.entropy_on_replay=true, or entropy_cost 0"
+            )
 
     @property
     def total_agent_steps(self) -> int:

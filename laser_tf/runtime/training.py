@@ -24,6 +24,7 @@ from laser_tf.runtime import (
     batches,
     checkpointing,
     episode_log,
+    experience_age,
     hardware,
     metrics,
     progress,
@@ -214,7 +215,7 @@ class Training:
                 values, priorities = self._learner.update(batch, config.online_steps)
                 self._learner_updates += 1
                 self._agent_steps += config.online_steps
-                values |= self._ages(batch)
+                values |= experience_age.metrics(batch, self._learner_updates, self._agent_index)
                 if config.replay.priority_exponent:
                     drawn = ~batch.is_online
                     replay.update_priorities(batch.key[drawn], priorities[drawn])
@@ -226,12 +227,3 @@ class Training:
                     saving.save_learner()  # a crash must not undo what the lineage says
                 saving.save_when_due()
             reporter.report(self.env_frames, replay.fill, acting.throughput, last=True)
-
-    def _ages(self, batch: stored_unroll.Batch) -> dict[str, float]:
-        """How many updates ago the weights behind the batch's behaviour were current."""
-        ages = self._learner_updates - batch.unrolls.learner_update
-        parts = {
-            "replay/policy_lag_updates": ages[batch.is_online],
-            "replay/age_updates": ages[~batch.is_online],
-        }
-        return {name: float(rows.mean()) for name, rows in parts.items() if rows.size}
