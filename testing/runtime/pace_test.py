@@ -66,6 +66,34 @@ class PaceTest(absltest.TestCase):
         self.assertEqual(self._pace.limit("a"), 1690)
         self.assertEqual(self._pace.limit("c"), 1090)
 
+    def test_who_comes_first_when_the_others_have_gone_on_runs_beside_them(self):
+        self._start(a=0, b=0)
+        self._now = pace.START_SECONDS + 1
+        for agent in "ab":
+            self._pace.report(agent, 5_000)
+        self._pace.expect("c")
+        self.assertTrue(self._pace.is_running("c"))  # its name is taken
+        self.assertEqual(self._pace.limit("a"), 5_100)  # but nobody waits while it starts
+        self._pace.join("c", 0)
+        self.assertEqual([self._pace.limit(agent) for agent in "abc"], [5_100, 5_100, 100])
+        self._pace.report("a", 5_090)
+        self._pace.report("b", 5_090)
+        self.assertEqual(self._pace.limit("a"), 5_100)  # now they do
+        self._pace.report("c", 80)
+        self.assertEqual([self._pace.limit(agent) for agent in "abc"], [5_180, 5_180, 180])
+
+    def test_who_comes_back_is_not_waited_for_while_it_starts(self):
+        self._start(a=0, b=0, c=0)
+        self._pace.leave("c")
+        for agent in "ab":
+            self._pace.report(agent, 5_000)
+        self._pace.expect("c")
+        self.assertEqual(self._pace.limit("a"), 5_100)
+        self._pace.leave("b")
+        self._pace.expect("b")
+        self._pace.join("b", 40)  # c's old distance does not count for it
+        self.assertEqual([self._pace.limit(agent) for agent in "ab"], [5_100, 140])
+
     def test_alone_nobody_is_held_up(self):
         self._start(a=1000, b=1000, c=1000)
         for agent in "bc":
