@@ -67,6 +67,8 @@ def _run(member: sweep_member.SweepMember, workdir: pathlib.Path) -> None:
     )
     command_line.divert_native_messages(workdir / "native.log")
     run = training.Training(config, workdir, member)
+    if run.finished:
+        member.finish(run.env_frames, run.returns)  # nobody has to wait while it is evaluated
     try:
         session.run_to_the_end(run, config, workdir)
     except Exception as error:  # whatever a lost server breaks first: writer, dataset or call

@@ -1,6 +1,7 @@
 """Where the agents of a sweep meet: names, equal speed, and the population's decisions."""
 
 import dataclasses
+import logging
 import math
 import pathlib
 import threading
@@ -49,6 +50,7 @@ class Coordinator:
             for name, method in (
                 ("join", self._join),
                 ("report", self._report),
+                ("resume", self._resume),
                 ("decide", self._decide),
                 ("leave", self._leave),
                 ("status", self._status),
@@ -86,9 +88,7 @@ class Coordinator:
             {
                 "index": list(self._members).index(name),
                 "config": dataclasses.asdict(self._config.agents[name]),
-                "hyperparameters": dict(self._config.hyperparameters[name]),
                 "replay_port": self._replay_port,
-                "next_ready": self._next_ready(name),
             }
         )
 
@@ -110,26 +110,67 @@ class Coordinator:
         if message.values["session"] != member.session:
             raise ValueError(f"another process is {name} now")
 
+    def _resume(self, message: rpc.Message) -> rpc.Message:
+        """What an agent that goes on from some env frames may have missed of its decisions.
+
+        An answer was lost, or what it changed was not saved. What is told stays the same until the
+        agent has saved itself beyond the decision.
+        """
+        name, member = self._member(message)
+        self._check_session(name, member, message)
+        if not self._population:
+            return rpc.Message({"next_ready": None, "copied": None, "hyperparameters": {}})
+        env_frames = message.values["env_frames"]
+        latest, copy = self._population.latest(name), self._population.latest_copy(name)
+        has_missed_values = latest is not None and env_frames <= latest.env_frames
+        has_missed_weights = copy is not None and env_frames <= copy.env_frames
+        return rpc.Message(
+            {
+                "next_ready": self._population.next_ready(name),
+                "copied": copy and copy.env_frames,
+                "hyperparameters": latest.hyperparameters if has_missed_values else {},
+            },
+            self._read_weights(name) if has_missed_weights else b"",
+        )
+
+    def _read_weights(self, name: str) -> bytes:
+        try:
+            return self._weights(name).read_bytes()
+        except OSError as error:
+            raise ValueError(
+                f"cannot read {self._weights(name)}, from which {name} goes on: {error.strerror}; "
+                "restore the file from a backup, or start again with another --workdir"
+            ) from None
+
     def _decide(self, message: rpc.Message) -> rpc.Message:
         """What an agent of a population does next: goes on, or becomes a copy of a better one."""
         name, member = self._member(message)
         self._check_session(name, member, message)
-        self._keep_weights(name, message.blob)
-        fitness = message.values["fitness"]
-        decision = self._population.decide(
-            name,
-            message.values["env_frames"],
-            math.nan if fitness is None else fitness,
-            message.values["hyperparameters"],
+        values = message.values
+        fitness = math.nan if values["fitness"] is None else values["fitness"]
+        decided = self._population.decide(
+            name, values["env_frames"], fitness, values["hyperparameters"]
         )
+        try:
+            copied = self._weights(decided.parent).read_bytes() if decided.parent else b""
+            # What the agent goes on with, like the record's hyper-parameters: who copies it gets
+            # weights and values that belong together.
+            self._keep_weights(name, copied or message.blob)
+            self._population.record(decided)
+        except OSError as error:
+            logging.warning("no decision about %s now: %s", name, error)
+            return self._no_decision(values["env_frames"])
         answer = {
-            "parent": decision.parent,
-            "hyperparameters": decision.hyperparameters,
-            "next_ready": self._next_ready(name),
+            "parent": decided.parent,
+            "hyperparameters": decided.hyperparameters,
+            "next_ready": self._population.next_ready(name),
         }
-        return rpc.Message(
-            answer, self._weights(decision.parent).read_bytes() if decision.parent else b""
-        )
+        return rpc.Message(answer, copied)
+
+    def _no_decision(self, env_frames: int) -> rpc.Message:
+        """Has the agent go on as it is and ask again, long before it would be due otherwise."""
+        again = env_frames + max(1, self._config.population.ready_env_frames // 10)
+        return rpc.Message({"parent": None, "hyperparameters": {}, "next_ready": again})
 
     def _keep_weights(self, name: str, weights: bytes) -> None:
         """On disk, since a server that comes back must still have what it may give to others."""
@@ -141,9 +182,6 @@ class Coordinator:
 
     def _weights(self, name: str) -> pathlib.Path:
         return self._folder / "population" / f"{name}.npz"
-
-    def _next_ready(self, name: str) -> int | None:
-        return self._population.next_ready(name) if self._population else None
 
     def _leave(self, message: rpc.Message) -> rpc.Message:
         """Frees the name of a process that has ended."""

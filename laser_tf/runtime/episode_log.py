@@ -45,11 +45,14 @@ class EpisodeLog:
         self._lines: list[str] = []  # not written yet
         self._size = 0  # bytes of the file that are whole rows
 
-    def resume(self, env_frames: int | None) -> list[episode_statistics.Episode]:
+    def resume(
+        self, env_frames: int | None, newer_than: int = -1
+    ) -> list[episode_statistics.Episode]:
         """Makes the file, or drops its rows beyond a checkpoint: they will be played again.
 
         Args:
           env_frames: that the checkpoint had consumed; None without one, when no row stays.
+          newer_than: env frames; only of what was reported later something is returned.
 
         Returns:
           What stays, oldest first. Of which environment is not logged: -1.
@@ -74,6 +77,7 @@ class EpisodeLog:
                 -1, self._tasks.index(row.task), row.episode_return, row.length
             )
             for row in rows
+            if row.env_frames > newer_than
         ]
 
     def add(self, env_frames: int, episode: episode_statistics.Episode) -> None:

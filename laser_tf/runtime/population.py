@@ -7,7 +7,6 @@ holds nobody up; what it last reported stays among the others' until the run end
 import dataclasses
 import math
 import random
-import threading
 from collections.abc import Mapping
 
 from laser_tf.runtime import lineage
@@ -30,7 +29,7 @@ class Config:
       ValueError: for a value out of range; the message names it and the remedy.
     """
 
-    method: str = "none"  # or "pbt"; "none" only records
+    method: str = "none"  # or "pbt"; "none": nobody copies, nothing is recorded
     ready_env_frames: int = 1_000_000  # of an agent between decisions about it
     burn_in_env_frames: int = 0  # of an agent before the first decision about it
     truncation_fraction: float = 0.2  # the lowest this many copy from the highest; 1: all from all
@@ -70,16 +69,8 @@ class Config:
             )
 
 
-@dataclasses.dataclass(frozen=True)
-class Decision:
-    """What an agent goes on with."""
-
-    parent: str | None  # whose weights it copies; None: it keeps its own
-    hyperparameters: dict[str, float]  # the tuned ones
-
-
 class Population:
-    """What is known of each agent, which is its latest record; for any number of threads."""
+    """What is known of each agent, which is its latest record; not for several threads at once."""
 
     def __init__(self, config: Config, log: lineage.Lineage):
         """Goes on from the records that the log holds already.
@@ -91,7 +82,7 @@ class Population:
         self._config = config
         self._log = log
         self._latest = {record.agent: record for record in log.records}
-        self._lock = threading.Lock()
+        self._copies = {record.agent: record for record in log.records if record.parent}
 
     def next_ready(self, agent: str) -> int:
         """The env frames from which on an agent is due; 0 for one that is not known yet."""
@@ -102,12 +93,11 @@ class Population:
 
     def decide(
         self, agent: str, env_frames: int, fitness: float, hyperparameters: Mapping[str, float]
-    ) -> Decision:
-        """What an agent goes on with; recorded before it is returned.
+    ) -> lineage.Record:
+        """What an agent goes on with. Nothing is known of it, or changed by it, before `record`.
 
-        An agent's first call introduces it and changes nothing; make it when the agent starts. A
-        call before `next_ready` changes nothing either, except that the last call, repeated with
-        the same `env_frames`, gives the same decision again: its answer may have been lost.
+        The decision about an agent without records introduces it and changes nothing; ask for it
+        when the agent starts, and for the others from `next_ready` on.
 
         Args:
           agent: its name.
@@ -120,25 +110,35 @@ class Population:
           ValueError: for values that no agent of this population can have.
         """
         own = self._checked(agent, env_frames, hyperparameters)
-        with self._lock:
-            last = self._latest.get(agent)
-            if last and last.env_frames == env_frames:
-                return Decision(last.parent, dict(last.hyperparameters))
-            if env_frames < self.next_ready(agent):
-                return Decision(None, own)
-            known = float(fitness) if math.isfinite(fitness) else math.nan
-            decision = self._decide(agent, known, own)
-            record = lineage.Record(
-                env_frames, agent, decision.parent, known, dict(decision.hyperparameters)
-            )
-            self._log.append(record)
-            self._latest[agent] = record
-            return decision
+        known = float(fitness) if math.isfinite(fitness) else math.nan
+        parent, values = self._choose(agent, known, own)
+        return lineage.Record(env_frames, agent, parent, known, values)
 
-    def _decide(self, agent: str, fitness: float, own: dict[str, float]) -> Decision:
-        is_start = agent not in self._latest
-        if self._config.method == "none" or is_start or math.isnan(fitness):
-            return Decision(None, own)
+    def record(self, decided: lineage.Record) -> None:
+        """Makes a decision hold: the agent goes on with it, and others may copy that.
+
+        Raises:
+          OSError: if it cannot be written; it does not hold then.
+        """
+        self._log.append(decided)
+        self._latest[decided.agent] = decided
+        if decided.parent:
+            self._copies[decided.agent] = decided
+
+    def latest(self, agent: str) -> lineage.Record | None:
+        """The newest decision about an agent that holds."""
+        return self._latest.get(agent)
+
+    def latest_copy(self, agent: str) -> lineage.Record | None:
+        """The newest one by which it copied another."""
+        return self._copies.get(agent)
+
+    def _choose(
+        self, agent: str, fitness: float, own: dict[str, float]
+    ) -> tuple[str | None, dict[str, float]]:
+        """Whose weights the agent copies, None for its own, and the hyper-parameters."""
+        if agent not in self._latest or math.isnan(fitness):
+            return None, own
         # From the number of records, so that a restarted population draws what it would have drawn.
         generator = random.Random(f"{self._config.seed}/{len(self._log.records)}")
         fitnesses = {
@@ -149,10 +149,10 @@ class Population:
         parent = select_parent(agent, {**fitnesses, agent: fitness}, self._config, generator)
         if parent:
             inherited = self._latest[parent].hyperparameters
-            return Decision(parent, explore(inherited, self._config, generator))
+            return parent, explore(inherited, self._config, generator)
         if self._config.explore_without_copy:
-            return Decision(None, explore(own, self._config, generator))
-        return Decision(None, own)
+            return None, explore(own, self._config, generator)
+        return None, own
 
     def _checked(
         self, agent: str, env_frames: int, hyperparameters: Mapping[str, float]

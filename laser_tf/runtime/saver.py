@@ -26,6 +26,10 @@ class Saver:
         self._clock = now
         self._next_learner, self._next_replay = (now + period for period in self._periods)
 
+    def make_weights_due(self) -> None:
+        """Has the next `save_when_due` save the weights."""
+        self._next_learner = time.monotonic()
+
     def save_when_due(self) -> None:
         """Saves what is due; a failure is told and tried again next time."""
         now = time.monotonic()
@@ -35,7 +39,7 @@ class Saver:
                 self._save_replay()
             if now >= self._next_learner:
                 self._next_learner = now + self._periods[0]
-                self.save_learner()
+                self._save_learner()
         except checkpointing.WorkdirError as error:
             logging.warning("%s", error)
 
@@ -48,7 +52,7 @@ class Saver:
         try:
             self._save_replay()
         finally:
-            self.save_learner()
+            self._save_learner()
 
     def _save_replay(self) -> None:
         try:
@@ -56,12 +60,7 @@ class Saver:
         except (RuntimeError, OSError) as error:
             raise checkpointing.WorkdirError(f"cannot save replay: {error}") from None
 
-    def save_learner(self) -> None:
-        """Saves the weights now.
-
-        Raises:
-          WorkdirError: if they could not be written; what was saved before is untouched.
-        """
+    def _save_learner(self) -> None:
         now = time.monotonic()
         self._counters.wall_seconds.assign_add(now - self._clock)
         self._clock = now

@@ -42,7 +42,7 @@ class SweepMember:
         host = address.rpartition(":")[0]
         port = joined["replay_port"]
         self.replay_address = f"{host}:{port}" if port else None  # None: the agent has its own
-        self._next_ready = joined["next_ready"]
+        self._next_ready: int | None = None  # env frames; None: no population
         self._limit = 0.0  # env frames; until the first report
         self._lost: str | None = None
         self._env_frames = 0
@@ -51,6 +51,27 @@ class SweepMember:
 
     def _identity(self) -> dict[str, str]:
         return {"name": self.name, "session": self._session}
+
+    def resume(self, trained: learner.Learner, env_frames: int) -> int | None:
+        """Catches up with what the population decided before the agent's process began.
+
+        Args:
+          trained: new or restored; it gets what it has missed.
+          env_frames: at which it begins.
+
+        Returns:
+          The env frames at which the agent last became a copy of another; None: never.
+
+        Raises:
+          RefusedError: if the server refuses.
+          ServerLostError: if it has gone.
+        """
+        answer = self._ask("resume", {"env_frames": env_frames})
+        if answer.blob:
+            transplant.take_over(trained, answer.blob)
+        trained.set_hyperparameters(answer.values["hyperparameters"])
+        self._next_ready = answer.values["next_ready"]
+        return answer.values["copied"]
 
     def start(self, env_frames: int, returns: reporting.EpisodeReturns) -> None:
         """Begins to report: how far the agent is, and its returns."""
@@ -116,15 +137,7 @@ class SweepMember:
             "fitness": _number(self._returns.fitness()),
             "hyperparameters": trained.hyperparameters(),
         }
-        try:
-            answer = self._client.call(
-                "decide",
-                self._identity() | values,
-                transplant.hand_over(trained),
-                seconds=_WEIGHTS_SECONDS,
-            )
-        except (rpc.RefusedError, rpc.UnreachableError) as error:
-            raise ServerLostError(str(error)) from None
+        answer = self._ask("decide", values, transplant.hand_over(trained))
         self._next_ready = answer.values["next_ready"]
         parent = answer.values["parent"]
         if parent:
@@ -133,6 +146,28 @@ class SweepMember:
             self._returns.clear()  # they were another policy's
         trained.set_hyperparameters(answer.values["hyperparameters"])
         return bool(parent)
+
+    def _ask(self, method: str, values: dict[str, Any], blob: bytes = b"") -> rpc.Message:
+        """Calls where weights may come along, and where the agent cannot go on without an answer.
+
+        It joins again after a lost one: the server may have acted on the question.
+        """
+        try:
+            return self._client.call(
+                method, self._identity() | values, blob, seconds=_WEIGHTS_SECONDS
+            )
+        except rpc.UnreachableError as error:
+            self._lost = str(error)
+            raise ServerLostError(self._lost) from None
+
+    def finish(self, env_frames: int, returns: reporting.EpisodeReturns) -> None:
+        """Says that the agent was trained before its process began, and good-bye."""
+        self._env_frames, self._returns = env_frames, returns
+        try:
+            self._report()
+        except (rpc.RefusedError, rpc.UnreachableError) as error:
+            logging.info("the sweep's server does not hear that %s is done: %s", self.name, error)
+        self.close()
 
     def close(self) -> None:
         """Says good-bye, so that the name is free and nobody waits; once."""

@@ -98,10 +98,15 @@ class Training:
         Raises:
           NonFiniteLossError: see `learner.Learner.update`; the state before is saved.
           WorkdirError: if the episodes' log or the last checkpoint cannot be written.
-          ValueError: if the replay's port is in use, or a shared replay takes other unrolls.
+          ValueError: if the replay's port is in use, a shared replay takes other unrolls, or the
+            sweep's server refuses something.
           ServerLostError: if the sweep's server has gone; the state before is saved.
         """
-        for episode in self._episodes.resume(self.env_frames if self.resumed else None):
+        copied = self._member.resume(self._learner, self.env_frames) if self._member else None
+        episodes = self._episodes.resume(
+            self.env_frames if self.resumed else None, newer_than=-1 if copied is None else copied
+        )
+        for episode in episodes:  # without those of weights that a copy has replaced
             self.returns.add(episode)
         if self._member:
             self._member.start(self.env_frames, self.returns)
@@ -224,6 +229,6 @@ class Training:
                 reporter.add_update(values, busy)
                 reporter.report(self.env_frames, replay.fill, acting.throughput)
                 if self._member and self._member.after_update(self._learner, self.env_frames):
-                    saving.save_learner()  # a crash must not undo what the lineage says
+                    saving.make_weights_due()
                 saving.save_when_due()
             reporter.report(self.env_frames, replay.fill, acting.throughput, last=True)

@@ -1,12 +1,14 @@
 """Where agents meet: one process a name, what they are told, and what a population decides."""
 
+import dataclasses
 import pathlib
 import tempfile
+from unittest import mock
 
 from absl.testing import absltest
 
 from configs import sweep_laser_catch
-from laser_tf.runtime import coordinator, rpc, sweep_config
+from laser_tf.runtime import coordinator, lineage, rpc, sweep_config
 
 TUNED = {"learner.learning_rate": 1e-3, "agent.entropy_cost": 1e-2, "learner.rmsprop_epsilon": 0.1}
 
@@ -37,12 +39,20 @@ class CoordinatorTest(absltest.TestCase):
         values = {"env_frames": env_frames, "fitness": fitness, "hyperparameters": TUNED}
         return self._call("decide", name, f"weights of {name}".encode(), **values)
 
+    def _introduce_all(self) -> None:
+        for name in self._config.agents:
+            self._call("join", name)
+            self._decide(name, 0, None)
+
+    def _resume(self, name: str, env_frames: int) -> rpc.Message:
+        return self._call("resume", name, env_frames=env_frames)
+
     def test_an_agent_is_told_what_it_is(self):
         joined = self._call("join", "agent_02").values
         self.assertEqual(joined["index"], 2)
         self.assertEqual(joined["replay_port"], 1234)
         self.assertEqual(joined["config"]["learner"]["learning_rate"], 5e-4)
-        self.assertEqual(joined["hyperparameters"]["agent.entropy_cost"], 2e-2)
+        self.assertEqual(joined["config"]["agent"]["entropy_cost"], 2e-2)
 
     def test_unknown_names_are_refused(self):
         with self.assertRaisesRegex(ValueError, "no agent 'agent_09': use one of agent_00, "):
@@ -91,11 +101,13 @@ class CoordinatorTest(absltest.TestCase):
 
     def test_the_worst_becomes_a_copy_of_the_best(self):
         for name in self._config.agents:
-            self.assertEqual(self._call("join", name).values["next_ready"], 0)
+            self._call("join", name)
+            self.assertEqual(self._resume(name, 0).values["next_ready"], 0)
             self.assertEqual(self._decide(name, 0, None).values["next_ready"], 100)
         self.assertIsNone(self._decide("agent_03", 100, 0.9).values["parent"])
         self._meeting = self._open()  # it comes back with what it had
-        self.assertEqual(self._call("join", "agent_00").values["next_ready"], 100)
+        self._call("join", "agent_00")
+        self.assertEqual(self._resume("agent_00", 90).values["next_ready"], 100)
         answer = self._decide("agent_00", 105, -0.5)
         self.assertEqual(answer.values["parent"], "agent_03")
         self.assertEqual(answer.blob, b"weights of agent_03")
@@ -103,6 +115,82 @@ class CoordinatorTest(absltest.TestCase):
         for key, value in answer.values["hyperparameters"].items():
             factor = value / TUNED[key]
             self.assertTrue(abs(factor - 1.2) < 1e-6 or abs(factor - 1 / 1.2) < 1e-6)
+
+    def test_what_an_agent_has_missed_is_told_again_until_it_is_past_it(self):
+        self._introduce_all()
+        self._decide("agent_03", 100, 0.9)
+        decided = self._decide("agent_00", 105, -0.5)
+        self._decide("agent_03", 205, 0.9)  # the parent's weights go on meanwhile
+        self._meeting = self._open()
+        self._call("join", "agent_00")
+        for env_frames in (105, 40, 40):
+            answer = self._resume("agent_00", env_frames)
+            self.assertEqual(answer.blob, decided.blob)
+            self.assertEqual(answer.values["hyperparameters"], decided.values["hyperparameters"])
+            self.assertEqual(answer.values["next_ready"], 200)
+            self.assertEqual(answer.values["copied"], 105)
+        past = self._resume("agent_00", 106)
+        self.assertEqual(past.blob, b"")
+        self.assertEqual(past.values, {"hyperparameters": {}, "next_ready": 200, "copied": 105})
+        self._decide("agent_00", 210, 2.0)  # keeps what it copied and has trained since
+        later = self._resume("agent_00", 106)
+        self.assertEqual(later.blob, b"")
+        self.assertEqual(later.values["hyperparameters"], TUNED)
+        self.assertEqual(self._resume("agent_00", 105).blob, b"weights of agent_00")
+
+    def test_without_a_population_nothing_was_missed(self):
+        none = dataclasses.replace(self._config.population, method="none")
+        self._config = dataclasses.replace(self._config, population=none)
+        self._meeting = self._open()
+        self._call("join")
+        answer = self._resume("agent_00", 0)
+        self.assertEqual(answer.values, {"hyperparameters": {}, "next_ready": None, "copied": None})
+
+    def test_who_copies_a_copy_gets_weights_and_values_that_belong_together(self):
+        impala = dataclasses.replace(
+            self._config.population, truncation_fraction=1.0, perturbation_factors=(2.0,)
+        )
+        self._config = dataclasses.replace(self._config, population=impala)
+        self._meeting = self._open()
+        for name in ("agent_00", "agent_01"):
+            self._call("join", name)
+            self._decide(name, 0, None)
+        self._decide("agent_00", 100, 0.9)
+        self.assertEqual(self._decide("agent_01", 100, 0.5).values["parent"], "agent_00")
+        self._call("join", "agent_02")
+        self._decide("agent_02", 0, None)
+        self._decide("agent_00", 200, None)  # nobody copies it any more
+        answer = self._decide("agent_02", 100, 0.1)
+        self.assertEqual(answer.values["parent"], "agent_01")
+        self.assertEqual(answer.blob, b"weights of agent_00")
+        for key, value in answer.values["hyperparameters"].items():
+            self.assertAlmostEqual(value / TUNED[key], 4.0)
+
+    def test_a_full_disk_puts_a_decision_off(self):
+        self._introduce_all()
+        self._decide("agent_03", 100, 0.9)
+        full = OSError(28, "No space left on device")
+        for failing in (
+            mock.patch.object(pathlib.Path, "write_bytes", side_effect=full),
+            mock.patch.object(lineage.Lineage, "append", side_effect=full),
+        ):
+            with failing, self.assertLogs(level="WARNING") as logs:
+                answer = self._decide("agent_00", 105, -0.5)
+            self.assertRegex(logs.output[0], "no decision about agent_00 now: .*No space left")
+            self.assertEqual(
+                answer.values, {"parent": None, "hyperparameters": {}, "next_ready": 115}
+            )
+            self.assertEqual(answer.blob, b"")
+            self.assertIsNone(self._resume("agent_00", 0).values["copied"])
+        self.assertEqual(self._decide("agent_00", 115, -0.5).values["parent"], "agent_03")
+
+    def test_weights_that_are_gone_are_named(self):
+        self._introduce_all()
+        self._decide("agent_03", 100, 0.9)
+        self._decide("agent_00", 105, -0.5)
+        (self._folder / "population/agent_00.npz").unlink()
+        with self.assertRaisesRegex(ValueError, "agent_00.npz, from which .*restore the file"):
+            self._resume("agent_00", 105)
 
 
 if __name__ == "__main__":

@@ -48,6 +48,14 @@ class EpisodeLogTest(parameterized.TestCase):
         np.testing.assert_array_equal(episodes["pong"].returns, [-21.0, 1234567.0])
         np.testing.assert_array_equal(episodes["pong"].lengths, [800, 900])
 
+    def test_episodes_of_weights_that_were_replaced_stay_in_the_file_alone(self):
+        rows = "100,pong,1,9\n200,pong,2,8\n300,pong,3,7\n400,pong,4,6\n"
+        self._path.write_text(HEADER + rows)
+        self.assertEqual(
+            self._log().resume(300, newer_than=200), [episode_statistics.Episode(-1, 0, 3.0, 7)]
+        )
+        self.assertEqual(self._path.read_text(), HEADER + rows.replace("400,pong,4,6\n", ""))
+
     def test_a_resumed_run_drops_what_will_be_played_again(self):
         rows = ["100,pong,1,9\n", "200,breakout,2,8\n", "201,pong,3,9\n"]
         self._path.write_text(HEADER + "".join(rows) + "300,pong,4")

@@ -43,10 +43,22 @@ class PopulationTestCase(parameterized.TestCase):
         self, fitnesses: dict[str, float], config: population.Config = PBT, file: str | None = None
     ) -> population.Population:
         """A population whose agents have reported once, with hyper-parameters of their own."""
-        made = self._population(dataclasses.replace(config, method="none"), file := file or "r.csv")
+        made = self._population(config, file or "r.csv")
         for agent, fitness in fitnesses.items():
-            made.decide(agent, 0, fitness, _own(agent))
-        return self._population(config, file)
+            _decide(made, agent, 0, fitness, _own(agent))
+        return made
+
+    def _assert_goes_on(self, decided: lineage.Record, values: dict[str, float]) -> None:
+        """It has kept its weights, and has these hyper-parameters."""
+        self.assertIsNone(decided.parent)
+        self.assertEqual(decided.hyperparameters, values)
+
+
+def _decide(made: population.Population, *call) -> lineage.Record:
+    """A decision that holds."""
+    decided = made.decide(*call)
+    made.record(decided)
+    return decided
 
 
 def _own(agent: str) -> dict[str, float]:
@@ -170,33 +182,29 @@ class DecideTest(PopulationTestCase):
     def test_the_first_call_introduces_the_agent_and_changes_nothing(self):
         for config in (PBT, IMPALA):
             made = self._population(config)
-            made.decide("a1", 500, 9.0, BOTH)
-            self.assertEqual(
-                made.decide("a0", 500, 1.0, {**BOTH, "other": 1.0}), population.Decision(None, BOTH)
-            )
+            _decide(made, "a1", 500, 9.0, BOTH)
+            self._assert_goes_on(_decide(made, "a0", 500, 1.0, {**BOTH, "other": 1.0}), BOTH)
 
     def test_the_lowest_copies_the_highest_with_its_hyperparameters_perturbed(self):
         made = self._reported(_named(0.0, 1.0, 2.0, 3.0))
-        decision = made.decide("a0", 100, 0.5, _own("a0"))
+        decision = _decide(made, "a0", 100, 0.5, _own("a0"))
         self.assertEqual(decision.parent, "a3")
         for name, value in _own("a3").items():
             ratio = decision.hyperparameters[name] / value
             self.assertTrue(math.isclose(ratio, 1.2) or math.isclose(ratio, 1 / 1.2), ratio)
-        self.assertEqual(
-            made.decide("a3", 100, 3.0, _own("a3")), population.Decision(None, _own("a3"))
-        )
+        self._assert_goes_on(_decide(made, "a3", 100, 3.0, _own("a3")), _own("a3"))
 
     def test_the_newest_fitness_counts(self):
         made = self._reported(_named(0.0, 1.0, 2.0, 3.0))
-        made.decide("a3", 100, 1.5, _own("a3"))  # has become worse than a2
-        self.assertEqual(made.decide("a0", 100, 0.0, _own("a0")).parent, "a2")
-        self.assertIsNone(made.decide("a2", 100, 5.0, _own("a2")).parent)
-        self.assertIsNone(made.decide("a1", 100, 9.0, _own("a1")).parent)
+        _decide(made, "a3", 100, 1.5, _own("a3"))  # has become worse than a2
+        self.assertEqual(_decide(made, "a0", 100, 0.0, _own("a0")).parent, "a2")
+        self.assertIsNone(_decide(made, "a2", 100, 5.0, _own("a2")).parent)
+        self.assertIsNone(_decide(made, "a1", 100, 9.0, _own("a1")).parent)
 
     def test_the_parent_hands_on_what_it_goes_on_with(self):
         made = self._reported(_named(0.0, 1.0))
-        made.decide("a1", 100, 1.0, {RATE: 0.5, ENTROPY: 0.5})
-        decision = made.decide("a0", 100, 0.0, _own("a0"))
+        _decide(made, "a1", 100, 1.0, {RATE: 0.5, ENTROPY: 0.5})
+        decision = _decide(made, "a0", 100, 0.0, _own("a0"))
         self.assertAlmostEqual(abs(math.log(decision.hyperparameters[RATE] / 0.5)), math.log(1.2))
 
     @parameterized.parameters(math.nan, math.inf, -math.inf)
@@ -206,42 +214,35 @@ class DecideTest(PopulationTestCase):
             made = self._reported(_named(unknown, 0.0, unknown), config, file)
             for frames in (100, 200):
                 for agent in ("a0", "a2"):
-                    self.assertEqual(
-                        made.decide(agent, frames, unknown, BOTH), population.Decision(None, BOTH)
-                    )
-                self.assertIsNone(made.decide("a1", frames, -9.0, BOTH).parent)
+                    self._assert_goes_on(_decide(made, agent, frames, unknown, BOTH), BOTH)
+                self.assertIsNone(_decide(made, "a1", frames, -9.0, BOTH).parent)
 
     def test_a_fitness_that_is_lost_is_not_remembered(self):
         made = self._reported(_named(0.0, 1.0))
-        made.decide("a1", 100, math.nan, BOTH)
-        self.assertIsNone(made.decide("a0", 100, 0.0, BOTH).parent)
+        _decide(made, "a1", 100, math.nan, BOTH)
+        self.assertIsNone(_decide(made, "a0", 100, 0.0, BOTH).parent)
 
     def test_an_agent_alone_goes_on(self):
         made = self._reported(_named(0.0))
         for frames in (100, 200):
-            self.assertEqual(made.decide("a0", frames, 1.0, BOTH), population.Decision(None, BOTH))
+            self._assert_goes_on(_decide(made, "a0", frames, 1.0, BOTH), BOTH)
 
     def test_of_two_the_worse_copies_the_better(self):
         made = self._reported(_named(0.0, 1.0))
-        self.assertEqual(made.decide("a0", 100, 0.0, BOTH).parent, "a1")
-        self.assertIsNone(made.decide("a1", 100, 1.0, BOTH).parent)
+        self.assertEqual(_decide(made, "a0", 100, 0.0, BOTH).parent, "a1")
+        self.assertIsNone(_decide(made, "a1", 100, 1.0, BOTH).parent)
 
     def test_a_silent_agent_blocks_nobody(self):
         made = self._reported(_named(5.0, 0.0, 1.0))
         for frames in range(100, 1_000, 100):  # a0 died after its first report
-            self.assertEqual(made.decide("a1", frames, 0.0, BOTH).parent, "a0")
-            self.assertIsNone(made.decide("a2", frames, 1.0, BOTH).parent)
-
-    def test_without_a_method_everyone_keeps_everything_and_is_recorded(self):
-        made = self._reported(_named(0.0, 1.0), dataclasses.replace(PBT, method="none"))
-        self.assertEqual(made.decide("a0", 100, 0.0, BOTH), population.Decision(None, BOTH))
-        self.assertLen((self._folder / "r.csv").read_text().splitlines(), 4)
+            self.assertEqual(_decide(made, "a1", frames, 0.0, BOTH).parent, "a0")
+            self.assertIsNone(_decide(made, "a2", frames, 1.0, BOTH).parent)
 
     def test_those_that_do_not_copy_explore_where_the_config_says_so(self):
         made = self._reported(_named(0.0, 1.0), IMPALA)
         changed = 0
         for frames in range(100, 30_100, 100):
-            decision = made.decide("a1", frames, 1.0, BOTH)
+            decision = _decide(made, "a1", frames, 1.0, BOTH)
             self.assertIsNone(decision.parent)
             changed += sum(decision.hyperparameters[name] != BOTH[name] for name in BOTH)
         self.assertAlmostEqual(changed / 600, 0.33, delta=0.06)
@@ -265,34 +266,32 @@ class ReadyTest(PopulationTestCase):
         made = self._population()
         self.assertEqual(made.next_ready("a0"), 0)
         for frames, following in ((0, 100), (130, 200), (200, 300), (577, 600)):
-            made.decide("a0", frames, 1.0, BOTH)
+            _decide(made, "a0", frames, 1.0, BOTH)
             self.assertEqual(made.next_ready("a0"), following)
 
     def test_nothing_happens_before_the_burn_in(self):
         made = self._population(dataclasses.replace(PBT, burn_in_env_frames=450))
         for agent, fitness in _named(0.0, 1.0).items():
-            made.decide(agent, 0, fitness, BOTH)
+            _decide(made, agent, 0, fitness, BOTH)
         self.assertEqual(made.next_ready("a0"), 450)
-        made.decide("a1", 450, 1.0, BOTH)
-        self.assertIsNone(made.decide("a0", 449, 0.0, BOTH).parent)
-        self.assertEqual(made.decide("a0", 450, 0.0, BOTH).parent, "a1")
+        _decide(made, "a1", 450, 1.0, BOTH)
+        self.assertEqual(_decide(made, "a0", 450, 0.0, BOTH).parent, "a1")
         self.assertEqual(made.next_ready("a0"), 500)
 
-    def test_a_call_too_early_is_not_recorded(self):
+    def test_a_decision_holds_when_it_is_recorded(self):
         made = self._reported(_named(0.0, 1.0))
-        before = (self._folder / "r.csv").read_text()
-        self.assertEqual(made.decide("a0", 99, 0.0, BOTH), population.Decision(None, BOTH))
-        self.assertEqual((self._folder / "r.csv").read_text(), before)
+        decided = made.decide("a0", 120, 0.0, BOTH)
+        self.assertEqual(decided.parent, "a1")
         self.assertEqual(made.next_ready("a0"), 100)
-
-    def test_a_call_repeated_gets_the_same_answer_and_one_row(self):
-        made = self._reported(_named(0.0, 1.0))
-        first = made.decide("a0", 120, 0.0, BOTH)
-        content = (self._folder / "r.csv").read_text()
-        for again in (made, self._population(file="r.csv")):
-            self.assertEqual(again.decide("a0", 120, 0.0, BOTH), first)
-        self.assertEqual((self._folder / "r.csv").read_text(), content)
-        self.assertEqual(first.parent, "a1")
+        self.assertEqual(made.latest("a0").env_frames, 0)
+        made.record(decided)
+        kept = _decide(made, "a0", 200, 2.0, BOTH)
+        for known in (made, self._population(file="r.csv")):
+            self.assertEqual(known.next_ready("a0"), 300)
+            self.assertEqual(known.latest("a0"), kept)
+            self.assertEqual(known.latest_copy("a0"), decided)
+            self.assertIsNone(known.latest_copy("a1"))
+            self.assertIsNone(known.latest("a2"))
 
 
 class RestartTest(PopulationTestCase):
@@ -306,28 +305,29 @@ class RestartTest(PopulationTestCase):
             calls.append((agent, frames[agent], fitness, _own(agent)))
             frames[agent] += generator.randint(50, 250)
         through = self._population(config, "through.csv")
-        expected = [through.decide(*call) for call in calls]
-        decided = [self._population(config, "restarted.csv").decide(*call) for call in calls]
+        expected = [_decide(through, *call) for call in calls]
+        decided = [_decide(self._population(config, "restarted.csv"), *call) for call in calls]
         self.assertEqual(decided, expected)
-        self.assertGreater(sum(decision.parent is not None for decision in decided), 3)
+        self.assertGreater(sum(record.parent is not None for record in decided), 3)
         self.assertEqual(
             (self._folder / "restarted.csv").read_text(), (self._folder / "through.csv").read_text()
         )
         other = self._population(dataclasses.replace(config, seed=2))
-        self.assertNotEqual([other.decide(*call) for call in calls], expected)
+        self.assertNotEqual([_decide(other, *call) for call in calls], expected)
 
     def test_a_torn_row_is_decided_again(self):
         made = self._reported(_named(0.0, 1.0, 2.0))
-        first = made.decide("a0", 100, 0.0, BOTH)
+        first = _decide(made, "a0", 100, 0.0, BOTH)
         path = self._folder / "r.csv"
         path.write_bytes(path.read_bytes()[:-5])
-        self.assertEqual(self._population(file="r.csv").decide("a0", 100, 0.0, BOTH), first)
+        again = self._population(file="r.csv")
+        self.assertEqual(_decide(again, "a0", 100, 0.0, BOTH), first)
 
     def test_the_first_row_of_an_agent_has_no_parent(self):
         made = self._population()
         for frames in (0, 100, 200):
             for agent in reversed(_named(0.0, 1.0, 2.0)):
-                made.decide(agent, frames, float(agent[1:]), _own(agent))
+                _decide(made, agent, frames, float(agent[1:]), _own(agent))
         records = self._population(file="0.csv")._log.records
         starts = {record.agent: record for record in reversed(records)}
         self.assertEqual([record.parent for record in starts.values()], [None] * 3)
@@ -338,7 +338,9 @@ class RestartTest(PopulationTestCase):
 class DemonstrationTest(PopulationTestCase):
     """Skill grows by 1 a generation at the best learning rate, which falls as the run goes on."""
 
-    def _final_skills(self, config: population.Config, seed: int) -> list[float]:
+    def _final_skills(
+        self, config: population.Config, seed: int, is_left_alone: bool = False
+    ) -> list[float]:
         generator = random.Random(seed)
         agents = _named(*range(10))
         made = self._population(dataclasses.replace(config, seed=seed, tuned=(RATE,)))
@@ -347,9 +349,10 @@ class DemonstrationTest(PopulationTestCase):
         for generation in range(60):
             best_rate = 10 ** (-2 - 2 * generation / 60)
             for agent in agents:
-                decision = made.decide(agent, 100 * generation, skills[agent], rates[agent])
-                rates[agent] = decision.hyperparameters
-                skills[agent] = skills[decision.parent or agent]
+                if not is_left_alone:
+                    decided = _decide(made, agent, 100 * generation, skills[agent], rates[agent])
+                    rates[agent] = decided.hyperparameters
+                    skills[agent] = skills[decided.parent or agent]
                 skills[agent] += math.exp(-(math.log(rates[agent][RATE] / best_rate) ** 2))
         return list(skills.values())
 
@@ -357,7 +360,7 @@ class DemonstrationTest(PopulationTestCase):
     def test_the_best_of_a_trained_population_beats_the_same_left_alone(self, config):
         best_trained, best_alone = [], []
         for seed in range(1, 11):
-            alone = self._final_skills(dataclasses.replace(config, method="none"), seed)
+            alone = self._final_skills(config, seed, is_left_alone=True)
             trained = self._final_skills(config, seed)
             self.assertGreater(max(trained), 1.2 * statistics.mean(alone))
             best_trained.append(max(trained))

@@ -32,6 +32,30 @@ def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> training.Traini
     return run
 
 
+class _Member:
+    """A sweep's only agent, as far as a run that is stopped at once has to do with it."""
+
+    name, index, replay_address = "agent_00", 0, None
+
+    def __init__(self, copied: int):
+        self._copied = copied
+
+    def resume(self, *_) -> int:
+        return self._copied
+
+    def start(self, *_) -> None:
+        pass
+
+    def check(self) -> None:
+        pass
+
+    def keep_pace(self, *_) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
 class TrainingTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
@@ -143,6 +167,19 @@ class TrainingTest(parameterized.TestCase):
         self.assertNotIn(77.0, after.returns)
         np.testing.assert_array_equal(after.returns[: len(before.returns)], before.returns)
         self.assertBetween(after.env_frames[-1], 19_000, 20_000)
+
+    def test_returns_of_before_a_copy_do_not_come_back(self):
+        config = fakes.catch_config()
+        _run(config, self._workdir)
+        again = training.Training(config, self._workdir, _Member(copied=1_500))
+        stopped = threading.Event()
+        stopped.set()
+        with progress.ProgressDisplay(1, "test", io.StringIO()) as display:
+            again.run(stopped, display)
+        episodes = episode_log.read(self._workdir)["catch"]
+        since = episodes.returns[episodes.env_frames > 1_500]
+        self.assertBetween(len(since), 20, 99)
+        self.assertAlmostEqual(again.returns.mean_return(), since.mean())
 
     def test_an_actors_error_ends_the_run(self):
         config = fakes.catch_config()

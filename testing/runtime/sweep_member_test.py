@@ -1,0 +1,118 @@
+"""An agent and its sweep's server: decisions, and answers that are lost."""
+
+import io
+import pathlib
+import tempfile
+
+import numpy as np
+from absl.testing import absltest
+
+from configs import sweep_laser_catch
+from laser_tf.environments import episode_statistics, factory
+from laser_tf.runtime import (
+    assembly,
+    coordinator,
+    learner,
+    reporting,
+    rpc,
+    sweep_config,
+    sweep_member,
+    transplant,
+)
+
+COPYING, COPIED = "agent_00", "agent_01"
+
+
+class SweepMemberTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        values = sweep_laser_catch.get_config().to_dict()
+        values["population"] = {"method": "pbt", "ready_env_frames": 100}
+        self._config = sweep_config.parse(values)
+        meeting = coordinator.Coordinator(self._config, pathlib.Path(folder.name), None)
+        self._lost_answers: set[str] = set()  # to which methods
+        self._server = rpc.Server(
+            {name: self._losing(name, method) for name, method in meeting.methods.items()}, 0
+        )
+        self.addCleanup(self._server.stop)
+
+    def _losing(self, name, method):
+        def answer(message: rpc.Message) -> rpc.Message:
+            answered = method(message)
+            if name in self._lost_answers:
+                raise RuntimeError("the line is cut")
+            return answered
+
+        return answer
+
+    def _join(self, name: str) -> sweep_member.SweepMember:
+        member = sweep_member.SweepMember(f"localhost:{self._server.port}", name)
+        self.addCleanup(member.close)
+        return member
+
+    def _learner(self, name: str) -> learner.Learner:
+        config = self._config.agents[name]
+        environment = factory.make_environment(config.environment, seed=1, num_envs=1)
+        return assembly.build_learner(config, environment, "float32", jit=False)
+
+    def _start(
+        self, name: str, mean_return: float
+    ) -> tuple[sweep_member.SweepMember, learner.Learner, reporting.EpisodeReturns]:
+        """An agent that the population knows."""
+        member, trained = self._join(name), self._learner(name)
+        returns = reporting.EpisodeReturns("catch", ["catch"])
+        self.assertIsNone(member.resume(trained, 0))
+        member.start(0, returns)
+        self.assertFalse(member.after_update(trained, 0))
+        returns.add(episode_statistics.Episode(0, 0, mean_return, 9))
+        return member, trained, returns
+
+    def _assert_same_weights(self, one: learner.Learner, other: learner.Learner) -> None:
+        arrays = [np.load(io.BytesIO(transplant.hand_over(made))) for made in (one, other)]
+        for name in arrays[0].files:
+            np.testing.assert_array_equal(arrays[0][name], arrays[1][name], name)
+
+    def test_a_decision_whose_answer_was_lost_is_made_up_for(self):
+        better, parent, _ = self._start(COPIED, 0.9)
+        self.assertFalse(better.after_update(parent, 100))
+        worse, before, _ = self._start(COPYING, -0.9)
+        self._lost_answers.add("decide")
+        with self.assertRaises(sweep_member.ServerLostError):
+            worse.after_update(before, 105)
+        self.assertTrue(worse.has_lost_server())  # it has to join again
+        with self.assertRaises(sweep_member.ServerLostError):
+            worse.check()
+        worse.close()
+
+        again, resumed = self._join(COPYING), self._learner(COPYING)
+        self.assertEqual(again.resume(resumed, 105), 105)
+        self._assert_same_weights(resumed, parent)
+        given, inherited = resumed.hyperparameters(), parent.hyperparameters()
+        for key, value in given.items():
+            self.assertAlmostEqual(abs(np.log(value / inherited[key])), np.log(1.2), places=4)
+        untouched = self._learner(COPYING)
+        self.assertEqual(again.resume(untouched, 145), 105)
+        self.assertEqual(untouched.hyperparameters(), self._learner(COPYING).hyperparameters())
+
+    def test_a_copy_is_told_and_forgets_returns(self):
+        better, parent, _ = self._start(COPIED, 0.9)
+        better.after_update(parent, 100)
+        worse, trained, returns = self._start(COPYING, -0.9)
+        self.assertFalse(worse.after_update(trained, 99))  # not due
+        self.assertTrue(worse.after_update(trained, 100))
+        self._assert_same_weights(trained, parent)
+        self.assertTrue(np.isnan(returns.mean_return()))
+
+    def test_who_was_trained_already_says_so_and_leaves(self):
+        member = self._join(COPYING)
+        member.finish(5_000, reporting.EpisodeReturns("catch", ["catch"]))
+        status = rpc.Client(f"localhost:{self._server.port}").call("status", {}).values
+        self.assertEqual(status[COPYING]["env_frames"], 5_000)
+        self.assertFalse(status[COPYING]["running"])
+        self.assertFalse(member.has_lost_server())
+
+
+if __name__ == "__main__":
+    absltest.main()
