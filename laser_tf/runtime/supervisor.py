@@ -65,11 +65,6 @@ class Process:
             )
 
     @property
-    def pid(self) -> int:
-        """Of the newest process."""
-        return self._process.pid
-
-    @property
     def is_over(self) -> bool:
         """Whether it has ended and will not be started again."""
         return self._start_at is None and self._process.poll() is not None
