@@ -119,7 +119,7 @@ class Coordinator:
         name, member = self._member(message)
         self._check_session(name, member, message)
         if not self._population:
-            return rpc.Message({"next_ready": None, "copied": None, "hyperparameters": {}})
+            return rpc.Message({"next_ready": None, "copied": -1, "hyperparameters": {}})
         env_frames = message.values["env_frames"]
         latest, copy = self._population.latest(name), self._population.latest_copy(name)
         has_missed_values = latest is not None and env_frames <= latest.env_frames
@@ -127,7 +127,7 @@ class Coordinator:
         return rpc.Message(
             {
                 "next_ready": self._population.next_ready(name),
-                "copied": copy and copy.env_frames,
+                "copied": copy.env_frames if copy else -1,
                 "hyperparameters": latest.hyperparameters if has_missed_values else {},
             },
             self._read_weights(name) if has_missed_weights else b"",
@@ -159,18 +159,15 @@ class Coordinator:
             self._population.record(decided)
         except OSError as error:
             logging.warning("no decision about %s now: %s", name, error)
-            return self._no_decision(values["env_frames"])
+            # It goes on as it is and asks again, long before it would be due otherwise.
+            again = values["env_frames"] + max(1, self._config.population.ready_env_frames // 10)
+            return rpc.Message({"parent": None, "hyperparameters": {}, "next_ready": again})
         answer = {
             "parent": decided.parent,
             "hyperparameters": decided.hyperparameters,
             "next_ready": self._population.next_ready(name),
         }
         return rpc.Message(answer, copied)
-
-    def _no_decision(self, env_frames: int) -> rpc.Message:
-        """Has the agent go on as it is and ask again, long before it would be due otherwise."""
-        again = env_frames + max(1, self._config.population.ready_env_frames // 10)
-        return rpc.Message({"parent": None, "hyperparameters": {}, "next_ready": again})
 
     def _keep_weights(self, name: str, weights: bytes) -> None:
         """On disk, since a server that comes back must still have what it may give to others."""

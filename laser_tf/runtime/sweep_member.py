@@ -52,20 +52,24 @@ class SweepMember:
     def _identity(self) -> dict[str, str]:
         return {"name": self.name, "session": self._session}
 
-    def resume(self, trained: learner.Learner, env_frames: int) -> int | None:
+    def resume(
+        self, trained: learner.Learner, env_frames: int, returns: reporting.EpisodeReturns
+    ) -> int:
         """Catches up with what the population decided before the agent's process began.
 
         Args:
           trained: new or restored; it gets what it has missed.
           env_frames: at which it begins.
+          returns: the agent's, that will be reported.
 
         Returns:
-          The env frames at which the agent last became a copy of another; None: never.
+          The env frames at which the agent last became a copy of another; -1: never.
 
         Raises:
           RefusedError: if the server refuses.
           ServerLostError: if it has gone.
         """
+        self._env_frames, self._returns = env_frames, returns
         answer = self._ask("resume", {"env_frames": env_frames})
         if answer.blob:
             transplant.take_over(trained, answer.blob)
@@ -73,9 +77,8 @@ class SweepMember:
         self._next_ready = answer.values["next_ready"]
         return answer.values["copied"]
 
-    def start(self, env_frames: int, returns: reporting.EpisodeReturns) -> None:
+    def start(self) -> None:
         """Begins to report: how far the agent is, and its returns."""
-        self._env_frames, self._returns = env_frames, returns
         threading.Thread(target=self._keep_in_touch, name="sweep", daemon=True).start()
 
     def _keep_in_touch(self) -> None:

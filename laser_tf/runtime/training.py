@@ -102,14 +102,14 @@ class Training:
             sweep's server refuses something.
           ServerLostError: if the sweep's server has gone; the state before is saved.
         """
-        copied = self._member.resume(self._learner, self.env_frames) if self._member else None
-        episodes = self._episodes.resume(
-            self.env_frames if self.resumed else None, newer_than=-1 if copied is None else copied
-        )
-        for episode in episodes:  # without those of weights that a copy has replaced
+        copied = -1
+        if self._member:
+            copied = self._member.resume(self._learner, self.env_frames, self.returns)
+        frames = self.env_frames if self.resumed else None
+        for episode in self._episodes.resume(frames, newer_than=copied):
             self.returns.add(episode)
         if self._member:
-            self._member.start(self.env_frames, self.returns)
+            self._member.start()
         replay = self._open_replay()
         acting = actor.ActorThread(self._make_actor(replay))
         stream = self._make_stream(replay)

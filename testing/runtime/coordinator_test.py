@@ -144,7 +144,7 @@ class CoordinatorTest(absltest.TestCase):
         self._meeting = self._open()
         self._call("join")
         answer = self._resume("agent_00", 0)
-        self.assertEqual(answer.values, {"hyperparameters": {}, "next_ready": None, "copied": None})
+        self.assertEqual(answer.values, {"hyperparameters": {}, "next_ready": None, "copied": -1})
 
     def test_who_copies_a_copy_gets_weights_and_values_that_belong_together(self):
         impala = dataclasses.replace(
@@ -181,7 +181,7 @@ class CoordinatorTest(absltest.TestCase):
                 answer.values, {"parent": None, "hyperparameters": {}, "next_ready": 115}
             )
             self.assertEqual(answer.blob, b"")
-            self.assertIsNone(self._resume("agent_00", 0).values["copied"])
+            self.assertEqual(self._resume("agent_00", 0).values["copied"], -1)
         self.assertEqual(self._decide("agent_00", 115, -0.5).values["parent"], "agent_03")
 
     def test_weights_that_are_gone_are_named(self):

@@ -3,6 +3,8 @@
 import io
 import pathlib
 import tempfile
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from absl.testing import absltest
@@ -38,7 +40,9 @@ class SweepMemberTest(absltest.TestCase):
         )
         self.addCleanup(self._server.stop)
 
-    def _losing(self, name, method):
+    def _losing(
+        self, name: str, method: Callable[[rpc.Message], rpc.Message]
+    ) -> Callable[[rpc.Message], rpc.Message]:
         def answer(message: rpc.Message) -> rpc.Message:
             answered = method(message)
             if name in self._lost_answers:
@@ -46,6 +50,11 @@ class SweepMemberTest(absltest.TestCase):
             return answered
 
         return answer
+
+    def _call(self, method: str, values: dict[str, Any]) -> dict[str, Any]:
+        client = rpc.Client(f"localhost:{self._server.port}")
+        self.addCleanup(client.close)
+        return client.call(method, values).values
 
     def _join(self, name: str) -> sweep_member.SweepMember:
         member = sweep_member.SweepMember(f"localhost:{self._server.port}", name)
@@ -63,8 +72,8 @@ class SweepMemberTest(absltest.TestCase):
         """An agent that the population knows."""
         member, trained = self._join(name), self._learner(name)
         returns = reporting.EpisodeReturns("catch", ["catch"])
-        self.assertIsNone(member.resume(trained, 0))
-        member.start(0, returns)
+        self.assertEqual(member.resume(trained, 0, returns), -1)
+        member.start()
         self.assertFalse(member.after_update(trained, 0))
         returns.add(episode_statistics.Episode(0, 0, mean_return, 9))
         return member, trained, returns
@@ -87,13 +96,14 @@ class SweepMemberTest(absltest.TestCase):
         worse.close()
 
         again, resumed = self._join(COPYING), self._learner(COPYING)
-        self.assertEqual(again.resume(resumed, 105), 105)
+        returns = reporting.EpisodeReturns("catch", ["catch"])
+        self.assertEqual(again.resume(resumed, 105, returns), 105)
         self._assert_same_weights(resumed, parent)
         given, inherited = resumed.hyperparameters(), parent.hyperparameters()
         for key, value in given.items():
             self.assertAlmostEqual(abs(np.log(value / inherited[key])), np.log(1.2), places=4)
         untouched = self._learner(COPYING)
-        self.assertEqual(again.resume(untouched, 145), 105)
+        self.assertEqual(again.resume(untouched, 145, returns), 105)
         self.assertEqual(untouched.hyperparameters(), self._learner(COPYING).hyperparameters())
 
     def test_a_copy_is_told_and_forgets_returns(self):
@@ -105,10 +115,17 @@ class SweepMemberTest(absltest.TestCase):
         self._assert_same_weights(trained, parent)
         self.assertTrue(np.isnan(returns.mean_return()))
 
+    def test_a_server_that_is_new_is_no_error_of_the_agent(self):
+        member = self._join(COPYING)
+        self._call("leave", {"name": COPYING})  # it knows nothing of the session either
+        with self.assertRaisesRegex(rpc.RefusedError, "another process is agent_00 now"):
+            member.resume(self._learner(COPYING), 0, reporting.EpisodeReturns("catch", ["catch"]))
+        self.assertTrue(member.has_lost_server())
+
     def test_who_was_trained_already_says_so_and_leaves(self):
         member = self._join(COPYING)
         member.finish(5_000, reporting.EpisodeReturns("catch", ["catch"]))
-        status = rpc.Client(f"localhost:{self._server.port}").call("status", {}).values
+        status = self._call("status", {})
         self.assertEqual(status[COPYING]["env_frames"], 5_000)
         self.assertFalse(status[COPYING]["running"])
         self.assertFalse(member.has_lost_server())
