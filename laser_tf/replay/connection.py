@@ -1,5 +1,7 @@
 """A learner's side of a replay server, its own or one that it shares."""
 
+import os
+
 import numpy as np
 import reverb
 import tensorflow as tf
@@ -7,6 +9,9 @@ import tensorflow as tf
 from laser_tf.replay import stored_unroll, tables
 
 _TIMEOUT_SECONDS = 20
+
+# gRPC would ask the proxy of `http_proxy` even for localhost. Empty means none.
+os.environ.setdefault("grpc_proxy", "")
 
 
 class Connection:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 # Read when it is imported. What it says of lost connections is told by the errors below.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+os.environ.setdefault("grpc_proxy", "")  # as in `replay.connection`
 
 import grpc
 

@@ -1,9 +1,11 @@
 """Writing, mixing, sampling and checkpointing through a real Reverb server."""
 
 import dataclasses
+import os
 import pathlib
 import socket
 import tempfile
+from unittest import mock
 
 import numpy as np
 import reverb
@@ -53,6 +55,10 @@ class ReplayTest(parameterized.TestCase):
         replay = server.EmbeddedReplay(config, SIGNATURE, self._folder, **arguments)
         self.addCleanup(replay.stop)
         return replay
+
+    @mock.patch.dict(os.environ, {"http_proxy": "http://localhost:9"})
+    def test_a_proxy_for_web_pages_is_not_asked(self):
+        self._serve(_config()).check(SIGNATURE)  # raises where nobody answers
 
     def _write(self, replay, config, numbers) -> writer.UnrollWriter:
         target = writer.UnrollWriter(replay.client, config.unroll_tables(tables.ONLINE))

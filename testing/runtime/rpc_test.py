@@ -1,6 +1,8 @@
 """Calls between processes: what is said arrives, refusals and silence are told apart."""
 
+import os
 import threading
+from unittest import mock
 
 from absl.testing import absltest
 
@@ -34,6 +36,12 @@ class RpcTest(absltest.TestCase):
     def test_a_refusal_keeps_its_words(self):
         with self.assertRaisesRegex(rpc.RefusedError, "^agent_07 is running already: use another"):
             self._client.call("refuse", {})
+
+    def test_a_proxy_for_web_pages_is_not_asked(self):
+        with mock.patch.dict(os.environ, {"http_proxy": "http://localhost:9"}):
+            client = rpc.Client(f"127.0.0.1:{self._server.port}")
+            self.addCleanup(client.close)
+            self.assertEqual(client.call("echo", {}, seconds=5.0).values, {"got": {}})
 
     def test_nobody_there(self):
         self._server.stop()
