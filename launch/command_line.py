@@ -1,5 +1,6 @@
 """What launch scripts share: flags from the command line, and errors as one clear line."""
 
+import contextlib
 import faulthandler
 import logging
 import os
@@ -109,7 +110,8 @@ def _fail(message: str, code: int) -> None:
 
 def leave(code: int) -> NoReturn:
     """Ends the process at once."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):  # a full disk
+            stream.flush()
     # Not sys.exit: threads of Reverb's and TensorFlow's may be blocked, for minutes or for ever.
     os._exit(code)

@@ -35,7 +35,7 @@ class LearnerCheckpoints:
             self._checkpoint.write(str(self._folder / f"checkpoint-{number}"))
         except (tf.errors.OpError, OSError) as error:
             raise WorkdirError(
-                f"cannot write a checkpoint in {self._folder}: {_first_line(error)}; the "
+                f"cannot write a checkpoint in {self._folder}: {first_line(error)}; the "
                 "checkpoints before it are untouched. Free space, then run again"
             ) from None
         for old in self.numbers()[:-LEARNER_CHECKPOINTS_KEPT]:
@@ -60,7 +60,7 @@ class LearnerCheckpoints:
             except Exception as error:  # damage shows as almost any error of TensorFlow's
                 logging.warning(
                     "checkpoint-%d in %s is damaged (%s); falling back to the one before it",
-                    number, self._folder, _first_line(error),
+                    number, self._folder, first_line(error),
                 )  # fmt: skip
         if numbers:
             raise WorkdirError(
@@ -138,7 +138,7 @@ def read_config(workdir: pathlib.Path, name: str = RUN) -> dict[str, Any]:
     except FileNotFoundError:
         raise WorkdirError(f"{workdir} holds no {_KINDS[name]}: there is no {path}") from None
     except (OSError, ValueError, KeyError) as error:
-        raise WorkdirError(f"cannot read {path}: {_first_line(error)}") from None
+        raise WorkdirError(f"cannot read {path}: {first_line(error)}") from None
 
 
 def _check_same_config(path: pathlib.Path, config: dict[str, Any]) -> None:
@@ -166,6 +166,7 @@ def flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """What an error of TensorFlow's or another says, as a line of text."""
     text = re.sub(r"\{\{.*?\}\}|\[Op:.*?\]", "", str(error)).strip()  # TensorFlow's graph names
     return text.splitlines()[0][:400].strip() if text else type(error).__name__

@@ -62,6 +62,9 @@ class LiveText:
 
     def _print(self) -> None:
         self._next_plain = time.monotonic() + PLAIN_SECONDS
-        # Not the console: it would break the lines at an assumed width.
-        print(self._unprinted, file=self._console.file, flush=True)
+        try:
+            # Not the console: it would break the lines at an assumed width.
+            print(self._unprinted, file=self._console.file, flush=True)
+        except OSError as error:  # a full disk, or who read it has gone; no reason to stop
+            logging.warning("the progress cannot be shown: %s", error)
         self._unprinted = ""

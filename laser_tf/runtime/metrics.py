@@ -1,9 +1,11 @@
 """TensorBoard: writing a run's metrics, and reading them back for pictures."""
 
+import contextlib
+import logging
 import math
 import pathlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,8 @@ from tensorboard.backend.event_processing import event_accumulator
 from tensorboard.compat.proto import event_pb2
 from tensorboard.plugins.hparams import api as hparams
 
+from laser_tf.runtime import checkpointing
+
 RETURN = "episode/mean_return_last_100"
 
 
@@ -19,18 +23,33 @@ class MetricsWriter:
     """Scalars over env frames; a context manager.
 
     A resumed run adds a file to the folder, and TensorBoard forgets the rows from its first on.
+    Rows that cannot be written, on a full disk, are lost with a warning; the run goes on.
     """
 
     def __init__(self, folder: pathlib.Path):
-        """Opens a new events file in a folder."""
-        self._writer = tf.summary.create_file_writer(str(folder))
+        """Opens nothing yet; `folder` is where the events file will be."""
+        self._folder = folder
+        self._writer: tf.summary.SummaryWriter | None = None
         self._is_first_row = True
 
     def __enter__(self) -> "MetricsWriter":
         return self
 
     def __exit__(self, *_) -> None:
-        self._writer.close()
+        if self._writer:
+            with _warning_of_failures(self._folder):
+                self._writer.close()
+
+    def _append(self, env_frames: int, write: Callable[[tf.summary.SummaryWriter], None]) -> None:
+        # Readers leave a file where a row is cut short: after a failure another one is begun.
+        writer, self._writer = self._writer, None
+        with _warning_of_failures(self._folder):
+            writer = writer or tf.summary.create_file_writer(str(self._folder))
+            # NumPy's, since TensorFlow keeps every Python number that it ever made a tensor of.
+            with writer.as_default(step=np.int64(env_frames)):
+                write(writer)
+            writer.flush()
+            self._writer = writer
 
     def hyperparameters(self, config: dict[str, Any]) -> None:
         """Writes a flat configuration for TensorBoard's HPARAMS page."""
@@ -38,27 +57,38 @@ class MetricsWriter:
             key: value if isinstance(value, bool | int | float | str) else str(value)
             for key, value in config.items()
         }
-        with self._writer.as_default():
-            hparams.hparams(plain)
+        self._append(0, lambda _: hparams.hparams(plain))
 
     def write(self, env_frames: int, metrics: dict[str, float]) -> None:
         """Writes one row; NaNs (nothing measured yet) are left out."""
-        if self._is_first_row:
-            self._write_session_start(env_frames)
-            self._is_first_row = False
-        # NumPy's scalars, since TensorFlow keeps every Python number that it ever made a tensor of.
-        with self._writer.as_default(step=np.int64(env_frames)):
+
+        def write(writer: tf.summary.SummaryWriter) -> None:
+            if self._is_first_row:
+                _write_session_start(writer, env_frames)
             for name, value in metrics.items():
                 if not math.isnan(value):
                     tf.summary.scalar(name, np.float32(value))
-        self._writer.flush()
 
-    def _write_session_start(self, env_frames: int) -> None:
-        """Tells TensorBoard to drop what a crashed session wrote from this frame on."""
-        start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
-        event = event_pb2.Event(wall_time=time.time(), step=env_frames, session_log=start)
-        # tf.summary has no public call that writes an event that is no summary.
-        tf.raw_ops.ImportEvent(writer=self._writer._resource, event=event.SerializeToString())
+        self._append(env_frames, write)
+        self._is_first_row = self._writer is None
+
+
+def _write_session_start(writer: tf.summary.SummaryWriter, env_frames: int) -> None:
+    """Tells TensorBoard to drop what a crashed session wrote from this frame on."""
+    start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+    event = event_pb2.Event(wall_time=time.time(), step=env_frames, session_log=start)
+    # tf.summary has no public call that writes an event that is no summary.
+    tf.raw_ops.ImportEvent(writer=writer._resource, event=event.SerializeToString())
+
+
+@contextlib.contextmanager
+def _warning_of_failures(folder: pathlib.Path) -> Iterator[None]:
+    """Curves are worth less than the run that they show."""
+    try:
+        yield
+    except (tf.errors.OpError, OSError) as error:
+        reason = checkpointing.first_line(error)
+        logging.warning("what TensorBoard shows of %s has a gap: %s", folder.parent, reason)
 
 
 def write_sweep_columns(
@@ -71,13 +101,14 @@ def write_sweep_columns(
       hyperparameters: agent -> "section.key" -> value.
     """
     names = sorted({name for given in hyperparameters.values() for name in given})
-    writer = tf.summary.create_file_writer(str(folder))
-    with writer.as_default():
-        hparams.hparams_config(
-            hparams=[hparams.HParam(name) for name in names],
-            metrics=[hparams.Metric(RETURN, display_name="return, last 100 episodes")],
-        )
-    writer.close()
+    with _warning_of_failures(folder):
+        writer = tf.summary.create_file_writer(str(folder))
+        with writer.as_default():
+            hparams.hparams_config(
+                hparams=[hparams.HParam(name) for name in names],
+                metrics=[hparams.Metric(RETURN, display_name="return, last 100 episodes")],
+            )
+        writer.close()
 
 
 def read_scalars(folder: pathlib.Path, name: str) -> tuple[np.ndarray, np.ndarray]:

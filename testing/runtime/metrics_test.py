@@ -2,6 +2,7 @@
 
 import math
 import pathlib
+import resource
 import tempfile
 
 import numpy as np
@@ -27,6 +28,7 @@ class MetricsTest(absltest.TestCase):
 
     def _write(self, *steps: int) -> None:
         with metrics.MetricsWriter(self._folder) as writer:
+            writer.hyperparameters({"discount": 0.99})
             for step in steps:
                 writer.write(step, {NAME: float(step)})
         self._close_session()
@@ -107,6 +109,35 @@ class MetricsTest(absltest.TestCase):
         np.testing.assert_array_equal(values, [1.5, 0.5])
         steps, _ = metrics.read_scalars(self._folder, "episode/mean_return_last_100")
         np.testing.assert_array_equal(steps, [200])
+
+    def test_a_full_disk_costs_the_rows_that_it_took_and_no_others(self):
+        def write(writer: metrics.MetricsWriter, *steps: int) -> None:
+            for step in steps:
+                writer.write(step, {f"{NAME}{k}": float(step) for k in range(20)})
+
+        with metrics.MetricsWriter(self._folder) as writer:
+            write(writer, 1, 2, 3)
+            (path,) = self._folder.iterdir()
+            limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+            # Ends within the next row, as a full disk does.
+            resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 500, limits[1]))
+            try:
+                with self.assertLogs(level="WARNING") as logs:
+                    write(writer, 4)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            self.assertRegex(logs.output[0], f"{self._folder.parent} has a gap: .*File too large")
+            write(writer, 5, 6)
+        steps, _ = metrics.read_scalars(self._folder, f"{NAME}19")
+        np.testing.assert_array_equal(steps, [1, 2, 3, 5, 6])
+
+    def test_a_folder_that_cannot_be_written_is_told(self):
+        path = self._folder / "tensorboard"
+        path.write_text("a file, not a folder")
+        with self.assertLogs(level="WARNING"):
+            metrics.write_sweep_columns(path, {"agent_00": {"run.seed": 1}})
+        with self.assertLogs(level="WARNING"), metrics.MetricsWriter(path) as writer:
+            writer.write(1, {NAME: 1.0})
 
     def test_frames_that_were_run_twice_count_once(self):
         for steps in ([100, 200, 300], [250, 350]):

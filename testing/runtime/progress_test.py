@@ -4,6 +4,7 @@ import io
 import logging
 import math
 import os
+import pathlib
 import re
 import sys
 from unittest import mock
@@ -140,6 +141,14 @@ class ProgressTest(parameterized.TestCase):
         self.assertIn("\x1b[", stream.getvalue())
         self.assertIn("1,000", stream.getvalue())
         self.assertIn("a line that is logged meanwhile", stream.getvalue())
+
+    def test_who_cannot_be_shown_the_progress_is_no_reason_to_stop(self):
+        with pathlib.Path("/dev/full").open("w") as stream:
+            with self.assertLogs(level="WARNING") as logs:
+                with live_text.LiveText(stream) as text:
+                    text.show("12%")
+            self.assertIn("cannot be shown: [Errno 28] No space left", logs.output[0])
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # so that it can close
 
 
 if __name__ == "__main__":
