@@ -20,11 +20,21 @@ from absl import flags
 
 from laser_tf.environments import factory
 from laser_tf.replay import server
-from laser_tf.runtime import assembly, checkpointing, coordinator, rpc, sweep_config
+from laser_tf.runtime import (
+    assembly,
+    checkpointing,
+    coordinator,
+    folder_lock,
+    rpc,
+    sweep_config,
+)
 from launch import command_line
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "the sweep's folder")
 _PORT = flags.DEFINE_integer("port", 0, "where agents join; 0 takes a free one")
+
+_LOCK = "server_lock"  # the sweep's own is held by launch.sweep
+_LEAVING_SECONDS = 180.0  # for the server before this one, which may be saving
 
 
 def main() -> None:
@@ -33,6 +43,7 @@ def main() -> None:
         raise command_line.UsageError("--workdir is missing: name the folder of a sweep")
     workdir = pathlib.Path(_WORKDIR.value).absolute()
     config = sweep_config.parse(checkpointing.read_config(workdir, checkpointing.SWEEP))
+    folder_lock.hold(workdir / _LOCK, _LEAVING_SECONDS)
     command_line.divert_native_messages(workdir / "native.log")
     stop = threading.Event()
     for signal_number in (signal.SIGINT, signal.SIGTERM):

@@ -34,6 +34,7 @@ _NAME = flags.DEFINE_string("name", None, "which agent of the sweep, e.g. agent_
 _WORKDIR = flags.DEFINE_string("workdir", None, "the agent's folder [runs/<name>]")
 
 _PATIENCE_SECONDS = 120.0  # for a server that is starting
+_LEAVING_SECONDS = 180.0  # for the agent's process before this one, which may be saving
 
 
 def main() -> None:
@@ -63,7 +64,10 @@ def _join() -> sweep_member.SweepMember:
 def _run(member: sweep_member.SweepMember, workdir: pathlib.Path) -> None:
     config = run_config.parse(member.config)
     checkpointing.open_workdir(
-        workdir, dataclasses.asdict(config), {"versions": versions.recorded()}
+        workdir,
+        dataclasses.asdict(config),
+        {"versions": versions.recorded()},
+        patience_seconds=_LEAVING_SECONDS,
     )
     command_line.divert_native_messages(workdir / "native.log")
     run = training.Training(config, workdir, member)

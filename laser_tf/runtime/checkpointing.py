@@ -9,6 +9,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from laser_tf.runtime import folder_lock
+
 LEARNER_CHECKPOINTS_KEPT = 3
 RUN, SWEEP = "config.json", "sweep.json"  # where a folder's configuration lies
 _KINDS = {RUN: "run", SWEEP: "sweep"}
@@ -76,22 +78,31 @@ class LearnerCheckpoints:
         return sorted(int(match[1]) for match in matches if match)
 
 
-def open_workdir(workdir: pathlib.Path, config: dict[str, Any], extra: dict[str, Any]) -> bool:
+def open_workdir(
+    workdir: pathlib.Path,
+    config: dict[str, Any],
+    extra: dict[str, Any],
+    patience_seconds: float = 0.0,
+) -> bool:
     """Makes a run's folder, or checks that it belongs to the same configuration.
+
+    It belongs to this process from then on.
 
     Args:
       workdir: the folder.
       config: the resolved configuration, nested.
       extra: what else to note in `config.json`, e.g. versions.
+      patience_seconds: for another process that is leaving the folder.
 
     Returns:
       Whether the folder held a run already.
 
     Raises:
       WorkdirError: if the folder cannot be written or belongs to another configuration.
+      InUseError: if another process works there.
     """
     folders = ("checkpoints/learner", "checkpoints/replay", "tensorboard", "videos")
-    return _open(workdir / RUN, folders, config, extra)
+    return _open(workdir / RUN, folders, config, extra, patience_seconds)
 
 
 def open_sweep(workdir: pathlib.Path, config: dict[str, Any], extra: dict[str, Any]) -> bool:
@@ -100,7 +111,11 @@ def open_sweep(workdir: pathlib.Path, config: dict[str, Any], extra: dict[str, A
 
 
 def _open(
-    path: pathlib.Path, folders: Sequence[str], config: dict[str, Any], extra: dict[str, Any]
+    path: pathlib.Path,
+    folders: Sequence[str],
+    config: dict[str, Any],
+    extra: dict[str, Any],
+    patience_seconds: float = 0.0,
 ) -> bool:
     workdir = path.parent
     config = json.loads(json.dumps(config))
@@ -109,6 +124,7 @@ def _open(
             raise WorkdirError(f"{workdir} holds a run or sweep already: use another --workdir")
         for name in folders:
             (workdir / name).mkdir(parents=True, exist_ok=True)
+        folder_lock.hold(workdir / folder_lock.FILE, patience_seconds)
         if path.exists():
             _check_same_config(path, config)
             return True

@@ -1,0 +1,58 @@
+"""One process at a time works in a folder: two would mix checkpoints and logs."""
+
+import contextlib
+import fcntl
+import logging
+import os
+import pathlib
+import socket
+import time
+
+FILE = "lock"
+
+
+class InUseError(ValueError):
+    """Another process works in the folder; the message says which."""
+
+
+def hold(path: pathlib.Path, patience_seconds: float = 0.0) -> None:
+    """Locks a file, which is made, for as long as this process lives.
+
+    Children do not inherit the lock. Where the file system knows no locks, it says so and goes on.
+
+    Args:
+      path: of the file, in the folder that is to be one's own.
+      patience_seconds: for another process that is ending.
+
+    Raises:
+      InUseError: if another process has it for longer than that.
+      OSError: if the file cannot be made.
+    """
+    # Never closed: the system gives a lock up with any of the file's descriptors.
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    deadline = time.monotonic() + patience_seconds
+    is_told = False
+    while not _take(descriptor, path):
+        owner = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "unknown"
+        if time.monotonic() >= deadline:
+            raise InUseError(
+                f"another process works in {path.parent} ({owner}): wait for its end or end it, or "
+                "use another --workdir"
+            )
+        if not is_told:
+            logging.info("waiting until another process has left %s (%s)", path.parent, owner)
+            is_told = True
+        time.sleep(0.2)
+    with contextlib.suppress(OSError):  # on a full disk the owner stays unknown
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+
+
+def _take(descriptor: int, path: pathlib.Path) -> bool:
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):  # POSIX allows both
+        return False
+    except OSError as error:
+        logging.warning("%s cannot be locked (%s): do not use its folder twice", path, error)
+    return True
