@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 # Read when it is imported. What it says of lost connections is told by the errors below.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 os.environ.setdefault("grpc_proxy", "")  # as in `replay.connection`
+# What it would mend in a forked child sometimes aborts it, before `supervisor` gets to its command.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 import grpc
 

@@ -1,6 +1,7 @@
 """Calls between processes: what is said arrives, refusals and silence are told apart."""
 
 import os
+import subprocess
 import threading
 from unittest import mock
 
@@ -42,6 +43,15 @@ class RpcTest(absltest.TestCase):
             client = rpc.Client(f"127.0.0.1:{self._server.port}")
             self.addCleanup(client.close)
             self.assertEqual(client.call("echo", {}, seconds=5.0).values, {"got": {}})
+
+    def test_processes_can_be_started_while_there_are_calls(self):
+        client = rpc.Client("localhost:9")
+        self.addCleanup(client.close)
+        for _ in range(150):
+            with self.assertRaises(rpc.UnreachableError):
+                client.call("echo", {}, seconds=0.02)
+            # A function to run before the command makes it a fork.
+            subprocess.run(["true"], check=True, preexec_fn=lambda: None)
 
     def test_nobody_there(self):
         self._server.stop()
