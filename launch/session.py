@@ -26,6 +26,8 @@ def run_to_the_end(
             "stopped at %s frames and saved; the same command resumes", f"{run.env_frames:,}"
         )
         return
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, signal.SIG_DFL)  # an evaluation has nothing to save
     _evaluate(workdir, config)
 
 
