@@ -26,6 +26,7 @@ from laser_tf.runtime import (
     coordinator,
     folder_lock,
     rpc,
+    supervisor,
     sweep_config,
 )
 from launch import command_line
@@ -38,7 +39,7 @@ _LEAVING_SECONDS = 180.0  # for the server before this one, which may be saving
 
 
 def main() -> None:
-    """Serves until it is told to end, then saves the replay."""
+    """Serves until it is told to end, then saves the replay and leaves with exit code 75."""
     if not _WORKDIR.value:
         raise command_line.UsageError("--workdir is missing: name the folder of a sweep")
     workdir = pathlib.Path(_WORKDIR.value).absolute()
@@ -49,7 +50,9 @@ def main() -> None:
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signal_number, lambda *_: stop.set())
     replay = _start_replay(config, workdir) if config.sweep.shared_replay else None
-    meeting = coordinator.Coordinator(config, workdir, replay and replay.port)
+    meeting = coordinator.Coordinator(
+        config, workdir, replay and replay.port, checkpointing.read_sweep_id(workdir)
+    )
     listening = rpc.Server(meeting.methods, _PORT.value)
     logging.info("agents join at port %d", listening.port)
     period = 60 * config.first.run.replay_checkpoint_minutes
@@ -62,6 +65,7 @@ def main() -> None:
     if replay:
         _save(replay)
         replay.stop()
+    command_line.leave(supervisor.TRY_AGAIN)  # whoever needs a server starts it again
 
 
 def _start_replay(config: sweep_config.SweepConfig, workdir: pathlib.Path) -> server.EmbeddedReplay:

@@ -10,12 +10,14 @@ import dataclasses
 import logging
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 
 from absl import flags
 from ml_collections import config_flags
 
+from laser_tf.runtime import supervisor
 from launch import command_line
 
 _FIGURE = flags.DEFINE_string("figure", None, "which of LASER's figures, e.g. 3_left")
@@ -133,7 +135,25 @@ def overrides(config: dict, condition: Condition, game: str, replica: int) -> di
 
 
 def _run(module: str, *arguments: str) -> None:
-    code = subprocess.run([sys.executable, "-m", f"launch.{module}", *arguments]).returncode
+    process = subprocess.Popen(
+        [sys.executable, "-m", f"launch.{module}", *arguments],
+        stdin=subprocess.DEVNULL,
+        # A group of its own: it gets each Ctrl-C once, from here, and has the time to save all.
+        start_new_session=True,
+        preexec_fn=supervisor.end_with_parent,
+    )
+    interrupted = []
+
+    def forward(signal_number: int, _: object) -> None:
+        interrupted.append(signal_number)
+        process.send_signal(signal_number)
+
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, forward)
+    code = process.wait()
+    if interrupted:
+        logging.info("stopped; the same command goes on")
+        command_line.leave(0)
     if code:
         raise command_line.UsageError(
             f"launch.{module} ended with {code}: see above; the same command goes on"

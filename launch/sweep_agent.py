@@ -3,7 +3,7 @@
     python -m launch.sweep_agent --server=HOST:PORT --name=agent_03 --workdir=runs/agent_03
 
 `launch.sweep` starts those of its own machine. What the agent trains and how comes from the server.
-Exit code 75: the server has gone, everything is saved, and the same command goes on.
+Exit code 75: stopped, or the server has gone; everything is saved, and the same command goes on.
 """
 
 from laser_tf.runtime import versions
@@ -32,6 +32,7 @@ from launch import command_line, session
 _SERVER = flags.DEFINE_string("server", None, "HOST:PORT of the sweep's server")
 _NAME = flags.DEFINE_string("name", None, "which agent of the sweep, e.g. agent_03")
 _WORKDIR = flags.DEFINE_string("workdir", None, "the agent's folder [runs/<name>]")
+_SWEEP_ID = flags.DEFINE_string("sweep_id", None, "of sweep.json: which sweep it must be [any]")
 
 _PATIENCE_SECONDS = 120.0  # for a server that is starting
 _LEAVING_SECONDS = 180.0  # for the agent's process before this one, which may be saving
@@ -54,7 +55,7 @@ def _join() -> sweep_member.SweepMember:
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:
-            return sweep_member.SweepMember(_SERVER.value, _NAME.value)
+            return sweep_member.SweepMember(_SERVER.value, _NAME.value, _SWEEP_ID.value)
         except rpc.UnreachableError:
             if time.monotonic() >= deadline:
                 raise
@@ -67,12 +68,13 @@ def _run(member: sweep_member.SweepMember, workdir: pathlib.Path) -> None:
         workdir,
         dataclasses.asdict(config),
         {"versions": versions.recorded()},
+        sweep_id=member.sweep_id,
         patience_seconds=_LEAVING_SECONDS,
     )
     command_line.divert_native_messages(workdir / "native.log")
     run = training.Training(config, workdir, member)
     if run.finished:
-        member.finish(run.env_frames, run.returns)  # nobody has to wait while it is evaluated
+        member.close(finished=True)  # nobody has to wait while the agent is evaluated
     try:
         session.run_to_the_end(run, config, workdir)
     except Exception as error:  # whatever a lost server breaks first: writer, dataset or call
@@ -82,6 +84,8 @@ def _run(member: sweep_member.SweepMember, workdir: pathlib.Path) -> None:
             "the sweep's server is lost (%s); saved at %s frames, the same command goes on",
             command_line.one_line(error), f"{run.env_frames:,}",
         )  # fmt: skip
+        command_line.leave(supervisor.TRY_AGAIN)
+    if not (run.finished and member.has_left):  # stopped, or the server does not know the end yet
         command_line.leave(supervisor.TRY_AGAIN)
 
 

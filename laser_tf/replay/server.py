@@ -40,7 +40,7 @@ class EmbeddedReplay(connection.Connection):
           ValueError: if the port is in use.
           RuntimeError: if Reverb cannot start.
         """
-        _check_port(port)
+        check_port(port)
         self._folder = checkpoint_folder
         self._previous = checkpoint_folder.with_name(checkpoint_folder.name + "_previous")
         self._server = self._start(
@@ -96,7 +96,8 @@ class EmbeddedReplay(connection.Connection):
         self._server.stop()
 
 
-def _check_port(port: int) -> None:
+def check_port(port: int) -> None:
+    """Raises ValueError if nobody can listen on a port of this machine."""
     if not 0 <= port < 65536:
         raise ValueError(f"port is {port}: use a number from 1 to 65535, or 0 for a free one")
     with socket.socket(socket.AF_INET6) as probe:

@@ -82,6 +82,8 @@ def open_workdir(
     workdir: pathlib.Path,
     config: dict[str, Any],
     extra: dict[str, Any],
+    *,
+    sweep_id: str = "",
     patience_seconds: float = 0.0,
 ) -> bool:
     """Makes a run's folder, or checks that it belongs to the same configuration.
@@ -92,21 +94,32 @@ def open_workdir(
       workdir: the folder.
       config: the resolved configuration, nested.
       extra: what else to note in `config.json`, e.g. versions.
+      sweep_id: of the sweep whose agent runs there; "" for a run of its own.
       patience_seconds: for another process that is leaving the folder.
 
     Returns:
       Whether the folder held a run already.
 
     Raises:
-      WorkdirError: if the folder cannot be written or belongs to another configuration.
+      WorkdirError: if the folder cannot be written or belongs to another configuration or sweep.
       InUseError: if another process works there.
     """
     folders = ("checkpoints/learner", "checkpoints/replay", "tensorboard", "videos")
-    return _open(workdir / RUN, folders, config, extra, patience_seconds)
+    noted = {"sweep_id": sweep_id, **extra}
+    resumed = _open(workdir / RUN, folders, config, noted, patience_seconds)
+    if _read(workdir / RUN).get("sweep_id", "") != sweep_id:
+        raise WorkdirError(
+            f"{workdir} belongs to a run of its own or to another sweep's agent: use another "
+            "--workdir"
+        )
+    return resumed
 
 
 def open_sweep(workdir: pathlib.Path, config: dict[str, Any], extra: dict[str, Any]) -> bool:
-    """Makes a sweep's folder, or checks it; as `open_workdir`, for `sweep.json`."""
+    """Makes a sweep's folder, or checks it; as `open_workdir`, for `sweep.json`.
+
+    Its `id`, of `extra`, tells the sweep from others of the same configuration.
+    """
     return _open(workdir / SWEEP, ("tensorboard",), config, extra)
 
 
@@ -149,11 +162,28 @@ def read_config(workdir: pathlib.Path, name: str = RUN) -> dict[str, Any]:
       WorkdirError: if there is none, or it cannot be read.
     """
     path = workdir / name
+    content = _read(path)
+    if "config" not in content:
+        raise WorkdirError(f"cannot read {path}: it says nothing of a config")
+    return content["config"]
+
+
+def read_sweep_id(workdir: pathlib.Path) -> str:
+    """Which sweep it is that lies in a folder; "" for those that were made without an id.
+
+    Raises:
+      WorkdirError: if there is none, or it cannot be read.
+    """
+    return _read(workdir / SWEEP).get("id", "")
+
+
+def _read(path: pathlib.Path) -> dict[str, Any]:
     try:
-        return json.loads(path.read_text())["config"]
+        return json.loads(path.read_text())
     except FileNotFoundError:
-        raise WorkdirError(f"{workdir} holds no {_KINDS[name]}: there is no {path}") from None
-    except (OSError, ValueError, KeyError) as error:
+        kind = _KINDS[path.name]
+        raise WorkdirError(f"{path.parent} holds no {kind}: there is no {path}") from None
+    except (OSError, ValueError) as error:
         raise WorkdirError(f"cannot read {path}: {first_line(error)}") from None
 
 

@@ -24,18 +24,24 @@ class Coordinator:
     """Answers the agents' calls, from any thread."""
 
     def __init__(
-        self, config: sweep_config.SweepConfig, folder: pathlib.Path, replay_port: int | None
+        self,
+        config: sweep_config.SweepConfig,
+        folder: pathlib.Path,
+        replay_port: int | None,
+        sweep_id: str,
     ):
         """Expects all agents of a sweep.
 
         Args:
           config: of the sweep.
-          folder: of the sweep; the population's lineage is kept there.
+          folder: of the sweep; the population's lineage is kept there, and who is finished.
           replay_port: of the shared Reverb server; None where each agent has its own replay.
+          sweep_id: of the sweep; whoever asks for another one is refused.
         """
         self._config = config
         self._folder = folder
         self._replay_port = replay_port
+        self._sweep_id = sweep_id
         self._lock = threading.Lock()
         self._members = {name: _Member() for name in config.agents}
         self._pace = pace.Pace(list(config.agents), config.sweep.max_lead_env_frames)
@@ -61,6 +67,9 @@ class Coordinator:
         self, method: Callable[[rpc.Message], rpc.Message]
     ) -> Callable[[rpc.Message], rpc.Message]:
         def answer(message: rpc.Message) -> rpc.Message:
+            # Agents elsewhere may not know which sweep it is that they join.
+            if message.values.get("sweep_id", self._sweep_id) != self._sweep_id:
+                raise ValueError("another sweep's server has this port: use another --port")
             with self._lock:
                 return method(message)
 
@@ -89,6 +98,7 @@ class Coordinator:
                 "index": list(self._members).index(name),
                 "config": dataclasses.asdict(self._config.agents[name]),
                 "replay_port": self._replay_port,
+                "sweep_id": self._sweep_id,
             }
         )
 
@@ -181,18 +191,27 @@ class Coordinator:
         return self._folder / "population" / f"{name}.npz"
 
     def _leave(self, message: rpc.Message) -> rpc.Message:
-        """Frees the name of a process that has ended."""
+        """Frees the name of a process that has ended, and notes whether the agent is finished."""
         name, member = self._member(message)
         if message.values.get("session", member.session) == member.session:
+            if message.values.get("finished"):
+                self._finished(name).parent.mkdir(exist_ok=True)
+                self._finished(name).touch()
             member.session = ""
             self._pace.leave(name)
         return rpc.Message({})
 
+    def _finished(self, name: str) -> pathlib.Path:
+        """The file that says of an agent that it has spent its budget."""
+        return self._folder / "finished_agents" / name
+
     def _status(self, _: rpc.Message) -> rpc.Message:
         """What the sweep's display shows."""
-        return rpc.Message(
-            {
-                name: {**member.report, "running": bool(member.session)}
-                for name, member in self._members.items()
-            }
-        )
+        status = {}
+        for name, member in self._members.items():
+            finished = self._finished(name).exists()
+            # Of an agent that was finished before this server started nothing was reported.
+            done = {"env_frames": self._config.agents[name].run.env_frames} if finished else {}
+            states = {"running": bool(member.session), "finished": finished}
+            status[name] = member.report | done | states
+        return rpc.Message(status)

@@ -7,8 +7,9 @@ import pathlib
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 TRY_AGAIN = 75  # exit code of a process that saved its state and wants to be started again
 _PR_SET_PDEATHSIG = 1
@@ -61,13 +62,18 @@ class Process:
                 env=self._environment,
                 # A group of its own: Ctrl-C reaches the sweep alone, which then ends all in order.
                 start_new_session=True,
-                preexec_fn=_end_with_parent,
+                preexec_fn=end_with_parent,
             )
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended and will not be started again."""
-        return self._start_at is None and self._process.poll() is not None
+        """Whether it is done, or has failed for good."""
+        return self.has_failed or self._process.poll() == 0
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a process now."""
+        return self._process.poll() is None
 
     def watch(self) -> bool:
         """Starts the command again where it ended with an error; returns whether it just ended."""
@@ -106,18 +112,40 @@ class Process:
         elif self._process.poll() is None:
             self._process.send_signal(signal_number)
 
-    def wait(self, seconds: float) -> None:
-        """Waits until it has ended, and kills it when it takes longer."""
-        try:
-            self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
+    def kill(self) -> None:
+        """Ends the process now, if it has not ended, and waits until it has."""
+        if self.is_running:
             logging.warning("%s does not end: it is killed", self.name)
             self._process.kill()
             self._process.wait()
 
 
-def _end_with_parent() -> None:
-    """Has the system end this process, cleanly, when the one that started it is killed."""
+def end(
+    processes: Collection[Process], signal_number: int, seconds: float, hurry: threading.Event
+) -> None:
+    """Asks processes to end, waits for all together, and kills those that take too long.
+
+    Args:
+      processes: some, which are not started again.
+      signal_number: that asks them.
+      seconds: for all of them.
+      hurry: ends the waiting, when it is set.
+    """
+    for process in processes:
+        process.stop(signal_number)
+    deadline = time.monotonic() + seconds
+    while any(process.is_running for process in processes) and time.monotonic() < deadline:
+        if hurry.wait(0.1):
+            break
+    for process in processes:
+        process.kill()
+
+
+def end_with_parent() -> None:
+    """Has the system end this process, cleanly, when the one that started it has ended.
+
+    For a child, before it becomes its command.
+    """
     _LIBRARY.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 

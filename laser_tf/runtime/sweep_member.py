@@ -22,21 +22,24 @@ class ServerLostError(RuntimeError):
 class SweepMember:
     """Joins a sweep and keeps in touch with it."""
 
-    def __init__(self, address: str, name: str):
+    def __init__(self, address: str, name: str, sweep_id: str | None = None):
         """Takes a name.
 
         Args:
           address: "host:port" of the sweep's server.
           name: of one of its agents.
+          sweep_id: of the sweep; None joins any.
 
         Raises:
-          RefusedError: if there is no such agent, or its name is taken.
+          RefusedError: if there is no such agent, its name is taken, or it is another sweep.
           UnreachableError: if nobody answers.
         """
         self.name = name
         self._client = rpc.Client(address)
         self._session = uuid.uuid4().hex
-        joined = self._client.call("join", self._identity()).values
+        asked = {} if sweep_id is None else {"sweep_id": sweep_id}
+        joined = self._client.call("join", self._identity() | asked).values
+        self.sweep_id: str = joined["sweep_id"]
         self.index: int = joined["index"]
         self.config: dict[str, Any] = joined["config"]  # resolved, nested
         host = address.rpartition(":")[0]
@@ -48,6 +51,7 @@ class SweepMember:
         self._env_frames = 0
         self._returns: reporting.EpisodeReturns | None = None
         self._closed = threading.Event()
+        self.has_left = False  # and the server knows
 
     def _identity(self) -> dict[str, str]:
         return {"name": self.name, "session": self._session}
@@ -163,22 +167,18 @@ class SweepMember:
             self._lost = str(error)
             raise ServerLostError(self._lost) from None
 
-    def finish(self, env_frames: int, returns: reporting.EpisodeReturns) -> None:
-        """Says that the agent was trained before its process began, and good-bye."""
-        self._env_frames, self._returns = env_frames, returns
-        try:
-            self._report()
-        except (rpc.RefusedError, rpc.UnreachableError) as error:
-            logging.info("the sweep's server does not hear that %s is done: %s", self.name, error)
-        self.close()
+    def close(self, *, finished: bool = False) -> None:
+        """Says good-bye, so that the name is free and nobody waits; once.
 
-    def close(self) -> None:
-        """Says good-bye, so that the name is free and nobody waits; once."""
+        Args:
+          finished: whether the budget is spent and all of it saved.
+        """
         if self._closed.is_set():
             return
         self._closed.set()
         try:
-            self._client.call("leave", self._identity(), seconds=5.0)
+            self._client.call("leave", self._identity() | {"finished": finished}, seconds=5.0)
+            self.has_left = True
         except (rpc.RefusedError, rpc.UnreachableError):
             logging.info("%s leaves without a word: the sweep's server is gone", self.name)
         self._client.close()

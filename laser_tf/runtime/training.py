@@ -123,7 +123,9 @@ class Training:
             saving.save_all()
             replay.stop()
         if self._member:
-            self._member.close()  # nobody has to wait while the agent is evaluated
+            self._member.close(
+                finished=self.finished
+            )  # nobody has to wait while the agent is evaluated
 
     def _open_replay(self) -> connection.Connection:
         config = self._config

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import tempfile
@@ -44,9 +45,9 @@ class SweepTest(parameterized.TestCase):
             self.assertIsNone(process.poll())
             time.sleep(0.1)
 
-    def _kill(self, *words: str) -> None:
+    def _kill(self, signal_number: int, *words: str) -> None:
         (process_id,) = _processes(str(self._workdir), *words)
-        os.kill(process_id, signal.SIGKILL)
+        os.kill(process_id, signal_number)
 
     def test_a_population_on_one_replay_survives_crashes_and_resumes(self):
         flags = (
@@ -63,15 +64,19 @@ class SweepTest(parameterized.TestCase):
         )
         process = commands.start("sweep", *flags)
         self._wait_for_decisions(process, 9)  # after two of each agent, at 8,000 frames
-        self._kill("launch.sweep_agent", "--name=agent_01")
-        self._kill("launch.replay_server")
+        self._kill(signal.SIGKILL, "launch.sweep_agent", "--name=agent_01")
+        self._kill(signal.SIGKILL, "launch.replay_server")
         self._wait_for_decisions(process, 15)
+        self._kill(signal.SIGTERM, "launch.sweep_agent", "--name=agent_02")
+        self._kill(signal.SIGTERM, "launch.replay_server")
+        self._wait_for_decisions(process, 21)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=400)
+        output, errors = process.communicate(timeout=400)
         self.assertEqual(process.returncode, 0, errors)
         self.assertIn("the server has ended (signal SIGKILL) and is started again", errors)
         self.assertIn("agent_01 has ended (signal SIGKILL) and is started again", errors)
         self.assertIn("the same command resumes", errors)
+        self.assertRegex(output, "agent_02: .* running, restarted [1-9]")
         self.assertEmpty(_processes(str(self._workdir)))
 
         code, _, errors = commands.run("sweep", *flags)
@@ -113,6 +118,7 @@ class SweepTest(parameterized.TestCase):
         (("--config=configs/laser_catch.py",), "no section `sweep`"),
         (("--population=pbd",), "method is 'pbd'"),
         (("--local=agent_00",), "give --port"),
+        (("--port=0",), "port=0"),
         (("--local=agent_77", "--port=5000"), "--local=agent_77: the sweep's agents are agent_00"),
     )
     def test_bad_flags_are_refused_in_one_line(self, flags, message):
@@ -137,12 +143,16 @@ class SweepTest(parameterized.TestCase):
             f"--workdir={self._workdir}",
         )
         sweep = commands.start("sweep", *flags)
-        for arguments, message in (  # agent_00 waits for agent_01 meanwhile
-            (("--name=agent_05",), "no agent 'agent_05': use one of agent_00, agent_01"),
-            (("--name=agent_00",), "agent_00 is running already: two agents cannot have one name"),
-            ((), "--name is missing"),
+        name = "--name=agent_01"
+        for command, message in (  # agent_00 waits for agent_01 meanwhile
+            (("sweep_agent", server, "--name=agent_05"), "no agent 'agent_05': use one of agent_0"),
+            (("sweep_agent", server, "--name=agent_00"), "agent_00 is running already: two agents"),
+            (("sweep_agent", server), "--name is missing"),
+            (("sweep_agent", server, name, "--sweep_id=x"), "another sweep's server has this port"),
+            (("sweep", *flags), f"port {port} is in use"),
+            (("sweep", *flags[:-3], flags[-1]), f"another process works in {self._workdir} "),
         ):
-            code, _, errors = commands.run("sweep_agent", server, *arguments)
+            code, _, errors = commands.run(*command)
             self.assertEqual(code, 1, errors)
             self.assertRegex(errors, f"error: .*{message}")
         elsewhere = self._workdir.parent / "elsewhere"
@@ -153,6 +163,34 @@ class SweepTest(parameterized.TestCase):
         self.assertTrue((elsewhere / "config.json").exists())
         _, errors = sweep.communicate(timeout=400)
         self.assertEqual(sweep.returncode, 0, errors)
+
+    def test_a_sweep_waits_for_agents_elsewhere_when_its_own_are_done(self):
+        port = 30_000 + os.getpid() % 10_000
+        sweep = commands.start(
+            "sweep",
+            CATCH,
+            "--grid=learner.learning_rate=0.0005,0.002",
+            "--grid=agent.entropy_cost=0.01",
+            "--config.run.env_frames=2000",
+            "--config.run.evaluation_episodes=0",
+            "--config.sweep.equal_speed=false",
+            "--local=agent_00",
+            f"--port={port}",
+            f"--workdir={self._workdir}",
+        )
+        while not re.search("agent_00: .* done", sweep.stdout.readline()):
+            self.assertIsNone(sweep.poll())
+        self.assertFalse((self._workdir / "finished").exists())
+        code, _, errors = commands.run(
+            "sweep_agent",
+            f"--server=localhost:{port}",
+            "--name=agent_01",
+            f"--workdir={self._workdir.parent / 'elsewhere'}",
+        )
+        self.assertEqual(code, 0, errors)
+        _, errors = sweep.communicate(timeout=400)
+        self.assertEqual(sweep.returncode, 0, errors)
+        self.assertTrue((self._workdir / "finished").exists())
 
     def test_a_folder_keeps_to_one_sweep(self):
         self._workdir.mkdir()

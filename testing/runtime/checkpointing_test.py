@@ -85,6 +85,23 @@ class WorkdirTest(FolderTest):
             checkpointing.open_workdir(self._folder, other, {})
         self.assertEqual((self._folder / "config.json").read_text(), before)
 
+    def test_a_run_of_another_sweep_is_refused_with_the_same_config(self):
+        folder = self._folder / "agent_03"
+        checkpointing.open_workdir(folder, CONFIG, {}, sweep_id="a")
+        self.assertTrue(checkpointing.open_workdir(folder, CONFIG, {}, sweep_id="a"))
+        for sweep_id in ("b", ""):
+            with self.assertRaisesRegex(
+                checkpointing.WorkdirError, "agent_03 belongs to .*another"
+            ):
+                checkpointing.open_workdir(folder, CONFIG, {}, sweep_id=sweep_id)
+
+    def test_a_sweep_is_told_from_others_and_old_ones_have_no_id(self):
+        checkpointing.open_sweep(self._folder / "s", CONFIG, {"id": "a"})
+        self.assertTrue(checkpointing.open_sweep(self._folder / "s", CONFIG, {"id": "b"}))
+        self.assertEqual(checkpointing.read_sweep_id(self._folder / "s"), "a")
+        checkpointing.open_sweep(self._folder / "old", CONFIG, {})
+        self.assertEqual(checkpointing.read_sweep_id(self._folder / "old"), "")
+
     def test_a_file_in_the_way_is_named(self):
         (self._folder / "r").write_text("mine")
         with self.assertRaisesRegex(checkpointing.WorkdirError, "cannot write in .*/r"):

@@ -25,7 +25,9 @@ class CoordinatorTest(absltest.TestCase):
         self._meeting = self._open()
 
     def _open(self) -> coordinator.Coordinator:
-        return coordinator.Coordinator(self._config, self._folder, replay_port=1234)
+        return coordinator.Coordinator(
+            self._config, self._folder, replay_port=1234, sweep_id="mine"
+        )
 
     def _call(self, method: str, name: str = "agent_00", blob: bytes = b"", **values):
         values = {"session": f"of {name}"} | values
@@ -77,6 +79,29 @@ class CoordinatorTest(absltest.TestCase):
             self._call("join", session="a third")
         self._meeting.methods["leave"](rpc.Message({"name": "agent_00"}))  # the supervisor
         self._call("join", session="a third")
+
+    def test_who_asks_for_another_sweep_is_refused(self):
+        self.assertEqual(self._call("join").values["sweep_id"], "mine")
+        with self.assertRaisesRegex(ValueError, "another sweep's server .*another --port"):
+            self._call("join", "agent_01", sweep_id="theirs")
+        with self.assertRaisesRegex(ValueError, "another sweep"):  # their supervisor
+            self._meeting.methods["leave"](rpc.Message({"name": "agent_00", "sweep_id": "theirs"}))
+        self._report("agent_00", 0)
+        self._call("join", "agent_01", sweep_id="mine")
+
+    def test_who_has_finished_is_known_to_the_next_server_too(self):
+        budget = self._config.first.run.env_frames
+        for name in ("agent_00", "agent_01"):
+            self._call("join", name)
+            self._report(name, budget - 1)
+        self._call("leave", "agent_00", finished=True)
+        self._call("leave", "agent_01", finished=False)
+        self._call("leave", "agent_02", session="nobody's", finished=True)
+        for _ in range(2):
+            status = self._call("status").values
+            self.assertEqual([status[name]["finished"] for name in status], [True] + 3 * [False])
+            self.assertEqual(status["agent_00"]["env_frames"], budget)
+            self._meeting = self._open()
 
     def test_agents_keep_pace(self):
         for name in self._config.agents:

@@ -3,6 +3,7 @@
 import pathlib
 import signal
 import tempfile
+import threading
 import time
 from unittest import mock
 
@@ -85,21 +86,41 @@ class SupervisorTest(absltest.TestCase):
     def test_stopping_ends_the_process_for_good(self):
         process = self._start("time.sleep(100)")
         self._watch(process, lambda: self._runs() == 1)
-        process.stop(signal.SIGTERM)
-        process.wait(20)
+        supervisor.end([process], signal.SIGTERM, 20.0, threading.Event())
+        self.assertFalse(process.is_running)
         self.assertEqual(self._runs(), 1)
 
-    def test_one_that_does_not_end_is_killed(self):
+    def test_one_that_has_crashed_is_not_over(self):
+        process = self._start("time.sleep(100)")
+        self._watch(process, lambda: self._runs() == 1)
+        process.stop(signal.SIGKILL)
+        while process.is_running:
+            time.sleep(0.02)
+        self.assertFalse(process.is_over)  # nor before anybody has watched
+
+    def test_those_that_do_not_end_are_killed_after_one_wait_for_all(self):
+        processes = [self._start_stubborn(name) for name in ("a", "b", "c")]
+        start = time.monotonic()
+        supervisor.end(processes, signal.SIGTERM, 2.0, threading.Event())
+        self.assertBetween(time.monotonic() - start, 2.0, 3.9)
+        self.assertFalse(any(process.is_running for process in processes))
+
+    def test_a_hurry_ends_the_wait(self):
+        process, hurry = self._start_stubborn("a"), threading.Event()
+        threading.Timer(0.3, hurry.set).start()
+        supervisor.end([process], signal.SIGTERM, 1e6, hurry)
+        self.assertFalse(process.is_running)
+
+    def _start_stubborn(self, name: str) -> supervisor.Process:
+        up = self._folder / f"{name}.up"
         process = self._start(
-            "import signal\n"
-            "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-            "runs.with_suffix('.up').touch()\n"
-            "time.sleep(100)"
+            f"import signal\n"
+            f"signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+            f"pathlib.Path({str(up)!r}).touch()\n"
+            f"time.sleep(100)"
         )
-        self._watch(process, lambda: (self._folder / "runs.up").exists())
-        process.stop(signal.SIGTERM)
-        process.wait(0.5)
-        self.assertTrue(process.is_over)
+        self._watch(process, up.exists)
+        return process
 
 
 if __name__ == "__main__":
