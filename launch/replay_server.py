@@ -12,8 +12,6 @@ if __name__ == "__main__":
 
 import logging
 import pathlib
-import signal
-import threading
 import time
 
 from absl import flags
@@ -29,7 +27,7 @@ from laser_tf.runtime import (
     supervisor,
     sweep_config,
 )
-from launch import command_line
+from launch import command_line, interruption
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "the sweep's folder")
 _PORT = flags.DEFINE_integer("port", 0, "where agents join; 0 takes a free one")
@@ -46,9 +44,7 @@ def main() -> None:
     config = sweep_config.parse(checkpointing.read_config(workdir, checkpointing.SWEEP))
     folder_lock.hold(workdir / _LOCK, _LEAVING_SECONDS)
     command_line.divert_native_messages(workdir / "native.log")
-    stop = threading.Event()
-    for signal_number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signal_number, lambda *_: stop.set())
+    interrupted = interruption.Interruption()
     replay = _start_replay(config, workdir) if config.sweep.shared_replay else None
     meeting = coordinator.Coordinator(
         config, workdir, replay and replay.port, checkpointing.read_sweep_id(workdir)
@@ -57,7 +53,8 @@ def main() -> None:
     logging.info("agents join at port %d", listening.port)
     period = 60 * config.first.run.replay_checkpoint_minutes
     next_save = time.monotonic() + period
-    while not stop.wait(0.5):
+    while not interrupted.stop:
+        time.sleep(0.5)
         if replay and time.monotonic() >= next_save:
             next_save = time.monotonic() + period
             _save(replay)

@@ -36,7 +36,9 @@ def _train(run: training.Training, config: run_config.RunConfig) -> bool:
     stop = threading.Event()
 
     def interrupt(signal_number: int, _: object) -> None:
-        signal.signal(signal_number, signal.SIG_DFL)  # a second Ctrl-C ends at once
+        # A second Ctrl-C ends at once; for SIGTERM see `interruption`.
+        is_typed = signal_number == signal.SIGINT
+        signal.signal(signal_number, signal.SIG_DFL if is_typed else signal.SIG_IGN)
         stop.set()
 
     for signal_number in (signal.SIGINT, signal.SIGTERM):

@@ -20,8 +20,6 @@ if __name__ == "__main__":
 import ast
 import logging
 import pathlib
-import signal
-import threading
 import uuid
 from typing import Any
 
@@ -31,7 +29,7 @@ from ml_collections import config_flags
 from laser_tf.environments import factory
 from laser_tf.replay import server
 from laser_tf.runtime import checkpointing, metrics, sweep_config
-from launch import command_line, sweep_processes
+from launch import command_line, interruption, sweep_processes
 
 _CONFIG = config_flags.DEFINE_config_file(
     "config", "configs/sweep_laser_minatar.py", "a file of configs/ with a section `sweep`"
@@ -72,10 +70,8 @@ def main() -> None:
         logging.info("all agents are trained already")
         return
     metrics.write_sweep_columns(workdir / "tensorboard", config.hyperparameters)
-    stop, hurry = threading.Event(), threading.Event()
-    for signal_number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signal_number, lambda *_: (hurry if stop.is_set() else stop).set())
-    sweep_processes.SweepProcesses(config, local, workdir, _PORT.value).run(stop, hurry)
+    interrupted = interruption.Interruption()
+    sweep_processes.SweepProcesses(config, local, workdir, _PORT.value).run(interrupted)
 
 
 def _values() -> dict[str, Any]:

@@ -5,12 +5,12 @@ import os
 import pathlib
 import signal
 import socket
-import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from laser_tf.runtime import checkpointing, rpc, supervisor, sweep_config, sweep_display
-from launch import command_line
+from launch import command_line, interruption
 
 FINISHED = "finished"  # a file in the sweep's folder that says so
 _END_SECONDS = 180.0  # for the agents, then for the server, to save themselves
@@ -70,12 +70,8 @@ class SweepProcesses:
             for name in local
         }
 
-    def run(self, stop: threading.Event, hurry: threading.Event) -> None:
+    def run(self, interrupted: interruption.Interruption) -> None:
         """Watches the processes until all agents are done, or ends them when it is told to.
-
-        Args:
-          stop: set, if what runs shall save itself and end.
-          hurry: set, if it shall not even be waited for.
 
         Raises:
           UsageError: if the server or an agent has failed for good.
@@ -83,7 +79,7 @@ class SweepProcesses:
         env_frames = self._config.first.run.env_frames
         title = f"{self._config.first.environment.task}, {len(self._config.agents)} agents"
         with sweep_display.SweepDisplay(env_frames, title) as display:
-            while not stop.wait(1.0) and not self._is_over():
+            while not interrupted.stop and not self._is_over():
                 self._server.watch()
                 for name, agent in self._agents.items():
                     if agent.watch():
@@ -91,7 +87,8 @@ class SweepProcesses:
                 reports = self._call("status", {})
                 self._finished.update(name for name in reports if reports[name]["finished"])
                 display.update(reports, self._states(reports))
-        self._end(stop.is_set(), hurry)
+                time.sleep(1.0)
+        self._end(interrupted)
 
     def _is_over(self) -> bool:
         return self._server.has_failed or all(map(self._has_ended, self._config.agents))
@@ -124,21 +121,25 @@ class SweepProcesses:
         except (rpc.UnreachableError, rpc.RefusedError):
             return {}  # the server is starting, or lost its port to another sweep's
 
-    def _end(self, interrupted: bool, hurry: threading.Event) -> None:
+    def _end(self, interrupted: interruption.Interruption) -> None:
         self._client.close()
-        if interrupted:
+        is_done = not interrupted.stop
+        if not is_done:
             logging.info("agents and replay save themselves; another Ctrl-C kills them")
-        supervisor.end(self._agents.values(), signal.SIGINT, _END_SECONDS, hurry)
-        supervisor.end([self._server], signal.SIGTERM, _END_SECONDS, hurry)
+        for processes, signal_number in (
+            (self._agents.values(), signal.SIGINT),
+            ([self._server], signal.SIGTERM),
+        ):
+            supervisor.end(processes, signal_number, _END_SECONDS, lambda: interrupted.hurry)
         failed = [name for name, agent in self._agents.items() if agent.has_failed]
         if self._server.has_failed:
             raise command_line.UsageError(
                 f"the sweep's server does not stay alive: see {self._workdir / 'server.log'}; the "
                 "same command tries again"
             )
-        if hurry.is_set():
+        if interrupted.hurry:
             logging.info("killed; the same command resumes from the last checkpoints")
-        elif interrupted:
+        elif not is_done:
             logging.info("stopped and saved; the same command resumes")
         elif failed:
             raise command_line.UsageError(

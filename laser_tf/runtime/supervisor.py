@@ -7,9 +7,8 @@ import pathlib
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 TRY_AGAIN = 75  # exit code of a process that saved its state and wants to be started again
 _PR_SET_PDEATHSIG = 1
@@ -121,7 +120,10 @@ class Process:
 
 
 def end(
-    processes: Collection[Process], signal_number: int, seconds: float, hurry: threading.Event
+    processes: Collection[Process],
+    signal_number: int,
+    seconds: float,
+    should_hurry: Callable[[], bool],
 ) -> None:
     """Asks processes to end, waits for all together, and kills those that take too long.
 
@@ -129,14 +131,15 @@ def end(
       processes: some, which are not started again.
       signal_number: that asks them.
       seconds: for all of them.
-      hurry: ends the waiting, when it is set.
+      should_hurry: whether to wait no longer.
     """
     for process in processes:
         process.stop(signal_number)
     deadline = time.monotonic() + seconds
-    while any(process.is_running for process in processes) and time.monotonic() < deadline:
-        if hurry.wait(0.1):
+    while any(process.is_running for process in processes):
+        if time.monotonic() >= deadline or should_hurry():
             break
+        time.sleep(0.1)
     for process in processes:
         process.kill()
 

@@ -3,7 +3,6 @@
 import pathlib
 import signal
 import tempfile
-import threading
 import time
 from unittest import mock
 
@@ -86,7 +85,7 @@ class SupervisorTest(absltest.TestCase):
     def test_stopping_ends_the_process_for_good(self):
         process = self._start("time.sleep(100)")
         self._watch(process, lambda: self._runs() == 1)
-        supervisor.end([process], signal.SIGTERM, 20.0, threading.Event())
+        supervisor.end([process], signal.SIGTERM, 20.0, bool)
         self.assertFalse(process.is_running)
         self.assertEqual(self._runs(), 1)
 
@@ -101,14 +100,13 @@ class SupervisorTest(absltest.TestCase):
     def test_those_that_do_not_end_are_killed_after_one_wait_for_all(self):
         processes = [self._start_stubborn(name) for name in ("a", "b", "c")]
         start = time.monotonic()
-        supervisor.end(processes, signal.SIGTERM, 2.0, threading.Event())
+        supervisor.end(processes, signal.SIGTERM, 2.0, bool)
         self.assertBetween(time.monotonic() - start, 2.0, 3.9)
         self.assertFalse(any(process.is_running for process in processes))
 
     def test_a_hurry_ends_the_wait(self):
-        process, hurry = self._start_stubborn("a"), threading.Event()
-        threading.Timer(0.3, hurry.set).start()
-        supervisor.end([process], signal.SIGTERM, 1e6, hurry)
+        process, answers = self._start_stubborn("a"), iter((False, False, True))
+        supervisor.end([process], signal.SIGTERM, 1e6, lambda: next(answers))
         self.assertFalse(process.is_running)
 
     def _start_stubborn(self, name: str) -> supervisor.Process:
