@@ -9,6 +9,11 @@ Exit code 75: stopped, or the server has gone; everything is saved, and the same
 from laser_tf.runtime import versions
 
 if __name__ == "__main__":
+    import signal
+
+    # Until it trains there is nothing to save, and KeyboardInterrupt can get lost: a callback of a
+    # library's that it happens to hit only prints it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     versions.check()  # a wrong TensorFlow fails while Reverb is imported
 
 import dataclasses
