@@ -193,12 +193,13 @@ class Coordinator:
     def _leave(self, message: rpc.Message) -> rpc.Message:
         """Frees the name of a process that has ended, and notes whether the agent is finished."""
         name, member = self._member(message)
-        if message.values.get("session", member.session) == member.session:
-            if message.values.get("finished"):
-                self._finished(name).parent.mkdir(exist_ok=True)
-                self._finished(name).touch()
-            member.session = ""
-            self._pace.leave(name)
+        if "session" in message.values:  # the supervisor of a process does not know it
+            self._check_session(name, member, message)
+        if message.values.get("finished"):
+            self._finished(name).parent.mkdir(exist_ok=True)
+            self._finished(name).touch()
+        member.session = ""
+        self._pace.leave(name)
         return rpc.Message({})
 
     def _finished(self, name: str) -> pathlib.Path:

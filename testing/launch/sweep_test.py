@@ -129,6 +129,21 @@ class SweepTest(parameterized.TestCase):
         self.assertRegex(lines[0], f"^error: .*{message}")
         self.assertFalse(self._workdir.exists())
 
+    def test_sections_that_a_config_may_lack_can_be_given_as_flags(self):
+        path = self._workdir.parent / "config.py"
+        path.write_text(
+            "from configs import sweep_laser_catch\n"
+            "def get_config():\n"
+            "    config = sweep_laser_catch.get_config()\n"
+            "    del config.population, config.sweep.grid\n"
+            "    return config\n"
+        )
+        code, _, errors = commands.run(
+            "sweep", f"--config={path}", "--population=pbt", "--grid=agent.entropy_cost=0,0.1"
+        )
+        self.assertEqual(code, 1, errors)
+        self.assertRegex(errors, "agent.entropy_cost, 0 for agent_00, cannot be tuned")
+
     def test_an_agent_elsewhere_and_those_that_do_not_belong(self):
         port = 20_000 + os.getpid() % 10_000
         server = f"--server=localhost:{port}"

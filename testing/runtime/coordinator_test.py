@@ -72,7 +72,8 @@ class CoordinatorTest(absltest.TestCase):
         self._call("join")
         self._call("leave")
         self._call("join", session="another")
-        self._call("leave")  # the first process, late
+        with self.assertRaisesRegex(ValueError, "another process is agent_00 now"):
+            self._call("leave")  # the first process, late
         with self.assertRaisesRegex(ValueError, "another process is agent_00 now"):
             self._report("agent_00", 0)
         with self.assertRaisesRegex(ValueError, "running already"):
@@ -96,7 +97,8 @@ class CoordinatorTest(absltest.TestCase):
             self._report(name, budget - 1)
         self._call("leave", "agent_00", finished=True)
         self._call("leave", "agent_01", finished=False)
-        self._call("leave", "agent_02", session="nobody's", finished=True)
+        with self.assertRaises(ValueError):  # it has to hear that it was not heard
+            self._call("leave", "agent_02", session="of a server before", finished=True)
         for _ in range(2):
             status = self._call("status").values
             self.assertEqual([status[name]["finished"] for name in status], [True] + 3 * [False])
