@@ -33,7 +33,7 @@ class SweepMemberTest(absltest.TestCase):
         values = sweep_laser_catch.get_config().to_dict()
         values["population"] = {"method": "pbt", "ready_env_frames": 100}
         self._config = sweep_config.parse(values)
-        meeting = coordinator.Coordinator(self._config, pathlib.Path(folder.name), None)
+        meeting = coordinator.Coordinator(self._config, pathlib.Path(folder.name), None, "mine")
         self._lost_answers: set[str] = set()  # to which methods
         self._server = rpc.Server(
             {name: self._losing(name, method) for name, method in meeting.methods.items()}, 0
@@ -124,9 +124,11 @@ class SweepMemberTest(absltest.TestCase):
 
     def test_who_was_trained_already_says_so_and_leaves(self):
         member = self._join(COPYING)
-        member.finish(5_000, reporting.EpisodeReturns("catch", ["catch"]))
+        member.close(finished=True)
         status = self._call("status", {})
-        self.assertEqual(status[COPYING]["env_frames"], 5_000)
+        budget = self._config.agents[COPYING].run.env_frames
+        self.assertEqual(status[COPYING]["env_frames"], budget)
+        self.assertTrue(status[COPYING]["finished"])
         self.assertFalse(status[COPYING]["running"])
         self.assertFalse(member.has_lost_server())
 
