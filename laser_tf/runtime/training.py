@@ -123,9 +123,8 @@ class Training:
             saving.save_all()
             replay.stop()
         if self._member:
-            self._member.close(
-                finished=self.finished
-            )  # nobody has to wait while the agent is evaluated
+            # Nobody has to wait while the agent is evaluated.
+            self._member.close(finished=self.finished)
 
     def _open_replay(self) -> connection.Connection:
         config = self._config

@@ -52,7 +52,7 @@ class _Member:
     def keep_pace(self, *_) -> None:
         pass
 
-    def close(self) -> None:
+    def close(self, *, finished: bool) -> None:
         pass
 
 
