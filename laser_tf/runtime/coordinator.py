@@ -5,7 +5,7 @@ import logging
 import math
 import pathlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from laser_tf.runtime import lineage, pace, population, rpc, sweep_config
@@ -157,9 +157,9 @@ class Coordinator:
         name, member = self._member(message)
         self._check_session(name, member, message)
         values = message.values
-        fitness = math.nan if values["fitness"] is None else values["fitness"]
+        others = {other: _fitness(m.report) for other, m in self._members.items() if other != name}
         decided = self._population.decide(
-            name, values["env_frames"], fitness, values["hyperparameters"]
+            name, values["env_frames"], _fitness(values), values["hyperparameters"], others
         )
         try:
             copied = self._weights(decided.parent).read_bytes() if decided.parent else b""
@@ -216,3 +216,9 @@ class Coordinator:
             states = {"running": bool(member.session), "finished": finished}
             status[name] = member.report | done | states
         return rpc.Message(status)
+
+
+def _fitness(values: Mapping[str, Any]) -> float:
+    """As an agent gives it; NaN where it is not known."""
+    fitness = values.get("fitness")
+    return math.nan if fitness is None else fitness

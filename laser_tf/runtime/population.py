@@ -7,6 +7,7 @@ holds nobody up; what it last reported stays among the others' until the run end
 import dataclasses
 import math
 import random
+import types
 from collections.abc import Mapping
 
 from laser_tf.runtime import lineage
@@ -92,7 +93,12 @@ class Population:
         return max(self._config.burn_in_env_frames, (passed + 1) * self._config.ready_env_frames)
 
     def decide(
-        self, agent: str, env_frames: int, fitness: float, hyperparameters: Mapping[str, float]
+        self,
+        agent: str,
+        env_frames: int,
+        fitness: float,
+        hyperparameters: Mapping[str, float],
+        others: Mapping[str, float] = types.MappingProxyType({}),
     ) -> lineage.Record:
         """What an agent goes on with. Nothing is known of it, or changed by it, before `record`.
 
@@ -105,13 +111,15 @@ class Population:
           fitness: of its present weights, higher is better; not finite: unknown. Such an agent
             copies nobody and is copied by nobody.
           hyperparameters: that it uses; others than the tuned ones are left out.
+          others: fitness of other agents now, by which they are ranked; of one that is not among
+            them, or not finite, that of its latest record.
 
         Raises:
           ValueError: for values that no agent of this population can have.
         """
         own = self._checked(agent, env_frames, hyperparameters)
         known = float(fitness) if math.isfinite(fitness) else math.nan
-        parent, values = self._choose(agent, known, own)
+        parent, values = self._choose(agent, known, own, others)
         return lineage.Record(env_frames, agent, parent, known, values)
 
     def record(self, decided: lineage.Record) -> None:
@@ -134,20 +142,29 @@ class Population:
         return self._copies.get(agent)
 
     def _choose(
-        self, agent: str, fitness: float, own: dict[str, float]
+        self, agent: str, fitness: float, own: dict[str, float], others: Mapping[str, float]
     ) -> tuple[str | None, dict[str, float]]:
         """Whose weights the agent copies, None for its own, and the hyper-parameters."""
         if agent not in self._latest or math.isnan(fitness):
             return None, own
         # From the number of records, so that a restarted population draws what it would have drawn.
         generator = random.Random(f"{self._config.seed}/{len(self._log.records)}")
-        fitnesses = {
+        recorded = {
             name: record.fitness
             for name, record in self._latest.items()
             if not math.isnan(record.fitness)
         }
-        parent = select_parent(agent, {**fitnesses, agent: fitness}, self._config, generator)
-        if parent:
+        # Records are as old as a ready interval: while all improve, whoever is asked first would be
+        # above them all and never copy.
+        present = {
+            name: fitness_now
+            for name, fitness_now in others.items()
+            if name in recorded and math.isfinite(fitness_now)
+        }
+        ranked = {**recorded, **present, agent: fitness}
+        parent = select_parent(agent, ranked, self._config, generator)
+        # What it would get are the weights of the parent's record, which may be worse by now.
+        if parent and recorded[parent] - fitness > self._config.copy_margin:
             inherited = self._latest[parent].hyperparameters
             return parent, explore(inherited, self._config, generator)
         if self._config.explore_without_copy:

@@ -33,8 +33,8 @@ class CoordinatorTest(absltest.TestCase):
         values = {"session": f"of {name}"} | values
         return self._meeting.methods[method](rpc.Message({"name": name, **values}, blob))
 
-    def _report(self, name: str, env_frames: int) -> int:
-        values = {"env_frames": env_frames, "mean_return": 1.5, "fitness": None}
+    def _report(self, name: str, env_frames: int, fitness: float | None = None) -> int:
+        values = {"env_frames": env_frames, "mean_return": 1.5, "fitness": fitness}
         return self._call("report", name, **values).values["limit"]
 
     def _decide(self, name: str, env_frames: int, fitness: float | None) -> rpc.Message:
@@ -142,6 +142,16 @@ class CoordinatorTest(absltest.TestCase):
         for key, value in answer.values["hyperparameters"].items():
             factor = value / TUNED[key]
             self.assertTrue(abs(factor - 1.2) < 1e-6 or abs(factor - 1 / 1.2) < 1e-6)
+
+    def test_agents_are_ranked_by_what_they_report_between_decisions(self):
+        self._introduce_all()
+        for name in self._config.agents:
+            self.assertIsNone(self._decide(name, 100, 0.1).values["parent"])
+        self._decide("agent_03", 200, 0.9)
+        self.assertIsNone(self._decide("agent_00", 200, 0.2).values["parent"])
+        for name in ("agent_01", "agent_02"):
+            self._report(name, 199, fitness=0.5)
+        self.assertEqual(self._decide("agent_00", 300, 0.3).values["parent"], "agent_03")
 
     def test_what_an_agent_has_missed_is_told_again_until_it_is_past_it(self):
         self._introduce_all()

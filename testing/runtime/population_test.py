@@ -201,6 +201,16 @@ class DecideTest(PopulationTestCase):
         self.assertIsNone(_decide(made, "a2", 100, 5.0, _own("a2")).parent)
         self.assertIsNone(_decide(made, "a1", 100, 9.0, _own("a1")).parent)
 
+    def test_who_is_asked_first_is_ranked_by_what_the_others_are_now(self):
+        made = self._reported(_named(0.0, 1.0, 2.0, 3.0))
+        now = {"a1": 5.0, "a2": 6.0, "a3": 7.0, "a4": 0.0}  # a4 has no weights to give yet
+        for others, parent in (
+            (now, "a3"),
+            (now | {"a1": 2.0}, None),  # below a0: not a0, but a1 is the last
+            (now | {"a2": 9.0, "a3": math.nan}, None),  # a2's record, which it would get, is worse
+        ):
+            self.assertEqual(made.decide("a0", 100, 2.5, _own("a0"), others).parent, parent)
+
     def test_the_parent_hands_on_what_it_goes_on_with(self):
         made = self._reported(_named(0.0, 1.0))
         _decide(made, "a1", 100, 1.0, {RATE: 0.5, ENTROPY: 0.5})
