@@ -1,5 +1,6 @@
 """MiniGrid and BabyAI (Chevalier-Boisvert et al. 2019, 2023): rooms of cells, a text to obey."""
 
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -66,6 +67,7 @@ class MiniGrid(base.BatchedEnvironment):
             gymnasium.make(task, render_mode="rgb_array", disable_env_checker=True).unwrapped
             for _ in range(num_envs)
         ]
+        _silence_rejections()
         self._seeds: list[int | None] = [seed + index for index in range(num_envs)]
         self._max_frames = max_frames_per_episode
         for attempt in range(_TRIED_RESETS):
@@ -134,6 +136,13 @@ class MiniGrid(base.BatchedEnvironment):
         super().close()
         for game in self._games:
             game.close()
+
+
+def _silence_rejections() -> None:
+    """BabyAI prints a line for each level that it draws again, in the midst of the progress."""
+    levels = sys.modules.get("minigrid.envs.babyai.core.roomgrid_level")
+    if levels:  # MiniGrid's own tasks do without
+        levels.print = lambda *_: None
 
 
 def _load_gymnasium() -> ModuleType:
