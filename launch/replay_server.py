@@ -33,7 +33,6 @@ _WORKDIR = flags.DEFINE_string("workdir", None, "the sweep's folder")
 _PORT = flags.DEFINE_integer("port", 0, "where agents join; 0 takes a free one")
 
 _LOCK = "server_lock"  # the sweep's own is held by launch.sweep
-_LEAVING_SECONDS = 180.0  # for the server before this one, which may be saving
 
 
 def main() -> None:
@@ -42,7 +41,7 @@ def main() -> None:
         raise command_line.UsageError("--workdir is missing: name the folder of a sweep")
     workdir = pathlib.Path(_WORKDIR.value).absolute()
     config = sweep_config.parse(checkpointing.read_config(workdir, checkpointing.SWEEP))
-    folder_lock.hold(workdir / _LOCK, _LEAVING_SECONDS)
+    folder_lock.hold(workdir / _LOCK, folder_lock.LEAVING_SECONDS)
     command_line.divert_native_messages(workdir / "native.log")
     interrupted = interruption.Interruption()
     replay = _start_replay(config, workdir) if config.sweep.shared_replay else None

@@ -25,6 +25,7 @@ from absl import flags
 
 from laser_tf.runtime import (
     checkpointing,
+    folder_lock,
     learner,
     rpc,
     run_config,
@@ -40,7 +41,6 @@ _WORKDIR = flags.DEFINE_string("workdir", None, "the agent's folder [runs/<name>
 _SWEEP_ID = flags.DEFINE_string("sweep_id", None, "of sweep.json: which sweep it must be [any]")
 
 _PATIENCE_SECONDS = 120.0  # for a server that is starting
-_LEAVING_SECONDS = 180.0  # for the agent's process before this one, which may be saving
 
 
 def main() -> None:
@@ -74,7 +74,7 @@ def _run(member: sweep_member.SweepMember, workdir: pathlib.Path) -> None:
         dataclasses.asdict(config),
         {"versions": versions.recorded()},
         sweep_id=member.sweep_id,
-        patience_seconds=_LEAVING_SECONDS,
+        patience_seconds=folder_lock.LEAVING_SECONDS,
     )
     command_line.divert_native_messages(workdir / "native.log")
     run = training.Training(config, workdir, member)

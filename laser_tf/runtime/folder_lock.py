@@ -9,6 +9,7 @@ import socket
 import time
 
 FILE = "lock"
+LEAVING_SECONDS = 180.0  # for a process that is told to end, which may be saving
 
 
 class InUseError(ValueError):

@@ -102,14 +102,13 @@ class Training:
             sweep's server refuses something.
           ServerLostError: if the sweep's server has gone; the state before is saved.
         """
-        copied = -1
-        if self._member:
-            copied = self._member.resume(self._learner, self.env_frames, self.returns)
+        member = self._member
+        copied = member.resume(self._learner, self.env_frames, self.returns) if member else -1
         frames = self.env_frames if self.resumed else None
         for episode in self._episodes.resume(frames, newer_than=copied):
             self.returns.add(episode)
-        if self._member:
-            self._member.start()
+        if member:
+            member.start()
         replay = self._open_replay()
         acting = actor.ActorThread(self._make_actor(replay))
         stream = self._make_stream(replay)
@@ -122,9 +121,9 @@ class Training:
             stream.close()
             saving.save_all()
             replay.stop()
-        if self._member:
+        if member:
             # Nobody has to wait while the agent is evaluated.
-            self._member.close(finished=self.finished)
+            member.close(finished=self.finished)
 
     def _open_replay(self) -> connection.Connection:
         config = self._config

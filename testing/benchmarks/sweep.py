@@ -15,7 +15,7 @@ import time
 import psutil
 from absl import app, flags
 
-from laser_tf.runtime import sweeps
+from laser_tf.runtime import checkpointing, sweeps
 
 _AGENTS = flags.DEFINE_integer("agents", 9, "of the same hyper-parameters")
 _SHARED_REPLAY = flags.DEFINE_bool("shared_replay", True, "one replay for all")
@@ -87,7 +87,7 @@ def _memory_bytes(process_id: int) -> int:
 
 
 def _env_frames(workdir: pathlib.Path) -> list[int]:
-    if not (workdir / "sweep.json").exists():
+    if not (workdir / checkpointing.SWEEP).exists():
         return []
     (sweep,), _ = sweeps.find(workdir)
     return [agent.env_frames for agent in sweep.agents]
