@@ -54,7 +54,11 @@ def get_config() -> ml_collections.ConfigDict:
             "replay_fraction": 0.75,  # of a batch; of the 1/2, 3/4 and 7/8 that LASER considers
             "capacity": 20_000,  # agent steps; ours, see the README on recent replay
             "queue_capacity": 8,  # unrolls
-            "learn_online": True,  # False: from replay alone; LASER, figure 2 left
+            "new_unrolls": 0,  # above: from replay alone, while so many pass by; figure 2 left
+            "warm_up": 0,  # agent steps in replay before the first update, from replay alone
+            "sequence_length": 0,  # agent steps; R2D2's replay
+            "sequence_overlap": 0,  # agent steps
+            "burn_in": 0,  # agent steps
             "priority_exponent": 0.0,  # uniform; LASER, section 5.2
             "importance_exponent": 1.0,  # beta, where priorities are used
             "core_state": "stored",  # of replayed unrolls; read by recurrent agents only

@@ -68,6 +68,9 @@ class Unroll(NamedTuple):
     is_online: Any  # bool [B]: fresh from an actor (True) or drawn from replay (False)
     is_own: Any  # bool [B]: lived by this agent (True) or by another of its sweep (False)
     weight: Any  # float32 [B], importance weight; 1 unless replay is prioritised
+    # Of sequences: acting's core states before S + 1 evenly spaced rows, the first and the last row
+    # among them, [S + 1, B, ...]; elsewhere ().
+    stored_states: Any = ()
 
 
 class LossOutput(NamedTuple):

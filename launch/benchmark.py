@@ -26,9 +26,10 @@ from absl import flags
 from ml_collections import config_flags
 
 from laser_tf.environments import factory
-from laser_tf.replay import dataset, server, stored_unroll, tables, writer
+from laser_tf.replay import dataset, server, tables
 from laser_tf.runtime import (
     actor,
+    array_function,
     assembly,
     checkpointing,
     hardware,
@@ -54,7 +55,7 @@ def main() -> None:
         "core": config.agent.core,
         "compute_dtype": dtype,
         "num_envs": config.environment.num_envs,
-        "unroll_length": config.replay.unroll_length,
+        "steps_per_row": config.replay.steps_per_row,
         "batch_size": config.replay.batch_size,
         "replay_fraction": config.replay.replay_fraction,
     }
@@ -117,29 +118,38 @@ class Parts:
         self._environment = factory.make_environment(config.environment, seed=1)
         self._learner = assembly.build_learner(config, self._environment, dtype, jit=jit)
         signature = assembly.unroll_signature(config, self._environment, self._learner.agent)
-        # Half of twice the batch: writing and sampling are timed on a replay table, which neither
-        # blocks nor runs empty, whatever the configuration mixes.
+        # Writing and sampling are timed on replay alone, which neither blocks nor runs empty,
+        # whatever the configuration mixes.
         self._tables = dataclasses.replace(
             config.replay,
-            batch_size=2 * config.replay.batch_size,
-            replay_fraction=0.5,
+            new_unrolls=max(1, config.replay.new_unrolls),
             core_state="stored",
             capacity=max(config.replay.capacity, 100_000),
+            queue_capacity=10**9,  # of the counts, which nobody takes out
         )
         self._replay = server.EmbeddedReplay(self._tables, signature, replay_folder)
         self._policy = actor.ActingPolicy(
             self._learner.agent, self._environment, config.replay.frame_stack
         )
-        self._buffer = stored_unroll.UnrollBuffer(signature, self._environment.task_ids)
-        self._play_unroll()
+        (self._recorder,) = assembly.make_recorders(
+            self._tables,
+            self._replay,
+            signature,
+            self._learner.agent,
+            task_ids=self._environment.task_ids,
+            agent_index=0,
+            max_unrolls_per_episode=config.max_unrolls_per_episode,
+        )
+        self._play()
 
-    def _play_unroll(self) -> None:
+    def _play(self) -> None:
+        """Fills as many rows as a row of the batch has."""
+        self._rows = []
         self._env_output = self._environment.reset()
-        for row in range(self._buffer.last_row + 1):
-            self._buffer.write_core_state(row, self._policy.core_state)
-            self._buffer.write_environment(row, self._env_output)
+        for _ in range(self._tables.steps_per_row):
+            core_state = self._policy.core_state
             agent_output = self._policy(self._env_output)
-            self._buffer.write_agent(row, agent_output)
+            self._rows.append((self._env_output, agent_output, core_state))
             self._env_output = self._environment.step(agent_output.action)
 
     def environment_pace(self) -> float:
@@ -158,42 +168,39 @@ class Parts:
         )
 
     def writing_pace(self) -> float:
-        """Inserting unrolls in replay."""
-        target = writer.UnrollWriter(self._replay.client, [tables.REPLAY])
+        """Cutting rows and inserting them in replay."""
 
         def write() -> None:
-            for index in range(self._environment.num_envs):
-                target.write(self._buffer.unroll(index, 0), lambda: False)
-            target.wait(lambda: False)
+            for row in self._rows:
+                self._recorder.add(*row, 0, lambda: False)
+            self._recorder.wait(lambda: False)
 
-        steps = self._environment.num_envs * self._config.replay.unroll_length
-        return steps * _calls_per_second(write)
+        return self._environment.num_envs * len(self._rows) * _calls_per_second(write)
 
     def sampling_pace(self) -> float:
         """Drawing batches from replay."""
-        rows = self._config.replay.batch_size
-        self._batches = iter(
-            dataset.unrolls(self._replay.address, tables.REPLAY, rows, in_flight=2 * rows)
-        )
-        steps = rows * self._config.replay.unroll_length
-        return steps * _calls_per_second(lambda: next(self._batches))
+        batches = dataset.replayed_batches(self._replay.address, self._tables)
+        self._next_batch = array_function.ArrayFunction(iter(batches).get_next)
+        return self._steps_per_batch * _calls_per_second(self._next_batch)
 
     def update_pace(self) -> float:
         """Taking gradient steps on one batch."""
-        unrolls = tf.nest.map_structure(lambda tensor: tensor.numpy(), next(self._batches))
         is_online = np.arange(self._config.replay.batch_size) < self._config.replay.online_rows
-        batch = stored_unroll.unweighted(unrolls, is_online)
-        steps = self._config.replay.batch_size * self._config.replay.unroll_length
-        return steps * _calls_per_second(lambda: self._learner.update(batch, 0))
+        batch = self._next_batch()._replace(is_online=is_online)
+        return self._steps_per_batch * _calls_per_second(lambda: self._learner.update(batch))
+
+    @property
+    def _steps_per_batch(self) -> int:
+        return self._tables.batch_size * self._tables.steps_per_row
 
     def recomputation_pace(self) -> float:
         """Recomputing the core states of the replayed rows, in agent steps of the whole batch."""
         replay = self._config.replay
-        batch = tf.nest.map_structure(lambda tensor: tensor.numpy(), next(self._batches))
-        batch = tf.nest.map_structure(lambda column: column[: replay.replay_rows], batch)
+        unrolls = tf.nest.map_structure(
+            lambda column: column[: replay.replay_rows], self._next_batch().unrolls
+        )
         next_state = assembly.state_recomputation(self._learner.agent, replay)
-        steps = replay.batch_size * replay.unroll_length
-        return steps * _calls_per_second(lambda: next_state(batch))
+        return self._steps_per_batch * _calls_per_second(lambda: next_state(unrolls))
 
     def close(self) -> None:
         """Ends the server and the games."""

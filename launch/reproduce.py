@@ -43,6 +43,8 @@ class Condition:
         """How batches are made: as many online unrolls, and so updates a frame, in all curves."""
         if self.replay_fraction is None:
             return {}
+        if self.replay_fraction == 1:
+            return {"replay.new_unrolls": online_rows}
         return {
             "replay.batch_size": round(online_rows / (1 - self.replay_fraction)),
             "replay.replay_fraction": self.replay_fraction,
@@ -68,7 +70,8 @@ FIGURES: dict[str, tuple[Condition, ...]] = {
     "2_left": (
         Condition(
             "all from replay",
-            _OWN | {"replay.learn_online": False, "agent.entropy_on_replay": True},
+            _OWN | {"agent.entropy_on_replay": True},
+            replay_fraction=1.0,
         ),
         *(Condition(f"{part:.1%} replay", _OWN, part) for part in (0.875, 0.75, 0.5, 0.0)),
     ),

@@ -23,6 +23,7 @@ from laser_tf.ops import (
     vtrace,
 )
 
+KIND = "laser"
 RELEVANCES = ("none", "implied", "behaviour")
 
 
@@ -34,6 +35,7 @@ class Config:
       ValueError: for a value out of range; the message names it, the reason and the remedy.
     """
 
+    kind: str = KIND
     torso: str = "shallow"  # a key of networks.torsos.TORSOS
     channel_multiplier: int = 1
     center_observation: bool = False  # subtract each observation's mean, see networks.torsos
@@ -56,6 +58,7 @@ class Config:
     pixel_control_cell: int = 4  # pixels, height and width
 
     def __post_init__(self):
+        _check_choice("kind", self.kind, (KIND,))
         _check_choice("torso", self.torso, torsos.TORSOS)
         _check_choice("core", self.core, ("none", *cores.CORES))
         _check_choice("reward_clip", self.reward_clip, reward_clipping.REWARD_CLIPS)

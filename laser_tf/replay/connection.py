@@ -1,6 +1,7 @@
 """A learner's side of a replay server, its own or one that it shares."""
 
 import os
+from typing import Any
 
 import numpy as np
 import reverb
@@ -38,12 +39,16 @@ class Connection:
                 f"the replay server at {self.address} has no table {self.queue!r}, only "
                 f"{', '.join(map(repr, sorted(info)))}: it serves another sweep"
             )
-        there = [_describe(spec) for spec in tf.nest.flatten(info[self.queue].signature)]
-        here = [_describe(spec) for spec in tf.nest.flatten(signature)]
-        if here != there:
+        for table, expected in tables.signatures_of(self._config, signature).items():
+            there = info[self.queue if table == tables.ONLINE else table].signature
+            self._compare(there, expected)
+
+    def _compare(self, there: Any, here: Any) -> None:
+        served, given = ([_describe(s) for s in tf.nest.flatten(spec)] for spec in (there, here))
+        if served != given:
             mine, theirs = next(
-                (pair for pair in zip(here, there, strict=False) if pair[0] != pair[1]),
-                (f"{len(here)} columns", f"{len(there)} columns"),
+                (pair for pair in zip(given, served, strict=False) if pair[0] != pair[1]),
+                (f"{len(given)} columns", f"{len(served)} columns"),
             )
             raise ValueError(
                 f"the replay server at {self.address} takes other unrolls: {theirs} there, {mine} "
@@ -51,7 +56,7 @@ class Connection:
             )
 
     def size(self) -> int:
-        """Items in replay, of `unroll_length` agent steps each; 0 without a replay table."""
+        """Items in replay, of `steps_per_item` agent steps each; 0 without a replay table."""
         table = self._config.replay_table
         if not table:
             return 0
@@ -60,7 +65,7 @@ class Connection:
 
     def fill(self) -> float:
         """Agent steps in replay over its capacity, in [0, 1]."""
-        return self.size() * self._config.unroll_length / self._config.capacity
+        return self.size() * self._config.steps_per_item / self._config.capacity
 
     def update_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
         """Gives items of replay new priorities; those that are gone by now are passed over.

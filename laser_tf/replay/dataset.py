@@ -18,44 +18,50 @@ def make_dataset(server_address: str, config: tables.Config, queue: str) -> tf.d
 
     Args:
       server_address: "host:port" of the Reverb server.
-      config: the tables' configuration, with `core_state` "stored" or "zero".
+      config: the tables' configuration, with `core_state` "stored" or "zero" and online rows.
       queue: the learner's.
     """
-    is_online = np.arange(config.batch_size) < config.online_rows
-    online = online_unrolls(server_address, config, queue)
-    if not config.learn_online:
-        return _replay_alone(server_address, config, online)
+    is_online = np.ones(config.online_rows, bool)
+    online = online_unrolls(server_address, config, queue).map(
+        lambda unrolls: stored_unroll.unweighted(unrolls, is_online, config.new_steps)
+    )
     if not config.replay_rows:
-        return online.map(lambda unrolls: stored_unroll.unweighted(unrolls, is_online))
-    replay = _samples(
-        server_address, tables.REPLAY, config.replay_rows, in_flight=2 * config.replay_rows
-    )
+        return online
 
-    def mix(online: stored_unroll.StoredUnroll, replay: reverb.ReplaySample) -> stored_unroll.Batch:
-        drawn = _with_configured_state(replay.data, config)
-        mixed = stored_unroll.unweighted(
-            tf.nest.map_structure(_concatenate, online, drawn), is_online
+    def mix(online: stored_unroll.Batch, replayed: stored_unroll.Batch) -> stored_unroll.Batch:
+        mixed = tf.nest.map_structure(
+            lambda *rows: tf.concat(rows, axis=0),
+            online._replace(new_steps=()),
+            replayed._replace(new_steps=()),
         )
+        return mixed._replace(new_steps=online.new_steps)
+
+    return tf.data.Dataset.zip((online, replayed_batches(server_address, config))).map(mix)
+
+
+def replayed_batches(server_address: str, config: tables.Config) -> tf.data.Dataset:
+    """Endless `stored_unroll.Batch`es of `replay_rows` unrolls or sequences, none of them new.
+
+    Args:
+      server_address: "host:port" of the Reverb server.
+      config: the tables' configuration, with `core_state` "stored" or "zero".
+    """
+    rows = config.replay_rows
+    samples = _samples(server_address, config.replay_table, rows, in_flight=2 * rows)
+
+    def to_batch(sample: reverb.ReplaySample) -> stored_unroll.Batch:
+        unrolls, states = sample.data, ()
+        if config.replay_table == tables.SEQUENCES:
+            unrolls, states = stored_unroll.join(unrolls, config.frame_stack)
+        batch = stored_unroll.unweighted(
+            _with_configured_state(unrolls, config), np.zeros(rows, bool)
+        )._replace(stored_states=states)
         if not config.priority_exponent:
-            return mixed
-        weights = importance_weights(replay.info, config.importance_exponent)
-        return mixed._replace(
-            key=_concatenate(tf.zeros([config.online_rows], tf.uint64), replay.info.key),
-            weight=_concatenate(tf.ones([config.online_rows]), weights),
-        )
+            return batch
+        weights = importance_weights(sample.info, config.importance_exponent)
+        return batch._replace(key=sample.info.key, weight=weights)
 
-    return tf.data.Dataset.zip((online, replay)).map(mix)
-
-
-def _replay_alone(
-    server_address: str, config: tables.Config, online: tf.data.Dataset
-) -> tf.data.Dataset:
-    """Batches from replay only, while as much fresh experience passes by as in a mixed batch."""
-    replay = unrolls(server_address, tables.REPLAY, config.batch_size, 2 * config.batch_size)
-    is_online = np.zeros(config.batch_size, bool)
-    return tf.data.Dataset.zip((online, replay)).map(
-        lambda _, drawn: stored_unroll.unweighted(_with_configured_state(drawn, config), is_online)
-    )
+    return samples.map(to_batch)
 
 
 def importance_weights(info: reverb.replay_sample.SampleInfo, exponent: float) -> tf.Tensor:
@@ -79,6 +85,11 @@ def online_unrolls(server_address: str, config: tables.Config, queue: str) -> tf
     return unrolls(server_address, queue, config.online_rows, in_flight=4)
 
 
+def new_unrolls(server_address: str, config: tables.Config, queue: str) -> tf.data.Dataset:
+    """Counts what is new: an element, int64 [new_unrolls], for every so many unrolls."""
+    return unrolls(server_address, queue, config.new_unrolls, in_flight=4)
+
+
 def episodes(server_address: str) -> tf.data.Dataset:
     """Endless episodes `StoredUnroll [n, ...]`, drawn uniformly, of n unrolls each."""
     samples = reverb.TrajectoryDataset.from_table_signature(
@@ -92,7 +103,7 @@ def episodes(server_address: str) -> tf.data.Dataset:
 
 
 def unrolls(server_address: str, table: str, rows: int, in_flight: int) -> tf.data.Dataset:
-    """Endless batches `StoredUnroll [rows, ...]` of one table.
+    """Endless batches of a table's items, e.g. `StoredUnroll [rows, ...]`.
 
     Args:
       server_address: "host:port" of the Reverb server.
@@ -122,7 +133,3 @@ def _with_configured_state(
         return batch
     zeros = tf.nest.map_structure(tf.zeros_like, batch.core_state)
     return batch._replace(core_state=zeros)
-
-
-def _concatenate(online: tf.Tensor, replay: tf.Tensor) -> tf.Tensor:
-    return tf.concat([online, replay], axis=0)

@@ -25,9 +25,15 @@ class StoredUnroll(NamedTuple):
     logits: Any  # float32 [T + 1, A]
     instruction: Any  # int32 [T + 1, L]; () without a text channel
     core_state: Any  # before row 0
+    next_core_state: Any  # before the last row, the next unroll's; () unless sequences are replayed
     task: Any  # int32 [], index of the task that was played
     agent: Any  # int32 [], index in its sweep of the agent that acted; 0 where it is alone
     learner_update: Any  # int64 [], updates behind the weights that acted at the first rows
+
+
+WITHOUT_TIME = dict.fromkeys(
+    ("core_state", "next_core_state", "task", "agent", "learner_update"), ()
+)
 
 
 class Batch(NamedTuple):
@@ -37,16 +43,24 @@ class Batch(NamedTuple):
     is_online: Any  # bool [B]
     key: Any  # uint64 [B], Reverb's keys of what was drawn from replay; 0 elsewhere
     weight: Any  # float32 [B], importance weights
+    new_steps: Any  # int64 [], agent steps that the learner has not had before
+    stored_states: Any = ()  # of sequences, [B, S + 1, ...]: see `types.Unroll`
 
 
-def unweighted(unrolls: StoredUnroll, is_online: np.ndarray) -> Batch:
+def unweighted(unrolls: StoredUnroll, is_online: np.ndarray, new_steps: int = 0) -> Batch:
     """A batch in which all unrolls count alike."""
     size = len(is_online)
-    return Batch(unrolls, is_online, np.zeros(size, np.uint64), np.ones(size, np.float32))
+    keys, weights = np.zeros(size, np.uint64), np.ones(size, np.float32)
+    return Batch(unrolls, is_online, keys, weights, np.int64(new_steps))
 
 
 def signature(
-    spec: types.EnvironmentSpec, core_state: Any, *, unroll_length: int, frame_stack: int
+    spec: types.EnvironmentSpec,
+    core_state: Any,
+    *,
+    unroll_length: int,
+    frame_stack: int,
+    for_sequences: bool = False,
 ) -> StoredUnroll:
     """The `tf.TensorSpec`s of a stored unroll.
 
@@ -55,8 +69,15 @@ def signature(
       core_state: an agent's `initial_state(1)`.
       unroll_length: T.
       frame_stack: K.
+      for_sequences: whether sequences are put together from the unrolls.
     """
     rows, frames, words = unroll_length + 1, unroll_length + frame_stack, spec.instruction_length
+
+    def states(name: str) -> Any:
+        return tf.nest.map_structure(
+            lambda state: tf.TensorSpec(state.shape[1:], state.dtype, name), core_state
+        )
+
     return StoredUnroll(
         frames=tf.TensorSpec([frames, *spec.frame_shape], tf.uint8, "frames"),
         is_first=tf.TensorSpec([frames], tf.bool, "is_first"),
@@ -66,9 +87,8 @@ def signature(
         action=tf.TensorSpec([rows], tf.int32, "action"),
         logits=tf.TensorSpec([rows, spec.num_actions], tf.float32, "logits"),
         instruction=tf.TensorSpec([rows, words], tf.int32, "instruction") if words else (),
-        core_state=tf.nest.map_structure(
-            lambda state: tf.TensorSpec(state.shape[1:], state.dtype, "core_state"), core_state
-        ),
+        core_state=states("core_state"),
+        next_core_state=states("next_core_state") if for_sequences else (),
         task=tf.TensorSpec([], tf.int32, "task"),
         agent=tf.TensorSpec([], tf.int32, "agent"),
         learner_update=tf.TensorSpec([], tf.int64, "learner_update"),
@@ -92,9 +112,7 @@ def unpack(batch: Batch, frame_stack: int, agent_index: int = 0) -> types.Unroll
       agent_index: of the agent that learns, in its sweep.
     """
     stored = batch.unrolls
-    time_major = tf.nest.map_structure(
-        _swap_time_and_batch, stored._replace(core_state=(), task=(), agent=(), learner_update=())
-    )
+    time_major = tf.nest.map_structure(_swap_time_and_batch, stored._replace(**WITHOUT_TIME))
     env_output = types.EnvOutput(
         observation=frame_stacking.stack_frames(
             time_major.frames, time_major.is_first, frame_stack
@@ -114,85 +132,46 @@ def unpack(batch: Batch, frame_stack: int, agent_index: int = 0) -> types.Unroll
         is_online=batch.is_online,
         is_own=tf.equal(stored.agent, agent_index),
         weight=batch.weight,
+        stored_states=tf.nest.map_structure(_swap_time_and_batch, batch.stored_states),
     )
+
+
+def join(parts: StoredUnroll, frame_stack: int) -> tuple[StoredUnroll, Any]:
+    """Puts sequences together from unrolls in a row, each one's last row the next one's first.
+
+    Args:
+      parts: tensors [B, S, ...], S unrolls in a row.
+      frame_stack: K.
+
+    Returns:
+      Unrolls of S T transitions, [B, ...], and the core states before the first row of each part
+      and before the last of all, [B, S + 1, ...].
+    """
+
+    def join_rows(column: tf.Tensor, history: int = 0) -> tf.Tensor:
+        own = column[:, :, history + 1 :]
+        size, unrolls, length, *shape = own.shape
+        rows = tf.reshape(own, [size, unrolls * length, *shape])
+        return tf.concat([column[:, 0, : history + 1], rows], axis=1)
+
+    history = frame_stack - 1
+    joined = tf.nest.map_structure(
+        join_rows, parts._replace(frames=(), is_first=(), **WITHOUT_TIME)
+    )._replace(
+        frames=join_rows(parts.frames, history),
+        is_first=join_rows(parts.is_first, history),
+        core_state=tf.nest.map_structure(lambda state: state[:, 0], parts.core_state),
+        task=parts.task[:, -1],
+        agent=parts.agent[:, -1],
+        learner_update=parts.learner_update[:, -1],
+    )
+    states = tf.nest.map_structure(
+        lambda state, next_: tf.concat([state[:, :1], next_], axis=1),
+        parts.core_state,
+        parts.next_core_state,
+    )
+    return joined, states
 
 
 def _swap_time_and_batch(tensor: tf.Tensor) -> tf.Tensor:
     return tf.transpose(tensor, [1, 0, *range(2, tensor.shape.rank)])
-
-
-class UnrollBuffer:
-    """The T + 1 rows that an actor is filling for N environments, and their frame history."""
-
-    def __init__(self, unroll_signature: StoredUnroll, task_ids: np.ndarray, agent_index: int = 0):
-        """Makes room for unrolls of a signature.
-
-        Args:
-          unroll_signature: of an unroll.
-          task_ids: integers [N], the tasks that N environments play.
-          agent_index: of the agent that acts, in its sweep.
-        """
-        self.num_envs = num_envs = len(task_ids)
-        self._history = unroll_signature.frames.shape[0] - unroll_signature.reward.shape[0]
-        self._task_ids = task_ids
-        self._agent = np.int32(agent_index)
-        self._games = np.arange(num_envs)
-        self._core_states = {0: ()}
-        self._arrays = {
-            name: np.zeros([spec.shape[0], num_envs, *spec.shape[1:]], spec.dtype.as_numpy_dtype)
-            for name, spec in unroll_signature._asdict().items()
-            if isinstance(spec, tf.TensorSpec) and spec.shape.rank
-        }
-        self.last_row = unroll_signature.reward.shape[0] - 1
-
-    def write_environment(self, row: int | np.ndarray, env_output: types.EnvOutput) -> None:
-        """Stores observation, reward, discount, is_first, previous action and instruction.
-
-        Args:
-          row: of all environments, or integers [N], one for each.
-          env_output: arrays [N, ...].
-        """
-        self._arrays["frames"][self._at(row + self._history)] = env_output.observation
-        self._arrays["is_first"][self._at(row + self._history)] = env_output.is_first
-        for name in ("reward", "discount", "previous_action", "instruction"):
-            if name in self._arrays:
-                self._arrays[name][self._at(row)] = getattr(env_output, name)
-
-    def write_agent(self, row: int | np.ndarray, agent_output: types.AgentOutput) -> None:
-        """Stores a row's action int32 [N] and logits float32 [N, A]."""
-        self._arrays["action"][self._at(row)] = agent_output.action
-        self._arrays["logits"][self._at(row)] = agent_output.logits
-
-    def write_core_state(self, row: int, core_state: Any) -> None:
-        """Stores the core state before a row, NumPy arrays [N, ...]; keeps row 0's and the last."""
-        if row in (0, self.last_row):
-            self._core_states[row] = core_state
-
-    def unroll(self, index: int, learner_update: int) -> StoredUnroll:
-        """The filled unroll of one environment (views)."""
-        columns = {name: array[:, index] for name, array in self._arrays.items()}
-        return StoredUnroll(
-            **({"instruction": ()} | columns),
-            core_state=tf.nest.map_structure(lambda state: state[index], self._core_states[0]),
-            task=self._task_ids[index],
-            agent=self._agent,
-            learner_update=np.int64(learner_update),
-        )
-
-    def carry_over(self) -> None:
-        """Makes the last row, with its history, the first row of the next unroll."""
-        self._core_states[0] = self._core_states[self.last_row]
-        self.carry_over_game(slice(None))
-
-    def carry_over_game(self, index: int | slice) -> None:
-        """Does so for one environment, without its core state."""
-        for array in self._arrays.values():
-            kept = array.shape[0] - self.last_row
-            array[:kept, index] = array[self.last_row :, index].copy()
-
-    def end_episode(self, index: int, rows: int) -> None:
-        """Marks what follows the first `rows` rows of one environment as no transitions."""
-        self._arrays["is_first"][self._history + rows :, index] = True
-
-    def _at(self, row: int | np.ndarray) -> Any:
-        return row if isinstance(row, int) else (row, self._games)

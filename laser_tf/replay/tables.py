@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import reverb
 import tensorflow as tf
@@ -11,6 +12,7 @@ from laser_tf.replay import stored_unroll
 
 REPLAY = "replay"  # of unrolls
 EPISODES = "episodes"  # replay of whole episodes
+SEQUENCES = "sequences"  # replay of overlapping sequences
 ONLINE = "online"  # the queue of a learner that has the server for itself
 
 CORE_STATES = ("stored", "zero", "recomputed")
@@ -27,12 +29,18 @@ class Config:
     unroll_length: int = 20  # T, agent steps
     frame_stack: int = 4  # K, frames in an observation
     batch_size: int = 32  # unrolls in an update, online and replayed
-    replay_fraction: float = 0.75  # of a batch that is drawn from replay, in [0, 1)
+    replay_fraction: float = (
+        0.75  # of a batch that is drawn from replay, in [0, 1); see new_unrolls
+    )
     capacity: int = 1_000_000  # agent steps in replay
     queue_capacity: int = 64  # unrolls that wait for the learner at most
-    learn_online: bool = True  # False: fresh unrolls are counted and kept, but not learned from
+    new_unrolls: int = 0  # above: learn from replay alone, while so many pass by each update
+    warm_up: int = 0  # agent steps in replay before the first such update
+    sequence_length: int = 0  # m, agent steps of replayed sequences; 0: unrolls are replayed
+    sequence_overlap: int = 0  # agent steps that adjacent sequences share
+    burn_in: int = 0  # l, agent steps before a sequence that only carry its core state on
     core_state: str = "stored"  # what replayed unrolls start from, one of CORE_STATES
-    priority_exponent: float = 0.0  # of the critic's loss; 0: replay is drawn uniformly
+    priority_exponent: float = 0.0  # of what the agent's loss returns; 0: replay is uniform
     importance_exponent: float = 1.0  # beta, of the weights that correct for priorities
 
     def __post_init__(self):
@@ -52,12 +60,21 @@ class Config:
                 f"priority_exponent is {self.priority_exponent}: whole episodes, whose core states "
                 "are recomputed, are drawn uniformly; use 0 or another core_state"
             )
-        if not self.learn_online and not (
-            self.replay_fraction and self.core_state != "recomputed" and not self.priority_exponent
-        ):
+        self._check_sequences()
+        self._check_batch()
+
+    def _check_batch(self) -> None:
+        for name in ("new_unrolls", "warm_up"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} is {getattr(self, name)}: use 0 or more")
+        if self.new_unrolls and self.core_state == "recomputed":
             raise ValueError(
-                "learn_online is False: it needs a replay_fraction above 0, a core_state that is "
-                "not recomputed, and no priorities"
+                f"new_unrolls is {self.new_unrolls}: learning from replay alone does not recompute "
+                "core states; use another core_state, or 0"
+            )
+        if self.warm_up and not self.new_unrolls:
+            raise ValueError(
+                f"warm_up is {self.warm_up}: it is for learning from replay alone; set new_unrolls"
             )
         if not 0 <= self.replay_fraction < 1:
             raise ValueError(
@@ -66,38 +83,88 @@ class Config:
                 "(LASER, proposition 2)"
             )
         replayed = self.batch_size * self.replay_fraction
-        if abs(replayed - round(replayed)) > 1e-6 * self.batch_size:
+        if not self.new_unrolls and abs(replayed - round(replayed)) > 1e-6 * self.batch_size:
             raise ValueError(
                 f"batch_size {self.batch_size} times replay_fraction {self.replay_fraction} is "
                 f"{replayed:g} replayed unrolls: choose values whose product is a whole number"
             )
-        if self.replay_fraction > 0 and self.capacity < self.batch_size * self.unroll_length:
+        least = max(self.batch_size * self.steps_per_row, self.warm_up)
+        if self.replay_table and self.capacity < least:
             raise ValueError(
                 f"capacity is {self.capacity} agent steps, less than one batch of "
-                f"{self.batch_size} unrolls of {self.unroll_length}: use "
-                f"{self.batch_size * self.unroll_length} or more"
+                f"{self.batch_size} times {self.steps_per_row}, or than warm_up: use {least} or "
+                "more"
             )
+
+    def _check_sequences(self) -> None:
+        if not self.sequence_length:
+            for name in ("sequence_overlap", "burn_in"):
+                if getattr(self, name):
+                    raise ValueError(
+                        f"{name} is {getattr(self, name)}: it is of sequences; set sequence_length"
+                    )
+            return
+        if not self.new_unrolls:
+            raise ValueError(
+                f"sequence_length is {self.sequence_length}: sequences are learned from replay "
+                "alone; set new_unrolls to how many unrolls an update waits for"
+            )
+        if not 0 <= self.sequence_overlap < self.sequence_length:
+            raise ValueError(
+                f"sequence_overlap is {self.sequence_overlap}: use a value from 0 to below "
+                f"sequence_length, {self.sequence_length}"
+            )
+        for name in ("sequence_length", "sequence_overlap", "burn_in"):
+            if getattr(self, name) < 0 or getattr(self, name) % self.unroll_length:
+                raise ValueError(
+                    f"{name} is {getattr(self, name)}: use a multiple of unroll_length, "
+                    f"{self.unroll_length}, which sequences are put together from"
+                )
 
     def unroll_tables(self, queue: str) -> tuple[str, ...]:
         """The tables that get an item of every unroll, in that order: the learner's queue last."""
-        return (REPLAY, queue) if self.replay_table == REPLAY else (queue,)
+        replay = (REPLAY,) if self.replay_table == REPLAY else ()
+        return replay if self.new_unrolls else (*replay, queue)
+
+    def counting_tables(self, queue: str) -> tuple[str, ...]:
+        """The tables that every unroll is counted in: a learner's from replay alone."""
+        return (queue,) if self.new_unrolls else ()
 
     @property
     def replay_table(self) -> str | None:
-        """The table that replayed unrolls come from; None where nothing is replayed."""
+        """The table that replayed rows come from; None where nothing is replayed."""
+        if self.sequence_length:
+            return SEQUENCES
         if not self.replay_rows:
             return None
         return EPISODES if self.core_state == "recomputed" else REPLAY
 
     @property
     def replay_rows(self) -> int:
-        """Unrolls of a batch that come from replay."""
-        return round(self.batch_size * self.replay_fraction)
+        """Rows of a batch that come from replay."""
+        return self.batch_size - self.online_rows
 
     @property
     def online_rows(self) -> int:
-        """Unrolls of a batch that come fresh from actors."""
-        return self.batch_size - self.replay_rows
+        """Rows of a batch that come fresh from actors."""
+        if self.new_unrolls:
+            return 0
+        return self.batch_size - round(self.batch_size * self.replay_fraction)
+
+    @property
+    def new_steps(self) -> int:
+        """Agent steps that are new to the learner with each update."""
+        return (self.new_unrolls or self.online_rows) * self.unroll_length
+
+    @property
+    def steps_per_row(self) -> int:
+        """T, agent steps of a row of the batch."""
+        return self.burn_in + self.sequence_length or self.unroll_length
+
+    @property
+    def steps_per_item(self) -> int:
+        """Agent steps that each item of replay adds."""
+        return self.sequence_length - self.sequence_overlap or self.unroll_length
 
 
 def queue_of(agent: str) -> str:
@@ -118,32 +185,49 @@ def make_tables(
       signature: of an unroll.
       queues: one for each learner.
     """
+    signatures = signatures_of(config, signature)
     online = [
-        reverb.Table.queue(queue, config.queue_capacity, signature=signature) for queue in queues
+        reverb.Table.queue(queue, config.queue_capacity, signature=signatures[ONLINE])
+        for queue in queues
     ]
     if config.replay_table is None:
         return online
-    if config.replay_table == EPISODES:
-        # Priorities are 1 for an episode and 0 for what marks its room, see `episode_writer`.
-        sampler, signature = reverb.selectors.Prioritized(1.0), episode_signature(signature)
-    elif config.priority_exponent:
-        sampler = reverb.selectors.Prioritized(config.priority_exponent)
-    else:
-        sampler = reverb.selectors.Uniform()
+    # Priorities are 1 for an episode and 0 for what marks its room, see `episode_writer`.
+    exponent = 1.0 if config.replay_table == EPISODES else config.priority_exponent
     replay = reverb.Table(
         name=config.replay_table,
-        sampler=sampler,
+        sampler=(
+            reverb.selectors.Prioritized(exponent) if exponent else reverb.selectors.Uniform()
+        ),
         remover=reverb.selectors.Fifo(),
-        max_size=config.capacity // config.unroll_length,
+        max_size=config.capacity // config.steps_per_item,
         rate_limiter=reverb.rate_limiters.MinSize(1),
-        signature=signature,
+        signature=signatures[config.replay_table],
     )
     return [*online, replay]
 
 
-def episode_signature(signature: stored_unroll.StoredUnroll) -> stored_unroll.StoredUnroll:
-    """Of a whole episode, [n, ...] of the unrolls that a signature describes, without states."""
+def signatures_of(config: Config, signature: stored_unroll.StoredUnroll) -> dict[str, Any]:
+    """What the items of a learner's queue, `ONLINE`, and of its replay table look like.
+
+    Args:
+      config: see there.
+      signature: of an unroll.
+    """
+    # Whoever learns from replay alone only counts what is new.
+    signatures = {ONLINE: signature.learner_update if config.new_unrolls else signature}
+    table = config.replay_table
+    if table == REPLAY:
+        signatures[table] = signature
+    elif table == EPISODES:
+        signatures[table] = several(signature._replace(core_state=()), None)
+    elif table == SEQUENCES:
+        signatures[table] = several(signature, config.steps_per_row // config.unroll_length)
+    return signatures
+
+
+def several(signature: stored_unroll.StoredUnroll, unrolls: int | None) -> Any:
+    """Of n unrolls in a row, [n, ...]; None: of any number."""
     return tree.map_structure(
-        lambda spec: tf.TensorSpec([None, *spec.shape], spec.dtype, spec.name),
-        signature._replace(core_state=()),
+        lambda spec: tf.TensorSpec([unrolls, *spec.shape], spec.dtype, spec.name), signature
     )

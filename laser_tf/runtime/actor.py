@@ -4,7 +4,7 @@ import collections
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from laser_tf import types
 from laser_tf.environments import base, episode_statistics
-from laser_tf.replay import episode_writer, frame_stacking, stored_unroll, writer
+from laser_tf.replay import frame_stacking, recorder
 from laser_tf.runtime import array_function
 
 
@@ -48,10 +48,9 @@ class Actor:
         self,
         environment: base.BatchedEnvironment,
         policy: ActingPolicy,
-        unroll_writer: writer.UnrollWriter,
-        buffer: stored_unroll.UnrollBuffer,
+        recorders: Sequence[recorder.Recorder],
         *,
-        episodes: episode_writer.EpisodeWriter | None = None,
+        refresh_steps: int,
         refresh: Callable[[], int],
         on_episode: Callable[[episode_statistics.Episode], None],
     ):
@@ -60,19 +59,17 @@ class Actor:
         Args:
           environment: N games.
           policy: acts for all of them at once.
-          unroll_writer: takes finished unrolls.
-          buffer: where unrolls are filled.
-          episodes: takes every row, where replay holds whole episodes.
+          recorders: take every row.
+          refresh_steps: agent steps of a game from one copy of the weights to the next.
           refresh: copies the learner's newest weights into the policy and returns how many updates
-            are behind them; called once an unroll.
+            are behind them.
           on_episode: called with each finished episode.
         """
         self._environment = environment
         self._policy = policy
-        self._writer = unroll_writer
-        self._buffer = buffer
+        self._recorders = recorders
         self._tracker = episode_statistics.EpisodeTracker(environment)
-        self._episodes = episodes
+        self._refresh_steps = refresh_steps
         self._refresh = refresh
         self._version = 0  # updates behind the weights
         self._on_episode = on_episode
@@ -82,37 +79,31 @@ class Actor:
     def run(self, stop: threading.Event) -> None:
         """Acts until `stop` is set; blocks while the learner's queue is full."""
         self._version = self._refresh()
-        action = self._act_on(0, self._environment.reset(), stop)
+        action = self._act_on(self._environment.reset(), stop)
         while not stop.is_set():
-            for row in range(1, self._buffer.last_row + 1):
+            for _ in range(self._refresh_steps):
                 with self._timed("environment"):
                     env_output = self._environment.step(action)
-                action = self._act_on(row, env_output, stop)
-            with self._timed("writing"):
-                for index in range(self._environment.num_envs):
-                    self._writer.write(self._buffer.unroll(index, self._version), stop.is_set)
-                self._buffer.carry_over()
+                action = self._act_on(env_output, stop)
             with self._timed("waiting"):
-                self._writer.wait(stop.is_set)
-            self.agent_steps += self._environment.num_envs * self._buffer.last_row
+                for recorder_ in self._recorders:
+                    recorder_.wait(stop.is_set)
+            self.agent_steps += self._environment.num_envs * self._refresh_steps
             self._version = self._refresh()
-        self._writer.close()
-        if self._episodes:
-            self._episodes.close()
+        for recorder_ in self._recorders:
+            recorder_.close()
         self._environment.close()
 
-    def _act_on(self, row: int, env_output: types.EnvOutput, stop: threading.Event) -> np.ndarray:
-        """Stores a row's two halves and returns the actions int32 [N] taken there."""
+    def _act_on(self, env_output: types.EnvOutput, stop: threading.Event) -> np.ndarray:
+        """Records a row and returns the actions int32 [N] taken there."""
         for episode in self._tracker.update(env_output):
             self._on_episode(episode)
-        self._buffer.write_environment(row, env_output)
-        self._buffer.write_core_state(row, self._policy.core_state)
+        core_state = self._policy.core_state
         with self._timed("inference"):
             agent_output = self._policy(env_output)
-        self._buffer.write_agent(row, agent_output)
-        if self._episodes:
-            with self._timed("writing"):
-                self._episodes.add(env_output, agent_output, self._version, stop.is_set)
+        with self._timed("writing"):
+            for recorder_ in self._recorders:
+                recorder_.add(env_output, agent_output, core_state, self._version, stop.is_set)
         return agent_output.action
 
     @contextlib.contextmanager

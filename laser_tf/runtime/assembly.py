@@ -6,15 +6,31 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from laser_tf.agents import laser
+from laser_tf.agents import laser, r2d2
 from laser_tf.environments import base
-from laser_tf.replay import stored_unroll, tables
+from laser_tf.replay import (
+    connection,
+    episode_writer,
+    recorder,
+    sequence_writer,
+    stored_unroll,
+    tables,
+    unroll_buffer,
+    writer,
+)
 from laser_tf.runtime import array_function, learner, run_config
+
+Agent = laser.Laser | r2d2.R2D2
 
 
 def build_agent(
-    config: run_config.RunConfig, environment: base.BatchedEnvironment, dtype: str, seed: int
-) -> laser.Laser:
+    config: run_config.RunConfig,
+    environment: base.BatchedEnvironment,
+    dtype: str,
+    seed: int,
+    *,
+    evaluating: bool = False,
+) -> Agent:
     """Creates an agent whose variables exist.
 
     Args:
@@ -22,7 +38,18 @@ def build_agent(
       environment: whose specs the agent must fit.
       dtype: compute dtype, "float32" or "bfloat16".
       seed: of the actions it will draw.
+      evaluating: whether it plays an evaluation instead of gathering experience.
     """
+    if isinstance(config.agent, r2d2.Config):
+        return r2d2.R2D2(
+            config.agent,
+            environment.spec(),
+            dtype,
+            seed,
+            frame_stack=config.replay.frame_stack,
+            burn_in=config.replay.burn_in,
+            evaluating=evaluating,
+        )
     agent = laser.Laser(config.agent, environment.spec(), dtype, seed)
     signature = stored_unroll.signature(
         environment.spec(),
@@ -68,7 +95,7 @@ def build_learner(
 
 
 def unroll_signature(
-    config: run_config.RunConfig, environment: base.BatchedEnvironment, agent: laser.Laser
+    config: run_config.RunConfig, environment: base.BatchedEnvironment, agent: Agent
 ) -> stored_unroll.StoredUnroll:
     """The `tf.TensorSpec`s of what the run's actors write."""
     return stored_unroll.signature(
@@ -76,11 +103,78 @@ def unroll_signature(
         agent.initial_state(1),
         unroll_length=config.replay.unroll_length,
         frame_stack=config.replay.frame_stack,
+        for_sequences=config.replay.replay_table == tables.SEQUENCES,
     )
 
 
+def initial_priority(
+    agent: r2d2.R2D2, config: tables.Config
+) -> Callable[[stored_unroll.StoredUnroll], float]:
+    """What a `sequence_writer.SequenceWriter` calls: the priority of a new sequence.
+
+    Args:
+      agent: an actor's.
+      config: of replay.
+    """
+
+    def priorities(parts: stored_unroll.StoredUnroll) -> tf.Tensor:
+        one = tf.nest.map_structure(lambda column: column[None], parts)
+        no_frames = tf.zeros([*one.is_first.shape, 1, 1, 1], tf.uint8)
+        unrolls, _ = stored_unroll.join(one._replace(frames=no_frames), config.frame_stack)
+        batch = stored_unroll.unweighted(unrolls, np.array([False]))
+        return agent.initial_priorities(stored_unroll.unpack(batch, config.frame_stack))[0]
+
+    compiled = array_function.ArrayFunction(priorities)
+    return lambda parts: float(compiled(parts))
+
+
+def make_recorders(
+    config: tables.Config,
+    replay: connection.Connection,
+    signature: stored_unroll.StoredUnroll,
+    agent: Agent,
+    *,
+    task_ids: np.ndarray,
+    agent_index: int,
+    max_unrolls_per_episode: int,
+) -> list[recorder.Recorder]:
+    """What an actor's rows go to: the learner's queue and replay.
+
+    Args:
+      config: of the tables.
+      replay: where to write.
+      signature: of an unroll.
+      agent: the actor's.
+      task_ids: integers [N], the tasks that the actor's games play.
+      agent_index: of the agent in its sweep.
+      max_unrolls_per_episode: unrolls that the longest episode is cut into.
+    """
+    queue = replay.queue
+
+    def make_buffer(signature: stored_unroll.StoredUnroll) -> unroll_buffer.UnrollBuffer:
+        return unroll_buffer.UnrollBuffer(signature, task_ids, agent_index)
+
+    if config.replay_table == tables.SEQUENCES:
+        priority = initial_priority(agent, config)
+        return [
+            sequence_writer.SequenceWriter(
+                replay.client, make_buffer(signature), config, queue, signature, priority
+            )
+        ]
+    unrolls = writer.UnrollWriter(
+        replay.client, config.unroll_tables(queue), config.counting_tables(queue)
+    )
+    recorders = [writer.UnrollRecorder(unrolls, make_buffer(signature))]
+    if config.replay_table == tables.EPISODES:
+        buffer = make_buffer(signature._replace(core_state=()))
+        recorders.append(
+            episode_writer.EpisodeWriter(replay.client, buffer, max_unrolls_per_episode)
+        )
+    return recorders
+
+
 def state_recomputation(
-    agent: laser.Laser, config: tables.Config
+    agent: Agent, config: tables.Config
 ) -> Callable[[stored_unroll.StoredUnroll], Any]:
     """What a `replayer.Replayer` calls: carries core states on, with the agent's newest weights.
 

@@ -93,6 +93,7 @@ class EpisodeBatchStream(BatchStream):
         self._episodes = BatchStream(fetcher(dataset.episodes(server_address)))
         self._replayer = replayer.Replayer(config.replay_rows, unroll_signature, next_state)
         self._is_online = np.arange(config.batch_size) < config.online_rows
+        self._new_steps = config.new_steps
         self._episode_seen = False
         super().__init__(self._mix)
 
@@ -102,7 +103,7 @@ class EpisodeBatchStream(BatchStream):
             return None
         replayed = self._replayer.next_batch(self._draw)
         mixed = tree.map_structure(lambda *rows: np.concatenate(rows), online, replayed)
-        return stored_unroll.unweighted(mixed, self._is_online)
+        return stored_unroll.unweighted(mixed, self._is_online, self._new_steps)
 
     def _draw(self) -> stored_unroll.StoredUnroll | None:
         if self._episode_seen:
@@ -118,6 +119,50 @@ class EpisodeBatchStream(BatchStream):
         super().close()
         self._online.close()
         self._episodes.close()
+
+
+class ReplayBatchStream(BatchStream):
+    """Batches from replay alone, one for every `new_unrolls` that actors have written."""
+
+    def __init__(
+        self,
+        server_address: str,
+        config: tables.Config,
+        queue_name: str,
+        replay_size: Callable[[], int],
+    ):
+        """Starts fetching `stored_unroll.Batch`es of arrays.
+
+        Args:
+          server_address: "host:port" of the Reverb server.
+          config: of its tables.
+          queue_name: the learner's.
+          replay_size: items in replay now; asked until the warm-up is over.
+        """
+        self._new = BatchStream(fetcher(dataset.new_unrolls(server_address, config, queue_name)))
+        self._replayed = BatchStream(fetcher(dataset.replayed_batches(server_address, config)))
+        self._replay_size = replay_size
+        self._least = max(1, -(-config.warm_up // config.steps_per_item))
+        self._warm = False
+        self._new_steps = config.new_steps
+        super().__init__(self._next)
+
+    def _next(self) -> stored_unroll.Batch | None:
+        waiting = 0
+        # The queue is emptied during the warm-up, too, or it would stop the actors.
+        while self._new.get(self._closed.is_set) is not None:
+            waiting += self._new_steps
+            self._warm = self._warm or self._replay_size() >= self._least
+            if self._warm:
+                batch = self._replayed.get(self._closed.is_set)
+                return batch and batch._replace(new_steps=np.int64(waiting))
+        return None
+
+    def close(self) -> None:
+        """Ends fetching."""
+        super().close()
+        self._new.close()
+        self._replayed.close()
 
 
 def fetcher(batches: tf.data.Dataset) -> Callable[[], Any]:

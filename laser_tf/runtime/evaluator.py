@@ -55,7 +55,7 @@ def evaluate(
     trained = assembly.build_learner(config, environment, dtype, jit=False)
     if checkpointing.LearnerCheckpoints(workdir / "checkpoints/learner", trained).restore() is None:
         raise checkpointing.WorkdirError(f"{workdir} holds no checkpoint yet: train first")
-    agent = assembly.build_agent(config, environment, dtype, seed)
+    agent = assembly.build_agent(config, environment, dtype, seed, evaluating=True)
     variables.WeightCopier(trained.agent, agent, trained.counters.learner_updates).refresh()
 
     policy = actor.ActingPolicy(agent, environment, config.replay.frame_stack)

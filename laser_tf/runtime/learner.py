@@ -118,14 +118,11 @@ class Learner(tf.Module):
         self._non_finite_in_a_row = 0
         self._compiled_update = array_function.ArrayFunction(self._update, jit_compile=jit)
 
-    def update(
-        self, batch: stored_unroll.Batch, online_steps: int
-    ) -> tuple[dict[str, float], np.ndarray]:
+    def update(self, batch: stored_unroll.Batch) -> tuple[dict[str, float], np.ndarray]:
         """Takes one step and counts it.
 
         Args:
           batch: arrays [B, ...].
-          online_steps: agent steps in the batch that come fresh from actors.
 
         Returns:
           The loss's metrics with those of the step itself, and the unrolls' priorities [B].
@@ -133,7 +130,7 @@ class Learner(tf.Module):
         Raises:
           NonFiniteLossError: after `non_finite_limit` skipped updates in a row.
         """
-        values, priorities = self._compiled_update(batch, np.int64(online_steps))
+        values, priorities = self._compiled_update(batch)
         metrics = {name: float(value) for name, value in values.items()}
         self._stop_if_non_finite(bool(metrics.pop("finite")))
         return metrics, priorities
@@ -176,9 +173,7 @@ class Learner(tf.Module):
         for name, value in values.items():
             variables[name].assign(value)
 
-    def _update(
-        self, batch: stored_unroll.Batch, online_steps: tf.Tensor
-    ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+    def _update(self, batch: stored_unroll.Batch) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
         unroll = stored_unroll.unpack(batch, self._frame_stack, self._agent_index)
         with tf.GradientTape() as tape:
             output = self.agent.loss(unroll)
@@ -190,7 +185,7 @@ class Learner(tf.Module):
         learning_rate = self.learning_rate * self._schedule()
         tf.cond(finite, lambda: self._apply(gradients, learning_rate), lambda: None)
         self.counters.learner_updates.assign_add(1)
-        self.counters.agent_steps.assign_add(online_steps)
+        self.counters.agent_steps.assign_add(batch.new_steps)
         self.counters.non_finite_updates.assign_add(tf.cast(~finite, tf.int64))
         metrics = {
             **output.metrics,

@@ -5,12 +5,14 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from laser_tf.agents import laser
+from laser_tf.agents import laser, r2d2
 from laser_tf.environments import environment_config
 from laser_tf.replay import tables
 from laser_tf.runtime import learner
 
 Section = TypeVar("Section")
+AgentConfig = laser.Config | r2d2.Config
+_AGENTS: dict[str, type[AgentConfig]] = {laser.KIND: laser.Config, r2d2.KIND: r2d2.Config}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Config:
 class RunConfig:
     """Everything that defines a run."""
 
-    agent: laser.Config
+    agent: AgentConfig
     environment: environment_config.EnvironmentConfig
     replay: tables.Config
     learner: learner.Config
@@ -58,10 +60,24 @@ class RunConfig:
                 f"config.replay: capacity is {capacity} agent steps, but an episode can have "
                 f"{longest}: raise replay.capacity or lower environment.max_frames_per_episode"
             )
-        cost, on_replay = self.agent.entropy_cost, self.agent.entropy_on_replay
-        if not self.replay.learn_online and cost and not on_replay:
+        if self.agent.kind == laser.KIND:
+            self._check_laser()
+        elif not self.replay.sequence_length:
             raise ValueError(
-                f"config.agent: entropy_cost is {cost}, but replay.learn_online=false leaves no "
+                f"config.replay: sequence_length is 0: {self.agent.kind} learns from sequences; "
+                "use e.g. 80 agent steps"
+            )
+
+    def _check_laser(self) -> None:
+        if self.replay.sequence_length:
+            raise ValueError(
+                f"config.replay: sequence_length is {self.replay.sequence_length}: laser learns "
+                "from unrolls and whole episodes; use 0"
+            )
+        cost, on_replay = self.agent.entropy_cost, self.agent.entropy_on_replay
+        if self.replay.new_unrolls and cost and not on_replay:
+            raise ValueError(
+                f"config.agent: entropy_cost is {cost}, but replay.new_unrolls above 0 leaves no "
                 "online rows, which alone are in the entropy term: use "
                 "agent.entropy_on_replay=true, or entropy_cost 0"
             )
@@ -77,11 +93,6 @@ class RunConfig:
         steps = self.environment.max_steps_per_episode
         return -(-steps // self.replay.unroll_length)
 
-    @property
-    def online_steps(self) -> int:
-        """Agent steps that an update consumes for the first time."""
-        return self.replay.online_rows * self.replay.unroll_length
-
 
 def parse(values: Mapping[str, Mapping[str, Any]]) -> RunConfig:
     """Builds a `RunConfig` from nested mappings, one for each section.
@@ -91,9 +102,19 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> RunConfig:
     """
     sections = {field.name: field.type for field in dataclasses.fields(RunConfig)}
     _check_names("section", values, sections)
+    sections["agent"] = _agent_class(values.get("agent", {}))
     return RunConfig(
         **{name: parse_section(name, section, values) for name, section in sections.items()}
     )
+
+
+def _agent_class(values: Mapping[str, Any]) -> type[AgentConfig]:
+    kind = values.get("kind", laser.KIND)
+    if kind not in _AGENTS:
+        raise ValueError(
+            f"config.agent: kind is {kind!r}: choose one of {', '.join(map(repr, _AGENTS))}"
+        )
+    return _AGENTS[kind]
 
 
 def parse_section(

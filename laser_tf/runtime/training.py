@@ -8,15 +8,12 @@ import time
 
 import numpy as np
 
-from laser_tf.environments import base, episode_statistics, factory
+from laser_tf.environments import episode_statistics, factory
 from laser_tf.replay import (
     connection,
     dataset,
-    episode_writer,
     server,
-    stored_unroll,
     tables,
-    writer,
 )
 from laser_tf.runtime import (
     actor,
@@ -141,6 +138,8 @@ class Training:
 
     def _make_stream(self, replay: connection.Connection) -> batches.BatchStream:
         config = self._config.replay
+        if config.new_unrolls:
+            return batches.ReplayBatchStream(replay.address, config, replay.queue, replay.size)
         if config.replay_table != tables.EPISODES:
             mixed = dataset.make_dataset(replay.address, config, replay.queue)
             return batches.BatchStream(batches.fetcher(mixed))
@@ -161,9 +160,16 @@ class Training:
         return actor.Actor(
             environment,
             actor.ActingPolicy(agent, environment, config.replay.frame_stack),
-            writer.UnrollWriter(replay.client, config.replay.unroll_tables(replay.queue)),
-            self._make_buffer(environment, self._signature),
-            episodes=self._make_episode_writer(replay, environment),
+            assembly.make_recorders(
+                config.replay,
+                replay,
+                self._signature,
+                agent,
+                task_ids=environment.task_ids,
+                agent_index=self._agent_index,
+                max_unrolls_per_episode=config.max_unrolls_per_episode,
+            ),
+            refresh_steps=config.replay.unroll_length,
             refresh=copier.refresh,
             on_episode=self._add_episode,
         )
@@ -171,21 +177,6 @@ class Training:
     def _add_episode(self, episode: episode_statistics.Episode) -> None:
         self.returns.add(episode)
         self._episodes.add(self.env_frames, episode)
-
-    def _make_episode_writer(
-        self, replay: connection.Connection, environment: base.BatchedEnvironment
-    ) -> episode_writer.EpisodeWriter | None:
-        if self._config.replay.replay_table != tables.EPISODES:
-            return None
-        buffer = self._make_buffer(environment, self._signature._replace(core_state=()))
-        return episode_writer.EpisodeWriter(
-            replay.client, buffer, self._config.max_unrolls_per_episode
-        )
-
-    def _make_buffer(
-        self, environment: base.BatchedEnvironment, signature: stored_unroll.StoredUnroll
-    ) -> stored_unroll.UnrollBuffer:
-        return stored_unroll.UnrollBuffer(signature, environment.task_ids, self._agent_index)
 
     def _learn(
         self,
@@ -217,9 +208,9 @@ class Training:
                 if batch is None:
                     break
                 start = time.monotonic()
-                values, priorities = self._learner.update(batch, config.online_steps)
+                values, priorities = self._learner.update(batch)
                 self._learner_updates += 1
-                self._agent_steps += config.online_steps
+                self._agent_steps += int(batch.new_steps)
                 values |= experience_age.metrics(batch, self._learner_updates, self._agent_index)
                 if config.replay.priority_exponent:
                     drawn = ~batch.is_online

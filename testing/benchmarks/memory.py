@@ -15,7 +15,7 @@ from absl import app, flags
 
 from configs import laser_atari
 from laser_tf.environments import factory
-from laser_tf.replay import server, stored_unroll, writer
+from laser_tf.replay import server, unroll_buffer, writer
 from laser_tf.runtime import actor, assembly, run_config
 
 _STEPS = flags.DEFINE_integer("steps", 200_000, "agent steps to store")
@@ -40,16 +40,15 @@ def main(_: list[str]) -> None:
 def _fill(config, environment, agent, signature, replay) -> dict[str, float]:
     num_envs = environment.num_envs
     policy = actor.ActingPolicy(agent, environment, config.replay.frame_stack)
-    buffer = stored_unroll.UnrollBuffer(signature, environment.task_ids)
+    buffer = unroll_buffer.UnrollBuffer(signature, environment.task_ids)
     target = writer.UnrollWriter(replay.client, ["replay"])
     env_output = environment.reset()
     steps, start = 0, None
     while steps < _STEPS.value:
         for row in range(0 if steps == 0 else 1, buffer.last_row + 1):
-            buffer.write_core_state(row, policy.core_state)
-            buffer.write_environment(row, env_output)
+            core_state = policy.core_state
             agent_output = policy(env_output)
-            buffer.write_agent(row, agent_output)
+            buffer.write(row, env_output, agent_output, core_state)
             env_output = environment.step(agent_output.action)
         for index in range(num_envs):
             target.write(buffer.unroll(index, 0), lambda: False)

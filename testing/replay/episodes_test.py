@@ -11,7 +11,15 @@ from absl.testing import absltest, parameterized
 
 from laser_tf import types
 from laser_tf.agents import laser
-from laser_tf.replay import dataset, episode_writer, replayer, server, stored_unroll, tables
+from laser_tf.replay import (
+    dataset,
+    episode_writer,
+    replayer,
+    server,
+    stored_unroll,
+    tables,
+    unroll_buffer,
+)
 
 T, K, A, SIZE = 5, 2, 3, 4
 SPEC = types.EnvironmentSpec((4, 3, 1), A)
@@ -72,13 +80,13 @@ class _ReplayTestCase(parameterized.TestCase):
         self.addCleanup(replay.stop)
         target = episode_writer.EpisodeWriter(
             replay.client,
-            stored_unroll.UnrollBuffer(
+            unroll_buffer.UnrollBuffer(
                 SIGNATURE._replace(core_state=()), np.arange(len(lengths), dtype=np.int32)
             ),
             max_unrolls=8,
         )
         for time, row in enumerate(_rows(lengths)):
-            target.add(row, _answer(len(lengths), time), time, _never)
+            target.add(row, _answer(len(lengths), time), (), time, _never)
         return replay
 
     def _draw(self, replay: server.EmbeddedReplay, number: int) -> list[stored_unroll.StoredUnroll]:

@@ -61,7 +61,11 @@ class ReplayTest(parameterized.TestCase):
         self._serve(_config()).check(SIGNATURE)  # raises where nobody answers
 
     def _write(self, replay, config, numbers) -> writer.UnrollWriter:
-        target = writer.UnrollWriter(replay.client, config.unroll_tables(tables.ONLINE))
+        target = writer.UnrollWriter(
+            replay.client,
+            config.unroll_tables(tables.ONLINE),
+            config.counting_tables(tables.ONLINE),
+        )
         for number in numbers:
             target.write(_unroll(number), _never)
         target.wait(_never)
@@ -158,7 +162,11 @@ class ReplayTest(parameterized.TestCase):
         )
         replay = server.EmbeddedReplay(config, signature, self._folder)
         self.addCleanup(replay.stop)
-        target = writer.UnrollWriter(replay.client, config.unroll_tables(tables.ONLINE))
+        target = writer.UnrollWriter(
+            replay.client,
+            config.unroll_tables(tables.ONLINE),
+            config.counting_tables(tables.ONLINE),
+        )
         for number in range(3):
             target.write(_unroll(number)._replace(core_state=(np.ones(3, np.float32),)), _never)
         batch = next(iter(dataset.make_dataset(replay.address, config, tables.ONLINE)))
@@ -175,7 +183,11 @@ class ReplayTest(parameterized.TestCase):
     def test_a_full_queue_holds_the_writer_until_it_is_told_to_stop(self):
         config = _config(queue_capacity=2)
         replay = self._serve(config)
-        target = writer.UnrollWriter(replay.client, config.unroll_tables(tables.ONLINE))
+        target = writer.UnrollWriter(
+            replay.client,
+            config.unroll_tables(tables.ONLINE),
+            config.counting_tables(tables.ONLINE),
+        )
         for number in range(4):
             target.write(_unroll(number), _never)
         looks = iter([False, False, True])

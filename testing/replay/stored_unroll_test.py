@@ -5,7 +5,7 @@ import tensorflow as tf
 from absl.testing import absltest
 
 from laser_tf import types
-from laser_tf.replay import frame_stacking, stored_unroll
+from laser_tf.replay import frame_stacking, stored_unroll, unroll_buffer
 
 T, N, K, A = 4, 3, 3, 2
 SPEC = types.EnvironmentSpec((2, 2, 1), A)
@@ -25,13 +25,15 @@ def _row(step: int, is_first: bool) -> types.EnvOutput:
     )
 
 
-def _play(buffer: stored_unroll.UnrollBuffer, first_step: int, rows: range, firsts: set[int]):
+def _play(buffer: unroll_buffer.UnrollBuffer, first_step: int, rows: range, firsts: set[int]):
     for row in rows:
         step = first_step + row
-        buffer.write_environment(row, _row(step, step in firsts))
-        buffer.write_core_state(row, (np.full([N, 2], step, np.float32),))
-        logits = np.full([N, A], step, np.float32)
-        buffer.write_agent(row, types.AgentOutput(np.full(N, step, np.int32), logits))
+        buffer.write(
+            row,
+            _row(step, step in firsts),
+            types.AgentOutput(np.full(N, step, np.int32), np.full([N, A], step, np.float32)),
+            (np.full([N, 2], step, np.float32),),
+        )
 
 
 def _unpack(unroll: stored_unroll.StoredUnroll) -> types.Unroll:
@@ -47,7 +49,7 @@ def _timed(unroll: types.Unroll) -> types.Unroll:
 class StoredUnrollTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
-        self._buffer = stored_unroll.UnrollBuffer(SIGNATURE, TASKS)
+        self._buffer = unroll_buffer.UnrollBuffer(SIGNATURE, TASKS)
 
     def test_the_last_row_is_the_next_unrolls_first(self):
         _play(self._buffer, 0, range(T + 1), {0})

@@ -1,0 +1,105 @@
+"""Writing overlapping sequences of a game to replay (R2D2, section 2.3).
+
+A sequence is S unrolls in a row, [S, T + 1, ...]: first those of the burn-in, then those that are
+learned from. Sequences never cross an episode's end. Blank unrolls, without any transition, stand
+for the burn-in before an episode's start, so that its first steps are learned from, too, and for
+what a sequence lacks behind its end. All sequences refer to the same unrolls: the overlap costs no
+memory.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import reverb
+import tree
+
+from laser_tf.replay import game_writer, stored_unroll, tables, unroll_buffer
+
+
+class SequenceWriter(game_writer.GameWriter):
+    """Writes a sequence as soon as it is complete, and counts each unroll in the queue."""
+
+    def __init__(
+        self,
+        client: reverb.Client,
+        buffer: unroll_buffer.UnrollBuffer,
+        config: tables.Config,
+        queue: str,
+        unroll_signature: stored_unroll.StoredUnroll,
+        priority: Callable[[stored_unroll.StoredUnroll], float],
+    ):
+        """Opens a stream for each game.
+
+        Args:
+          client: of the replay server.
+          buffer: where unrolls are filled.
+          config: of the tables.
+          queue: the learner's.
+          unroll_signature: of an unroll.
+          priority: of a new sequence, from its unrolls [S, ...] without frames and states.
+        """
+        length = config.unroll_length
+        self._burn_in = config.burn_in // length
+        self._size = config.steps_per_row // length
+        self._period = config.steps_per_item // length
+        super().__init__(client, buffer, self._size)
+        for stream in self._writers:
+            # One unroll a chunk: neither an item nor the count waits for the next unroll.
+            for path, _ in tree.flatten_with_path(unroll_signature):
+                stream.configure(path, num_keep_alive_refs=self._size, max_chunk_length=1)
+        self._queue = queue
+        self._blank = stored_unroll.blank(unroll_signature)
+        self._priority = priority
+        self._recent: list[list[stored_unroll.StoredUnroll]] = [[] for _ in self._writers]
+
+    def _append(self, game: int, learner_update: int) -> None:
+        unroll = self._buffer.unroll(game, learner_update)
+        if not self._unrolls[game]:
+            self._recent[game] = []
+            for _ in range(self._burn_in):
+                self._append_unroll(game, self._blank_before(unroll))
+        self._append_unroll(game, unroll)
+        count = self._writers[game].history.learner_update[-1]
+        self._writers[game].create_item(self._queue, 1.0, count)
+
+    def _end(self, game: int) -> None:
+        last = self._recent[game][-1]
+        while self._missing(game):
+            self._append_unroll(game, self._blank_beside(last))
+
+    def _blank_beside(self, unroll: stored_unroll.StoredUnroll) -> stored_unroll.StoredUnroll:
+        """An unroll without transitions, said to be of the same game."""
+        return self._blank._replace(
+            task=unroll.task, agent=unroll.agent, learner_update=unroll.learner_update
+        )
+
+    def _blank_before(self, unroll: stored_unroll.StoredUnroll) -> stored_unroll.StoredUnroll:
+        """One whose last row is the first of an episode's first unroll, as of any neighbours."""
+        blank = self._blank_beside(unroll)
+        columns = {
+            name: np.concatenate([column[:-1], getattr(unroll, name)[-len(unroll.reward)][None]])
+            for name, column in blank._asdict().items()
+            if name not in stored_unroll.WITHOUT_TIME and isinstance(column, np.ndarray)
+        }
+        return blank._replace(next_core_state=unroll.core_state, **columns)
+
+    def _append_unroll(self, game: int, unroll: stored_unroll.StoredUnroll) -> None:
+        stream = self._writers[game]
+        stream.append(unroll)
+        self._unrolls[game] += 1
+        # The buffer will be overwritten: a copy of what priorities are made of.
+        small = unroll._replace(frames=(), instruction=(), core_state=(), next_core_state=())
+        self._recent[game].append(tree.map_structure(np.copy, small))
+        if self._missing(game):
+            return
+        recent = self._recent[game] = self._recent[game][-self._size :]
+        priority = self._priority(tree.map_structure(lambda *parts: np.stack(parts), *recent))
+        trajectory = tree.map_structure(lambda column: column[-self._size :], stream.history)
+        stream.create_item(tables.SEQUENCES, priority, trajectory)
+
+    def _missing(self, game: int) -> int:
+        """Unrolls that the sequence which is being filled lacks."""
+        unrolls = self._unrolls[game]
+        return (
+            self._size - unrolls if unrolls < self._size else (self._size - unrolls) % self._period
+        )

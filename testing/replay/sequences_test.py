@@ -1,0 +1,255 @@
+"""Overlapping sequences: every step of an episode, in order, never across its ends."""
+
+import pathlib
+import tempfile
+import threading
+
+import numpy as np
+import tensorflow as tf
+import tree
+from absl.testing import absltest, parameterized
+
+from laser_tf import types
+from laser_tf.replay import (
+    dataset,
+    sequence_writer,
+    server,
+    stored_unroll,
+    tables,
+    unroll_buffer,
+)
+from laser_tf.runtime import batches
+
+U, K, A, H = 4, 3, 2, 2  # steps of an unroll, frames of a stack, actions, units of the core
+SPEC = types.EnvironmentSpec((2, 2, 1), A)
+SIGNATURE = stored_unroll.signature(
+    SPEC, (tf.zeros([1, H]),), unroll_length=U, frame_stack=K, for_sequences=True
+)
+
+
+def _config(**overrides) -> tables.Config:
+    values = {
+        "unroll_length": U,
+        "frame_stack": K,
+        "batch_size": 2,
+        "capacity": 10_000,
+        "queue_capacity": 1_000,
+        "new_unrolls": 1,
+        "sequence_length": 2 * U,
+        "sequence_overlap": U,
+        "burn_in": U,
+    }
+    return tables.Config(**values | overrides)
+
+
+def _numbered(lengths: list[list[int]]):
+    """Rows of games with episodes of so many transitions; then each begins one more.
+
+    All contents number the rows of a game: game 1's episode 2 begins at 120 + 1.
+    """
+    games = [
+        [
+            (100 * game + 40 * episode + step + 1, step == 0)
+            for episode, length in enumerate([*episodes, 10**3])
+            for step in range(length + 1)
+        ]
+        for game, episodes in enumerate(lengths)
+    ]
+    for time in range(max(sum(episodes) + len(episodes) for episodes in lengths) + 1):
+        number, is_first = (
+            np.array(column) for column in zip(*(game[time] for game in games), strict=True)
+        )
+        yield types.EnvOutput(
+            observation=np.tile(number.astype(np.uint8)[:, None, None, None], [1, 2, 2, 1]),
+            reward=number.astype(np.float32),
+            discount=np.ones(len(games), np.float32),
+            is_first=is_first,
+            previous_action=number.astype(np.int32),
+        )
+
+
+class SequencesTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._folder = pathlib.Path(folder.name) / "replay"
+        self._new = []  # the rewards of every new sequence
+        self._stop = threading.Event()
+
+    def _priority(self, parts: stored_unroll.StoredUnroll) -> float:
+        self._new.append(parts.reward)
+        return float(len(self._new))
+
+    def _write(self, config: tables.Config, lengths: list[list[int]]) -> server.EmbeddedReplay:
+        replay = server.EmbeddedReplay(config, SIGNATURE, self._folder)
+        self.addCleanup(replay.stop)
+        buffer = unroll_buffer.UnrollBuffer(SIGNATURE, np.arange(len(lengths), dtype=np.int32))
+        target = sequence_writer.SequenceWriter(
+            replay.client, buffer, config, tables.ONLINE, SIGNATURE, self._priority
+        )
+        for row in _numbered(lengths):
+            answers = np.repeat(row.reward[:, None], A, axis=1)
+            answer = types.AgentOutput(row.previous_action, answers)
+            target.add(row, answer, (answers.copy(),), 7, self._stop.is_set)
+        target.wait(self._stop.is_set)
+        return replay
+
+    def _drawn(self, replay: server.EmbeddedReplay, config: tables.Config, number: int):
+        """Different sequences with their states, (unroll, states), as they are drawn."""
+        found = {}
+        for batch in dataset.replayed_batches(replay.address, config).take(number):
+            for row in range(config.batch_size):
+                one = tree.map_structure(
+                    lambda column, row=row: column[row].numpy(),
+                    (batch.unrolls, batch.stored_states),
+                )
+                found[tuple(one[0].reward) + tuple(one[0].is_first)] = one
+        return list(found.values())
+
+    @parameterized.parameters(
+        *(
+            (_config(), length)
+            for length in (1, U - 1, U, U + 1, 2 * U, 2 * U + 1, 3 * U, 5 * U + 3)
+        ),
+        *((_config(burn_in=0), length) for length in (1, U, 3 * U + 2)),
+        *(
+            (_config(sequence_length=4 * U, sequence_overlap=2 * U), n)
+            for n in (3, 5 * U, 7 * U + 1)
+        ),
+        (_config(sequence_overlap=0, burn_in=2 * U), 5 * U + 1),
+    )
+    def test_an_episode_is_cut_into_overlapping_sequences(self, config, length):
+        replay = self._write(config, [[2, length, 3]])
+        first = 40 + 1  # the number of the episode's first row
+        starts = set()
+        for unroll, (states,) in self._drawn(replay, config, 150):
+            numbers = unroll.reward[~unroll.is_first[K - 1 :]]
+            if not numbers.size or not first <= numbers[0] <= first + length:
+                continue  # of another episode
+            row = int(np.flatnonzero(~unroll.is_first[K - 1 :])[0])
+            start = int(numbers[0]) - row - first
+            starts.add(start)
+            for t in range(config.steps_per_row + 1):
+                inside = 0 <= start + t <= length
+                self.assertEqual(unroll.is_first[K - 1 + t], not inside or start + t == 0)
+                if inside:
+                    number = first + start + t
+                    for column in (unroll.reward, unroll.action, unroll.previous_action):
+                        self.assertEqual(column[t], number)
+                    np.testing.assert_array_equal(unroll.frames[K - 1 + t], number)
+                    if t % U == 0:
+                        np.testing.assert_array_equal(states[t // U], number)
+            for t in range(K - 1):  # frames that the first stack needs
+                if start - K + 1 + t >= 0:
+                    np.testing.assert_array_equal(unroll.frames[t], first + start - K + 1 + t)
+        last = max(-config.burn_in, length - config.steps_per_row)
+        expected = range(-config.burn_in, last + config.steps_per_item, config.steps_per_item)
+        self.assertEqual(starts, set(expected))
+
+    def test_columns_belong_to_their_game(self):
+        config = _config()
+        replay = self._write(config, [[9], [2, 2], [13]])
+        for unroll, _ in self._drawn(replay, config, 100):
+            games = {int(number) // 100 for number in unroll.reward[~unroll.is_first[K - 1 :]]}
+            self.assertEqual(games, {unroll.task})
+
+    def test_new_sequences_get_their_priority(self):
+        config = _config(priority_exponent=1.0, importance_exponent=1.0, batch_size=20)
+        replay = self._write(config, [[2 * U, 2 * U]])
+        self.assertLen(self._new, 2)
+        priorities = {tuple(parts[:, :U].ravel()): 1.0 + i for i, parts in enumerate(self._new)}
+        counts = dict.fromkeys(priorities, 0)
+        for batch in dataset.replayed_batches(replay.address, config).take(100):
+            for reward in batch.unrolls.reward.numpy():
+                counts[tuple(reward[:-1])] += 1
+        share = list(counts.values())[1] / sum(counts.values())
+        self.assertBetween(share, 2 / 3 - 0.05, 2 / 3 + 0.05)  # 5 standard deviations
+
+    def test_frequencies_are_priorities_to_the_power_of_the_exponent(self):
+        config = _config(priority_exponent=0.9, importance_exponent=0.6, batch_size=10)
+        replay = self._write(config, [[U * 6]])
+        probe = _config(batch_size=100, priority_exponent=0.9)
+        keys = sorted(
+            {
+                int(key)
+                for batch in dataset.replayed_batches(replay.address, probe).take(5)
+                for key in batch.key.numpy()
+            }
+        )
+        priorities = np.array([0.5, 1.0, 2.0, 4.0, 8.0])
+        self.assertLen(keys, len(priorities))
+        replay.update_priorities(np.array(keys, np.uint64), priorities)
+        probabilities = priorities**0.9 / np.sum(priorities**0.9)
+        counts, draws = dict.fromkeys(keys, 0), 0
+        for batch in dataset.replayed_batches(replay.address, config).take(1_000):
+            drawn = batch.key.numpy()
+            draws += len(drawn)
+            for key in drawn:
+                counts[int(key)] += 1
+            ours = probabilities[[keys.index(int(key)) for key in drawn]]
+            weights = (1 / (len(keys) * ours)) ** 0.6
+            np.testing.assert_allclose(batch.weight, weights / weights.max(), rtol=1e-4)
+        expected = draws * probabilities
+        chi_square = np.sum((np.array([counts[key] for key in keys]) - expected) ** 2 / expected)
+        self.assertLess(chi_square, 23.5)  # 4 degrees of freedom: one run in 10,000 is above
+
+    def test_zero_states_start_sequences_but_the_stored_ones_come_along(self):
+        config = _config(core_state="zero")
+        replay = self._write(config, [[5 * U]])
+        drawn = self._drawn(replay, config, 100)
+        for unroll, _ in drawn:
+            np.testing.assert_array_equal(unroll.core_state[0], np.zeros(H))
+        self.assertTrue(any(states[0].any() for _, (states,) in drawn))
+
+    def test_capacity_is_in_agent_steps_and_the_oldest_go_first(self):
+        config = _config(capacity=5 * U, warm_up=0, batch_size=1)
+        replay = self._write(config, [[12 * U]])
+        self.assertEqual(replay.size(), 5)
+        self.assertEqual(replay.fill(), 1.0)
+        firsts = [unroll.reward[0] for unroll, _ in self._drawn(replay, config, 200)]
+        self.assertGreaterEqual(min(firsts), 5 * U + 1)
+
+    def test_an_update_waits_for_as_many_new_unrolls_as_configured_and_for_the_warm_up(self):
+        config = _config(new_unrolls=2, warm_up=4 * U)
+        replay = self._write(config, [[11 * U]])
+        sizes = iter([0, 3, 4])
+        stream = batches.ReplayBatchStream(
+            replay.address, config, tables.ONLINE, lambda: next(sizes)
+        )
+        self.addCleanup(stream.close)
+        steps = [int(stream.get(self._stop.is_set).new_steps) for _ in range(3)]
+        self.assertEqual(steps, [3 * 2 * U, 2 * U, 2 * U])
+
+    def test_a_full_queue_holds_the_actor(self):
+        config = _config(queue_capacity=2)
+        writing = threading.Thread(target=self._write, args=(config, [[10 * U]]), daemon=True)
+        writing.start()
+        writing.join(timeout=2)
+        self.assertTrue(writing.is_alive())
+        self._stop.set()
+        writing.join(timeout=10)
+        self.assertFalse(writing.is_alive())
+
+    @parameterized.parameters(
+        (
+            {"sequence_length": 2 * U + 1},
+            "sequence_length is 9: use a multiple of unroll_length, 4",
+        ),
+        ({"burn_in": 3}, "burn_in is 3: use a multiple"),
+        ({"burn_in": -4}, "burn_in is -4: use a multiple"),
+        ({"sequence_overlap": 2 * U}, "sequence_overlap is 8: use a value from 0 to below"),
+        ({"new_unrolls": 0}, "sequence_length is 8: .* set new_unrolls"),
+        ({"sequence_length": 0}, "sequence_overlap is 4: it is of sequences; set sequence_length"),
+        ({"capacity": 23}, "capacity is 23 agent steps, less than one batch of 2 times 12"),
+        ({"warm_up": 20_000}, "capacity is 10000 agent steps, .*warm_up: use 20000"),
+        ({"warm_up": -1}, "warm_up is -1: use 0 or more"),
+        ({"core_state": "recomputed"}, "new_unrolls is 1: .* does not recompute"),
+    )
+    def test_bad_values_are_refused_with_a_remedy(self, overrides, message):
+        with self.assertRaisesRegex(ValueError, message):
+            _config(**overrides)
+
+
+if __name__ == "__main__":
+    absltest.main()
