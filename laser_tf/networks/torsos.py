@@ -7,7 +7,7 @@ convolution are positive, its weights then move up or down together, and RMSProp
 leave most channels below zero everywhere, for good.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
@@ -38,29 +38,65 @@ def _dense(units: int, dtype: str) -> Layer:
     return tf.keras.layers.Dense(units, kernel_initializer=_initializer(), dtype=_policy(dtype))
 
 
-class _Torso(tf.Module):
-    """Scales bytes by 1 / 255, applies `_features`, then one dense layer with ReLU."""
+def _rectified(convolutions: Sequence[Layer], inputs: tf.Tensor) -> tf.Tensor:
+    """Convolutions one after another, each with ReLU."""
+    for convolution in convolutions:
+        inputs = tf.nn.relu(convolution(inputs))
+    return inputs
 
-    def __init__(self, units: int, center: bool, dtype: str):
+
+class _Torso(tf.Module):
+    """Scales bytes by 1 / 255, applies `_features` and flattens what they are."""
+
+    def __init__(self, center: bool, dtype: str):
         super().__init__()
         self._center = center
         self._dtype = dtype
-        self._dense = _dense(units, dtype)
 
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
-        """uint8 [N, H, W, C] -> compute dtype [N, units]."""
+        """uint8 [N, H, W, C] -> compute dtype [N, F]."""
         scaled = tf.cast(observation, self._dtype) * tf.cast(1 / 255, self._dtype)
         if self._center:
             scaled -= tf.reduce_mean(scaled, axis=[1, 2, 3], keepdims=True)
         features = self._features(scaled)
-        flat = tf.reshape(features, [-1, features.shape[1:].num_elements()])
-        return tf.nn.relu(self._dense(flat))
+        return tf.reshape(features, [-1, features.shape[1:].num_elements()])
 
     def _features(self, scaled: tf.Tensor) -> tf.Tensor:
         raise NotImplementedError
 
 
-class ShallowTorso(_Torso):
+class _DenseTorso(_Torso):
+    """With one dense layer and ReLU at the end."""
+
+    def __init__(self, units: int, center: bool, dtype: str):
+        super().__init__(center, dtype)
+        self._dense = _dense(units, dtype)
+
+    def __call__(self, observation: tf.Tensor) -> tf.Tensor:
+        """uint8 [N, H, W, C] -> compute dtype [N, units]."""
+        return tf.nn.relu(self._dense(super().__call__(observation)))
+
+
+class DQNTorso(_Torso):
+    """DQN's (Mnih et al. 2015): conv 32 8x8/4, conv 64 4x4/2, conv 64 3x3/1, no dense layer.
+
+    R2D2's core follows the convolutions directly. DQN's dense layer of 512 has become the hidden
+    layers of a dueling head (Wang et al. 2016), see `heads.DuelingHead`.
+    """
+
+    def __init__(self, channel_multiplier: int, center: bool, dtype: str):
+        super().__init__(center, dtype)
+        self._convolutions = [
+            _conv(32 * channel_multiplier, 8, 4, "valid", dtype),
+            _conv(64 * channel_multiplier, 4, 2, "valid", dtype),
+            _conv(64 * channel_multiplier, 3, 1, "valid", dtype),
+        ]
+
+    def _features(self, scaled: tf.Tensor) -> tf.Tensor:
+        return _rectified(self._convolutions, scaled)
+
+
+class ShallowTorso(_DenseTorso):
     """IMPALA's shallow network (figure 3, left): conv 16 8x8/4, conv 32 4x4/2, dense 256."""
 
     def __init__(self, channel_multiplier: int, center: bool, dtype: str):
@@ -71,9 +107,7 @@ class ShallowTorso(_Torso):
         ]
 
     def _features(self, scaled: tf.Tensor) -> tf.Tensor:
-        for convolution in self._convolutions:
-            scaled = tf.nn.relu(convolution(scaled))
-        return scaled
+        return _rectified(self._convolutions, scaled)
 
 
 class _ResidualBlock(tf.Module):
@@ -90,7 +124,7 @@ class _ResidualBlock(tf.Module):
         return inputs + outputs
 
 
-class DeepTorso(_Torso):
+class DeepTorso(_DenseTorso):
     """IMPALA's deep network (figure 3, right): 15 convolutional layers, dense 256.
 
     Three sections of 16, 32 and 32 channels: conv 3x3, max-pool 3x3/2 and two residual blocks.
@@ -113,7 +147,7 @@ class DeepTorso(_Torso):
         return tf.nn.relu(scaled)
 
 
-class MinAtarTorso(_Torso):
+class MinAtarTorso(_DenseTorso):
     """For 10x10 observations (Young and Tian 2019, "MinAtar"): conv 16 3x3, dense 128."""
 
     def __init__(self, channel_multiplier: int, center: bool, dtype: str):
@@ -124,7 +158,7 @@ class MinAtarTorso(_Torso):
         return tf.nn.relu(self._convolution(scaled))
 
 
-class FlatTorso(_Torso):
+class FlatTorso(_DenseTorso):
     """One dense layer of 64 units over the flattened observation, for catch."""
 
     def __init__(self, channel_multiplier: int, center: bool, dtype: str):
@@ -137,6 +171,7 @@ class FlatTorso(_Torso):
 TORSOS: dict[str, Callable[[int, bool, str], _Torso]] = {
     "shallow": ShallowTorso,
     "deep": DeepTorso,
+    "dqn": DQNTorso,
     "minatar": MinAtarTorso,
     "flat": FlatTorso,
 }

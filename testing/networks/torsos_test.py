@@ -29,16 +29,39 @@ class TorsosTest(parameterized.TestCase):
         self.assertEqual(features.shape, [2, 256])
         self.assertEqual(_parameters(torso), expected)
 
-    def test_channel_multiplier_widens_the_convolutions(self):
-        torso = torsos.DeepTorso(4, False, "float32")
+    def test_dqn_has_three_convolutions_and_no_dense_layer(self):
+        torso = torsos.TORSOS["dqn"](1, False, "float32")
+        features = torso(tf.zeros([2, 84, 84, 4], tf.uint8))
+        self.assertEqual(features.shape, [2, 7 * 7 * 64])
+        self.assertCountEqual(
+            [tuple(v.shape) for v in torso.trainable_variables],
+            [(8, 8, 4, 32), (4, 4, 32, 64), (3, 3, 64, 64), (32,), (64,), (64,)],
+        )
+
+    def test_dqn_s_features_are_rectified_convolutions_of_bytes_scaled_to_one(self):
+        torso = torsos.TORSOS["dqn"](1, False, "float32")
+        observation = np.random.default_rng(1).integers(0, 256, (3, 84, 84, 4), dtype=np.uint8)
+        features = torso(tf.constant(observation))
+        kernels = {v.shape[0]: v for v in torso.trainable_variables if v.shape.rank == 4}
+        expected = tf.constant(observation / 255, tf.float32)
+        for size, stride in ((8, 4), (4, 2), (3, 1)):  # biases start at zero
+            expected = tf.nn.relu(tf.nn.conv2d(expected, kernels[size], stride, "VALID"))
+        np.testing.assert_allclose(features, tf.reshape(expected, [3, -1]), rtol=1e-4, atol=1e-5)
+        self.assertBetween(np.mean(features == 0.0), 0.1, 0.9)
+
+    @parameterized.parameters(("deep", 4, [64, 128]), ("dqn", 2, [64, 128]))
+    def test_channel_multiplier_widens_the_convolutions(self, name, multiplier, expected):
+        torso = torsos.TORSOS[name](multiplier, False, "float32")
         torso(tf.zeros([1, 84, 84, 4], tf.uint8))
         widths = sorted({v.shape[-1] for v in torso.trainable_variables if v.shape.rank == 4})
-        self.assertEqual(widths, [64, 128])
+        self.assertEqual(widths, expected)
 
     @parameterized.parameters(
         ("shallow", (84, 84, 4), False),
         ("shallow", (84, 84, 4), True),
         ("deep", (84, 84, 4), True),
+        ("dqn", (84, 84, 4), False),
+        ("dqn", (84, 84, 4), True),
         ("minatar", (10, 10, 6), False),
         ("flat", (10, 5, 1), False),
     )
@@ -68,6 +91,7 @@ class TorsosTest(parameterized.TestCase):
     @parameterized.parameters(
         ("shallow", (84, 84, 4)),
         ("deep", (84, 84, 4)),
+        ("dqn", (84, 84, 4)),
         ("minatar", (10, 10, 6)),
         ("flat", (10, 5, 1)),
     )
