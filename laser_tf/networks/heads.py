@@ -3,8 +3,8 @@
 import tensorflow as tf
 
 
-def _dense(units: int) -> tf.keras.layers.Dense:
-    initializer = tf.keras.initializers.VarianceScaling(1.0, "fan_in", "truncated_normal")
+def _dense(units: int, scale: float = 1.0) -> tf.keras.layers.Dense:
+    initializer = tf.keras.initializers.VarianceScaling(scale, "fan_in", "truncated_normal")
     return tf.keras.layers.Dense(units, kernel_initializer=initializer, dtype="float32")
 
 
@@ -55,3 +55,35 @@ class PolicyValueHead(tf.Module):
             (*self._moments, *self.value_layer), (*moments, *value_layer), strict=True
         ):
             variable.assign(value)
+
+
+class DuelingHead(tf.Module):
+    """Action values of two streams: a state's value, and its actions' advantages.
+
+    Each stream is a hidden layer with ReLU and a linear one (Wang et al. 2016, "Dueling Network
+    Architectures for Deep Reinforcement Learning"; R2D2, appendix).
+    """
+
+    def __init__(self, num_actions: int, hidden_units: int = 512):
+        """Creates the head; its weights appear at the first call.
+
+        Args:
+          num_actions: A.
+          hidden_units: of each stream.
+        """
+        super().__init__()
+        # Twice the variance before a ReLU, which halves it (He et al. 2015).
+        self._value_hidden = _dense(hidden_units, 2.0)
+        self._value = _dense(1)
+        self._advantage_hidden = _dense(hidden_units, 2.0)
+        self._advantage = _dense(num_actions)
+
+    def __call__(self, features: tf.Tensor) -> tf.Tensor:
+        """Features [..., F] -> q float32 [..., A].
+
+        q(x, a) = V(x) + A(x, a) - mean_b A(x, b)   (equation 9)
+        """
+        features = tf.cast(features, tf.float32)
+        value = self._value(tf.nn.relu(self._value_hidden(features)))
+        advantage = self._advantage(tf.nn.relu(self._advantage_hidden(features)))
+        return value + advantage - tf.reduce_mean(advantage, axis=-1, keepdims=True)
