@@ -68,9 +68,13 @@ def get_config() -> ml_collections.ConfigDict:
         {
             "learning_rate": 6e-4,  # IMPALA, Atari
             "learning_rate_schedule": "linear",  # IMPALA, Atari
+            "optimizer": "rmsprop",  # IMPALA, Atari; or "adam", which reads the keys with its name
             "rmsprop_decay": 0.99,  # IMPALA, Atari
             "rmsprop_momentum": 0.0,  # IMPALA, Atari
             "rmsprop_epsilon": 1e-5,  # ours: 0.01 makes short runs too slow, see the README
+            "adam_beta1": 0.9,  # Kingma and Ba 2015
+            "adam_beta2": 0.999,  # Kingma and Ba 2015
+            "adam_epsilon": 1e-3,  # R2D2, table 2
             "gradient_clip": 0.0,  # LASER, section 5.1: none on Atari
             "non_finite_limit": 10,  # updates
             "jit_compile": "auto",

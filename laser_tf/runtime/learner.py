@@ -2,17 +2,18 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from laser_tf.replay import stored_unroll
-from laser_tf.runtime import array_function, rmsprop
+from laser_tf.runtime import adam, array_function, rmsprop
 
 JIT_COMPILE = ("auto", "on", "off")
 COMPUTE_DTYPES = ("auto", "float32", "bfloat16")
 SCHEDULES = ("linear", "constant")
+OPTIMIZERS = RMSPROP, ADAM = ("rmsprop", "adam")
 LEARNING_RATE, ENTROPY_COST, RMSPROP_EPSILON = TUNABLE = (
     "learner.learning_rate",
     "agent.entropy_cost",
@@ -34,9 +35,13 @@ class Config:
 
     learning_rate: float = 6e-4
     learning_rate_schedule: str = "linear"  # to zero at the run's last frame, or "constant"
+    optimizer: str = RMSPROP  # or "adam"; the other one's keys are not read
     rmsprop_decay: float = 0.99
     rmsprop_momentum: float = 0.0
     rmsprop_epsilon: float = 0.01
+    adam_beta1: float = 0.9
+    adam_beta2: float = 0.999
+    adam_epsilon: float = 1e-3
     gradient_clip: float = 0.0  # global norm; 0 switches it off
     non_finite_limit: int = 10  # skipped updates in a row that end the run
     jit_compile: str = "auto"
@@ -45,6 +50,7 @@ class Config:
     def __post_init__(self):
         for name, choices in (
             ("learning_rate_schedule", SCHEDULES),
+            ("optimizer", OPTIMIZERS),
             ("jit_compile", JIT_COMPILE),
             ("compute_dtype", COMPUTE_DTYPES),
         ):
@@ -53,17 +59,38 @@ class Config:
                     f"{name} is {getattr(self, name)!r}: choose one of "
                     f"{', '.join(map(repr, choices))}"
                 )
-        for name in ("learning_rate", "rmsprop_epsilon"):
+        for name in ("learning_rate", "rmsprop_epsilon", "adam_epsilon"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise ValueError(f"{name} is {value}: use a finite value above 0")
-        for name in ("rmsprop_decay", "rmsprop_momentum"):
+        for name in ("rmsprop_decay", "rmsprop_momentum", "adam_beta1", "adam_beta2"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: use a value from 0 to below 1")
         if not self.gradient_clip >= 0:
             raise ValueError(f"gradient_clip is {self.gradient_clip}: use 0 (off) or more")
         if self.non_finite_limit < 1:
             raise ValueError(f"non_finite_limit is {self.non_finite_limit}: use 1 or more")
+
+    @property
+    def tunable(self) -> tuple[str, ...]:
+        """Which of `TUNABLE` are this section's and read by its optimiser."""
+        epsilon = (RMSPROP_EPSILON,) if self.optimizer == RMSPROP else ()
+        return (LEARNING_RATE, *epsilon)
+
+
+def _make_optimizer(
+    config: Config, variables: Sequence[tf.Variable]
+) -> rmsprop.RMSProp | adam.Adam:
+    if config.optimizer == ADAM:
+        return adam.Adam(
+            variables, beta1=config.adam_beta1, beta2=config.adam_beta2, epsilon=config.adam_epsilon
+        )
+    return rmsprop.RMSProp(
+        variables,
+        decay=config.rmsprop_decay,
+        momentum=config.rmsprop_momentum,
+        epsilon=config.rmsprop_epsilon,
+    )
 
 
 class Counters(tf.Module):
@@ -109,12 +136,7 @@ class Learner(tf.Module):
         self._frame_stack = frame_stack
         self._agent_index = agent_index
         self._variables = agent.trainable_variables
-        self.optimizer = rmsprop.RMSProp(
-            self._variables,
-            decay=config.rmsprop_decay,
-            momentum=config.rmsprop_momentum,
-            epsilon=config.rmsprop_epsilon,
-        )
+        self.optimizer = _make_optimizer(config, self._variables)
         self._non_finite_in_a_row = 0
         self._compiled_update = array_function.ArrayFunction(self._update, jit_compile=jit)
 
@@ -138,10 +160,9 @@ class Learner(tf.Module):
     @property
     def hyperparameter_variables(self) -> dict[str, tf.Variable]:
         """What may change while the run goes on, by the config's names; part of checkpoints."""
-        variables = {
-            LEARNING_RATE: self.learning_rate,
-            RMSPROP_EPSILON: self.optimizer.epsilon,
-        }
+        variables = {LEARNING_RATE: self.learning_rate}
+        if RMSPROP_EPSILON in self._config.tunable:
+            variables[RMSPROP_EPSILON] = self.optimizer.epsilon
         if hasattr(self.agent, "entropy_cost"):  # value-based agents have none
             variables[ENTROPY_COST] = self.agent.entropy_cost
         return variables
@@ -164,8 +185,8 @@ class Learner(tf.Module):
         for name, value in values.items():
             if name not in variables:
                 raise ValueError(
-                    f"{type(self.agent).__name__} has no hyper-parameter {name!r} to change: "
-                    f"choose of {', '.join(variables)}"
+                    f"{type(self.agent).__name__} with {self._config.optimizer} has no "
+                    f"hyper-parameter {name!r} to change: choose of {', '.join(variables)}"
                 )
             stored = float(np.float32(value))
             if not (math.isfinite(stored) and (stored > 0 or name == ENTROPY_COST and value == 0)):

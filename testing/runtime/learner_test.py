@@ -101,13 +101,68 @@ class LearnerTest(parameterized.TestCase):
         )
         np.testing.assert_allclose(moved, 1e-3 * rate, rtol=1e-2)
 
-    def test_xla_computes_the_same_update(self):
+    @parameterized.parameters("rmsprop", "adam")
+    def test_xla_computes_the_same_update(self, optimizer):
         metrics = []
         for jit in (False, True):
-            made, batch = _learner(jit=jit)
+            made, batch = _learner(jit=jit, optimizer=optimizer)
+            _update(made, batch, 0)
             metrics.append({k: float(v) for k, v in _update(made, batch, 0).items()})
         for name, value in metrics[0].items():
             np.testing.assert_allclose(metrics[1][name], value, rtol=1e-3, atol=1e-5, err_msg=name)
+
+
+class AdamTest(absltest.TestCase):
+    def test_learns_one_batch_by_heart(self):
+        made, batch = _learner(
+            optimizer="adam", learning_rate=1e-2, learning_rate_schedule="constant"
+        )
+        losses = [float(_update(made, batch, 10)["loss/value"]) for _ in range(60)]
+        self.assertLess(losses[-1], 0.5 * losses[0])
+
+    def test_the_configured_numbers_and_the_schedule_arrive(self):
+        numbers = {"adam_beta1": 0.8, "adam_beta2": 0.75, "adam_epsilon": 1e4}
+        made, batch = _learner(optimizer="adam", learning_rate=1e3, **numbers)
+        made.counters.agent_steps.assign(1_000)  # of 2,000: half the learning rate
+        before = _weights(made)
+        norm = _update(made, batch, 0)["learner/gradient_norm"]
+        moved = [old - new for old, new in zip(before, _weights(made), strict=True)]
+        moved_norm = np.sqrt(sum(np.sum(np.square(array)) for array in moved))
+        # A first step, with an epsilon far above all gradients: m = 0.2 g, corrected by 0.5 / 0.2.
+        momentum_norm = tf.linalg.global_norm(made.optimizer._adam._momentums)
+        np.testing.assert_allclose(momentum_norm, 0.2 * norm, rtol=1e-4)
+        np.testing.assert_allclose(moved_norm, 5e2 * 0.5 / 0.2 * momentum_norm / 1e4, rtol=1e-2)
+
+    def test_a_skipped_update_leaves_its_state(self):
+        made, batch = _learner(optimizer="adam")
+        _update(made, batch, 1)
+        before = [variable.numpy() for variable in made.optimizer.variables]
+        _update(made, batch._replace(reward=np.full_like(batch.reward, np.nan)), 1)
+        for old, new in zip(before, made.optimizer.variables, strict=True):
+            np.testing.assert_array_equal(old, new)
+
+    def test_a_resumed_learner_takes_the_same_steps(self):
+        made, batch = _learner(optimizer="adam")
+        with tempfile.TemporaryDirectory() as folder:
+            for _ in range(3):
+                _update(made, batch, 10)
+            checkpointing.LearnerCheckpoints(pathlib.Path(folder), made).save(1)
+            resumed, _ = _learner(optimizer="adam", learning_rate=0.5)
+            checkpointing.LearnerCheckpoints(pathlib.Path(folder), resumed).restore()
+        for _ in range(2):
+            for ours, theirs in zip(made.variables, resumed.variables, strict=True):
+                np.testing.assert_array_equal(ours, theirs)
+            _update(made, batch, 10)
+            _update(resumed, batch, 10)
+        for ours, theirs in zip(_weights(made), _weights(resumed), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+    def test_a_checkpoint_of_the_other_optimizer_is_none_of_its_own(self):
+        with tempfile.TemporaryDirectory() as folder:
+            checkpointing.LearnerCheckpoints(pathlib.Path(folder), _learner()[0]).save(1)
+            other, _ = _learner(optimizer="adam")
+            with self.assertRaises(checkpointing.WorkdirError):
+                checkpointing.LearnerCheckpoints(pathlib.Path(folder), other).restore()
 
 
 _OTHERS = {
@@ -165,17 +220,26 @@ class HyperparametersTest(parameterized.TestCase):
             checkpointing.LearnerCheckpoints(pathlib.Path(folder), resumed).restore()
         self.assertEqual(resumed.hyperparameters(), _OTHERS)
 
-    def test_an_agent_without_entropy_has_no_entropy_cost(self):
+    @parameterized.parameters(
+        ("rmsprop", ["learner.learning_rate", "learner.rmsprop_epsilon"]),
+        ("adam", ["learner.learning_rate"]),
+    )
+    def test_an_agent_without_entropy_has_no_entropy_cost(self, optimizer, expected):
         agent = tf.Module()
         agent.weight = tf.Variable(1.0)
-        made = learner.Learner(
-            agent, learner.Config(), total_agent_steps=1, frame_stack=1, jit=False
-        )
-        self.assertCountEqual(
-            made.hyperparameters(), ["learner.learning_rate", "learner.rmsprop_epsilon"]
-        )
-        with self.assertRaisesRegex(ValueError, "Module has no .* 'agent.entropy_cost'.* choose"):
+        config = learner.Config(optimizer=optimizer)
+        made = learner.Learner(agent, config, total_agent_steps=1, frame_stack=1, jit=False)
+        self.assertCountEqual(made.hyperparameters(), expected)
+        with self.assertRaisesRegex(ValueError, "Module with .* 'agent.entropy_cost'.* choose"):
             made.set_hyperparameters({"agent.entropy_cost": 0.1})
+
+    def test_adam_has_no_epsilon_of_rmsprop_s(self):
+        made, _ = _learner(optimizer="adam")
+        self.assertCountEqual(
+            made.hyperparameters(), ["learner.learning_rate", "agent.entropy_cost"]
+        )
+        with self.assertRaisesRegex(ValueError, "Laser with adam has no .*rmsprop_epsilon.*choose"):
+            made.set_hyperparameters({"learner.rmsprop_epsilon": 0.1})
 
     @parameterized.parameters(
         ("learner.learning_rate", 0.0),
@@ -202,6 +266,11 @@ class ConfigTest(parameterized.TestCase):
     @parameterized.parameters(
         ("learning_rate", -1.0),
         ("learning_rate_schedule", "cosine"),
+        ("optimizer", "sgd"),
+        ("adam_beta1", 1.0),
+        ("adam_beta2", -0.1),
+        ("adam_epsilon", 0.0),
+        ("adam_epsilon", float("inf")),
         ("rmsprop_decay", 1.0),
         ("rmsprop_epsilon", 0.0),
         ("gradient_clip", -1.0),
