@@ -22,9 +22,13 @@ _ALL = {
 
 
 class TransplantTest(parameterized.TestCase):
-    def _learner(self, seed: int, agent: dict | None = None) -> learner.Learner:
+    def _learner(
+        self, seed: int, agent: dict | None = None, optimizer: str = "rmsprop"
+    ) -> learner.Learner:
         config = fakes.catch_config(
-            agent=agent or {}, run={"seed": seed}, learner={"rmsprop_momentum": 0.5}
+            agent=agent or {},
+            run={"seed": seed},
+            learner={"rmsprop_momentum": 0.5, "optimizer": optimizer},
         )
         environment = factory.make_environment(config.environment, seed=1, num_envs=1)
         made = assembly.build_learner(config, environment, "float32", jit=False)
@@ -48,9 +52,9 @@ class TransplantTest(parameterized.TestCase):
         hyper = {variable.ref() for variable in made.hyperparameter_variables.values()}
         return [v.numpy() for v in made.agent.variables if v.ref() not in hyper]
 
-    @parameterized.parameters(({},), (_ALL,))
-    def test_the_next_updates_are_identical(self, agent):
-        source, target = self._learner(1, agent), self._learner(2, agent)
+    @parameterized.parameters(({}, "rmsprop"), (_ALL, "rmsprop"), ({}, "adam"), (_ALL, "adam"))
+    def test_the_next_updates_are_identical(self, agent, optimizer):
+        source, target = self._learner(1, agent, optimizer), self._learner(2, agent, optimizer)
         for seed in range(3):
             self._update(source, seed)
         self._update(target, 9)
@@ -67,8 +71,9 @@ class TransplantTest(parameterized.TestCase):
         for ours, theirs in zip(self._weights(source), self._weights(target), strict=True):
             np.testing.assert_array_equal(ours, theirs)
 
-    def test_all_that_learns_goes_over_and_nothing_else(self):
-        source, target = self._learner(1, _ALL), self._learner(2, _ALL)
+    @parameterized.parameters("rmsprop", "adam")
+    def test_all_that_learns_goes_over_and_nothing_else(self, optimizer):
+        source, target = (self._learner(seed, _ALL, optimizer) for seed in (1, 2))
         for variable in (*source.variables, *target.variables):
             if variable.dtype.is_floating:
                 variable.assign(tf.ones_like(variable) * (2.0 if variable.shape.rank else 1e-3))
@@ -95,6 +100,11 @@ class TransplantTest(parameterized.TestCase):
             transplant.take_over(target, transplant.hand_over(source))
         for old, new in zip(before, self._state(target), strict=True):
             np.testing.assert_array_equal(old, new)
+
+    def test_another_optimizer_is_refused(self):
+        source, target = self._learner(1), self._learner(1, optimizer="adam")
+        with self.assertRaisesRegex(ValueError, "optimizer/.* is missing there.*optimiser$"):
+            transplant.take_over(target, transplant.hand_over(source))
 
     def test_another_dtype_is_refused(self):
         target = self._learner(1)
