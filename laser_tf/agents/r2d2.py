@@ -269,7 +269,7 @@ class R2D2(tf.Module):
             config.discount * env_output.discount[1:],
             is_transition,
             config.n_steps,
-            config.rescaling_epsilon,
+            config.rescaling_epsilon or None,
         )
         taken = tf.gather(q_values[:-1], rows.agent_output.action[:-1], axis=-1, batch_dims=2)
         return targets - taken, is_transition
