@@ -185,3 +185,58 @@ def pixel_control_loss(q, actions, rewards, is_transition, mask, discount):
         loss += 0.5 * error**2
         gradient[t, b, i, j, actions[t, b]] = error
     return loss, gradient
+
+
+def rescale(x, epsilon):
+    """h(x) as R2D2 prints it in section 2.3: float [...] -> float64 [...]."""
+    x = np.asarray(x, np.float64)
+    return np.sign(x) * (np.sqrt(np.abs(x) + 1) - 1) + epsilon * x
+
+
+def unrescale(y, epsilon):
+    """h^-1(y) as Pohlen et al. 2018 print it (proposition A.2): float [...] -> float64 [...]."""
+    y = np.asarray(y, np.float64)
+    root = (np.sqrt(1 + 4 * epsilon * (np.abs(y) + 1 + epsilon)) - 1) / (2 * epsilon)
+    return np.sign(y) * (root**2 - 1)
+
+
+def n_step_returns(rewards, discounts, bootstrap_values, is_transition, n):
+    """Each return walks forward from its own row; what a discount of 0 hides is not read."""
+    T, B = is_transition.shape
+    returns = np.zeros([T, B])
+    for t, b in np.ndindex(T, B):
+        weight, row = 1.0, t
+        while weight and row < min(t + n, T) and is_transition[row, b]:
+            returns[t, b] += weight * float(rewards[row, b])
+            weight *= float(discounts[row, b])
+            row += 1
+        if weight:
+            returns[t, b] += weight * float(bootstrap_values[row, b])
+    return returns
+
+
+def double_q_targets(q_online, q_target, rewards, discounts, is_transition, n, rescaling_epsilon):
+    """R2D2's targets (section 2.3): q's [T + 1, B, A] twice -> [T, B]."""
+    values = np.zeros(q_target.shape[:2])
+    for t, b in np.ndindex(*values.shape):
+        best = 0
+        for a in range(q_online.shape[-1]):
+            if q_online[t, b, a] > q_online[t, b, best]:
+                best = a
+        values[t, b] = q_target[t, b, best]
+    if rescaling_epsilon is not None:
+        values = unrescale(values, rescaling_epsilon)
+    targets = n_step_returns(rewards, discounts, values, is_transition, n)
+    return targets if rescaling_epsilon is None else rescale(targets, rescaling_epsilon)
+
+
+def sequence_priorities(td_errors, mask, eta, smallest):
+    """eta max |delta| + (1 - eta) mean |delta| of each column's masked-in rows: [T, B] -> [B]."""
+    T, B = mask.shape
+    priorities = np.full([B], smallest, np.float64)
+    for b in range(B):
+        errors = [abs(float(td_errors[t, b])) for t in range(T) if mask[t, b]]
+        if errors:
+            mixture = eta * max(errors) + (1 - eta) * sum(errors) / len(errors)
+            priorities[b] = max(mixture, smallest)
+    return priorities

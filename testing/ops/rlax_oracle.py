@@ -111,3 +111,39 @@ def popart(mean, variance, kernel, bias, targets, tasks, step):
     )
     layer = rlax.pop({"w": kernel, "b": bias}, old, new)
     return tuple(map(np.asarray, (new.shift, new.scale, layer["w"], layer["b"])))
+
+
+def rescale(x):
+    """h with R2D2's epsilon, 1e-3."""
+    return np.asarray(rlax.SIGNED_HYPERBOLIC_PAIR.apply(x))
+
+
+def unrescale(y):
+    """h^-1 with R2D2's epsilon, 1e-3."""
+    return np.asarray(rlax.SIGNED_HYPERBOLIC_PAIR.apply_inv(y))
+
+
+def n_step_returns(rewards, discounts, bootstrap_values, is_transition, n):
+    """What holds of [T, B] where `is_transition` does; elsewhere rlax reads into the next episode.
+
+    rlax knows no time limit; its lambda of 0 at an episode's last state bootstraps from there.
+    """
+    lambdas = np.concatenate([is_transition[1:], np.ones_like(is_transition[:1])])
+
+    def one_sequence(r_t, discount_t, v_t, lambda_t):
+        return rlax.n_step_bootstrapped_returns(r_t, discount_t, v_t, n, lambda_t)
+
+    return _over_batch(one_sequence, rewards, discounts, bootstrap_values[1:], lambdas)
+
+
+def double_q_targets(q_online, q_target, rewards, discounts, n, rescaled):
+    """R2D2's targets [T, B], with epsilon 1e-3 or not rescaled: rlax's errors of values of 0."""
+    pair = rlax.SIGNED_HYPERBOLIC_PAIR if rescaled else rlax.IDENTITY_PAIR
+
+    def one_sequence(q_online, q_target, r_t, discount_t):
+        zeros, actions = np.zeros(q_target.shape), np.zeros(len(q_target), np.int32)
+        return rlax.transformed_n_step_q_learning(
+            zeros, actions, q_target, q_online.argmax(-1), r_t, discount_t, n, tx_pair=pair
+        )
+
+    return _over_batch(one_sequence, q_online[1:], q_target[1:], rewards, discounts)
