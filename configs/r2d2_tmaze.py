@@ -26,8 +26,8 @@ def get_config() -> ml_collections.ConfigDict:
     config.replay.update(
         {
             "unroll_length": 20,  # agent steps
-            "sequence_length": 40,  # agent steps
-            "sequence_overlap": 20,  # agent steps, half of them: section 2.3
+            "sequence_length": 60,  # agent steps: from cue to turn, or no gradient joins them
+            "sequence_overlap": 20,  # agent steps
             "burn_in": 20,  # agent steps
             "batch_size": 16,  # sequences
             "new_unrolls": 8,  # an update: each step is replayed four times

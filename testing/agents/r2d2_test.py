@@ -1,0 +1,312 @@
+"""R2D2's loss, target network, priorities and exploration, on unrolls with known answers."""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from laser_tf import types
+from laser_tf.agents import r2d2
+from testing import fakes, numpy_reference
+
+A, SHAPE, T, B, BURN_IN = 3, (4, 3, 1), 9, 5, 3
+
+
+def _agent(*, burn_in: int = 0, num_tasks: int = 1, evaluating: bool = False, **overrides):
+    tf.keras.utils.set_random_seed(1)
+    values = {"torso": "flat", "core": "lstm", "core_size": 6, "hidden_units": 8}
+    return r2d2.R2D2(
+        r2d2.Config(**values | overrides),
+        types.EnvironmentSpec(SHAPE, A, num_tasks),
+        frame_stack=1,
+        burn_in=burn_in,
+        evaluating=evaluating,
+    )
+
+
+def _shake(agent: r2d2.R2D2, seed: int = 2) -> None:
+    """Moves the online network away from the target network."""
+    generator = np.random.default_rng(seed)
+    for variable in agent.trainable_variables:
+        variable.assign_add(generator.normal(0, 0.3, variable.shape).astype(np.float32))
+
+
+def _unroll(agent: r2d2.R2D2, seed: int = 0) -> types.Unroll:
+    """Random, in the middle of episodes; column 1's ends at row 6, column 2's by a time limit."""
+    unroll = fakes.random_unroll(T + 1, B, A, SHAPE, seed)
+    generator = np.random.default_rng(seed)
+    discount, is_first = np.ones((T + 1, B), np.float32), np.zeros((T + 1, B), bool)
+    discount[6, 1] = 0.0
+    is_first[7:, 1:3] = True
+    state = tf.nest.map_structure(
+        lambda zeros: tf.constant(generator.normal(size=zeros.shape), tf.float32),
+        agent.initial_state(B),
+    )
+    env_output = unroll.env_output._replace(
+        discount=tf.constant(discount), is_first=tf.constant(is_first)
+    )
+    weight = tf.constant(generator.uniform(0.2, 1.0, B), tf.float32)
+    return unroll._replace(env_output=env_output, core_state=state, weight=weight)
+
+
+def _rows(unroll: types.Unroll, start: int, stop: int | None = None) -> types.EnvOutput:
+    return tf.nest.map_structure(lambda column: column[start:stop], unroll.env_output)
+
+
+def _stepped(agent: r2d2.R2D2, unroll: types.Unroll) -> np.ndarray:
+    """Q-values [T + 1, B, A], as acting row by row computes them."""
+    state, q_values = unroll.core_state, []
+    for row in range(T + 1):
+        output, state = agent.act(
+            tf.nest.map_structure(lambda x, row=row: x[row], unroll.env_output), state
+        )
+        q_values.append(output.logits.numpy())
+    return np.stack(q_values)
+
+
+def _expected(agent, unroll, q_online, q_target, burn_in):
+    """Errors and mask [T - l, B], by the naive double loop."""
+    config = agent._config
+    env_output = unroll.env_output
+    is_transition = ~env_output.is_first.numpy()[burn_in + 1 :]
+    targets = numpy_reference.double_q_targets(
+        q_online[burn_in:],
+        q_target[burn_in:],
+        env_output.reward.numpy()[burn_in + 1 :],
+        config.discount * env_output.discount.numpy()[burn_in + 1 :],
+        is_transition,
+        config.n_steps,
+        config.rescaling_epsilon or None,
+    )
+    actions = unroll.agent_output.action.numpy()[burn_in:-1]
+    taken = np.take_along_axis(q_online[burn_in:-1], actions[..., None], axis=-1)[..., 0]
+    return targets - taken, is_transition
+
+
+def _gradients(agent: r2d2.R2D2, unroll: types.Unroll) -> list[np.ndarray]:
+    with tf.GradientTape() as tape:
+        loss = agent.loss(unroll).loss
+    return [g.numpy() for g in tape.gradient(loss, agent.trainable_variables)]
+
+
+class LossTest(parameterized.TestCase):
+    @parameterized.parameters(
+        {},
+        {"burn_in": BURN_IN},
+        {"rescaling_epsilon": 0.0, "reward_clip": "unit"},
+        {"n_steps": 1, "discount": 0.9},
+        {"core": "none", "burn_in": BURN_IN},
+    )
+    def test_loss_and_priorities_are_those_of_the_naive_loop(self, burn_in=0, **overrides):
+        agent, before = (_agent(burn_in=burn_in, **overrides) for _ in range(2))
+        _shake(agent)
+        unroll = _unroll(agent)
+        clip = np.clip if overrides.get("reward_clip") == "unit" else lambda x, *_: x
+        reference = unroll._replace(
+            env_output=unroll.env_output._replace(
+                reward=tf.constant(clip(unroll.env_output.reward.numpy(), -1, 1))
+            )
+        )
+        errors, mask = _expected(
+            agent, reference, _stepped(agent, unroll), _stepped(before, unroll), burn_in
+        )
+        output = agent.loss(unroll)
+        squares = np.where(mask, 0.5 * errors**2, 0.0)
+        expected = np.mean(unroll.weight.numpy() * squares.sum(axis=0))
+        np.testing.assert_allclose(output.loss, expected, rtol=1e-4)
+        absolute = [np.abs(errors[mask[:, b], b]) for b in range(B)]
+        priorities = [0.9 * column.max() + 0.1 * column.mean() for column in absolute]
+        np.testing.assert_allclose(output.priorities, priorities, rtol=1e-4)
+
+    def test_burning_in_is_starting_from_the_state_that_it_reaches_without_gradient(self):
+        agent, later = _agent(burn_in=BURN_IN), _agent()
+        _shake(agent)
+        _shake(later)
+        agent._copy_to_target()
+        later._copy_to_target()
+        unroll = _unroll(agent)
+        reached = agent.next_state(_rows(unroll, 0, BURN_IN), unroll.core_state)
+        cut = unroll._replace(
+            env_output=_rows(unroll, BURN_IN),
+            agent_output=tf.nest.map_structure(lambda x: x[BURN_IN:], unroll.agent_output),
+            core_state=reached,
+        )
+        np.testing.assert_allclose(agent.loss(unroll).loss, later.loss(cut).loss, rtol=1e-5)
+        for ours, theirs in zip(_gradients(agent, unroll), _gradients(later, cut), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-6)
+
+    def test_what_is_no_transition_is_not_read(self):
+        agent = _agent()
+        unroll = _unroll(agent)
+        reward = unroll.env_output.reward.numpy()
+        reward[7:, 1:3] = 1e6
+        action = unroll.agent_output.action.numpy()
+        action[6:, 1:3] = 0
+        poisoned = unroll._replace(
+            env_output=unroll.env_output._replace(reward=tf.constant(reward)),
+            agent_output=unroll.agent_output._replace(action=tf.constant(action)),
+        )
+        np.testing.assert_allclose(agent.loss(poisoned).loss, agent.loss(unroll).loss, rtol=1e-6)
+        self.assertTrue(all(np.isfinite(g).all() for g in _gradients(agent, poisoned)))
+
+    def test_an_unroll_without_transitions_teaches_nothing(self):
+        agent = _agent(burn_in=BURN_IN)
+        unroll = _unroll(agent)
+        blank = unroll._replace(
+            env_output=unroll.env_output._replace(is_first=tf.ones([T + 1, B], tf.bool))
+        )
+        self.assertEqual(agent.loss(blank).loss, 0.0)
+        self.assertTrue(np.all(agent.loss(blank).priorities.numpy() > 0))
+        for gradient in _gradients(agent, blank):
+            np.testing.assert_array_equal(gradient, 0)
+
+    def test_the_actors_priorities_are_the_learners_while_all_weights_are_equal(self):
+        agent = _agent(burn_in=BURN_IN)
+        unroll = _unroll(agent)
+        acted = unroll._replace(
+            env_output=unroll.env_output._replace(observation=()),
+            agent_output=unroll.agent_output._replace(logits=tf.constant(_stepped(agent, unroll))),
+            core_state=(),
+        )
+        np.testing.assert_allclose(
+            agent.initial_priorities(acted), agent.loss(unroll).priorities, rtol=1e-4
+        )
+
+
+class TargetNetworkTest(absltest.TestCase):
+    def test_the_target_network_is_copied_once_in_a_period_and_never_optimised(self):
+        agent = _agent(target_period=3)
+        online, target = agent._online.trainable_variables, agent._target.trainable_variables
+        self.assertEqual([v.ref() for v in agent.trainable_variables], [v.ref() for v in online])
+        copied = []
+        for update in range(1, 8):
+            for variable in online:
+                variable.assign_add(tf.ones_like(variable))
+            agent.after_update()
+            same = [np.array_equal(a, b) for a, b in zip(online, target, strict=True)]
+            self.assertEqual(any(same), all(same))
+            if all(same):
+                copied.append(update)
+        self.assertEqual(copied, [3, 6])
+
+    def test_both_networks_begin_alike(self):
+        agent = _agent()
+        for ours, theirs in zip(
+            agent._online.trainable_variables, agent._target.trainable_variables, strict=True
+        ):
+            np.testing.assert_array_equal(ours, theirs)
+
+    def test_a_checkpoint_holds_target_network_and_its_clock(self):
+        agent, other = _agent(target_period=2), _agent(target_period=2)
+        _shake(agent)
+        agent.after_update()
+        path = tf.train.Checkpoint(agent=agent).write(self.create_tempdir().full_path + "/c")
+        _shake(other, seed=5)
+        other._copy_to_target()
+        tf.train.Checkpoint(agent=other).read(path).assert_consumed()
+        unroll = _unroll(agent)
+        np.testing.assert_array_equal(agent.loss(unroll).loss, other.loss(unroll).loss)
+        for one in (agent, other):
+            one.after_update()  # the second: both copy
+        np.testing.assert_array_equal(agent.loss(unroll).loss, other.loss(unroll).loss)
+
+
+class ActingTest(absltest.TestCase):
+    def _explored(self, agent: r2d2.R2D2, games: int) -> np.ndarray:
+        """How often each game's action is not the best one, [games]."""
+        unroll = fakes.random_unroll(1, games, A, SHAPE)
+        row = tf.nest.map_structure(lambda x: x[0], unroll.env_output)
+        state = agent.initial_state(games)
+        act = tf.function(agent.act)
+        different = np.zeros(games)
+        for _ in range(2_000):
+            output, _ = act(row, state)
+            different += output.action.numpy() != output.logits.numpy().argmax(axis=-1)
+        return different / 2_000
+
+    def test_each_game_of_a_task_explores_by_its_place_on_the_ladder(self):
+        agent = _agent(num_tasks=2)
+        ladder = 0.4 ** (1 + 7 * np.arange(4) / 3)
+        expected = np.tile(ladder, 2) * (A - 1) / A
+        np.testing.assert_allclose(self._explored(agent, 8), expected, atol=0.04)
+
+    def test_evaluation_hardly_explores(self):
+        agent = _agent(evaluating=True, evaluation_epsilon=0.3)
+        np.testing.assert_allclose(self._explored(agent, 3), 0.2, atol=0.04)
+        self.assertEqual(r2d2.Config().evaluation_epsilon, 1e-3)
+
+    def test_a_lost_life_resets_the_core_only_in_the_reset_variant(self):
+        for resets in (False, True):
+            agent = _agent(reset_at_life_loss=resets)
+            unroll = _unroll(agent)
+            fresh = agent.initial_state(B)
+            row = tf.nest.map_structure(lambda x: x[5], unroll.env_output)
+            row = row._replace(discount=tf.zeros([B]))
+            kept, _ = agent.act(row, unroll.core_state)
+            expected, _ = agent.act(row, fresh)
+            same = np.allclose(kept.logits, expected.logits, rtol=1e-5)
+            self.assertEqual(same, resets)
+
+
+class StalenessTest(absltest.TestCase):
+    def _with_states(self, agent, unroll, change=0.0):
+        """Stored states before rows 0, 3, 6 and 9; some moved away from the true ones."""
+        states, state = [], unroll.core_state
+        for start in range(0, T + 1, 3):
+            states.append(state)
+            state = agent.next_state(_rows(unroll, start, start + 3), state)
+        stacked = tf.nest.map_structure(lambda *parts: tf.stack(parts) + change, *states)
+        return unroll._replace(stored_states=stacked)
+
+    def test_true_states_have_no_discrepancy(self):
+        agent = _agent(burn_in=BURN_IN)
+        metrics = agent.loss(self._with_states(agent, _unroll(agent))).metrics
+        self.assertLess(metrics["staleness/delta_q_first"], 1e-5)
+        self.assertLess(metrics["staleness/delta_q_last"], 1e-5)
+
+    def test_it_is_the_distance_over_the_largest_q_value(self):
+        agent = _agent(burn_in=BURN_IN)
+        unroll = self._with_states(agent, _unroll(agent), change=0.5)
+        q_values = _stepped(agent, unroll)
+        scale = np.abs(q_values[BURN_IN:].max(axis=(0, 2)))
+        metrics = agent.loss(unroll).metrics
+        for name, row, part, columns in (
+            ("first", 3, 1, range(B)),
+            ("last", 9, 3, (0, 3, 4)),  # in the others the last row opens an episode
+        ):
+            state = tf.nest.map_structure(lambda x, part=part: x[part], unroll.stored_states)
+            row_ = tf.nest.map_structure(lambda x, row=row: x[row], unroll.env_output)
+            stored = agent.act(row_, state)[0].logits.numpy()
+            distances = np.linalg.norm(q_values[row] - stored, axis=-1) / scale
+            self.assertGreater(distances[list(columns)].min(), 1e-3)
+            np.testing.assert_allclose(
+                metrics[f"staleness/delta_q_{name}"], distances[list(columns)].mean(), rtol=1e-3
+            )
+
+
+class ConfigTest(parameterized.TestCase):
+    @parameterized.parameters(
+        ("torso", "mlp", "torso is 'mlp': choose one of"),
+        ("kind", "laser", "kind is 'laser': this is the configuration of 'r2d2'"),
+        ("n_steps", 0, "n_steps is 0: use 1 or more"),
+        ("target_period", 0, "target_period is 0: use 1 or more"),
+        ("discount", 1.5, "discount is 1.5: use a value from 0 to 1"),
+        ("priority_eta", -0.1, "priority_eta is -0.1: use a value from 0 to 1"),
+        ("epsilon_base", 2.0, "epsilon_base is 2.0: use a value from 0 to 1"),
+        ("rescaling_epsilon", float("nan"), "rescaling_epsilon is nan: use a finite value"),
+        ("core_memory_span", 2, "core_memory_span is 2: use 3 steps or more"),
+    )
+    def test_bad_values_are_refused_with_a_remedy(self, name, value, message):
+        with self.assertRaisesRegex(ValueError, message):
+            r2d2.Config(**{name: value})
+
+    def test_the_defaults_are_table_2(self):
+        config = dataclasses.asdict(r2d2.Config())
+        expected = {"discount": 0.997, "n_steps": 5, "rescaling_epsilon": 1e-3, "core_size": 512}
+        expected |= {"target_period": 2_500, "priority_eta": 0.9, "hidden_units": 512}
+        self.assertEqual({name: config[name] for name in expected}, expected)
+
+
+if __name__ == "__main__":
+    absltest.main()
