@@ -73,9 +73,9 @@ class Config:
 
     @property
     def tunable(self) -> tuple[str, ...]:
-        """Which of `TUNABLE` are this section's and read by its optimiser."""
-        epsilon = (RMSPROP_EPSILON,) if self.optimizer == RMSPROP else ()
-        return (LEARNING_RATE, *epsilon)
+        """`TUNABLE` without what the optimiser does not read."""
+        unread = () if self.optimizer == RMSPROP else (RMSPROP_EPSILON,)
+        return tuple(name for name in TUNABLE if name not in unread)
 
 
 def _make_optimizer(

@@ -38,7 +38,9 @@ class Config:
     perturbation_factors: tuple[float, ...] = (1.2, 1 / 1.2)  # Jaderberg et al.: (1.2, 0.8)
     perturbation_probability: float = 1.0  # of each hyper-parameter by itself
     explore_without_copy: bool = False  # whether those perturb, too, that keep their weights
-    tuned: tuple[str, ...] = (  # IMPALA's; LASER fixes the epsilon on DMLab-30
+    # IMPALA's; LASER fixes the epsilon on DMLab-30. A sweep that names none takes those that its
+    # agents have: see `sweep_config`.
+    tuned: tuple[str, ...] = (
         "learner.learning_rate",
         "agent.entropy_cost",
         "learner.rmsprop_epsilon",

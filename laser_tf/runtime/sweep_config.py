@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from laser_tf.replay import tables
-from laser_tf.runtime import checkpointing, learner, population, run_config
+from laser_tf.runtime import checkpointing, population, run_config
 
 _OWN_SECTIONS = ("sweep", "population")
 # Of one replay's agents; whatever else the environment and replay sections say must be the same.
@@ -84,7 +84,6 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
     """
     base = {name: section for name, section in values.items() if name not in _OWN_SECTIONS}
     sweep = run_config.parse_section("sweep", Config, values)
-    members = run_config.parse_section("population", population.Config, values)
     hyperparameters = {
         f"agent_{index:02d}": overrides for index, overrides in enumerate(_overrides(sweep))
     }
@@ -98,9 +97,7 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
         raise ValueError(
             f"config.run: replay_port is {port}, but each agent has a replay of its own: use 0"
         )
-    if members.method != "none":
-        _check_tuned(members.tuned, agents)
-    return SweepConfig(sweep, members, agents, hyperparameters)
+    return SweepConfig(sweep, _parse_population(values, agents), agents, hyperparameters)
 
 
 def _overrides(sweep: Config) -> Iterator[dict[str, Any]]:
@@ -153,14 +150,47 @@ def _check_shareable(agents: Mapping[str, run_config.RunConfig]) -> None:
         )
 
 
+def _parse_population(
+    values: Mapping[str, Mapping[str, Any]], agents: Mapping[str, run_config.RunConfig]
+) -> population.Config:
+    members = run_config.parse_section("population", population.Config, values)
+    if members.method == "none":
+        return members
+    _check_optimizers(agents)
+    if "tuned" not in values["population"]:
+        tunable = _tunable(next(iter(agents.values())))
+        tuned = tuple(key for key in members.tuned if key in tunable)
+        members = dataclasses.replace(members, tuned=tuned)
+    _check_tuned(members.tuned, agents)
+    return members
+
+
+def _check_optimizers(agents: Mapping[str, run_config.RunConfig]) -> None:
+    (first, reference), *others = agents.items()
+    for name, config in others:
+        if config.learner.optimizer != reference.learner.optimizer:
+            raise ValueError(
+                f"learner.optimizer is {reference.learner.optimizer!r} for {first}, but "
+                f"{config.learner.optimizer!r} for {name}: agents of a population take over the "
+                "state of each other's; sweep something else, or use population.method='none'"
+            )
+
+
+def _tunable(config: run_config.RunConfig) -> dict[str, float]:
+    """What a population can change of an agent, as it is configured."""
+    flat = checkpointing.flatten(dataclasses.asdict(config))
+    return {key: flat[key] for key in config.learner.tunable if key in flat}
+
+
 def _check_tuned(tuned: Sequence[str], agents: Mapping[str, run_config.RunConfig]) -> None:
     for name, config in agents.items():
-        flat = checkpointing.flatten(dataclasses.asdict(config))
+        tunable = _tunable(config)
         for key in tuned:
-            if key not in learner.TUNABLE or not flat.get(key, 0.0) > 0:
+            if not tunable.get(key, 0.0) > 0:
+                value = checkpointing.flatten(dataclasses.asdict(config)).get(key)
                 raise ValueError(
-                    f"config.population: {key}, {flat.get(key)} for {name}, cannot be tuned: use "
-                    f"values above 0 of {', '.join(learner.TUNABLE)}"
+                    f"config.population: {key}, {value} for {name}, cannot be tuned: use values "
+                    f"above 0 of {', '.join(tunable)}"
                 )
 
 

@@ -104,6 +104,37 @@ class SweepConfigTest(parameterized.TestCase):
         with self.assertRaisesRegex(ValueError, message):
             sweep_config.parse(values)
 
+    @parameterized.parameters(
+        ("rmsprop", ["learning_rate", "entropy_cost", "rmsprop_epsilon"]),
+        ("adam", ["learning_rate", "entropy_cost"]),
+    )
+    def test_a_population_tunes_what_its_optimizer_reads_unless_told(self, optimizer, expected):
+        section = {"method": "pbt", "ready_env_frames": 100}
+        values = _values({"samples": 2}, learner={"optimizer": optimizer}) | {"population": section}
+        tuned = sweep_config.parse(values).population.tuned
+        self.assertEqual([name.partition(".")[2] for name in tuned], expected)
+        section["tuned"] = ("learner.learning_rate",)
+        self.assertEqual(sweep_config.parse(values).population.tuned, section["tuned"])
+
+    def test_rmsprop_s_epsilon_is_not_tuned_with_adam(self):
+        values = _values(
+            {},
+            learner={"optimizer": "adam"},
+            population={"method": "pbt", "tuned": ("learner.rmsprop_epsilon",)},
+        )
+        message = "rmsprop_epsilon, 1e-05 for agent_00.*of learner.learning_rate, agent.entropy_c"
+        with self.assertRaisesRegex(ValueError, message):
+            sweep_config.parse(values)
+
+    def test_optimizers_differ_where_nobody_copies_another_only(self):
+        values = _values({"grid": {"learner": {"optimizer": ("rmsprop", "adam")}}})
+        self.assertLen(sweep_config.parse(values).agents, 2)
+        values["population"]["method"] = "pbt"
+        with self.assertRaisesRegex(
+            ValueError, "optimizer is 'rmsprop' for agent_00, but 'adam' for agent_01.*'none'"
+        ):
+            sweep_config.parse(values)
+
     def test_replays_of_their_own_need_ports_of_their_own(self):
         with self.assertRaisesRegex(ValueError, "replay_port is 6000, but each agent"):
             sweep_config.parse(_values({"shared_replay": False}, run={"replay_port": 6000}))

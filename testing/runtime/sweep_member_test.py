@@ -26,12 +26,15 @@ COPYING, COPIED = "agent_00", "agent_01"
 
 
 class SweepMemberTest(absltest.TestCase):
+    OPTIMIZER = "rmsprop"
+
     def setUp(self):
         super().setUp()
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         values = sweep_laser_catch.get_config().to_dict()
         values["population"] = {"method": "pbt", "ready_env_frames": 100}
+        values["learner"]["optimizer"] = self.OPTIMIZER
         self._config = sweep_config.parse(values)
         meeting = coordinator.Coordinator(self._config, pathlib.Path(folder.name), None, "mine")
         self._lost_answers: set[str] = set()  # to which methods
@@ -131,6 +134,12 @@ class SweepMemberTest(absltest.TestCase):
         self.assertTrue(status[COPYING]["finished"])
         self.assertFalse(status[COPYING]["running"])
         self.assertFalse(member.has_lost_server())
+
+
+class AdamSweepMemberTest(SweepMemberTest):
+    """The same, of agents that hand over Adam's state and have an epsilon less to tune."""
+
+    OPTIMIZER = "adam"
 
 
 if __name__ == "__main__":
