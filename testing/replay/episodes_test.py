@@ -83,7 +83,7 @@ class _ReplayTestCase(parameterized.TestCase):
             unroll_buffer.UnrollBuffer(
                 SIGNATURE._replace(core_state=()), np.arange(len(lengths), dtype=np.int32)
             ),
-            max_unrolls=8,
+            unrolls_kept=8,
         )
         for time, row in enumerate(_rows(lengths)):
             target.add(row, _answer(len(lengths), time), (), time, _never)

@@ -14,9 +14,11 @@ from absl.testing import absltest, parameterized
 
 from laser_tf import types
 from laser_tf.replay import dataset, server, stored_unroll, tables, writer
+from laser_tf.runtime import batches
 
+T = 5
 SPEC = types.EnvironmentSpec((4, 3, 1), 3)
-SIGNATURE = stored_unroll.signature(SPEC, (), unroll_length=5, frame_stack=2)
+SIGNATURE = stored_unroll.signature(SPEC, (), unroll_length=T, frame_stack=2)
 
 
 def _never() -> bool:
@@ -34,7 +36,7 @@ def _unroll(number: int) -> stored_unroll.StoredUnroll:
 
 def _config(**overrides) -> tables.Config:
     defaults = {
-        "unroll_length": 5,
+        "unroll_length": T,
         "frame_stack": 2,
         "batch_size": 4,
         "replay_fraction": 0.75,
@@ -71,17 +73,19 @@ class ReplayTest(parameterized.TestCase):
         target.wait(_never)
         return target
 
-    def test_without_online_rows_fresh_unrolls_pass_by_and_are_replayed(self):
-        config = _config(batch_size=4, replay_fraction=0.5, learn_online=False, capacity=1000)
+    def test_from_replay_alone_new_unrolls_are_only_counted(self):
+        config = _config(batch_size=4, new_unrolls=2, capacity=1000)
         replay = self._serve(config)
         self._write(replay, config, range(6))
-        batches = iter(dataset.make_dataset(replay.address, config, tables.ONLINE))
-        drawn = [next(batches) for _ in range(3)]  # two fresh unrolls pass with each
-        for batch in drawn:
-            self.assertFalse(batch.is_online.numpy().any())
-            self.assertEqual(batch.unrolls.frames.shape, [4, 7, 4, 3, 1])
-            self.assertContainsSubset(batch.unrolls.learner_update.numpy().tolist(), range(6))
-        self.assertEqual(replay.client.server_info()[tables.ONLINE].current_size, 0)
+        stream = batches.ReplayBatchStream(replay.address, config, tables.ONLINE, replay.size)
+        self.addCleanup(stream.close)
+        for _ in range(3):
+            batch = stream.get(_never)
+            self.assertEqual(batch.new_steps, 2 * T)
+            self.assertFalse(batch.is_online.any())
+            self.assertEqual(batch.unrolls.frames.shape, (4, 7, 4, 3, 1))
+            self.assertContainsSubset(batch.unrolls.learner_update.tolist(), range(6))
+        self.assertIsNone(stream.poll(1.0))
         self.assertEqual(replay.size(), 6)
 
     @parameterized.parameters((4, 0.75, 1), (4, 0.5, 2), (4, 0.0, 4), (160, 0.8, 32), (8, 0.875, 1))
@@ -91,10 +95,11 @@ class ReplayTest(parameterized.TestCase):
         )
         replay = self._serve(config)
         self._write(replay, config, range(2 * online_rows))
-        batches = iter(dataset.make_dataset(replay.address, config, tables.ONLINE))
+        stream = iter(dataset.make_dataset(replay.address, config, tables.ONLINE))
         for first in (0, online_rows):
-            stored, is_online, _, weights = next(batches)
+            stored, is_online, _, weights, new_steps, _ = next(stream)
             np.testing.assert_array_equal(weights, np.ones(batch_size))
+            self.assertEqual(new_steps, online_rows * T)
             self.assertEqual(stored.frames.shape, [batch_size, 7, 4, 3, 1])
             self.assertEqual(is_online.numpy().sum(), online_rows)
             # Online rows arrive once each and in order.
@@ -111,16 +116,16 @@ class ReplayTest(parameterized.TestCase):
         self._write(replay, config, range(25))
         self.assertEqual(replay.size(), 10)
         self.assertEqual(replay.fill(), 1.0)
-        batches = iter(dataset.unrolls(replay.address, tables.REPLAY, 200, in_flight=200))
-        drawn = next(batches).learner_update.numpy()
+        stream = iter(dataset.unrolls(replay.address, tables.REPLAY, 200, in_flight=200))
+        drawn = next(stream).learner_update.numpy()
         self.assertEqual(set(drawn), set(range(15, 25)))
 
     def test_sampling_is_uniform(self):
         config = _config()
         replay = self._serve(config)
         self._write(replay, config, range(10))
-        batches = iter(dataset.unrolls(replay.address, tables.REPLAY, 5000, in_flight=1000))
-        counts = np.bincount(next(batches).learner_update.numpy(), minlength=10)
+        stream = iter(dataset.unrolls(replay.address, tables.REPLAY, 5000, in_flight=1000))
+        counts = np.bincount(next(stream).learner_update.numpy(), minlength=10)
         # 500 expected each, standard deviation 21.
         self.assertTrue(np.all(np.abs(counts - 500) < 110), counts)
 
@@ -139,9 +144,9 @@ class ReplayTest(parameterized.TestCase):
         priorities = np.array([1.0, 4.0, 16.0, 0.0])
         replay.update_priorities(np.array([keys[n] for n in range(4)], np.uint64), priorities)
         expected = np.sqrt(priorities) / np.sqrt(priorities).sum()
-        batches = dataset.make_dataset(replay.address, config, tables.ONLINE).take(30)
+        stream = dataset.make_dataset(replay.address, config, tables.ONLINE).take(30)
         drawn, weights = [], {}
-        for batch in batches:
+        for batch in stream:
             numbers = batch.unrolls.learner_update.numpy()[1:]
             drawn.extend(numbers)
             weights.update(zip(numbers, batch.weight.numpy()[1:], strict=True))
@@ -215,8 +220,8 @@ class ReplayTest(parameterized.TestCase):
         replay.stop()
         again = self._serve(config)
         self.assertEqual(again.size(), 8)
-        batches = iter(dataset.unrolls(again.address, tables.REPLAY, 100, in_flight=100))
-        self.assertEqual(set(next(batches).learner_update.numpy()), set(range(8)))
+        stream = iter(dataset.unrolls(again.address, tables.REPLAY, 100, in_flight=100))
+        self.assertEqual(set(next(stream).learner_update.numpy()), set(range(8)))
 
     def _damage_newest(self) -> None:
         for path in self._folder.glob("*/chunks.tfrecord"):

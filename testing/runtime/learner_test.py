@@ -35,7 +35,7 @@ def _weights(made: learner.Learner) -> list[np.ndarray]:
 
 def _update(made: learner.Learner, unrolls: stored_unroll.StoredUnroll, steps: int) -> dict:
     is_online = np.array([True, False, False, False])
-    metrics, priorities = made.update(stored_unroll.unweighted(unrolls, is_online), steps)
+    metrics, priorities = made.update(stored_unroll.unweighted(unrolls, is_online, steps))
     assert priorities.shape == (4,), priorities
     return metrics
 

@@ -43,7 +43,8 @@ class TransplantTest(parameterized.TestCase):
         )
         zeros = {name: np.zeros_like(getattr(batch, name)) for name in ("is_first", "task")}
         batch = batch._replace(**zeros)
-        made.update(stored_unroll.unweighted(batch, np.array([True, True, False, False])), 10)
+        is_online = np.array([True, True, False, False])
+        made.update(stored_unroll.unweighted(batch, is_online, 10))
 
     def _state(self, made: learner.Learner) -> list[np.ndarray]:
         return [variable.numpy() for variable in tf.nest.flatten(made.variables)]
