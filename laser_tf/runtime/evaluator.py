@@ -17,6 +17,7 @@ from laser_tf.runtime import (
     episode_player,
     hardware,
     learner,
+    memory_restriction,
     run_config,
     variables,
 )
@@ -32,8 +33,9 @@ def evaluate(
     episodes: int,
     seed: int,
     video: bool,
+    history_length: int = 0,
 ) -> dict[str, Any]:
-    """Plays episodes with the newest weights of a run and writes `evaluation.json`.
+    """Plays episodes with the newest weights of a run and writes `result_file`.
 
     Args:
       workdir: the run's folder.
@@ -41,12 +43,15 @@ def evaluate(
         taking whichever episodes end first would favour short ones.
       seed: of environments and actions.
       video: whether to film the median episode of each task, in `videos/`.
+      history_length: agent steps that the policy sees of an episode, the current one included; 0:
+        all.
 
     Returns:
-      What `evaluation.json` holds.
+      What `result_file` holds.
 
     Raises:
       WorkdirError: if the folder holds no run or no readable checkpoint.
+      ValueError: if the history of an agent without memory is to be restricted.
     """
     config = run_config.parse(checkpointing.read_config(workdir))
     num_envs = min(episodes, max(1, MAX_ENVIRONMENTS // len(config.environment.tasks)))
@@ -58,18 +63,35 @@ def evaluate(
     agent = assembly.build_agent(config, environment, dtype, seed, evaluating=True)
     variables.WeightCopier(trained.agent, agent, trained.counters.learner_updates).refresh()
 
-    policy = actor.ActingPolicy(agent, environment, config.replay.frame_stack)
+    if history_length:
+        policy = memory_restriction.RestrictedPolicy(
+            agent, environment, config.replay.frame_stack, history_length
+        )
+    else:
+        policy = actor.ActingPolicy(agent, environment, config.replay.frame_stack)
     player = episode_player.EpisodePlayer(environment, lambda row: policy(row).action)
     games = player.play(episodes)
     environment.close()
     summary = _summarise(config, trained.counters, games)
+    if history_length:
+        summary["history_length"] = history_length
+        summary.update(policy.agreement(games)._asdict())
     if video:
         summary["videos"] = [
-            str(_film(workdir, config, seed, _median(of_task), player.actions))
+            str(_film(workdir, config, seed, _median(of_task), player.actions, history_length))
             for of_task in episode_player.by_task(games)
         ]
-    (workdir / "evaluation.json").write_text(json.dumps(summary, indent=2) + "\n")
+    result_file(workdir, history_length).write_text(json.dumps(summary, indent=2) + "\n")
     return summary
+
+
+def result_file(workdir: pathlib.Path, history_length: int = 0) -> pathlib.Path:
+    """Where an evaluation's result lies; each length of history has a file of its own."""
+    return workdir / f"evaluation{_history_suffix(history_length)}.json"
+
+
+def _history_suffix(history_length: int) -> str:
+    return f"_history_{history_length}" if history_length else ""
 
 
 def _median(games: list[episode_player.Game]) -> episode_player.Game:
@@ -122,10 +144,12 @@ def _film(
     seed: int,
     game: episode_player.Game,
     actions: list[np.ndarray],
+    history_length: int,
 ) -> pathlib.Path:
     """Plays a game again from its environment's seed and its actions, this time with pictures."""
     tasks = config.environment.tasks
     suffix = f"_{tasks[game.task]}" if len(tasks) > 1 else ""
+    suffix += _history_suffix(history_length)
     path = workdir / "videos" / f"median_episode{suffix}.mp4"
     path.parent.mkdir(exist_ok=True)
     frames_per_second = (

@@ -79,10 +79,42 @@ class LaunchTest(parameterized.TestCase):
         code, output, errors = commands.run("evaluate", workdir, "--episodes=7")
         self.assertEqual(code, 0, errors)
         self.assertEqual(json.loads(output)["episodes"], 7)
+        self._assert_refused(
+            "--history_length=3: this agent has no memory", "evaluate", workdir,
+            "--history_length=3",
+        )  # fmt: skip
+
+    def test_a_restricted_memory_is_evaluated_beside_the_full_one(self):
+        workdir = f"--workdir={self._workdir}"
+        code, _, errors = commands.run(
+            "train", *CATCH, workdir, "--config.agent.core=lstm", "--config.agent.core_size=16",
+            "--config.run.env_frames=2000", "--config.run.evaluation_episodes=2",
+        )  # fmt: skip
+        self.assertEqual(code, 0, errors)
+        others = [self._workdir / "evaluation.json", self._workdir / "videos/median_episode.mp4"]
+        before = [path.read_bytes() for path in others]
+        code, output, errors = commands.run(
+            "evaluate", workdir, "--episodes=3", "--history_length=2", "--video"
+        )
+        self.assertEqual(code, 0, errors)
+        self.assertEqual([path.read_bytes() for path in others], before)
+        path = self._workdir / "evaluation_history_2.json"
+        self.assertIn(f"written to {path}", errors)
+        summary = json.loads(path.read_text())
+        self.assertEqual(json.loads(output), summary)
+        added = {"history_length", "greedy_match_fraction", "max_logit_difference"}
+        self.assertEqual(set(summary), set(json.loads(before[0])) | added)
+        self.assertEqual((summary["history_length"], summary["episodes"]), (2, 3))
+        self.assertBetween(summary["greedy_match_fraction"], 0, 1)
+        self.assertGreater(summary["max_logit_difference"], 1e-5)
+        film = self._workdir / "videos/median_episode_history_2.mp4"
+        self.assertEqual(summary["videos"], [str(film)])
+        self.assertGreater(film.stat().st_size, 1000)
 
     @parameterized.parameters(
         (("--episodes=0",), "--workdir is missing"),
         (("--workdir=runs/none",), "holds no run"),
+        (("--workdir=runs/none", "--history_length=-2"), "--history_length is -2: use 1 or more"),
     )
     def test_evaluate_refuses_in_one_line(self, flags, message):
         self._assert_refused(message, "evaluate", *flags)
