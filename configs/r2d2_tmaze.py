@@ -43,6 +43,7 @@ def get_config() -> ml_collections.ConfigDict:
             "learning_rate": 1e-3,
             "learning_rate_schedule": "constant",
             "adam_epsilon": 1e-3,  # table 2
+            "jit_compile": "on",  # no convolutions: three times as fast on a CPU
         }
     )
     return config

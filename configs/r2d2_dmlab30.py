@@ -1,0 +1,21 @@
+"""R2D2+ on a level of DMLab-30 (Kapturowski et al. 2019). Needs `deepmind_lab` and a cluster."""
+
+import ml_collections
+
+from configs import laser_dmlab30, r2d2_atari
+
+
+def get_config() -> ml_collections.ConfigDict:
+    """What differs from `r2d2_atari`: the games, and section 4.2's R2D2+."""
+    config = r2d2_atari.get_config()
+    config.agent.update(
+        {
+            "torso": "deep",  # section 4.2
+            "reward_clip": "optimistic_asymmetric",  # section 4.2: IMPALA's optimistic asymmetric clip
+            "target_period": 400,  # learner updates, section 4.2
+        }
+    )
+    config.environment = laser_dmlab30.get_config().environment
+    config.environment.update({"task": "rooms_watermaze", "num_envs": 256})
+    config.replay.update({"frame_stack": 1, "batch_size": 32, "new_unrolls": 80})  # section 2.3
+    return config
