@@ -11,7 +11,7 @@ def get_config() -> ml_collections.ConfigDict:
     config.agent.update(
         {
             "torso": "deep",  # section 4.2
-            "reward_clip": "optimistic_asymmetric",  # section 4.2: IMPALA's optimistic asymmetric clip
+            "reward_clip": "optimistic_asymmetric",  # section 4.2, as IMPALA
             "target_period": 400,  # learner updates, section 4.2
         }
     )
