@@ -20,7 +20,7 @@ def get_config() -> ml_collections.ConfigDict:
             hidden_units=128,
             discount=0.99,
             n_steps=5,  # section 2.3
-            target_period=500,  # learner updates
+            target_period=250,  # learner updates
         )
     )
     config.environment.update({"num_envs": 16, "life_loss_is_end": False})
