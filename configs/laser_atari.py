@@ -54,7 +54,7 @@ def get_config() -> ml_collections.ConfigDict:
             "replay_fraction": 0.75,  # of a batch; of the 1/2, 3/4 and 7/8 that LASER considers
             "capacity": 20_000,  # agent steps; ours, see the README on recent replay
             "queue_capacity": 8,  # unrolls
-            "new_unrolls": 0,  # above: from replay alone, while so many pass by; figure 2 left
+            "new_steps": 0,  # agent steps an update, from replay alone (figure 2 left); 0: mixed
             "warm_up": 0,  # agent steps in replay before the first update, from replay alone
             "sequence_length": 0,  # agent steps; R2D2's replay
             "sequence_overlap": 0,  # agent steps

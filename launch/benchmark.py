@@ -57,7 +57,7 @@ def main() -> None:
         "num_envs": config.environment.num_envs,
         "steps_per_row": config.replay.steps_per_row,
         "batch_size": config.replay.batch_size,
-        "replay_fraction": config.replay.replay_fraction,
+        "replayed_rows": config.replay.replay_rows,
     }
     with tempfile.TemporaryDirectory() as folder:
         together = end_to_end(config, pathlib.Path(folder) / "run")
@@ -71,9 +71,15 @@ def main() -> None:
         }
         if config.replay.replay_table == tables.EPISODES:
             alone["recomputing_states"] = parts.recomputation_pace()
+        updates = alone["update"] / parts.steps_per_batch
         parts.close()
     alone = {name: round(pace) for name, pace in alone.items()}
-    result = {**setting, "agent_steps_per_second_alone": alone, "end_to_end": together}
+    result = {
+        **setting,
+        "agent_steps_per_second_alone": alone,
+        "learner_updates_per_second_alone": round(updates, 3),
+        "end_to_end": together,
+    }
     print(json.dumps(result, indent=2))
 
 
@@ -122,7 +128,7 @@ class Parts:
         # whatever the configuration mixes.
         self._tables = dataclasses.replace(
             config.replay,
-            new_unrolls=max(1, config.replay.new_unrolls),
+            new_steps=config.replay.steps_per_update,
             core_state="stored",
             capacity=max(config.replay.capacity, 100_000),
             queue_capacity=10**9,  # of the counts, which nobody takes out
@@ -181,16 +187,17 @@ class Parts:
         """Drawing batches from replay."""
         batches = dataset.replayed_batches(self._replay.address, self._tables)
         self._next_batch = array_function.ArrayFunction(iter(batches).get_next)
-        return self._steps_per_batch * _calls_per_second(self._next_batch)
+        return self.steps_per_batch * _calls_per_second(self._next_batch)
 
     def update_pace(self) -> float:
         """Taking gradient steps on one batch."""
         is_online = np.arange(self._config.replay.batch_size) < self._config.replay.online_rows
         batch = self._next_batch()._replace(is_online=is_online)
-        return self._steps_per_batch * _calls_per_second(lambda: self._learner.update(batch))
+        return self.steps_per_batch * _calls_per_second(lambda: self._learner.update(batch))
 
     @property
-    def _steps_per_batch(self) -> int:
+    def steps_per_batch(self) -> int:
+        """Agent steps in a batch, those of a burn-in included."""
         return self._tables.batch_size * self._tables.steps_per_row
 
     def recomputation_pace(self) -> float:
@@ -200,7 +207,7 @@ class Parts:
             lambda column: column[: replay.replay_rows], self._next_batch().unrolls
         )
         next_state = assembly.state_recomputation(self._learner.agent, replay)
-        return self._steps_per_batch * _calls_per_second(lambda: next_state(unrolls))
+        return self.steps_per_batch * _calls_per_second(lambda: next_state(unrolls))
 
     def close(self) -> None:
         """Ends the server and the games."""

@@ -39,12 +39,13 @@ class Condition:
     overrides: dict[str, object]  # of the configuration, "section.key" -> value
     replay_fraction: float | None = None  # of a batch, whose online part stays; [configuration's]
 
-    def batch(self, online_rows: int) -> dict[str, object]:
+    def batch(self, replay: dict) -> dict[str, object]:
         """How batches are made: as many online unrolls, and so updates a frame, in all curves."""
         if self.replay_fraction is None:
             return {}
+        online_rows = round(replay["batch_size"] * (1 - replay["replay_fraction"]))
         if self.replay_fraction == 1:
-            return {"replay.new_unrolls": online_rows}
+            return {"replay.new_steps": online_rows * replay["unroll_length"]}
         return {
             "replay.batch_size": round(online_rows / (1 - self.replay_fraction)),
             "replay.replay_fraction": self.replay_fraction,
@@ -125,7 +126,6 @@ def _sweep(
 
 def overrides(config: dict, condition: Condition, game: str, replica: int) -> dict[str, object]:
     """What one sweep of a figure changes in the configuration, "section.key" -> value."""
-    replay = config["replay"]
     return {
         "environment.task": game,
         "run.seed": config["run"]["seed"] + 1_000 * (replica - 1),
@@ -133,7 +133,7 @@ def overrides(config: dict, condition: Condition, game: str, replica: int) -> di
         "sweep.label": condition.label,
         "sweep.replica": replica,
         **condition.overrides,
-        **condition.batch(round(replay["batch_size"] * (1 - replay["replay_fraction"]))),
+        **condition.batch(config["replay"]),
     }
 
 

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from configs import laser_catch
 from laser_tf import types
+from laser_tf.agents import r2d2
 from laser_tf.runtime import run_config
 
 
@@ -14,6 +15,32 @@ def catch_config(**sections) -> run_config.RunConfig:
     """`configs/laser_catch.py`, made smaller; keywords are sections of overrides."""
     values = laser_catch.get_config().to_dict()
     values["run"].update(env_frames=2_000, evaluation_episodes=4, metrics_seconds=0.2)
+    for section, overrides in sections.items():
+        values[section].update(overrides)
+    return run_config.parse(values)
+
+
+def r2d2_catch_config(**sections) -> run_config.RunConfig:
+    """R2D2 on the games of `catch_config`; keywords are sections of overrides."""
+    values = config_values(catch_config())
+    values["agent"] = dataclasses.asdict(
+        r2d2.Config(
+            torso="flat", core_size=32, hidden_units=32, discount=0.99, n_steps=3, target_period=50
+        )
+    )
+    values["replay"].update(
+        unroll_length=5,
+        sequence_length=10,
+        sequence_overlap=5,
+        burn_in=5,
+        new_steps=40,
+        warm_up=500,
+        priority_exponent=0.9,
+        importance_exponent=0.6,
+    )
+    values["learner"].update(
+        optimizer="adam", learning_rate=3e-3, learning_rate_schedule="constant"
+    )
     for section, overrides in sections.items():
         values[section].update(overrides)
     return run_config.parse(values)

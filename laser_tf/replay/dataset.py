@@ -23,7 +23,7 @@ def make_dataset(server_address: str, config: tables.Config, queue: str) -> tf.d
     """
     is_online = np.ones(config.online_rows, bool)
     online = online_unrolls(server_address, config, queue).map(
-        lambda unrolls: stored_unroll.unweighted(unrolls, is_online, config.new_steps)
+        lambda unrolls: stored_unroll.unweighted(unrolls, is_online, config.steps_per_update)
     )
     if not config.replay_rows:
         return online
@@ -85,9 +85,16 @@ def online_unrolls(server_address: str, config: tables.Config, queue: str) -> tf
     return unrolls(server_address, queue, config.online_rows, in_flight=4)
 
 
-def new_unrolls(server_address: str, config: tables.Config, queue: str) -> tf.data.Dataset:
-    """Counts what is new: an element, int64 [new_unrolls], for every so many unrolls."""
-    return unrolls(server_address, queue, config.new_unrolls, in_flight=4)
+def new_steps(server_address: str, queue: str) -> tf.data.Dataset:
+    """Counts what is new: an element, int64 [], for every unroll."""
+    samples = reverb.TrajectoryDataset.from_table_signature(
+        server_address,
+        queue,
+        max_in_flight_samples_per_worker=4,
+        num_workers_per_iterator=1,
+        get_signature_timeout_secs=_TIMEOUT_SECONDS,
+    )
+    return samples.map(lambda sample: sample.data)
 
 
 def episodes(server_address: str) -> tf.data.Dataset:

@@ -11,14 +11,14 @@ drawn. The first is also the first to be removed, so that replay never holds mor
 
 import tree
 
-from laser_tf.replay import game_writer, tables
+from laser_tf.replay import game_writer, stored_unroll, tables
 
 
 class EpisodeWriter(game_writer.GameWriter):
     """Writes each game's episode when it is over; unrolls are kept until then."""
 
-    def _append(self, game: int, learner_update: int) -> None:
-        self._writers[game].append(self._buffer.unroll(game, learner_update))
+    def _append(self, game: int, unroll: stored_unroll.StoredUnroll) -> None:
+        self._writers[game].append(unroll)
         self._unrolls[game] += 1
 
     def _end(self, game: int) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import reverb
 
 from laser_tf import types
-from laser_tf.replay import recorder, unroll_buffer, writer
+from laser_tf.replay import recorder, stored_unroll, unroll_buffer, writer
 
 
 class GameWriter(recorder.Recorder):
@@ -32,6 +32,7 @@ class GameWriter(recorder.Recorder):
         self._buffer = buffer
         self._rows = np.zeros(buffer.num_envs, int)  # filled in each game's buffer
         self._unrolls = np.zeros(buffer.num_envs, int)  # appended of each game's episode
+        self._new_steps = np.zeros(buffer.num_envs, int)  # of each game that no unroll counts yet
 
     def add(
         self,
@@ -46,8 +47,9 @@ class GameWriter(recorder.Recorder):
             self._finish_episode(game, learner_update, should_stop)
         self._buffer.write(self._rows, env_output, agent_output, core_state)
         self._rows += 1
+        self._new_steps += 1
         for game in np.flatnonzero(self._rows > self._buffer.last_row):
-            self._append(game, learner_update)
+            self._append(game, self._take_unroll(game, learner_update))
             self._buffer.carry_over(game)
             self._rows[game] = 1
 
@@ -67,7 +69,7 @@ class GameWriter(recorder.Recorder):
         """Writes what is left of the episode that ended in the row before, if there was one."""
         if self._rows[game] > 1:  # a single row is an end that the last unroll has already
             self._buffer.end_episode(game, self._rows[game])
-            self._append(game, learner_update)
+            self._append(game, self._take_unroll(game, learner_update))
         if self._unrolls[game]:
             self._end(game)
             self._close_episode(self._writers[game], should_stop)
@@ -83,8 +85,13 @@ class GameWriter(recorder.Recorder):
             except reverb.DeadlineExceededError:
                 continue
 
+    def _take_unroll(self, game: int, learner_update: int) -> stored_unroll.StoredUnroll:
+        unroll = self._buffer.unroll(game, learner_update, self._new_steps[game])
+        self._new_steps[game] = 0
+        return unroll
+
     @abc.abstractmethod
-    def _append(self, game: int, learner_update: int) -> None:
+    def _append(self, game: int, unroll: stored_unroll.StoredUnroll) -> None:
         """Appends a game's full unroll to its stream, and counts it."""
 
     @abc.abstractmethod

@@ -52,14 +52,13 @@ class SequenceWriter(game_writer.GameWriter):
         self._priority = priority
         self._recent: list[list[stored_unroll.StoredUnroll]] = [[] for _ in self._writers]
 
-    def _append(self, game: int, learner_update: int) -> None:
-        unroll = self._buffer.unroll(game, learner_update)
+    def _append(self, game: int, unroll: stored_unroll.StoredUnroll) -> None:
         if not self._unrolls[game]:
             self._recent[game] = []
             for _ in range(self._burn_in):
                 self._append_unroll(game, self._blank_before(unroll))
         self._append_unroll(game, unroll)
-        count = self._writers[game].history.learner_update[-1]
+        count = self._writers[game].history.new_steps[-1]
         self._writers[game].create_item(self._queue, 1.0, count)
 
     def _end(self, game: int) -> None:

@@ -29,10 +29,11 @@ class StoredUnroll(NamedTuple):
     task: Any  # int32 [], index of the task that was played
     agent: Any  # int32 [], index in its sweep of the agent that acted; 0 where it is alone
     learner_update: Any  # int64 [], updates behind the weights that acted at the first rows
+    new_steps: Any  # int64 [], agent steps that it adds to those of the unrolls before it
 
 
 WITHOUT_TIME = dict.fromkeys(
-    ("core_state", "next_core_state", "task", "agent", "learner_update"), ()
+    ("core_state", "next_core_state", "task", "agent", "learner_update", "new_steps"), ()
 )
 
 
@@ -92,6 +93,7 @@ def signature(
         task=tf.TensorSpec([], tf.int32, "task"),
         agent=tf.TensorSpec([], tf.int32, "agent"),
         learner_update=tf.TensorSpec([], tf.int64, "learner_update"),
+        new_steps=tf.TensorSpec([], tf.int64, "new_steps"),
     )
 
 
@@ -164,6 +166,7 @@ def join(parts: StoredUnroll, frame_stack: int) -> tuple[StoredUnroll, Any]:
         task=parts.task[:, -1],
         agent=parts.agent[:, -1],
         learner_update=parts.learner_update[:, -1],
+        new_steps=tf.reduce_sum(parts.new_steps, axis=1),
     )
     states = tf.nest.map_structure(
         lambda state, next_: tf.concat([state[:, :1], next_], axis=1),

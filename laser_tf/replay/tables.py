@@ -29,12 +29,12 @@ class Config:
     unroll_length: int = 20  # T, agent steps
     frame_stack: int = 4  # K, frames in an observation
     batch_size: int = 32  # unrolls in an update, online and replayed
-    replay_fraction: float = (
-        0.75  # of a batch that is drawn from replay, in [0, 1); see new_unrolls
+    replay_fraction: float = 0.75  # of a batch, in [0, 1); not read where new_steps is set
+    capacity: int = (
+        1_000_000  # agent steps in replay; a sequence counts as what it adds to the last
     )
-    capacity: int = 1_000_000  # agent steps in replay
     queue_capacity: int = 64  # unrolls that wait for the learner at most
-    new_unrolls: int = 0  # above: learn from replay alone, while so many pass by each update
+    new_steps: int = 0  # agent steps that pass by an update from replay alone; 0: from online, too
     warm_up: int = 0  # agent steps in replay before the first such update
     sequence_length: int = 0  # m, agent steps of replayed sequences; 0: unrolls are replayed
     sequence_overlap: int = 0  # agent steps that adjacent sequences share
@@ -64,17 +64,17 @@ class Config:
         self._check_batch()
 
     def _check_batch(self) -> None:
-        for name in ("new_unrolls", "warm_up"):
+        for name in ("new_steps", "warm_up"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} is {getattr(self, name)}: use 0 or more")
-        if self.new_unrolls and self.core_state == "recomputed":
+        if self.new_steps and self.core_state == "recomputed":
             raise ValueError(
-                f"new_unrolls is {self.new_unrolls}: learning from replay alone does not recompute "
+                f"new_steps is {self.new_steps}: learning from replay alone does not recompute "
                 "core states; use another core_state, or 0"
             )
-        if self.warm_up and not self.new_unrolls:
+        if self.warm_up and not self.new_steps:
             raise ValueError(
-                f"warm_up is {self.warm_up}: it is for learning from replay alone; set new_unrolls"
+                f"warm_up is {self.warm_up}: it is for learning from replay alone; set new_steps"
             )
         if not 0 <= self.replay_fraction < 1:
             raise ValueError(
@@ -83,7 +83,7 @@ class Config:
                 "(LASER, proposition 2)"
             )
         replayed = self.batch_size * self.replay_fraction
-        if not self.new_unrolls and abs(replayed - round(replayed)) > 1e-6 * self.batch_size:
+        if not self.new_steps and abs(replayed - round(replayed)) > 1e-6 * self.batch_size:
             raise ValueError(
                 f"batch_size {self.batch_size} times replay_fraction {self.replay_fraction} is "
                 f"{replayed:g} replayed unrolls: choose values whose product is a whole number"
@@ -104,10 +104,10 @@ class Config:
                         f"{name} is {getattr(self, name)}: it is of sequences; set sequence_length"
                     )
             return
-        if not self.new_unrolls:
+        if not self.new_steps:
             raise ValueError(
                 f"sequence_length is {self.sequence_length}: sequences are learned from replay "
-                "alone; set new_unrolls to how many unrolls an update waits for"
+                "alone; set new_steps to the agent steps that an update waits for"
             )
         if not 0 <= self.sequence_overlap < self.sequence_length:
             raise ValueError(
@@ -124,11 +124,11 @@ class Config:
     def unroll_tables(self, queue: str) -> tuple[str, ...]:
         """The tables that get an item of every unroll, in that order: the learner's queue last."""
         replay = (REPLAY,) if self.replay_table == REPLAY else ()
-        return replay if self.new_unrolls else (*replay, queue)
+        return replay if self.new_steps else (*replay, queue)
 
     def counting_tables(self, queue: str) -> tuple[str, ...]:
         """The tables that every unroll is counted in: a learner's from replay alone."""
-        return (queue,) if self.new_unrolls else ()
+        return (queue,) if self.new_steps else ()
 
     @property
     def replay_table(self) -> str | None:
@@ -147,14 +147,14 @@ class Config:
     @property
     def online_rows(self) -> int:
         """Rows of a batch that come fresh from actors."""
-        if self.new_unrolls:
+        if self.new_steps:
             return 0
         return self.batch_size - round(self.batch_size * self.replay_fraction)
 
     @property
-    def new_steps(self) -> int:
+    def steps_per_update(self) -> int:
         """Agent steps that are new to the learner with each update."""
-        return (self.new_unrolls or self.online_rows) * self.unroll_length
+        return self.new_steps or self.online_rows * self.unroll_length
 
     @property
     def steps_per_row(self) -> int:
@@ -215,7 +215,7 @@ def signatures_of(config: Config, signature: stored_unroll.StoredUnroll) -> dict
       signature: of an unroll.
     """
     # Whoever learns from replay alone only counts what is new.
-    signatures = {ONLINE: signature.learner_update if config.new_unrolls else signature}
+    signatures = {ONLINE: signature.new_steps if config.new_steps else signature}
     table = config.replay_table
     if table == REPLAY:
         signatures[table] = signature

@@ -73,8 +73,16 @@ class UnrollBuffer:
     def _kept(self, core_state: Any) -> list[np.ndarray]:
         return tf.nest.flatten(core_state) if self._states != () else []
 
-    def unroll(self, index: int, learner_update: int) -> stored_unroll.StoredUnroll:
-        """The filled unroll of one environment (views)."""
+    def unroll(
+        self, index: int, learner_update: int, new_steps: int | None = None
+    ) -> stored_unroll.StoredUnroll:
+        """The filled unroll of one environment (views).
+
+        Args:
+          index: of the environment.
+          learner_update: updates behind the weights that acted.
+          new_steps: agent steps that the unroll adds to those before it; None: T.
+        """
         columns = {name: array[:, index] for name, array in self._arrays.items()}
         first, last = (
             tf.nest.map_structure(lambda states, row=row: states[row, index], self._states)
@@ -87,6 +95,7 @@ class UnrollBuffer:
             task=self._task_ids[index],
             agent=self._agent,
             learner_update=np.int64(learner_update),
+            new_steps=np.int64(self.last_row if new_steps is None else new_steps),
         )
 
     def carry_over(self, index: int | slice = slice(None)) -> None:

@@ -29,7 +29,7 @@ class UnrollWriter:
         Args:
           client: of the replay server.
           table_names: of the tables that get an item of every unroll.
-          counting: names of those that get only its `learner_update`, to count it.
+          counting: names of those that get only its `new_steps`.
         """
         self._writer = client.trajectory_writer(num_keep_alive_refs=1)
         self._table_names = tuple(table_names)
@@ -42,7 +42,7 @@ class UnrollWriter:
         for table in self._table_names:
             self._writer.create_item(table, priority=1.0, trajectory=trajectory)
         for table in self._counting:
-            self._writer.create_item(table, priority=1.0, trajectory=trajectory.learner_update)
+            self._writer.create_item(table, priority=1.0, trajectory=trajectory.new_steps)
         self.wait(should_stop, pending=_MAX_PENDING)
 
     def wait(self, should_stop: Callable[[], bool], pending: int = 0) -> None:

@@ -93,7 +93,7 @@ class EpisodeBatchStream(BatchStream):
         self._episodes = BatchStream(fetcher(dataset.episodes(server_address)))
         self._replayer = replayer.Replayer(config.replay_rows, unroll_signature, next_state)
         self._is_online = np.arange(config.batch_size) < config.online_rows
-        self._new_steps = config.new_steps
+        self._new_steps = config.steps_per_update
         self._episode_seen = False
         super().__init__(self._mix)
 
@@ -122,7 +122,7 @@ class EpisodeBatchStream(BatchStream):
 
 
 class ReplayBatchStream(BatchStream):
-    """Batches from replay alone, one for every `new_unrolls` that actors have written."""
+    """Batches from replay alone, one for every `new_steps` that actors have written."""
 
     def __init__(
         self,
@@ -139,24 +139,31 @@ class ReplayBatchStream(BatchStream):
           queue_name: the learner's.
           replay_size: items in replay now; asked until the warm-up is over.
         """
-        self._new = BatchStream(fetcher(dataset.new_unrolls(server_address, config, queue_name)))
+        self._new = BatchStream(fetcher(dataset.new_steps(server_address, queue_name)))
         self._replayed = BatchStream(fetcher(dataset.replayed_batches(server_address, config)))
         self._replay_size = replay_size
         self._least = max(1, -(-config.warm_up // config.steps_per_item))
         self._warm = False
-        self._new_steps = config.new_steps
+        self._period = config.new_steps
+        self._ahead = 0  # new steps beyond what the updates so far waited for
         super().__init__(self._next)
 
     def _next(self) -> stored_unroll.Batch | None:
-        waiting = 0
+        new = 0
         # The queue is emptied during the warm-up, too, or it would stop the actors.
-        while self._new.get(self._closed.is_set) is not None:
-            waiting += self._new_steps
-            self._warm = self._warm or self._replay_size() >= self._least
-            if self._warm:
-                batch = self._replayed.get(self._closed.is_set)
-                return batch and batch._replace(new_steps=np.int64(waiting))
-        return None
+        while self._ahead + new < self._period or not self._is_warm():
+            steps = self._new.get(self._closed.is_set)
+            if steps is None:
+                return None
+            new += int(steps)
+        # The warm-up's steps are counted, but no updates are owed for them.
+        self._ahead = (self._ahead + new) % self._period
+        batch = self._replayed.get(self._closed.is_set)
+        return batch and batch._replace(new_steps=np.int64(new))
+
+    def _is_warm(self) -> bool:
+        self._warm = self._warm or self._replay_size() >= self._least
+        return self._warm
 
     def close(self) -> None:
         """Ends fetching."""

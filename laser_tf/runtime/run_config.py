@@ -75,9 +75,9 @@ class RunConfig:
                 "from unrolls and whole episodes; use 0"
             )
         cost, on_replay = self.agent.entropy_cost, self.agent.entropy_on_replay
-        if self.replay.new_unrolls and cost and not on_replay:
+        if self.replay.new_steps and cost and not on_replay:
             raise ValueError(
-                f"config.agent: entropy_cost is {cost}, but replay.new_unrolls above 0 leaves no "
+                f"config.agent: entropy_cost is {cost}, but replay.new_steps above 0 leaves no "
                 "online rows, which alone are in the entropy term: use "
                 "agent.entropy_on_replay=true, or entropy_cost 0"
             )

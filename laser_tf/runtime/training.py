@@ -138,7 +138,7 @@ class Training:
 
     def _make_stream(self, replay: connection.Connection) -> batches.BatchStream:
         config = self._config.replay
-        if config.new_unrolls:
+        if config.new_steps:
             return batches.ReplayBatchStream(replay.address, config, replay.queue, replay.size)
         if config.replay_table != tables.EPISODES:
             mixed = dataset.make_dataset(replay.address, config, replay.queue)

@@ -56,7 +56,7 @@ class ReproduceTest(parameterized.TestCase):
         module, game = config_and_game
         config = module.get_config().to_dict()
         sweeps = [_sweep(config, c, game) for c in reproduce.FIGURES[figure]]
-        self.assertLen({sweep.first.replay.new_steps for sweep in sweeps}, 1)
+        self.assertLen({sweep.first.replay.steps_per_update for sweep in sweeps}, 1)
         self.assertLen({sweep.sweep.label for sweep in sweeps}, len(sweeps))
         for sweep in sweeps:
             self.assertEqual(sweep.first.environment.task, game)

@@ -30,7 +30,9 @@ def _unroll(number: int) -> stored_unroll.StoredUnroll:
         lambda spec: np.zeros(spec.shape, spec.dtype.as_numpy_dtype), SIGNATURE
     )
     return unroll._replace(
-        learner_update=np.int64(number), frames=np.full(unroll.frames.shape, number % 256, np.uint8)
+        learner_update=np.int64(number),
+        new_steps=np.int64(T),
+        frames=np.full(unroll.frames.shape, number % 256, np.uint8),
     )
 
 
@@ -73,8 +75,8 @@ class ReplayTest(parameterized.TestCase):
         target.wait(_never)
         return target
 
-    def test_from_replay_alone_new_unrolls_are_only_counted(self):
-        config = _config(batch_size=4, new_unrolls=2, capacity=1000)
+    def test_from_replay_alone_new_steps_are_only_counted(self):
+        config = _config(batch_size=4, new_steps=2 * T, capacity=1000)
         replay = self._serve(config)
         self._write(replay, config, range(6))
         stream = batches.ReplayBatchStream(replay.address, config, tables.ONLINE, replay.size)

@@ -1,5 +1,6 @@
 """Overlapping sequences: every step of an episode, in order, never across its ends."""
 
+import itertools
 import pathlib
 import tempfile
 import threading
@@ -34,7 +35,7 @@ def _config(**overrides) -> tables.Config:
         "batch_size": 2,
         "capacity": 10_000,
         "queue_capacity": 1_000,
-        "new_unrolls": 1,
+        "new_steps": U,
         "sequence_length": 2 * U,
         "sequence_overlap": U,
         "burn_in": U,
@@ -210,16 +211,30 @@ class SequencesTest(parameterized.TestCase):
         firsts = [unroll.reward[0] for unroll, _ in self._drawn(replay, config, 200)]
         self.assertGreaterEqual(min(firsts), 5 * U + 1)
 
-    def test_an_update_waits_for_as_many_new_unrolls_as_configured_and_for_the_warm_up(self):
-        config = _config(new_unrolls=2, warm_up=4 * U)
-        replay = self._write(config, [[11 * U]])
-        sizes = iter([0, 3, 4])
+    def test_every_agent_step_is_counted_once(self):
+        config = _config()
+        replay = self._write(config, [[3 * U, 1, U + 1, 2], [17]])
+        counts = dataset.new_steps(replay.address, tables.ONLINE)
+        stream = batches.BatchStream(batches.fetcher(counts))
+        self.addCleanup(stream.close)
+        unrolls = replay.client.server_info()[tables.ONLINE].current_size
+        counted = [int(stream.get(self._stop.is_set)) for _ in range(unrolls)]
+        # Rows of episodes, the one that ends them included. All of game 0's; game 1's first, and
+        # one full unroll of what it plays meanwhile.
+        self.assertEqual(sum(counted), (3 * U + 1) + 2 + (U + 2) + 3 + (17 + 1) + (U + 1))
+
+    def test_an_update_waits_for_new_steps_and_for_the_warm_up(self):
+        config = _config(new_steps=2 * U + 2, warm_up=4 * U)
+        replay = self._write(config, [[14 * U]])
+        sizes = itertools.chain([0, 3, 3], itertools.repeat(4))
         stream = batches.ReplayBatchStream(
             replay.address, config, tables.ONLINE, lambda: next(sizes)
         )
         self.addCleanup(stream.close)
-        steps = [int(stream.get(self._stop.is_set).new_steps) for _ in range(3)]
-        self.assertEqual(steps, [3 * 2 * U, 2 * U, 2 * U])
+        steps = [int(stream.get(self._stop.is_set).new_steps) for _ in range(4)]
+        # The first unroll has one more row, 5. Cold at 13, 17 and 21 steps; warm at 25, of which 5
+        # are beyond the last 10; then one update for every 10: 33 - 20 = 13, 3 beyond, and so on.
+        self.assertEqual(steps, [25, 8, 8, 12])
 
     def test_a_full_queue_holds_the_actor(self):
         config = _config(queue_capacity=2)
@@ -239,12 +254,12 @@ class SequencesTest(parameterized.TestCase):
         ({"burn_in": 3}, "burn_in is 3: use a multiple"),
         ({"burn_in": -4}, "burn_in is -4: use a multiple"),
         ({"sequence_overlap": 2 * U}, "sequence_overlap is 8: use a value from 0 to below"),
-        ({"new_unrolls": 0}, "sequence_length is 8: .* set new_unrolls"),
+        ({"new_steps": 0}, "sequence_length is 8: .* set new_steps"),
         ({"sequence_length": 0}, "sequence_overlap is 4: it is of sequences; set sequence_length"),
         ({"capacity": 23}, "capacity is 23 agent steps, less than one batch of 2 times 12"),
         ({"warm_up": 20_000}, "capacity is 10000 agent steps, .*warm_up: use 20000"),
         ({"warm_up": -1}, "warm_up is -1: use 0 or more"),
-        ({"core_state": "recomputed"}, "new_unrolls is 1: .* does not recompute"),
+        ({"core_state": "recomputed"}, "new_steps is 4: .* does not recompute"),
     )
     def test_bad_values_are_refused_with_a_remedy(self, overrides, message):
         with self.assertRaisesRegex(ValueError, message):

@@ -81,6 +81,52 @@ class TrainingTest(parameterized.TestCase):
         self.assertEqual(json.loads((self._workdir / "evaluation.json").read_text()), summary)
         self.assertGreater((self._workdir / "videos/median_episode.mp4").stat().st_size, 1000)
 
+    @parameterized.named_parameters(
+        ("recurrent", {}, {}),
+        ("feed_forward", {"core": "none"}, {"burn_in": 0}),
+    )
+    def test_r2d2_learns_catch(self, agent, replay):
+        config = fakes.r2d2_catch_config(agent=agent, replay=replay, run={"env_frames": 20_000})
+        run = _run(config, self._workdir)
+        # The last update waits for new steps, in unrolls of 5.
+        self.assertBetween(run.env_frames, 20_000, 20_044)
+        summary = evaluator.evaluate(self._workdir, episodes=50, seed=2, video=False)
+        self.assertGreater(summary["mean_return"], 0.8)
+
+    def test_a_resumed_r2d2_goes_on_without_another_warm_up(self):
+        config = fakes.r2d2_catch_config(run={"env_frames": 1_500})
+        first = _run(config, self._workdir)
+        values = fakes.config_values(config)
+        values["run"]["env_frames"] = 3_000
+        config_file = self._workdir / "config.json"
+        stored = json.loads(config_file.read_text())
+        stored["config"]["run"]["env_frames"] = 3_000
+        config_file.write_text(json.dumps(stored))
+        again = training.Training(run_config.parse(values), self._workdir)
+        for old, new in zip(first._learner.variables, again._learner.variables, strict=True):
+            np.testing.assert_array_equal(old, new)
+        with progress.ProgressDisplay(1, "test", io.StringIO()) as display:
+            again.run(threading.Event(), display)
+        # One update for every 40 steps, but for the first 1,000: a sequence counts as the 5 steps
+        # that adjacent ones add, and the warm-up's 500 make 100 sequences, here of an episode each.
+        self.assertAlmostEqual(int(again.counters.learner_updates), (3_000 - 1_000) / 40, delta=3)
+
+    def test_what_tensorboard_gets_of_r2d2(self):
+        replay = {"unroll_length": 3, "sequence_length": 3, "sequence_overlap": 0, "burn_in": 3}
+        _run(fakes.r2d2_catch_config(replay=replay), self._workdir)
+        for name in (
+            "loss/total",
+            "q_learning/q_value",
+            "q_learning/absolute_error",
+            "replay/importance_weight",
+            "replay/age_updates",
+            "staleness/delta_q_first",
+            "staleness/delta_q_last",
+        ):
+            steps, values = metrics.read_scalars(self._workdir / "tensorboard", name)
+            self.assertNotEmpty(steps, name)
+            self.assertTrue(np.isfinite(values).all(), name)
+
     def test_what_tensorboard_gets(self):
         _run(fakes.catch_config(), self._workdir)
         for name in (
@@ -219,7 +265,7 @@ class ParseTest(parameterized.TestCase):
         ("run", "env_frames", 0, "config.run: env_frames is 0"),
         ("run", "replay_port", 99_999, "config.run: replay_port is 99999"),
         ("run", "checkpoint_minutes", 0.0, "config.run: checkpoint_minutes is 0.0"),
-        ("replay", "new_unrolls", 2, "entropy_cost is 0.01, .*agent.entropy_on_replay=true"),
+        ("replay", "new_steps", 20, "entropy_cost is 0.01, .*agent.entropy_on_replay=true"),
     )
     def test_errors_name_the_section_and_the_value(self, section, key, value, message):
         values = fakes.config_values(fakes.catch_config())
@@ -229,7 +275,7 @@ class ParseTest(parameterized.TestCase):
 
     @parameterized.parameters(("entropy_on_replay", True), ("entropy_cost", 0.0))
     def test_learning_from_replay_alone_needs_its_entropy_or_none(self, name, value):
-        config = fakes.catch_config(replay={"new_unrolls": 2}, agent={name: value})
+        config = fakes.catch_config(replay={"new_steps": 20}, agent={name: value})
         self.assertEqual(getattr(config.agent, name), value)
 
     def test_an_unknown_section_is_named(self):
