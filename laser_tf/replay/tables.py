@@ -30,9 +30,7 @@ class Config:
     frame_stack: int = 4  # K, frames in an observation
     batch_size: int = 32  # unrolls in an update, online and replayed
     replay_fraction: float = 0.75  # of a batch, in [0, 1); not read where new_steps is set
-    capacity: int = (
-        1_000_000  # agent steps in replay; a sequence counts as what it adds to the last
-    )
+    capacity: int = 1_000_000  # agent steps in replay, where a sequence counts without its overlap
     queue_capacity: int = 64  # unrolls that wait for the learner at most
     new_steps: int = 0  # agent steps that pass by an update from replay alone; 0: from online, too
     warm_up: int = 0  # agent steps in replay before the first such update

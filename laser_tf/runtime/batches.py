@@ -142,7 +142,7 @@ class ReplayBatchStream(BatchStream):
         self._new = BatchStream(fetcher(dataset.new_steps(server_address, queue_name)))
         self._replayed = BatchStream(fetcher(dataset.replayed_batches(server_address, config)))
         self._replay_size = replay_size
-        self._least = max(1, -(-config.warm_up // config.steps_per_item))
+        self._least = max(1, config.warm_up // config.steps_per_item)
         self._warm = False
         self._period = config.new_steps
         self._ahead = 0  # new steps beyond what the updates so far waited for
