@@ -15,7 +15,7 @@ import pathlib
 
 from absl import flags
 
-from laser_tf.runtime import checkpointing, evaluator
+from laser_tf.runtime import checkpointing, evaluation_files, evaluator
 from launch import command_line
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "the run's folder")
@@ -48,7 +48,7 @@ def main() -> None:
         history_length=_HISTORY_LENGTH.value,
     )
     print(json.dumps(summary, indent=2))
-    logging.info("written to %s", evaluator.result_file(workdir, _HISTORY_LENGTH.value))
+    logging.info("written to %s", evaluation_files.result_file(workdir, _HISTORY_LENGTH.value))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from laser_tf.runtime import (
     assembly,
     checkpointing,
     episode_player,
+    evaluation_files,
     hardware,
     learner,
     memory_restriction,
@@ -35,7 +36,7 @@ def evaluate(
     video: bool,
     history_length: int = 0,
 ) -> dict[str, Any]:
-    """Plays episodes with the newest weights of a run and writes `result_file`.
+    """Plays episodes with the newest weights of a run and writes `evaluation_files.result_file`.
 
     Args:
       workdir: the run's folder.
@@ -47,7 +48,7 @@ def evaluate(
         all.
 
     Returns:
-      What `result_file` holds.
+      What that file holds.
 
     Raises:
       WorkdirError: if the folder holds no run or no readable checkpoint.
@@ -81,17 +82,9 @@ def evaluate(
             str(_film(workdir, config, seed, _median(of_task), player.actions, history_length))
             for of_task in episode_player.by_task(games)
         ]
-    result_file(workdir, history_length).write_text(json.dumps(summary, indent=2) + "\n")
+    result = evaluation_files.result_file(workdir, history_length)
+    result.write_text(json.dumps(summary, indent=2) + "\n")
     return summary
-
-
-def result_file(workdir: pathlib.Path, history_length: int = 0) -> pathlib.Path:
-    """Where an evaluation's result lies; each length of history has a file of its own."""
-    return workdir / f"evaluation{_history_suffix(history_length)}.json"
-
-
-def _history_suffix(history_length: int) -> str:
-    return f"_history_{history_length}" if history_length else ""
 
 
 def _median(games: list[episode_player.Game]) -> episode_player.Game:
@@ -149,7 +142,7 @@ def _film(
     """Plays a game again from its environment's seed and its actions, this time with pictures."""
     tasks = config.environment.tasks
     suffix = f"_{tasks[game.task]}" if len(tasks) > 1 else ""
-    suffix += _history_suffix(history_length)
+    suffix += evaluation_files.history_suffix(history_length)
     path = workdir / "videos" / f"median_episode{suffix}.mp4"
     path.parent.mkdir(exist_ok=True)
     frames_per_second = (
