@@ -4,9 +4,12 @@ python -m launch.evaluate --workdir=runs/pong --episodes=200 --video
 python -m launch.evaluate --workdir=runs/tmaze --history_length=10
 """
 
+import signal
+
 from laser_tf.runtime import versions
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is to be saved: end without a traceback
     versions.check()  # a wrong TensorFlow fails while Reverb is imported
 
 import json
