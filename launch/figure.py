@@ -1,0 +1,43 @@
+"""A paper's figure at a scale of one's own: what its runs are, and where they lie."""
+
+import dataclasses
+import pathlib
+import re
+
+
+@dataclasses.dataclass(frozen=True)
+class Condition:
+    """What makes one curve of a figure."""
+
+    label: str
+    overrides: dict[str, object]  # of the configuration, "section.key" -> value
+
+    def values(self, config: dict, game: str, replica: int) -> dict[str, object]:
+        """What one of its runs changes in the configuration, "section.key" -> value.
+
+        Args:
+          config: the nested values, as the user gives them.
+          game: the task.
+          replica: from 1 on; each has another seed.
+        """
+        return {
+            "environment.task": game,
+            "run.seed": config["run"]["seed"] + 1_000 * (replica - 1),
+            "run.evaluation_episodes": 0,
+            **self.overrides,
+        }
+
+    def folder(self, workdir: pathlib.Path, game: str, replica: int) -> pathlib.Path:
+        """Where one of its runs lies."""
+        name = re.sub(r"[^a-z0-9.]+", "_", self.label.lower())
+        return workdir / name / f"replica_{replica}" / game
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """What is compared with what, by which commands of launch."""
+
+    config: str  # the configuration, unless the user names another
+    conditions: tuple[Condition, ...]
+    makes_run: str  # the command that makes one run
+    games: tuple[str, ...] = ("breakout", "space_invaders")  # by default
