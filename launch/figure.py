@@ -3,6 +3,9 @@
 import dataclasses
 import pathlib
 import re
+from collections.abc import Mapping, Sequence
+
+Runs = Mapping[str, Mapping[str, Sequence[pathlib.Path]]]  # game -> label -> one each replica
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,4 +43,13 @@ class Figure:
     config: str  # the configuration, unless the user names another
     conditions: tuple[Condition, ...]
     makes_run: str  # the command that makes one run
-    games: tuple[str, ...] = ("breakout", "space_invaders")  # by default
+    games: tuple[str, ...] = ("breakout", "space_invaders")  # by default; (): the configuration's
+    restricts_memory: bool = False  # whether runs are evaluated with histories of several lengths
+
+    def runs(self, workdir: pathlib.Path, games: Sequence[str], replicas: int) -> Runs:
+        """The folders of all its runs."""
+        numbers = range(1, replicas + 1)
+        return {
+            game: {c.label: [c.folder(workdir, game, n) for n in numbers] for c in self.conditions}
+            for game in games
+        }

@@ -2,6 +2,8 @@
 
     python -m launch.reproduce --figure=3_left
     python -m launch.reproduce --figure=3_right --games=breakout --config.run.env_frames=100000
+    python -m launch.reproduce --figure=r2d2_1 --replicas=1
+    python -m launch.reproduce --figure=r2d2_5 --history_lengths=40,10,1
 
 The same command goes on where it stopped. The defaults are for two cores and hours.
 """
@@ -15,14 +17,29 @@ from collections.abc import Sequence
 from absl import flags
 from ml_collections import config_flags
 
-from launch import command_line, figure, figures_laser, subcommand
+from launch import (
+    command_line,
+    figure,
+    figures_laser,
+    figures_r2d2,
+    memory_evaluations,
+    subcommand,
+)
 
-FIGURES: dict[str, figure.Figure] = figures_laser.FIGURES
+FIGURES: dict[str, figure.Figure] = figures_laser.FIGURES | figures_r2d2.FIGURES
 
-_FIGURE = flags.DEFINE_enum("figure", None, tuple(FIGURES), "which of LASER's figures, e.g. 3_left")
+_HISTORIES = ("80", "60", "50", "40", "20", "10", "1")  # agent steps
+_FIGURE = flags.DEFINE_enum(
+    "figure", None, tuple(FIGURES), "one of LASER's figures or, with r2d2_, of R2D2's"
+)
 _CONFIG = config_flags.DEFINE_config_file("config", None, "a file of configs/ [the figure's]")
 _GAMES = flags.DEFINE_list("games", None, "tasks, each by itself [the figure's]")
 _REPLICAS = flags.DEFINE_integer("replicas", 3, "repetitions, with other seeds", 1)
+_HISTORY_LENGTHS = flags.DEFINE_list(
+    "history_lengths",
+    None,
+    f"r2d2_5: agent steps that the policy remembers [{','.join(_HISTORIES)}]",
+)
 _WORKDIR = flags.DEFINE_string("workdir", None, "of everything [runs/figure_<figure>]")
 
 
@@ -53,7 +70,10 @@ def main() -> None:
         raise command_line.UsageError(f"--figure is missing: choose one of {', '.join(FIGURES)}")
     name, chosen = _FIGURE.value, FIGURES[_FIGURE.value]
     config = command_line.config_values(_CONFIG)
-    games = _GAMES.value or chosen.games
+    if name in figures_r2d2.FIGURES:
+        figures_r2d2.check(name, config)
+    games = games_of(name, _GAMES.value, config)
+    histories = history_lengths_of(name, _HISTORY_LENGTHS.value)
     workdir = pathlib.Path(_WORKDIR.value or f"runs/figure_{name}").absolute()
     for replica in range(1, _REPLICAS.value + 1):
         for game in games:
@@ -61,7 +81,46 @@ def main() -> None:
                 folder = condition.folder(workdir, game, replica)
                 logging.info("%s, %s, replica %d: %s", condition.label, game, replica, folder)
                 _run(chosen.makes_run, folder, condition.values(config, game, replica))
-    subcommand.run("report", f"--workdir={workdir}")
+                if chosen.restricts_memory:
+                    episodes = config["run"]["evaluation_episodes"]
+                    memory_evaluations.evaluate(folder, histories, episodes)
+    _draw(workdir, games, histories)
+
+
+def games_of(name: str, given: Sequence[str] | None, config: dict) -> list[str]:
+    """A figure's games: those given by the user, its own, or the configuration's.
+
+    Raises:
+      UsageError: if games are given to a figure of one task.
+    """
+    if FIGURES[name].games:
+        return list(given or FIGURES[name].games)
+    if given is not None:
+        raise command_line.UsageError(
+            f"--games: figure {name} has one task, the configuration's; use --config, or "
+            "--config.environment.task"
+        )
+    return [config["environment"]["task"]]
+
+
+def history_lengths_of(name: str, given: Sequence[str] | None) -> list[int]:
+    """The lengths of history, agent steps, that a figure's runs are evaluated with.
+
+    Raises:
+      UsageError: if what the user gave is no length, or the figure has none.
+    """
+    if not FIGURES[name].restricts_memory:
+        if given is not None:
+            raise command_line.UsageError(
+                f"--history_lengths: figure {name} has none; leave the option out"
+            )
+        return []
+    lengths = given or _HISTORIES
+    if not all(length.isdecimal() and int(length) for length in lengths):
+        raise command_line.UsageError(
+            f"--history_lengths={','.join(lengths)}: use numbers of agent steps, 1 or more"
+        )
+    return list(dict.fromkeys(map(int, lengths)))
 
 
 def _run(command: str, folder: pathlib.Path, values: dict[str, object]) -> None:
@@ -71,6 +130,20 @@ def _run(command: str, folder: pathlib.Path, values: dict[str, object]) -> None:
         f"--config={command_line.config_file(_CONFIG.name)}",
         f"--workdir={folder}",
         *(f"--config.{key}={value}" for key, value in (given | values).items()),
+    )
+
+
+def _draw(workdir: pathlib.Path, games: Sequence[str], histories: Sequence[int]) -> None:
+    if _FIGURE.value in figures_laser.FIGURES:
+        subcommand.run("report", f"--workdir={workdir}")
+        return
+    subcommand.run(
+        "draw_r2d2",
+        f"--figure={_FIGURE.value}",
+        f"--workdir={workdir}",
+        f"--replicas={_REPLICAS.value}",
+        *(f"--game={game}" for game in games),
+        *(f"--history_length={length}" for length in histories),
     )
 
 

@@ -1,0 +1,46 @@
+"""Draws a figure of R2D2's from its runs, with the numbers as CSV beside it.
+
+    python -m launch.draw_r2d2 --figure=r2d2_1 --workdir=runs/figure_r2d2_1 --game=breakout
+
+`launch.reproduce` makes the runs and then calls this.
+"""
+
+import signal
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is to be saved: end without a traceback
+
+import pathlib
+
+from absl import flags
+
+from laser_tf.runtime import checkpointing
+from launch import command_line, figures_r2d2, r2d2_memory, r2d2_staleness
+
+_FIGURE = flags.DEFINE_enum("figure", None, tuple(figures_r2d2.FIGURES), "which of R2D2's figures")
+_WORKDIR = flags.DEFINE_string("workdir", None, "the folder of the figure's runs")
+_GAMES = flags.DEFINE_multi_string("game", [], "a task; once for each")
+_REPLICAS = flags.DEFINE_integer("replicas", 3, "repetitions of each run", 1)
+_HISTORY_LENGTHS = flags.DEFINE_multi_integer(
+    "history_length", [], "r2d2_5: agent steps of an evaluation's memory; once for each", 1
+)
+
+
+def main() -> None:
+    """Writes everything to the folder's `report/`."""
+    if not (_FIGURE.value and _WORKDIR.value and _GAMES.value):
+        raise command_line.UsageError("say what to draw: --figure, --workdir and --game are needed")
+    workdir = pathlib.Path(_WORKDIR.value)
+    runs = figures_r2d2.FIGURES[_FIGURE.value].runs(workdir, _GAMES.value, _REPLICAS.value)
+    output = workdir / "report"
+    output.mkdir(parents=True, exist_ok=True)
+    if _FIGURE.value == "r2d2_1":
+        r2d2_staleness.write_discrepancies(runs, output)
+        r2d2_staleness.write_curves(runs, output)
+    else:
+        r2d2_memory.write(runs, _HISTORY_LENGTHS.value, output)
+    print(f"written: {output}")
+
+
+if __name__ == "__main__":
+    command_line.run(main, (OSError, checkpointing.WorkdirError))

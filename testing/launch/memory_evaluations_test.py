@@ -1,0 +1,44 @@
+"""Evaluations with restricted memory: only those that are missing are made."""
+
+import json
+import pathlib
+import tempfile
+from unittest import mock
+
+from absl.testing import absltest
+
+from laser_tf.runtime import evaluation_files
+from launch import memory_evaluations
+
+
+def _write(run: pathlib.Path, length: int) -> None:
+    summary = {"episodes": 4, "tasks": {"tmaze": {}}}
+    evaluation_files.result_file(run, length).write_text(json.dumps(summary))
+
+
+class MemoryEvaluationsTest(absltest.TestCase):
+    def test_only_what_is_missing_is_evaluated(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        run = pathlib.Path(folder.name)
+        _write(run, 0)
+        _write(run, 20)
+        evaluation_files.result_file(run, 10).write_text('{"episodes": 4, "ta')  # cut short
+        commands = []
+        self.enter_context(
+            mock.patch.object(
+                memory_evaluations.subcommand, "run", lambda *command: commands.append(command)
+            )
+        )
+        memory_evaluations.evaluate(run, (20, 10, 1), episodes=4)
+        expected = [("evaluate", f"--workdir={run}", "--episodes=4", f"--history_length={k}")
+                    for k in (10, 1)]  # fmt: skip
+        self.assertEqual(commands, expected)
+        commands.clear()
+        memory_evaluations.evaluate(run, (20,), episodes=5)  # the others' number differs
+        self.assertEqual([command[-1] for command in commands],
+                         ["--history_length=0", "--history_length=20"])  # fmt: skip
+
+
+if __name__ == "__main__":
+    absltest.main()

@@ -1,0 +1,67 @@
+"""The command line of launch.reproduce: each figure's configuration, and what is refused."""
+
+from absl.testing import absltest, parameterized
+
+from launch import command_line, reproduce
+from testing import commands
+
+
+class ReproduceTest(parameterized.TestCase):
+    @parameterized.parameters(
+        ("--figure=3_left", "sweep_laser_minatar"),
+        ("--figure=r2d2_1", "r2d2_minatar"),
+        ("--config.agent.n_steps 3 --norun.x -figure r2d2_5 --games=a", "r2d2_tmaze"),
+        ("--figure=3_left --figure=r2d2_5", "r2d2_tmaze"),
+        ("--replicas=1", "sweep_laser_minatar"),  # main says what is missing
+        ("--figure", "sweep_laser_minatar"),
+    )
+    def test_a_figure_has_a_configuration(self, arguments, name):
+        self.assertEqual(
+            reproduce.default_config(["program", *arguments.split()]),
+            [f"--config=configs/{name}.py"],
+        )
+
+    @parameterized.parameters(
+        "--figure=r2d2_1 --config=configs/r2d2_tmaze.py",
+        "--config configs/r2d2_tmaze.py --figure=r2d2_1",
+        "--figure=5_left",
+    )
+    def test_that_is_not_used_where_another_is_named_or_the_figure_is_unknown(self, arguments):
+        self.assertEqual(reproduce.default_config(["program", *arguments.split()]), [])
+
+    @parameterized.parameters(
+        ("--figure=5_left --config.agent.n_steps=3", "5_left.*<3_left.*2_left.*r2d2_1.r2d2_5>"),
+        ("--figure=r2d2_5 --config.agent.n_stps=3", "unknown config key: 'n_stps'"),
+        ("--config.run.env_frames=3", "--figure is missing: choose one of 3_left.*r2d2_5"),
+    )
+    def test_bad_flags_are_refused_in_one_line(self, arguments, message):
+        code, _, errors = commands.run("reproduce", *arguments.split())
+        self.assertNotEqual(code, 0)
+        self.assertLen(errors.splitlines(), 1, errors)
+        self.assertRegex(errors, f"^error: .*{message}")
+
+    def test_games_are_the_users_or_the_figures_or_the_configurations(self):
+        config = {"environment": {"task": "tmaze"}}
+        games = reproduce.games_of
+        self.assertEqual(games("r2d2_1", None, config), ["breakout", "space_invaders"])
+        self.assertEqual(games("3_left", ["asterix"], config), ["asterix"])
+        self.assertEqual(games("r2d2_5", None, config), ["tmaze"])
+        with self.assertRaisesRegex(command_line.UsageError, "r2d2_5 has one task"):
+            games("r2d2_5", ["tmaze"], config)
+
+    def test_lengths_of_history_are_of_the_figure_about_memory(self):
+        lengths = reproduce.history_lengths_of
+        self.assertEqual(lengths("r2d2_5", ["20", "1", "20"]), [20, 1])
+        self.assertEqual(lengths("r2d2_5", None)[0], 80)
+        self.assertEqual(lengths("3_left", None), [])
+        for name, given, message in (
+            ("r2d2_5", ["20", "0"], "--history_lengths=20,0: use numbers"),
+            ("r2d2_5", ["all"], "--history_lengths=all: use numbers"),
+            ("r2d2_1", ["20"], "figure r2d2_1 has none"),
+        ):
+            with self.assertRaisesRegex(command_line.UsageError, message):
+                lengths(name, given)
+
+
+if __name__ == "__main__":
+    absltest.main()
