@@ -1,6 +1,7 @@
 """R2D2's loss, target network, priorities and exploration, on unrolls with known answers."""
 
 import dataclasses
+import tempfile
 
 import numpy as np
 import tensorflow as tf
@@ -201,7 +202,9 @@ class TargetNetworkTest(absltest.TestCase):
         agent, other = _agent(target_period=2), _agent(target_period=2)
         _shake(agent)
         agent.after_update()
-        path = tf.train.Checkpoint(agent=agent).write(self.create_tempdir().full_path + "/c")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = tf.train.Checkpoint(agent=agent).write(f"{folder.name}/c")
         _shake(other, seed=5)
         other._copy_to_target()
         tf.train.Checkpoint(agent=other).read(path).assert_consumed()
