@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from absl import flags
-from ml_collections import config_flags
 
 from laser_tf.environments import factory
 from laser_tf.replay import dataset, server, tables
@@ -39,7 +38,7 @@ from laser_tf.runtime import (
 )
 from launch import command_line
 
-_CONFIG = config_flags.DEFINE_config_file("config", "configs/impala_atari.py", "a file of configs/")
+_CONFIG = command_line.define_config("configs/impala_atari.py")
 _SECONDS = flags.DEFINE_float("seconds", 30.0, "to measure end to end, after as long a warm-up")
 _PART_SECONDS = flags.DEFINE_float("part_seconds", 5.0, "to measure each part alone")
 

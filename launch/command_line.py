@@ -59,6 +59,20 @@ def divert_native_messages(path: pathlib.Path) -> None:
             handler.setStream(terminal)
 
 
+def define_config(default: str) -> flags.FlagHolder:
+    """The `--config` flag of a command, whose values are flags, too.
+
+    Overrides of the default file are parsed at once, before any other flag: a bad one ends the
+    process here, as `run` does later.
+    """
+    try:
+        return config_flags.DEFINE_config_file("config", default, "a file of configs/")
+    except flags.Error as error:
+        _fail(one_line(error), code=2)
+    except (AttributeError, KeyError) as error:
+        _fail(f"unknown config key: {one_line(error)}", code=2)
+
+
 def config_values(config: flags.FlagHolder) -> dict:
     """The nested values of a `--config` flag, overrides applied.
 

@@ -12,13 +12,12 @@ import json
 
 import numpy as np
 from absl import flags
-from ml_collections import config_flags
 
 from laser_tf.environments import factory
 from laser_tf.runtime import episode_player, run_config
 from launch import command_line
 
-_CONFIG = config_flags.DEFINE_config_file("config", "configs/laser_atari.py", "a file of configs/")
+_CONFIG = command_line.define_config("configs/laser_atari.py")
 _EPISODES = flags.DEFINE_integer("episodes", 200, "episodes of each task")
 _SEED = flags.DEFINE_integer("seed", 12345, "of environments and actions")
 

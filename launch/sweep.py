@@ -24,16 +24,13 @@ import uuid
 from typing import Any
 
 from absl import flags
-from ml_collections import config_flags
 
 from laser_tf.environments import factory
 from laser_tf.replay import server
 from laser_tf.runtime import checkpointing, metrics, sweep_config
 from launch import command_line, interruption, sweep_processes
 
-_CONFIG = config_flags.DEFINE_config_file(
-    "config", "configs/sweep_laser_minatar.py", "a file of configs/ with a section `sweep`"
-)
+_CONFIG = command_line.define_config("configs/sweep_laser_minatar.py")
 _WORKDIR = flags.DEFINE_string("workdir", None, "the sweep's folder [runs/<config>-<time>]")
 _SHARED_REPLAY = flags.DEFINE_bool("shared_replay", None, "one replay for all [the config's]")
 _POPULATION = flags.DEFINE_string("population", None, "pbt or none [the config's]")

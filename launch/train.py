@@ -19,13 +19,12 @@ import logging
 import pathlib
 
 from absl import flags
-from ml_collections import config_flags
 
 from laser_tf.environments import factory
 from laser_tf.runtime import checkpointing, learner, run_config, training
 from launch import command_line, session
 
-_CONFIG = config_flags.DEFINE_config_file("config", "configs/laser_atari.py", "a file of configs/")
+_CONFIG = command_line.define_config("configs/laser_atari.py")
 _WORKDIR = flags.DEFINE_string("workdir", None, "the run's folder [runs/<config>-<time>]")
 
 

@@ -34,12 +34,21 @@ class LaunchTest(parameterized.TestCase):
         ("--config.environment.task=pong,breakout", "tasks differ: breakout has.*4 actions"),
         ("--config.replay.core_state=recomputed", "an episode can have 27000: raise"),
         ("--config=configs/laser_dmlab30.py", "DeepMind Lab is not installed"),
+        ("--config=configs/r2d2_dmlab30.py", "DeepMind Lab is not installed"),
+        ("--config.replay.new_steps=80", "leaves no online rows, which alone"),
     )
     def test_bad_flags_are_refused_in_one_line(self, flag, message):
-        flags = (
-            (flag,) if flag.startswith("--config=") else ("--config=configs/laser_atari.py", flag)
-        )
-        self._assert_refused(message, "train", *flags, f"--workdir={self._workdir}")
+        self._assert_refused(message, "train", flag, f"--workdir={self._workdir}")
+        self.assertFalse(self._workdir.exists())
+
+    @parameterized.parameters(
+        ("--config.agent.entropy_cost=0.1", "unknown config key: 'entropy_cost'"),
+        ("--config.replay.sequence_length=50", "sequence_length is 50: use a multiple of"),
+        ("--config.agent.kind=laser", "config has no agent key"),
+    )
+    def test_bad_flags_of_r2d2_are_refused_in_one_line(self, flag, message):
+        config = "--config=configs/r2d2_tmaze.py"
+        self._assert_refused(message, "train", config, flag, f"--workdir={self._workdir}")
         self.assertFalse(self._workdir.exists())
 
     def test_an_unusable_workdir_is_refused_in_one_line(self):
