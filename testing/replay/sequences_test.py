@@ -214,10 +214,10 @@ class SequencesTest(parameterized.TestCase):
     def test_every_agent_step_is_counted_once(self):
         config = _config()
         replay = self._write(config, [[3 * U, 1, U + 1, 2], [17]])
+        unrolls = replay.client.server_info()[tables.ONLINE].current_size
         counts = dataset.new_steps(replay.address, tables.ONLINE)
         stream = batches.BatchStream(batches.fetcher(counts))
         self.addCleanup(stream.close)
-        unrolls = replay.client.server_info()[tables.ONLINE].current_size
         counted = [int(stream.get(self._stop.is_set)) for _ in range(unrolls)]
         # Rows of episodes, the one that ends them included. All of game 0's; game 1's first, and
         # one full unroll of what it plays meanwhile.
