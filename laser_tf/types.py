@@ -55,7 +55,7 @@ class AgentOutput(NamedTuple):
     """What an agent answers at one step: leading shape `[B]` or `[T + 1, B]`."""
 
     action: Any  # int32 [...]
-    logits: Any  # float32 [..., A], the behaviour policy's parameters; Q-values, if it acts on those
+    logits: Any  # float32 [..., A], the behaviour policy's parameters, or the Q-values it had
 
 
 class Unroll(NamedTuple):
