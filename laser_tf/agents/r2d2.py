@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from laser_tf import types
-from laser_tf.networks import cores, heads, torsos, trunk
+from laser_tf.networks import cores, q_network, torsos, trunk
 from laser_tf.ops import diagnostics, epsilon_greedy, n_step, q_discrepancy, reward_clipping
 
 KIND = "r2d2"
@@ -71,38 +71,6 @@ class Config:
                 raise ValueError(f"{name} is {getattr(self, name)}: use a finite value, 0 or more")
 
 
-class _QNetwork(tf.Module):
-    """Torso, core and dueling head."""
-
-    def __init__(self, config: Config, spec: types.EnvironmentSpec, dtype: str):
-        super().__init__()
-        self._resets_at_life_loss = config.reset_at_life_loss
-        self._trunk = trunk.Trunk(
-            config.torso,
-            config.core,
-            spec=spec,
-            core_size=config.core_size,
-            core_memory_span=config.core_memory_span,
-            channel_multiplier=config.channel_multiplier,
-            center_observation=config.center_observation,
-            dtype=dtype,
-        )
-        self._head = heads.DuelingHead(spec.num_actions, config.hidden_units)
-
-    def initial_state(self, batch_size: int) -> Any:
-        """The core state before an episode."""
-        return self._trunk.initial_state(batch_size)
-
-    def __call__(self, env_output: types.EnvOutput, core_state: Any) -> tuple[tf.Tensor, Any]:
-        """Rows [R, B, ...] -> Q-values float32 [R, B, A], and the state after the last row."""
-        if self._resets_at_life_loss:
-            # x_t ends a life and begins the next one: there is no row between them.
-            lost = tf.equal(env_output.discount, 0.0)
-            env_output = env_output._replace(is_first=env_output.is_first | lost)
-        features, core_state = self._trunk(env_output, core_state)
-        return self._head(features), core_state
-
-
 class R2D2(tf.Module):
     """The agent; `laser_tf.types` holds the time convention of everything it reads."""
 
@@ -132,15 +100,13 @@ class R2D2(tf.Module):
         self._config = config
         self._num_tasks = spec.num_tasks
         self._evaluating = evaluating
-        self._online = _QNetwork(config, spec, dtype)
-        self._target = _QNetwork(config, spec, dtype)
-        # Without a state to carry on there is nothing to burn in.
+        self._online = _q_network(config, spec, dtype)
+        self._target = _q_network(config, spec, dtype)
         self._burn_in = burn_in
         self._random = tf.random.Generator.from_seed(seed)
         self._updates = tf.Variable(0, trainable=False, dtype=tf.int64)
-        blank = _blank_row(spec, frame_stack)
         for network in (self._online, self._target):
-            network(blank, network.initial_state(1))
+            network.create_weights(spec, frame_stack)
         self._copy_to_target()
 
     @property
@@ -245,9 +211,12 @@ class R2D2(tf.Module):
         )
         return unroll._replace(env_output=env_output, agent_output=agent_output)
 
-    def _unroll(self, network: _QNetwork, unroll: types.Unroll, rows: types.Unroll) -> tf.Tensor:
+    def _unroll(
+        self, network: q_network.QNetwork, unroll: types.Unroll, rows: types.Unroll
+    ) -> tf.Tensor:
         """Q-values float32 [T - l + 1, B, A] of the rows after the burn-in."""
         core_state = unroll.core_state
+        # Without a state to carry on there is nothing to burn in.
         if self._burn_in and self._config.core != "none":
             before = tf.nest.map_structure(
                 lambda column: column[: self._burn_in], unroll.env_output
@@ -302,15 +271,19 @@ class R2D2(tf.Module):
         return metrics
 
 
-def _blank_row(spec: types.EnvironmentSpec, frame_stack: int) -> types.EnvOutput:
-    height, width, channels = spec.frame_shape
-    return types.EnvOutput(
-        observation=tf.zeros([1, 1, height, width, channels * frame_stack], tf.uint8),
-        reward=tf.zeros([1, 1]),
-        discount=tf.ones([1, 1]),
-        is_first=tf.ones([1, 1], tf.bool),
-        previous_action=tf.zeros([1, 1], tf.int32),
-        instruction=(
-            tf.zeros([1, 1, spec.instruction_length], tf.int32) if spec.instruction_length else ()
+def _q_network(config: Config, spec: types.EnvironmentSpec, dtype: str) -> q_network.QNetwork:
+    return q_network.QNetwork(
+        trunk.Trunk(
+            config.torso,
+            config.core,
+            spec=spec,
+            core_size=config.core_size,
+            core_memory_span=config.core_memory_span,
+            channel_multiplier=config.channel_multiplier,
+            center_observation=config.center_observation,
+            dtype=dtype,
         ),
+        spec.num_actions,
+        config.hidden_units,
+        reset_at_life_loss=config.reset_at_life_loss,
     )
