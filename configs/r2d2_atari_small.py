@@ -49,4 +49,5 @@ def get_config() -> ml_collections.ConfigDict:
             "gradient_clip": 40.0,  # Ape-X
         }
     )
+    config.run.env_frames = 14_000_000  # before action repeat; an hour and a half
     return config
