@@ -1,5 +1,6 @@
 """A run from its start to its evaluation: what `train` and `sweep_agent` share."""
 
+import json
 import logging
 import pathlib
 import signal
@@ -51,7 +52,7 @@ def _train(run: training.Training, config: run_config.RunConfig) -> bool:
 
 
 def _evaluate(workdir: pathlib.Path, config: run_config.RunConfig) -> None:
-    if config.run.evaluation_episodes and not (workdir / "evaluation.json").exists():
+    if config.run.evaluation_episodes and not _is_evaluated(workdir, config):
         summary = evaluator.evaluate(
             workdir, episodes=config.run.evaluation_episodes, seed=config.run.seed, video=True
         )
@@ -70,3 +71,12 @@ def _evaluate(workdir: pathlib.Path, config: run_config.RunConfig) -> None:
     ):
         if (workdir / name).exists():
             logging.info("%-16s %s", what, workdir / name)
+
+
+def _is_evaluated(workdir: pathlib.Path, config: run_config.RunConfig) -> bool:
+    """Whether an evaluation saw all of the training, which may have gone on since."""
+    try:
+        summary = json.loads((workdir / "evaluation.json").read_text())
+        return summary["env_frames"] >= config.run.env_frames
+    except (OSError, ValueError, KeyError):  # none, or not one of ours
+        return False

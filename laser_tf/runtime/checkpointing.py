@@ -14,6 +14,7 @@ from laser_tf.runtime import folder_lock
 LEARNER_CHECKPOINTS_KEPT = 3
 RUN, SWEEP = "config.json", "sweep.json"  # where a folder's configuration lies
 _KINDS = {RUN: "run", SWEEP: "sweep"}
+_LENGTH, _SCHEDULE = "run.env_frames", "learner.learning_rate_schedule"
 
 
 class WorkdirError(RuntimeError):
@@ -88,7 +89,8 @@ def open_workdir(
 ) -> bool:
     """Makes a run's folder, or checks that it belongs to the same configuration.
 
-    It belongs to this process from then on.
+    It belongs to this process from then on. More env frames are the same configuration where the
+    learning rate is constant, and noted.
 
     Args:
       workdir: the folder.
@@ -139,15 +141,15 @@ def _open(
             (workdir / name).mkdir(parents=True, exist_ok=True)
         folder_lock.hold(workdir / folder_lock.FILE, patience_seconds)
         if path.exists():
+            if _is_longer(read_config(workdir, path.name), config):
+                _write(path, _read(path) | {"config": config})
             _check_same_config(path, config)
             return True
         if any((workdir / "checkpoints/learner").glob("*")):
             raise WorkdirError(
                 f"{workdir} holds checkpoints but no {path.name}: use another folder"
             )
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(json.dumps({"config": config, **extra}, indent=2) + "\n")
-        temporary.replace(path)
+        _write(path, {"config": config, **extra})
     except OSError as error:
         raise WorkdirError(
             f"cannot write in {workdir}: {error.strerror}; choose another --workdir or free space"
@@ -185,6 +187,19 @@ def _read(path: pathlib.Path) -> dict[str, Any]:
         raise WorkdirError(f"{path.parent} holds no {kind}: there is no {path}") from None
     except (OSError, ValueError) as error:
         raise WorkdirError(f"cannot read {path}: {first_line(error)}") from None
+
+
+def _write(path: pathlib.Path, content: dict[str, Any]) -> None:
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(content, indent=2) + "\n")
+    temporary.replace(path)
+
+
+def _is_longer(before: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Whether a run is the one before with more frames, and nothing hung on their number."""
+    before, now = flatten(before), flatten(now)
+    more = now.pop(_LENGTH, 0) > before.pop(_LENGTH, 0)
+    return more and before == now and now.get(_SCHEDULE) == "constant"
 
 
 def _check_same_config(path: pathlib.Path, config: dict[str, Any]) -> None:

@@ -93,6 +93,18 @@ class LaunchTest(parameterized.TestCase):
             "--history_length=3",
         )  # fmt: skip
 
+    def test_more_frames_train_on_and_are_evaluated(self):
+        flags = (
+            *CATCH, f"--workdir={self._workdir}", "--config.run.evaluation_episodes=4",
+            "--config.learner.learning_rate_schedule=constant",
+        )  # fmt: skip
+        for env_frames, beginning in ((2_000, "a new run"), (4_000, "resuming")):
+            code, _, errors = commands.run("train", *flags, f"--config.run.env_frames={env_frames}")
+            self.assertEqual(code, 0, errors)
+            self.assertIn(beginning, errors)
+            summary = json.loads((self._workdir / "evaluation.json").read_text())
+            self.assertBetween(summary["env_frames"], env_frames, env_frames + 1_000)
+
     def test_a_restricted_memory_is_evaluated_beside_the_full_one(self):
         workdir = f"--workdir={self._workdir}"
         code, _, errors = commands.run(

@@ -68,7 +68,7 @@ class LearnerCheckpointsTest(FolderTest, parameterized.TestCase):
         self.assertTrue(path.exists())
 
 
-class WorkdirTest(FolderTest):
+class WorkdirTest(FolderTest, parameterized.TestCase):
     def test_the_same_config_resumes(self):
         self.assertFalse(checkpointing.open_workdir(self._folder / "r", CONFIG, {"versions": {}}))
         self.assertTrue(checkpointing.open_workdir(self._folder / "r", CONFIG, {"versions": {}}))
@@ -84,6 +84,29 @@ class WorkdirTest(FolderTest):
         ):
             checkpointing.open_workdir(self._folder, other, {})
         self.assertEqual((self._folder / "config.json").read_text(), before)
+
+    def test_more_frames_are_the_same_run_at_a_constant_learning_rate(self):
+        config = {"learner": {"learning_rate_schedule": "constant"}, "run": {"env_frames": 10}}
+        longer = {**config, "run": {"env_frames": 20}}
+        checkpointing.open_workdir(self._folder, config, {"versions": "noted"})
+        self.assertTrue(checkpointing.open_workdir(self._folder, longer, {}))
+        noted = json.loads((self._folder / "config.json").read_text())
+        self.assertEqual(noted, {"config": longer, "sweep_id": "", "versions": "noted"})
+        with self.assertRaisesRegex(checkpointing.WorkdirError, "run.env_frames .there 20, now 10"):
+            checkpointing.open_workdir(self._folder, config, {})
+
+    @parameterized.parameters(("linear", 0.99), ("constant", 0.9))
+    def test_a_schedule_or_another_value_ties_a_run_to_its_frames(self, schedule, discount):
+        config = {
+            "agent": {"discount": 0.99},
+            "learner": {"learning_rate_schedule": schedule},
+            "run": {"env_frames": 10},
+        }
+        longer = {**config, "agent": {"discount": discount}, "run": {"env_frames": 20}}
+        checkpointing.open_workdir(self._folder, config, {})
+        with self.assertRaisesRegex(checkpointing.WorkdirError, "run.env_frames .there 10, now 20"):
+            checkpointing.open_workdir(self._folder, longer, {})
+        self.assertEqual(checkpointing.read_config(self._folder), config)
 
     def test_a_run_of_another_sweep_is_refused_with_the_same_config(self):
         folder = self._folder / "agent_03"
