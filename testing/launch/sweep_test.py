@@ -180,7 +180,7 @@ class SweepTest(parameterized.TestCase):
         self.assertEqual(sweep.returncode, 0, errors)
 
     def test_a_sweep_waits_for_agents_elsewhere_when_its_own_are_done(self):
-        port = 30_000 + os.getpid() % 10_000
+        port = 10_000 + os.getpid() % 10_000
         sweep = commands.start(
             "sweep",
             CATCH,
