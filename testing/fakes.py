@@ -25,7 +25,7 @@ def r2d2_catch_config(**sections) -> run_config.RunConfig:
     values = config_values(catch_config())
     values["agent"] = dataclasses.asdict(
         r2d2.Config(
-            torso="flat", core_size=32, hidden_units=32, discount=0.99, n_steps=3, target_period=50
+            torso="flat", core_size=32, hidden_units=32, discount=0.99, n_steps=3, target_period=100
         )
     )
     values["replay"].update(
