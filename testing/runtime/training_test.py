@@ -27,9 +27,19 @@ from testing import fakes
 def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> training.Training:
     checkpointing.open_workdir(workdir, dataclasses.asdict(config), {})
     run = training.Training(config, workdir)
-    with progress.ProgressDisplay(config.run.env_frames, "test", io.StringIO()) as display:
-        run.run(threading.Event(), display)
+    _go_on(run, threading.Event())
     return run
+
+
+def _go_on(run: training.Training, stopped: threading.Event) -> None:
+    with progress.ProgressDisplay(1, "test", io.StringIO()) as display:
+        run.run(stopped, display)
+
+
+def _stop_at_once(run: training.Training) -> None:
+    stopped = threading.Event()
+    stopped.set()
+    _go_on(run, stopped)
 
 
 class _Member:
@@ -105,8 +115,7 @@ class TrainingTest(parameterized.TestCase):
         again = training.Training(run_config.parse(values), self._workdir)
         for old, new in zip(first._learner.variables, again._learner.variables, strict=True):
             np.testing.assert_array_equal(old, new)
-        with progress.ProgressDisplay(1, "test", io.StringIO()) as display:
-            again.run(threading.Event(), display)
+        _go_on(again, threading.Event())
         # One update for every 40 steps, but for the first 1,000: a sequence counts as the 5 steps
         # that adjacent ones add, and the warm-up's 500 make 100 sequences, here of an episode each.
         self.assertAlmostEqual(int(again.counters.learner_updates), (3_000 - 1_000) / 40, delta=3)
@@ -159,8 +168,7 @@ class TrainingTest(parameterized.TestCase):
             def is_set(self) -> bool:
                 return first.env_frames >= 2_000
 
-        with progress.ProgressDisplay(1, "test", io.StringIO()) as display:
-            first.run(Halfway(), display)
+        _go_on(first, Halfway())
         self.assertEqual(first.env_frames, 2_000)
         again = training.Training(config, self._workdir)
         self.assertTrue(again.resumed)
@@ -169,8 +177,7 @@ class TrainingTest(parameterized.TestCase):
         for old, new in zip(first._learner.variables, again._learner.variables, strict=True):
             np.testing.assert_array_equal(old, new)
         before = first.counters.learner_updates.numpy()
-        with progress.ProgressDisplay(1, "test", io.StringIO()) as display:
-            again.run(threading.Event(), display)
+        _go_on(again, threading.Event())
         self.assertTrue(again.finished)
         self.assertGreater(again.counters.learner_updates, before)
         # 40 agent steps an update from the first to the last: none was lost or counted twice.
@@ -188,8 +195,7 @@ class TrainingTest(parameterized.TestCase):
             def is_set(self) -> bool:
                 return first.env_frames >= 10_000
 
-        with progress.ProgressDisplay(1, "test", io.StringIO()) as display:
-            first.run(Halfway(), display)
+        _go_on(first, Halfway())
         before = episode_log.read(self._workdir)["catch"]
         self.assertGreater(len(before.returns), 800)  # an episode has 9 steps and its reset
         self.assertTrue(np.all(np.diff(before.env_frames) >= 0))
@@ -199,16 +205,12 @@ class TrainingTest(parameterized.TestCase):
         with (self._workdir / "episodes.csv").open("a") as log:
             log.write("10040,catch,77,9\n10080,catch,7")  # of a crashed process
         again = training.Training(config, self._workdir)
-        stopped = threading.Event()
-        stopped.set()
-        with progress.ProgressDisplay(1, "test", io.StringIO()) as display:
-            again.run(stopped, display)
+        _stop_at_once(again)
         # A few episodes at most came from this process, all else from the log.
         last = episode_log.read(self._workdir)["catch"].returns[-100:]
         self.assertAlmostEqual(again.returns.mean_return(), last.mean())
         again = training.Training(config, self._workdir)
-        with progress.ProgressDisplay(1, "test", io.StringIO()) as display:
-            again.run(threading.Event(), display)
+        _go_on(again, threading.Event())
         after = episode_log.read(self._workdir)["catch"]
         self.assertNotIn(77.0, after.returns)
         np.testing.assert_array_equal(after.returns[: len(before.returns)], before.returns)
@@ -222,10 +224,7 @@ class TrainingTest(parameterized.TestCase):
             "\n".join(["env_frames,task,return,length", *rows, ""])
         )
         again = training.Training(config, self._workdir, _Member(copied=1_500))
-        stopped = threading.Event()
-        stopped.set()
-        with progress.ProgressDisplay(1, "test", io.StringIO()) as display:
-            again.run(stopped, display)
+        _stop_at_once(again)
         # How many episodes this process plays before it stops is not known: they come last.
         episodes = episode_log.read(self._workdir)["catch"]
         since = episodes.returns[episodes.env_frames > 1_500]
