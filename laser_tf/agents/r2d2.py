@@ -1,112 +1,54 @@
-"""R2D2: recurrent double Q-learning from distributed, prioritised replay (Kapturowski et al. 2019).
+"""R2D2: recurrent double Q-learning from prioritised replay (Kapturowski et al. 2019)."""
 
-Its behaviour "logits", in `types.AgentOutput` and in replay, are the Q-values that it acted on.
-"""
-
-import dataclasses
-import math
 from typing import Any
 
 import tensorflow as tf
+from dm_env import specs
 
-from laser_tf import types
-from laser_tf.networks import cores, q_network, torsos, trunk
+from laser_tf import observations, types
+from laser_tf.agents import base, r2d2_config
+from laser_tf.networks import q_network
 from laser_tf.ops import diagnostics, epsilon_greedy, n_step, q_discrepancy, reward_clipping
 
-KIND = "r2d2"
 
+class R2D2(base.Agent):
+    """The agent; see `base.Agent` for what is not described here.
 
-@dataclasses.dataclass(frozen=True)
-class Config:
-    """Hyper-parameters of R2D2's acting and loss; the paper's, table 2, by default.
-
-    Raises:
-      ValueError: for a value out of range; the message names it, the reason and the remedy.
+    Beside an action it stores the Q-values, float32 [A], that it was chosen by.
     """
 
-    kind: str = KIND
-    torso: str = "dqn"  # a key of networks.torsos.TORSOS
-    channel_multiplier: int = 1
-    center_observation: bool = False  # subtract each observation's mean, see networks.torsos
-    core: str = "lstm"  # a key of networks.cores.CORES; "none": the feed-forward variant
-    core_size: int = 512  # units of the core
-    core_memory_span: int = 0  # steps that a fresh core remembers, see networks.lstm_cell; 0: few
-    hidden_units: int = 512  # of each of the head's streams
-    discount: float = 0.997  # gamma, per agent step
-    n_steps: int = 5  # n, agent steps until a return bootstraps
-    reward_clip: str = "none"  # a key of ops.reward_clipping.REWARD_CLIPS
-    rescaling_epsilon: float = 1e-3  # of the value rescaling h; 0: none, the "clipped" variant
-    target_period: int = 2_500  # learner updates between copies to the target network
-    priority_eta: float = 0.9  # share of the largest error in a priority; the mean's is the rest
-    epsilon_base: float = 0.4  # of epsilon_i = base^(1 + alpha i / (N - 1)), Horgan et al. 2018
-    epsilon_alpha: float = 7.0
-    evaluation_epsilon: float = 1e-3  # ours; the paper prints none
-    reset_at_life_loss: bool = False  # reset the core where the discount is 0, too (figure 8)
-
-    def __post_init__(self):
-        if self.kind != KIND:
-            raise ValueError(f"kind is {self.kind!r}: this is the configuration of {KIND!r}")
-        for name, choices in (
-            ("torso", torsos.TORSOS),
-            ("core", ("none", *cores.CORES)),
-            ("reward_clip", reward_clipping.REWARD_CLIPS),
-        ):
-            if getattr(self, name) not in choices:
-                raise ValueError(
-                    f"{name} is {getattr(self, name)!r}: choose one of "
-                    f"{', '.join(map(repr, choices))}"
-                )
-        for name in ("channel_multiplier", "core_size", "hidden_units", "n_steps", "target_period"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: use 1 or more")
-        if self.core_memory_span != 0 and self.core_memory_span < 3:
-            raise ValueError(
-                f"core_memory_span is {self.core_memory_span}: use 3 steps or more, or 0"
-            )
-        for name in ("discount", "priority_eta", "epsilon_base", "evaluation_epsilon"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: use a value from 0 to 1")
-        for name in ("rescaling_epsilon", "epsilon_alpha"):
-            if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
-                raise ValueError(f"{name} is {getattr(self, name)}: use a finite value, 0 or more")
-
-
-class R2D2(tf.Module):
-    """The agent; `laser_tf.types` holds the time convention of everything it reads."""
-
-    def __init__(
-        self,
-        config: Config,
-        spec: types.EnvironmentSpec,
-        dtype: str = "float32",
-        seed: int = 0,
-        *,
-        frame_stack: int,
-        burn_in: int = 0,
-        evaluating: bool = False,
-    ):
+    def __init__(self, config: r2d2_config.R2D2Config, context: base.Context):
         """Creates the agent with all its weights, the target network's equal to the online one's.
 
-        Args:
-          config: hyper-parameters.
-          spec: of the environment.
-          dtype: compute dtype of the torso, "float32" or "bfloat16".
-          seed: of the actions that `act` draws.
-          frame_stack: K, frames in an observation.
-          burn_in: l, rows at the start of an unroll that only carry the core state on.
-          evaluating: whether `act` explores as an evaluation does, not as the actors.
+        Raises:
+          ValueError: for continuous actions, which have no largest Q-value to look for.
         """
         super().__init__()
+        spec = context.spec
+        if not isinstance(spec.action, specs.DiscreteArray):
+            raise ValueError(
+                f"kind is {config.kind!r}: it needs discrete actions, the environment has "
+                f"{observations.describe(spec)}; use agent.kind='laser'"
+            )
         self._config = config
         self._num_tasks = spec.num_tasks
-        self._evaluating = evaluating
-        self._online = _q_network(config, spec, dtype)
-        self._target = _q_network(config, spec, dtype)
-        self._burn_in = burn_in
-        self._random = tf.random.Generator.from_seed(seed)
+        self._burn_in = context.burn_in
+        self._evaluating = context.evaluating
+        self._online, self._target = (
+            q_network.QNetwork(
+                config,
+                spec,
+                context.dtype,
+                hidden_units=config.hidden_units,
+                reset_at_life_loss=config.reset_at_life_loss,
+            )
+            for _ in range(2)
+        )
+        self._random = tf.random.Generator.from_seed(context.seed)
         self._updates = tf.Variable(0, trainable=False, dtype=tf.int64)
+        blank = tf.nest.map_structure(tf.constant, observations.blank(spec, (1, 1)))
         for network in (self._online, self._target):
-            network.create_weights(spec, frame_stack)
+            network(blank, network.initial_state(1))  # creates its weights
         self._copy_to_target()
 
     @property
@@ -114,51 +56,47 @@ class R2D2(tf.Module):
         """The online network's: what the learner optimises and actors get."""
         return self._online.trainable_variables
 
-    def initial_state(self, batch_size: int) -> Any:
-        """The core state before an episode, float32 [B, ...]; () where the agent has no core."""
+    @property
+    def acting_variables(self) -> tuple[tf.Variable, ...]:
+        """The online network's, with the moments that vectors are normalised by."""
+        return (*self._online.trainable_variables, *self._online.moments)
+
+    def initial_state(self, batch_size: int | tf.Tensor) -> Any:
+        """See `base.Agent`: float32 [B, ...]."""
         return self._online.initial_state(batch_size)
 
     def act(self, env_output: types.EnvOutput, core_state: Any) -> tuple[types.AgentOutput, Any]:
-        """Acts epsilon-greedily, each game of a task with an epsilon of its own.
-
-        Args:
-          env_output: [B, ...], with stacked observations.
-          core_state: from `initial_state` or the last call.
-
-        Returns:
-          The actions int32 [B] with the Q-values float32 [B, A] they were chosen by, and the next
-          core state.
-        """
-        row = tf.nest.map_structure(lambda tensor: tensor[None], env_output)
-        q_values, core_state = self._online(row, core_state)
+        """Acts epsilon-greedily, each environment of a task with an epsilon of its own."""
+        step = tf.nest.map_structure(lambda tensor: tensor[None], env_output)
+        q_values, core_state = self._online(step, core_state)
         seed = self._random.make_seeds(1)[:, 0]
-        action = epsilon_greedy.sample(q_values[0], self._epsilons(q_values.shape[1]), seed)
-        return types.AgentOutput(action, q_values[0]), core_state
+        epsilons = self._epsilons(tf.shape(q_values)[1])
+        action = epsilon_greedy.sample(q_values[0], epsilons, seed)
+        return types.AgentOutput(action, extras=q_values[0]), core_state
+
+    def greedy_action(self, agent_output: types.AgentOutput) -> tf.Tensor:
+        """The one with the largest Q-value."""
+        return tf.argmax(agent_output.extras, axis=-1, output_type=tf.int32)
+
+    def action_preferences(self, agent_output: types.AgentOutput) -> tf.Tensor:
+        """The Q-values."""
+        return agent_output.extras
 
     def next_state(self, env_output: types.EnvOutput, core_state: Any) -> Any:
-        """The core state after rows that are not acted upon.
-
-        Args:
-          env_output: [R, B, ...].
-          core_state: before row 0.
-        """
+        """See `base.Agent`."""
         return self._online(env_output, core_state)[1]
 
     def initial_priorities(self, unroll: types.Unroll) -> tf.Tensor:
-        """Priorities of new sequences, from the Q-values that they were acted on: float32 [B].
-
-        Args:
-          unroll: [T + 1, B, ...]; observations and core states are not read.
-        """
-        rows = self._learned_rows(unroll)
-        q_values = rows.agent_output.logits
-        errors, is_transition = self._errors(rows, q_values, q_values)
+        """From the Q-values that acted, which stand in for the target network's, too."""
+        learned = self._after_burn_in(unroll)
+        q_values = learned.agent_output.extras
+        errors, is_transition = self._errors(learned, q_values, q_values)
         return n_step.sequence_priorities(errors, is_transition, self._config.priority_eta)
 
     def loss(self, unroll: types.Unroll) -> types.LossOutput:
-        """n-step double Q-learning (section 2.3): summed over rows, a mean over sequences.
+        """n-step double Q-learning (section 2.3): summed over time, a mean over sequences.
 
-        The first `burn_in` rows carry both networks' core states on, without gradient.
+        The first `burn_in` steps carry both networks' core states on, without gradient.
 
         Args:
           unroll: [T + 1, B, ...].
@@ -166,20 +104,21 @@ class R2D2(tf.Module):
         Returns:
           The loss with its metrics, and the sequences' new priorities.
         """
-        rows = self._learned_rows(unroll)
-        q_values = self._unroll(self._online, unroll, rows)
-        q_target = self._unroll(self._target, unroll, rows)
-        errors, is_transition = self._errors(rows, q_values, q_target)
+        self._online.observe(unroll.env_output)
+        learned = self._after_burn_in(unroll)
+        q_values = self._unroll(self._online, unroll, learned)
+        q_target = self._unroll(self._target, unroll, learned)
+        errors, is_transition = self._errors(learned, q_values, q_target)
         squares = tf.where(is_transition, 0.5 * tf.square(errors), 0.0)
-        loss = tf.reduce_mean(unroll.weight * tf.reduce_sum(squares, axis=0))
+        loss = tf.reduce_mean(unroll.importance_weight * tf.reduce_sum(squares, axis=0))
         metrics = {
             "loss/total": loss,
             "q_learning/q_value": diagnostics.masked_mean(
                 tf.reduce_max(q_values[:-1], axis=-1), is_transition
             ),
             "q_learning/absolute_error": diagnostics.masked_mean(tf.abs(errors), is_transition),
-            "replay/importance_weight": tf.reduce_mean(unroll.weight),
-            **self._staleness(unroll, rows, q_values),
+            "replay/importance_weight": tf.reduce_mean(unroll.importance_weight),
+            **self._staleness(unroll, learned, q_values),
         }
         priorities = n_step.sequence_priorities(errors, is_transition, self._config.priority_eta)
         return types.LossOutput(loss, metrics, priorities)
@@ -192,44 +131,46 @@ class R2D2(tf.Module):
 
     def _copy_to_target(self) -> None:
         for target, online in zip(
-            self._target.trainable_variables, self._online.trainable_variables, strict=True
+            (*self._target.trainable_variables, *self._target.moments),
+            (*self._online.trainable_variables, *self._online.moments),
+            strict=True,
         ):
             target.assign(online)
 
-    def _epsilons(self, batch_size: int) -> tf.Tensor:
-        """float32 [B]."""
+    def _epsilons(self, batch_size: tf.Tensor) -> tf.Tensor:
+        """int32 [] -> float32 [B]."""
         if self._evaluating:
             return tf.fill([batch_size], self._config.evaluation_epsilon)
-        games = batch_size // self._num_tasks
-        ladder = epsilon_greedy.ladder(games, self._config.epsilon_base, self._config.epsilon_alpha)
+        per_task = batch_size // self._num_tasks
+        ladder = epsilon_greedy.ladder(
+            per_task, self._config.epsilon_base, self._config.epsilon_alpha
+        )
         return tf.tile(ladder, [self._num_tasks])
 
-    def _learned_rows(self, unroll: types.Unroll) -> types.Unroll:
-        """What follows the burn-in."""
+    def _after_burn_in(self, unroll: types.Unroll) -> types.Unroll:
+        """What is learned from."""
         env_output, agent_output = tf.nest.map_structure(
-            lambda column: column[self._burn_in :], (unroll.env_output, unroll.agent_output)
+            lambda leaf: leaf[self._burn_in :], (unroll.env_output, unroll.agent_output)
         )
         return unroll._replace(env_output=env_output, agent_output=agent_output)
 
     def _unroll(
-        self, network: q_network.QNetwork, unroll: types.Unroll, rows: types.Unroll
+        self, network: q_network.QNetwork, unroll: types.Unroll, learned: types.Unroll
     ) -> tf.Tensor:
-        """Q-values float32 [T - l + 1, B, A] of the rows after the burn-in."""
+        """Q-values float32 [T - l + 1, B, A] of the steps after the burn-in."""
         core_state = unroll.core_state
         # Without a state to carry on there is nothing to burn in.
         if self._burn_in and self._config.core != "none":
-            before = tf.nest.map_structure(
-                lambda column: column[: self._burn_in], unroll.env_output
-            )
+            before = tf.nest.map_structure(lambda leaf: leaf[: self._burn_in], unroll.env_output)
             core_state = tf.nest.map_structure(tf.stop_gradient, network(before, core_state)[1])
-        return network(rows.env_output, core_state)[0]
+        return network(learned.env_output, core_state)[0]
 
     def _errors(
-        self, rows: types.Unroll, q_values: tf.Tensor, q_target: tf.Tensor
+        self, learned: types.Unroll, q_values: tf.Tensor, q_target: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Errors of Q(x_t, a_t), float32 [T, B], and where there is a transition, bool [T, B]."""
         config = self._config
-        env_output = rows.env_output
+        env_output = learned.env_output
         is_transition = tf.logical_not(env_output.is_first[1:])
         targets = n_step.double_q_targets(
             q_values,
@@ -240,19 +181,19 @@ class R2D2(tf.Module):
             config.n_steps,
             config.rescaling_epsilon or None,
         )
-        taken = tf.gather(q_values[:-1], rows.agent_output.action[:-1], axis=-1, batch_dims=2)
+        taken = tf.gather(q_values[:-1], learned.agent_output.action[:-1], axis=-1, batch_dims=2)
         return targets - taken, is_transition
 
     def _staleness(
-        self, unroll: types.Unroll, rows: types.Unroll, q_values: tf.Tensor
+        self, unroll: types.Unroll, learned: types.Unroll, q_values: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Delta Q (section 3) at the first and the last row after the burn-in."""
+        """Delta Q (section 3) at the first and the last step after the burn-in."""
         if unroll.stored_states == ():
             return {}
         steps = unroll.env_output.reward.shape[0] - 1
         parts = tf.nest.flatten(unroll.stored_states)[0].shape[0] - 1
         metrics = {}
-        for name, row, part in (
+        for name, step, part in (
             ("first", 0, self._burn_in * parts // steps),
             ("last", steps - self._burn_in, parts),
         ):
@@ -260,30 +201,12 @@ class R2D2(tf.Module):
                 lambda states, part=part: states[part], unroll.stored_states
             )
             only = tf.nest.map_structure(
-                lambda column, row=row: column[row : row + 1], rows.env_output
+                lambda leaf, step=step: leaf[step : step + 1], learned.env_output
             )
             stored = self._online(only, state)[0][0]
             # Where an episode begins, both states are zero.
             inside = tf.logical_not(only.is_first[0])
             metrics[f"staleness/delta_q_{name}"] = diagnostics.masked_mean(
-                q_discrepancy.q_discrepancy(q_values, q_values[row], stored), inside
+                q_discrepancy.q_discrepancy(q_values, q_values[step], stored), inside
             )
         return metrics
-
-
-def _q_network(config: Config, spec: types.EnvironmentSpec, dtype: str) -> q_network.QNetwork:
-    return q_network.QNetwork(
-        trunk.Trunk(
-            config.torso,
-            config.core,
-            spec=spec,
-            core_size=config.core_size,
-            core_memory_span=config.core_memory_span,
-            channel_multiplier=config.channel_multiplier,
-            center_observation=config.center_observation,
-            dtype=dtype,
-        ),
-        spec.num_actions,
-        config.hidden_units,
-        reset_at_life_loss=config.reset_at_life_loss,
-    )

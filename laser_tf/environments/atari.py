@@ -4,8 +4,9 @@ import functools
 
 import numpy as np
 from ale_py import roms, vector_env
+from dm_env import specs
 
-from laser_tf import types
+from laser_tf import observations, types
 from laser_tf.environments import base, names
 
 HEIGHT, WIDTH = 84, 84
@@ -81,8 +82,8 @@ class Atari(base.BatchedEnvironment):
         super().__init__(
             num_envs,
             action_repeat=action_repeat,
-            frame_shape=(HEIGHT, WIDTH, 1),
-            num_actions=int(self._games.single_action_space.n),
+            observation=observations.image_spec(HEIGHT, WIDTH, 1),
+            action=specs.DiscreteArray(int(self._games.single_action_space.n), name="action"),
         )
         self._seed: int | None = seed
         self._life_loss_is_end = life_loss_is_end

@@ -1,6 +1,7 @@
-"""The interface of all environments: N games that step together."""
+"""The interface of all environments: N of them that step together."""
 
 import abc
+from typing import Any
 
 import numpy as np
 from dm_env import specs
@@ -9,22 +10,21 @@ from laser_tf import types
 
 
 class BatchedEnvironment(abc.ABC):
-    """N games of one task, stepped together, each starting again by itself.
+    """N environments of one task, stepped together, each starting again by itself.
 
-    Rows follow the time convention of `laser_tf.types`. The step after a game's end ignores its
+    Time steps follow the convention of `laser_tf.types`. The step after a game's end ignores its
     action and returns the next game's first observation with `is_first`, reward 0 and discount 1;
     `previous_action` is always what the environment was sent.
 
-    Game i depends on `seed + i` and its own actions only, so that a batch of one with that seed
-    plays it again. Returned arrays are the caller's to keep.
+    Environment i depends on `seed + i` and its own actions only, so that a batch of one with that
+    seed plays it again. Returned arrays are the caller's to keep.
 
     Attributes:
       num_envs: N.
       action_repeat: env frames an agent step.
-      instruction_length: L, words of the text that a game shows beside its frames at most; 0: none.
-      tasks: names of the tasks that its games play, usually one.
-      task_ids: int32 [N], each game's index in `tasks`.
-      reward_scales: float32 [N], what each game's rewards were multiplied by.
+      tasks: names of the tasks that are played, usually one.
+      task_ids: int32 [N], each environment's index in `tasks`.
+      reward_scales: float32 [N], what each environment's rewards were multiplied by.
     """
 
     def __init__(
@@ -32,57 +32,53 @@ class BatchedEnvironment(abc.ABC):
         num_envs: int,
         *,
         action_repeat: int,
-        frame_shape: tuple[int, ...],
-        num_actions: int,
-        instruction_length: int = 0,
+        observation: Any,
+        action: specs.BoundedArray,
     ):
-        """Takes what the specs say; `frame_shape` is [H, W, C]."""
+        """Takes the specs of a single environment's time step, see `types.EnvironmentSpec`."""
         self.num_envs = num_envs
         self.action_repeat = action_repeat
-        self.instruction_length = instruction_length
         self.tasks: tuple[str, ...] = ("",)
         self.task_ids = np.zeros(num_envs, np.int32)
         self.reward_scales = np.ones(num_envs, np.float32)
-        self._frame_shape = frame_shape
-        self._num_actions = num_actions
+        self._observation_spec = observation
+        self._action_spec = action
         self._started = False
 
-    def observation_spec(self) -> specs.BoundedArray:
-        """Of a single game's single frame: uint8 [H, W, C]."""
-        return specs.BoundedArray(self._frame_shape, np.uint8, 0, 255, "observation")
+    def observation_spec(self) -> Any:
+        """Of a single environment: nest of specs, images as single frames."""
+        return self._observation_spec
 
-    def action_spec(self) -> specs.DiscreteArray:
-        """Of a single game: int32 [], from 0 to num_values - 1."""
-        return specs.DiscreteArray(self._num_actions, name="action")
+    def action_spec(self) -> specs.BoundedArray:
+        """Of a single environment: a `DiscreteArray`, or float32 [D] with finite bounds."""
+        return self._action_spec
 
     def spec(self) -> types.EnvironmentSpec:
-        """What an agent that plays these games must fit."""
-        return types.EnvironmentSpec(
-            self._frame_shape, self._num_actions, len(self.tasks), self.instruction_length
-        )
+        """What an agent that plays here must fit."""
+        return types.EnvironmentSpec(self._observation_spec, self._action_spec, len(self.tasks))
 
     def reset(self) -> types.EnvOutput:
-        """Starts a new episode in every game: NumPy arrays [N, ...] with `is_first` everywhere.
+        """Starts a new episode everywhere: NumPy arrays [N, ...] with `is_first` set.
 
-        The first call seeds the games. A later one lets their random streams run on.
+        The first call seeds the environments. A later one lets their random streams run on.
         """
         observation = self._reset()
         self._started = True
-        instruction = self._instruction() if self.instruction_length else ()
         return types.EnvOutput(
             observation=observation,
             reward=np.zeros(self.num_envs, np.float32),
             discount=np.ones(self.num_envs, np.float32),
             is_first=np.ones(self.num_envs, bool),
-            previous_action=np.zeros(self.num_envs, np.int32),
-            instruction=instruction,
+            previous_action=np.zeros(
+                (self.num_envs, *self._action_spec.shape), self._action_spec.dtype
+            ),
         )
 
     def step(self, actions: np.ndarray) -> types.EnvOutput:
-        """Takes an action in each game.
+        """Takes an action in each environment.
 
         Args:
-          actions: integers [N], each in [0, num_values).
+          actions: [N, ...], each within the action spec: integers [N], or floats [N, D].
 
         Returns:
           NumPy arrays [N, ...].
@@ -92,38 +88,39 @@ class BatchedEnvironment(abc.ABC):
           ValueError: for actions of another shape, type or range. (ALE would hang.)
         """
         if not self._started:
-            raise RuntimeError("no game is going on: call reset() before step()")
+            raise RuntimeError("no episode is going on: call reset() before step()")
         actions = np.asarray(actions)
-        if actions.shape != (self.num_envs,) or not np.issubdtype(actions.dtype, np.integer):
+        spec = self._action_spec
+        shape = (self.num_envs, *spec.shape)
+        kind = np.integer if np.issubdtype(spec.dtype, np.integer) else np.floating
+        if actions.shape != shape or not np.issubdtype(actions.dtype, kind):
             raise ValueError(
-                f"actions are {actions.dtype}{list(actions.shape)}: pass {self.num_envs} integers"
+                f"actions are {actions.dtype}{list(actions.shape)}: pass {spec.dtype}{list(shape)}"
             )
-        if actions.min() < 0 or actions.max() >= self._num_actions:
+        # Not a comparison with what is outside: NaN is on neither side.
+        if not ((actions >= spec.minimum) & (actions <= spec.maximum)).all():
             raise ValueError(
-                f"actions are {actions.tolist()}: use values from 0 to {self._num_actions - 1}"
+                f"actions are {actions.tolist()}: use values from {spec.minimum.tolist()} to "
+                f"{spec.maximum.tolist()}"
             )
-        return self._step(actions.astype(np.int32))
+        return self._step(actions.astype(spec.dtype))
 
     @abc.abstractmethod
-    def _reset(self) -> np.ndarray:
-        """Starts all games and returns their observations, uint8 [N, H, W, C]."""
-
-    def _instruction(self) -> np.ndarray:
-        """The games' texts now, int32 [N, L]; asked for where `instruction_length` is above 0."""
-        raise NotImplementedError
+    def _reset(self) -> Any:
+        """Starts all environments and returns their observations, a nest of arrays [N, ...]."""
 
     @abc.abstractmethod
     def _step(self, actions: np.ndarray) -> types.EnvOutput:
-        """Steps with valid actions, int32 [N], that nobody else holds."""
+        """Steps with valid actions, [N, ...], that nobody else holds."""
 
     @abc.abstractmethod
     def render(self, index: int) -> np.ndarray:
-        """A picture of one game now: uint8 [height, width, 3], RGB.
+        """A picture of one environment now: uint8 [height, width, 3], RGB.
 
         Raises:
-          RuntimeError: for an Atari game that was made without `rendering=True`.
+          RuntimeError: for an environment that was made without `rendering=True` and needs it.
         """
 
     def close(self) -> None:
-        """Frees what the games hold: the environment is of no more use."""
+        """Frees what the environments hold: this object is of no more use."""
         self._started = False

@@ -1,8 +1,9 @@
 """Catch, as bsuite has it: a ball falls, a paddle must be under it. For tests and first tries."""
 
 import numpy as np
+from dm_env import specs
 
-from laser_tf import types
+from laser_tf import observations, types
 from laser_tf.environments import base, random_streams
 
 ROWS, COLUMNS = 10, 5
@@ -18,7 +19,12 @@ class Catch(base.BatchedEnvironment):
 
     def __init__(self, num_envs: int, seed: int):
         """Game i draws its columns from `seed + i`."""
-        super().__init__(num_envs, action_repeat=1, frame_shape=(ROWS, COLUMNS, 1), num_actions=3)
+        super().__init__(
+            num_envs,
+            action_repeat=1,
+            observation=observations.image_spec(ROWS, COLUMNS, 1),
+            action=specs.DiscreteArray(3, name="action"),
+        )
         self._streams = random_streams.draw(seed + np.arange(num_envs, dtype=np.uint64))
         self._episodes = np.zeros(num_envs, np.uint64)
 

@@ -3,10 +3,12 @@
 import functools
 import importlib.util
 import pathlib
+from typing import Any
 
 import numpy as np
+from dm_env import specs
 
-from laser_tf import types
+from laser_tf import observations, types
 from laser_tf.environments import base, dmlab_game, game_processes, instructions, names
 
 # By their names in training. Two have another level for testing: see `level_to_play`.
@@ -122,15 +124,18 @@ class DMLab(base.BatchedEnvironment):
                 for i in range(num_envs)
             }
         )
+        self._instruction_length = instruction_length
+        image = observations.image_spec(dmlab_game.HEIGHT, dmlab_game.WIDTH, 3)
         super().__init__(
             num_envs,
             action_repeat=action_repeat,
-            frame_shape=(dmlab_game.HEIGHT, dmlab_game.WIDTH, 3),
-            num_actions=len(dmlab_game.ACTIONS),
-            instruction_length=instruction_length,
+            observation={"image": image, "text": types.TextSpec(instruction_length)}
+            if instruction_length
+            else image,
+            action=specs.DiscreteArray(len(dmlab_game.ACTIONS), name="action"),
         )
 
-    def _reset(self) -> np.ndarray:
+    def _reset(self) -> Any:
         self._steps = self._games.call([("reset",)] * self.num_envs)
         return self._observation()
 
@@ -148,16 +153,14 @@ class DMLab(base.BatchedEnvironment):
             discount=np.array([not step.terminated for step in self._steps], np.float32),
             is_first=is_first,
             previous_action=actions,
-            instruction=self._instruction() if self.instruction_length else (),
         )
 
-    def _observation(self) -> np.ndarray:
-        return np.stack([step.frame for step in self._steps])
-
-    def _instruction(self) -> np.ndarray:
-        return np.stack(
-            [instructions.encode(step.text, self.instruction_length) for step in self._steps]
-        )
+    def _observation(self) -> Any:
+        frames = np.stack([step.frame for step in self._steps])
+        if not self._instruction_length:
+            return frames
+        texts = [instructions.encode(step.text, self._instruction_length) for step in self._steps]
+        return {"image": frames, "text": np.stack(texts)}
 
     def render(self, index: int) -> np.ndarray:
         """The frame itself, 72x96."""

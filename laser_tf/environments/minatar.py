@@ -5,8 +5,9 @@ import pathlib
 from typing import Any
 
 import numpy as np
+from dm_env import specs
 
-from laser_tf import types
+from laser_tf import observations, types
 from laser_tf.environments import base, names
 
 GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
@@ -56,8 +57,10 @@ class MinAtar(base.BatchedEnvironment):
         super().__init__(
             num_envs,
             action_repeat=1,
-            frame_shape=(SIZE, SIZE, channels or self._games[0].state_shape()[-1]),
-            num_actions=NUM_ACTIONS,
+            observation=observations.image_spec(
+                SIZE, SIZE, channels or self._games[0].state_shape()[-1]
+            ),
+            action=specs.DiscreteArray(NUM_ACTIONS, name="action"),
         )
 
     def _reset(self) -> np.ndarray:
@@ -96,7 +99,7 @@ class MinAtar(base.BatchedEnvironment):
         return self._games[index].act(action)
 
     def _boards(self) -> np.ndarray:
-        boards = np.zeros((self.num_envs, *self._frame_shape), np.uint8)
+        boards = np.zeros((self.num_envs, *self._observation_spec.shape), np.uint8)
         for board, game in zip(boards, self._games, strict=True):
             state = game.state()
             board[..., : state.shape[-1]] = state

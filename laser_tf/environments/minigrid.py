@@ -5,8 +5,9 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from dm_env import specs
 
-from laser_tf import types
+from laser_tf import observations, types
 from laser_tf.environments import base, instructions, names
 
 # Of a cell's codes of object (to 10), colour (to 5) and state (to 2; 3 for an agent's direction):
@@ -28,9 +29,9 @@ def check_task(task: str) -> None:
 
 
 class MiniGrid(base.BatchedEnvironment):
-    """N games stepped in a Python loop, each with its mission as `instruction`.
+    """N games stepped in a Python loop, each with its mission as `text`.
 
-    An observation is the cells in front of the agent, uint8 [7, 7, 3] in most tasks: MiniGrid's
+    Its `image` is the cells in front of the agent, uint8 [7, 7, 3] in most tasks: MiniGrid's
     codes of object, colour and state times `CODE_SCALES`. The agent's direction is left out: the
     view turns with the agent.
 
@@ -76,19 +77,23 @@ class MiniGrid(base.BatchedEnvironment):
         super().__init__(
             num_envs,
             action_repeat=1,
-            frame_shape=observation["image"].shape,
-            num_actions=int(self._games[0].action_space.n),
-            instruction_length=instruction_length,
+            observation={
+                "image": observations.image_spec(*observation["image"].shape),
+                "text": types.TextSpec(instruction_length),
+            },
+            action=specs.DiscreteArray(int(self._games[0].action_space.n), name="action"),
         )
 
-    def _reset(self) -> np.ndarray:
-        self._views = np.zeros((self.num_envs, *self._frame_shape), np.uint8)
-        self._texts = np.zeros((self.num_envs, self.instruction_length), np.int32)
+    def _reset(self) -> dict[str, np.ndarray]:
+        self._views, self._texts = (
+            np.zeros((self.num_envs, *leaf.shape), leaf.dtype)
+            for leaf in (self._observation_spec["image"], self._observation_spec["text"])
+        )
         self._over = np.zeros(self.num_envs, bool)
         self._lengths = np.zeros(self.num_envs, int)
         for index in range(self.num_envs):
             self._begin(index)
-        return self._views.copy()
+        return self._observation()
 
     def _begin(self, index: int) -> None:
         """Starts a game's next episode; the first of all is seeded, then its stream runs on."""
@@ -98,10 +103,10 @@ class MiniGrid(base.BatchedEnvironment):
 
     def _show(self, index: int, observation: dict[str, Any]) -> None:
         self._views[index] = observation["image"] * np.array(CODE_SCALES, np.uint8)
-        self._texts[index] = instructions.encode(observation["mission"], self.instruction_length)
+        self._texts[index] = instructions.encode(observation["mission"], self._texts.shape[1])
 
-    def _instruction(self) -> np.ndarray:
-        return self._texts.copy()
+    def _observation(self) -> dict[str, np.ndarray]:
+        return {"image": self._views.copy(), "text": self._texts.copy()}
 
     def _step(self, actions: np.ndarray) -> types.EnvOutput:
         is_first = self._over
@@ -119,12 +124,11 @@ class MiniGrid(base.BatchedEnvironment):
         self._lengths = np.where(is_first, 0, self._lengths + 1)
         self._over = terminated | truncated | (self._lengths >= self._max_frames)
         return types.EnvOutput(
-            observation=self._views.copy(),
+            observation=self._observation(),
             reward=rewards,
             discount=1 - terminated.astype(np.float32),
             is_first=is_first,
             previous_action=actions,
-            instruction=self._instruction(),
         )
 
     def render(self, index: int) -> np.ndarray:

@@ -1,10 +1,12 @@
 """Several tasks in one batch of games, each with a fixed share of them."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import tree
 
-from laser_tf import types
+from laser_tf import observations, types
 from laser_tf.environments import base
 
 
@@ -37,15 +39,15 @@ class MultiTask(base.BatchedEnvironment):
                 for other in environments:
                     other.close()
                 raise ValueError(
-                    f"tasks differ: {task} has {_describe(environment)}, {tasks[0]} "
-                    f"{_describe(first)}; one agent needs the same of all"
+                    f"tasks differ: {task} has {observations.describe(environment.spec())}, "
+                    f"{tasks[0]} {observations.describe(first.spec())}; one agent needs the same "
+                    "of all"
                 )
         super().__init__(
             sum(environment.num_envs for environment in environments),
             action_repeat=first.action_repeat,
-            frame_shape=first.spec().frame_shape,
-            num_actions=first.spec().num_actions,
-            instruction_length=first.instruction_length,
+            observation=first.observation_spec(),
+            action=first.action_spec(),
         )
         self.tasks = tuple(tasks)
         sizes = [environment.num_envs for environment in environments]
@@ -54,23 +56,15 @@ class MultiTask(base.BatchedEnvironment):
         self._starts = np.cumsum([0, *sizes])
         self.reward_scales = np.asarray(reward_scales, np.float32)[self.task_ids]
 
-    def _reset(self) -> np.ndarray:
-        self._first = [environment.reset() for environment in self._environments]
-        return np.concatenate([output.observation for output in self._first])
-
-    def _instruction(self) -> np.ndarray:
-        return np.concatenate([output.instruction for output in self._first])
+    def _reset(self) -> Any:
+        return _concatenate([environment.reset().observation for environment in self._environments])
 
     def _step(self, actions: np.ndarray) -> types.EnvOutput:
         outputs = [
             environment.step(actions[start : start + environment.num_envs])
             for environment, start in zip(self._environments, self._starts[:-1], strict=True)
         ]
-        columns = [
-            np.concatenate(column) if isinstance(column[0], np.ndarray) else ()
-            for column in zip(*outputs, strict=True)
-        ]
-        output = types.EnvOutput(*columns)
+        output = _concatenate(outputs)
         return output._replace(reward=output.reward * self.reward_scales)
 
     def render(self, index: int) -> np.ndarray:
@@ -85,8 +79,5 @@ class MultiTask(base.BatchedEnvironment):
             environment.close()
 
 
-def _describe(environment: base.BatchedEnvironment) -> str:
-    spec = environment.spec()
-    height, width, channels = spec.frame_shape
-    text = f" and {spec.instruction_length} words" if spec.instruction_length else ""
-    return f"frames of {height}x{width}x{channels}{text}, {spec.num_actions} actions"
+def _concatenate(nests: Sequence[Any]) -> Any:
+    return tree.map_structure(lambda *leaves: np.concatenate(leaves), *nests)

@@ -4,8 +4,9 @@ Nothing between them shows the cue, so that only an agent that remembers gets mo
 """
 
 import numpy as np
+from dm_env import specs
 
-from laser_tf import types
+from laser_tf import observations, types
 from laser_tf.environments import base, random_streams
 
 SIZE = 3
@@ -46,7 +47,12 @@ class TMaze(base.BatchedEnvironment):
           seed: see above.
           corridor_length: cells between start and junction, at least 1.
         """
-        super().__init__(num_envs, action_repeat=1, frame_shape=(SIZE, SIZE, 1), num_actions=4)
+        super().__init__(
+            num_envs,
+            action_repeat=1,
+            observation=observations.image_spec(SIZE, SIZE, 1),
+            action=specs.DiscreteArray(4, name="action"),
+        )
         self._streams = random_streams.draw(seed + np.arange(num_envs, dtype=np.uint64))
         self._episodes = np.zeros(num_envs, np.uint64)
         self._junction = corridor_length + 1

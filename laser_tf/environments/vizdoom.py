@@ -9,8 +9,9 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from dm_env import specs
 
-from laser_tf import types
+from laser_tf import observations, types
 from laser_tf.environments import base, names
 
 HEIGHT, WIDTH = 72, 96
@@ -120,8 +121,8 @@ class VizDoom(base.BatchedEnvironment):
         super().__init__(
             num_envs,
             action_repeat=action_repeat,
-            frame_shape=(HEIGHT, WIDTH, 3),
-            num_actions=len(self._buttons),
+            observation=observations.image_spec(HEIGHT, WIDTH, 3),
+            action=specs.DiscreteArray(len(self._buttons), name="action"),
         )
 
     def _reset(self) -> np.ndarray:

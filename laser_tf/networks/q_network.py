@@ -1,64 +1,57 @@
-"""A Q-network of rows (R2D2, section 2.3): torso, core and dueling head."""
+"""The network of Q-values (R2D2, section 2.3): trunk and dueling head."""
 
 from typing import Any
 
 import tensorflow as tf
 
 from laser_tf import types
-from laser_tf.networks import heads, trunk
+from laser_tf.networks import heads, trunk, trunk_config
 
 
 class QNetwork(tf.Module):
-    """The Q-values of rows of games."""
+    """The Q-values of time steps."""
 
     def __init__(
         self,
-        network_trunk: trunk.Trunk,
-        num_actions: int,
-        hidden_units: int,
+        config: trunk_config.TrunkConfig,
+        spec: types.EnvironmentSpec,
+        dtype: str,
         *,
+        hidden_units: int,
         reset_at_life_loss: bool = False,
     ):
-        """Creates the head on a trunk of its own.
+        """Creates the network; its weights appear at the first call.
 
         Args:
-          network_trunk: torso and core.
-          num_actions: A.
+          config: of the trunk.
+          spec: of the environment, images as they are after stacking; with discrete actions.
+          dtype: compute dtype of the torso, "float32" or "bfloat16".
           hidden_units: of each of the head's streams.
           reset_at_life_loss: reset the core where the discount is 0, too (R2D2, figure 8).
         """
         super().__init__()
-        self._trunk = network_trunk
-        self._head = heads.DuelingHead(num_actions, hidden_units)
+        self._trunk = trunk.Trunk(config, spec, dtype)
+        self._head = heads.DuelingHead(spec.action.num_values, hidden_units)
         self._resets_at_life_loss = reset_at_life_loss
 
-    def create_weights(self, spec: types.EnvironmentSpec, frame_stack: int) -> None:
-        """Creates all weights, which otherwise waits for the first call."""
-        self(_blank_row(spec, frame_stack), self.initial_state(1))
+    @property
+    def moments(self) -> tuple[tf.Variable, ...]:
+        """What acting reads beside the weights."""
+        return self._trunk.moments
 
-    def initial_state(self, batch_size: int) -> Any:
+    def initial_state(self, batch_size: int | tf.Tensor) -> Any:
         """The core state before an episode."""
         return self._trunk.initial_state(batch_size)
 
+    def observe(self, env_output: types.EnvOutput) -> None:
+        """See `trunk.Trunk.observe`."""
+        self._trunk.observe(env_output)
+
     def __call__(self, env_output: types.EnvOutput, core_state: Any) -> tuple[tf.Tensor, Any]:
-        """Rows [R, B, ...] -> Q-values float32 [R, B, A], and the state after the last row."""
+        """Steps [R, B, ...] -> Q-values float32 [R, B, A], and the state after the last step."""
         if self._resets_at_life_loss:
-            # x_t ends a life and begins the next one: there is no row between them.
+            # x_t ends a life and begins the next one: there is no step between them.
             lost = tf.equal(env_output.discount, 0.0)
             env_output = env_output._replace(is_first=env_output.is_first | lost)
         features, core_state = self._trunk(env_output, core_state)
         return self._head(features), core_state
-
-
-def _blank_row(spec: types.EnvironmentSpec, frame_stack: int) -> types.EnvOutput:
-    height, width, channels = spec.frame_shape
-    return types.EnvOutput(
-        observation=tf.zeros([1, 1, height, width, channels * frame_stack], tf.uint8),
-        reward=tf.zeros([1, 1]),
-        discount=tf.ones([1, 1]),
-        is_first=tf.ones([1, 1], tf.bool),
-        previous_action=tf.zeros([1, 1], tf.int32),
-        instruction=(
-            tf.zeros([1, 1, spec.instruction_length], tf.int32) if spec.instruction_length else ()
-        ),
-    )

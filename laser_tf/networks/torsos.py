@@ -1,4 +1,4 @@
-"""Torsos: from stacked uint8 observations [N, H, W, C] to float features [N, F].
+"""Torsos: from images [N, H, W, C] with stacked frames, or vectors, to features [N, F].
 
 Weights are drawn from a truncated normal of variance 2 / fan-in (He et al. 2015), which keeps the
 scale of features through ReLUs. `dtype` is the compute dtype; the variables are float32. `center`
@@ -46,7 +46,10 @@ def _rectified(convolutions: Sequence[Layer], inputs: tf.Tensor) -> tf.Tensor:
 
 
 class _Torso(tf.Module):
-    """Scales bytes by 1 / 255, applies `_features` and flattens what they are."""
+    """Scales bytes by 1 / 255, applies `_features` and flattens what they are.
+
+    Images of another dtype are taken as they are.
+    """
 
     def __init__(self, center: bool, dtype: str):
         super().__init__()
@@ -54,8 +57,10 @@ class _Torso(tf.Module):
         self._dtype = dtype
 
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
-        """uint8 [N, H, W, C] -> compute dtype [N, F]."""
-        scaled = tf.cast(observation, self._dtype) * tf.cast(1 / 255, self._dtype)
+        """[N, H, W, C] -> compute dtype [N, F]."""
+        scaled = tf.cast(observation, self._dtype)
+        if observation.dtype == tf.uint8:
+            scaled *= tf.cast(1 / 255, self._dtype)
         if self._center:
             scaled -= tf.reduce_mean(scaled, axis=[1, 2, 3], keepdims=True)
         features = self._features(scaled)
@@ -73,7 +78,7 @@ class _DenseTorso(_Torso):
         self._dense = _dense(units, dtype)
 
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
-        """uint8 [N, H, W, C] -> compute dtype [N, units]."""
+        """[N, H, W, C] -> compute dtype [N, units]."""
         return tf.nn.relu(self._dense(super().__call__(observation)))
 
 
@@ -166,6 +171,21 @@ class FlatTorso(_DenseTorso):
 
     def _features(self, scaled: tf.Tensor) -> tf.Tensor:
         return scaled
+
+
+class MLP(tf.Module):
+    """Dense layers with ReLU, for vectors."""
+
+    def __init__(self, units: Sequence[int], dtype: str):
+        """Creates a layer for each number of `units`."""
+        super().__init__()
+        self._layers = [_dense(size, dtype) for size in units]
+
+    def __call__(self, vectors: tf.Tensor) -> tf.Tensor:
+        """float32 [N, D] -> [N, units of the last layer]."""
+        for layer in self._layers:
+            vectors = tf.nn.relu(layer(vectors))
+        return vectors
 
 
 TORSOS: dict[str, Callable[[int, bool, str], _Torso]] = {

@@ -1,47 +1,40 @@
-"""The trunk: torso and core, what all heads of an agent grow on."""
+"""The trunk: encoder of observations and core, what all heads of an agent grow on."""
 
 from typing import Any
 
 import tensorflow as tf
+from dm_env import specs
 
 from laser_tf import types
-from laser_tf.networks import cores, language, torsos
+from laser_tf.networks import cores, observation_encoder, trunk_config
 
 
 class Trunk(tf.Module):
-    """Folds time into the batch for the torso, unfolds it for the core."""
+    """Folds time into the batch for the encoder, unfolds it for the core."""
 
-    def __init__(
-        self,
-        torso: str,
-        core: str,
-        *,
-        spec: types.EnvironmentSpec,
-        core_size: int,
-        core_memory_span: int,
-        channel_multiplier: int,
-        center_observation: bool,
-        dtype: str,
-    ):
+    def __init__(self, config: trunk_config.TrunkConfig, spec: types.EnvironmentSpec, dtype: str):
         """Creates the trunk.
 
         Args:
-          torso: a key of `torsos.TORSOS`.
-          core: a key of `cores.CORES`, or "none" for a feed-forward trunk.
-          spec: of the environment. With a text channel, features begin with the encoded text.
-          core_size: H, units of the core.
-          core_memory_span: steps, see `lstm_cell.LSTMCell`.
-          channel_multiplier: of the torso.
-          center_observation: whether the torso subtracts each observation's mean.
-          dtype: compute dtype of the torso, "float32" or "bfloat16".
+          config: what it is made of.
+          spec: of the environment, images as they are after stacking.
+          dtype: compute dtype of the encoder, "float32" or "bfloat16".
         """
         super().__init__()
-        self._num_actions = spec.num_actions
-        self._torso = torsos.TORSOS[torso](channel_multiplier, center_observation, dtype)
-        self._language = language.InstructionEncoder() if spec.instruction_length else None
-        self._core = cores.CORES[core](core_size, core_memory_span) if core != "none" else None
+        self._action = spec.action
+        self._encoder = observation_encoder.ObservationEncoder(spec.observation, config, dtype)
+        self._core = (
+            cores.CORES[config.core](config.core_size, config.core_memory_span)
+            if config.core != "none"
+            else None
+        )
 
-    def initial_state(self, batch_size: int) -> Any:
+    @property
+    def moments(self) -> tuple[tf.Variable, ...]:
+        """What acting reads beside the weights."""
+        return self._encoder.moments
+
+    def initial_state(self, batch_size: int | tf.Tensor) -> Any:
         """The core state before an episode, [B, ...]; () without a core."""
         return self._core.initial_state(batch_size) if self._core else ()
 
@@ -49,30 +42,46 @@ class Trunk(tf.Module):
         """Features of an unroll.
 
         Args:
-          env_output: [R, B, ...].
-          core_state: before row 0, [B, ...].
+          env_output: [R, B, ...]; B need not be static.
+          core_state: before step 0, [B, ...].
 
         Returns:
-          Features [R, B, F] and the core state after the last row.
+          Features [R, B, F] and the core state after the last step.
         """
-        rows, batch = env_output.observation.shape[:2]
-        features = self._torso(_fold(env_output.observation))
-        if self._language:
-            encoded = self._language(_fold(env_output.instruction))
-            features = tf.concat([tf.cast(encoded, features.dtype), features], axis=-1)
-        features = tf.reshape(features, [rows, batch, -1])
+        features = self._encoder(tf.nest.map_structure(_fold, env_output.observation))
+        steps = env_output.reward.shape[0]
+        features = tf.reshape(features, [steps, -1, features.shape[-1]])
         if self._core is None:
             return features, ()
         return self._core(
             features,
-            tf.one_hot(env_output.previous_action, self._num_actions),
+            self._encode_action(env_output.previous_action),
             tf.clip_by_value(env_output.reward, -1.0, 1.0),
             env_output.is_first,
             core_state,
         )
 
+    def observe(self, env_output: types.EnvOutput) -> None:
+        """Moves the moments that vectors are normalised by; [T + 1, B, ...].
+
+        The last step is left out, being the next unroll's first, and so are the steps of blank
+        unrolls: nothing else opens an episode and is followed by another first step.
+        """
+        is_first = env_output.is_first
+        mask = tf.logical_not(is_first[:-1] & is_first[1:])
+        self._encoder.observe(
+            tf.nest.map_structure(lambda leaf: _fold(leaf[:-1]), env_output.observation),
+            tf.reshape(mask, [-1]),
+        )
+
+    def _encode_action(self, action: tf.Tensor) -> tf.Tensor:
+        """One-hot, or scaled so that the bounds are -1 and 1: float32 [R, B, A]."""
+        if isinstance(self._action, specs.DiscreteArray):
+            return tf.one_hot(action, self._action.num_values)
+        low, high = self._action.minimum, self._action.maximum
+        return (2 * action - (high + low)) / (high - low)
+
 
 def _fold(tensor: tf.Tensor) -> tf.Tensor:
     """[R, B, ...] -> [R B, ...]."""
-    rows, batch, *shape = tensor.shape
-    return tf.reshape(tensor, [rows * batch, *shape])
+    return tf.reshape(tensor, [-1, *tensor.shape[2:]])

@@ -4,12 +4,10 @@ import math
 
 import tensorflow as tf
 
-from laser_tf.ops import policy_gradient, trust_region
-
 
 def off_policy(
-    logits: tf.Tensor,
-    behaviour_logits: tf.Tensor,
+    entropy: tf.Tensor,
+    kl: tf.Tensor,
     log_rhos: tf.Tensor,
     *,
     is_transition: tf.Tensor,
@@ -21,8 +19,8 @@ def off_policy(
     """How far pi is from mu, and what V-trace and the trust region make of it.
 
     Args:
-      logits: of pi, float32 [T, B, A].
-      behaviour_logits: of mu, float32 [T, B, A].
+      entropy: of pi, float32 [T, B].
+      kl: KL(pi || mu), float32 [T, B].
       log_rhos: log pi(a|x) - log mu(a|x), float32 [T, B].
       is_transition: bool [T, B], false for the step between two episodes.
       trusted: bool [T, B], the transitions that the loss reads.
@@ -35,11 +33,10 @@ def off_policy(
     """
     online, replayed = is_transition & is_online, is_transition & ~is_online
     own, foreign = replayed & is_own, replayed & ~is_own
-    kl = trust_region.kl_divergence(logits, behaviour_logits)
     clipped = tf.cast(log_rhos > math.log(rho_bar), tf.float32)
     accepted = tf.cast(trusted, tf.float32)
     return {
-        "policy/entropy": masked_mean(policy_gradient.entropy(logits), is_transition),
+        "policy/entropy": masked_mean(entropy, is_transition),
         "policy/kl_online": masked_mean(kl, online),
         "policy/kl_replay": masked_mean(kl, replayed),
         "policy/kl_own": masked_mean(kl, own),
@@ -55,8 +52,9 @@ def off_policy(
 
 def masked_mean(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """Mean where `mask` holds; NaN where it holds nowhere, so that no such value is logged."""
-    weights = tf.cast(mask, tf.float32)
-    return tf.reduce_sum(values * weights) / tf.reduce_sum(weights)
+    # Not a product with the mask: what is left out may be NaN, e.g. of a blank unroll's policy.
+    kept = tf.where(mask, values, 0.0)
+    return tf.reduce_sum(kept) / tf.reduce_sum(tf.cast(mask, tf.float32))
 
 
 PRIORITY_FLOOR = 1e-3

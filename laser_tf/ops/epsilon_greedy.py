@@ -3,18 +3,19 @@
 import tensorflow as tf
 
 
-def ladder(games: int, base: float, alpha: float) -> tf.Tensor:
-    """epsilon_i = base^(1 + alpha i / (N - 1)) for the games i = 0 .. N - 1 (Horgan et al. 2018).
+def ladder(games: int | tf.Tensor, base: float, alpha: float) -> tf.Tensor:
+    """epsilon_i = base^(1 + alpha i / (N - 1)) for the environments i = 0 .. N - 1 (Horgan et al. 2018).
 
     Args:
-      games: N; a single game gets `base`.
-      base: epsilon of game 0, the boldest.
+      games: N; a single one gets `base`.
+      base: epsilon of the first, the boldest.
       alpha: how much of it is left for the last: base^(1 + alpha).
 
     Returns:
       float32 [N].
     """
-    exponents = 1.0 + alpha * tf.range(games, dtype=tf.float32) / max(1, games - 1)
+    steps = tf.cast(tf.maximum(1, games - 1), tf.float32)
+    exponents = 1.0 + alpha * tf.cast(tf.range(games), tf.float32) / steps
     return tf.pow(base, exponents)
 
 
@@ -29,7 +30,7 @@ def sample(q_values: tf.Tensor, epsilons: tf.Tensor, seed: tf.Tensor) -> tf.Tens
     Returns:
       int32 [B].
     """
-    batch, actions = q_values.shape
+    batch, actions = tf.shape(q_values)[0], q_values.shape[1]
     seeds = tf.random.split(seed)
     uniform = tf.random.stateless_uniform([batch], seeds[0], 0, actions, dtype=tf.int32)
     explores = tf.random.stateless_uniform([batch], seeds[1]) < epsilons

@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from laser_tf.ops import masking
+
 SIGMA_MIN, SIGMA_MAX = 1e-4, 1e6
 
 
@@ -103,9 +105,9 @@ def update(
     at_least_one = tf.maximum(counts, 1.0)
 
     # Distances from the old mean, then from the batch's: squares of small numbers.
-    distances = _keep(mask, targets - tf.gather(mean, tasks))
+    distances = masking.keep(mask, targets - tf.gather(mean, tasks))
     shift = _sum_by_task(distances, columns) / at_least_one
-    spreads = tf.square(_keep(mask, distances - tf.gather(shift, tasks)))
+    spreads = tf.square(masking.keep(mask, distances - tf.gather(shift, tasks)))
     spread = _sum_by_task(spreads, columns) / at_least_one
 
     new_mean = mean + step * shift
@@ -115,11 +117,6 @@ def update(
         mean=tf.stop_gradient(tf.where(moves, new_mean, mean)),
         variance=tf.stop_gradient(tf.where(moves, new_variance, variance)),
     )
-
-
-def _keep(mask: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
-    """Returns x with zeros where `mask`, of the same shape, is false."""
-    return tf.where(mask, x, tf.zeros_like(x))
 
 
 def _sum_by_task(x: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:

@@ -8,6 +8,8 @@ import math
 
 import tensorflow as tf
 
+from laser_tf.ops import categorical
+
 
 def implied_policy_log_probabilities(
     target_logits: tf.Tensor, behaviour_logits: tf.Tensor, rho_bar: float = 1.0
@@ -31,38 +33,21 @@ def implied_policy_log_probabilities(
     return tf.nn.log_softmax(log_clipped)
 
 
-def kl_divergence(logits_p: tf.Tensor, logits_q: tf.Tensor) -> tf.Tensor:
-    """KL(p || q) of categorical distributions: float32 [..., A], float32 [..., A] -> [...]."""
-    log_p = tf.nn.log_softmax(logits_p)
-    return tf.reduce_sum(tf.exp(log_p) * (log_p - tf.nn.log_softmax(logits_q)), axis=-1)
-
-
-def behaviour_relevance(
-    target_logits: tf.Tensor,
-    behaviour_logits: tf.Tensor,
-    *,
-    relevance: str,
-    rho_bar: float = 1.0,
+def implied_relevance(
+    target_logits: tf.Tensor, behaviour_logits: tf.Tensor, rho_bar: float = 1.0
 ) -> tf.Tensor:
-    """The relevance function beta(pi, mu, x); the smaller, the more relevant mu is for pi.
+    """beta(pi, mu, x) = KL(pi || pi~_mu), the divergence from V-trace's fixed point (section 4.3).
+
+    Algorithm 1 prints KL(pi || mu) instead, which every action distribution has.
 
     Args:
       target_logits: float32 [..., A], of pi; no gradient flows into them.
       behaviour_logits: float32 [..., A], of mu.
-      relevance: "implied" for KL(pi || pi~_mu) (section 4.3), the divergence from V-trace's fixed
-        point, or "behaviour" for KL(pi || mu) (algorithm 1).
-      rho_bar: V-trace's clip, read by "implied".
+      rho_bar: V-trace's clip.
 
     Returns:
-      float32 [...], at least 0 up to rounding.
-
-    Raises:
-      ValueError: for any other `relevance`.
+      float32 [...], at least 0 up to rounding; the smaller, the more relevant mu is for pi.
     """
     target_logits = tf.stop_gradient(target_logits)
-    if relevance == "implied":
-        implied = implied_policy_log_probabilities(target_logits, behaviour_logits, rho_bar)
-        return kl_divergence(target_logits, implied)
-    if relevance == "behaviour":
-        return kl_divergence(target_logits, behaviour_logits)
-    raise ValueError(f"relevance is {relevance!r}: choose 'implied' or 'behaviour'")
+    implied = implied_policy_log_probabilities(target_logits, behaviour_logits, rho_bar)
+    return categorical.kl_divergence(target_logits, implied)

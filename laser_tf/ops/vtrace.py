@@ -17,23 +17,6 @@ class VTraceOutput(NamedTuple):
     rhos: tf.Tensor  # float32 [T, B], the clipped importance ratios rho_t
 
 
-def log_importance_ratios(
-    target_logits: tf.Tensor, behaviour_logits: tf.Tensor, actions: tf.Tensor
-) -> tf.Tensor:
-    """Returns log(pi(a|x) / mu(a|x)) of categorical policies.
-
-    Args:
-      target_logits: float32 [..., A], of pi.
-      behaviour_logits: float32 [..., A], of mu.
-      actions: int32 [...], drawn from mu.
-
-    Returns:
-      float32 [...].
-    """
-    difference = tf.nn.log_softmax(target_logits) - tf.nn.log_softmax(behaviour_logits)
-    return tf.gather(difference, actions, batch_dims=actions.shape.rank)
-
-
 def vtrace(
     log_rhos: tf.Tensor,
     discounts: tf.Tensor,

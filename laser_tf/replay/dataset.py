@@ -30,7 +30,7 @@ def make_dataset(server_address: str, config: tables.Config, queue: str) -> tf.d
 
     def mix(online: stored_unroll.Batch, replayed: stored_unroll.Batch) -> stored_unroll.Batch:
         mixed = tf.nest.map_structure(
-            lambda *rows: tf.concat(rows, axis=0),
+            lambda *parts: tf.concat(parts, axis=0),
             online._replace(new_steps=()),
             replayed._replace(new_steps=()),
         )
@@ -52,14 +52,14 @@ def replayed_batches(server_address: str, config: tables.Config) -> tf.data.Data
     def to_batch(sample: reverb.ReplaySample) -> stored_unroll.Batch:
         unrolls, states = sample.data, ()
         if config.replay_table == tables.SEQUENCES:
-            unrolls, states = stored_unroll.join(unrolls, config.frame_stack)
+            unrolls, states = stored_unroll.join(unrolls)
         batch = stored_unroll.unweighted(
             _with_configured_state(unrolls, config), np.zeros(rows, bool)
         )._replace(stored_states=states)
         if not config.priority_exponent:
             return batch
         weights = importance_weights(sample.info, config.importance_exponent)
-        return batch._replace(key=sample.info.key, weight=weights)
+        return batch._replace(key=sample.info.key, importance_weight=weights)
 
     return samples.map(to_batch)
 

@@ -1,26 +1,55 @@
 """Stacks of frames from single frames: whole unrolls in the learner, step by step in an actor."""
 
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
+import tree
+from dm_env import specs
+
+from laser_tf import observations, types
+
+
+def stack_observations(env_output: types.EnvOutput) -> types.EnvOutput:
+    """Takes the history of K - 1 steps off `is_first` and the images, and stacks these.
+
+    Args:
+      env_output: tensors [T + 1, B, ...]; images and `is_first` [K - 1 + T + 1, B, ...].
+
+    Returns:
+      [T + 1, B, ...], images [T + 1, B, H, W, K * C].
+    """
+    is_first, steps = env_output.is_first, env_output.reward.shape[0]
+    history = is_first.shape[0] - steps
+
+    def stack(leaf: tf.Tensor) -> tf.Tensor:
+        if leaf.shape[0] == steps:  # no image, or K is 1
+            return leaf
+        return stack_frames(leaf, is_first, history + 1)
+
+    return env_output._replace(
+        observation=tf.nest.map_structure(stack, env_output.observation),
+        is_first=is_first[history:],
+    )
 
 
 def stack_frames(frames: tf.Tensor, is_first: tf.Tensor, depth: int) -> tf.Tensor:
     """Stacks each frame with the `depth` - 1 before it, with zeros for frames of earlier episodes.
 
     Args:
-      frames: uint8 [depth - 1 + R, B, H, W, C]: `depth` - 1 rows of history, then R rows.
-      is_first: bool [depth - 1 + R, B], whether a row opens an episode.
+      frames: [depth - 1 + R, B, H, W, C]: `depth` - 1 steps of history, then R steps.
+      is_first: bool [depth - 1 + R, B], whether a step opens an episode.
       depth: frames in a stack, at least 1.
 
     Returns:
-      uint8 [R, B, H, W, depth * C], newest frame last.
+      [R, B, H, W, depth * C], newest frame last.
     """
     keep = _same_episode(is_first, depth)
-    if depth == 4 and frames.shape[-1] == 1:
+    if depth == 4 and frames.shape[-1] == 1 and frames.dtype == tf.uint8:
         return _stack_four_bytes(frames[..., 0], keep)
-    rows = frames.shape[0] - depth + 1
+    steps = frames.shape[0] - depth + 1
     planes = [
-        frames[depth - 1 - age : depth - 1 - age + rows]
+        frames[depth - 1 - age : depth - 1 - age + steps]
         * tf.cast(keep[age], frames.dtype)[:, :, None, None, None]
         for age in reversed(range(depth))
     ]
@@ -28,11 +57,11 @@ def stack_frames(frames: tf.Tensor, is_first: tf.Tensor, depth: int) -> tf.Tenso
 
 
 def _same_episode(is_first: tf.Tensor, depth: int) -> list[tf.Tensor]:
-    """For each age in [0, depth): bool [R, B], no episode began in rows (t - age, t]."""
-    rows = is_first.shape[0] - depth + 1
+    """For each age in [0, depth): bool [R, B], no episode began in steps (t - age, t]."""
+    steps = is_first.shape[0] - depth + 1
     keep = [tf.ones_like(is_first[depth - 1 :])]
     for age in range(1, depth):
-        started = is_first[depth - age : depth - age + rows]
+        started = is_first[depth - age : depth - age + steps]
         keep.append(tf.logical_and(keep[-1], tf.logical_not(started)))
     return keep
 
@@ -54,26 +83,54 @@ def _stack_four_bytes(frames: tf.Tensor, keep: list[tf.Tensor]) -> tf.Tensor:
     return tf.bitcast(tf.bitwise.bitwise_and(fours, mask[:, :, None, None]), tf.uint8)
 
 
+class ObservationStacker:
+    """The observations of N environments step by step, their images stacked."""
+
+    def __init__(self, num_envs: int, observation: Any, depth: int):
+        """Starts with zeros.
+
+        Args:
+          num_envs: N.
+          observation: nest of specs of single frames.
+          depth: K, frames in a stack.
+        """
+        self._stackers = [
+            FrameStacker(num_envs, spec, depth)
+            if depth > 1 and observations.is_image(spec)
+            else None
+            for spec in tree.flatten(observation)
+        ]
+
+    def push(self, observation: Any, is_first: np.ndarray) -> Any:
+        """Adds the newest frames: arrays [N, ...] in and out, see `FrameStacker.push`."""
+        leaves = [
+            leaf if stacker is None else stacker.push(leaf, is_first)
+            for stacker, leaf in zip(self._stackers, tree.flatten(observation), strict=True)
+        ]
+        return tree.unflatten_as(observation, leaves)
+
+
 class FrameStacker:
     """The stacks of N environments, pushed on by a frame a step; equal to `stack_frames`."""
 
-    def __init__(self, num_envs: int, frame_shape: tuple[int, ...], depth: int):
-        """Starts with zeros; `frame_shape` is [H, W, C]."""
-        height, width, self._channels = frame_shape
-        self._stack = np.zeros((num_envs, height, width, depth * self._channels), np.uint8)
+    def __init__(self, num_envs: int, frame: specs.Array, depth: int):
+        """Starts with zeros; `frame` has the shape [H, W, C]."""
+        height, width, self._channels = frame.shape
+        self._stack = np.zeros((num_envs, height, width, depth * self._channels), frame.dtype)
+        self._is_four_bytes = depth == 4 and self._channels == 1 and frame.dtype == np.uint8
 
     def push(self, frames: np.ndarray, is_first: np.ndarray) -> np.ndarray:
         """Adds the newest frames.
 
         Args:
-          frames: uint8 [N, H, W, C].
+          frames: [N, H, W, C].
           is_first: bool [N], whether a frame opens an episode: those before it become zeros.
 
         Returns:
-          uint8 [N, H, W, depth * C], newest frame last. A view: read it before the next push.
+          [N, H, W, depth * C], newest frame last. A view: read it before the next push.
         """
         self._stack[is_first] = 0
-        if self._stack.shape[-1] == 4 and self._channels == 1:
+        if self._is_four_bytes:
             # Four bytes as one little-endian word: a tenth of the time of moving single bytes.
             words = self._stack.view("<u4")
             words >>= 8

@@ -12,9 +12,9 @@ from laser_tf.replay import recorder, stored_unroll, unroll_buffer, writer
 
 
 class GameWriter(recorder.Recorder):
-    """Gathers the rows of N games; each has a stream to replay, and cuts of its own.
+    """Gathers the steps of N games; each has a stream to replay, and cuts of its own.
 
-    The rows that follow an episode's end in its last unroll have `is_first`, so that losses mask
+    The steps that follow an episode's end in its last unroll have `is_first`, so that losses mask
     them.
     """
 
@@ -30,7 +30,7 @@ class GameWriter(recorder.Recorder):
         """
         self._writers = [client.trajectory_writer(unrolls_kept) for _ in range(buffer.num_envs)]
         self._buffer = buffer
-        self._rows = np.zeros(buffer.num_envs, int)  # filled in each game's buffer
+        self._steps = np.zeros(buffer.num_envs, int)  # filled in each game's buffer
         self._unrolls = np.zeros(buffer.num_envs, int)  # appended of each game's episode
         self._new_steps = np.zeros(buffer.num_envs, int)  # of each game that no unroll counts yet
 
@@ -45,13 +45,13 @@ class GameWriter(recorder.Recorder):
         """See `Recorder`."""
         for game in np.flatnonzero(env_output.is_first):
             self._finish_episode(game, learner_update, should_stop)
-        self._buffer.write(self._rows, env_output, agent_output, core_state)
-        self._rows += 1
+        self._buffer.write(self._steps, env_output, agent_output, core_state)
+        self._steps += 1
         self._new_steps += 1
-        for game in np.flatnonzero(self._rows > self._buffer.last_row):
+        for game in np.flatnonzero(self._steps > self._buffer.last_step):
             self._append(game, self._take_unroll(game, learner_update))
             self._buffer.carry_over(game)
-            self._rows[game] = 1
+            self._steps[game] = 1
 
     def wait(self, should_stop: Callable[[], bool]) -> None:
         """See `Recorder`."""
@@ -66,14 +66,14 @@ class GameWriter(recorder.Recorder):
     def _finish_episode(
         self, game: int, learner_update: int, should_stop: Callable[[], bool]
     ) -> None:
-        """Writes what is left of the episode that ended in the row before, if there was one."""
-        if self._rows[game] > 1:  # a single row is an end that the last unroll has already
-            self._buffer.end_episode(game, self._rows[game])
+        """Writes what is left of the episode that ended in the step before, if there was one."""
+        if self._steps[game] > 1:  # a single step is an end that the last unroll has already
+            self._buffer.end_episode(game, self._steps[game])
             self._append(game, self._take_unroll(game, learner_update))
         if self._unrolls[game]:
             self._end(game)
             self._close_episode(self._writers[game], should_stop)
-        self._rows[game] = self._unrolls[game] = 0
+        self._steps[game] = self._unrolls[game] = 0
 
     def _close_episode(
         self, stream: reverb.TrajectoryWriter, should_stop: Callable[[], bool]

@@ -1,4 +1,4 @@
-"""What takes the rows that an actor sees."""
+"""What takes the steps that an actor sees."""
 
 import abc
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from laser_tf import types
 
 
 class Recorder(abc.ABC):
-    """Cuts the rows of N games into what tables of replay hold."""
+    """Cuts the steps of N games into what tables of replay hold."""
 
     @abc.abstractmethod
     def add(
@@ -19,12 +19,12 @@ class Recorder(abc.ABC):
         learner_update: int,
         should_stop: Callable[[], bool],
     ) -> None:
-        """Takes the next row of every game, arrays [N, ...].
+        """Takes the next step of every game, arrays [N, ...].
 
         Args:
           env_output: with single frames.
-          agent_output: what the agent answered there: actions and behaviour logits.
-          core_state: the agent's, before the row.
+          agent_output: what the agent answered there: the action and what is stored beside it.
+          core_state: the agent's, before the step.
           learner_update: updates behind the weights that acted.
           should_stop: whether to give up waiting for the server.
         """

@@ -1,6 +1,6 @@
 """The replayer: whole episodes in, unrolls with exact core states out (LASER, section A.2).
 
-Each row of a batch replays an episode from its start. With every batch it moves on by one unroll,
+Each entry of a batch replays an episode from its start. With every batch it moves on by one unroll,
 and the newest weights carry its core state on: one forward pass without gradient for each learning
 step. Every transition of a drawn episode is handed out exactly once, in order.
 """
@@ -15,39 +15,41 @@ from laser_tf.replay import stored_unroll
 
 
 class Replayer:
-    """The replayed rows of the learner's batches."""
+    """The replayed entries of the learner's batches."""
 
     def __init__(
         self,
-        rows: int,
+        entries: int,
         unroll_signature: stored_unroll.StoredUnroll,
         next_state: Callable[[stored_unroll.StoredUnroll], Any],
     ):
         """Starts without any episode.
 
         Args:
-          rows: of a batch.
+          entries: of a batch that are replayed.
           unroll_signature: of an unroll with its core state.
-          next_state: carries the core states of a batch [rows, ...] on, from before row 0
-            to before the last row, which is the next unrolls' first.
+          next_state: carries the core states of a batch [entries, ...] on, from before step 0
+            to before the last step, which is the next unrolls' first.
         """
         blank = stored_unroll.blank(unroll_signature)
         self._blank = blank._replace(core_state=())
-        self._states = tree.map_structure(lambda state: np.stack([state] * rows), blank.core_state)
+        self._states = tree.map_structure(
+            lambda state: np.stack([state] * entries), blank.core_state
+        )
         self._next_state = next_state
-        self._pending: list[list[stored_unroll.StoredUnroll]] = [[] for _ in range(rows)]
+        self._pending: list[list[stored_unroll.StoredUnroll]] = [[] for _ in range(entries)]
 
     def next_batch(
         self, draw: Callable[[], stored_unroll.StoredUnroll | None]
     ) -> stored_unroll.StoredUnroll:
-        """Returns the next unroll of each row's episode.
+        """Returns the next unroll of each entry's episode.
 
         Args:
-          draw: returns another episode, arrays [n, ...], or None where there is none yet. A row
+          draw: returns another episode, arrays [n, ...], or None where there is none yet. An entry
             without an episode gets an unroll without transitions.
 
         Returns:
-          [rows, ...], with the core states before row 0.
+          [entries, ...], with the core states before step 0.
         """
         batch = tree.map_structure(
             lambda *unrolls: np.stack(unrolls),
@@ -66,8 +68,6 @@ class Replayer:
             episode = draw()
             if episode is None:
                 return self._blank
-            for index in reversed(range(len(episode.reward))):
-                pending.append(
-                    tree.map_structure(lambda column, index=index: column[index], episode)
-                )
+            for index in reversed(range(len(episode.env_output.reward))):
+                pending.append(tree.map_structure(lambda leaf, index=index: leaf[index], episode))
         return pending.pop()

@@ -36,7 +36,7 @@ class SequenceWriter(game_writer.GameWriter):
           config: of the tables.
           queue: the learner's.
           unroll_signature: of an unroll.
-          priority: of a new sequence, from its unrolls [S, ...] without frames and states.
+          priority: of a new sequence, from its unrolls [S, ...] without observations and states.
         """
         length = config.unroll_length
         self._burn_in = config.burn_in // length
@@ -69,25 +69,32 @@ class SequenceWriter(game_writer.GameWriter):
     def _blank_beside(self, unroll: stored_unroll.StoredUnroll) -> stored_unroll.StoredUnroll:
         """An unroll without transitions, said to be of the same game."""
         return self._blank._replace(
-            task=unroll.task, agent=unroll.agent, learner_update=unroll.learner_update
+            task=unroll.task, member=unroll.member, learner_update=unroll.learner_update
         )
 
     def _blank_before(self, unroll: stored_unroll.StoredUnroll) -> stored_unroll.StoredUnroll:
-        """One whose last row is the first of an episode's first unroll, as of any neighbours."""
+        """One whose last step is the first of an episode's first unroll, as of any neighbours."""
         blank = self._blank_beside(unroll)
-        columns = {
-            name: np.concatenate([column[:-1], getattr(unroll, name)[-len(unroll.reward)][None]])
-            for name, column in blank._asdict().items()
-            if name not in stored_unroll.WITHOUT_TIME and isinstance(column, np.ndarray)
-        }
-        return blank._replace(next_core_state=unroll.core_state, **columns)
+        steps = stored_unroll.num_steps(unroll.env_output)
+        env_output, agent_output = tree.map_structure(
+            lambda leaf, first: np.concatenate([leaf[:-1], first[-steps][None]]),
+            (blank.env_output, blank.agent_output),
+            (unroll.env_output, unroll.agent_output),
+        )
+        return blank._replace(
+            env_output=env_output, agent_output=agent_output, next_core_state=unroll.core_state
+        )
 
     def _append_unroll(self, game: int, unroll: stored_unroll.StoredUnroll) -> None:
         stream = self._writers[game]
         stream.append(unroll)
         self._unrolls[game] += 1
         # The buffer will be overwritten: a copy of what priorities are made of.
-        small = unroll._replace(frames=(), instruction=(), core_state=(), next_core_state=())
+        small = unroll._replace(
+            env_output=unroll.env_output._replace(observation=()),
+            core_state=(),
+            next_core_state=(),
+        )
         self._recent[game].append(tree.map_structure(np.copy, small))
         if self._missing(game):
             return

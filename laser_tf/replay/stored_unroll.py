@@ -1,7 +1,7 @@
-"""What one item of replay holds: an unroll of one environment, with single frames.
+"""What one item of replay holds: an unroll of one environment, images as single frames.
 
 Frames are stored once and stacked in the learner: an Atari observation of four frames would take
-four times the memory. K - 1 frames before row 0 come along as the history of the first stacks.
+four times the memory. K - 1 frames before step 0 come along as the history of the first stacks.
 """
 
 from typing import Any, NamedTuple
@@ -9,31 +9,25 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from laser_tf import types
+from laser_tf import observations, types
 from laser_tf.replay import frame_stacking
 
 
 class StoredUnroll(NamedTuple):
-    """One unroll (or a batch of them, `[B, ...]`); rows as in `laser_tf.types`."""
+    """One unroll (or a batch of them, `[B, ...]`); time steps as in `laser_tf.types`."""
 
-    frames: Any  # uint8 [K - 1 + T + 1, H, W, C]
-    is_first: Any  # bool [K - 1 + T + 1]
-    reward: Any  # float32 [T + 1]
-    discount: Any  # float32 [T + 1]
-    previous_action: Any  # int32 [T + 1]
-    action: Any  # int32 [T + 1]
-    logits: Any  # float32 [T + 1, A]
-    instruction: Any  # int32 [T + 1, L]; () without a text channel
-    core_state: Any  # before row 0
-    next_core_state: Any  # before the last row, the next unroll's; () unless sequences are replayed
+    env_output: types.EnvOutput  # [T + 1, ...]; images and `is_first` [K - 1 + T + 1, ...]
+    agent_output: types.AgentOutput  # [T + 1, ...]
+    core_state: Any  # before step 0
+    next_core_state: Any  # before the last step, the next unroll's; () unless sequences are stored
     task: Any  # int32 [], index of the task that was played
-    agent: Any  # int32 [], index in its sweep of the agent that acted; 0 where it is alone
-    learner_update: Any  # int64 [], updates behind the weights that acted at the first rows
+    member: Any  # int32 [], index of the sweep's member that acted; 0 where it is alone
+    learner_update: Any  # int64 [], updates behind the weights that acted at the first steps
     new_steps: Any  # int64 [], agent steps that it adds to those of the unrolls before it
 
 
 WITHOUT_TIME = dict.fromkeys(
-    ("core_state", "next_core_state", "task", "agent", "learner_update", "new_steps"), ()
+    ("core_state", "next_core_state", "task", "member", "learner_update", "new_steps"), ()
 )
 
 
@@ -43,7 +37,7 @@ class Batch(NamedTuple):
     unrolls: StoredUnroll  # [B, ...]
     is_online: Any  # bool [B]
     key: Any  # uint64 [B], Reverb's keys of what was drawn from replay; 0 elsewhere
-    weight: Any  # float32 [B], importance weights
+    importance_weight: Any  # float32 [B]
     new_steps: Any  # int64 [], agent steps that the learner has not had before
     stored_states: Any = ()  # of sequences, [B, S + 1, ...]: see `types.Unroll`
 
@@ -57,6 +51,7 @@ def unweighted(unrolls: StoredUnroll, is_online: np.ndarray, new_steps: int = 0)
 
 def signature(
     spec: types.EnvironmentSpec,
+    agent_output: types.AgentOutput,
     core_state: Any,
     *,
     unroll_length: int,
@@ -67,104 +62,115 @@ def signature(
 
     Args:
       spec: of the environment.
-      core_state: an agent's `initial_state(1)`.
+      agent_output: `TensorSpec`s [...] of what the agent answers at one step.
+      core_state: `TensorSpec`s [...] of its core state.
       unroll_length: T.
       frame_stack: K.
       for_sequences: whether sequences are put together from the unrolls.
     """
-    rows, frames, words = unroll_length + 1, unroll_length + frame_stack, spec.instruction_length
+    steps, with_history = unroll_length + 1, unroll_length + frame_stack
+    env_output = types.EnvOutput(
+        observation=tf.nest.map_structure(
+            lambda leaf: tf.TensorSpec(
+                [with_history if observations.is_image(leaf) else steps, *leaf.shape],
+                leaf.dtype,
+                leaf.name or "observation",
+            ),
+            spec.observation,
+        ),
+        reward=tf.TensorSpec([steps], tf.float32, "reward"),
+        discount=tf.TensorSpec([steps], tf.float32, "discount"),
+        is_first=tf.TensorSpec([with_history], tf.bool, "is_first"),
+        previous_action=tf.TensorSpec(
+            [steps, *spec.action.shape], spec.action.dtype, "previous_action"
+        ),
+    )
 
-    def states(name: str) -> Any:
+    def named(specs: Any, name: str, *leading: int) -> Any:
         return tf.nest.map_structure(
-            lambda state: tf.TensorSpec(state.shape[1:], state.dtype, name), core_state
+            lambda leaf: tf.TensorSpec([*leading, *leaf.shape], leaf.dtype, name), specs
         )
 
     return StoredUnroll(
-        frames=tf.TensorSpec([frames, *spec.frame_shape], tf.uint8, "frames"),
-        is_first=tf.TensorSpec([frames], tf.bool, "is_first"),
-        reward=tf.TensorSpec([rows], tf.float32, "reward"),
-        discount=tf.TensorSpec([rows], tf.float32, "discount"),
-        previous_action=tf.TensorSpec([rows], tf.int32, "previous_action"),
-        action=tf.TensorSpec([rows], tf.int32, "action"),
-        logits=tf.TensorSpec([rows, spec.num_actions], tf.float32, "logits"),
-        instruction=tf.TensorSpec([rows, words], tf.int32, "instruction") if words else (),
-        core_state=states("core_state"),
-        next_core_state=states("next_core_state") if for_sequences else (),
+        env_output=env_output,
+        agent_output=types.AgentOutput(
+            *(
+                named(part, name, steps)
+                for name, part in zip(agent_output._fields, agent_output, strict=True)
+            )
+        ),
+        core_state=named(core_state, "core_state"),
+        next_core_state=named(core_state, "next_core_state") if for_sequences else (),
         task=tf.TensorSpec([], tf.int32, "task"),
-        agent=tf.TensorSpec([], tf.int32, "agent"),
+        member=tf.TensorSpec([], tf.int32, "member"),
         learner_update=tf.TensorSpec([], tf.int64, "learner_update"),
         new_steps=tf.TensorSpec([], tf.int64, "new_steps"),
     )
 
 
+def num_steps(env_output: types.EnvOutput) -> int:
+    """T + 1 of a stored unroll without a batch axis: its reward alone never has a history."""
+    return env_output.reward.shape[0]
+
+
 def blank(unroll_signature: StoredUnroll) -> StoredUnroll:
-    """An unroll without any transition, of NumPy arrays: every row opens an episode."""
+    """An unroll without any transition, of NumPy arrays: every step opens an episode."""
     zeros = tf.nest.map_structure(
         lambda spec: np.zeros(spec.shape, spec.dtype.as_numpy_dtype), unroll_signature
     )
-    return zeros._replace(is_first=np.ones_like(zeros.is_first))
+    env_output = zeros.env_output._replace(is_first=np.ones_like(zeros.env_output.is_first))
+    return zeros._replace(env_output=env_output)
 
 
-def unpack(batch: Batch, frame_stack: int, agent_index: int = 0) -> types.Unroll:
-    """A batch as the loss wants it: time-major, with stacks of K = `frame_stack` frames.
+def unpack(batch: Batch, member: int = 0) -> types.Unroll:
+    """A batch as the loss wants it: time-major, with stacked frames.
 
     Args:
       batch: see there.
-      frame_stack: K.
-      agent_index: of the agent that learns, in its sweep.
+      member: index of the agent that learns, in its sweep.
     """
     stored = batch.unrolls
-    time_major = tf.nest.map_structure(_swap_time_and_batch, stored._replace(**WITHOUT_TIME))
-    env_output = types.EnvOutput(
-        observation=frame_stacking.stack_frames(
-            time_major.frames, time_major.is_first, frame_stack
-        ),
-        reward=time_major.reward,
-        discount=time_major.discount,
-        is_first=time_major.is_first[frame_stack - 1 :],
-        previous_action=time_major.previous_action,
-        instruction=time_major.instruction,
+    env_output, agent_output, stored_states = tf.nest.map_structure(
+        _swap_time_and_batch, (stored.env_output, stored.agent_output, batch.stored_states)
     )
-    agent_output = types.AgentOutput(time_major.action, time_major.logits)
     return types.Unroll(
-        env_output,
-        agent_output,
+        types.EnvOutput(*frame_stacking.stack_observations(env_output)),
+        types.AgentOutput(*agent_output),
         stored.core_state,
         task=stored.task,
         is_online=batch.is_online,
-        is_own=tf.equal(stored.agent, agent_index),
-        weight=batch.weight,
-        stored_states=tf.nest.map_structure(_swap_time_and_batch, batch.stored_states),
+        is_own=tf.equal(stored.member, member),
+        importance_weight=batch.importance_weight,
+        stored_states=stored_states,
     )
 
 
-def join(parts: StoredUnroll, frame_stack: int) -> tuple[StoredUnroll, Any]:
-    """Puts sequences together from unrolls in a row, each one's last row the next one's first.
+def join(parts: StoredUnroll) -> tuple[StoredUnroll, Any]:
+    """Puts sequences together from unrolls in a row, each one's last step the next one's first.
 
     Args:
       parts: tensors [B, S, ...], S unrolls in a row.
-      frame_stack: K.
 
     Returns:
-      Unrolls of S T transitions, [B, ...], and the core states before the first row of each part
+      Unrolls of S T transitions, [B, ...], and the core states before the first step of each part
       and before the last of all, [B, S + 1, ...].
     """
+    steps = parts.env_output.reward.shape[2]
 
-    def join_rows(column: tf.Tensor, history: int = 0) -> tf.Tensor:
-        own = column[:, :, history + 1 :]
+    def join_steps(leaf: tf.Tensor) -> tf.Tensor:
+        history = leaf.shape[2] - steps  # of frames, which the part before holds as its own
+        own = leaf[:, :, history + 1 :]
         size, unrolls, length, *shape = own.shape
-        rows = tf.reshape(own, [size, unrolls * length, *shape])
-        return tf.concat([column[:, 0, : history + 1], rows], axis=1)
+        joined = tf.reshape(own, [size, unrolls * length, *shape])
+        return tf.concat([leaf[:, 0, : history + 1], joined], axis=1)
 
-    history = frame_stack - 1
-    joined = tf.nest.map_structure(
-        join_rows, parts._replace(frames=(), is_first=(), **WITHOUT_TIME)
-    )._replace(
-        frames=join_rows(parts.frames, history),
-        is_first=join_rows(parts.is_first, history),
+    joined = parts._replace(
+        env_output=tf.nest.map_structure(join_steps, parts.env_output),
+        agent_output=tf.nest.map_structure(join_steps, parts.agent_output),
         core_state=tf.nest.map_structure(lambda state: state[:, 0], parts.core_state),
+        next_core_state=(),
         task=parts.task[:, -1],
-        agent=parts.agent[:, -1],
+        member=parts.member[:, -1],
         learner_update=parts.learner_update[:, -1],
         new_steps=tf.reduce_sum(parts.new_steps, axis=1),
     )

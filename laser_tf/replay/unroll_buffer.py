@@ -4,74 +4,71 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import tree
 
 from laser_tf import types
 from laser_tf.replay import stored_unroll
 
 
 class UnrollBuffer:
-    """The T + 1 rows that an actor is filling for N environments, and their frame history."""
+    """The T + 1 steps that an actor is filling for N environments, and their frame history."""
 
     def __init__(
         self,
         unroll_signature: stored_unroll.StoredUnroll,
         task_ids: np.ndarray,
-        agent_index: int = 0,
+        member: int = 0,
     ):
         """Makes room for unrolls of a signature.
 
         Args:
           unroll_signature: of an unroll.
           task_ids: integers [N], the tasks that N environments play.
-          agent_index: of the agent that acts, in its sweep.
+          member: index of the agent that acts, in its sweep.
         """
         self.num_envs = len(task_ids)
-        self.last_row = unroll_signature.reward.shape[0] - 1
-        self._history = unroll_signature.frames.shape[0] - unroll_signature.reward.shape[0]
+        steps = stored_unroll.num_steps(unroll_signature.env_output)
+        self.last_step = steps - 1
         self._task_ids = task_ids
-        self._agent = np.int32(agent_index)
-        self._games = np.arange(self.num_envs)
+        self._member = np.int32(member)
+        self._environments = np.arange(self.num_envs)
         self._keeps_next_state = unroll_signature.next_core_state != ()
-        self._arrays = {
-            name: self._room(spec.shape[0], spec.shape[1:], spec.dtype)
-            for name, spec in unroll_signature._asdict().items()
-            if isinstance(spec, tf.TensorSpec) and spec.shape.rank
-        }
-        self._states = tf.nest.map_structure(
-            lambda spec: self._room(self.last_row + 1, spec.shape, spec.dtype),
-            unroll_signature.core_state,
+        self._has_state = unroll_signature.core_state != ()
+        every_step = (
+            unroll_signature.env_output,
+            unroll_signature.agent_output,
+            tf.nest.map_structure(
+                lambda spec: tf.TensorSpec([steps, *spec.shape], spec.dtype),
+                unroll_signature.core_state,
+            ),
         )
-
-    def _room(self, rows: int, shape: tf.TensorShape, dtype: tf.DType) -> np.ndarray:
-        return np.zeros([rows, self.num_envs, *shape], dtype.as_numpy_dtype)
+        self._structure = tree.map_structure(lambda _: 0, every_step)
+        # Flat from here on: mapping over nests would cost more than the copying.
+        self._arrays = [
+            np.zeros([spec.shape[0], self.num_envs, *spec.shape[1:]], spec.dtype.as_numpy_dtype)
+            for spec in tree.flatten(every_step)
+        ]
+        self._histories = [array.shape[0] - steps for array in self._arrays]
+        self._is_first = len(tree.flatten(unroll_signature.env_output[:3]))  # its place among them
 
     def write(
         self,
-        row: int | np.ndarray,
+        step: int | np.ndarray,
         env_output: types.EnvOutput,
         agent_output: types.AgentOutput,
         core_state: Any,
     ) -> None:
-        """Stores a row: what the environment said, what the agent answered, its state before that.
+        """Stores a step: what the environment said, what the agent answered, its state before.
 
         Args:
-          row: of all environments, or integers [N], one for each.
+          step: of all environments, or integers [N], one for each.
           env_output: arrays [N, ...], single frames.
           agent_output: arrays [N, ...].
           core_state: arrays [N, ...].
         """
-        self._arrays["frames"][self._at(row + self._history)] = env_output.observation
-        self._arrays["is_first"][self._at(row + self._history)] = env_output.is_first
-        for name in ("reward", "discount", "previous_action", "instruction"):
-            if name in self._arrays:
-                self._arrays[name][self._at(row)] = getattr(env_output, name)
-        self._arrays["action"][self._at(row)] = agent_output.action
-        self._arrays["logits"][self._at(row)] = agent_output.logits
-        for room, state in zip(tf.nest.flatten(self._states), self._kept(core_state), strict=True):
-            room[self._at(row)] = state
-
-    def _kept(self, core_state: Any) -> list[np.ndarray]:
-        return tf.nest.flatten(core_state) if self._states != () else []
+        leaves = tree.flatten((env_output, agent_output, core_state if self._has_state else ()))
+        for array, history, leaf in zip(self._arrays, self._histories, leaves, strict=True):
+            array[self._at(step + history)] = leaf
 
     def unroll(
         self, index: int, learner_update: int, new_steps: int | None = None
@@ -83,34 +80,37 @@ class UnrollBuffer:
           learner_update: updates behind the weights that acted.
           new_steps: agent steps that the unroll adds to those before it; None: T.
         """
-        columns = {name: array[:, index] for name, array in self._arrays.items()}
+        env_output, agent_output, states = tree.unflatten_as(
+            self._structure, [array[:, index] for array in self._arrays]
+        )
         first, last = (
-            tf.nest.map_structure(lambda states, row=row: states[row, index], self._states)
-            for row in (0, self.last_row)
+            tree.map_structure(lambda array, step=step: array[step], states)
+            for step in (0, self.last_step)
         )
         return stored_unroll.StoredUnroll(
-            **({"instruction": ()} | columns),
+            env_output=env_output,
+            agent_output=agent_output,
             core_state=first,
             next_core_state=last if self._keeps_next_state else (),
             task=self._task_ids[index],
-            agent=self._agent,
+            member=self._member,
             learner_update=np.int64(learner_update),
-            new_steps=np.int64(self.last_row if new_steps is None else new_steps),
+            new_steps=np.int64(self.last_step if new_steps is None else new_steps),
         )
 
     def carry_over(self, index: int | slice = slice(None)) -> None:
-        """Makes the last row, with its history, the first row of the next unroll.
+        """Makes the last step, with its history, the first step of the next unroll.
 
         Args:
           index: of one environment; by default of all.
         """
-        for array in (*self._arrays.values(), *tf.nest.flatten(self._states)):
-            kept = array.shape[0] - self.last_row
-            array[:kept, index] = array[self.last_row :, index].copy()
+        for array in self._arrays:
+            kept = array.shape[0] - self.last_step
+            array[:kept, index] = array[self.last_step :, index].copy()
 
-    def end_episode(self, index: int, rows: int) -> None:
-        """Marks what follows the first `rows` rows of one environment as no transitions."""
-        self._arrays["is_first"][self._history + rows :, index] = True
+    def end_episode(self, index: int, steps: int) -> None:
+        """Marks what follows the first `steps` steps of one environment as no transitions."""
+        self._arrays[self._is_first][self._histories[self._is_first] + steps :, index] = True
 
-    def _at(self, row: int | np.ndarray) -> Any:
-        return row if isinstance(row, int) else (row, self._games)
+    def _at(self, step: int | np.ndarray) -> Any:
+        return step if isinstance(step, int) else (step, self._environments)

@@ -38,7 +38,7 @@ class UnrollWriter:
     def write(self, unroll: stored_unroll.StoredUnroll, should_stop: Callable[[], bool]) -> None:
         """Hands one unroll over, sent in the background; blocks while too many are on their way."""
         self._writer.append(unroll)
-        trajectory = tree.map_structure(lambda column: column[-1], self._writer.history)
+        trajectory = tree.map_structure(lambda leaf: leaf[-1], self._writer.history)
         for table in self._table_names:
             self._writer.create_item(table, priority=1.0, trajectory=trajectory)
         for table in self._counting:
@@ -61,10 +61,10 @@ class UnrollRecorder(recorder.Recorder):
     """Fills unrolls of N games side by side and writes all of them at once."""
 
     def __init__(self, target: UnrollWriter, buffer: unroll_buffer.UnrollBuffer):
-        """Starts an unroll with the next row; the buffer is empty."""
+        """Starts an unroll with the next step; the buffer is empty."""
         self._writer = target
         self._buffer = buffer
-        self._row = 0
+        self._step = 0
 
     def add(
         self,
@@ -75,14 +75,14 @@ class UnrollRecorder(recorder.Recorder):
         should_stop: Callable[[], bool],
     ) -> None:
         """See `Recorder`."""
-        self._buffer.write(self._row, env_output, agent_output, core_state)
-        if self._row < self._buffer.last_row:
-            self._row += 1
+        self._buffer.write(self._step, env_output, agent_output, core_state)
+        if self._step < self._buffer.last_step:
+            self._step += 1
             return
         for game in range(self._buffer.num_envs):
             self._writer.write(self._buffer.unroll(game, learner_update), should_stop)
         self._buffer.carry_over()
-        self._row = 1
+        self._step = 1
 
     def wait(self, should_stop: Callable[[], bool]) -> None:
         """See `Recorder`."""

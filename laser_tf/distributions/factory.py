@@ -1,0 +1,27 @@
+"""The distribution that fits an action spec."""
+
+from dm_env import specs
+
+from laser_tf.distributions import base, categorical
+
+CONTINUOUS = ("squashed", "clipped")
+
+
+def make(
+    action: specs.BoundedArray, continuous_policy: str, initial_std: float
+) -> base.Distribution:
+    """Makes a categorical distribution for discrete actions, a Gaussian for continuous ones.
+
+    Args:
+      action: a `DiscreteArray`, or float32 [D] with finite bounds.
+      continuous_policy: one of `CONTINUOUS`; not read for discrete actions.
+      initial_std: of a fresh Gaussian, see `gaussian.Gaussian`.
+    """
+    if isinstance(action, specs.DiscreteArray):
+        return categorical.Categorical(action.num_values)
+    # Not at the top: TensorFlow Probability takes seconds to import.
+    from laser_tf.distributions import gaussian
+
+    return gaussian.Gaussian(
+        action, squashed=continuous_policy == "squashed", initial_std=initial_std
+    )

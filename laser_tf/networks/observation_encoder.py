@@ -1,0 +1,109 @@
+"""From an observation of any structure to features: a part of the network for each kind of leaf."""
+
+from typing import Any
+
+import tensorflow as tf
+import tree
+from dm_env import specs
+
+from laser_tf import observations, types
+from laser_tf.networks import language, torsos, trunk_config, vector_normaliser
+
+
+class ObservationEncoder(tf.Module):
+    """Images go through the torso, texts through the text encoder, vectors through an MLP.
+
+    All vectors (and numbers, which are vectors of one entry or, where they are discrete, one-hot)
+    go through one MLP side by side. Each image and each text has a part of its own. The features
+    are concatenated.
+    """
+
+    def __init__(self, observation: Any, config: trunk_config.TrunkConfig, dtype: str):
+        """Creates the parts.
+
+        Args:
+          observation: nest of specs, images as they are after stacking.
+          config: of the trunk.
+          dtype: compute dtype of the torsos and the MLP, "float32" or "bfloat16".
+
+        Raises:
+          ValueError: for a leaf that is none of these.
+        """
+        super().__init__()
+        self._specs = tree.flatten(observation)
+        self._dtype = dtype
+        self._encoders = []  # of images and texts, in the leaves' order; None for vectors
+        size = 0
+        for path, spec in tree.flatten_with_path(observation):
+            if observations.is_image(spec):
+                self._encoders.append(
+                    torsos.TORSOS[config.torso](
+                        config.channel_multiplier, config.center_observation, dtype
+                    )
+                )
+            elif isinstance(spec, types.TextSpec):
+                self._encoders.append(language.InstructionEncoder())
+            elif len(spec.shape) <= 1:
+                self._encoders.append(None)
+                size += _vector_size(spec)
+            else:
+                name = "/".join(map(str, path)) or "the observation"
+                raise ValueError(
+                    f"{name} has the shape {list(spec.shape)}: an agent reads images [H, W, C], "
+                    "vectors [D], numbers and texts; reshape it in the environment"
+                )
+        self._mlp = torsos.MLP(config.mlp_units, dtype) if size else None
+        self._normaliser = (
+            vector_normaliser.VectorNormaliser(size) if size and config.normalise_vectors else None
+        )
+
+    @property
+    def moments(self) -> tuple[tf.Variable, ...]:
+        """What acting reads beside the weights."""
+        return self._normaliser.moments if self._normaliser else ()
+
+    def __call__(self, observation: Any) -> tf.Tensor:
+        """Nest of [N, ...] -> features [N, F]."""
+        leaves = tree.flatten(observation)
+        features = [
+            encoder(leaf)
+            for encoder, leaf in zip(self._encoders, leaves, strict=True)
+            if encoder is not None
+        ]
+        if self._mlp:
+            vectors = self._vectors(leaves)
+            if self._normaliser:
+                vectors = self._normaliser(vectors)
+            features.append(self._mlp(vectors))
+        if len(features) == 1:
+            return features[0]
+        return tf.concat([tf.cast(part, features[0].dtype) for part in features], axis=-1)
+
+    def observe(self, observation: Any, mask: tf.Tensor) -> None:
+        """Moves the moments that vectors are normalised by.
+
+        Args:
+          observation: nest of [N, ...].
+          mask: bool [N], which of them to read.
+        """
+        if self._normaliser:
+            self._normaliser.update(self._vectors(tree.flatten(observation)), mask)
+
+    def _vectors(self, leaves: list[tf.Tensor]) -> tf.Tensor:
+        """All numbers and vectors side by side, float32 [N, D]."""
+        parts = []
+        for encoder, spec, leaf in zip(self._encoders, self._specs, leaves, strict=True):
+            if encoder is not None:
+                continue
+            if isinstance(spec, specs.DiscreteArray):
+                parts.append(tf.one_hot(leaf, spec.num_values))
+            else:
+                vector = tf.cast(leaf, tf.float32)
+                parts.append(vector if spec.shape else vector[:, None])
+        return tf.concat(parts, axis=-1)
+
+
+def _vector_size(spec: specs.Array) -> int:
+    if isinstance(spec, specs.DiscreteArray):
+        return spec.num_values
+    return spec.shape[0] if spec.shape else 1

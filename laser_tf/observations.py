@@ -1,0 +1,73 @@
+"""Observations as nests of dm_env specs, of which images are stacked."""
+
+from typing import Any
+
+import numpy as np
+import tree
+from dm_env import specs
+
+from laser_tf import types
+
+
+def image_spec(height: int, width: int, channels: int) -> specs.BoundedArray:
+    """A picture: uint8 [H, W, C] from 0 to 255."""
+    return specs.BoundedArray([height, width, channels], np.uint8, 0, 255, "image")
+
+
+def is_image(spec: specs.Array) -> bool:
+    """Whether a leaf is a picture, of any dtype: these alone are stacked."""
+    return len(spec.shape) == 3
+
+
+def stacked(observation: Any, depth: int) -> Any:
+    """The specs that an agent sees: images as [H, W, K * C], newest frame last.
+
+    Args:
+      observation: nest of specs of single frames.
+      depth: K, frames in a stack.
+    """
+
+    def stack(spec: specs.Array) -> specs.Array:
+        if depth == 1 or not is_image(spec):
+            return spec
+        *size, channels = spec.shape
+        shape = [*size, depth * channels]
+        if not isinstance(spec, specs.BoundedArray):
+            return specs.Array(shape, spec.dtype, spec.name)
+        minimum, maximum = (
+            np.tile(np.broadcast_to(bound, spec.shape), depth)
+            for bound in (spec.minimum, spec.maximum)
+        )
+        return specs.BoundedArray(shape, spec.dtype, minimum, maximum, spec.name)
+
+    return tree.map_structure(stack, observation)
+
+
+def blank(spec: types.EnvironmentSpec, leading: tuple[int, ...]) -> types.EnvOutput:
+    """Time steps of zeros that each open an episode: NumPy arrays of leading shape `leading`."""
+
+    def zeros(leaf: specs.Array) -> np.ndarray:
+        return np.zeros([*leading, *leaf.shape], leaf.dtype)
+
+    return types.EnvOutput(
+        observation=tree.map_structure(zeros, spec.observation),
+        reward=np.zeros(leading, np.float32),
+        discount=np.ones(leading, np.float32),
+        is_first=np.ones(leading, bool),
+        previous_action=zeros(spec.action),
+    )
+
+
+def describe(spec: types.EnvironmentSpec) -> str:
+    """What an agent must fit, in words for messages."""
+    leaves = [
+        "/".join(map(str, (*path, ""))) + f"{leaf.dtype}{list(leaf.shape)}"
+        for path, leaf in tree.flatten_with_path(spec.observation)
+    ]
+    action = spec.action
+    actions = (
+        f"{action.num_values} actions"
+        if isinstance(action, specs.DiscreteArray)
+        else f"{action.shape[0]} continuous actions"
+    )
+    return f"observations {', '.join(leaves)} and {actions}"
