@@ -21,9 +21,10 @@ x_t to x_{t+1} is no transition: losses mask it (`1 - is_first[1..T]`). A time l
 `discount[t]` at 1, so that V(x_t) bootstraps.
 """
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import tensorflow as tf
+if TYPE_CHECKING:  # configurations and environments, which read this file, need no TensorFlow
+    import tensorflow as tf
 
 VOCABULARY = 1001  # ids of an instruction's words: from 1 to 1000, and 0 for no word
 
@@ -76,6 +77,6 @@ class Unroll(NamedTuple):
 class LossOutput(NamedTuple):
     """What an agent's loss returns."""
 
-    loss: tf.Tensor  # float32 []
-    metrics: dict[str, tf.Tensor]  # name -> float32 []
-    priorities: tf.Tensor  # float32 [B], above 0, for replay that is prioritised
+    loss: "tf.Tensor"  # float32 []
+    metrics: dict[str, "tf.Tensor"]  # name -> float32 []
+    priorities: "tf.Tensor"  # float32 [B], above 0, for replay that is prioritised

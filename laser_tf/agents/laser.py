@@ -4,16 +4,13 @@ With `relevance="none"` and no replay this is IMPALA (Espeholt et al. 2018), LAS
 baseline. Feed-forward or, with a core, recurrent.
 """
 
-import dataclasses
-import math
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from laser_tf import types
-from laser_tf.agents import pixel_control_task
-from laser_tf.networks import cores, heads, torsos, trunk
+from laser_tf.agents import laser_config, pixel_control_task
+from laser_tf.networks import heads, trunk
 from laser_tf.ops import (
     diagnostics,
     policy_gradient,
@@ -22,76 +19,6 @@ from laser_tf.ops import (
     trust_region,
     vtrace,
 )
-
-KIND = "laser"
-RELEVANCES = ("none", "implied", "behaviour")
-
-
-@dataclasses.dataclass(frozen=True)
-class Config:
-    """Hyper-parameters of LASER's acting and loss.
-
-    Raises:
-      ValueError: for a value out of range; the message names it, the reason and the remedy.
-    """
-
-    kind: str = KIND
-    torso: str = "shallow"  # a key of networks.torsos.TORSOS
-    channel_multiplier: int = 1
-    center_observation: bool = False  # subtract each observation's mean, see networks.torsos
-    core: str = "none"  # a key of networks.cores.CORES; "none": feed-forward
-    core_size: int = 256  # units of the core
-    core_memory_span: int = 0  # steps that a fresh core remembers, see networks.lstm_cell; 0: few
-    discount: float = 0.995  # gamma, per agent step
-    reward_clip: str = "unit"  # a key of ops.reward_clipping.REWARD_CLIPS
-    baseline_cost: float = 0.5
-    entropy_cost: float = 0.01  # initial value; a runtime variable of the agent
-    entropy_on_replay: bool = False  # whether replayed rows, too, are in the entropy term
-    rho_bar: float = 1.0
-    c_bar: float = 1.0
-    lambda_: float = 1.0
-    relevance: str = "implied"  # trust region; "none" switches it off
-    kl_threshold: float = 0.3  # b: transitions with relevance below it are trusted
-    popart: bool = False  # whether each task's values are learnt at unit scale
-    popart_step: float = 3e-4  # of the moving averages, an update; Hessel et al. 2019
-    pixel_control_cost: float = 0.0  # of the auxiliary loss; 0: none
-    pixel_control_cell: int = 4  # pixels, height and width
-
-    def __post_init__(self):
-        _check_choice("kind", self.kind, (KIND,))
-        _check_choice("torso", self.torso, torsos.TORSOS)
-        _check_choice("core", self.core, ("none", *cores.CORES))
-        _check_choice("reward_clip", self.reward_clip, reward_clipping.REWARD_CLIPS)
-        _check_choice("relevance", self.relevance, RELEVANCES)
-        for name in ("channel_multiplier", "core_size", "pixel_control_cell"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: use 1 or more")
-        if self.core_memory_span != 0 and self.core_memory_span < 3:
-            raise ValueError(
-                f"core_memory_span is {self.core_memory_span}: use 3 steps or more, or 0"
-            )
-        if not 0 <= self.discount <= 1:
-            raise ValueError(f"discount is {self.discount}: use a value from 0 to 1, e.g. 0.995")
-        if not 0 < self.popart_step <= 1:
-            raise ValueError(f"popart_step is {self.popart_step}: use a value above 0, at most 1")
-        if not 0 <= self.lambda_ <= 1:
-            raise ValueError(f"lambda_ is {self.lambda_}: use a value from 0 to 1")
-        for name in ("baseline_cost", "entropy_cost", "pixel_control_cost"):
-            if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
-                raise ValueError(f"{name} is {getattr(self, name)}: use a finite value, 0 or more")
-        for name in ("rho_bar", "c_bar", "kl_threshold"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} is {getattr(self, name)}: use a value above 0")
-        if self.rho_bar < self.c_bar:
-            raise ValueError(
-                f"rho_bar is {self.rho_bar}, below c_bar, {self.c_bar}: V-trace's fixed point "
-                "needs rho_bar >= c_bar; raise the one or lower the other"
-            )
-
-
-def _check_choice(name: str, value: str, choices: Iterable[str]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} is {value!r}: choose one of {', '.join(map(repr, choices))}")
 
 
 class _Learned(NamedTuple):
@@ -108,7 +35,11 @@ class Laser(tf.Module):
     """The agent; `laser_tf.types` holds the time convention of everything it reads."""
 
     def __init__(
-        self, config: Config, spec: types.EnvironmentSpec, dtype: str = "float32", seed: int = 0
+        self,
+        config: laser_config.LaserConfig,
+        spec: types.EnvironmentSpec,
+        dtype: str = "float32",
+        seed: int = 0,
     ):
         """Creates the agent; all its weights exist after the first call of `loss`.
 

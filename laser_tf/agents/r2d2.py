@@ -3,72 +3,14 @@
 Its behaviour "logits", in `types.AgentOutput` and in replay, are the Q-values that it acted on.
 """
 
-import dataclasses
-import math
 from typing import Any
 
 import tensorflow as tf
 
 from laser_tf import types
-from laser_tf.networks import cores, q_network, torsos, trunk
+from laser_tf.agents import r2d2_config
+from laser_tf.networks import q_network, trunk
 from laser_tf.ops import diagnostics, epsilon_greedy, n_step, q_discrepancy, reward_clipping
-
-KIND = "r2d2"
-
-
-@dataclasses.dataclass(frozen=True)
-class Config:
-    """Hyper-parameters of R2D2's acting and loss; the paper's, table 2, by default.
-
-    Raises:
-      ValueError: for a value out of range; the message names it, the reason and the remedy.
-    """
-
-    kind: str = KIND
-    torso: str = "dqn"  # a key of networks.torsos.TORSOS
-    channel_multiplier: int = 1
-    center_observation: bool = False  # subtract each observation's mean, see networks.torsos
-    core: str = "lstm"  # a key of networks.cores.CORES; "none": the feed-forward variant
-    core_size: int = 512  # units of the core
-    core_memory_span: int = 0  # steps that a fresh core remembers, see networks.lstm_cell; 0: few
-    hidden_units: int = 512  # of each of the head's streams
-    discount: float = 0.997  # gamma, per agent step
-    n_steps: int = 5  # n, agent steps until a return bootstraps
-    reward_clip: str = "none"  # a key of ops.reward_clipping.REWARD_CLIPS
-    rescaling_epsilon: float = 1e-3  # of the value rescaling h; 0: none, the "clipped" variant
-    target_period: int = 2_500  # learner updates between copies to the target network
-    priority_eta: float = 0.9  # share of the largest error in a priority; the mean's is the rest
-    epsilon_base: float = 0.4  # of epsilon_i = base^(1 + alpha i / (N - 1)), Horgan et al. 2018
-    epsilon_alpha: float = 7.0
-    evaluation_epsilon: float = 1e-3  # ours; the paper prints none
-    reset_at_life_loss: bool = False  # reset the core where the discount is 0, too (figure 8)
-
-    def __post_init__(self):
-        if self.kind != KIND:
-            raise ValueError(f"kind is {self.kind!r}: this is the configuration of {KIND!r}")
-        for name, choices in (
-            ("torso", torsos.TORSOS),
-            ("core", ("none", *cores.CORES)),
-            ("reward_clip", reward_clipping.REWARD_CLIPS),
-        ):
-            if getattr(self, name) not in choices:
-                raise ValueError(
-                    f"{name} is {getattr(self, name)!r}: choose one of "
-                    f"{', '.join(map(repr, choices))}"
-                )
-        for name in ("channel_multiplier", "core_size", "hidden_units", "n_steps", "target_period"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: use 1 or more")
-        if self.core_memory_span != 0 and self.core_memory_span < 3:
-            raise ValueError(
-                f"core_memory_span is {self.core_memory_span}: use 3 steps or more, or 0"
-            )
-        for name in ("discount", "priority_eta", "epsilon_base", "evaluation_epsilon"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: use a value from 0 to 1")
-        for name in ("rescaling_epsilon", "epsilon_alpha"):
-            if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
-                raise ValueError(f"{name} is {getattr(self, name)}: use a finite value, 0 or more")
 
 
 class R2D2(tf.Module):
@@ -76,7 +18,7 @@ class R2D2(tf.Module):
 
     def __init__(
         self,
-        config: Config,
+        config: r2d2_config.R2D2Config,
         spec: types.EnvironmentSpec,
         dtype: str = "float32",
         seed: int = 0,
@@ -271,7 +213,9 @@ class R2D2(tf.Module):
         return metrics
 
 
-def _q_network(config: Config, spec: types.EnvironmentSpec, dtype: str) -> q_network.QNetwork:
+def _q_network(
+    config: r2d2_config.R2D2Config, spec: types.EnvironmentSpec, dtype: str
+) -> q_network.QNetwork:
     return q_network.QNetwork(
         trunk.Trunk(
             config.torso,
