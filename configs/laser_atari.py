@@ -4,14 +4,14 @@ import dataclasses
 
 import ml_collections
 
-from laser_tf.agents import laser
+from laser_tf.agents import laser_config
 
 
 def get_config() -> ml_collections.ConfigDict:
     """Every value can be overridden by a flag, e.g. --config.environment.task=breakout."""
     config = ml_collections.ConfigDict()
     config.agent = dataclasses.asdict(
-        laser.Config(
+        laser_config.LaserConfig(
             torso="shallow",  # IMPALA, figure 3 left: 14 times the deep one's speed on a CPU
             channel_multiplier=1,
             center_observation=True,  # ours: keeps channels alive, see the README

@@ -5,14 +5,14 @@ import dataclasses
 import ml_collections
 
 from configs import laser_atari
-from laser_tf.agents import laser
+from laser_tf.agents import laser_config
 
 
 def get_config() -> ml_collections.ConfigDict:
     """The paper's numbers, and those of the papers that it builds on."""
     config = laser_atari.get_config()
     config.agent = dataclasses.asdict(
-        laser.Config(
+        laser_config.LaserConfig(
             torso="deep",  # IMPALA, figure 3 right
             core="preco_lstm",  # LASER, section 5.1
             core_size=256,  # IMPALA, figure 3

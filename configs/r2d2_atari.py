@@ -5,14 +5,14 @@ import dataclasses
 import ml_collections
 
 from configs import laser_atari
-from laser_tf.agents import r2d2
+from laser_tf.agents import r2d2_config
 
 
 def get_config() -> ml_collections.ConfigDict:
     """What differs from `laser_atari`. What table 2 leaves out is Ape-X's (Horgan et al. 2018)."""
     config = laser_atari.get_config()
     config.agent = dataclasses.asdict(
-        r2d2.Config(
+        r2d2_config.R2D2Config(
             torso="dqn",  # appendix
             core="lstm",  # appendix
             core_size=512,  # appendix

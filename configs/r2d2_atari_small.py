@@ -5,14 +5,14 @@ import dataclasses
 import ml_collections
 
 from configs import laser_atari
-from laser_tf.agents import r2d2
+from laser_tf.agents import r2d2_config
 
 
 def get_config() -> ml_collections.ConfigDict:
     """The games of `laser_atari`, learned by R2D2 with a small network and short sequences."""
     config = laser_atari.get_config()
     config.agent = dataclasses.asdict(
-        r2d2.Config(
+        r2d2_config.R2D2Config(
             torso="shallow",  # IMPALA's: a third of the DQN torso's arithmetic
             center_observation=True,  # see the README
             core="lstm",

@@ -5,14 +5,14 @@ import dataclasses
 import ml_collections
 
 from configs import laser_minatar
-from laser_tf.agents import r2d2
+from laser_tf.agents import r2d2_config
 
 
 def get_config() -> ml_collections.ConfigDict:
     """The games of `laser_minatar`, learned by R2D2 with a small network."""
     config = laser_minatar.get_config()
     config.agent = dataclasses.asdict(
-        r2d2.Config(
+        r2d2_config.R2D2Config(
             torso="minatar",
             core="lstm",
             core_size=128,

@@ -5,14 +5,14 @@ import dataclasses
 import ml_collections
 
 from configs import laser_tmaze
-from laser_tf.agents import r2d2
+from laser_tf.agents import r2d2_config
 
 
 def get_config() -> ml_collections.ConfigDict:
     """The games of `laser_tmaze`, learned by R2D2."""
     config = laser_tmaze.get_config()
     config.agent = dataclasses.asdict(
-        r2d2.Config(
+        r2d2_config.R2D2Config(
             torso="flat",
             core="lstm",
             core_size=64,

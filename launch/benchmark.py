@@ -4,6 +4,7 @@ python -m launch.benchmark
 python -m launch.benchmark --config=configs/laser_atari.py --seconds=60
 """
 
+from laser_tf.replay import replay_config
 from laser_tf.runtime import private_network, versions
 
 if __name__ == "__main__":
@@ -25,7 +26,7 @@ import tensorflow as tf
 from absl import flags
 
 from laser_tf.environments import factory
-from laser_tf.replay import dataset, server, tables
+from laser_tf.replay import dataset, server
 from laser_tf.runtime import (
     actor,
     array_function,
@@ -68,7 +69,7 @@ def main() -> None:
             "sampling": parts.sampling_pace(),
             "update": parts.update_pace(),
         }
-        if config.replay.replay_table == tables.EPISODES:
+        if config.replay.replay_table == replay_config.EPISODES:
             alone["recomputing_states"] = parts.recomputation_pace()
         updates = alone["update"] / parts.steps_per_batch
         parts.close()

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from configs import laser_catch
 from laser_tf import types
-from laser_tf.agents import r2d2
+from laser_tf.agents import r2d2_config
 from laser_tf.runtime import run_config
 
 
@@ -24,7 +24,7 @@ def r2d2_catch_config(**sections) -> run_config.RunConfig:
     """R2D2 on the games of `catch_config`; keywords are sections of overrides."""
     values = config_values(catch_config())
     values["agent"] = dataclasses.asdict(
-        r2d2.Config(
+        r2d2_config.R2D2Config(
             torso="flat", core_size=32, hidden_units=32, discount=0.99, n_steps=3, target_period=100
         )
     )

@@ -12,11 +12,18 @@ ROOMS = ("laser_tf", "launch", "configs", "testing")
 # What a room may import of the project, beside its own modules.
 ALLOWED = {
     "laser_tf/types": (),
+    "laser_tf/errors": (),
+    "laser_tf/config_checks": (),
     "laser_tf/ops": (),
     "laser_tf/networks": ("laser_tf/types",),
-    "laser_tf/agents": ("laser_tf/ops", "laser_tf/networks", "laser_tf/types"),
-    "laser_tf/replay": ("laser_tf/types",),
-    "laser_tf/environments": ("laser_tf/types",),
+    "laser_tf/agents": (
+        "laser_tf/ops",
+        "laser_tf/networks",
+        "laser_tf/types",
+        "laser_tf/config_checks",
+    ),
+    "laser_tf/replay": ("laser_tf/types", "laser_tf/config_checks"),
+    "laser_tf/environments": ("laser_tf/types", "laser_tf/config_checks"),
     "laser_tf/scores": (),
     "laser_tf/runtime": (
         "laser_tf/agents",
@@ -24,6 +31,8 @@ ALLOWED = {
         "laser_tf/environments",
         "laser_tf/scores",
         "laser_tf/types",
+        "laser_tf/errors",
+        "laser_tf/config_checks",
     ),
     "configs": ("laser_tf/agents",),
     "launch": ("laser_tf", "configs"),

@@ -3,11 +3,11 @@
 import functools
 
 import numpy as np
-from ale_py import roms, vector_env
+from ale_py import vector_env
 from dm_env import specs
 
 from laser_tf import observations, types
-from laser_tf.environments import base, names
+from laser_tf.environments import atari_games, base
 
 HEIGHT, WIDTH = 84, 84
 SCREEN_HEIGHT, SCREEN_WIDTH = 210, 160
@@ -24,15 +24,6 @@ ATARI57 = (
     "tutankham", "up_n_down", "venture", "video_pinball", "wizard_of_wor", "yars_revenge", "zaxxon",
 )
 # fmt: on
-
-# ALE has no game for one player on these and ends the whole process when it loads them.
-_UNPLAYABLE = frozenset(["combat", "joust", "maze_craze", "warlords"])
-
-
-def check_task(task: str) -> None:
-    """Raises ValueError, with close names, for a game that ale-py cannot play."""
-    games = sorted(set(roms.get_all_rom_ids()) - _UNPLAYABLE)
-    names.check("Atari game", task, games, example="ms_pacman")
 
 
 class Atari(base.BatchedEnvironment):
@@ -57,7 +48,7 @@ class Atari(base.BatchedEnvironment):
         rendering: bool,
     ):
         """Starts the emulators; the arguments are those of `EnvironmentConfig`."""
-        check_task(task)
+        atari_games.check_task(task)
         emulate = functools.partial(
             vector_env.AtariVectorEnv,
             task,

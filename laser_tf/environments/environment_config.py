@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from laser_tf.environments import names
+from laser_tf.environments import atari_games, names
 
 SUITES = ("atari", "minatar", "catch", "tmaze", "vizdoom", "minigrid", "dmlab")
 _REPEATING_SUITES = ("atari", "vizdoom", "dmlab")
@@ -113,12 +113,10 @@ def _all_tasks(suite: str) -> tuple[str, ...]:
 
 
 def _check_task(suite: str, task: str) -> None:
-    # Each suite is imported only where it is used: a user of catch need not load an emulator.
+    # Each suite is imported only where it is used, and none of these files loads an emulator.
     match suite:
         case "atari":
-            from laser_tf.environments import atari
-
-            atari.check_task(task)
+            atari_games.check_task(task)
         case "minatar":
             from laser_tf.environments import minatar
 

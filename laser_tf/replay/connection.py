@@ -7,7 +7,7 @@ import numpy as np
 import reverb
 import tensorflow as tf
 
-from laser_tf.replay import stored_unroll, tables
+from laser_tf.replay import replay_config, stored_unroll, tables
 
 _TIMEOUT_SECONDS = 20
 
@@ -18,7 +18,9 @@ os.environ.setdefault("grpc_proxy", "")
 class Connection:
     """What a run asks of replay beside writing and sampling."""
 
-    def __init__(self, address: str, config: tables.Config, queue: str = tables.ONLINE):
+    def __init__(
+        self, address: str, config: replay_config.ReplayConfig, queue: str = replay_config.ONLINE
+    ):
         """Connects; nothing is sent yet.
 
         Args:
@@ -40,7 +42,7 @@ class Connection:
                 f"{', '.join(map(repr, sorted(info)))}: it serves another sweep"
             )
         for table, expected in tables.signatures_of(self._config, signature).items():
-            there = info[self.queue if table == tables.ONLINE else table].signature
+            there = info[self.queue if table == replay_config.ONLINE else table].signature
             self._compare(there, expected)
 
     def _compare(self, there: Any, here: Any) -> None:

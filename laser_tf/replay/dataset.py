@@ -4,12 +4,14 @@ import numpy as np
 import reverb
 import tensorflow as tf
 
-from laser_tf.replay import stored_unroll, tables
+from laser_tf.replay import replay_config, stored_unroll
 
 _TIMEOUT_SECONDS = 60  # for a server's first answer
 
 
-def make_dataset(server_address: str, config: tables.Config, queue: str) -> tf.data.Dataset:
+def make_dataset(
+    server_address: str, config: replay_config.ReplayConfig, queue: str
+) -> tf.data.Dataset:
     """Endless `stored_unroll.Batch`es, online rows first.
 
     Each batch holds exactly `online_rows` unrolls from the queue, each seen once, and
@@ -39,7 +41,7 @@ def make_dataset(server_address: str, config: tables.Config, queue: str) -> tf.d
     return tf.data.Dataset.zip((online, replayed_batches(server_address, config))).map(mix)
 
 
-def replayed_batches(server_address: str, config: tables.Config) -> tf.data.Dataset:
+def replayed_batches(server_address: str, config: replay_config.ReplayConfig) -> tf.data.Dataset:
     """Endless `stored_unroll.Batch`es of `replay_rows` unrolls or sequences, none of them new.
 
     Args:
@@ -51,7 +53,7 @@ def replayed_batches(server_address: str, config: tables.Config) -> tf.data.Data
 
     def to_batch(sample: reverb.ReplaySample) -> stored_unroll.Batch:
         unrolls, states = sample.data, ()
-        if config.replay_table == tables.SEQUENCES:
+        if config.replay_table == replay_config.SEQUENCES:
             unrolls, states = stored_unroll.join(unrolls)
         batch = stored_unroll.unweighted(
             _with_configured_state(unrolls, config), np.zeros(rows, bool)
@@ -79,7 +81,9 @@ def importance_weights(info: reverb.replay_sample.SampleInfo, exponent: float) -
     return weights / tf.reduce_max(weights)
 
 
-def online_unrolls(server_address: str, config: tables.Config, queue: str) -> tf.data.Dataset:
+def online_unrolls(
+    server_address: str, config: replay_config.ReplayConfig, queue: str
+) -> tf.data.Dataset:
     """Endless batches `StoredUnroll [online_rows, ...]` of the learner's `queue`."""
     # Few samples in flight: what waits in a buffer grows stale, and is lost when the run stops.
     return unrolls(server_address, queue, config.online_rows, in_flight=4)
@@ -101,7 +105,7 @@ def episodes(server_address: str) -> tf.data.Dataset:
     """Endless episodes `StoredUnroll [n, ...]`, drawn uniformly, of n unrolls each."""
     samples = reverb.TrajectoryDataset.from_table_signature(
         server_address,
-        tables.EPISODES,
+        replay_config.EPISODES,
         max_in_flight_samples_per_worker=2,
         num_workers_per_iterator=1,
         get_signature_timeout_secs=_TIMEOUT_SECONDS,
@@ -134,7 +138,7 @@ def _samples(server_address: str, table: str, rows: int, in_flight: int) -> tf.d
 
 
 def _with_configured_state(
-    batch: stored_unroll.StoredUnroll, config: tables.Config
+    batch: stored_unroll.StoredUnroll, config: replay_config.ReplayConfig
 ) -> stored_unroll.StoredUnroll:
     if config.core_state != "zero":
         return batch

@@ -11,7 +11,7 @@ drawn. The first is also the first to be removed, so that replay never holds mor
 
 import tree
 
-from laser_tf.replay import game_writer, stored_unroll, tables
+from laser_tf.replay import game_writer, replay_config, stored_unroll
 
 
 class EpisodeWriter(game_writer.GameWriter):
@@ -26,4 +26,4 @@ class EpisodeWriter(game_writer.GameWriter):
         parts = [slice(-unrolls, None), *(slice(index, index + 1) for index in range(-unrolls, -1))]
         for number, part in enumerate(parts):
             trajectory = tree.map_structure(lambda column, part=part: column[part], stream.history)
-            stream.create_item(tables.EPISODES, float(number == 0), trajectory)
+            stream.create_item(replay_config.EPISODES, float(number == 0), trajectory)

@@ -13,7 +13,7 @@ import numpy as np
 import reverb
 import tree
 
-from laser_tf.replay import game_writer, stored_unroll, tables, unroll_buffer
+from laser_tf.replay import game_writer, replay_config, stored_unroll, unroll_buffer
 
 
 class SequenceWriter(game_writer.GameWriter):
@@ -23,7 +23,7 @@ class SequenceWriter(game_writer.GameWriter):
         self,
         client: reverb.Client,
         buffer: unroll_buffer.UnrollBuffer,
-        config: tables.Config,
+        config: replay_config.ReplayConfig,
         queue: str,
         unroll_signature: stored_unroll.StoredUnroll,
         priority: Callable[[stored_unroll.StoredUnroll], float],
@@ -101,7 +101,7 @@ class SequenceWriter(game_writer.GameWriter):
         recent = self._recent[game] = self._recent[game][-self._size :]
         priority = self._priority(tree.map_structure(lambda *parts: np.stack(parts), *recent))
         trajectory = tree.map_structure(lambda column: column[-self._size :], stream.history)
-        stream.create_item(tables.SEQUENCES, priority, trajectory)
+        stream.create_item(replay_config.SEQUENCES, priority, trajectory)
 
     def _missing(self, game: int) -> int:
         """Unrolls that the sequence which is being filled lacks."""

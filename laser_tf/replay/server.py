@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import reverb
 
-from laser_tf.replay import connection, stored_unroll, tables
+from laser_tf.replay import connection, replay_config, stored_unroll, tables
 
 
 class EmbeddedReplay(connection.Connection):
@@ -21,11 +21,11 @@ class EmbeddedReplay(connection.Connection):
 
     def __init__(
         self,
-        config: tables.Config,
+        config: replay_config.ReplayConfig,
         signature: stored_unroll.StoredUnroll,
         checkpoint_folder: pathlib.Path,
         port: int = 0,
-        queues: Sequence[str] = (tables.ONLINE,),
+        queues: Sequence[str] = (replay_config.ONLINE,),
     ):
         """Starts the server.
 

@@ -1,6 +1,5 @@
 """Reverb's tables of a run: FIFO replay for everybody, one queue for each learner."""
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,170 +7,13 @@ import reverb
 import tensorflow as tf
 import tree
 
-from laser_tf.replay import stored_unroll
-
-REPLAY = "replay"  # of unrolls
-EPISODES = "episodes"  # replay of whole episodes
-SEQUENCES = "sequences"  # replay of overlapping sequences
-ONLINE = "online"  # the queue of a learner that has the server for itself
-
-CORE_STATES = ("stored", "zero", "recomputed")
-
-
-@dataclasses.dataclass(frozen=True)
-class Config:
-    """How experience is cut, kept and mixed.
-
-    Raises:
-      ValueError: for a value out of range; the message names it, the reason and the remedy.
-    """
-
-    unroll_length: int = 20  # T, agent steps
-    frame_stack: int = 4  # K, frames in an observation
-    batch_size: int = 32  # unrolls in an update, online and replayed
-    replay_fraction: float = 0.75  # of a batch, in [0, 1); not read where new_steps is set
-    capacity: int = 1_000_000  # agent steps in replay, where a sequence counts without its overlap
-    queue_capacity: int = 64  # unrolls that wait for the learner at most
-    new_steps: int = 0  # agent steps that pass by an update from replay alone; 0: from online, too
-    warm_up: int = 0  # agent steps in replay before the first such update
-    sequence_length: int = 0  # m, agent steps of replayed sequences; 0: unrolls are replayed
-    sequence_overlap: int = 0  # agent steps that adjacent sequences share
-    burn_in: int = 0  # l, agent steps before a sequence that only carry its core state on
-    core_state: str = "stored"  # what replayed unrolls start from, one of CORE_STATES
-    priority_exponent: float = 0.0  # of what the agent's loss returns; 0: replay is uniform
-    importance_exponent: float = 1.0  # beta, of the weights that correct for priorities
-
-    def __post_init__(self):
-        for name in ("unroll_length", "frame_stack", "batch_size", "queue_capacity"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: use 1 or more")
-        if self.core_state not in CORE_STATES:
-            raise ValueError(
-                f"core_state is {self.core_state!r}: choose one of "
-                f"{', '.join(map(repr, CORE_STATES))}"
-            )
-        for name in ("priority_exponent", "importance_exponent"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: use a value from 0 to 1")
-        if self.core_state == "recomputed" and self.priority_exponent:
-            raise ValueError(
-                f"priority_exponent is {self.priority_exponent}: whole episodes, whose core states "
-                "are recomputed, are drawn uniformly; use 0 or another core_state"
-            )
-        self._check_sequences()
-        self._check_batch()
-
-    def _check_batch(self) -> None:
-        for name in ("new_steps", "warm_up"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} is {getattr(self, name)}: use 0 or more")
-        if self.new_steps and self.core_state == "recomputed":
-            raise ValueError(
-                f"new_steps is {self.new_steps}: learning from replay alone does not recompute "
-                "core states; use another core_state, or 0"
-            )
-        if self.warm_up and not self.new_steps:
-            raise ValueError(
-                f"warm_up is {self.warm_up}: it is for learning from replay alone; set new_steps"
-            )
-        if not 0 <= self.replay_fraction < 1:
-            raise ValueError(
-                f"replay_fraction is {self.replay_fraction}: use a value from 0 to below 1; "
-                "without online rows V-trace's policy gradient need not converge "
-                "(LASER, proposition 2)"
-            )
-        replayed = self.batch_size * self.replay_fraction
-        if not self.new_steps and abs(replayed - round(replayed)) > 1e-6 * self.batch_size:
-            raise ValueError(
-                f"batch_size {self.batch_size} times replay_fraction {self.replay_fraction} is "
-                f"{replayed:g} replayed unrolls: choose values whose product is a whole number"
-            )
-        least = max(self.batch_size * self.steps_per_row, self.warm_up)
-        if self.replay_table and self.capacity < least:
-            raise ValueError(
-                f"capacity is {self.capacity} agent steps, less than one batch of "
-                f"{self.batch_size} times {self.steps_per_row}, or than warm_up: use {least} or "
-                "more"
-            )
-
-    def _check_sequences(self) -> None:
-        if not self.sequence_length:
-            for name in ("sequence_overlap", "burn_in"):
-                if getattr(self, name):
-                    raise ValueError(
-                        f"{name} is {getattr(self, name)}: it is of sequences; set sequence_length"
-                    )
-            return
-        if not self.new_steps:
-            raise ValueError(
-                f"sequence_length is {self.sequence_length}: sequences are learned from replay "
-                "alone; set new_steps to the agent steps that an update waits for"
-            )
-        if not 0 <= self.sequence_overlap < self.sequence_length:
-            raise ValueError(
-                f"sequence_overlap is {self.sequence_overlap}: use a value from 0 to below "
-                f"sequence_length, {self.sequence_length}"
-            )
-        for name in ("sequence_length", "sequence_overlap", "burn_in"):
-            if getattr(self, name) < 0 or getattr(self, name) % self.unroll_length:
-                raise ValueError(
-                    f"{name} is {getattr(self, name)}: use a multiple of unroll_length, "
-                    f"{self.unroll_length}, which sequences are put together from"
-                )
-
-    def unroll_tables(self, queue: str) -> tuple[str, ...]:
-        """The tables that get an item of every unroll, in that order: the learner's queue last."""
-        replay = (REPLAY,) if self.replay_table == REPLAY else ()
-        return replay if self.new_steps else (*replay, queue)
-
-    def counting_tables(self, queue: str) -> tuple[str, ...]:
-        """The tables that every unroll is counted in: a learner's from replay alone."""
-        return (queue,) if self.new_steps else ()
-
-    @property
-    def replay_table(self) -> str | None:
-        """The table that replayed rows come from; None where nothing is replayed."""
-        if self.sequence_length:
-            return SEQUENCES
-        if not self.replay_rows:
-            return None
-        return EPISODES if self.core_state == "recomputed" else REPLAY
-
-    @property
-    def replay_rows(self) -> int:
-        """Rows of a batch that come from replay."""
-        return self.batch_size - self.online_rows
-
-    @property
-    def online_rows(self) -> int:
-        """Rows of a batch that come fresh from actors."""
-        if self.new_steps:
-            return 0
-        return self.batch_size - round(self.batch_size * self.replay_fraction)
-
-    @property
-    def steps_per_update(self) -> int:
-        """Agent steps that are new to the learner with each update."""
-        return self.new_steps or self.online_rows * self.unroll_length
-
-    @property
-    def steps_per_row(self) -> int:
-        """T, agent steps of a row of the batch."""
-        return self.burn_in + self.sequence_length or self.unroll_length
-
-    @property
-    def steps_per_item(self) -> int:
-        """Agent steps that each item of replay adds."""
-        return self.sequence_length - self.sequence_overlap or self.unroll_length
-
-
-def queue_of(agent: str) -> str:
-    """The queue of one agent of a sweep."""
-    return f"{ONLINE}_{agent}"
+from laser_tf.replay import replay_config, stored_unroll
 
 
 def make_tables(
-    config: Config, signature: stored_unroll.StoredUnroll, queues: Sequence[str] = (ONLINE,)
+    config: replay_config.ReplayConfig,
+    signature: stored_unroll.StoredUnroll,
+    queues: Sequence[str] = (replay_config.ONLINE,),
 ) -> list[reverb.Table]:
     """The tables of one or more learners.
 
@@ -185,13 +27,13 @@ def make_tables(
     """
     signatures = signatures_of(config, signature)
     online = [
-        reverb.Table.queue(queue, config.queue_capacity, signature=signatures[ONLINE])
+        reverb.Table.queue(queue, config.queue_capacity, signature=signatures[replay_config.ONLINE])
         for queue in queues
     ]
     if config.replay_table is None:
         return online
     # Priorities are 1 for an episode and 0 for what marks its room, see `episode_writer`.
-    exponent = 1.0 if config.replay_table == EPISODES else config.priority_exponent
+    exponent = 1.0 if config.replay_table == replay_config.EPISODES else config.priority_exponent
     replay = reverb.Table(
         name=config.replay_table,
         sampler=(
@@ -205,21 +47,23 @@ def make_tables(
     return [*online, replay]
 
 
-def signatures_of(config: Config, signature: stored_unroll.StoredUnroll) -> dict[str, Any]:
-    """What the items of a learner's queue, `ONLINE`, and of its replay table look like.
+def signatures_of(
+    config: replay_config.ReplayConfig, signature: stored_unroll.StoredUnroll
+) -> dict[str, Any]:
+    """What the items of a learner's queue, under `ONLINE`, and of its replay table look like.
 
     Args:
       config: see there.
       signature: of an unroll.
     """
     # Whoever learns from replay alone only counts what is new.
-    signatures = {ONLINE: signature.new_steps if config.new_steps else signature}
+    signatures = {replay_config.ONLINE: signature.new_steps if config.new_steps else signature}
     table = config.replay_table
-    if table == REPLAY:
+    if table == replay_config.REPLAY:
         signatures[table] = signature
-    elif table == EPISODES:
+    elif table == replay_config.EPISODES:
         signatures[table] = several(signature._replace(core_state=()), None)
-    elif table == SEQUENCES:
+    elif table == replay_config.SEQUENCES:
         signatures[table] = several(signature, config.steps_per_row // config.unroll_length)
     return signatures
 

@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from laser_tf.agents import laser, r2d2
+from laser_tf.agents import laser, r2d2, r2d2_config
 from laser_tf.environments import base
 from laser_tf.replay import (
     connection,
     episode_writer,
     recorder,
+    replay_config,
     sequence_writer,
     stored_unroll,
-    tables,
     unroll_buffer,
     writer,
 )
@@ -40,7 +40,7 @@ def build_agent(
       seed: of the actions it will draw.
       evaluating: whether it plays an evaluation instead of gathering experience.
     """
-    if isinstance(config.agent, r2d2.Config):
+    if isinstance(config.agent, r2d2_config.R2D2Config):
         return r2d2.R2D2(
             config.agent,
             environment.spec(),
@@ -103,12 +103,12 @@ def unroll_signature(
         agent.initial_state(1),
         unroll_length=config.replay.unroll_length,
         frame_stack=config.replay.frame_stack,
-        for_sequences=config.replay.replay_table == tables.SEQUENCES,
+        for_sequences=config.replay.replay_table == replay_config.SEQUENCES,
     )
 
 
 def initial_priority(
-    agent: r2d2.R2D2, config: tables.Config
+    agent: r2d2.R2D2, config: replay_config.ReplayConfig
 ) -> Callable[[stored_unroll.StoredUnroll], float]:
     """What a `sequence_writer.SequenceWriter` calls: the priority of a new sequence.
 
@@ -129,7 +129,7 @@ def initial_priority(
 
 
 def make_recorders(
-    config: tables.Config,
+    config: replay_config.ReplayConfig,
     replay: connection.Connection,
     signature: stored_unroll.StoredUnroll,
     agent: Agent,
@@ -154,7 +154,7 @@ def make_recorders(
     def make_buffer(signature: stored_unroll.StoredUnroll) -> unroll_buffer.UnrollBuffer:
         return unroll_buffer.UnrollBuffer(signature, task_ids, agent_index)
 
-    if config.replay_table == tables.SEQUENCES:
+    if config.replay_table == replay_config.SEQUENCES:
         priority = initial_priority(agent, config)
         return [
             sequence_writer.SequenceWriter(
@@ -165,7 +165,7 @@ def make_recorders(
         replay.client, config.unroll_tables(queue), config.counting_tables(queue)
     )
     recorders = [writer.UnrollRecorder(unrolls, make_buffer(signature))]
-    if config.replay_table == tables.EPISODES:
+    if config.replay_table == replay_config.EPISODES:
         buffer = make_buffer(signature._replace(core_state=()))
         recorders.append(
             episode_writer.EpisodeWriter(replay.client, buffer, max_unrolls_per_episode)
@@ -174,7 +174,7 @@ def make_recorders(
 
 
 def state_recomputation(
-    agent: Agent, config: tables.Config
+    agent: Agent, config: replay_config.ReplayConfig
 ) -> Callable[[stored_unroll.StoredUnroll], Any]:
     """What a `replayer.Replayer` calls: carries core states on, with the agent's newest weights.
 

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from laser_tf.replay import dataset, replayer, stored_unroll, tables
+from laser_tf.replay import dataset, replay_config, replayer, stored_unroll
 from laser_tf.runtime import array_function
 
 _POLL_SECONDS = 0.5
@@ -73,7 +73,7 @@ class EpisodeBatchStream(BatchStream):
     def __init__(
         self,
         server_address: str,
-        config: tables.Config,
+        config: replay_config.ReplayConfig,
         queue_name: str,
         unroll_signature: stored_unroll.StoredUnroll,
         next_state: Callable[[stored_unroll.StoredUnroll], Any],
@@ -127,7 +127,7 @@ class ReplayBatchStream(BatchStream):
     def __init__(
         self,
         server_address: str,
-        config: tables.Config,
+        config: replay_config.ReplayConfig,
         queue_name: str,
         replay_size: Callable[[], int],
     ):

@@ -9,7 +9,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from laser_tf.runtime import folder_lock
+from laser_tf import errors
+from laser_tf.runtime import folder_lock, run_config
 
 LEARNER_CHECKPOINTS_KEPT = 3
 RUN, SWEEP = "config.json", "sweep.json"  # where a folder's configuration lies
@@ -17,7 +18,7 @@ _KINDS = {RUN: "run", SWEEP: "sweep"}
 _LENGTH, _SCHEDULE = "run.env_frames", "learner.learning_rate_schedule"
 
 
-class WorkdirError(RuntimeError):
+class WorkdirError(errors.UserError):
     """A run's folder cannot be used; the message says why and what to do."""
 
 
@@ -197,13 +198,16 @@ def _write(path: pathlib.Path, content: dict[str, Any]) -> None:
 
 def _is_longer(before: dict[str, Any], now: dict[str, Any]) -> bool:
     """Whether a run is the one before with more frames, and nothing hung on their number."""
-    before, now = flatten(before), flatten(now)
+    before, now = run_config.flatten(before), run_config.flatten(now)
     more = now.pop(_LENGTH, 0) > before.pop(_LENGTH, 0)
     return more and before == now and now.get(_SCHEDULE) == "constant"
 
 
 def _check_same_config(path: pathlib.Path, config: dict[str, Any]) -> None:
-    before, now = flatten(read_config(path.parent, path.name)), flatten(config)
+    before, now = (
+        run_config.flatten(read_config(path.parent, path.name)),
+        run_config.flatten(config),
+    )
     differing = [
         f"{key} (there {before.get(key)!r}, now {now.get(key)!r})"
         for key in sorted(before.keys() | now.keys())
@@ -214,17 +218,6 @@ def _check_same_config(path: pathlib.Path, config: dict[str, Any]) -> None:
             f"{path.parent} belongs to a {_KINDS[path.name]} of another config: "
             f"{', '.join(differing)}. Use another --workdir, or the same values to resume"
         )
-
-
-def flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested dictionaries as one, with keys `section.key`."""
-    flat = {}
-    for key, value in config.items():
-        if isinstance(value, dict):
-            flat.update(flatten(value, f"{prefix}{key}."))
-        else:
-            flat[prefix + key] = value
-    return flat
 
 
 def first_line(error: BaseException) -> str:

@@ -1,87 +1,24 @@
 """The learner: batches of unrolls in, better weights out."""
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 
+from laser_tf import errors
 from laser_tf.replay import stored_unroll
-from laser_tf.runtime import adam, array_function, rmsprop
-
-JIT_COMPILE = ("auto", "on", "off")
-COMPUTE_DTYPES = ("auto", "float32", "bfloat16")
-SCHEDULES = ("linear", "constant")
-OPTIMIZERS = RMSPROP, ADAM = ("rmsprop", "adam")
-LEARNING_RATE, ENTROPY_COST, RMSPROP_EPSILON = TUNABLE = (
-    "learner.learning_rate",
-    "agent.entropy_cost",
-    "learner.rmsprop_epsilon",
-)
+from laser_tf.runtime import adam, array_function, learner_config, rmsprop
 
 
-class NonFiniteLossError(RuntimeError):
+class NonFiniteLossError(errors.UserError):
     """Several updates in a row had a loss or a gradient that is not finite."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Config:
-    """How the weights are updated.
-
-    Raises:
-      ValueError: for a value out of range; the message names it, the reason and the remedy.
-    """
-
-    learning_rate: float = 6e-4
-    learning_rate_schedule: str = "linear"  # to zero at the run's last frame, or "constant"
-    optimizer: str = RMSPROP  # or "adam"; the other one's keys are not read
-    rmsprop_decay: float = 0.99
-    rmsprop_momentum: float = 0.0
-    rmsprop_epsilon: float = 0.01
-    adam_beta1: float = 0.9
-    adam_beta2: float = 0.999
-    adam_epsilon: float = 1e-3
-    gradient_clip: float = 0.0  # global norm; 0 switches it off
-    non_finite_limit: int = 10  # skipped updates in a row that end the run
-    jit_compile: str = "auto"
-    compute_dtype: str = "auto"
-
-    def __post_init__(self):
-        for name, choices in (
-            ("learning_rate_schedule", SCHEDULES),
-            ("optimizer", OPTIMIZERS),
-            ("jit_compile", JIT_COMPILE),
-            ("compute_dtype", COMPUTE_DTYPES),
-        ):
-            if getattr(self, name) not in choices:
-                raise ValueError(
-                    f"{name} is {getattr(self, name)!r}: choose one of "
-                    f"{', '.join(map(repr, choices))}"
-                )
-        for name in ("learning_rate", "rmsprop_epsilon", "adam_epsilon"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise ValueError(f"{name} is {value}: use a finite value above 0")
-        for name in ("rmsprop_decay", "rmsprop_momentum", "adam_beta1", "adam_beta2"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: use a value from 0 to below 1")
-        if not self.gradient_clip >= 0:
-            raise ValueError(f"gradient_clip is {self.gradient_clip}: use 0 (off) or more")
-        if self.non_finite_limit < 1:
-            raise ValueError(f"non_finite_limit is {self.non_finite_limit}: use 1 or more")
-
-    @property
-    def tunable(self) -> tuple[str, ...]:
-        """`TUNABLE` without what the optimiser does not read."""
-        unread = () if self.optimizer == RMSPROP else (RMSPROP_EPSILON,)
-        return tuple(name for name in TUNABLE if name not in unread)
-
-
 def _make_optimizer(
-    config: Config, variables: Sequence[tf.Variable]
+    config: learner_config.LearnerConfig, variables: Sequence[tf.Variable]
 ) -> rmsprop.RMSProp | adam.Adam:
-    if config.optimizer == ADAM:
+    if config.optimizer == learner_config.ADAM:
         return adam.Adam(
             variables, beta1=config.adam_beta1, beta2=config.adam_beta2, epsilon=config.adam_epsilon
         )
@@ -110,7 +47,7 @@ class Learner(tf.Module):
     def __init__(
         self,
         agent: tf.Module,
-        config: Config,
+        config: learner_config.LearnerConfig,
         *,
         total_agent_steps: int,
         frame_stack: int,
@@ -160,11 +97,11 @@ class Learner(tf.Module):
     @property
     def hyperparameter_variables(self) -> dict[str, tf.Variable]:
         """What may change while the run goes on, by the config's names; part of checkpoints."""
-        variables = {LEARNING_RATE: self.learning_rate}
-        if RMSPROP_EPSILON in self._config.tunable:
-            variables[RMSPROP_EPSILON] = self.optimizer.epsilon
+        variables = {learner_config.LEARNING_RATE: self.learning_rate}
+        if learner_config.RMSPROP_EPSILON in self._config.tunable:
+            variables[learner_config.RMSPROP_EPSILON] = self.optimizer.epsilon
         if hasattr(self.agent, "entropy_cost"):  # value-based agents have none
-            variables[ENTROPY_COST] = self.agent.entropy_cost
+            variables[learner_config.ENTROPY_COST] = self.agent.entropy_cost
         return variables
 
     def hyperparameters(self) -> dict[str, float]:
@@ -189,7 +126,10 @@ class Learner(tf.Module):
                     f"hyper-parameter {name!r} to change: choose of {', '.join(variables)}"
                 )
             stored = float(np.float32(value))
-            if not (math.isfinite(stored) and (stored > 0 or name == ENTROPY_COST and value == 0)):
+            if not (
+                math.isfinite(stored)
+                and (stored > 0 or name == learner_config.ENTROPY_COST and value == 0)
+            ):
                 raise ValueError(f"{name} is {value}: use a value above 0 that float32 can hold")
         for name, value in values.items():
             variables[name].assign(value)

@@ -5,14 +5,17 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from laser_tf.agents import laser, r2d2
+from laser_tf.agents import laser_config, r2d2_config
 from laser_tf.environments import environment_config
-from laser_tf.replay import tables
-from laser_tf.runtime import learner
+from laser_tf.replay import replay_config
+from laser_tf.runtime import learner_config
 
 Section = TypeVar("Section")
-AgentConfig = laser.Config | r2d2.Config
-_AGENTS: dict[str, type[AgentConfig]] = {laser.KIND: laser.Config, r2d2.KIND: r2d2.Config}
+AgentConfig = laser_config.LaserConfig | r2d2_config.R2D2Config
+_AGENTS: dict[str, type[AgentConfig]] = {
+    laser_config.KIND: laser_config.LaserConfig,
+    r2d2_config.KIND: r2d2_config.R2D2Config,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,18 +52,18 @@ class RunConfig:
 
     agent: AgentConfig
     environment: environment_config.EnvironmentConfig
-    replay: tables.Config
-    learner: learner.Config
+    replay: replay_config.ReplayConfig
+    learner: learner_config.LearnerConfig
     run: Config
 
     def __post_init__(self):
         longest, capacity = self.environment.max_steps_per_episode, self.replay.capacity
-        if self.replay.replay_table == tables.EPISODES and longest > capacity:
+        if self.replay.replay_table == replay_config.EPISODES and longest > capacity:
             raise ValueError(
                 f"config.replay: capacity is {capacity} agent steps, but an episode can have "
                 f"{longest}: raise replay.capacity or lower environment.max_frames_per_episode"
             )
-        if self.agent.kind == laser.KIND:
+        if self.agent.kind == laser_config.KIND:
             self._check_laser()
         elif not self.replay.sequence_length:
             raise ValueError(
@@ -109,7 +112,7 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> RunConfig:
 
 
 def _agent_class(values: Mapping[str, Any]) -> type[AgentConfig]:
-    kind = values.get("kind", laser.KIND)
+    kind = values.get("kind", laser_config.KIND)
     if kind not in _AGENTS:
         raise ValueError(
             f"config.agent: kind is {kind!r}: choose one of {', '.join(map(repr, _AGENTS))}"
@@ -139,3 +142,14 @@ def _check_names(what: str, given: Mapping[str, Any], known: Iterable[str]) -> N
             close = difflib.get_close_matches(name, list(known), n=3)
             hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(known)}"
             raise ValueError(f"config has no {what} {name!r}: {hint}")
+
+
+def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested dictionaries as one, with keys `section.key`."""
+    flat = {}
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            flat.update(flatten(value, f"{prefix}{key}."))
+        else:
+            flat[prefix + key] = value
+    return flat

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from laser_tf.replay import tables
-from laser_tf.runtime import checkpointing, population, run_config
+from laser_tf.replay import replay_config
+from laser_tf.runtime import population, run_config
 
 _OWN_SECTIONS = ("sweep", "population")
 # Of one replay's agents; whatever else the environment and replay sections say must be the same.
@@ -48,10 +48,10 @@ class Config:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: use 1 or more")
         for name in ("grid", "choices", "log_uniform"):
-            for key, values in checkpointing.flatten(getattr(self, name)).items():
+            for key, values in run_config.flatten(getattr(self, name)).items():
                 if not isinstance(values, tuple | list) or not values:
                     raise ValueError(f"{name}.{key} is {values!r}: use a tuple of values")
-        for key, values in checkpointing.flatten(self.log_uniform).items():
+        for key, values in run_config.flatten(self.log_uniform).items():
             if len(values) != 2 or not 0 < values[0] <= values[1]:
                 raise ValueError(
                     f"log_uniform.{key} is {values!r}: use (lowest, highest), both above 0"
@@ -103,13 +103,13 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
 def _overrides(sweep: Config) -> Iterator[dict[str, Any]]:
     """What each agent is given, "section.key" -> value."""
     random = np.random.default_rng(sweep.seed)
-    grid = checkpointing.flatten(sweep.grid)
+    grid = run_config.flatten(sweep.grid)
     for point in itertools.product(*grid.values()):
         for _ in range(sweep.samples):
             overrides = dict(zip(grid, point, strict=True))
-            for key, (lowest, highest) in checkpointing.flatten(sweep.log_uniform).items():
+            for key, (lowest, highest) in run_config.flatten(sweep.log_uniform).items():
                 overrides[key] = float(np.exp(random.uniform(np.log(lowest), np.log(highest))))
-            for key, values in checkpointing.flatten(sweep.choices).items():
+            for key, values in run_config.flatten(sweep.choices).items():
                 overrides[key] = values[random.integers(len(values))]
             yield overrides
 
@@ -178,7 +178,7 @@ def _check_optimizers(agents: Mapping[str, run_config.RunConfig]) -> None:
 
 def _tunable(config: run_config.RunConfig) -> dict[str, float]:
     """What a population can change of an agent, as it is configured."""
-    flat = checkpointing.flatten(dataclasses.asdict(config))
+    flat = run_config.flatten(dataclasses.asdict(config))
     return {key: flat[key] for key in config.learner.tunable if key in flat}
 
 
@@ -187,7 +187,7 @@ def _check_tuned(tuned: Sequence[str], agents: Mapping[str, run_config.RunConfig
         tunable = _tunable(config)
         for key in tuned:
             if not tunable.get(key, 0.0) > 0:
-                value = checkpointing.flatten(dataclasses.asdict(config)).get(key)
+                value = run_config.flatten(dataclasses.asdict(config)).get(key)
                 raise ValueError(
                     f"config.population: {key}, {value} for {name}, cannot be tuned: use values "
                     f"above 0 of {', '.join(tunable)}"
@@ -195,7 +195,7 @@ def _check_tuned(tuned: Sequence[str], agents: Mapping[str, run_config.RunConfig
 
 
 def _shared_values(config: run_config.RunConfig) -> dict[str, Any]:
-    flat = checkpointing.flatten(dataclasses.asdict(config))
+    flat = run_config.flatten(dataclasses.asdict(config))
     shared = {
         key: value
         for key, value in flat.items()
@@ -208,4 +208,4 @@ def _shared_values(config: run_config.RunConfig) -> dict[str, Any]:
 
 def queues(config: SweepConfig) -> list[str]:
     """The queues of the agents' learners, in the agents' order."""
-    return [tables.queue_of(name) for name in config.agents]
+    return [replay_config.queue_of(name) for name in config.agents]

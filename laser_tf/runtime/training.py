@@ -12,8 +12,8 @@ from laser_tf.environments import episode_statistics, factory
 from laser_tf.replay import (
     connection,
     dataset,
+    replay_config,
     server,
-    tables,
 )
 from laser_tf.runtime import (
     actor,
@@ -125,7 +125,7 @@ class Training:
     def _open_replay(self) -> connection.Connection:
         config = self._config
         if self._member and self._member.replay_address:
-            queue = tables.queue_of(self._member.name)
+            queue = replay_config.queue_of(self._member.name)
             replay = connection.Connection(self._member.replay_address, config.replay, queue)
             replay.check(self._signature)
             return replay
@@ -140,7 +140,7 @@ class Training:
         config = self._config.replay
         if config.new_steps:
             return batches.ReplayBatchStream(replay.address, config, replay.queue, replay.size)
-        if config.replay_table != tables.EPISODES:
+        if config.replay_table != replay_config.EPISODES:
             mixed = dataset.make_dataset(replay.address, config, replay.queue)
             return batches.BatchStream(batches.fetcher(mixed))
 
@@ -197,7 +197,7 @@ class Training:
 
         config = self._config
         with metrics.MetricsWriter(self._workdir / "tensorboard") as writer_:
-            writer_.hyperparameters(checkpointing.flatten(dataclasses.asdict(config)))
+            writer_.hyperparameters(run_config.flatten(dataclasses.asdict(config)))
             reporter = reporting.Reporter(
                 display, writer_, self.returns, self._episodes, config.run.metrics_seconds
             )

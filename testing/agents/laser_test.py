@@ -7,7 +7,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from laser_tf import types
-from laser_tf.agents import laser
+from laser_tf.agents import laser, laser_config
 from laser_tf.ops import policy_gradient, trust_region
 from testing import fakes, numpy_reference
 
@@ -17,7 +17,7 @@ SHAPE = (10, 5, 1)
 
 def _agent(num_tasks: int = 1, shape: tuple[int, ...] = SHAPE, **overrides) -> laser.Laser:
     tf.keras.utils.set_random_seed(1)
-    config = laser.Config(**({"torso": "flat", "reward_clip": "none"} | overrides))
+    config = laser_config.LaserConfig(**({"torso": "flat", "reward_clip": "none"} | overrides))
     agent = laser.Laser(config, types.EnvironmentSpec(shape, NUM_ACTIONS, num_tasks))
     unroll = fakes.random_unroll(2, 1, NUM_ACTIONS, shape)
     is_first = tf.ones([2, 1], tf.bool)  # no transition: creates the weights and nothing else
@@ -86,7 +86,7 @@ def _reference_loss(config, unroll, logits, values) -> float:
 class LossTest(parameterized.TestCase):
     @parameterized.parameters("none", "implied", "behaviour")
     def test_agrees_with_the_naive_reference(self, relevance):
-        config = laser.Config(
+        config = laser_config.LaserConfig(
             torso="flat",
             reward_clip="none",
             relevance=relevance,
@@ -372,7 +372,7 @@ class InstructionTest(absltest.TestCase):
     def test_the_policy_reads_the_text(self):
         tf.keras.utils.set_random_seed(1)
         spec = types.EnvironmentSpec(SHAPE, NUM_ACTIONS, instruction_length=3)
-        agent = laser.Laser(laser.Config(torso="flat"), spec)
+        agent = laser.Laser(laser_config.LaserConfig(torso="flat"), spec)
         env_output = fakes.random_unroll(1, 2, NUM_ACTIONS, SHAPE).env_output
         row = tf.nest.map_structure(lambda x: x[0], env_output)
         one, other = (
@@ -396,7 +396,7 @@ class ConfigTest(parameterized.TestCase):
     )
     def test_refuses_a_value_and_names_it(self, name, value):
         with self.assertRaisesRegex(ValueError, f"{name}.*{value}"):
-            laser.Config(**{name: value})
+            laser_config.LaserConfig(**{name: value})
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from laser_tf import types
-from laser_tf.agents import r2d2
+from laser_tf.agents import r2d2, r2d2_config
 from testing import fakes, numpy_reference
 
 A, SHAPE, T, B, BURN_IN = 3, (4, 3, 1), 9, 5, 3
@@ -18,7 +18,7 @@ def _agent(*, burn_in: int = 0, num_tasks: int = 1, evaluating: bool = False, **
     tf.keras.utils.set_random_seed(1)
     values = {"torso": "flat", "core": "lstm", "core_size": 6, "hidden_units": 8}
     return r2d2.R2D2(
-        r2d2.Config(**values | overrides),
+        r2d2_config.R2D2Config(**values | overrides),
         types.EnvironmentSpec(SHAPE, A, num_tasks),
         frame_stack=1,
         burn_in=burn_in,
@@ -237,7 +237,7 @@ class ActingTest(absltest.TestCase):
     def test_evaluation_hardly_explores(self):
         agent = _agent(evaluating=True, evaluation_epsilon=0.3)
         np.testing.assert_allclose(self._explored(agent, 3), 0.2, atol=0.04)
-        self.assertEqual(r2d2.Config().evaluation_epsilon, 1e-3)
+        self.assertEqual(r2d2_config.R2D2Config().evaluation_epsilon, 1e-3)
 
     def test_a_lost_life_resets_the_core_only_in_the_reset_variant(self):
         for resets in (False, True):
@@ -291,7 +291,7 @@ class StalenessTest(absltest.TestCase):
 class ConfigTest(parameterized.TestCase):
     @parameterized.parameters(
         ("torso", "mlp", "torso is 'mlp': choose one of"),
-        ("kind", "laser", "kind is 'laser': this is the configuration of 'r2d2'"),
+        ("kind", "laser", "kind is 'laser': choose one of 'r2d2'"),
         ("n_steps", 0, "n_steps is 0: use 1 or more"),
         ("target_period", 0, "target_period is 0: use 1 or more"),
         ("discount", 1.5, "discount is 1.5: use a value from 0 to 1"),
@@ -302,10 +302,10 @@ class ConfigTest(parameterized.TestCase):
     )
     def test_bad_values_are_refused_with_a_remedy(self, name, value, message):
         with self.assertRaisesRegex(ValueError, message):
-            r2d2.Config(**{name: value})
+            r2d2_config.R2D2Config(**{name: value})
 
     def test_the_defaults_are_table_2(self):
-        config = dataclasses.asdict(r2d2.Config())
+        config = dataclasses.asdict(r2d2_config.R2D2Config())
         expected = {"discount": 0.997, "n_steps": 5, "rescaling_epsilon": 1e-3, "core_size": 512}
         expected |= {"target_period": 2_500, "priority_eta": 0.9, "hidden_units": 512}
         self.assertEqual({name: config[name] for name in expected}, expected)

@@ -4,8 +4,9 @@ import pathlib
 
 import numpy as np
 from absl.testing import absltest, parameterized
+from ale_py import roms
 
-from laser_tf.environments import atari
+from laser_tf.environments import atari, atari_games
 from laser_tf.scores import atari57
 from testing.environments import rollouts
 
@@ -132,7 +133,11 @@ class TaskTest(parameterized.TestCase):
     def test_the_benchmark_is_the_reference_scores_games(self):
         self.assertCountEqual(atari.ATARI57, atari57.reference_scores())
         for game in atari.ATARI57:
-            atari.check_task(game)
+            atari_games.check_task(game)
+
+    def test_the_names_are_those_of_the_games_that_can_be_played(self):
+        unplayable = {"combat", "joust", "maze_craze", "warlords"}  # for two players only
+        self.assertCountEqual(atari_games.GAMES, {*roms.get_all_rom_ids()} - unplayable)
 
     @parameterized.parameters(
         ("breakuot", "breakout"),
@@ -142,7 +147,7 @@ class TaskTest(parameterized.TestCase):
     )
     def test_unknown_and_unplayable_games(self, task, message):
         with self.assertRaisesRegex(ValueError, message):
-            atari.check_task(task)
+            atari_games.check_task(task)
 
     def test_close_ends_the_emulators_threads(self):
         before = native_threads()

@@ -10,14 +10,14 @@ import tree
 from absl.testing import absltest, parameterized
 
 from laser_tf import types
-from laser_tf.agents import laser
+from laser_tf.agents import laser, laser_config
 from laser_tf.replay import (
     dataset,
     episode_writer,
+    replay_config,
     replayer,
     server,
     stored_unroll,
-    tables,
     unroll_buffer,
 )
 
@@ -73,7 +73,7 @@ class _ReplayTestCase(parameterized.TestCase):
 
     def _write(self, lengths: list[list[int]], capacity: int = 1000) -> server.EmbeddedReplay:
         """A server that holds what games with these episodes wrote."""
-        config = tables.Config(
+        config = replay_config.ReplayConfig(
             unroll_length=T, frame_stack=K, batch_size=4, capacity=capacity, core_state="recomputed"
         )
         replay = server.EmbeddedReplay(config, SIGNATURE, self._folder)
@@ -156,7 +156,9 @@ class EpisodesTest(_ReplayTestCase):
         replay.checkpoint()
         replay.stop()
         again = server.EmbeddedReplay(
-            tables.Config(unroll_length=T, frame_stack=K, batch_size=4, core_state="recomputed"),
+            replay_config.ReplayConfig(
+                unroll_length=T, frame_stack=K, batch_size=4, core_state="recomputed"
+            ),
             SIGNATURE,
             self._folder,
         )
@@ -166,7 +168,7 @@ class EpisodesTest(_ReplayTestCase):
 
 
 def _agent(core: str) -> laser.Laser:
-    agent = laser.Laser(laser.Config(torso="flat", core=core, core_size=SIZE), SPEC)
+    agent = laser.Laser(laser_config.LaserConfig(torso="flat", core=core, core_size=SIZE), SPEC)
     generator = np.random.default_rng(3)
     row = next(_rows([[1], [1]]))
     stacked = np.repeat(row.observation, K, axis=-1)

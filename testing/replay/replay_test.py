@@ -13,7 +13,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from laser_tf import types
-from laser_tf.replay import dataset, server, stored_unroll, tables, writer
+from laser_tf.replay import dataset, replay_config, server, stored_unroll, writer
 from laser_tf.runtime import batches
 
 T = 5
@@ -36,7 +36,7 @@ def _unroll(number: int) -> stored_unroll.StoredUnroll:
     )
 
 
-def _config(**overrides) -> tables.Config:
+def _config(**overrides) -> replay_config.ReplayConfig:
     defaults = {
         "unroll_length": T,
         "frame_stack": 2,
@@ -45,7 +45,7 @@ def _config(**overrides) -> tables.Config:
         "capacity": 50,
         "queue_capacity": 20,
     }
-    return tables.Config(**(defaults | overrides))
+    return replay_config.ReplayConfig(**(defaults | overrides))
 
 
 class ReplayTest(parameterized.TestCase):
@@ -55,7 +55,7 @@ class ReplayTest(parameterized.TestCase):
         self.addCleanup(folder.cleanup)
         self._folder = pathlib.Path(folder.name) / "replay"
 
-    def _serve(self, config: tables.Config, **arguments) -> server.EmbeddedReplay:
+    def _serve(self, config: replay_config.ReplayConfig, **arguments) -> server.EmbeddedReplay:
         replay = server.EmbeddedReplay(config, SIGNATURE, self._folder, **arguments)
         self.addCleanup(replay.stop)
         return replay
@@ -67,8 +67,8 @@ class ReplayTest(parameterized.TestCase):
     def _write(self, replay, config, numbers) -> writer.UnrollWriter:
         target = writer.UnrollWriter(
             replay.client,
-            config.unroll_tables(tables.ONLINE),
-            config.counting_tables(tables.ONLINE),
+            config.unroll_tables(replay_config.ONLINE),
+            config.counting_tables(replay_config.ONLINE),
         )
         for number in numbers:
             target.write(_unroll(number), _never)
@@ -79,7 +79,9 @@ class ReplayTest(parameterized.TestCase):
         config = _config(batch_size=4, new_steps=2 * T, capacity=1000)
         replay = self._serve(config)
         self._write(replay, config, range(6))
-        stream = batches.ReplayBatchStream(replay.address, config, tables.ONLINE, replay.size)
+        stream = batches.ReplayBatchStream(
+            replay.address, config, replay_config.ONLINE, replay.size
+        )
         self.addCleanup(stream.close)
         for _ in range(3):
             batch = stream.get(_never)
@@ -97,7 +99,7 @@ class ReplayTest(parameterized.TestCase):
         )
         replay = self._serve(config)
         self._write(replay, config, range(2 * online_rows))
-        stream = iter(dataset.make_dataset(replay.address, config, tables.ONLINE))
+        stream = iter(dataset.make_dataset(replay.address, config, replay_config.ONLINE))
         for first in (0, online_rows):
             stored, is_online, _, weights, new_steps, _ = next(stream)
             np.testing.assert_array_equal(weights, np.ones(batch_size))
@@ -118,7 +120,7 @@ class ReplayTest(parameterized.TestCase):
         self._write(replay, config, range(25))
         self.assertEqual(replay.size(), 10)
         self.assertEqual(replay.fill(), 1.0)
-        stream = iter(dataset.unrolls(replay.address, tables.REPLAY, 200, in_flight=200))
+        stream = iter(dataset.unrolls(replay.address, replay_config.REPLAY, 200, in_flight=200))
         drawn = next(stream).learner_update.numpy()
         self.assertEqual(set(drawn), set(range(15, 25)))
 
@@ -126,7 +128,7 @@ class ReplayTest(parameterized.TestCase):
         config = _config()
         replay = self._serve(config)
         self._write(replay, config, range(10))
-        stream = iter(dataset.unrolls(replay.address, tables.REPLAY, 5000, in_flight=1000))
+        stream = iter(dataset.unrolls(replay.address, replay_config.REPLAY, 5000, in_flight=1000))
         counts = np.bincount(next(stream).learner_update.numpy(), minlength=10)
         # 500 expected each, standard deviation 21.
         self.assertTrue(np.all(np.abs(counts - 500) < 110), counts)
@@ -140,13 +142,13 @@ class ReplayTest(parameterized.TestCase):
         self._write(replay, config, range(4))
         self._write(replay, dataclasses.replace(config, replay_fraction=0.0), range(40))
         table = reverb.TrajectoryDataset.from_table_signature(
-            replay.address, tables.REPLAY, max_in_flight_samples_per_worker=10
+            replay.address, replay_config.REPLAY, max_in_flight_samples_per_worker=10
         )
         keys = {int(sample.data.learner_update): int(sample.info.key) for sample in table.take(400)}
         priorities = np.array([1.0, 4.0, 16.0, 0.0])
         replay.update_priorities(np.array([keys[n] for n in range(4)], np.uint64), priorities)
         expected = np.sqrt(priorities) / np.sqrt(priorities).sum()
-        stream = dataset.make_dataset(replay.address, config, tables.ONLINE).take(30)
+        stream = dataset.make_dataset(replay.address, config, replay_config.ONLINE).take(30)
         drawn, weights = [], {}
         for batch in stream:
             numbers = batch.unrolls.learner_update.numpy()[1:]
@@ -171,12 +173,12 @@ class ReplayTest(parameterized.TestCase):
         self.addCleanup(replay.stop)
         target = writer.UnrollWriter(
             replay.client,
-            config.unroll_tables(tables.ONLINE),
-            config.counting_tables(tables.ONLINE),
+            config.unroll_tables(replay_config.ONLINE),
+            config.counting_tables(replay_config.ONLINE),
         )
         for number in range(3):
             target.write(_unroll(number)._replace(core_state=(np.ones(3, np.float32),)), _never)
-        batch = next(iter(dataset.make_dataset(replay.address, config, tables.ONLINE)))
+        batch = next(iter(dataset.make_dataset(replay.address, config, replay_config.ONLINE)))
         np.testing.assert_array_equal(
             batch.unrolls.core_state[0], np.array([[1.0], [0], [0], [0]]) * np.ones(3)
         )
@@ -192,15 +194,15 @@ class ReplayTest(parameterized.TestCase):
         replay = self._serve(config)
         target = writer.UnrollWriter(
             replay.client,
-            config.unroll_tables(tables.ONLINE),
-            config.counting_tables(tables.ONLINE),
+            config.unroll_tables(replay_config.ONLINE),
+            config.counting_tables(replay_config.ONLINE),
         )
         for number in range(4):
             target.write(_unroll(number), _never)
         looks = iter([False, False, True])
         target.wait(lambda: next(looks))
-        self.assertEqual(replay.client.server_info()[tables.ONLINE].current_size, 2)
-        next(iter(dataset.make_dataset(replay.address, config, tables.ONLINE)))
+        self.assertEqual(replay.client.server_info()[replay_config.ONLINE].current_size, 2)
+        next(iter(dataset.make_dataset(replay.address, config, replay_config.ONLINE)))
         target.wait(_never)
 
     def test_data_of_both_items_is_stored_once(self):
@@ -209,7 +211,7 @@ class ReplayTest(parameterized.TestCase):
         self._write(replay, config, [7])
         keys = [
             [item.info.key for item in replay.client.sample(name, 1, emit_timesteps=False)]
-            for name in (tables.REPLAY, tables.ONLINE)
+            for name in (replay_config.REPLAY, replay_config.ONLINE)
         ]
         self.assertLen(keys, 2)
         self.assertNotEqual(keys[0], keys[1])
@@ -222,7 +224,7 @@ class ReplayTest(parameterized.TestCase):
         replay.stop()
         again = self._serve(config)
         self.assertEqual(again.size(), 8)
-        stream = iter(dataset.unrolls(again.address, tables.REPLAY, 100, in_flight=100))
+        stream = iter(dataset.unrolls(again.address, replay_config.REPLAY, 100, in_flight=100))
         self.assertEqual(set(next(stream).learner_update.numpy()), set(range(8)))
 
     def _damage_newest(self) -> None:
@@ -268,7 +270,7 @@ class ReplayTest(parameterized.TestCase):
         config = _config(replay_fraction=0.0)
         replay = self._serve(config)
         with self.assertRaises((reverb.ReverbError, RuntimeError, ValueError, tf.errors.OpError)):
-            dataset.unrolls(replay.address, tables.REPLAY, 1, in_flight=1)
+            dataset.unrolls(replay.address, replay_config.REPLAY, 1, in_flight=1)
 
 
 class ConfigTest(parameterized.TestCase):

@@ -13,10 +13,10 @@ from absl.testing import absltest, parameterized
 from laser_tf import types
 from laser_tf.replay import (
     dataset,
+    replay_config,
     sequence_writer,
     server,
     stored_unroll,
-    tables,
     unroll_buffer,
 )
 from laser_tf.runtime import batches
@@ -28,7 +28,7 @@ SIGNATURE = stored_unroll.signature(
 )
 
 
-def _config(**overrides) -> tables.Config:
+def _config(**overrides) -> replay_config.ReplayConfig:
     values = {
         "unroll_length": U,
         "frame_stack": K,
@@ -40,7 +40,7 @@ def _config(**overrides) -> tables.Config:
         "sequence_overlap": U,
         "burn_in": U,
     }
-    return tables.Config(**values | overrides)
+    return replay_config.ReplayConfig(**values | overrides)
 
 
 def _numbered(lengths: list[list[int]]):
@@ -82,12 +82,14 @@ class SequencesTest(parameterized.TestCase):
         self._new.append(parts.reward)
         return float(len(self._new))
 
-    def _write(self, config: tables.Config, lengths: list[list[int]]) -> server.EmbeddedReplay:
+    def _write(
+        self, config: replay_config.ReplayConfig, lengths: list[list[int]]
+    ) -> server.EmbeddedReplay:
         replay = server.EmbeddedReplay(config, SIGNATURE, self._folder)
         self.addCleanup(replay.stop)
         buffer = unroll_buffer.UnrollBuffer(SIGNATURE, np.arange(len(lengths), dtype=np.int32))
         target = sequence_writer.SequenceWriter(
-            replay.client, buffer, config, tables.ONLINE, SIGNATURE, self._priority
+            replay.client, buffer, config, replay_config.ONLINE, SIGNATURE, self._priority
         )
         for row in _numbered(lengths):
             answers = np.repeat(row.reward[:, None], A, axis=1)
@@ -96,7 +98,9 @@ class SequencesTest(parameterized.TestCase):
         target.wait(self._stop.is_set)
         return replay
 
-    def _drawn(self, replay: server.EmbeddedReplay, config: tables.Config, number: int):
+    def _drawn(
+        self, replay: server.EmbeddedReplay, config: replay_config.ReplayConfig, number: int
+    ):
         """Different sequences with their states, (unroll, states), as they are drawn."""
         found = {}
         for batch in dataset.replayed_batches(replay.address, config).take(number):
@@ -214,8 +218,8 @@ class SequencesTest(parameterized.TestCase):
     def test_every_agent_step_is_counted_once(self):
         config = _config()
         replay = self._write(config, [[3 * U, 1, U + 1, 2], [17]])
-        unrolls = replay.client.server_info()[tables.ONLINE].current_size
-        counts = dataset.new_steps(replay.address, tables.ONLINE)
+        unrolls = replay.client.server_info()[replay_config.ONLINE].current_size
+        counts = dataset.new_steps(replay.address, replay_config.ONLINE)
         stream = batches.BatchStream(batches.fetcher(counts))
         self.addCleanup(stream.close)
         counted = [int(stream.get(self._stop.is_set)) for _ in range(unrolls)]
@@ -228,7 +232,7 @@ class SequencesTest(parameterized.TestCase):
         replay = self._write(config, [[14 * U]])
         sizes = itertools.chain([0, 3, 3], itertools.repeat(4))
         stream = batches.ReplayBatchStream(
-            replay.address, config, tables.ONLINE, lambda: next(sizes)
+            replay.address, config, replay_config.ONLINE, lambda: next(sizes)
         )
         self.addCleanup(stream.close)
         steps = [int(stream.get(self._stop.is_set).new_steps) for _ in range(4)]

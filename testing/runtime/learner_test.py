@@ -10,7 +10,7 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.environments import factory
 from laser_tf.replay import stored_unroll
-from laser_tf.runtime import assembly, checkpointing, learner, transplant
+from laser_tf.runtime import assembly, checkpointing, learner, learner_config, transplant
 from testing import fakes
 
 
@@ -227,7 +227,7 @@ class HyperparametersTest(parameterized.TestCase):
     def test_an_agent_without_entropy_has_no_entropy_cost(self, optimizer, expected):
         agent = tf.Module()
         agent.weight = tf.Variable(1.0)
-        config = learner.Config(optimizer=optimizer)
+        config = learner_config.LearnerConfig(optimizer=optimizer)
         made = learner.Learner(agent, config, total_agent_steps=1, frame_stack=1, jit=False)
         self.assertCountEqual(made.hyperparameters(), expected)
         with self.assertRaisesRegex(ValueError, "Module with .* 'agent.entropy_cost'.* choose"):
@@ -280,7 +280,7 @@ class ConfigTest(parameterized.TestCase):
     )
     def test_refuses_a_value_and_names_it(self, name, value):
         with self.assertRaisesRegex(ValueError, f"{name}.*{value}"):
-            dataclasses.replace(learner.Config(), **{name: value})
+            dataclasses.replace(learner_config.LearnerConfig(), **{name: value})
 
 
 if __name__ == "__main__":
