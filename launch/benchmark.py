@@ -143,7 +143,7 @@ class Parts:
             signature,
             self._learner.agent,
             task_ids=self._environment.task_ids,
-            agent_index=0,
+            member=0,
             max_unrolls_per_episode=config.max_unrolls_per_episode,
         )
         self._play()

@@ -48,9 +48,7 @@ class Laser(base.Agent):
         spec, dtype = context.spec, context.dtype
         config.check_actions(spec.action)
         self._trunk = trunk.Trunk(config, spec, dtype)
-        self._distribution = factory.make(
-            spec.action, config.continuous_policy, config.initial_std
-        )
+        self._distribution = factory.make(spec.action, config.continuous_policy, config.initial_std)
         self._policy_head = heads.dense(self._distribution.output_size)
         # No network sees the task; PopArt alone keeps apart what is learnt of each.
         self._state_values = (
@@ -147,9 +145,7 @@ class Laser(base.Agent):
         terms = self._terms(unroll, outputs, learned, critic)
         costs = {"policy": 1.0, "value": self._config.baseline_cost, "entropy": self.entropy_cost}
         for name, auxiliary in self._auxiliary_tasks.items():
-            terms[name] = auxiliary.loss(
-                unroll, features, learned.is_transition, learned.trusted
-            )
+            terms[name] = auxiliary.loss(unroll, features, learned.is_transition, learned.trusted)
             costs[name] = auxiliary.cost
         loss = tf.add_n([costs[name] * term for name, term in terms.items()])
         metrics = {
@@ -221,9 +217,7 @@ class Laser(base.Agent):
         # Without a trust region everything is in it, be the divergence infinite or NaN.
         return (relevance < config.kl_threshold) | (config.relevance == "none")
 
-    def _off_policy_metrics(
-        self, unroll: types.Unroll, learned: _Learned
-    ) -> dict[str, tf.Tensor]:
+    def _off_policy_metrics(self, unroll: types.Unroll, learned: _Learned) -> dict[str, tf.Tensor]:
         behaviour = _acted(unroll).policy
         return diagnostics.off_policy(
             self._distribution.entropy(learned.target),

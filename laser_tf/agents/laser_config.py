@@ -3,15 +3,18 @@
 import dataclasses
 import math
 
+from dm_env import specs
+
 from laser_tf import config_checks
-from laser_tf.agents import choices
+from laser_tf.agents import agent_config
 
 KIND = "laser"
 RELEVANCES = ("none", "implied", "behaviour")
+CONTINUOUS_POLICIES = ("squashed", "clipped")
 
 
-@dataclasses.dataclass(frozen=True)
-class LaserConfig:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LaserConfig(agent_config.AgentConfig):
     """Hyper-parameters of LASER's acting and loss.
 
     Raises:
@@ -19,14 +22,8 @@ class LaserConfig:
     """
 
     kind: str = KIND
-    torso: str = "shallow"  # one of choices.TORSOS
-    channel_multiplier: int = 1
-    center_observation: bool = False  # subtract each observation's mean, see networks.torsos
-    core: str = "none"  # one of choices.CORES; "none": feed-forward
-    core_size: int = 256  # units of the core
-    core_memory_span: int = 0  # steps that a fresh core remembers, see networks.lstm_cell; 0: few
     discount: float = 0.995  # gamma, per agent step
-    reward_clip: str = "unit"  # one of choices.REWARD_CLIPS
+    reward_clip: str = "unit"  # one of agent_config.REWARD_CLIPS
     baseline_cost: float = 0.5
     entropy_cost: float = 0.01  # initial value; a runtime variable of the agent
     entropy_on_replay: bool = False  # whether replayed rows, too, are in the entropy term
@@ -37,25 +34,26 @@ class LaserConfig:
     kl_threshold: float = 0.3  # b: transitions with relevance below it are trusted
     popart: bool = False  # whether each task's values are learnt at unit scale
     popart_step: float = 3e-4  # of the moving averages, an update; Hessel et al. 2019
+    continuous_policy: str = (
+        "squashed"  # Gaussian of continuous actions, one of CONTINUOUS_POLICIES
+    )
+    initial_std: float = 0.5  # of a fresh Gaussian; 1 is half the range between the bounds
     pixel_control_cost: float = 0.0  # of the auxiliary loss; 0: none
     pixel_control_cell: int = 4  # pixels, height and width
 
     def __post_init__(self):
+        super().__post_init__()
         for name, known in (
             ("kind", (KIND,)),
-            ("torso", choices.TORSOS),
-            ("core", choices.CORES),
-            ("reward_clip", choices.REWARD_CLIPS),
+            ("reward_clip", agent_config.REWARD_CLIPS),
             ("relevance", RELEVANCES),
+            ("continuous_policy", CONTINUOUS_POLICIES),
         ):
             config_checks.check_choice(self, name, known)
-        for name in ("channel_multiplier", "core_size", "pixel_control_cell"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: use 1 or more")
-        if self.core_memory_span != 0 and self.core_memory_span < 3:
-            raise ValueError(
-                f"core_memory_span is {self.core_memory_span}: use 3 steps or more, or 0"
-            )
+        if self.pixel_control_cell < 1:
+            raise ValueError(f"pixel_control_cell is {self.pixel_control_cell}: use 1 or more")
+        if not 0.01 <= self.initial_std <= 10:
+            raise ValueError(f"initial_std is {self.initial_std}: use a value from 0.01 to 10")
         if not 0 <= self.discount <= 1:
             raise ValueError(f"discount is {self.discount}: use a value from 0 to 1, e.g. 0.995")
         if not 0 < self.popart_step <= 1:
@@ -72,4 +70,26 @@ class LaserConfig:
             raise ValueError(
                 f"rho_bar is {self.rho_bar}, below c_bar, {self.c_bar}: V-trace's fixed point "
                 "needs rho_bar >= c_bar; raise the one or lower the other"
+            )
+
+    def check_replay(self, *, learns_from_replay_alone: bool, replays_sequences: bool) -> None:
+        """See `AgentConfig`."""
+        if replays_sequences:
+            raise ValueError(
+                "replay.sequence_length is above 0: laser learns from unrolls and whole episodes; "
+                "use 0"
+            )
+        if learns_from_replay_alone and self.entropy_cost and not self.entropy_on_replay:
+            raise ValueError(
+                f"entropy_cost is {self.entropy_cost}, but learning from replay alone leaves no "
+                "online unrolls, which alone are in the entropy term: use "
+                "agent.entropy_on_replay=true, or entropy_cost 0"
+            )
+
+    def check_actions(self, action: specs.BoundedArray) -> None:
+        """See `AgentConfig`."""
+        if not isinstance(action, specs.DiscreteArray) and self.relevance == "implied":
+            raise ValueError(
+                "relevance is 'implied', KL(pi || pi~_mu), which has no closed form for continuous "
+                "actions: use agent.relevance=behaviour, KL(pi || mu)"
             )

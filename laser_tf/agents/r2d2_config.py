@@ -4,13 +4,13 @@ import dataclasses
 import math
 
 from laser_tf import config_checks
-from laser_tf.agents import choices
+from laser_tf.agents import agent_config
 
 KIND = "r2d2"
 
 
-@dataclasses.dataclass(frozen=True)
-class R2D2Config:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class R2D2Config(agent_config.AgentConfig):
     """Hyper-parameters of R2D2's acting and loss; the paper's, table 2, by default.
 
     Raises:
@@ -18,16 +18,13 @@ class R2D2Config:
     """
 
     kind: str = KIND
-    torso: str = "dqn"  # one of choices.TORSOS
-    channel_multiplier: int = 1
-    center_observation: bool = False  # subtract each observation's mean, see networks.torsos
-    core: str = "lstm"  # one of choices.CORES; "none": the feed-forward variant
-    core_size: int = 512  # units of the core
-    core_memory_span: int = 0  # steps that a fresh core remembers, see networks.lstm_cell; 0: few
+    torso: str = "dqn"
+    core: str = "lstm"  # "none": the feed-forward variant
+    core_size: int = 512
     hidden_units: int = 512  # of each of the head's streams
     discount: float = 0.997  # gamma, per agent step
     n_steps: int = 5  # n, agent steps until a return bootstraps
-    reward_clip: str = "none"  # one of choices.REWARD_CLIPS
+    reward_clip: str = "none"  # one of agent_config.REWARD_CLIPS
     rescaling_epsilon: float = 1e-3  # of the value rescaling h; 0: none, the "clipped" variant
     target_period: int = 2_500  # learner updates between copies to the target network
     priority_eta: float = 0.9  # share of the largest error in a priority; the mean's is the rest
@@ -37,23 +34,22 @@ class R2D2Config:
     reset_at_life_loss: bool = False  # reset the core where the discount is 0, too (figure 8)
 
     def __post_init__(self):
-        for name, known in (
-            ("kind", (KIND,)),
-            ("torso", choices.TORSOS),
-            ("core", choices.CORES),
-            ("reward_clip", choices.REWARD_CLIPS),
-        ):
-            config_checks.check_choice(self, name, known)
-        for name in ("channel_multiplier", "core_size", "hidden_units", "n_steps", "target_period"):
+        super().__post_init__()
+        config_checks.check_choice(self, "kind", (KIND,))
+        config_checks.check_choice(self, "reward_clip", agent_config.REWARD_CLIPS)
+        for name in ("hidden_units", "n_steps", "target_period"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: use 1 or more")
-        if self.core_memory_span != 0 and self.core_memory_span < 3:
-            raise ValueError(
-                f"core_memory_span is {self.core_memory_span}: use 3 steps or more, or 0"
-            )
         for name in ("discount", "priority_eta", "epsilon_base", "evaluation_epsilon"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: use a value from 0 to 1")
         for name in ("rescaling_epsilon", "epsilon_alpha"):
             if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
                 raise ValueError(f"{name} is {getattr(self, name)}: use a finite value, 0 or more")
+
+    def check_replay(self, *, learns_from_replay_alone: bool, replays_sequences: bool) -> None:
+        """See `AgentConfig`."""
+        if not replays_sequences:
+            raise ValueError(
+                "replay.sequence_length is 0: r2d2 learns from sequences; use e.g. 80 agent steps"
+            )

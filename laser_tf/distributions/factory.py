@@ -4,8 +4,6 @@ from dm_env import specs
 
 from laser_tf.distributions import base, categorical
 
-CONTINUOUS = ("squashed", "clipped")
-
 
 def make(
     action: specs.BoundedArray, continuous_policy: str, initial_std: float
@@ -14,7 +12,7 @@ def make(
 
     Args:
       action: a `DiscreteArray`, or float32 [D] with finite bounds.
-      continuous_policy: one of `CONTINUOUS`; not read for discrete actions.
+      continuous_policy: "squashed" or "clipped", see `gaussian.Gaussian`; not read for discrete actions.
       initial_std: of a fresh Gaussian, see `gaussian.Gaussian`.
     """
     if isinstance(action, specs.DiscreteArray):

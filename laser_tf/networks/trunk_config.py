@@ -1,8 +1,10 @@
 """What the network under an agent's heads is made of: the same keys for every agent."""
 
 import dataclasses
-from collections.abc import Iterable
 
+from laser_tf import config_checks
+
+# The keys of torsos.TORSOS and, after "none" for a feed-forward network, of cores.CORES.
 TORSOS = ("shallow", "deep", "dqn", "minatar", "flat")
 CORES = ("none", "lstm", "preco_lstm")
 
@@ -25,8 +27,8 @@ class TrunkConfig:
     core_memory_span: int = 0  # steps that a fresh core remembers, see networks.lstm_cell; 0: few
 
     def __post_init__(self):
-        check_choice("torso", self.torso, TORSOS)
-        check_choice("core", self.core, CORES)
+        config_checks.check_choice(self, "torso", TORSOS)
+        config_checks.check_choice(self, "core", CORES)
         for name in ("channel_multiplier", "core_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: use 1 or more")
@@ -36,9 +38,3 @@ class TrunkConfig:
             raise ValueError(
                 f"core_memory_span is {self.core_memory_span}: use 3 steps or more, or 0"
             )
-
-
-def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
-    """Raises ValueError for a value that is none of the choices."""
-    if value not in choices:
-        raise ValueError(f"{name} is {value!r}: choose one of {', '.join(map(repr, choices))}")

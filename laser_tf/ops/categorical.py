@@ -4,7 +4,7 @@ import tensorflow as tf
 
 
 def log_probability(logits: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
-    """log pi(a): float32 [..., A], int32 [...] -> float32 [...]."""
+    """Log-probability of actions: float32 [..., A], int32 [...] -> float32 [...]."""
     return tf.gather(tf.nn.log_softmax(logits), actions, batch_dims=actions.shape.rank)
 
 

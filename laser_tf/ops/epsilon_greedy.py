@@ -4,7 +4,7 @@ import tensorflow as tf
 
 
 def ladder(games: int | tf.Tensor, base: float, alpha: float) -> tf.Tensor:
-    """epsilon_i = base^(1 + alpha i / (N - 1)) for the environments i = 0 .. N - 1 (Horgan et al. 2018).
+    """epsilon_i = base^(1 + alpha i / (N - 1)) of environments 0 .. N - 1 (Horgan et al. 2018).
 
     Args:
       games: N; a single one gets `base`.

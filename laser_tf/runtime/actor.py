@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from laser_tf import types
+from laser_tf.agents import base as agents_base
 from laser_tf.environments import base, episode_statistics
 from laser_tf.replay import frame_stacking, recorder
 from laser_tf.runtime import array_function
@@ -19,11 +20,13 @@ from laser_tf.runtime import array_function
 class ActingPolicy:
     """An agent's `act`, compiled, for environments that show single frames."""
 
-    def __init__(self, agent: tf.Module, environment: base.BatchedEnvironment, frame_stack: int):
+    def __init__(
+        self, agent: agents_base.Agent, environment: base.BatchedEnvironment, frame_stack: int
+    ):
         """Creates the policy of one batch of environments; `frame_stack` is K."""
         self._act = array_function.ArrayFunction(agent.act)
-        self._stacker = frame_stacking.FrameStacker(
-            environment.num_envs, environment.observation_spec().shape, frame_stack
+        self._stacker = frame_stacking.ObservationStacker(
+            environment.num_envs, environment.observation_spec(), frame_stack
         )
         self._state = tf.nest.map_structure(
             lambda tensor: tensor.numpy(), agent.initial_state(environment.num_envs)

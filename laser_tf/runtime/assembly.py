@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from laser_tf.agents import laser, r2d2, r2d2_config
+from laser_tf import observations, types
+from laser_tf.agents import base as agents_base
+from laser_tf.agents import registry
 from laser_tf.environments import base
 from laser_tf.replay import (
     connection,
@@ -20,8 +22,6 @@ from laser_tf.replay import (
 )
 from laser_tf.runtime import array_function, learner, run_config
 
-Agent = laser.Laser | r2d2.R2D2
-
 
 def build_agent(
     config: run_config.RunConfig,
@@ -30,7 +30,7 @@ def build_agent(
     seed: int,
     *,
     evaluating: bool = False,
-) -> Agent:
+) -> agents_base.Agent:
     """Creates an agent whose variables exist.
 
     Args:
@@ -40,30 +40,19 @@ def build_agent(
       seed: of the actions it will draw.
       evaluating: whether it plays an evaluation instead of gathering experience.
     """
-    if isinstance(config.agent, r2d2_config.R2D2Config):
-        return r2d2.R2D2(
-            config.agent,
-            environment.spec(),
-            dtype,
-            seed,
-            frame_stack=config.replay.frame_stack,
-            burn_in=config.replay.burn_in,
-            evaluating=evaluating,
-        )
-    agent = laser.Laser(config.agent, environment.spec(), dtype, seed)
-    signature = stored_unroll.signature(
-        environment.spec(),
-        agent.initial_state(1),
-        unroll_length=1,
+    context = agents_base.Context(
+        spec=_seen_by_agent(environment.spec(), config.replay.frame_stack),
         frame_stack=config.replay.frame_stack,
+        dtype=dtype,
+        seed=seed,
+        burn_in=config.replay.burn_in,
+        evaluating=evaluating,
     )
-    # Nothing is learned from an unroll without transitions.
-    unrolls = tf.nest.map_structure(lambda array: array[None], stored_unroll.blank(signature))
-    batch = stored_unroll.unweighted(unrolls, np.array([True]))
-    agent.loss(
-        stored_unroll.unpack(tf.nest.map_structure(tf.constant, batch), config.replay.frame_stack)
-    )
-    return agent
+    return registry.make(config.agent, context)
+
+
+def _seen_by_agent(spec: types.EnvironmentSpec, frame_stack: int) -> types.EnvironmentSpec:
+    return spec._replace(observation=observations.stacked(spec.observation, frame_stack))
 
 
 def build_learner(
@@ -72,7 +61,7 @@ def build_learner(
     dtype: str,
     *,
     jit: bool,
-    agent_index: int = 0,
+    member: int = 0,
 ) -> learner.Learner:
     """Creates the learner of a run, with fresh weights.
 
@@ -81,48 +70,59 @@ def build_learner(
       environment: whose specs the agent must fit.
       dtype: compute dtype, "float32" or "bfloat16".
       jit: whether XLA compiles the update.
-      agent_index: of the agent in its sweep.
+      member: index of the agent in its sweep.
     """
     tf.keras.utils.set_random_seed(config.run.seed)
     return learner.Learner(
         build_agent(config, environment, dtype, config.run.seed),
         config.learner,
         total_agent_steps=config.total_agent_steps,
-        frame_stack=config.replay.frame_stack,
         jit=jit,
-        agent_index=agent_index,
+        member=member,
     )
 
 
 def unroll_signature(
-    config: run_config.RunConfig, environment: base.BatchedEnvironment, agent: Agent
+    config: run_config.RunConfig, environment: base.BatchedEnvironment, agent: agents_base.Agent
 ) -> stored_unroll.StoredUnroll:
     """The `tf.TensorSpec`s of what the run's actors write."""
+    spec, frame_stack = environment.spec(), config.replay.frame_stack
+    step = tf.nest.map_structure(
+        tf.TensorSpec.from_tensor,
+        tf.nest.map_structure(
+            tf.constant, observations.blank(_seen_by_agent(spec, frame_stack), (1,))
+        ),
+    )
+    state = tf.nest.map_structure(tf.TensorSpec.from_tensor, agent.initial_state(1))
+    # Traced, not called: whatever an agent answers is stored, without a list of it by hand.
+    traced = tf.function(agent.act, autograph=False).get_concrete_function(step, state)
+    agent_output, core_state = tf.nest.map_structure(
+        lambda leaf: tf.TensorSpec(leaf.shape[1:], leaf.dtype), traced.structured_outputs
+    )
     return stored_unroll.signature(
-        environment.spec(),
-        agent.initial_state(1),
+        spec,
+        agent_output,
+        core_state,
         unroll_length=config.replay.unroll_length,
-        frame_stack=config.replay.frame_stack,
+        frame_stack=frame_stack,
         for_sequences=config.replay.replay_table == replay_config.SEQUENCES,
     )
 
 
 def initial_priority(
-    agent: r2d2.R2D2, config: replay_config.ReplayConfig
+    agent: agents_base.Agent,
 ) -> Callable[[stored_unroll.StoredUnroll], float]:
     """What a `sequence_writer.SequenceWriter` calls: the priority of a new sequence.
 
     Args:
       agent: an actor's.
-      config: of replay.
     """
 
     def priorities(parts: stored_unroll.StoredUnroll) -> tf.Tensor:
-        one = tf.nest.map_structure(lambda column: column[None], parts)
-        no_frames = tf.zeros([*one.is_first.shape, 1, 1, 1], tf.uint8)
-        unrolls, _ = stored_unroll.join(one._replace(frames=no_frames), config.frame_stack)
+        one = tf.nest.map_structure(lambda leaf: leaf[None], parts)
+        unrolls, _ = stored_unroll.join(one)
         batch = stored_unroll.unweighted(unrolls, np.array([False]))
-        return agent.initial_priorities(stored_unroll.unpack(batch, config.frame_stack))[0]
+        return agent.initial_priorities(stored_unroll.unpack(batch))[0]
 
     compiled = array_function.ArrayFunction(priorities)
     return lambda parts: float(compiled(parts))
@@ -132,13 +132,13 @@ def make_recorders(
     config: replay_config.ReplayConfig,
     replay: connection.Connection,
     signature: stored_unroll.StoredUnroll,
-    agent: Agent,
+    agent: agents_base.Agent,
     *,
     task_ids: np.ndarray,
-    agent_index: int,
+    member: int,
     max_unrolls_per_episode: int,
 ) -> list[recorder.Recorder]:
-    """What an actor's rows go to: the learner's queue and replay.
+    """What an actor's steps go to: the learner's queue and replay.
 
     Args:
       config: of the tables.
@@ -146,16 +146,16 @@ def make_recorders(
       signature: of an unroll.
       agent: the actor's.
       task_ids: integers [N], the tasks that the actor's games play.
-      agent_index: of the agent in its sweep.
+      member: index of the agent in its sweep.
       max_unrolls_per_episode: unrolls that the longest episode is cut into.
     """
     queue = replay.queue
 
     def make_buffer(signature: stored_unroll.StoredUnroll) -> unroll_buffer.UnrollBuffer:
-        return unroll_buffer.UnrollBuffer(signature, task_ids, agent_index)
+        return unroll_buffer.UnrollBuffer(signature, task_ids, member)
 
     if config.replay_table == replay_config.SEQUENCES:
-        priority = initial_priority(agent, config)
+        priority = initial_priority(agent)
         return [
             sequence_writer.SequenceWriter(
                 replay.client, make_buffer(signature), config, queue, signature, priority
@@ -174,7 +174,7 @@ def make_recorders(
 
 
 def state_recomputation(
-    agent: Agent, config: replay_config.ReplayConfig
+    agent: agents_base.Agent, config: replay_config.ReplayConfig
 ) -> Callable[[stored_unroll.StoredUnroll], Any]:
     """What a `replayer.Replayer` calls: carries core states on, with the agent's newest weights.
 
@@ -183,13 +183,13 @@ def state_recomputation(
       config: of replay.
 
     Returns:
-      Arrays `StoredUnroll [replay_rows, ...]` -> the core states before their last row.
+      Arrays `StoredUnroll [replay_rows, ...]` -> the core states before their last step.
     """
 
     def next_state(stored: stored_unroll.StoredUnroll) -> Any:
         batch = stored_unroll.unweighted(stored, np.zeros(config.replay_rows, bool))
-        unroll = stored_unroll.unpack(batch, config.frame_stack)
-        rows = tf.nest.map_structure(lambda column: column[:-1], unroll.env_output)
-        return agent.next_state(rows, unroll.core_state)
+        unroll = stored_unroll.unpack(batch)
+        steps = tf.nest.map_structure(lambda leaf: leaf[:-1], unroll.env_output)
+        return agent.next_state(steps, unroll.core_state)
 
     return array_function.ArrayFunction(next_state)

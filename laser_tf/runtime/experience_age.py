@@ -5,7 +5,7 @@ import numpy as np
 from laser_tf.replay import stored_unroll
 
 
-def metrics(batch: stored_unroll.Batch, learner_updates: int, agent_index: int) -> dict[str, float]:
+def metrics(batch: stored_unroll.Batch, learner_updates: int, member: int) -> dict[str, float]:
     """How many of its updates ago an agent's weights acted as they did; means over rows.
 
     Other agents count updates of their own, so that their rows have no age here; nor has a row
@@ -14,10 +14,10 @@ def metrics(batch: stored_unroll.Batch, learner_updates: int, agent_index: int) 
     Args:
       batch: of arrays.
       learner_updates: the agent's, so far.
-      agent_index: in its sweep.
+      member: index of the agent in its sweep.
     """
     unrolls = batch.unrolls
-    counts = (unrolls.agent == agent_index) & ~np.all(unrolls.is_first, axis=1)
+    counts = (unrolls.member == member) & ~np.all(unrolls.env_output.is_first, axis=1)
     ages = learner_updates - unrolls.learner_update
     parts = {
         "replay/policy_lag_updates": ages[counts & batch.is_online],

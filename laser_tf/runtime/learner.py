@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from laser_tf import errors
+from laser_tf.agents import base
 from laser_tf.replay import stored_unroll
 from laser_tf.runtime import adam, array_function, learner_config, rmsprop
 
@@ -46,13 +47,12 @@ class Learner(tf.Module):
 
     def __init__(
         self,
-        agent: tf.Module,
+        agent: base.Agent,
         config: learner_config.LearnerConfig,
         *,
         total_agent_steps: int,
-        frame_stack: int,
         jit: bool,
-        agent_index: int = 0,
+        member: int = 0,
     ):
         """Creates the learner.
 
@@ -60,9 +60,8 @@ class Learner(tf.Module):
           agent: any agent of `laser_tf.agents` whose variables exist already.
           config: of the optimiser.
           total_agent_steps: of the whole run, where a linear learning rate reaches zero.
-          frame_stack: K, frames in an observation.
           jit: whether XLA compiles the update.
-          agent_index: of the agent in its sweep.
+          member: index of the agent in its sweep.
         """
         super().__init__()
         self.agent = agent
@@ -70,8 +69,7 @@ class Learner(tf.Module):
         self.learning_rate = tf.Variable(config.learning_rate, trainable=False)
         self._config = config
         self._total_agent_steps = total_agent_steps
-        self._frame_stack = frame_stack
-        self._agent_index = agent_index
+        self._member = member
         self._variables = agent.trainable_variables
         self.optimizer = _make_optimizer(config, self._variables)
         self._non_finite_in_a_row = 0
@@ -100,9 +98,7 @@ class Learner(tf.Module):
         variables = {learner_config.LEARNING_RATE: self.learning_rate}
         if learner_config.RMSPROP_EPSILON in self._config.tunable:
             variables[learner_config.RMSPROP_EPSILON] = self.optimizer.epsilon
-        if hasattr(self.agent, "entropy_cost"):  # value-based agents have none
-            variables[learner_config.ENTROPY_COST] = self.agent.entropy_cost
-        return variables
+        return variables | self.agent.hyperparameters
 
     def hyperparameters(self) -> dict[str, float]:
         """The values that the next update will use; the learning rate before its schedule."""
@@ -135,7 +131,7 @@ class Learner(tf.Module):
             variables[name].assign(value)
 
     def _update(self, batch: stored_unroll.Batch) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-        unroll = stored_unroll.unpack(batch, self._frame_stack, self._agent_index)
+        unroll = stored_unroll.unpack(batch, self._member)
         with tf.GradientTape() as tape:
             output = self.agent.loss(unroll)
         gradients = tape.gradient(output.loss, self._variables)

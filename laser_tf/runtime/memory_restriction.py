@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from laser_tf import types
+from laser_tf.agents import base as agents_base
 from laser_tf.environments import base
 from laser_tf.replay import frame_stacking
 from laser_tf.runtime import array_function, episode_player
@@ -15,8 +16,8 @@ from laser_tf.runtime import array_function, episode_player
 class Agreement(NamedTuple):
     """What the restricted policy and the unrestricted one have in common (R2D2, figure 5)."""
 
-    greedy_match_fraction: float  # of steps at which both have the same largest logit
-    max_logit_difference: float  # mean over steps of |max logit - max logit|, in logits' own units
+    greedy_match_fraction: float  # of steps at which both have the same greedy action
+    max_logit_difference: float  # mean over steps of |max - max| of logits or Q-values
 
 
 class RestrictedPolicy:
@@ -27,14 +28,15 @@ class RestrictedPolicy:
     action along, and a stack of frames those before it.
 
     A second state, never cut, is carried along the same rows: what it would answer to each is
-    compared and not played. An agent's logits are its policy's or, where it learns values, these.
+    compared and not played. What actions are compared by are logits or, where an agent learns
+    them, Q-values.
 
     A step costs k + 1 rows' forward pass, since a torso's features are not kept.
     """
 
     def __init__(
         self,
-        agent: tf.Module,
+        agent: agents_base.Agent,
         environment: base.BatchedEnvironment,
         frame_stack: int,
         history_length: int,
@@ -59,8 +61,8 @@ class RestrictedPolicy:
         self._agent = agent
         self._num_envs = environment.num_envs
         self._length = history_length
-        self._stacker = frame_stacking.FrameStacker(
-            environment.num_envs, environment.observation_spec().shape, frame_stack
+        self._stacker = frame_stacking.ObservationStacker(
+            environment.num_envs, environment.observation_spec(), frame_stack
         )
         self._history: types.EnvOutput | None = None  # [k, N, ...], newest last
         self._full_state = tf.nest.map_structure(lambda tensor: tensor.numpy(), initial_state)
@@ -72,9 +74,10 @@ class RestrictedPolicy:
         """Acts on the next row of all environments; NumPy arrays [N, ...] in and out."""
         stacked = self._stacker.push(env_output.observation, env_output.is_first)
         history = self._push(env_output._replace(observation=stacked))
-        output, full_logits, self._full_state = self._act(history, self._full_state)
-        self._is_match.append(output.logits.argmax(-1) == full_logits.argmax(-1))
-        self._difference.append(np.abs(output.logits.max(-1) - full_logits.max(-1)))
+        output, both, self._full_state = self._act(history, self._full_state)
+        restricted, full = both
+        self._is_match.append(restricted.argmax(-1) == full.argmax(-1))
+        self._difference.append(np.abs(restricted.max(-1) - full.max(-1)))
         return output
 
     def agreement(self, games: Sequence[episode_player.Game]) -> Agreement:
@@ -109,7 +112,7 @@ class RestrictedPolicy:
 
     def _act_twice(
         self, history: types.EnvOutput, full_state: Any
-    ) -> tuple[types.AgentOutput, tf.Tensor, Any]:
+    ) -> tuple[types.AgentOutput, tuple[tf.Tensor, tf.Tensor], Any]:
         """Acts on the history's last row.
 
         Args:
@@ -117,8 +120,8 @@ class RestrictedPolicy:
           full_state: the unrestricted core state before the last row.
 
         Returns:
-          The restricted policy's output, the unrestricted one's logits float32 [N, A], and the
-          unrestricted core state after the last row.
+          The restricted policy's output, its and the unrestricted one's preferences float32
+          [N, A], and the unrestricted core state after the last row.
         """
         row = tf.nest.map_structure(lambda column: column[-1], history)
         state = self._agent.initial_state(self._num_envs)
@@ -127,4 +130,8 @@ class RestrictedPolicy:
             state = self._agent.next_state(earlier, state)
         output, _ = self._agent.act(row, state)
         full_output, full_state = self._agent.act(row, full_state)
-        return output, full_output.logits, full_state
+        preferences = (
+            self._agent.action_preferences(output),
+            self._agent.action_preferences(full_output),
+        )
+        return output, preferences, full_state

@@ -5,17 +5,12 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from laser_tf.agents import laser_config, r2d2_config
+from laser_tf.agents import agent_config, registry
 from laser_tf.environments import environment_config
 from laser_tf.replay import replay_config
 from laser_tf.runtime import learner_config
 
 Section = TypeVar("Section")
-AgentConfig = laser_config.LaserConfig | r2d2_config.R2D2Config
-_AGENTS: dict[str, type[AgentConfig]] = {
-    laser_config.KIND: laser_config.LaserConfig,
-    r2d2_config.KIND: r2d2_config.R2D2Config,
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +45,7 @@ class Config:
 class RunConfig:
     """Everything that defines a run."""
 
-    agent: AgentConfig
+    agent: agent_config.AgentConfig
     environment: environment_config.EnvironmentConfig
     replay: replay_config.ReplayConfig
     learner: learner_config.LearnerConfig
@@ -63,27 +58,13 @@ class RunConfig:
                 f"config.replay: capacity is {capacity} agent steps, but an episode can have "
                 f"{longest}: raise replay.capacity or lower environment.max_frames_per_episode"
             )
-        if self.agent.kind == laser_config.KIND:
-            self._check_laser()
-        elif not self.replay.sequence_length:
-            raise ValueError(
-                f"config.replay: sequence_length is 0: {self.agent.kind} learns from sequences; "
-                "use e.g. 80 agent steps"
+        try:
+            self.agent.check_replay(
+                learns_from_replay_alone=bool(self.replay.new_steps),
+                replays_sequences=bool(self.replay.sequence_length),
             )
-
-    def _check_laser(self) -> None:
-        if self.replay.sequence_length:
-            raise ValueError(
-                f"config.replay: sequence_length is {self.replay.sequence_length}: laser learns "
-                "from unrolls and whole episodes; use 0"
-            )
-        cost, on_replay = self.agent.entropy_cost, self.agent.entropy_on_replay
-        if self.replay.new_steps and cost and not on_replay:
-            raise ValueError(
-                f"config.agent: entropy_cost is {cost}, but replay.new_steps above 0 leaves no "
-                "online rows, which alone are in the entropy term: use "
-                "agent.entropy_on_replay=true, or entropy_cost 0"
-            )
+        except ValueError as error:
+            raise ValueError(f"config.agent: {error}") from None
 
     @property
     def total_agent_steps(self) -> int:
@@ -111,13 +92,11 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> RunConfig:
     )
 
 
-def _agent_class(values: Mapping[str, Any]) -> type[AgentConfig]:
-    kind = values.get("kind", laser_config.KIND)
-    if kind not in _AGENTS:
-        raise ValueError(
-            f"config.agent: kind is {kind!r}: choose one of {', '.join(map(repr, _AGENTS))}"
-        )
-    return _AGENTS[kind]
+def _agent_class(values: Mapping[str, Any]) -> type[agent_config.AgentConfig]:
+    try:
+        return registry.config_class(values.get("kind", registry.DEFAULT))
+    except ValueError as error:
+        raise ValueError(f"config.agent: {error}") from None
 
 
 def parse_section(

@@ -55,7 +55,7 @@ class Training:
         self._config = config
         self._workdir = workdir
         self._member = member
-        self._agent_index = member.index if member else 0
+        self._member_index = member.index if member else 0
         self._dtype, reason = hardware.choose_compute_dtype(config.learner.compute_dtype)
         logging.info("compute dtype: %s (%s)", self._dtype, reason)
         jit, reason = hardware.choose_jit_compile(config.learner.jit_compile)
@@ -63,7 +63,7 @@ class Training:
 
         probe = factory.make_environment(config.environment, seed=0, num_envs=1)
         self._learner = assembly.build_learner(
-            config, probe, self._dtype, jit=jit, agent_index=self._agent_index
+            config, probe, self._dtype, jit=jit, member=self._member_index
         )
         self._signature = assembly.unroll_signature(config, probe, self._learner.agent)
         self.returns = reporting.EpisodeReturns(config.environment.suite, probe.tasks)
@@ -166,7 +166,7 @@ class Training:
                 self._signature,
                 agent,
                 task_ids=environment.task_ids,
-                agent_index=self._agent_index,
+                member=self._member_index,
                 max_unrolls_per_episode=config.max_unrolls_per_episode,
             ),
             refresh_steps=config.replay.unroll_length,
@@ -211,7 +211,7 @@ class Training:
                 values, priorities = self._learner.update(batch)
                 self._learner_updates += 1
                 self._agent_steps += int(batch.new_steps)
-                values |= experience_age.metrics(batch, self._learner_updates, self._agent_index)
+                values |= experience_age.metrics(batch, self._learner_updates, self._member_index)
                 if config.replay.priority_exponent:
                     drawn = ~batch.is_online
                     replay.update_priorities(batch.key[drawn], priorities[drawn])

@@ -2,15 +2,16 @@
 
 import tensorflow as tf
 
+from laser_tf.agents import base
 from laser_tf.runtime import array_function
 
 
 class WeightCopier:
     """Copies the weights of the learner's agent into an actor's, within one process."""
 
-    def __init__(self, source: tf.Module, target: tf.Module, learner_updates: tf.Variable):
+    def __init__(self, source: base.Agent, target: base.Agent, learner_updates: tf.Variable):
         """Pairs the variables of two agents of the same configuration."""
-        self._pairs = list(zip(source.trainable_variables, target.trainable_variables, strict=True))
+        self._pairs = list(zip(source.acting_variables, target.acting_variables, strict=True))
         self._learner_updates = learner_updates
         self._copy = array_function.ArrayFunction(self._assign)
 
@@ -18,7 +19,7 @@ class WeightCopier:
         """Copies and returns how many learner updates are behind the weights.
 
         The learner goes on meanwhile, so two variables may differ by an update. That is harmless:
-        each unroll stores the logits it was really drawn from.
+        each unroll stores the policy it was really drawn from.
         """
         return int(self._copy())
 

@@ -1,0 +1,33 @@
+"""What the configurations of all agents have in common."""
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from laser_tf.networks import trunk_config
+
+if TYPE_CHECKING:
+    from dm_env import specs
+
+REWARD_CLIPS = ("none", "unit", "optimistic_asymmetric")  # the keys of ops.reward_clipping's
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AgentConfig(trunk_config.TrunkConfig):
+    """Hyper-parameters of an agent: those of its trunk, and what subclasses add.
+
+    Raises:
+      ValueError: for a value out of range; the message names it, the reason and the remedy.
+    """
+
+    kind: str = ""  # which agent, a key of agents.registry
+
+    def check_replay(self, *, learns_from_replay_alone: bool, replays_sequences: bool) -> None:
+        """Raises ValueError for a replay that the agent cannot learn from.
+
+        Args:
+          learns_from_replay_alone: whether batches hold no online entries.
+          replays_sequences: whether replay holds overlapping sequences instead of unrolls.
+        """
+
+    def check_actions(self, action: "specs.BoundedArray") -> None:
+        """Raises ValueError for actions, discrete or continuous, that the agent cannot take."""
