@@ -5,6 +5,9 @@ import dataclasses
 import ml_collections
 
 from laser_tf.agents import laser_config
+from laser_tf.environments import atari
+from laser_tf.replay import replay_config
+from laser_tf.runtime import learner_config, run_config
 
 
 def get_config() -> ml_collections.ConfigDict:
@@ -26,70 +29,46 @@ def get_config() -> ml_collections.ConfigDict:
             kl_threshold=0.3,  # nats; ours, the paper prints none
         )
     )
-    config.environment = ml_collections.ConfigDict(
-        {
-            "suite": "atari",
-            "task": "pong",
-            "num_envs": 8,  # games played at once; few, so that online unrolls are fresh
-            "num_threads": 2,  # of the emulators; 0: as many as cores
-            "action_repeat": 4,  # env frames an agent step; IMPALA, Atari
-            "no_op_max": 30,  # env frames at an episode's start; IMPALA, Atari
-            "max_frames_per_episode": 108_000,  # env frames, 30 minutes; LASER, appendix D
-            "sticky_actions": 0.0,  # probability; the paper's games have none
-            "full_action_space": False,
-            "life_loss_is_end": True,  # of the return that is learned; IMPALA, Atari
-            "reward_scales": (),  # of each task; () leaves rewards as they are
-            "corridor_length": 10,  # tmaze: cells between the cue and the junction
-            "instruction_length": 16,  # minigrid, DMLab: words of the longest text
-            "hold_out": False,  # DMLab: play what is held out for testing
-            "level_cache": "",  # DMLab: folder for compiled maps
-            "dataset_path": "",  # DMLab: folder of psychlab's images
-        }
+    config.environment = dataclasses.asdict(
+        atari.AtariConfig(
+            task="pong",
+            num_envs=8,  # games played at once; few, so that online unrolls are fresh
+            num_threads=2,  # of the emulators; 0: as many as cores
+            action_repeat=4,  # env frames an agent step; IMPALA, Atari
+            no_op_max=30,  # env frames at an episode's start; IMPALA, Atari
+            max_frames_per_episode=108_000,  # env frames, 30 minutes; LASER, appendix D
+            sticky_actions=0.0,  # probability; the paper's games have none
+            full_action_space=False,
+            life_loss_is_end=True,  # of the return that is learned; IMPALA, Atari
+        )
     )
-    config.replay = ml_collections.ConfigDict(
-        {
-            "unroll_length": 20,  # agent steps, T; IMPALA, Atari
-            "frame_stack": 4,  # frames; IMPALA, Atari
-            "batch_size": 8,  # unrolls; ours, smaller than the papers': more updates a frame
-            "replay_fraction": 0.75,  # of a batch; of the 1/2, 3/4 and 7/8 that LASER considers
-            "capacity": 20_000,  # agent steps; ours, see the README on recent replay
-            "queue_capacity": 8,  # unrolls
-            "new_steps": 0,  # agent steps an update, from replay alone (figure 2 left); 0: mixed
-            "warm_up": 0,  # agent steps in replay before the first update, from replay alone
-            "sequence_length": 0,  # agent steps; R2D2's replay
-            "sequence_overlap": 0,  # agent steps
-            "burn_in": 0,  # agent steps
-            "priority_exponent": 0.0,  # uniform; LASER, section 5.2
-            "importance_exponent": 1.0,  # beta, where priorities are used
-            "core_state": "stored",  # of replayed unrolls; read by recurrent agents only
-        }
+    config.replay = dataclasses.asdict(
+        replay_config.ReplayConfig(
+            unroll_length=20,  # agent steps, T; IMPALA, Atari
+            frame_stack=4,  # frames; IMPALA, Atari
+            batch_size=8,  # unrolls; ours, smaller than the papers': more updates a frame
+            replay_fraction=0.75,  # of a batch; of the 1/2, 3/4 and 7/8 that LASER considers
+            capacity=20_000,  # agent steps; ours, see the design notes on recent replay
+            queue_capacity=8,  # unrolls
+            priority_exponent=0.0,  # uniform; LASER, section 5.2
+            core_state="stored",  # of replayed unrolls; read by recurrent agents only
+        )
     )
-    config.learner = ml_collections.ConfigDict(
-        {
-            "learning_rate": 6e-4,  # IMPALA, Atari
-            "learning_rate_schedule": "linear",  # IMPALA, Atari
-            "optimizer": "rmsprop",  # IMPALA, Atari; or "adam", which reads the keys with its name
-            "rmsprop_decay": 0.99,  # IMPALA, Atari
-            "rmsprop_momentum": 0.0,  # IMPALA, Atari
-            "rmsprop_epsilon": 1e-5,  # ours: 0.01 makes short runs too slow, see the README
-            "adam_beta1": 0.9,  # Kingma and Ba 2015
-            "adam_beta2": 0.999,  # Kingma and Ba 2015
-            "adam_epsilon": 1e-3,  # R2D2, table 2
-            "gradient_clip": 0.0,  # LASER, section 5.1: none on Atari
-            "non_finite_limit": 10,  # updates
-            "jit_compile": "auto",
-            "compute_dtype": "auto",
-        }
+    config.learner = dataclasses.asdict(
+        learner_config.LearnerConfig(
+            learning_rate=6e-4,  # IMPALA, Atari
+            learning_rate_schedule="linear",  # IMPALA, Atari
+            optimizer="rmsprop",  # IMPALA, Atari
+            rmsprop_decay=0.99,  # IMPALA, Atari
+            rmsprop_momentum=0.0,  # IMPALA, Atari
+            rmsprop_epsilon=1e-5,  # ours: 0.01 makes short runs too slow, see the design notes
+            gradient_clip=0.0,  # LASER, section 5.1: none on Atari
+        )
     )
-    config.run = ml_collections.ConfigDict(
-        {
-            "env_frames": 4_000_000,  # before action repeat
-            "seed": 1,
-            "checkpoint_minutes": 5.0,
-            "replay_checkpoint_minutes": 30.0,
-            "metrics_seconds": 10.0,
-            "replay_port": 0,
-            "evaluation_episodes": 30,
-        }
+    config.run = dataclasses.asdict(
+        run_config.Config(
+            env_frames=4_000_000,  # before action repeat
+            evaluation_episodes=30,
+        )
     )
     return config

@@ -1,17 +1,18 @@
 """LASER on catch: seconds on a laptop. For first tries and tests."""
 
+import dataclasses
+
 import ml_collections
 
 from configs import laser_atari
+from laser_tf.environments import catch
 
 
 def get_config() -> ml_collections.ConfigDict:
     """What differs from `laser_atari`."""
     config = laser_atari.get_config()
     config.agent.update({"torso": "flat", "center_observation": False})
-    config.environment.update(
-        {"suite": "catch", "task": "catch", "num_envs": 16, "action_repeat": 1}
-    )
+    config.environment = dataclasses.asdict(catch.CatchConfig(num_envs=16))
     config.replay.update(
         {
             "unroll_length": 10,  # agent steps; an episode has 9 and its reset

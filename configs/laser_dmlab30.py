@@ -6,6 +6,7 @@ import ml_collections
 
 from configs import laser_atari
 from laser_tf.agents import laser_config
+from laser_tf.environments import dmlab
 
 
 def get_config() -> ml_collections.ConfigDict:
@@ -26,14 +27,13 @@ def get_config() -> ml_collections.ConfigDict:
             pixel_control_cell=4,  # UNREAL
         )
     )
-    config.environment.update(
-        {
-            "suite": "dmlab",
-            "task": "all",
-            "num_envs": 5,  # of each level
-            "action_repeat": 4,  # env frames an agent step
-            "instruction_length": 16,  # words
-        }
+    config.environment = dataclasses.asdict(
+        dmlab.DMLabConfig(
+            task="all",
+            num_envs=5,  # of each level
+            action_repeat=4,  # env frames an agent step
+            instruction_length=16,  # words
+        )
     )
     config.replay.update(
         {

@@ -3,23 +3,24 @@
 Tasks: asterix, breakout, freeway, seaquest, space_invaders.
 """
 
+import dataclasses
+
 import ml_collections
 
 from configs import laser_atari
+from laser_tf.environments import minatar
 
 
 def get_config() -> ml_collections.ConfigDict:
     """What differs from `laser_atari`."""
     config = laser_atari.get_config()
     config.agent.update({"torso": "minatar", "center_observation": False})
-    config.environment.update(
-        {
-            "suite": "minatar",
-            "task": "breakout",
-            "num_envs": 32,
-            "action_repeat": 1,
-            "sticky_actions": 0.1,  # probability; Young and Tian 2019, section 2
-        }
+    config.environment = dataclasses.asdict(
+        minatar.MinAtarConfig(
+            task="breakout",
+            num_envs=32,
+            sticky_actions=0.1,  # probability; Young and Tian 2019, section 2
+        )
     )
     config.replay.update(
         {

@@ -1,8 +1,11 @@
 """Recurrent LASER in a T-maze (LASER, section A.2): the turn depends on a cue many steps ago."""
 
+import dataclasses
+
 import ml_collections
 
 from configs import laser_atari
+from laser_tf.environments import tmaze
 
 
 def get_config() -> ml_collections.ConfigDict:
@@ -19,14 +22,11 @@ def get_config() -> ml_collections.ConfigDict:
             "reward_clip": "none",  # returns are within [-2, 1]
         }
     )
-    config.environment.update(
-        {
-            "suite": "tmaze",
-            "task": "tmaze",
-            "corridor_length": 50,  # cells, of about as many agent steps
-            "num_envs": 32,
-            "action_repeat": 1,
-        }
+    config.environment = dataclasses.asdict(
+        tmaze.TMazeConfig(
+            corridor_length=50,  # cells, of about as many agent steps
+            num_envs=32,
+        )
     )
     config.replay.update(
         {

@@ -4,24 +4,24 @@ Tasks: basic, deadly_corridor, defend_the_center, defend_the_line, health_gather
 predict_position, take_cover.
 """
 
+import dataclasses
+
 import ml_collections
 
 from configs import laser_atari
+from laser_tf.environments import vizdoom
 
 
 def get_config() -> ml_collections.ConfigDict:
     """What differs from `laser_atari`."""
     config = laser_atari.get_config()
     config.agent.update({"core": "lstm", "core_size": 256})
-    config.environment.update(
-        {
-            "suite": "vizdoom",
-            "task": "health_gathering",
-            "num_envs": 8,
-            "num_threads": 0,
-            "action_repeat": 4,
-            "max_frames_per_episode": 2_100,  # the scenarios' own limit, or nearly
-        }
+    config.environment = dataclasses.asdict(
+        vizdoom.VizDoomConfig(
+            task="health_gathering",
+            num_envs=8,
+            max_frames_per_episode=2_100,  # the scenarios' own limit, or nearly
+        )
     )
     config.replay.update(
         {

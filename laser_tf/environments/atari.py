@@ -1,13 +1,15 @@
 """Atari games by ALE's own vector environment."""
 
+import dataclasses
 import functools
+from typing import ClassVar
 
 import numpy as np
 from ale_py import vector_env
 from dm_env import specs
 
 from laser_tf import observations, types
-from laser_tf.environments import atari_games, base
+from laser_tf.environments import atari_games, base, environment_config
 
 HEIGHT, WIDTH = 84, 84
 SCREEN_HEIGHT, SCREEN_WIDTH = 210, 160
@@ -24,6 +26,47 @@ ATARI57 = (
     "tutankham", "up_n_down", "venture", "video_pinball", "wizard_of_wor", "yars_revenge", "zaxxon",
 )
 # fmt: on
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AtariConfig(environment_config.TimeLimitedConfig):
+    """Of Atari games; the defaults are those of IMPALA and LASER."""
+
+    suite: str = "atari"
+    task: str = "pong"
+    num_threads: int = 0  # of the emulators; 0: one for each core
+    action_repeat: int = 4  # env frames an agent step
+    no_op_max: int = 30  # most no-op frames at an episode's start
+    full_action_space: bool = False  # all 18 actions for every game
+    life_loss_is_end: bool = True  # the discount is 0 where a life is lost
+    sticky_actions: float = 0.0  # probability of playing the last action again
+
+    frames_per_second: ClassVar[float] = 60.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.check_at_least(num_threads=0, no_op_max=0)
+        environment_config.check_sticky_actions(self.sticky_actions)
+
+    def check_task(self, task: str) -> str:
+        """Takes "ms_pacman" and, as gymnasium calls it, "ALE/MsPacman-v5"."""
+        return atari_games.check_task(task)
+
+    def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "Atari":
+        """See `EnvironmentConfig`."""
+        return Atari(
+            task,
+            num_envs,
+            seed,
+            num_threads=self.num_threads,
+            action_repeat=self.action_repeat,
+            no_op_max=self.no_op_max,
+            max_frames_per_episode=self.max_frames_per_episode,
+            sticky_actions=self.sticky_actions,
+            full_action_space=self.full_action_space,
+            life_loss_is_end=self.life_loss_is_end,
+            rendering=rendering,
+        )
 
 
 class Atari(base.BatchedEnvironment):
@@ -47,8 +90,7 @@ class Atari(base.BatchedEnvironment):
         life_loss_is_end: bool,
         rendering: bool,
     ):
-        """Starts the emulators; the arguments are those of `EnvironmentConfig`."""
-        atari_games.check_task(task)
+        """Starts the emulators; the arguments are those of `AtariConfig`."""
         emulate = functools.partial(
             vector_env.AtariVectorEnv,
             task,

@@ -25,6 +25,7 @@ GAMES = (
 # fmt: on
 
 
-def check_task(task: str) -> None:
-    """Raises ValueError, with close names, for a game that ale-py cannot play."""
-    names.check("Atari game", task, GAMES, example="ms_pacman")
+def check_task(task: str) -> str:
+    """The game of "ms_pacman" or "ALE/MsPacman-v5"; ValueError for what ale-py cannot play."""
+    name = names.of_gymnasium_id(task, "ALE", GAMES)
+    return names.check("Atari game", name, GAMES, example="ms_pacman")

@@ -1,14 +1,37 @@
 """Catch, as bsuite has it: a ball falls, a paddle must be under it. For tests and first tries."""
 
+import dataclasses
+
 import numpy as np
 from dm_env import specs
 
 from laser_tf import observations, types
-from laser_tf.environments import base, random_streams
+from laser_tf.environments import base, environment_config, names, random_streams
 
 ROWS, COLUMNS = 10, 5
 STEPS = ROWS - 1  # of a game
 _PIXELS = 16  # of a cell in a picture
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CatchConfig(environment_config.EnvironmentConfig):
+    """Of catch, which has nothing to choose."""
+
+    suite: str = "catch"
+    task: str = "catch"
+
+    def check_task(self, task: str) -> str:
+        """See `EnvironmentConfig`."""
+        return names.check("task of catch", task, ("catch",))
+
+    @property
+    def max_steps_per_episode(self) -> int:
+        """The same for all episodes."""
+        return STEPS
+
+    def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "Catch":
+        """See `EnvironmentConfig`."""
+        return Catch(num_envs, seed)
 
 
 class Catch(base.BatchedEnvironment):

@@ -1,15 +1,23 @@
 """DMLab-30 (Beattie et al. 2016; Espeholt et al. 2018): thirty levels of DeepMind Lab."""
 
+import dataclasses
 import functools
 import importlib.util
 import pathlib
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from dm_env import specs
 
 from laser_tf import observations, types
-from laser_tf.environments import base, dmlab_game, game_processes, instructions, names
+from laser_tf.environments import (
+    base,
+    dmlab_game,
+    environment_config,
+    game_processes,
+    instructions,
+    names,
+)
 
 # By their names in training. Two have another level for testing: see `level_to_play`.
 LEVELS = (
@@ -50,9 +58,45 @@ LEVELS = (
 _TRAINING_MIXER_SEED, _HOLD_OUT_MIXER_SEED = 0, 0x600D5EED
 
 
-def check_task(task: str) -> None:
-    """Raises ValueError, with close names, for a level that DMLab-30 does not train on."""
-    names.check("training level of DMLab-30", task, LEVELS, example="rooms_watermaze")
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DMLabConfig(environment_config.TimeLimitedConfig):
+    """Of DMLab-30's levels."""
+
+    suite: str = "dmlab"
+    task: str = "rooms_watermaze"
+    action_repeat: int = 4  # env frames an agent step
+    instruction_length: int = 16  # words of the longest text; 0 reads none
+    hold_out: bool = False  # play what is held out for testing
+    level_cache: str = ""  # folder for compiled maps; "": none are kept
+    dataset_path: str = ""  # folder of the images that two of psychlab's levels show
+
+    frames_per_second: ClassVar[float] = 60.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.check_at_least(instruction_length=0)
+
+    def all_tasks(self) -> tuple[str, ...]:
+        """The thirty levels."""
+        return LEVELS
+
+    def check_task(self, task: str) -> str:
+        """See `EnvironmentConfig`; names are those of training."""
+        return names.check("training level of DMLab-30", task, LEVELS, example="rooms_watermaze")
+
+    def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "DMLab":
+        """See `EnvironmentConfig`."""
+        return DMLab(
+            task,
+            num_envs,
+            seed,
+            action_repeat=self.action_repeat,
+            max_frames_per_episode=self.max_frames_per_episode,
+            hold_out=self.hold_out,
+            level_cache=self.level_cache,
+            dataset_path=self.dataset_path,
+            instruction_length=self.instruction_length,
+        )
 
 
 def level_to_play(task: str, hold_out: bool) -> str:
@@ -102,9 +146,7 @@ class DMLab(base.BatchedEnvironment):
         Raises:
           ImportError: where DeepMind Lab is not installed.
           RuntimeError: for an engine that does not start.
-          ValueError: for an unknown level.
         """
-        check_task(task)
         _check_engine()
         if level_cache:
             pathlib.Path(level_cache).mkdir(parents=True, exist_ok=True)

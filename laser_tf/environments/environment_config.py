@@ -1,137 +1,98 @@
-"""Which games are played, and how."""
+"""What every suite's configuration has in common."""
 
 import dataclasses
+from typing import ClassVar
 
-from laser_tf.environments import atari_games, names
-
-SUITES = ("atari", "minatar", "catch", "tmaze", "vizdoom", "minigrid", "dmlab")
-_REPEATING_SUITES = ("atari", "vizdoom", "dmlab")
-_STICKY_SUITES = ("atari", "minatar")
+from laser_tf.environments import base
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class EnvironmentConfig:
-    """The environments of a run. What belongs to one suite begins with its name in the comment.
+    """The environments of a run; each suite has a subclass with its own keys.
 
     Raises:
-      ImportError: for minigrid where the package that knows its tasks is not installed.
+      ImportError: where a suite's tasks are known only to a package that is not installed.
       ValueError: for a value out of range or an unknown name; the message names the remedy.
     """
 
-    suite: str = "atari"  # one of SUITES
-    task: str = "pong"  # a game of the suite, several with commas between them, or "all" of it
-    num_envs: int = 32  # games of each task played at once
-    num_threads: int = 0  # of the Atari and ViZDoom emulators; 0: one for each core
-    action_repeat: int = 4  # env frames an agent step; 1 outside atari, vizdoom and dmlab
-    max_frames_per_episode: int = 108_000  # env frames, then the episode is cut
+    suite: str  # a key of environments.suites
+    task: str  # of the suite, several with commas between them, or "all" of it
+    num_envs: int = 32  # environments of each task that are played at once
     reward_scales: tuple[float, ...] = ()  # factors of each task's rewards; (): all 1
-    no_op_max: int = 30  # Atari: most no-op frames at an episode's start
-    full_action_space: bool = False  # Atari: all 18 actions for every game
-    life_loss_is_end: bool = True  # Atari: the discount is 0 where a life is lost
-    sticky_actions: float = 0.0  # Atari, MinAtar: probability of playing the last action again
-    corridor_length: int = 10  # tmaze: cells between the cue and the junction
-    instruction_length: int = 16  # minigrid, DMLab: words of the longest text; DMLab: 0 reads none
-    hold_out: bool = False  # DMLab: play what is held out for testing
-    level_cache: str = ""  # DMLab: folder for compiled maps; "": none are kept
-    dataset_path: str = ""  # DMLab: folder of the images that two of psychlab's levels show
+
+    action_repeat: ClassVar[int] = 1  # env frames an agent step; a key where it can be chosen
+    frames_per_second: ClassVar[float] = 10.0  # of films, for what has no clock of its own
 
     def __post_init__(self):
-        names.check("suite", self.suite, SUITES)
-        for task in self.tasks:
-            _check_task(self.suite, task)
-        if len(set(self.tasks)) < len(self.tasks):
+        tasks = self.tasks
+        if len(set(tasks)) < len(tasks):
             raise ValueError(f"task is {self.task!r}: name each task once")
-        self._check_numbers()
-        if self.reward_scales and len(self.reward_scales) != len(self.tasks):
+        # As the suite itself calls them, so that a run resumes by any of a task's names.
+        object.__setattr__(self, "task", self.task if self.task == "all" else ",".join(tasks))
+        self.check_at_least(num_envs=1)
+        if self.reward_scales and len(self.reward_scales) != len(tasks):
             raise ValueError(
                 f"reward_scales are {self.reward_scales}: give one number for each of "
-                f"{', '.join(self.tasks)}"
+                f"{', '.join(tasks)}"
             )
         if not all(0 < scale < float("inf") for scale in self.reward_scales):
             raise ValueError(f"reward_scales are {self.reward_scales}: use values above 0")
-        if self.suite not in _REPEATING_SUITES and self.action_repeat != 1:
-            raise ValueError(f"action_repeat is {self.action_repeat}: {self.suite} has none, use 1")
-        if self.suite not in _STICKY_SUITES and self.sticky_actions:
-            raise ValueError(
-                f"sticky_actions is {self.sticky_actions}: {self.suite} has none, use 0"
-            )
-        if self.suite != "dmlab" and self.hold_out:
-            raise ValueError(f"hold_out is True: {self.suite} holds nothing out, use False")
 
-    def _check_numbers(self) -> None:
-        for name, least in (
-            ("num_envs", 1),
-            ("action_repeat", 1),
-            ("max_frames_per_episode", 1),
-            ("corridor_length", 1),
-            ("instruction_length", 0 if self.suite == "dmlab" else 1),
-            ("num_threads", 0),
-            ("no_op_max", 0),
-        ):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} is {getattr(self, name)}: use {least} or more")
-        if not 0 <= self.sticky_actions < 1:
-            raise ValueError(
-                f"sticky_actions is {self.sticky_actions}: use a probability from 0 to below 1"
-            )
+    def check_at_least(self, **least: int) -> None:
+        """Raises ValueError for a field, given by its name, below its least value."""
+        for name, value in least.items():
+            if getattr(self, name) < value:
+                raise ValueError(f"{name} is {getattr(self, name)}: use {value} or more")
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """The names in `task`."""
+        """The names in `task`, as the suite itself calls them."""
         if self.task == "all":
-            return _all_tasks(self.suite)
-        return tuple(name.strip() for name in self.task.split(","))
+            return self.all_tasks()
+        return tuple(self.check_task(name.strip()) for name in self.task.split(","))
+
+    def all_tasks(self) -> tuple[str, ...]:
+        """Every task of the suite, where one agent can play them all."""
+        raise ValueError(f"task is 'all': the tasks of {self.suite} differ too much, name them")
+
+    def check_task(self, task: str) -> str:
+        """The suite's own name of a task; ValueError, with close names, for an unknown one."""
+        raise NotImplementedError
 
     @property
     def max_steps_per_episode(self) -> int:
         """Agent steps of the longest episode."""
-        match self.suite:
-            case "tmaze":
-                from laser_tf.environments import tmaze
+        raise NotImplementedError
 
-                return tmaze.time_limit(self.corridor_length)
-            case "catch":
-                from laser_tf.environments import catch
+    def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> base.BatchedEnvironment:
+        """Makes the environments of one task.
 
-                return catch.STEPS
-            case _:
-                return -(-self.max_frames_per_episode // self.action_repeat)
-
-
-def _all_tasks(suite: str) -> tuple[str, ...]:
-    match suite:
-        case "minatar":
-            from laser_tf.environments import minatar
-
-            return minatar.GAMES
-        case "dmlab":
-            from laser_tf.environments import dmlab
-
-            return dmlab.LEVELS
-        case _:
-            raise ValueError(f"task is 'all': the tasks of {suite} differ too much, name them")
+        Args:
+          task: one of `tasks`.
+          num_envs: N.
+          seed: environment i is seeded with `seed + i`.
+          rendering: whether `render` will be called.
+        """
+        raise NotImplementedError
 
 
-def _check_task(suite: str, task: str) -> None:
-    # Each suite is imported only where it is used, and none of these files loads an emulator.
-    match suite:
-        case "atari":
-            atari_games.check_task(task)
-        case "minatar":
-            from laser_tf.environments import minatar
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TimeLimitedConfig(EnvironmentConfig):
+    """Of suites whose episodes are cut after a number of env frames."""
 
-            minatar.check_task(task)
-        case "vizdoom":
-            from laser_tf.environments import vizdoom
+    max_frames_per_episode: int = 108_000  # env frames, then the episode is cut
 
-            vizdoom.check_task(task)
-        case "minigrid":
-            from laser_tf.environments import minigrid
+    def __post_init__(self):
+        super().__post_init__()
+        self.check_at_least(max_frames_per_episode=1, action_repeat=1)
 
-            minigrid.check_task(task)
-        case "dmlab":
-            from laser_tf.environments import dmlab
+    @property
+    def max_steps_per_episode(self) -> int:
+        """Agent steps of the longest episode."""
+        return -(-self.max_frames_per_episode // self.action_repeat)
 
-            dmlab.check_task(task)
-        case _:
-            names.check(f"task of {suite}", task, (suite,))
+
+def check_sticky_actions(probability: float) -> None:
+    """Raises ValueError for what is no probability below 1."""
+    if not 0 <= probability < 1:
+        raise ValueError(f"sticky_actions is {probability}: use a probability from 0 to below 1")

@@ -1,5 +1,6 @@
 """MinAtar (Young and Tian 2019): five games on a board of 10x10 with binary channels."""
 
+import dataclasses
 import importlib.util
 import pathlib
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 from dm_env import specs
 
 from laser_tf import observations, types
-from laser_tf.environments import base, names
+from laser_tf.environments import base, environment_config, names
 
 GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
 SIZE = 10
@@ -17,9 +18,37 @@ NUM_ACTIONS = 6  # in every game: stay, left, up, right, down, fire
 _PIXELS = 16  # of a cell in a picture
 
 
-def check_task(task: str) -> None:
-    """Raises ValueError, with close names, for an unknown game."""
-    names.check("MinAtar game", task, GAMES)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MinAtarConfig(environment_config.TimeLimitedConfig):
+    """Of MinAtar's games."""
+
+    suite: str = "minatar"
+    task: str = "breakout"
+    sticky_actions: float = 0.0  # probability of playing the last action again; 0.1 in the paper
+
+    def __post_init__(self):
+        super().__post_init__()
+        environment_config.check_sticky_actions(self.sticky_actions)
+
+    def all_tasks(self) -> tuple[str, ...]:
+        """The five games."""
+        return GAMES
+
+    def check_task(self, task: str) -> str:
+        """Takes "breakout" and, as MinAtar registers it with gymnasium, "MinAtar/Breakout-v1"."""
+        return names.check("MinAtar game", names.of_gymnasium_id(task, "MinAtar", GAMES), GAMES)
+
+    def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "MinAtar":
+        """See `EnvironmentConfig`."""
+        return MinAtar(
+            task,
+            num_envs,
+            seed,
+            sticky_actions=self.sticky_actions,
+            max_frames_per_episode=self.max_frames_per_episode,
+            # One agent for several games needs the same channels of all.
+            channels=MOST_CHANNELS if len(self.tasks) > 1 else None,
+        )
 
 
 class MinAtar(base.BatchedEnvironment):
@@ -45,7 +74,6 @@ class MinAtar(base.BatchedEnvironment):
           max_frames_per_episode: a longer game is cut, without a discount of 0.
           channels: of a board; those beyond the game's own stay empty.
         """
-        check_task(task)
         game_class = _load_game(task)
         self._games = [game_class(ramping=True) for _ in range(num_envs)]
         self._random = [np.random.RandomState(seed + index) for index in range(num_envs)]

@@ -1,5 +1,6 @@
 """MiniGrid and BabyAI (Chevalier-Boisvert et al. 2019, 2023): rooms of cells, a text to obey."""
 
+import dataclasses
 import sys
 from types import ModuleType
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 from dm_env import specs
 
 from laser_tf import observations, types
-from laser_tf.environments import base, instructions, names
+from laser_tf.environments import base, environment_config, instructions, names
 
 # Of a cell's codes of object (to 10), colour (to 5) and state (to 2; 3 for an agent's direction):
 # a torso divides by 255, which would leave MiniGrid's own small codes hardly apart.
@@ -17,15 +18,32 @@ _TRIED_RESETS = 10  # episodes whose texts must fit before a training starts
 _PREFIXES = ("MiniGrid-", "BabyAI-")
 
 
-def check_task(task: str) -> None:
-    """Checks a name against those that MiniGrid registers.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MiniGridConfig(environment_config.TimeLimitedConfig):
+    """Of MiniGrid's and BabyAI's tasks."""
 
-    Raises:
-      ImportError: where MiniGrid is not installed.
-      ValueError: with close names, for an unknown one.
-    """
-    known = [name for name in _load_gymnasium().registry if name.startswith(_PREFIXES)]
-    names.check("MiniGrid task", task, known, example="MiniGrid-...-v0")
+    suite: str = "minigrid"
+    task: str = "BabyAI-GoToLocal-v0"
+    instruction_length: int = 16  # words of the longest mission
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.check_at_least(instruction_length=1)
+
+    def check_task(self, task: str) -> str:
+        """Checks a name against those that MiniGrid registers."""
+        known = [name for name in _load_gymnasium().registry if name.startswith(_PREFIXES)]
+        return names.check("MiniGrid task", task, known, example="MiniGrid-...-v0")
+
+    def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "MiniGrid":
+        """See `EnvironmentConfig`."""
+        return MiniGrid(
+            task,
+            num_envs,
+            seed,
+            instruction_length=self.instruction_length,
+            max_frames_per_episode=self.max_frames_per_episode,
+        )
 
 
 class MiniGrid(base.BatchedEnvironment):
@@ -59,10 +77,9 @@ class MiniGrid(base.BatchedEnvironment):
 
         Raises:
           ImportError: where MiniGrid is not installed.
-          ValueError: for an unknown task, or a mission of more than L words. A few missions are
+          ValueError: for a mission of more than L words. A few missions are
             tried at once; a rarer long one is found when it comes.
         """
-        check_task(task)
         gymnasium = _load_gymnasium()
         self._games = [
             gymnasium.make(task, render_mode="rgb_array", disable_env_checker=True).unwrapped

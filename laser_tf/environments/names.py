@@ -1,11 +1,12 @@
 """Refusing names that nothing has."""
 
 import difflib
+import re
 from collections.abc import Collection
 
 
-def check(what: str, name: str, known: Collection[str], example: str = "") -> None:
-    """Raises ValueError, with close names, for an unknown one.
+def check(what: str, name: str, known: Collection[str], example: str = "") -> str:
+    """Returns a known name, and raises ValueError, with close names, for an unknown one.
 
     Args:
       what: of what kind the name is, for the message.
@@ -14,7 +15,20 @@ def check(what: str, name: str, known: Collection[str], example: str = "") -> No
       example: shown where no known name is close; without one, all are.
     """
     if name in known:
-        return
+        return name
     close = difflib.get_close_matches(name, known, n=3) or ([] if example else known)
     hint = f"did you mean {' or '.join(close)}?" if close else f"names are like {example!r}"
     raise ValueError(f"there is no {what} {name!r}: {hint}")
+
+
+def of_gymnasium_id(name: str, namespace: str, known: Collection[str]) -> str:
+    """The known name behind a gymnasium id: "ALE/MsPacman-v5" is "ms_pacman".
+
+    Args:
+      name: an id, or anything else, which is returned as it is.
+      namespace: of the id, e.g. "ALE".
+      known: names with underscores between their words.
+    """
+    match = re.fullmatch(rf"{namespace}/(\w+)-v\d+", name)
+    joined = {known_name.replace("_", ""): known_name for known_name in known}
+    return joined.get(match[1].lower(), name) if match else name

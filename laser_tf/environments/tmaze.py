@@ -3,11 +3,13 @@
 Nothing between them shows the cue, so that only an agent that remembers gets more than 0.
 """
 
+import dataclasses
+
 import numpy as np
 from dm_env import specs
 
 from laser_tf import observations, types
-from laser_tf.environments import base, random_streams
+from laser_tf.environments import base, environment_config, names, random_streams
 
 SIZE = 3
 UP, RIGHT, DOWN, LEFT = range(4)
@@ -18,6 +20,32 @@ _PIXELS = 32  # of a cell in a picture
 def time_limit(corridor_length: int) -> int:
     """Agent steps after which an episode is cut: twice the shortest way."""
     return 2 * (corridor_length + 2)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TMazeConfig(environment_config.EnvironmentConfig):
+    """Of the T-maze."""
+
+    suite: str = "tmaze"
+    task: str = "tmaze"
+    corridor_length: int = 10  # cells between the cue and the junction
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.check_at_least(corridor_length=1)
+
+    def check_task(self, task: str) -> str:
+        """See `EnvironmentConfig`."""
+        return names.check("task of tmaze", task, ("tmaze",))
+
+    @property
+    def max_steps_per_episode(self) -> int:
+        """Agent steps, see `time_limit`."""
+        return time_limit(self.corridor_length)
+
+    def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "TMaze":
+        """See `EnvironmentConfig`."""
+        return TMaze(num_envs, seed, corridor_length=self.corridor_length)
 
 
 class TMaze(base.BatchedEnvironment):

@@ -1,18 +1,19 @@
 """ViZDoom's standard scenarios (Kempka et al. 2016): Doom from the player's eyes."""
 
 import concurrent.futures
+import dataclasses
 import os
 import pathlib
 import signal
 import tempfile
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from dm_env import specs
 
 from laser_tf import observations, types
-from laser_tf.environments import base, names
+from laser_tf.environments import base, environment_config, names
 
 HEIGHT, WIDTH = 72, 96
 SCREEN_HEIGHT, SCREEN_WIDTH = 120, 160
@@ -48,9 +49,35 @@ ACTIONS: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 
 
-def check_task(task: str) -> None:
-    """Raises ValueError, with close names, for an unknown scenario."""
-    names.check("ViZDoom scenario", task, ACTIONS)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class VizDoomConfig(environment_config.TimeLimitedConfig):
+    """Of ViZDoom's scenarios."""
+
+    suite: str = "vizdoom"
+    task: str = "basic"
+    num_threads: int = 0  # that wait for engines at once; 0: one for each core
+    action_repeat: int = 4  # env frames an agent step
+
+    frames_per_second: ClassVar[float] = 35.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.check_at_least(num_threads=0)
+
+    def check_task(self, task: str) -> str:
+        """See `EnvironmentConfig`."""
+        return names.check("ViZDoom scenario", task, ACTIONS)
+
+    def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "VizDoom":
+        """See `EnvironmentConfig`."""
+        return VizDoom(
+            task,
+            num_envs,
+            seed,
+            num_threads=self.num_threads,
+            action_repeat=self.action_repeat,
+            max_frames_per_episode=self.max_frames_per_episode,
+        )
 
 
 class VizDoom(base.BatchedEnvironment):
@@ -99,9 +126,7 @@ class VizDoom(base.BatchedEnvironment):
 
         Raises:
           ImportError: where ViZDoom is not installed.
-          ValueError: for an unknown scenario.
         """
-        check_task(task)
         library = _load_library()
         self._files = tempfile.TemporaryDirectory(prefix="laser_tf_vizdoom_")
         self._pool = concurrent.futures.ThreadPoolExecutor(num_threads or os.cpu_count())

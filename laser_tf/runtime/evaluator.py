@@ -25,7 +25,6 @@ from laser_tf.runtime import (
 from laser_tf.scores import aggregates, reference
 
 MAX_ENVIRONMENTS = 32
-_FRAMES_PER_SECOND = {"atari": 60, "vizdoom": 35, "dmlab": 60}  # of play; others have no clock
 
 
 def evaluate(
@@ -145,9 +144,7 @@ def _film(
     suffix += evaluation_files.history_suffix(history_length)
     path = workdir / "videos" / f"median_episode{suffix}.mp4"
     path.parent.mkdir(exist_ok=True)
-    frames_per_second = (
-        _FRAMES_PER_SECOND.get(config.environment.suite, 10) / config.environment.action_repeat
-    )
+    frames_per_second = config.environment.frames_per_second / config.environment.action_repeat
     with imageio.get_writer(path, fps=frames_per_second, macro_block_size=2) as film:
         for picture in _pictures(config, seed, game, actions):
             film.append_data(picture)

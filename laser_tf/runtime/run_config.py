@@ -3,10 +3,11 @@
 import dataclasses
 import difflib
 from collections.abc import Iterable, Mapping
+from types import ModuleType
 from typing import Any, TypeVar
 
 from laser_tf.agents import agent_config, registry
-from laser_tf.environments import environment_config
+from laser_tf.environments import environment_config, suites
 from laser_tf.replay import replay_config
 from laser_tf.runtime import learner_config
 
@@ -86,17 +87,21 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> RunConfig:
     """
     sections = {field.name: field.type for field in dataclasses.fields(RunConfig)}
     _check_names("section", values, sections)
-    sections["agent"] = _agent_class(values.get("agent", {}))
+    sections["agent"] = _class_of("agent", "kind", registry, values)
+    sections["environment"] = _class_of("environment", "suite", suites, values)
     return RunConfig(
         **{name: parse_section(name, section, values) for name, section in sections.items()}
     )
 
 
-def _agent_class(values: Mapping[str, Any]) -> type[agent_config.AgentConfig]:
+def _class_of(
+    section: str, key: str, known: ModuleType, values: Mapping[str, Mapping[str, Any]]
+) -> type[Any]:
+    """The configuration's class that a section's key chooses from a registry."""
     try:
-        return registry.config_class(values.get("kind", registry.DEFAULT))
+        return known.config_class(values.get(section, {}).get(key, known.DEFAULT))
     except ValueError as error:
-        raise ValueError(f"config.agent: {error}") from None
+        raise ValueError(f"config.{section}: {error}") from None
 
 
 def parse_section(
