@@ -15,13 +15,12 @@ def get_config() -> ml_collections.ConfigDict:
     """What differs from `laser_tmaze`."""
     config = laser_tmaze.get_config()
     config.agent.update({"torso": "minatar", "core_size": 128, "core_memory_span": 0})
-    config.environment = dataclasses.asdict(
-        minigrid.MiniGridConfig(
-            task="BabyAI-GoToRedBlueBall-v0",
-            num_envs=32,
-            instruction_length=16,  # words
-            max_frames_per_episode=500,
-        )
-    )
+    # Not a MiniGridConfig: that asks the package for its tasks, which may not be installed yet.
+    defaults = {field.name: field.default for field in dataclasses.fields(minigrid.MiniGridConfig)}
+    config.environment = defaults | {
+        "task": "BabyAI-GoToRedBlueBall-v0",
+        "instruction_length": 16,  # words
+        "max_frames_per_episode": 500,
+    }
     config.replay.update({"unroll_length": 20})  # agent steps
     return config
