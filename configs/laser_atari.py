@@ -38,6 +38,8 @@ def get_config() -> ml_collections.ConfigDict:
             "sticky_actions": 0.0,  # probability; the paper's games have none
             "full_action_space": False,
             "life_loss_is_end": True,  # of the return that is learned; IMPALA, Atari
+            "max_broken_episodes": 20,  # of one game in a row (NaN, a crash), then the run ends
+            "reply_seconds": 120.0,  # DMLab: a game that takes longer is started again
             "reward_scales": (),  # of each task; () leaves rewards as they are
             "corridor_length": 10,  # tmaze: cells between the cue and the junction
             "instruction_length": 16,  # minigrid, DMLab: words of the longest text

@@ -3,11 +3,19 @@
 import functools
 import importlib.util
 import pathlib
+from typing import Any
 
 import numpy as np
 
 from laser_tf import types
-from laser_tf.environments import base, dmlab_game, game_processes, instructions, names
+from laser_tf.environments import (
+    base,
+    dmlab_game,
+    faults,
+    game_processes,
+    instructions,
+    names,
+)
 
 # By their names in training. Two have another level for testing: see `level_to_play`.
 LEVELS = (
@@ -81,6 +89,7 @@ class DMLab(base.BatchedEnvironment):
         level_cache: str,
         dataset_path: str,
         instruction_length: int,
+        reply_seconds: float,
     ):
         """Starts the engines; game i draws the seeds of its episodes from `seed + i`.
 
@@ -96,10 +105,11 @@ class DMLab(base.BatchedEnvironment):
             psychlab_arbitrary_visuomotor_mapping show (the engine's data/brady_konkle_oliva2008
             says where to get them); "" for none.
           instruction_length: L, words of the longest instruction; 0 for no instructions.
+          reply_seconds: that a step, or a level's start, may take; see `game_processes`.
 
         Raises:
           ImportError: where DeepMind Lab is not installed.
-          RuntimeError: for an engine that does not start.
+          RuntimeError: for an engine that does not start at all.
           ValueError: for an unknown level.
         """
         check_task(task)
@@ -109,7 +119,7 @@ class DMLab(base.BatchedEnvironment):
         level = level_to_play(task, hold_out)
         start = functools.partial(
             dmlab_game.Game,
-            f"contributed/dmlab30/{level}",
+            level=f"contributed/dmlab30/{level}",
             action_repeat=action_repeat,
             max_frames_per_episode=max_frames_per_episode,
             with_text=instruction_length > 0,
@@ -120,7 +130,8 @@ class DMLab(base.BatchedEnvironment):
             {
                 f"{level}, game {i},": functools.partial(start, seed=seed + i)
                 for i in range(num_envs)
-            }
+            },
+            reply_seconds,
         )
         super().__init__(
             num_envs,
@@ -131,17 +142,25 @@ class DMLab(base.BatchedEnvironment):
         )
 
     def _reset(self) -> np.ndarray:
-        self._steps = self._games.call([("reset",)] * self.num_envs)
+        self._steps = self._begun(self._games.call([("reset",)] * self.num_envs))
+        self._over = np.zeros(self.num_envs, bool)
         return self._observation()
 
     def _step(self, actions: np.ndarray) -> types.EnvOutput:
-        is_first = np.array([step.over for step in self._steps])
-        self._steps = self._games.call(
+        is_first = self._over
+        answers = self._games.call(
             [
                 ("reset",) if starts else ("step", action)
                 for starts, action in zip(is_first, actions.tolist(), strict=True)
             ]
         )
+        for index in np.flatnonzero(~is_first).tolist():
+            if isinstance(answers[index], game_processes.Failure):
+                self._note_failure(index, answers[index])
+                # Nothing was seen of this step: the row before is the episode's last, as at a cut.
+                answers[index] = self._steps[index]._replace(reward=0.0, over=True)
+        self._steps = self._begun(answers)
+        self._over = np.array([step.over for step in self._steps])
         return types.EnvOutput(
             observation=self._observation(),
             reward=np.array([step.reward for step in self._steps], np.float32),
@@ -149,6 +168,25 @@ class DMLab(base.BatchedEnvironment):
             is_first=is_first,
             previous_action=actions,
             instruction=self._instruction() if self.instruction_length else (),
+        )
+
+    def _begun(self, answers: list[Any]) -> list[dmlab_game.Step]:
+        """The answers, where games that could not start an episode were told to once more."""
+        while True:
+            failed = [isinstance(answer, game_processes.Failure) for answer in answers]
+            if not any(failed):
+                return answers
+            for index in np.flatnonzero(failed).tolist():
+                self._note_failure(index, answers[index])
+            again = self._games.call([("reset",) if fails else None for fails in failed])
+            answers = [
+                new if fails else old
+                for fails, new, old in zip(failed, again, answers, strict=True)
+            ]
+
+    def _note_failure(self, index: int, failure: game_processes.Failure) -> None:
+        self.faults.note(
+            index, faults.RESTARTS, f"{failure.reason}; it is started again", failure.details
         )
 
     def _observation(self) -> np.ndarray:

@@ -6,6 +6,7 @@ from laser_tf.environments import names
 
 SUITES = ("atari", "minatar", "catch", "tmaze", "vizdoom", "minigrid", "dmlab")
 _REPEATING_SUITES = ("atari", "vizdoom", "dmlab")
+_LONGEST_REPLY = 86_400.0  # a day; the system's clocks take no infinite wait
 _STICKY_SUITES = ("atari", "minatar")
 
 
@@ -24,6 +25,8 @@ class EnvironmentConfig:
     num_threads: int = 0  # of the Atari and ViZDoom emulators; 0: one for each core
     action_repeat: int = 4  # env frames an agent step; 1 outside atari, vizdoom and dmlab
     max_frames_per_episode: int = 108_000  # env frames, then the episode is cut
+    max_broken_episodes: int = 20  # of one game in a row (NaN, a crash, a hang), then the run ends
+    reply_seconds: float = 120.0  # DMLab: a game that takes longer is killed and started again
     reward_scales: tuple[float, ...] = ()  # factors of each task's rewards; (): all 1
     no_op_max: int = 30  # Atari: most no-op frames at an episode's start
     full_action_space: bool = False  # Atari: all 18 actions for every game
@@ -67,9 +70,15 @@ class EnvironmentConfig:
             ("instruction_length", 0 if self.suite == "dmlab" else 1),
             ("num_threads", 0),
             ("no_op_max", 0),
+            ("max_broken_episodes", 0),
         ):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} is {getattr(self, name)}: use {least} or more")
+        if not 0 < self.reply_seconds <= _LONGEST_REPLY:
+            raise ValueError(
+                f"reply_seconds is {self.reply_seconds}: use a value above 0, up to "
+                f"{_LONGEST_REPLY:,.0f}"
+            )
         if not 0 <= self.sticky_actions < 1:
             raise ValueError(
                 f"sticky_actions is {self.sticky_actions}: use a probability from 0 to below 1"

@@ -1,6 +1,8 @@
 """Makes any environment from its configuration."""
 
-from laser_tf.environments import base, environment_config
+import pathlib
+
+from laser_tf.environments import base, environment_config, faults
 
 _LARGEST_SEED = 2**31 - 1  # ALE's
 
@@ -11,6 +13,7 @@ def make_environment(
     seed: int,
     num_envs: int | None = None,
     rendering: bool = False,
+    fault_folder: pathlib.Path | None = None,
 ) -> base.BatchedEnvironment:
     """Makes a batch of games: those of the first task, then those of the second, and so on.
 
@@ -19,8 +22,10 @@ def make_environment(
       seed: game i is seeded with `seed + i`, up to 2**31 - 1.
       num_envs: games of each task, by default the configuration's.
       rendering: whether `render` will be called. Atari then runs every game twice, in colour too.
+      fault_folder: gets the tracebacks of games that fail (`faults.FILE`); None: they are not kept.
 
     Raises:
+      EnvironmentFailedError: for whatever else a game raises while it is made.
       ImportError: where the suite needs a package that is not installed.
       ValueError: for a seed out of range, `num_envs` below 1, a text of too many words, or tasks
         of different observations or actions.
@@ -32,19 +37,39 @@ def make_environment(
     games = num_envs * len(config.tasks)
     if not 0 <= seed <= _LARGEST_SEED + 1 - games:  # ALE plays at random with a negative one
         raise ValueError(f"seed is {seed}: use 0 to {_LARGEST_SEED + 1 - games}")
-    make = _MAKERS[config.suite]
+    environments = [
+        _make(config, task, num_envs, seed + index * num_envs, rendering, fault_folder)
+        for index, task in enumerate(config.tasks)
+    ]
     if len(config.tasks) == 1 and not config.reward_scales:
-        return make(config, config.task, num_envs, seed, rendering)
+        return environments[0]
 
     from laser_tf.environments import multi_task
 
-    environments = [
-        make(config, task, num_envs, seed + index * num_envs, rendering)
-        for index, task in enumerate(config.tasks)
-    ]
     return multi_task.MultiTask(
         config.tasks, environments, config.reward_scales or (1.0,) * len(config.tasks)
     )
+
+
+def _make(
+    config: environment_config.EnvironmentConfig,
+    task: str,
+    num_envs: int,
+    seed: int,
+    rendering: bool,
+    fault_folder: pathlib.Path | None,
+) -> base.BatchedEnvironment:
+    watched = faults.Faults(
+        num_envs, name=task, limit=config.max_broken_episodes, folder=fault_folder
+    )
+    try:
+        environment = _MAKERS[config.suite](config, task, num_envs, seed, rendering)
+    except (ImportError, ValueError):  # what is missing, or does not fit: told as it is
+        raise
+    except Exception as error:  # whatever a game raises, its name belongs to it
+        raise watched.failure(error) from error
+    environment.faults = watched
+    return environment
 
 
 def _make_atari(
@@ -147,6 +172,7 @@ def _make_dmlab(
         level_cache=config.level_cache,
         dataset_path=config.dataset_path,
         instruction_length=config.instruction_length,
+        reply_seconds=config.reply_seconds,
     )
 
 
