@@ -4,10 +4,11 @@ python -m launch.benchmark
 python -m launch.benchmark --config=configs/laser_atari.py --seconds=60
 """
 
-from laser_tf.replay import replay_config
 from laser_tf.runtime import private_network, versions
+from launch import interruption
 
 if __name__ == "__main__":
+    interruption.before_imports()
     versions.check()
     private_network.enter()
 
@@ -25,8 +26,8 @@ import numpy as np
 import tensorflow as tf
 from absl import flags
 
-from laser_tf.environments import factory
-from laser_tf.replay import dataset, server
+from laser_tf.environments import factory, faults
+from laser_tf.replay import dataset, replay_config, server
 from laser_tf.runtime import (
     actor,
     array_function,
@@ -226,4 +227,7 @@ def _calls_per_second(call: Callable[[], Any]) -> float:
 
 
 if __name__ == "__main__":
-    command_line.run(main, (ValueError, ImportError, checkpointing.WorkdirError))
+    command_line.run(
+        main,
+        (ValueError, ImportError, checkpointing.WorkdirError, faults.EnvironmentFailedError),
+    )

@@ -1,6 +1,5 @@
 """What launch scripts share: flags from the command line, and errors as one clear line."""
 
-import contextlib
 import faulthandler
 import logging
 import os
@@ -12,6 +11,9 @@ from typing import NoReturn
 
 from absl import app, flags
 from ml_collections import config_flags
+
+from laser_tf.runtime import private_network
+from launch import terminal
 
 
 class UsageError(Exception):
@@ -49,14 +51,14 @@ def divert_native_messages(path: pathlib.Path) -> None:
     Reverb and TensorFlow write to the standard error stream at will, through the progress display.
     """
     sys.stderr.flush()
-    terminal = os.fdopen(os.dup(2), "w", buffering=1)
+    shown = terminal.stream_to(os.dup(2))
     with path.open("ab") as log:
         os.dup2(log.fileno(), 2)
-    sys.stderr = terminal
-    faulthandler.enable(terminal)  # a crash of theirs still shows where
+    sys.stderr = shown
+    faulthandler.enable(shown)  # a crash of theirs still shows where
     for handler in logging.getLogger().handlers:
         if isinstance(handler, logging.StreamHandler):
-            handler.setStream(terminal)
+            handler.setStream(shown)
 
 
 def define_config(default: str) -> flags.FlagHolder:
@@ -71,6 +73,29 @@ def define_config(default: str) -> flags.FlagHolder:
         _fail(one_line(error), code=2)
     except (AttributeError, KeyError) as error:
         _fail(f"unknown config key: {one_line(error)}", code=2)
+
+
+def define_private_network() -> flags.FlagHolder:
+    """The `--private_network` flag of a command, which is read before all imports, too."""
+    return flags.DEFINE_bool(
+        private_network.FLAG,
+        True,
+        "a network of the run's own, so that nobody else reaches its replay server; false for a "
+        "run that reports to a server elsewhere",
+    )
+
+
+def check_private_network(flag: flags.FlagHolder) -> None:
+    """Checks that the flag has the value that was read before the imports.
+
+    Raises:
+      UsageError: if it has another one, from a file of flags.
+    """
+    if flag.value != private_network.is_wanted(sys.argv):
+        raise UsageError(
+            f"--{flag.name}={str(flag.value).lower()} comes too late in a file of flags: give it "
+            "on the command line itself"
+        )
 
 
 def config_values(config: flags.FlagHolder) -> dict:
@@ -124,8 +149,6 @@ def _fail(message: str, code: int) -> None:
 
 def leave(code: int) -> NoReturn:
     """Ends the process at once."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError):  # a full disk
-            stream.flush()
+    terminal.flush()
     # Not sys.exit: threads of Reverb's and TensorFlow's may be blocked, for minutes or for ever.
     os._exit(code)

@@ -5,10 +5,10 @@
 `launch.reproduce` makes the runs and then calls this.
 """
 
-import signal
+from launch import interruption
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is to be saved: end without a traceback
+    interruption.before_imports()
 
 import pathlib
 

@@ -4,12 +4,11 @@ python -m launch.evaluate --workdir=runs/pong --episodes=200 --video
 python -m launch.evaluate --workdir=runs/tmaze --history_length=10
 """
 
-import signal
-
 from laser_tf.runtime import versions
+from launch import interruption
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is to be saved: end without a traceback
+    interruption.before_imports()
     versions.check()  # a wrong TensorFlow fails while Reverb is imported
 
 import json
@@ -18,6 +17,7 @@ import pathlib
 
 from absl import flags
 
+from laser_tf.environments import faults
 from laser_tf.runtime import checkpointing, evaluation_files, evaluator
 from launch import command_line
 
@@ -55,4 +55,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    command_line.run(main, (ValueError, ImportError, checkpointing.WorkdirError))
+    command_line.run(
+        main,
+        (ValueError, ImportError, checkpointing.WorkdirError, faults.EnvironmentFailedError),
+    )

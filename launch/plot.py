@@ -4,6 +4,11 @@ python -m launch.plot --output=results/pong.png --title=pong \
     --curve=LASER=runs/pong1,runs/pong2 --curve=IMPALA=runs/impala1,runs/impala2
 """
 
+from launch import interruption
+
+if __name__ == "__main__":
+    interruption.before_imports()
+
 import csv
 import pathlib
 

@@ -4,8 +4,10 @@ python -m launch.random_play --config=configs/laser_vizdoom.py --config.environm
 """
 
 from laser_tf.runtime import versions
+from launch import interruption
 
 if __name__ == "__main__":
+    interruption.before_imports()
     versions.check()  # a wrong TensorFlow fails while Reverb is imported
 
 import json
@@ -13,7 +15,7 @@ import json
 import numpy as np
 from absl import flags
 
-from laser_tf.environments import factory
+from laser_tf.environments import factory, faults
 from laser_tf.runtime import episode_player, run_config
 from launch import command_line
 
@@ -56,4 +58,4 @@ def _summarise(returns: list[float]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    command_line.run(main, (ValueError, ImportError))
+    command_line.run(main, (ValueError, ImportError, faults.EnvironmentFailedError))

@@ -6,8 +6,10 @@
 """
 
 from laser_tf.runtime import versions
+from launch import interruption
 
 if __name__ == "__main__":
+    interruption.before_imports()
     versions.check()  # a wrong TensorFlow fails while Reverb is imported
 
 import logging
@@ -16,7 +18,7 @@ import time
 
 from absl import flags
 
-from laser_tf.environments import factory
+from laser_tf.environments import factory, faults
 from laser_tf.replay import server
 from laser_tf.runtime import (
     assembly,
@@ -27,7 +29,7 @@ from laser_tf.runtime import (
     supervisor,
     sweep_config,
 )
-from launch import command_line, interruption
+from launch import command_line
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "the sweep's folder")
 _PORT = flags.DEFINE_integer("port", 0, "where agents join; 0 takes a free one")
@@ -48,7 +50,13 @@ def main() -> None:
     meeting = coordinator.Coordinator(
         config, workdir, replay and replay.port, checkpointing.read_sweep_id(workdir)
     )
-    listening = rpc.Server(meeting.methods, _PORT.value)
+    has_population = config.population.method != "none"
+    listening = rpc.Server(
+        meeting.methods,
+        _PORT.value,
+        rpc.own_secret(workdir),
+        max_bytes=rpc.WEIGHTS_BYTES if has_population else rpc.MESSAGE_BYTES,
+    )
     logging.info("agents join at port %d", listening.port)
     period = 60 * config.first.run.replay_checkpoint_minutes
     next_save = time.monotonic() + period
@@ -91,4 +99,7 @@ def _save(replay: server.EmbeddedReplay) -> None:
 
 
 if __name__ == "__main__":
-    command_line.run(main, (ValueError, ImportError, checkpointing.WorkdirError))
+    command_line.run(
+        main,
+        (ValueError, ImportError, checkpointing.WorkdirError, faults.EnvironmentFailedError),
+    )

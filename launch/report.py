@@ -10,6 +10,11 @@ million env frames on Atari, ten on DMLab (a hundred, from two billion on); else
 the longest budget.
 """
 
+from launch import interruption
+
+if __name__ == "__main__":
+    interruption.before_imports()
+
 import pathlib
 
 from absl import flags

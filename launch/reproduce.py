@@ -8,6 +8,11 @@
 The same command goes on where it stopped. The defaults are for two cores and hours.
 """
 
+from launch import interruption
+
+if __name__ == "__main__":
+    interruption.before_imports()
+
 import contextlib
 import logging
 import pathlib

@@ -7,48 +7,55 @@ import signal
 import threading
 
 from laser_tf.runtime import evaluator, progress, run_config, training
+from launch import interruption
 
 
 def run_to_the_end(
     run: training.Training, config: run_config.RunConfig, workdir: pathlib.Path
-) -> None:
+) -> int | None:
     """Trains until the budget is spent or the user interrupts, evaluates, says where all lies.
 
     Args:
       run: new or resumed.
       config: of the run.
       workdir: its folder.
+
+    Returns:
+      The signal that stopped the training, which is saved; None where the budget is spent.
     """
     logging.info("%s %s", "resuming" if run.resumed else "a new run in", workdir)
     if run.finished:
         logging.info("%s frames are trained already", f"{run.env_frames:,}")
-    elif not _train(run, config):
-        logging.info(
-            "stopped at %s frames and saved; the same command resumes", f"{run.env_frames:,}"
-        )
-        return
-    for signal_number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signal_number, signal.SIG_DFL)  # an evaluation has nothing to save
+    else:
+        signals = _train(run, config)
+        if not run.finished:
+            logging.info(
+                "stopped at %s frames and saved; the same command resumes", f"{run.env_frames:,}"
+            )
+            return signals[0]
+    interruption.give_back()  # an evaluation has nothing to save
     _evaluate(workdir, config)
+    return None
 
 
-def _train(run: training.Training, config: run_config.RunConfig) -> bool:
-    """Trains until the budget is spent (True) or the user interrupts (False)."""
+def _train(run: training.Training, config: run_config.RunConfig) -> list[int]:
+    """Trains until the budget is spent or the user interrupts; returns the signals that came."""
     stop = threading.Event()
+    signals = []
 
     def interrupt(signal_number: int, _: object) -> None:
-        # A second Ctrl-C ends at once; for SIGTERM see `interruption`.
+        # A second Ctrl-C ends at once; for the others see `interruption`.
         is_typed = signal_number == signal.SIGINT
         signal.signal(signal_number, signal.SIG_DFL if is_typed else signal.SIG_IGN)
+        signals.append(signal_number)
         stop.set()
 
-    for signal_number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signal_number, interrupt)
+    interruption.take_over(interrupt)
     title = f"{config.environment.task}, seed {config.run.seed}"
     with progress.ProgressDisplay(config.run.env_frames, title) as display:
         run.run(stop, display)
     logging.info("mean return of the last 100 training episodes: %.2f", run.returns.mean_return())
-    return run.finished
+    return signals
 
 
 def _evaluate(workdir: pathlib.Path, config: run_config.RunConfig) -> None:

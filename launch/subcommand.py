@@ -1,16 +1,15 @@
 """Another of launch's commands, run from a command."""
 
 import logging
-import signal
 import subprocess
 import sys
 
 from laser_tf.runtime import supervisor
-from launch import command_line
+from launch import command_line, interruption
 
 
 def run(module: str, *arguments: str) -> None:
-    """Runs `python -m launch.<module>` and forwards Ctrl-C and SIGTERM; then it does not return.
+    """Runs `python -m launch.<module>`, and forwards what asks to end; then it does not return.
 
     Args:
       module: e.g. "train".
@@ -32,12 +31,11 @@ def run(module: str, *arguments: str) -> None:
         interrupted.append(signal_number)
         process.send_signal(signal_number)
 
-    for signal_number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signal_number, forward)
+    interruption.take_over(forward)
     code = process.wait()
     if interrupted:
         logging.info("stopped; the same command goes on")
-        command_line.leave(0)
+        interruption.end_by(interrupted[0])
     if code:
         raise command_line.UsageError(
             f"launch.{module} ended with {code}: see above; the same command goes on"

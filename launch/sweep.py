@@ -8,14 +8,16 @@ The same command with the same --workdir resumes a sweep that was interrupted.
 """
 
 from laser_tf.runtime import private_network, versions
+from launch import interruption
 
 if __name__ == "__main__":
-    versions.check()
-    # Agents on other machines have to reach this one.
     import sys
 
+    interruption.before_imports()
+    versions.check()
+    # Agents on other machines have to reach this one.
     _IS_OPEN = any(argument.startswith(("--port", "-port")) for argument in sys.argv)
-    _NETWORK_WARNING = None if _IS_OPEN else private_network.enter()
+    _NETWORK_WARNING = None if _IS_OPEN else private_network.enter(sys.argv)
 
 import ast
 import logging
@@ -25,10 +27,10 @@ from typing import Any
 
 from absl import flags
 
-from laser_tf.environments import factory
+from laser_tf.environments import factory, faults
 from laser_tf.replay import server
 from laser_tf.runtime import checkpointing, metrics, sweep_config
-from launch import command_line, interruption, sweep_processes
+from launch import command_line, sweep_processes
 
 _CONFIG = command_line.define_config("configs/sweep_laser_minatar.py")
 _WORKDIR = flags.DEFINE_string("workdir", None, "the sweep's folder [runs/<config>-<time>]")
@@ -37,6 +39,7 @@ _POPULATION = flags.DEFINE_string("population", None, "pbt or none [the config's
 _GRID = flags.DEFINE_multi_string(
     "grid", [], "SECTION.KEY=VALUE,VALUE...: beside, or instead of, the config's"
 )
+_PRIVATE_NETWORK = command_line.define_private_network()
 _LOCAL = flags.DEFINE_list("local", None, "agents to run on this machine, e.g. agent_00 [all]")
 _PORT = flags.DEFINE_integer(
     "port", None, "where agents on other machines join [none can]", lower_bound=1, upper_bound=65535
@@ -45,6 +48,7 @@ _PORT = flags.DEFINE_integer(
 
 def main() -> None:
     """Starts the server and the agents, keeps them alive, and ends them in order."""
+    command_line.check_private_network(_PRIVATE_NETWORK)
     if not _PORT.value and _NETWORK_WARNING:
         logging.warning("%s", _NETWORK_WARNING)
     values = _values()
@@ -69,6 +73,8 @@ def main() -> None:
     metrics.write_sweep_columns(workdir / "tensorboard", config.hyperparameters)
     interrupted = interruption.Interruption()
     sweep_processes.SweepProcesses(config, local, workdir, _PORT.value).run(interrupted)
+    if interrupted.stop:
+        interruption.end_by(interrupted.signal_number)
 
 
 def _values() -> dict[str, Any]:
@@ -117,4 +123,7 @@ def _local_agents(config: sweep_config.SweepConfig) -> list[str]:
 
 
 if __name__ == "__main__":
-    command_line.run(main, (ValueError, ImportError, checkpointing.WorkdirError))
+    command_line.run(
+        main,
+        (ValueError, ImportError, checkpointing.WorkdirError, faults.EnvironmentFailedError),
+    )

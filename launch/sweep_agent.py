@@ -1,19 +1,16 @@
 """One agent of a sweep, on this machine or another one than the sweep's server.
 
-    python -m launch.sweep_agent --server=HOST:PORT --name=agent_03 --workdir=runs/agent_03
+    python -m launch.sweep_agent --server=HOST:PORT --name=agent_03 --secret_file=secret
 
 `launch.sweep` starts those of its own machine. What the agent trains and how comes from the server.
 Exit code 75: stopped, or the server has gone; everything is saved, and the same command goes on.
 """
 
 from laser_tf.runtime import versions
+from launch import interruption
 
 if __name__ == "__main__":
-    import signal
-
-    # Until it trains there is nothing to save, and KeyboardInterrupt can get lost: a callback of a
-    # library's that it happens to hit only prints it.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    interruption.before_imports()
     versions.check()  # a wrong TensorFlow fails while Reverb is imported
 
 import dataclasses
@@ -23,6 +20,7 @@ import time
 
 from absl import flags
 
+from laser_tf.environments import faults
 from laser_tf.runtime import (
     checkpointing,
     folder_lock,
@@ -38,6 +36,11 @@ from launch import command_line, session
 _SERVER = flags.DEFINE_string("server", None, "HOST:PORT of the sweep's server")
 _NAME = flags.DEFINE_string("name", None, "which agent of the sweep, e.g. agent_03")
 _WORKDIR = flags.DEFINE_string("workdir", None, "the agent's folder [runs/<name>]")
+_SECRET_FILE = flags.DEFINE_string(
+    "secret_file",
+    None,
+    f"a copy of {rpc.SECRET_FILE} in the sweep's folder, which others cannot read",
+)
 _SWEEP_ID = flags.DEFINE_string("sweep_id", None, "of sweep.json: which sweep it must be [any]")
 
 _PATIENCE_SECONDS = 120.0  # for a server that is starting
@@ -45,22 +48,40 @@ _PATIENCE_SECONDS = 120.0  # for a server that is starting
 
 def main() -> None:
     """Joins, trains and evaluates."""
-    if not _SERVER.value:
-        raise command_line.UsageError("--server is missing: give HOST:PORT of the sweep's server")
+    _check_server(_SERVER.value)
     if not _NAME.value:
         raise command_line.UsageError("--name is missing: give an agent of the sweep")
-    member = _join()
+    if not _SECRET_FILE.value:
+        raise command_line.UsageError(
+            f"--secret_file is missing: give a copy of {rpc.SECRET_FILE} in the sweep's folder"
+        )
+    member = _join(rpc.read_secret(pathlib.Path(_SECRET_FILE.value)))
     try:
         _run(member, pathlib.Path(_WORKDIR.value or f"runs/{_NAME.value}").absolute())
     finally:
         member.close()
 
 
-def _join() -> sweep_member.SweepMember:
+def _check_server(address: str | None) -> None:
+    if not address:
+        raise command_line.UsageError("--server is missing: give HOST:PORT of the sweep's server")
+    host, _, port = address.rpartition(":")
+    is_port = port.isascii() and port.isdecimal() and 1 <= int(port[:6]) <= 65535
+    is_bracketed = host.startswith("[") and host.endswith("]")  # an IPv6 address, with colons
+    if not is_port or not host.strip("[]") or any(map(str.isspace, host)):
+        reason = "use HOST:PORT, with a port from 1 to 65535, e.g. localhost:5000"
+    elif "/" in host or (":" in host and not is_bracketed):
+        reason = "use HOST:PORT without a protocol or path, and an IPv6 address in [brackets]"
+    else:
+        return
+    raise command_line.UsageError(f"--server={address}: {reason}")
+
+
+def _join(secret: str) -> sweep_member.SweepMember:
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:
-            return sweep_member.SweepMember(_SERVER.value, _NAME.value, _SWEEP_ID.value)
+            return sweep_member.SweepMember(_SERVER.value, _NAME.value, secret, _SWEEP_ID.value)
         except rpc.UnreachableError:
             if time.monotonic() >= deadline:
                 raise
@@ -102,6 +123,7 @@ if __name__ == "__main__":
             ImportError,
             ConnectionError,
             checkpointing.WorkdirError,
+            faults.EnvironmentFailedError,
             learner.NonFiniteLossError,
         ),
     )

@@ -40,7 +40,7 @@ class SweepProcesses:
         self._finished: set[str] = set()  # agents, here or elsewhere, that spent their budget
         port = port or _free_port()
         self._address = f"localhost:{port}"
-        self._client = rpc.Client(self._address)
+        self._client = rpc.Client(self._address, rpc.own_secret(workdir))
         # Each process would take all cores for itself.
         threads = str(max(1, len(os.sched_getaffinity(0)) // len(local)) if local else 1)
         environment = {
@@ -63,6 +63,7 @@ class SweepProcesses:
                     f"--name={name}",
                     f"--workdir={workdir / name}",
                     f"--sweep_id={self._id}",
+                    f"--secret_file={workdir / rpc.SECRET_FILE}",
                 ],
                 workdir / f"{name}.log",
                 environment,

@@ -2,17 +2,22 @@
 
     python -m launch.train --config=configs/laser_atari.py --workdir=runs/pong
     python -m launch.train --config=configs/laser_atari.py --config.environment.task=breakout
+    python -m launch.train --private_network=false  # for what reports to a server from the run
 
 The same command with the same --workdir resumes a run that was interrupted.
 """
 
 from laser_tf.runtime import private_network, versions
+from launch import interruption
 
 if __name__ == "__main__":
+    import sys
+
+    interruption.before_imports()
     # Before all other imports: a wrong TensorFlow fails while Reverb is imported, and only a
     # process of one thread can move to a network of its own.
     versions.check()
-    _NETWORK_WARNING = private_network.enter()
+    _NETWORK_WARNING = private_network.enter(sys.argv)
 
 import dataclasses
 import logging
@@ -20,16 +25,18 @@ import pathlib
 
 from absl import flags
 
-from laser_tf.environments import factory
+from laser_tf.environments import factory, faults
 from laser_tf.runtime import checkpointing, learner, run_config, training
 from launch import command_line, session
 
 _CONFIG = command_line.define_config("configs/laser_atari.py")
 _WORKDIR = flags.DEFINE_string("workdir", None, "the run's folder [runs/<config>-<time>]")
+_PRIVATE_NETWORK = command_line.define_private_network()
 
 
 def main() -> None:
     """Trains, evaluates and says where everything lies."""
+    command_line.check_private_network(_PRIVATE_NETWORK)
     if _NETWORK_WARNING:
         logging.warning("%s", _NETWORK_WARNING)
     config = run_config.parse(command_line.config_values(_CONFIG))
@@ -41,7 +48,9 @@ def main() -> None:
     )
     command_line.divert_native_messages(workdir / "native.log")
     run = training.Training(config, workdir)
-    session.run_to_the_end(run, config, workdir)
+    stopped_by = session.run_to_the_end(run, config, workdir)
+    if stopped_by:
+        interruption.end_by(stopped_by)
 
 
 if __name__ == "__main__":
@@ -51,6 +60,7 @@ if __name__ == "__main__":
             ValueError,
             ImportError,  # a suite that is not installed
             checkpointing.WorkdirError,
+            faults.EnvironmentFailedError,
             learner.NonFiniteLossError,
         ),
     )

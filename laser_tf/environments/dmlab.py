@@ -14,6 +14,7 @@ from laser_tf.environments import (
     base,
     dmlab_game,
     environment_config,
+    faults,
     game_processes,
     instructions,
     names,
@@ -69,12 +70,14 @@ class DMLabConfig(environment_config.TimeLimitedConfig):
     hold_out: bool = False  # play what is held out for testing
     level_cache: str = ""  # folder for compiled maps; "": none are kept
     dataset_path: str = ""  # folder of the images that two of psychlab's levels show
+    reply_seconds: float = 120.0  # a game that takes longer is killed and started again
 
     frames_per_second: ClassVar[float] = 60.0
 
     def __post_init__(self):
         super().__post_init__()
         self.check_at_least(instruction_length=0)
+        environment_config.check_reply_seconds(self.reply_seconds)
 
     def all_tasks(self) -> tuple[str, ...]:
         """The thirty levels."""
@@ -96,6 +99,7 @@ class DMLabConfig(environment_config.TimeLimitedConfig):
             level_cache=self.level_cache,
             dataset_path=self.dataset_path,
             instruction_length=self.instruction_length,
+            reply_seconds=self.reply_seconds,
         )
 
 
@@ -127,6 +131,7 @@ class DMLab(base.BatchedEnvironment):
         level_cache: str,
         dataset_path: str,
         instruction_length: int,
+        reply_seconds: float,
     ):
         """Starts the engines; game i draws the seeds of its episodes from `seed + i`.
 
@@ -142,10 +147,11 @@ class DMLab(base.BatchedEnvironment):
             psychlab_arbitrary_visuomotor_mapping show (the engine's data/brady_konkle_oliva2008
             says where to get them); "" for none.
           instruction_length: L, words of the longest instruction; 0 for no instructions.
+          reply_seconds: that a step, or a level's start, may take; see `game_processes`.
 
         Raises:
           ImportError: where DeepMind Lab is not installed.
-          RuntimeError: for an engine that does not start.
+          RuntimeError: for an engine that does not start at all.
         """
         _check_engine()
         if level_cache:
@@ -153,7 +159,7 @@ class DMLab(base.BatchedEnvironment):
         level = level_to_play(task, hold_out)
         start = functools.partial(
             dmlab_game.Game,
-            f"contributed/dmlab30/{level}",
+            level=f"contributed/dmlab30/{level}",
             action_repeat=action_repeat,
             max_frames_per_episode=max_frames_per_episode,
             with_text=instruction_length > 0,
@@ -164,7 +170,8 @@ class DMLab(base.BatchedEnvironment):
             {
                 f"{level}, game {i},": functools.partial(start, seed=seed + i)
                 for i in range(num_envs)
-            }
+            },
+            reply_seconds,
         )
         self._instruction_length = instruction_length
         image = observations.image_spec(dmlab_game.HEIGHT, dmlab_game.WIDTH, 3)
@@ -178,23 +185,50 @@ class DMLab(base.BatchedEnvironment):
         )
 
     def _reset(self) -> Any:
-        self._steps = self._games.call([("reset",)] * self.num_envs)
+        self._steps = self._begun(self._games.call([("reset",)] * self.num_envs))
+        self._over = np.zeros(self.num_envs, bool)
         return self._observation()
 
     def _step(self, actions: np.ndarray) -> types.EnvOutput:
-        is_first = np.array([step.over for step in self._steps])
-        self._steps = self._games.call(
+        is_first = self._over
+        answers = self._games.call(
             [
                 ("reset",) if starts else ("step", action)
                 for starts, action in zip(is_first, actions.tolist(), strict=True)
             ]
         )
+        for index in np.flatnonzero(~is_first).tolist():
+            if isinstance(answers[index], game_processes.Failure):
+                self._note_failure(index, answers[index])
+                # Nothing was seen of this step: the row before is the episode's last, as at a cut.
+                answers[index] = self._steps[index]._replace(reward=0.0, over=True)
+        self._steps = self._begun(answers)
+        self._over = np.array([step.over for step in self._steps])
         return types.EnvOutput(
             observation=self._observation(),
             reward=np.array([step.reward for step in self._steps], np.float32),
             discount=np.array([not step.terminated for step in self._steps], np.float32),
             is_first=is_first,
             previous_action=actions,
+        )
+
+    def _begun(self, answers: list[Any]) -> list[dmlab_game.Step]:
+        """The answers, where games that could not start an episode were told to once more."""
+        while True:
+            failed = [isinstance(answer, game_processes.Failure) for answer in answers]
+            if not any(failed):
+                return answers
+            for index in np.flatnonzero(failed).tolist():
+                self._note_failure(index, answers[index])
+            again = self._games.call([("reset",) if fails else None for fails in failed])
+            answers = [
+                new if fails else old
+                for fails, new, old in zip(failed, again, answers, strict=True)
+            ]
+
+    def _note_failure(self, index: int, failure: game_processes.Failure) -> None:
+        self.faults.note(
+            index, faults.RESTARTS, f"{failure.reason}; it is started again", failure.details
         )
 
     def _observation(self) -> Any:

@@ -55,9 +55,10 @@ class Game:
 
     def __init__(
         self,
+        restarts: int,
+        *,
         level: str,
         seed: int,
-        *,
         action_repeat: int,
         max_frames_per_episode: int,
         with_text: bool,
@@ -67,6 +68,7 @@ class Game:
         """Starts the engine.
 
         Args:
+          restarts: how often the game was started before; each start has seeds of its own.
           level: path of the level's script, as the engine knows it.
           seed: of the episodes' seeds.
           action_repeat: env frames an action is held.
@@ -84,7 +86,7 @@ class Game:
             config={"width": str(WIDTH), "height": str(HEIGHT), **settings},
             level_cache=LevelCache(level_cache) if level_cache else None,
         )
-        self._random = np.random.RandomState(seed)
+        self._random = np.random.RandomState([seed, restarts] if restarts else seed)
         self._actions = np.array(ACTIONS, np.intc)
         self._action_repeat = action_repeat
         self._max_frames = max_frames_per_episode

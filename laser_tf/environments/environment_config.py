@@ -5,6 +5,8 @@ from typing import ClassVar
 
 from laser_tf.environments import base
 
+_LONGEST_REPLY = 86_400.0  # a day; the system's clocks take no infinite wait
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EnvironmentConfig:
@@ -18,6 +20,7 @@ class EnvironmentConfig:
     suite: str  # a key of environments.suites
     task: str  # of the suite, several with commas between them, or "all" of it
     num_envs: int = 32  # environments of each task that are played at once
+    max_broken_episodes: int = 20  # of one of them in a row (NaN, a crash), then the run ends
     reward_scales: tuple[float, ...] = ()  # factors of each task's rewards; (): all 1
 
     action_repeat: ClassVar[int] = 1  # env frames an agent step; a key where it can be chosen
@@ -29,7 +32,7 @@ class EnvironmentConfig:
             raise ValueError(f"task is {self.task!r}: name each task once")
         # As the suite itself calls them, so that a run resumes by any of a task's names.
         object.__setattr__(self, "task", self.task if self.task == "all" else ",".join(tasks))
-        self.check_at_least(num_envs=1)
+        self.check_at_least(num_envs=1, max_broken_episodes=0)
         if self.reward_scales and len(self.reward_scales) != len(tasks):
             raise ValueError(
                 f"reward_scales are {self.reward_scales}: give one number for each of "
@@ -96,3 +99,11 @@ def check_sticky_actions(probability: float) -> None:
     """Raises ValueError for what is no probability below 1."""
     if not 0 <= probability < 1:
         raise ValueError(f"sticky_actions is {probability}: use a probability from 0 to below 1")
+
+
+def check_reply_seconds(seconds: float) -> None:
+    """Raises ValueError for a time limit that no process can be held to."""
+    if not 0 < seconds <= _LONGEST_REPLY:
+        raise ValueError(
+            f"reply_seconds is {seconds}: use a value above 0, up to {_LONGEST_REPLY:,.0f}"
+        )

@@ -1,6 +1,8 @@
 """Makes the environments of any configuration."""
 
-from laser_tf.environments import base, environment_config, multi_task
+import pathlib
+
+from laser_tf.environments import base, environment_config, faults, multi_task
 
 _LARGEST_SEED = 2**31 - 1  # ALE's
 
@@ -11,6 +13,7 @@ def make_environment(
     seed: int,
     num_envs: int | None = None,
     rendering: bool = False,
+    fault_folder: pathlib.Path | None = None,
 ) -> base.BatchedEnvironment:
     """Makes a batch of environments: those of the first task, then of the second, and so on.
 
@@ -19,8 +22,10 @@ def make_environment(
       seed: environment i is seeded with `seed + i`, up to 2**31 - 1.
       num_envs: environments of each task, by default the configuration's.
       rendering: whether `render` will be called. Atari then runs every game twice, in colour too.
+      fault_folder: gets the tracebacks of games that fail (`faults.FILE`); None: they are not kept.
 
     Raises:
+      EnvironmentFailedError: for whatever else a game raises while it is made.
       ImportError: where the suite needs a package that is not installed.
       ValueError: for a seed out of range, `num_envs` below 1, a text of too many words, or tasks
         of different observations or actions.
@@ -33,7 +38,7 @@ def make_environment(
     if not 0 <= seed <= _LARGEST_SEED + 1 - together:  # ALE plays at random with a negative one
         raise ValueError(f"seed is {seed}: use 0 to {_LARGEST_SEED + 1 - together}")
     environments = [
-        config.make(task, num_envs, seed + index * num_envs, rendering)
+        _make(config, task, num_envs, seed + index * num_envs, rendering, fault_folder)
         for index, task in enumerate(config.tasks)
     ]
     if len(environments) == 1 and not config.reward_scales:
@@ -41,3 +46,24 @@ def make_environment(
     return multi_task.MultiTask(
         config.tasks, environments, config.reward_scales or (1.0,) * len(config.tasks)
     )
+
+
+def _make(
+    config: environment_config.EnvironmentConfig,
+    task: str,
+    num_envs: int,
+    seed: int,
+    rendering: bool,
+    fault_folder: pathlib.Path | None,
+) -> base.BatchedEnvironment:
+    watched = faults.Faults(
+        num_envs, name=task, limit=config.max_broken_episodes, folder=fault_folder
+    )
+    try:
+        environment = config.make(task, num_envs, seed, rendering)
+    except (ImportError, ValueError):  # what is missing, or does not fit: told as it is
+        raise
+    except Exception as error:  # whatever a game raises, its name belongs to it
+        raise watched.failure(error) from error
+    environment.faults = watched
+    return environment

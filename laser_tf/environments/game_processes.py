@@ -2,24 +2,32 @@
 
 A child starts as a fresh interpreter that imports its game's modules and nothing else. Python's own
 `multiprocessing` would import the parent's main module into it as well: TensorFlow, with seconds
-and hundreds of megabytes a game. A game's modules must not import `laser_tf.types` either.
+and hundreds of megabytes a game. A game's modules must not import `laser_tf.types` either. What
+goes to a game and what it answers may be anything that can be pickled.
 """
 
 import contextlib
+import os
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import connection
-from typing import Any
+from typing import Any, NamedTuple
 
 _PATIENCE = 10.0  # seconds for a game to close by itself
 
-# Ctrl-C reaches all processes of a terminal: the parent alone decides what it means.
+# The parent alone decides what signals mean that reach all processes of a terminal or a job. A game
+# that hangs never sees that its pipe is closed: the system kills it when its parent ends.
 _CHILD = """
 import signal
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-import sys
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+if os.getppid() != int(sys.argv[2]):  # it has ended already
+    sys.exit()
 from multiprocessing import connection
 pipe = connection.Connection(int(sys.argv[1]))
 sys.path[:] = pipe.recv()
@@ -28,105 +36,160 @@ game_processes.serve(pipe)
 """
 
 
+class Failure(NamedTuple):
+    """What stands for the answer of a game that failed, and is started again."""
+
+    reason: str  # one line
+    details: str = ""  # its traceback, where its process could tell it
+
+
 class GameProcesses:
     """Objects that live in processes of their own and are called all at once.
 
-    A failure in one game ends them all, as a batch of games cannot go on without it. Children end
-    with their parent, however that ends.
+    A game that raises, dies or gives no answer in time is started again; its next call finds it as
+    it was made. Children end with their parent, however that ends.
     """
 
-    def __init__(self, factories: Mapping[str, Callable[[], Any]]):
+    def __init__(self, factories: Mapping[str, Callable[[int], Any]], reply_seconds: float):
         """Starts the games and waits until all are made.
 
         Args:
-          factories: the name of a game, for messages -> what makes it: a callable that can be
-            pickled, from a module that is light to import. The object may have a `close`.
+          factories: the name of a game, for messages -> what makes it, from how often it was made
+            before: a callable that can be pickled, from a module that is light to import. The
+            object may have a `close`.
+          reply_seconds: that a call, or making a game again and a call, may take.
 
         Raises:
           RuntimeError: for a game that could not be made; the message names it.
         """
-        self._names = list(factories)
-        self._pipes: list[connection.Connection] = []
-        self._processes: list[subprocess.Popen] = []
-        for _ in factories:
-            self._start()
-        self._exchange(list(factories.values()))
+        self._reply_seconds = reply_seconds
+        self._games = [_Game(factory) for factory in factories.values()]
+        try:
+            answers = self._collect(range(len(self._games)))
+            for name, answer in zip(factories, answers, strict=True):
+                if isinstance(answer, Failure):
+                    raise RuntimeError(f"{name} cannot be made: {answer.reason}")
+        except BaseException:
+            self.close()
+            raise
 
-    def _start(self) -> None:
-        ours, theirs = connection.Pipe()
-        self._pipes.append(ours)
-        with theirs:
-            self._processes.append(
-                subprocess.Popen(
-                    [sys.executable, "-c", _CHILD, str(theirs.fileno())],
-                    stdin=subprocess.DEVNULL,
-                    pass_fds=[theirs.fileno()],
-                )
-            )
-        with contextlib.suppress(OSError):  # a child that is dead already is found by the exchange
-            ours.send(sys.path)
-
-    def call(self, requests: Sequence[tuple]) -> list[Any]:
+    def call(self, requests: Sequence[tuple | None]) -> list[Any]:
         """Calls a method of each game, at the same time.
 
         Args:
-          requests: for each game (method's name, *arguments).
+          requests: for each game (method's name, *arguments), or None to leave it alone.
 
         Returns:
-          What the methods return, in the order of the games.
-
-        Raises:
-          RuntimeError: in one line, for a game whose method raised, or whose process died: the
-            message has its name and exit code. Afterwards all games are closed.
+          What the methods return, in the order of the games; None for those left alone, a `Failure`
+          for those that failed.
         """
-        if not self._pipes:
+        if not self._games:
             raise RuntimeError("the games are closed: make new ones")
-        return self._exchange(requests)
-
-    def _exchange(self, messages: Sequence[Any]) -> list[Any]:
         try:
-            for index, message in enumerate(messages):
-                self._or_death(index, self._pipes[index].send, message)
-            answers = [self._or_death(index, pipe.recv) for index, pipe in enumerate(self._pipes)]
-            for name, (_, error) in zip(self._names, answers, strict=True):
-                if error:
-                    raise RuntimeError(f"{name} failed: {error}")
+            asked = [index for index, request in enumerate(requests) if request is not None]
+            for index in asked:
+                self._games[index].send(requests[index])
+            answers = self._collect(asked)
+            for game, answer in zip(self._games, answers, strict=True):
+                if isinstance(answer, Failure):
+                    game.start_again()
         except BaseException:  # even after an interrupt: answers that nobody took would come next
             self.close()
             raise
-        return [answer for answer, _ in answers]
+        return answers
 
-    def _or_death(self, index: int, talk: Callable, *arguments: Any) -> Any:
-        try:
-            return talk(*arguments)
-        except (EOFError, OSError):
-            # A process that closed its pipe is on its way out: it may still be writing its core.
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._processes[index].wait(_PATIENCE)
-            raise RuntimeError(
-                f"{self._names[index]} died with exit code {self._processes[index].poll()}: "
-                "its own last messages say why"
-            ) from None
+    def _collect(self, asked: Sequence[int]) -> list[Any]:
+        """Waits for the answers of some games."""
+        answers: list[Any] = [None] * len(self._games)
+        waiting = {self._games[index].pipe: index for index in asked}
+        deadline = time.monotonic() + self._reply_seconds
+        while waiting:
+            ready = connection.wait(list(waiting), max(0.0, deadline - time.monotonic()))
+            for pipe in ready:
+                game = self._games[waiting[pipe]]
+                answer = game.receive()
+                if game.is_starting and not isinstance(answer, Failure):
+                    game.is_starting = False  # what it was asked comes next
+                    continue
+                answers[waiting.pop(pipe)] = answer
+            if not ready and waiting:
+                late = Failure(
+                    f"no answer within {self._reply_seconds:g} s (environment.reply_seconds)"
+                )
+                answers = [late if i in waiting.values() else a for i, a in enumerate(answers)]
+                break
+        return answers
 
     def close(self) -> None:
         """Ends all games: they close by themselves, or after some seconds they are killed."""
-        for pipe in self._pipes:
-            pipe.close()
+        for game in self._games:
+            game.pipe.close()
         deadline = time.monotonic() + _PATIENCE
-        for process in self._processes:
-            try:
-                process.wait(max(0.0, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        self._pipes, self._processes = [], []
+        for game in self._games:
+            game.end(max(0.0, deadline - time.monotonic()))
+        self._games = []
+
+
+class _Game:
+    """One game's process, and the pipe to it."""
+
+    def __init__(self, factory: Callable[[int], Any]):
+        """Starts the process; its first answer says whether the game could be made."""
+        self._factory = factory
+        self._restarts = 0
+        self.is_starting = False  # again: an answer that says so comes before that to a call
+        self._start()
+
+    def _start(self) -> None:
+        self.pipe, theirs = connection.Pipe()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _CHILD, str(theirs.fileno()), str(os.getpid())],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+        self.send(sys.path)
+        self.send((self._factory, self._restarts))
+
+    def start_again(self) -> None:
+        """Kills the process and starts another, without waiting for it."""
+        self.pipe.close()
+        self.end(0.0)
+        self._restarts += 1
+        self._start()
+        self.is_starting = True
+
+    def send(self, message: Any) -> None:
+        """Hands a message over."""
+        with contextlib.suppress(OSError):  # a process that is dead is found by `receive`
+            self.pipe.send(message)
+
+    def receive(self) -> Any:
+        """The next answer, or why there is none."""
+        try:
+            answer, reason, details = self.pipe.recv()
+        except (EOFError, OSError):
+            # A process that closed its pipe is on its way out: it may still be writing its core.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_PATIENCE)
+            code = self._process.poll()
+            return Failure(f"died with exit code {code}: its own last messages say why")
+        return Failure(reason, details) if reason else answer
+
+    def end(self, seconds: float) -> None:
+        """Waits a while until the process has ended by itself, and kills it otherwise."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
 
 def serve(pipe: connection.Connection) -> None:
     """A child's life: makes its game from the first message and answers until the pipe closes."""
     game = None
     with contextlib.suppress(EOFError, OSError), contextlib.closing(pipe):
-        game = _answer(pipe, lambda factory: (factory(), None))
+        game = _answer(pipe, lambda request: (request[0](request[1]), None))
         while game is not None:
             _answer(pipe, lambda request: (None, getattr(game, request[0])(*request[1:])))
     if hasattr(game, "close"):
@@ -136,10 +199,11 @@ def serve(pipe: connection.Connection) -> None:
 def _answer(pipe: connection.Connection, handle: Callable[[Any], tuple[Any, Any]]) -> Any:
     """Handles one message: returns the first of the result, sends the second, or the error."""
     message = pipe.recv()
-    kept, answer, error = None, None, ""
+    kept, answer, reason, details = None, None, "", ""
     try:
         kept, answer = handle(message)
     except Exception as exception:  # whatever it is, the parent has to hear of it
-        error = " ".join(f"{type(exception).__name__}: {exception}".split())
-    pipe.send((answer, error))
+        reason = " ".join(f"{type(exception).__name__}: {exception}".split())
+        details = traceback.format_exc()
+    pipe.send((answer, reason, details))
     return kept

@@ -1,5 +1,6 @@
 """Several tasks in one batch of games, each with a fixed share of them."""
 
+import collections
 from collections.abc import Sequence
 from typing import Any
 
@@ -66,6 +67,11 @@ class MultiTask(base.BatchedEnvironment):
         ]
         output = _concatenate(outputs)
         return output._replace(reward=output.reward * self.reward_scales)
+
+    def fault_counts(self) -> collections.Counter[str]:
+        """Those of all environments, and of rewards that scaling made infinite."""
+        own = super().fault_counts()
+        return sum((each.fault_counts() for each in self._environments), own)
 
     def render(self, index: int) -> np.ndarray:
         """The picture of that game's own environment."""

@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,9 +13,17 @@ import tensorflow as tf
 
 from laser_tf import types
 from laser_tf.agents import base as agents_base
-from laser_tf.environments import base, episode_statistics
+from laser_tf.environments import base, episode_statistics, faults
 from laser_tf.replay import frame_stacking, recorder
 from laser_tf.runtime import array_function
+
+_STATES = {
+    "start": "has not begun to act",
+    "environment": "waits for the environment, whose reset or step has not returned",
+    "inference": "computes actions",
+    "writing": "writes to replay, which takes nothing",
+    "waiting": "waits for replay to take what it wrote",
+}
 
 
 class ActingPolicy:
@@ -78,11 +87,25 @@ class Actor:
         self._on_episode = on_episode
         self.seconds: collections.Counter[str] = collections.Counter()  # spent in each part
         self.agent_steps = 0
+        self.rows = 0  # that the environment has returned
+        self.part = "start"  # what it is at now, of `seconds`
 
     def run(self, stop: threading.Event) -> None:
-        """Acts until `stop` is set; blocks while the learner's queue is full."""
+        """Acts until `stop` is set; blocks while the learner's queue is full.
+
+        Raises:
+          EnvironmentFailedError: if the games cannot go on.
+        """
+        try:
+            self._act(stop)
+        finally:
+            self._environment.close()
+
+    def _act(self, stop: threading.Event) -> None:
         self._version = self._refresh()
-        action = self._act_on(self._environment.reset(), stop)
+        with self._timed("environment"):
+            env_output = self._environment.reset()
+        action = self._act_on(env_output, stop)
         while not stop.is_set():
             for _ in range(self._refresh_steps):
                 with self._timed("environment"):
@@ -95,10 +118,15 @@ class Actor:
             self._version = self._refresh()
         for recorder_ in self._recorders:
             recorder_.close()
-        self._environment.close()
+
+    def fault_metrics(self) -> dict[str, float]:
+        """How often each kind of fault has happened in the games, since the start."""
+        counts = self._environment.fault_counts()
+        return {f"environment/{kind}": float(counts[kind]) for kind in faults.KINDS}
 
     def _act_on(self, env_output: types.EnvOutput, stop: threading.Event) -> np.ndarray:
         """Records a row and returns the actions int32 [N] taken there."""
+        self.rows += 1
         for episode in self._tracker.update(env_output):
             self._on_episode(episode)
         core_state = self._policy.core_state
@@ -111,7 +139,7 @@ class Actor:
 
     @contextlib.contextmanager
     def _timed(self, part: str) -> Iterator[None]:
-        start = time.perf_counter()
+        self.part, start = part, time.perf_counter()
         yield
         self.seconds[part] += time.perf_counter() - start
 
@@ -138,16 +166,70 @@ class ActorThread:
         if self._error is not None:
             raise self._error
 
-    def throughput(self) -> dict[str, float]:
-        """For each part, agent steps over the seconds spent in it, since the start."""
+    def metrics(self) -> dict[str, float]:
+        """Since the start: each part's agent steps a second spent in it, and the games' faults."""
         steps = self._acting.agent_steps
-        return {
+        paces = {
             f"throughput/{part}_steps_per_second": steps / seconds
             for part, seconds in self._acting.seconds.copy().items()
             if seconds and part != "waiting"
         }
+        return paces | self.faults()
+
+    def faults(self) -> dict[str, float]:
+        """How often each kind of fault has happened in the games, by its metric's name."""
+        return self._acting.fault_metrics()
+
+    @property
+    def rows(self) -> int:
+        """How many rows the environment has returned."""
+        return self._acting.rows
+
+    @property
+    def state(self) -> str:
+        """What the actor is at now, in words."""
+        return _STATES[self._acting.part]
 
     def stop(self) -> None:
         """Ends the actor at its next look at the stop flag."""
         self._stop.set()
         self._thread.join(timeout=30)
+
+
+class StallWatch:
+    """Tells, once each time, that a learner which waits for experience gets none."""
+
+    def __init__(self, acting: ActorThread, seconds: float):
+        """Watches an actor.
+
+        Args:
+          acting: the one that the learner waits for.
+          seconds: without a row from its environment, after which the learner says so.
+        """
+        self._acting = acting
+        self._seconds = seconds
+        self.fed()
+
+    def fed(self) -> None:
+        """Takes that the learner has got what it waited for."""
+        self._rows = -1
+
+    def beside(self, should_stop: Callable[[], bool]) -> Callable[[], bool]:
+        """What the learner, while it waits, is to ask again and again in place of `should_stop`."""
+
+        def look_and_ask() -> bool:
+            self._look()
+            return should_stop()
+
+        return look_and_ask
+
+    def _look(self) -> None:
+        now, rows = time.monotonic(), self._acting.rows
+        if rows != self._rows:
+            self._rows, self._since, self._is_told = rows, now, False
+        elif now - self._since >= self._seconds and not self._is_told:
+            self._is_told = True
+            logging.warning(
+                "no experience has arrived for %.0f s: the actor %s; Ctrl-C saves the run",
+                now - self._since, self._acting.state,
+            )  # fmt: skip

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from laser_tf.runtime import lineage, pace, population, rpc, sweep_config
+from laser_tf.runtime import call_values, lineage, pace, population, rpc, sweep_config
 
 
 @dataclasses.dataclass
@@ -76,7 +76,7 @@ class Coordinator:
         return answer
 
     def _member(self, message: rpc.Message) -> tuple[str, _Member]:
-        name = message.values["name"]
+        name = call_values.text(message.values, "name")
         if name not in self._members:
             raise ValueError(
                 f"the sweep has no agent {name!r}: use one of {', '.join(self._members)}"
@@ -91,7 +91,8 @@ class Coordinator:
                 f"{name} is running already: two agents cannot have one name. Use another --name, "
                 f"or, if it was killed, try again in {pace.SILENCE_SECONDS:.0f} seconds"
             )
-        member.session, member.has_reported = message.values["session"], False
+        member.session = call_values.text(message.values, "session")
+        member.has_reported = False
         self._pace.expect(name)
         return rpc.Message(
             {
@@ -106,8 +107,10 @@ class Coordinator:
         """Takes how far an agent is and says how far it may go."""
         name, member = self._member(message)
         self._check_session(name, member, message)
-        member.report = message.values
-        env_frames = message.values["env_frames"]
+        env_frames = call_values.whole(message.values, "env_frames")
+        member.report = {"env_frames": env_frames} | {
+            key: call_values.number(message.values, key) for key in ("mean_return", "fitness")
+        }
         if member.has_reported:
             self._pace.report(name, env_frames)
         else:
@@ -117,7 +120,7 @@ class Coordinator:
         return rpc.Message({"limit": limit})
 
     def _check_session(self, name: str, member: _Member, message: rpc.Message) -> None:
-        if message.values["session"] != member.session:
+        if call_values.text(message.values, "session") != member.session:
             raise ValueError(f"another process is {name} now")
 
     def _resume(self, message: rpc.Message) -> rpc.Message:
@@ -130,7 +133,7 @@ class Coordinator:
         self._check_session(name, member, message)
         if not self._population:
             return rpc.Message({"next_ready": None, "copied": -1, "hyperparameters": {}})
-        env_frames = message.values["env_frames"]
+        env_frames = call_values.whole(message.values, "env_frames")
         latest, copy = self._population.latest(name), self._population.latest_copy(name)
         has_missed_values = latest is not None and env_frames <= latest.env_frames
         has_missed_weights = copy is not None and env_frames <= copy.env_frames
@@ -156,10 +159,10 @@ class Coordinator:
         """What an agent of a population does next: goes on, or becomes a copy of a better one."""
         name, member = self._member(message)
         self._check_session(name, member, message)
-        values = message.values
+        env_frames = call_values.whole(message.values, "env_frames")
         others = {other: _fitness(m.report) for other, m in self._members.items() if other != name}
         decided = self._population.decide(
-            name, values["env_frames"], _fitness(values), values["hyperparameters"], others
+            name, env_frames, _fitness(message.values), self._tuned(message), others
         )
         try:
             copied = self._weights(decided.parent).read_bytes() if decided.parent else b""
@@ -170,7 +173,7 @@ class Coordinator:
         except OSError as error:
             logging.warning("no decision about %s now: %s", name, error)
             # It goes on as it is and asks again, long before it would be due otherwise.
-            again = values["env_frames"] + max(1, self._config.population.ready_env_frames // 10)
+            again = env_frames + max(1, self._config.population.ready_env_frames // 10)
             return rpc.Message({"parent": None, "hyperparameters": {}, "next_ready": again})
         answer = {
             "parent": decided.parent,
@@ -178,6 +181,13 @@ class Coordinator:
             "next_ready": self._population.next_ready(name),
         }
         return rpc.Message(answer, copied)
+
+    def _tuned(self, message: rpc.Message) -> dict[str, float]:
+        values = call_values.numbers(message.values, "hyperparameters")
+        for key in self._config.population.tuned:
+            if key not in values:
+                raise ValueError(f"hyperparameters have no {key!r}, which the population tunes")
+        return values
 
     def _keep_weights(self, name: str, weights: bytes) -> None:
         """On disk, since a server that comes back must still have what it may give to others."""
@@ -193,9 +203,11 @@ class Coordinator:
     def _leave(self, message: rpc.Message) -> rpc.Message:
         """Frees the name of a process that has ended, and notes whether the agent is finished."""
         name, member = self._member(message)
+        is_finished = False
         if "session" in message.values:  # the supervisor of a process does not know it
             self._check_session(name, member, message)
-        if message.values.get("finished"):
+            is_finished = call_values.flag(message.values, "finished")
+        if is_finished:
             self._finished(name).parent.mkdir(exist_ok=True)
             self._finished(name).touch()
         member.session = ""
@@ -220,5 +232,5 @@ class Coordinator:
 
 def _fitness(values: Mapping[str, Any]) -> float:
     """As an agent gives it; NaN where it is not known."""
-    fitness = values.get("fitness")
+    fitness = call_values.number(values, "fitness")
     return math.nan if fitness is None else fitness

@@ -55,7 +55,9 @@ def evaluate(
     """
     config = run_config.parse(checkpointing.read_config(workdir))
     num_envs = min(episodes, max(1, MAX_ENVIRONMENTS // len(config.environment.tasks)))
-    environment = factory.make_environment(config.environment, seed=seed, num_envs=num_envs)
+    environment = factory.make_environment(
+        config.environment, seed=seed, num_envs=num_envs, fault_folder=workdir
+    )
     dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
     trained = assembly.build_learner(config, environment, dtype, jit=False)
     if checkpointing.LearnerCheckpoints(workdir / "checkpoints/learner", trained).restore() is None:

@@ -13,22 +13,56 @@ import os
 import pathlib
 import socket
 import struct
+from collections.abc import Sequence
+
+FLAG = "private_network"  # of the commands that move, by default true
 
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 # The first needs CAP_SYS_ADMIN and leaves root its rights over other users' files; the second makes
 # its own right.
 _WAYS = (_CLONE_NEWNET, _CLONE_NEWUSER | _CLONE_NEWNET)
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1
+_CONSEQUENCE = (
+    "while the run lasts, its replay server can be reached from other hosts, without authentication"
+)
 _INTERFACE_REQUEST = "16sH14x"  # struct ifreq with ifr_flags
 
 
-def enter() -> str | None:
+def is_wanted(arguments: Sequence[str]) -> bool:
+    """What a command line says of `FLAG`, before the library that parses it can be imported.
+
+    As absl reads a boolean flag; of what it refuses, it tells later. It knows files of flags as
+    well: a command compares its answer with this one.
+
+    Args:
+      arguments: the command line, the program's name first.
+    """
+    wanted = True
+    for argument in arguments[1:]:
+        if argument == "--":
+            break
+        name, has_value, value = argument.removeprefix("-").removeprefix("-").partition("=")
+        if not argument.startswith("-") or name not in (FLAG, f"no{FLAG}"):
+            continue
+        wanted = name == FLAG and (not has_value or value.lower() not in ("false", "f", "0"))
+    return wanted
+
+
+def enter(arguments: Sequence[str] = ()) -> str | None:
     """Moves this process and its threads to come into a private network.
 
+    Args:
+      arguments: the command line; where it has `--private_network=false` the process stays.
+
     Returns:
-      None, or why the system forbids it, in a line that says what that means. In that case nothing
-      has changed.
+      None, or why it did not move, in a line that says what that means. In that case nothing has
+      changed.
     """
+    if not is_wanted(arguments):
+        return (
+            f"no private network, by --{FLAG}=false: {_CONSEQUENCE}; block its port, or leave the "
+            "flag out"
+        )
     threads = len(list(pathlib.Path("/proc/self/task").glob("*")))
     if not threads:
         return _warning(f"needs Linux and its /proc; this is {os.uname().sysname}")
@@ -55,9 +89,8 @@ def _move(flags: int, owner: tuple[int, int]) -> str | None:
 
 def _warning(reason: str) -> str:
     return (
-        f"no private network ({reason}): while the run lasts, its replay server can be reached "
-        "from other hosts, without authentication; block its port or allow unprivileged "
-        "user namespaces"
+        f"no private network ({reason}): {_CONSEQUENCE}; block its port or allow unprivileged user "
+        "namespaces"
     )
 
 

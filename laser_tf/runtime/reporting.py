@@ -121,7 +121,7 @@ class Reporter:
         Args:
           env_frames: learned from so far.
           replay_fill: returns the used share of replay's capacity.
-          throughput: returns the pace of the actor's parts.
+          throughput: returns the pace of the actor's parts, and what parts count.
           last: whether nothing more will come, so that both are due.
         """
         now = time.monotonic()

@@ -22,20 +22,22 @@ class ServerLostError(RuntimeError):
 class SweepMember:
     """Joins a sweep and keeps in touch with it."""
 
-    def __init__(self, address: str, name: str, sweep_id: str | None = None):
+    def __init__(self, address: str, name: str, secret: str, sweep_id: str | None = None):
         """Takes a name.
 
         Args:
           address: "host:port" of the sweep's server.
           name: of one of its agents.
+          secret: of the sweep.
           sweep_id: of the sweep; None joins any.
 
         Raises:
-          RefusedError: if there is no such agent, its name is taken, or it is another sweep.
+          RefusedError: if there is no such agent, its name is taken, it is another sweep, or the
+            secret is wrong.
           UnreachableError: if nobody answers.
         """
         self.name = name
-        self._client = rpc.Client(address)
+        self._client = rpc.Client(address, secret)
         self._session = uuid.uuid4().hex
         asked = {} if sweep_id is None else {"sweep_id": sweep_id}
         joined = self._client.call("join", self._identity() | asked).values

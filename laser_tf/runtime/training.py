@@ -1,10 +1,12 @@
 """Training: an actor thread and the learner in one process, with replay embedded or shared."""
 
 import dataclasses
+import functools
 import logging
 import pathlib
 import threading
 import time
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -31,6 +33,8 @@ from laser_tf.runtime import (
     sweep_member,
     variables,
 )
+
+_STALL_SECONDS = 60.0  # without experience, after which the learner says so
 
 
 class Training:
@@ -93,6 +97,7 @@ class Training:
         """Acts and learns until the budget is spent or `stop` is set, then saves everything.
 
         Raises:
+          EnvironmentFailedError: if the games cannot go on; the state before is saved.
           NonFiniteLossError: see `learner.Learner.update`; the state before is saved.
           WorkdirError: if the episodes' log or the last checkpoint cannot be written.
           ValueError: if the replay's port is in use, a shared replay takes other unrolls, or the
@@ -118,9 +123,22 @@ class Training:
             stream.close()
             saving.save_all()
             replay.stop()
+            self._tell_losses(acting.faults())
         if member:
             # Nobody has to wait while the agent is evaluated.
             member.close(finished=self.finished)
+
+    def _tell_losses(self, faults: Mapping[str, float]) -> None:
+        """Says what was lost to values that are not finite and to games that failed, if any."""
+        if dropped := int(self.counters.non_finite_updates):
+            logging.warning(
+                "%d of %d updates were dropped, as their loss or gradient was not finite "
+                "(learner/non_finite_updates in TensorBoard)", dropped, self._learner_updates,
+            )  # fmt: skip
+        if counts := [f"{name} {count:.0f}" for name, count in faults.items() if count]:
+            logging.warning(
+                "faults of the games, each of which cost an episode: %s", ", ".join(counts)
+            )
 
     def _open_replay(self) -> connection.Connection:
         config = self._config
@@ -154,7 +172,9 @@ class Training:
         # A resumed run goes on with fresh randomness instead of repeating its first games.
         seeds = np.random.SeedSequence([config.run.seed, self._agent_steps])
         environment_seed, action_seed = (int(seed) >> 2 for seed in seeds.generate_state(2))
-        environment = factory.make_environment(config.environment, seed=environment_seed)
+        environment = factory.make_environment(
+            config.environment, seed=environment_seed, fault_folder=self._workdir
+        )
         agent = assembly.build_agent(config, environment, self._dtype, action_seed)
         copier = variables.WeightCopier(self._learner.agent, agent, self.counters.learner_updates)
         return actor.Actor(
@@ -188,13 +208,9 @@ class Training:
         saving: saver.Saver,
     ) -> None:
         """The learning loop."""
-
-        def should_stop() -> bool:
-            acting.check()
-            if self._member:
-                self._member.check()
-            return stop.is_set()
-
+        has_to_stop = functools.partial(self._has_to_stop, acting, stop)
+        watch = actor.StallWatch(acting, _STALL_SECONDS)
+        counts = functools.partial(self._counts, acting)
         config = self._config
         with metrics.MetricsWriter(self._workdir / "tensorboard") as writer_:
             writer_.hyperparameters(run_config.flatten(dataclasses.asdict(config)))
@@ -203,10 +219,11 @@ class Training:
             )
             while not self.finished:
                 if self._member:
-                    self._member.keep_pace(self.env_frames, should_stop)
-                batch = stream.get(should_stop)
+                    self._member.keep_pace(self.env_frames, has_to_stop)
+                batch = stream.get(watch.beside(has_to_stop))
                 if batch is None:
                     break
+                watch.fed()
                 start = time.monotonic()
                 values, priorities = self._learner.update(batch)
                 self._learner_updates += 1
@@ -218,8 +235,19 @@ class Training:
                 busy = time.monotonic() - start
                 self.learner_seconds += busy
                 reporter.add_update(values, busy)
-                reporter.report(self.env_frames, replay.fill, acting.throughput)
+                reporter.report(self.env_frames, replay.fill, counts)
                 if self._member and self._member.after_update(self._learner, self.env_frames):
                     saving.make_weights_due()
                 saving.save_when_due()
-            reporter.report(self.env_frames, replay.fill, acting.throughput, last=True)
+            reporter.report(self.env_frames, replay.fill, counts, last=True)
+
+    def _has_to_stop(self, acting: actor.ActorThread, stop: threading.Event) -> bool:
+        acting.check()
+        if self._member:
+            self._member.check()
+        return stop.is_set()
+
+    def _counts(self, acting: actor.ActorThread) -> dict[str, float]:
+        """What the actor measures, and the updates that were dropped in all of the run."""
+        dropped = float(self.counters.non_finite_updates)
+        return acting.metrics() | {"learner/non_finite_updates": dropped}

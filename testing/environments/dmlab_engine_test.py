@@ -3,13 +3,20 @@
 import os
 import pathlib
 import shutil
+import signal
 import tempfile
 from unittest import mock
 
 import numpy as np
 from absl.testing import absltest, parameterized
 
-from laser_tf.environments import dmlab, dmlab_game, environment_config, game_processes
+from laser_tf.environments import (
+    dmlab,
+    dmlab_game,
+    environment_config,
+    faults,
+    game_processes,
+)
 from laser_tf.scores import dmlab30
 from testing.environments import fake_deepmind_lab, rollouts
 
@@ -140,18 +147,51 @@ class RefusalTest(DMLabTest):
         self.assertIn(hint[task], str(context.exception))
         self.assertNotIn("\n", str(context.exception))
 
-    def test_a_dead_engine_is_named_with_its_exit_code(self):
-        self.enter_context(mock.patch.dict(os.environ, FAKE_DEEPMIND_LAB_DIES_AT="6"))
-        with _make() as environment:
+    def test_a_dead_engine_ends_its_episode_as_a_time_limit_and_the_next_begins(self):
+        with _make(seed=3) as environment:
             environment.reset()
+            shown = environment.step([0, 0])
+            with mock.patch.dict(os.environ, FAKE_DEEPMIND_LAB_DIES_AT="6"):
+                (engine, other) = self._processes()
+                os.kill(engine, signal.SIGKILL)
+                with self.assertLogs(level="WARNING") as logs:
+                    cut = environment.step([0, 0])  # its successor dies in its second step
+            begun = environment.step([0, 0])
+            np.testing.assert_array_equal(cut.observation[0], shown.observation[0])
+            self.assertFalse(np.array_equal(cut.observation[1], shown.observation[1]))
+            self.assertEqual((cut.reward[0], cut.discount[0], cut.is_first[0]), (0, 1, False))
+            np.testing.assert_array_equal(begun.is_first, [True, False])
             environment.step([0, 0])
-            with self.assertRaisesRegex(RuntimeError, f"^{TASK}, game 0, died.* code 7: "):
-                environment.step([0, 0])
+            with self.assertNoLogs(level="WARNING"):  # told once
+                again = environment.step([0, 0])
+            np.testing.assert_array_equal(again.discount, 1)
+            self.assertEqual(environment.fault_counts()["restarted_games"], 2)
+            self.assertIn(other, self._processes())
+        self.assertLen(logs.output, 1)
+        self.assertRegex(logs.output[0], f"game 0 of {TASK}: died with exit code -9: .*step 1 of")
+        seeds = [
+            call["seed"] for call in fake_deepmind_lab.calls(self._log) if call["call"] == "reset"
+        ]
+        self.assertLen(set(seeds), len(seeds))  # the game does not play its first episodes again
+
+    def _processes(self):
+        """The engines' processes, in the order of their start."""
+        return list(dict.fromkeys(c["process"] for c in fake_deepmind_lab.calls(self._log)))
+
+    def test_an_engine_that_dies_again_and_again_is_given_up(self):
+        self.enter_context(mock.patch.dict(os.environ, FAKE_DEEPMIND_LAB_DIES_AT="2"))
+        with _make(num_envs=1, max_broken_episodes=2) as environment:
+            environment.reset()
+            message = f"game 0 of {TASK}: died with exit code 7: .*raise environment.max_broken_ep"
+            with self.assertRaisesRegex(faults.EnvironmentFailedError, message):
+                for _ in range(6):
+                    environment.step([0])
 
     def test_what_the_engine_refuses_is_told_in_one_line(self):
         with mock.patch.object(dmlab, "_settings", return_value={}):  # test levels do not load so
             with self.assertRaisesRegex(
-                RuntimeError, "^rooms_collect_good_objects_test, game 0, failed: .*HoldOut"
+                faults.EnvironmentFailedError,
+                "^rooms_collect_good_objects_train failed: .*_test, game 0, cannot be made: .*Hold",
             ):
                 _make("rooms_collect_good_objects_train", hold_out=True)
 

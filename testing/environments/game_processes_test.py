@@ -17,13 +17,14 @@ from laser_tf.environments import game_processes
 from testing.environments import small_game
 
 
-def _make(*numbers):
+def _make(*numbers, reply_seconds=60.0, **options):
     return contextlib.closing(
         game_processes.GameProcesses(
             {
-                f"game {number}": functools.partial(small_game.SmallGame, number)
+                f"game {number}": functools.partial(small_game.SmallGame, number=number, **options)
                 for number in numbers
-            }
+            },
+            reply_seconds,
         )
     )
 
@@ -61,26 +62,57 @@ class GameProcessesTest(parameterized.TestCase):
         self.assertFalse(any(map(_lives, processes)))
 
     @parameterized.parameters(
-        ("die", "^game 2 died with exit code 3: "), ("fail", "^game 2 failed: KeyError: 'lost'$")
+        ("die", "^died with exit code 3: ", "^$"),
+        ("fail", "^KeyError: 'lost'$", "(?s)^Traceback.*small_game.py.*, in fail"),
+        ("hang", "^no answer within 3 s .environment.reply_seconds.$", "^$"),
     )
-    def test_a_failure_is_named_in_one_line_and_ends_all(self, method, message):
+    def test_a_game_that_fails_is_started_again_and_the_others_go_on(self, method, reason, details):
         with _make(1, 2, 3) as games:
-            processes = games.call([("process",)] * 3)
-            with self.assertRaisesRegex(RuntimeError, message) as context:
-                games.call([("add", 1), (method,), ("wait", 0.1)])
-            self.assertFalse(any(map(_lives, processes)))
-        self.assertNotIn("\n", str(context.exception))
+            before = games.call([("process",)] * 3)
+            with mock.patch.object(games, "_reply_seconds", 3.0 if method == "hang" else 60.0):
+                answers = games.call([("add", 1), (method,), ("add", 3)])
+            self.assertEqual((answers[0], answers[2]), (2, 6))
+            self.assertRegex(answers[1].reason, reason)
+            self.assertRegex(answers[1].details, details)
+            self.assertFalse(_lives(before[1]))
+            self.assertEqual(games.call([("restarts",)] * 3), [0, 1, 0])
+            after = games.call([("process",)] * 3)
+            self.assertEqual((after[0], after[2]), (before[0], before[2]))
+        self.assertFalse(any(map(_lives, after)))
 
-    def test_a_child_that_was_killed_between_two_calls_is_named(self):
+    def test_games_can_be_left_alone(self):
+        with _make(1, 2) as games:
+            self.assertEqual(games.call([None, ("add", 1)]), [None, 3])
+            self.assertEqual(games.call([("add", 1), ("add", 2)]), [2, 4])
+
+    def test_a_child_that_was_killed_between_two_calls_is_found(self):
         with _make(1, 2) as games:
             os.kill(games.call([("process",)] * 2)[0], signal.SIGKILL)
-            with self.assertRaisesRegex(RuntimeError, "game 1 died with exit code -9"):
-                games.call([("add", 1)] * 2)
+            failure, answer = games.call([("add", 1)] * 2)
+            self.assertRegex(failure.reason, "^died with exit code -9")
+            self.assertEqual(answer, 3)
+            self.assertEqual(games.call([("add", 1)] * 2), [2, 3])
 
     def test_a_game_that_cannot_be_made_is_named_in_one_line(self):
-        factory = functools.partial(small_game.SmallGame, refuses=True)
-        with self.assertRaisesRegex(RuntimeError, "^game 5 failed: ValueError: no game today$"):
-            game_processes.GameProcesses({"game 5": factory})
+        message = "^game 5 cannot be made: ValueError: no game today$"
+        with self.assertRaisesRegex(RuntimeError, message):
+            _make(5, refuses_from=0)
+
+    def test_a_game_that_cannot_be_made_again_says_so_at_each_call(self):
+        with _make(1, refuses_from=1) as games:
+            for reason in ("KeyError: 'lost'", "ValueError: no game today"):
+                (failure,) = games.call([("fail",)])
+                self.assertEqual(failure.reason, reason)
+
+    def test_games_that_take_too_long_to_be_made_are_not_waited_for(self):
+        message = "^game 5 cannot be made: no answer within 0.5 s"
+        with self.assertRaisesRegex(RuntimeError, message):
+            _make(5, reply_seconds=0.5, hangs_from=0)
+
+    def test_whatever_can_be_pickled_goes_to_a_game_and_back(self):
+        with _make(1) as games:
+            value = {"nest": (1.5, [b"x", None]), "text": "y"}
+            self.assertEqual(games.call([("echo", value)]), [value])
 
     def test_children_import_their_game_and_nothing_of_the_parent(self):
         with _make(1) as games:
@@ -98,11 +130,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ign
 print("main module", flush=True)
 from laser_tf.environments import game_processes
 from testing.environments import small_game
-games = game_processes.GameProcesses({str(i): small_game.SmallGame for i in range(2)})
+games = game_processes.GameProcesses({str(i): small_game.SmallGame for i in range(2)}, 60.0)
 try:
     print(*games.call([("process",)] * 2), flush=True)
     while True:
-        games.call([("wait", 0.05)] * 2)
+        games.call([METHOD] * 2)
 except KeyboardInterrupt:
     games.close()
     print("closed", flush=True)
@@ -110,11 +142,11 @@ except KeyboardInterrupt:
 
 
 class ParentTest(parameterized.TestCase):
-    def _start(self):
+    def _start(self, method="wait"):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         program = pathlib.Path(folder.name) / "parent.py"  # a file: spawning would import it again
-        program.write_text(_PARENT)
+        program.write_text(_PARENT.replace("METHOD", repr((method,))))
         parent = subprocess.Popen(
             [sys.executable, str(program)],
             stdout=subprocess.PIPE,
@@ -134,8 +166,9 @@ class ParentTest(parameterized.TestCase):
         self.assertEqual((parent.returncode, output, errors), (0, "closed\n", ""))
         self.assertFalse(any(map(_lives, processes)))
 
-    def test_children_end_with_a_parent_that_was_killed(self):
-        parent, processes = self._start()
+    @parameterized.parameters("wait", "hang")
+    def test_children_end_with_a_parent_that_was_killed(self, method):
+        parent, processes = self._start(method)
         self.assertTrue(all(map(_lives, processes)))
         parent.kill()
         parent.communicate(timeout=60)

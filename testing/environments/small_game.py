@@ -1,18 +1,25 @@
 """A game that a child process can make, to see how children live and die."""
 
 import os
+import signal
 import sys
 import time
 
 
 class SmallGame:
-    def __init__(self, number=0, refuses=False):
-        if refuses:
+    def __init__(self, restarts, number=0, refuses_from=99, hangs_from=99):
+        if restarts >= refuses_from:
             raise ValueError("no game\ntoday")
+        if restarts >= hangs_from:
+            time.sleep(600)
         self._number = number
+        self._restarts = restarts
 
     def add(self, value):
         return self._number + value
+
+    def restarts(self):
+        return self._restarts
 
     def process(self):
         return os.getpid()
@@ -20,11 +27,21 @@ class SmallGame:
     def modules(self):
         return sorted(sys.modules)
 
-    def wait(self, seconds):
+    def echo(self, value):
+        return value
+
+    def wait(self, seconds=0.05):
         time.sleep(seconds)
 
     def fail(self):
         raise KeyError("lost")
+
+    def hang(self):
+        """As an engine in an endless loop: nothing but SIGKILL ends it."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        while True:
+            time.sleep(600)
 
     def die(self):
         os._exit(3)

@@ -5,7 +5,7 @@ import pathlib
 import tempfile
 from unittest import mock
 
-from absl.testing import absltest
+from absl.testing import absltest, parameterized
 
 from configs import sweep_laser_catch
 from laser_tf.runtime import coordinator, lineage, rpc, sweep_config
@@ -13,7 +13,7 @@ from laser_tf.runtime import coordinator, lineage, rpc, sweep_config
 TUNED = {"learner.learning_rate": 1e-3, "agent.entropy_cost": 1e-2, "learner.rmsprop_epsilon": 0.1}
 
 
-class CoordinatorTest(absltest.TestCase):
+class CoordinatorTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
         folder = tempfile.TemporaryDirectory()
@@ -125,6 +125,52 @@ class CoordinatorTest(absltest.TestCase):
         self.assertEqual(status["agent_00"]["mean_return"], 1.5)
         self.assertTrue(status["agent_00"]["running"])
         self.assertFalse(status["agent_01"]["running"])
+
+    def test_nobody_is_told_the_others_sessions(self):
+        self._call("join", session="a token of its own")
+        self._call("report", session="a token of its own", env_frames=1, other="internals")
+        status = self._call("status").values
+        self.assertNotRegex(repr(status), "token|session|internals")
+
+    @parameterized.parameters(
+        ("join", {"name": 3}, "name is 3: .*needs a text"),
+        ("join", {"session": ""}, "session is ''"),
+        ("report", {"session": None}, "session is None"),
+        ("report", {"session": ["of agent_00"]}, "session is .*needs a text"),
+        ("report", {"session": "x" * 1000}, "session is 'xxx.*needs a text of 1 to 200"),
+        ("leave", {"session": 5}, "session is 5"),
+        ("leave", {"finished": "yes"}, "finished is 'yes': .*needs true or false"),
+        ("report", {"env_frames": "abc"}, "env_frames is 'abc': .*needs a whole number"),
+        ("report", {"env_frames": True}, "env_frames is True"),
+        ("report", {"env_frames": -1}, "env_frames is -1"),
+        ("report", {"env_frames": 2**80}, "env_frames is 1"),
+        ("report", {"fitness": "best"}, "fitness is 'best': .*needs a finite number"),
+        ("report", {"mean_return": float("nan")}, "mean_return is nan"),
+        ("resume", {"env_frames": None}, "env_frames is None"),
+        ("decide", {"env_frames": 1.5}, "env_frames is 1.5"),
+        ("decide", {"fitness": {}}, "fitness is {}"),
+        ("decide", {"hyperparameters": [1]}, "hyperparameters is .1.: .*object of finite numb"),
+        ("decide", {"hyperparameters": {"a": float("inf")}}, "hyperparameters is .*inf"),
+        ("decide", {"hyperparameters": {"a": 1.0}}, "have no 'learner.learning_rate', which"),
+    )
+    def test_a_wrong_value_is_refused_and_ends_nothing(self, method, wrong, message):
+        for name in ("agent_00", "agent_01"):
+            self._call("join", name)
+            self._report(name, 10)
+        values = {"name": "agent_02" if method == "join" else "agent_00", "session": "of agent_00"}
+        values |= {"env_frames": 20, "fitness": 0.5, "mean_return": 0.5, "hyperparameters": TUNED}
+        with self.assertRaisesRegex(ValueError, message):
+            self._meeting.methods[method](rpc.Message(values | wrong, b"weights"))
+        self._report("agent_00", 11)
+        self._report("agent_01", 12)
+        status = self._call("status").values
+        self.assertEqual([status[name].get("env_frames") for name in status], [11, 12, None, None])
+        self.assertFalse(any(status[name]["finished"] for name in status))
+
+    def test_only_the_agent_itself_says_that_it_is_finished(self):
+        self._call("join")
+        self._meeting.methods["leave"](rpc.Message({"name": "agent_00", "finished": True}))
+        self.assertFalse(self._call("status").values["agent_00"]["finished"])
 
     def test_the_worst_becomes_a_copy_of_the_best(self):
         for name in self._config.agents:

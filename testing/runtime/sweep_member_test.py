@@ -39,7 +39,10 @@ class SweepMemberTest(absltest.TestCase):
         meeting = coordinator.Coordinator(self._config, pathlib.Path(folder.name), None, "mine")
         self._lost_answers: set[str] = set()  # to which methods
         self._server = rpc.Server(
-            {name: self._losing(name, method) for name, method in meeting.methods.items()}, 0
+            {name: self._losing(name, method) for name, method in meeting.methods.items()},
+            0,
+            "secret",
+            max_bytes=rpc.WEIGHTS_BYTES,
         )
         self.addCleanup(self._server.stop)
 
@@ -55,12 +58,12 @@ class SweepMemberTest(absltest.TestCase):
         return answer
 
     def _call(self, method: str, values: dict[str, Any]) -> dict[str, Any]:
-        client = rpc.Client(f"localhost:{self._server.port}")
+        client = rpc.Client(f"localhost:{self._server.port}", "secret")
         self.addCleanup(client.close)
         return client.call(method, values).values
 
     def _join(self, name: str) -> sweep_member.SweepMember:
-        member = sweep_member.SweepMember(f"localhost:{self._server.port}", name)
+        member = sweep_member.SweepMember(f"localhost:{self._server.port}", name, "secret")
         self.addCleanup(member.close)
         return member
 

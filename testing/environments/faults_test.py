@@ -1,0 +1,166 @@
+"""Games that return NaN or raise: what leaves the environment, what is told, when it gives up."""
+
+import pathlib
+import tempfile
+
+import numpy as np
+from absl.testing import absltest, parameterized
+from dm_env import specs
+
+from laser_tf import types
+from laser_tf.environments import base, faults, multi_task
+
+NAN, INF = float("nan"), float("inf")
+LENGTH = 5  # steps of an episode
+
+
+class Counting(base.BatchedEnvironment):
+    """Shows each game's step of its episode, as floats; reward and discount 1 until the end."""
+
+    def __init__(self, num_envs=3, wrong=(), starts_again=True):
+        """`wrong` is (row, game) -> {column: value}; row 0 is the reset's."""
+        super().__init__(num_envs, action_repeat=1, frame_shape=(2,), num_actions=3)
+        self._wrong = dict(wrong)
+        self._starts_again = starts_again
+        self._row = 0
+
+    def observation_spec(self):
+        return specs.Array(self._frame_shape, np.float32, "observation")
+
+    def _reset(self):
+        self._steps = np.zeros(self.num_envs, int)
+        self._ends = np.zeros(self.num_envs, bool)
+        observation = self._observation()
+        self._spoil(observation=observation)
+        return observation
+
+    def _observation(self):
+        return np.stack([self._steps, np.arange(self.num_envs)], 1).astype(np.float32)
+
+    def _spoil(self, **columns):
+        for game in range(self.num_envs):
+            for name, value in self._wrong.get((self._row, game), {}).items():
+                if name == "error":
+                    raise value
+                columns[name][game] = value
+
+    def _step(self, actions):
+        self._row += 1
+        is_first = self._over | self._ends if self._starts_again else self._ends
+        self._steps = np.where(is_first, 0, self._steps + 1)
+        self._ends = self._over = self._steps == LENGTH
+        output = types.EnvOutput(
+            observation=self._observation(),
+            reward=np.where(is_first, 0, 1).astype(np.float32),
+            discount=1 - self._ends.astype(np.float32),
+            is_first=is_first,
+            previous_action=actions,
+        )
+        self._spoil(**output._asdict())
+        return output
+
+    def render(self, index):
+        raise NotImplementedError
+
+
+def _play(environment, steps=2 * LENGTH):
+    action = np.zeros(environment.num_envs, int)
+    rows = [environment.reset(), *(environment.step(action) for _ in range(steps))]
+    return types.EnvOutput(*(np.stack(column) for column in list(zip(*rows, strict=True))[:-1]))
+
+
+class FaultsTest(parameterized.TestCase):
+    @parameterized.parameters(
+        ("reward", NAN, "reward is nan", faults.REWARDS),
+        ("reward", -INF, "reward is -inf", faults.REWARDS),
+        ("discount", NAN, "discount is nan", faults.DISCOUNTS),
+        ("observation", (1.0, INF), "observation is inf", faults.OBSERVATIONS),
+    )
+    def test_a_value_that_is_not_finite_ends_its_episode_as_a_time_limit(
+        self, column, value, message, kind
+    ):
+        environment = Counting(wrong={(3, 1): {column: value}})
+        environment.faults = faults.Faults(3, name="counting")
+        with self.assertLogs(level="WARNING") as logs:
+            rows = _play(environment)
+        self.assertLen(logs.output, 1)
+        self.assertRegex(logs.output[0], f"game 1 of counting: its {message} .step 3 of its epis")
+        self.assertEqual(environment.fault_counts(), {kind: 1})
+        self.assertEqual((rows.reward[3, 1], rows.discount[3, 1]), (0, 1))
+        # Its own observation, unless that is lost; then the next episode, from its start.
+        last = 2 if column == "observation" else 3
+        np.testing.assert_array_equal(rows.observation[:6, 1, 0], [0, 1, 2, last, 0, 1])
+        np.testing.assert_array_equal(np.flatnonzero(rows.is_first[:, 1]), [0, 4, 10])
+        clean = _play(Counting())
+        for name in ("observation", "reward", "discount", "is_first"):
+            np.testing.assert_array_equal(
+                getattr(rows, name)[:, [0, 2]], getattr(clean, name)[:, [0, 2]]
+            )
+
+    def test_a_game_that_cannot_start_again_opens_an_episode_where_it_is(self):
+        rows = _play(Counting(wrong={(3, 1): {"reward": NAN}}, starts_again=False))
+        np.testing.assert_array_equal(rows.observation[:7, 1, 0], [0, 1, 2, 3, 4, 5, 0])
+        np.testing.assert_array_equal(np.flatnonzero(rows.is_first[:, 1]), [0, 4, 6])
+        np.testing.assert_array_equal(rows.reward[:, 1], [0, 1, 1, 0, 0, 1, 0, 1, 1, 1, 1])
+
+    def test_the_first_observation_may_be_lost_too(self):
+        rows = _play(Counting(wrong={(0, 0): {"observation": NAN}}))
+        np.testing.assert_array_equal(rows.observation[:3, 0, 0], [0, 0, 1])
+        np.testing.assert_array_equal(rows.is_first[:3, 0], [True, True, False])
+
+    def test_each_game_is_told_once(self):
+        wrong = {(row, game): {"reward": NAN} for row in (2, 5, 8) for game in (0, 2)}
+        environment = Counting(wrong=wrong)
+        with self.assertLogs(level="WARNING") as logs:
+            _play(environment)
+        self.assertLen(logs.output, 2)
+        self.assertEqual(environment.fault_counts(), {faults.REWARDS: 6})
+
+    @parameterized.parameters((2, False), (3, True))
+    def test_a_game_that_breaks_off_again_and_again_is_given_up(self, breaks, gives_up):
+        wrong = {(2 * (n + 1), 1): {"reward": NAN} for n in range(breaks)}
+        # After a whole episode the count begins anew.
+        wrong |= {(row, 1): {"reward": NAN} for row in (16, 18)}
+        environment = Counting(wrong=wrong)
+        environment.faults = faults.Faults(3, name="counting", limit=2)
+        if not gives_up:
+            _play(environment, 4 * LENGTH)
+            return
+        message = "^game 1 of counting: its reward is nan .*3th episode in a row .*max_broken_epis"
+        with self.assertRaisesRegex(faults.EnvironmentFailedError, message):
+            _play(environment, 4 * LENGTH)
+
+    def test_tasks_side_by_side_name_their_own_games_and_count_together(self):
+        parts = [Counting(2), Counting(2, {(1, 0): {"reward": NAN}})]
+        parts[1].faults = faults.Faults(2, name="second")
+        environment = multi_task.MultiTask(("first", "second"), parts, (1e-30, 3e38))
+        with self.assertLogs(level="WARNING") as logs:
+            rows = _play(environment, 2)
+        self.assertRegex(logs.output[0], "game 0 of second: its reward is nan")
+        self.assertTrue(np.isfinite(rows.reward).all())
+        np.testing.assert_array_equal(rows.is_first[2], [False, False, True, False])
+        self.assertEqual(environment.fault_counts(), {faults.REWARDS: 1})
+
+    def test_a_game_that_raises_is_named_and_its_traceback_kept(self):
+        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        for row in (0, 2):
+            environment = Counting(wrong={(row, 0): {"error": KeyError("the ball\nis lost")}})
+            environment.faults = faults.Faults(3, name="counting", folder=folder)
+            with self.assertRaises(faults.EnvironmentFailedError) as context:
+                _play(environment)
+            message = str(context.exception)
+            self.assertNotIn("\n", message)
+            self.assertRegex(message, r"^counting failed: KeyError: .*faults_test.py, line \d+\)")
+            self.assertEndsWith(message, f"(traceback in {folder / faults.FILE})")
+        self.assertEqual((folder / faults.FILE).read_text().count("Traceback"), 2)
+
+    def test_a_traceback_that_cannot_be_kept_is_no_second_error(self):
+        environment = Counting(wrong={(2, 0): {"error": ValueError()}})
+        environment.faults = faults.Faults(3, folder=pathlib.Path("/nonexistent"))
+        message = "environment failed: ValueError .*traceback cannot be written: No such file"
+        with self.assertRaisesRegex(faults.EnvironmentFailedError, message):
+            _play(environment)
+
+
+if __name__ == "__main__":
+    absltest.main()
