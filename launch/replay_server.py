@@ -24,6 +24,7 @@ from laser_tf.runtime import (
     assembly,
     checkpointing,
     coordinator,
+    failure_notice,
     folder_lock,
     rpc,
     supervisor,
@@ -59,15 +60,16 @@ def main() -> None:
     )
     logging.info("agents join at port %d", listening.port)
     period = 60 * config.first.run.replay_checkpoint_minutes
+    notice = failure_notice.FailureNotice("replay can be saved again")
     next_save = time.monotonic() + period
     while not interrupted.stop:
         time.sleep(0.5)
         if replay and time.monotonic() >= next_save:
             next_save = time.monotonic() + period
-            _save(replay)
+            _save(replay, notice)
     listening.stop()
     if replay:
-        _save(replay)
+        _save(replay, notice)
         replay.stop()
     command_line.leave(supervisor.TRY_AGAIN)  # whoever needs a server starts it again
 
@@ -91,11 +93,13 @@ def _start_replay(config: sweep_config.SweepConfig, workdir: pathlib.Path) -> se
     return replay
 
 
-def _save(replay: server.EmbeddedReplay) -> None:
+def _save(replay: server.EmbeddedReplay, notice: failure_notice.FailureNotice) -> None:
     try:
         replay.checkpoint()
-    except (RuntimeError, OSError) as error:
-        logging.warning("cannot save replay: %s", error)
+    except RuntimeError as error:
+        notice.failed(f"cannot save replay: {error}; the sweep goes on and tries again")
+    else:
+        notice.succeeded()
 
 
 if __name__ == "__main__":

@@ -40,6 +40,9 @@ _GRID = flags.DEFINE_multi_string(
     "grid", [], "SECTION.KEY=VALUE,VALUE...: beside, or instead of, the config's"
 )
 _PRIVATE_NETWORK = command_line.define_private_network()
+_EXTEND = flags.DEFINE_bool(
+    "extend", False, "take a higher run.env_frames, and a learning-rate schedule to there"
+)
 _LOCAL = flags.DEFINE_list("local", None, "agents to run on this machine, e.g. agent_00 [all]")
 _PORT = flags.DEFINE_integer(
     "port", None, "where agents on other machines join [none can]", lower_bound=1, upper_bound=65535
@@ -65,9 +68,9 @@ def main() -> None:
         "agents": {name: dict(given) for name, given in config.hyperparameters.items()},
         "versions": versions.recorded(),
     }
-    resumed = checkpointing.open_sweep(workdir, values, extra)
+    resumed = checkpointing.open_sweep(workdir, values, extra, extend=_EXTEND.value)
     logging.info("%s %s", "resuming" if resumed else "a new sweep in", workdir)
-    if (workdir / sweep_processes.FINISHED).exists():
+    if (workdir / checkpointing.FINISHED).exists():
         logging.info("all agents are trained already")
         return
     metrics.write_sweep_columns(workdir / "tensorboard", config.hyperparameters)

@@ -96,6 +96,7 @@ def _run(member: sweep_member.SweepMember, workdir: pathlib.Path) -> None:
         {"versions": versions.recorded()},
         sweep_id=member.sweep_id,
         patience_seconds=folder_lock.LEAVING_SECONDS,
+        extend=True,  # what the sweep has taken
     )
     command_line.divert_native_messages(workdir / "native.log")
     run = training.Training(config, workdir, member)

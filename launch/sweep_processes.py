@@ -12,7 +12,6 @@ from typing import Any
 from laser_tf.runtime import checkpointing, rpc, supervisor, sweep_config, sweep_display
 from launch import command_line, interruption
 
-FINISHED = "finished"  # a file in the sweep's folder that says so
 _END_SECONDS = 180.0  # for the agents, then for the server, to save themselves
 
 
@@ -148,7 +147,7 @@ class SweepProcesses:
                 "tries them again"
             )
         else:
-            (self._workdir / FINISHED).touch()
+            (self._workdir / checkpointing.FINISHED).touch()
             logging.info("done; python -m launch.report --workdir=%s shows it", self._workdir)
 
 

@@ -32,6 +32,9 @@ from launch import command_line, session
 _CONFIG = command_line.define_config("configs/laser_atari.py")
 _WORKDIR = flags.DEFINE_string("workdir", None, "the run's folder [runs/<config>-<time>]")
 _PRIVATE_NETWORK = command_line.define_private_network()
+_EXTEND = flags.DEFINE_bool(
+    "extend", False, "take a higher run.env_frames, and a learning-rate schedule to there"
+)
 
 
 def main() -> None:
@@ -44,7 +47,10 @@ def main() -> None:
     # Games that are not installed or do not fit each other are refused before anything is written.
     factory.make_environment(config.environment, seed=0, num_envs=1).close()
     checkpointing.open_workdir(
-        workdir, dataclasses.asdict(config), {"versions": versions.recorded()}
+        workdir,
+        dataclasses.asdict(config),
+        {"versions": versions.recorded()},
+        extend=_EXTEND.value,
     )
     command_line.divert_native_messages(workdir / "native.log")
     run = training.Training(config, workdir)

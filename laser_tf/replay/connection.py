@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from laser_tf.replay import replay_config, stored_unroll, tables
 
-_TIMEOUT_SECONDS = 20
+TIMEOUT_SECONDS = 20
 
 # gRPC would ask the proxy of `http_proxy` even for localhost. Empty means none.
 os.environ.setdefault("grpc_proxy", "")
@@ -35,7 +35,7 @@ class Connection:
 
     def check(self, signature: stored_unroll.StoredUnroll) -> None:
         """Raises ValueError, naming the first difference, unless the server takes such unrolls."""
-        info = self.client.server_info(timeout=_TIMEOUT_SECONDS)
+        info = self.client.server_info(timeout=TIMEOUT_SECONDS)
         if self.queue not in info:
             raise ValueError(
                 f"the replay server at {self.address} has no table {self.queue!r}, only "
@@ -63,7 +63,7 @@ class Connection:
         if not table:
             return 0
         # A server that has died would else be waited for without end.
-        return self.client.server_info(timeout=_TIMEOUT_SECONDS)[table].current_size
+        return self.client.server_info(timeout=TIMEOUT_SECONDS)[table].current_size
 
     def fill(self) -> float:
         """Agent steps in replay over its capacity, in [0, 1]."""

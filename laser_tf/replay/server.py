@@ -1,16 +1,16 @@
 """The embedded replay: a Reverb server inside this process."""
 
-import itertools
 import logging
 import os
 import pathlib
 import shutil
 import socket
+import weakref
 from collections.abc import Callable, Sequence
 
 import reverb
 
-from laser_tf.replay import connection, replay_config, stored_unroll, tables
+from laser_tf.replay import connection, replay_config, saved_tables, stored_unroll, tables
 
 
 class EmbeddedReplay(connection.Connection):
@@ -32,7 +32,9 @@ class EmbeddedReplay(connection.Connection):
         Args:
           config: of the tables. A restored table keeps the sizes of its checkpoint instead.
           signature: of the items.
-          checkpoint_folder: for Reverb alone; it deletes what else lies there.
+          checkpoint_folder: of the newest checkpoint. Beside it lie, with a suffix, the one before
+            (`_previous`), the last one that was found damaged (`_damaged`), and one that is being
+            written (`_saving`).
           port: to listen on; 0 takes a free one.
           queues: one for each learner; this process's own is the first.
 
@@ -42,7 +44,18 @@ class EmbeddedReplay(connection.Connection):
         """
         check_port(port)
         self._folder = checkpoint_folder
-        self._previous = checkpoint_folder.with_name(checkpoint_folder.name + "_previous")
+        self._previous, self._damaged, self._saving = (
+            checkpoint_folder.with_name(f"{checkpoint_folder.name}_{suffix}")
+            for suffix in ("previous", "damaged", "saving")
+        )
+        shutil.rmtree(self._saving, ignore_errors=True)  # of a process that was killed
+        checkpoint_folder.mkdir(parents=True, exist_ok=True)
+        # Reverb looks for files by pattern, also where a folder's name holds `[`, `*`, `?` or `\`.
+        # This is a name of the same folder without them.
+        parent = os.open(checkpoint_folder.parent, os.O_RDONLY | os.O_DIRECTORY)
+        self._close_parent = weakref.finalize(self, os.close, parent)
+        self._plain_parent = f"/proc/self/fd/{parent}"
+        self.is_restored = False  # whether a checkpoint was there, and whole
         self._server = self._start(
             lambda: tables.make_tables(config, signature, queues), port or None
         )
@@ -52,48 +65,93 @@ class EmbeddedReplay(connection.Connection):
     def _start(
         self, make_tables: Callable[[], list[reverb.Table]], port: int | None
     ) -> reverb.Server:
-        """Starts from the newest readable checkpoint, setting damaged ones aside."""
-        while True:
-            self._folder.mkdir(parents=True, exist_ok=True)
+        """Starts from the newest checkpoint that is whole, or with an empty replay."""
+        problems = []
+        while saved_tables.find(self._folder) or saved_tables.find(self._previous):
+            checkpoint = saved_tables.find(self._folder)
             try:
-                return reverb.Server(
-                    make_tables(),
-                    port=port,
-                    checkpointer=reverb.checkpointers.DefaultCheckpointer(str(self._folder)),
-                )
-            except RuntimeError as error:
-                if not any(self._folder.iterdir()):
-                    raise
-                self._set_aside(error)
+                if not checkpoint:
+                    raise saved_tables.DamagedError("it is missing")
+                server = self._restore(make_tables(), port, checkpoint)
+                self.is_restored = True
+                break
+            except saved_tables.DamagedError as error:
+                problems.append(str(error))
+                self._set_aside()
+        else:
+            server = self._serve(make_tables(), port)
+        if problems:
+            start = "going on from the one before it" if self.is_restored else "replay starts empty"
+            logging.warning(
+                "the replay checkpoint in %s cannot be used (%s): %s",
+                self._folder, "; the one before it: ".join(problems), start,
+            )  # fmt: skip
+        return server
 
-    def _set_aside(self, error: RuntimeError) -> None:
+    def _restore(
+        self, made: list[reverb.Table], port: int | None, checkpoint: pathlib.Path
+    ) -> reverb.Server:
+        items = saved_tables.verify(checkpoint)
+        try:
+            server = self._serve(made, port, checkpoint)
+        except Exception as error:  # Reverb raises almost any
+            check_port(port or 0)  # somebody may have been quicker
+            raise saved_tables.DamagedError(self._describe(error)) from None
+        info = reverb.Client(f"localhost:{server.port}").server_info(
+            timeout=connection.TIMEOUT_SECONDS
+        )
+        found = {table: info[table].current_size if table in info else 0 for table in items}
+        if found != items:
+            server.stop()
+            raise saved_tables.DamagedError(f"of the items {items} came back {found}")
+        return server
+
+    def _serve(
+        self, made: list[reverb.Table], port: int | None, checkpoint: pathlib.Path | None = None
+    ) -> reverb.Server:
+        from_ = checkpoint and f"{self._plain_parent}/{checkpoint.parent.name}/{checkpoint.name}"
+        checkpointer = reverb.checkpointers.DefaultCheckpointer(
+            # Empty but while it saves, so that Reverb has nothing to choose from, or to delete.
+            f"{self._plain_parent}/{self._saving.name}",
+            fallback_checkpoint_path=from_,
+        )
+        return reverb.Server(made, port=port, checkpointer=checkpointer)
+
+    def _set_aside(self) -> None:
         """Moves a damaged checkpoint out of the way and the one before it into its place."""
-        aside = _free_name(self._folder.with_name(self._folder.name + "_damaged"))
-        self._folder.rename(aside)
-        fallback = "an empty replay"
+        if saved_tables.find(self._folder):
+            shutil.rmtree(self._damaged, ignore_errors=True)  # one is enough to look into
+            self._folder.rename(self._damaged)
         if self._previous.exists():
-            self._previous.rename(self._folder)
-            fallback = "the one before it"
-        logging.warning(
-            "the replay checkpoint in %s is damaged (%s); it is kept as %s, falling back to %s",
-            self._folder, error, aside.name, fallback,
-        )  # fmt: skip
+            self._previous.rename(self._folder)  # over an empty folder, or none
 
     def checkpoint(self) -> None:
-        """Saves all tables and keeps the checkpoint before.
+        """Saves all tables and keeps the checkpoint before, of which there is one.
 
         Raises:
-          RuntimeError: if it cannot be written; the one before stays.
+          RuntimeError: if it cannot be written; the one before stays, and nothing of this one.
         """
-        if any(self._folder.iterdir()):
-            # Reverb deletes the older checkpoint in its folder. Hard links keep it without a copy.
-            shutil.rmtree(self._previous, ignore_errors=True)
-            shutil.copytree(self._folder, self._previous, copy_function=os.link)
-        self.client.checkpoint()
+        try:
+            if saved_tables.find(self._folder):
+                shutil.rmtree(self._previous, ignore_errors=True)  # else there were three
+            self.client.checkpoint()
+            saved_tables.write_manifest(saved_tables.find(self._saving))
+            if saved_tables.find(self._folder):
+                self._folder.rename(self._previous)
+            self._saving.rename(self._folder)
+        except Exception as error:  # Reverb's is an IndexError on a full disk
+            raise RuntimeError(self._describe(error)) from None
+        finally:
+            shutil.rmtree(self._saving, ignore_errors=True)
+
+    def _describe(self, error: Exception) -> str:
+        text = str(error).replace(self._plain_parent, str(self._folder.parent)).strip()
+        return text.splitlines()[0] if text else type(error).__name__
 
     def stop(self) -> None:
         """Ends the server; clients that wait for it get an error."""
         self._server.stop()
+        self._close_parent()
 
 
 def check_port(port: int) -> None:
@@ -108,8 +166,3 @@ def check_port(port: int) -> None:
             raise ValueError(
                 f"port {port} is in use ({error.strerror}): choose another, or 0 for a free one"
             ) from None
-
-
-def _free_name(path: pathlib.Path) -> pathlib.Path:
-    candidates = (path.with_name(f"{path.name}_{number}") for number in itertools.count(1))
-    return next(candidate for candidate in candidates if not candidate.exists())

@@ -1,4 +1,4 @@
-"""A run's folder: its configuration, and checkpoints of the learner that survive damage."""
+"""A run's or a sweep's folder: whose it is, its configuration, and what must not be lost."""
 
 import json
 import logging
@@ -7,77 +7,18 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import tensorflow as tf
-
 from laser_tf import errors
-from laser_tf.runtime import folder_lock, run_config
+from laser_tf.runtime import folder_lock, folder_traces, run_config, whole_files
 
-LEARNER_CHECKPOINTS_KEPT = 3
 RUN, SWEEP = "config.json", "sweep.json"  # where a folder's configuration lies
+FINISHED, FINISHED_AGENTS = "finished", "finished_agents"  # in a sweep's: who spent its budget
 _KINDS = {RUN: "run", SWEEP: "sweep"}
+_HAS_CHECKPOINT = "has_checkpoint"  # in config.json: there was one once
 _LENGTH, _SCHEDULE = "run.env_frames", "learner.learning_rate_schedule"
 
 
 class WorkdirError(errors.UserError):
     """A run's folder cannot be used; the message says why and what to do."""
-
-
-class LearnerCheckpoints:
-    """Numbered checkpoints of one `tf.Module`, newest last."""
-
-    def __init__(self, folder: pathlib.Path, module: tf.Module):
-        self._folder = folder
-        self._checkpoint = tf.train.Checkpoint(learner=module)
-
-    def save(self, number: int) -> None:
-        """Writes a checkpoint, then deletes those beyond the newest few.
-
-        Raises:
-          WorkdirError: if it cannot be written; the older ones stay.
-        """
-        try:
-            self._checkpoint.write(str(self._folder / f"checkpoint-{number}"))
-        except (tf.errors.OpError, OSError) as error:
-            raise WorkdirError(
-                f"cannot write a checkpoint in {self._folder}: {first_line(error)}; the "
-                "checkpoints before it are untouched. Free space, then run again"
-            ) from None
-        for old in self.numbers()[:-LEARNER_CHECKPOINTS_KEPT]:
-            for path in self._folder.glob(f"checkpoint-{old}.*"):
-                path.unlink()
-
-    def restore(self) -> int | None:
-        """Restores the newest readable checkpoint.
-
-        Returns:
-          Its number, or None where there is no checkpoint at all.
-
-        Raises:
-          WorkdirError: if there are checkpoints and none can be read.
-        """
-        numbers = self.numbers()
-        for number in reversed(numbers):
-            try:
-                status = self._checkpoint.read(str(self._folder / f"checkpoint-{number}"))
-                status.assert_existing_objects_matched()
-                return number
-            except Exception as error:  # damage shows as almost any error of TensorFlow's
-                logging.warning(
-                    "checkpoint-%d in %s is damaged (%s); falling back to the one before it",
-                    number, self._folder, first_line(error),
-                )  # fmt: skip
-        if numbers:
-            raise WorkdirError(
-                f"none of the checkpoints in {self._folder} can be read: restore them from a "
-                "backup, or start again with another --workdir"
-            )
-        return None
-
-    def numbers(self) -> list[int]:
-        """The numbers of the checkpoints that are there, ascending."""
-        # Listed from the files themselves: a state file could be damaged too.
-        matches = [re.fullmatch(r"checkpoint-(\d+)\.index", p.name) for p in self._folder.glob("*")]
-        return sorted(int(match[1]) for match in matches if match)
 
 
 def open_workdir(
@@ -87,11 +28,12 @@ def open_workdir(
     *,
     sweep_id: str = "",
     patience_seconds: float = 0.0,
+    extend: bool = False,
 ) -> bool:
     """Makes a run's folder, or checks that it belongs to the same configuration.
 
     It belongs to this process from then on. More env frames are the same configuration where the
-    learning rate is constant, and noted.
+    learning rate is constant, and noted; where it follows a schedule, `extend` has to say so.
 
     Args:
       workdir: the folder.
@@ -99,31 +41,56 @@ def open_workdir(
       extra: what else to note in `config.json`, e.g. versions.
       sweep_id: of the sweep whose agent runs there; "" for a run of its own.
       patience_seconds: for another process that is leaving the folder.
+      extend: whether a schedule that ends with the run may end later.
 
     Returns:
       Whether the folder held a run already.
 
     Raises:
-      WorkdirError: if the folder cannot be written or belongs to another configuration or sweep.
+      WorkdirError: if the folder cannot be written, belongs to another configuration or sweep, or
+        has lost what a run had left there.
       InUseError: if another process works there.
     """
     folders = ("checkpoints/learner", "checkpoints/replay", "tensorboard", "videos")
     noted = {"sweep_id": sweep_id, **extra}
-    resumed = _open(workdir / RUN, folders, config, noted, patience_seconds)
+    resumed = _open(workdir / RUN, folders, config, noted, extend, patience_seconds)
     if _read(workdir / RUN).get("sweep_id", "") != sweep_id:
         raise WorkdirError(
             f"{workdir} belongs to a run of its own or to another sweep's agent: use another "
             "--workdir"
         )
+    # A run may also have ended before its first checkpoint; it begins again then.
+    was_saved = _read(workdir / RUN).get(_HAS_CHECKPOINT) or folder_traces.find(
+        workdir, folder_traces.SAVED
+    )
+    if resumed and was_saved and not folder_traces.has_checkpoint(workdir):
+        raise WorkdirError(
+            f"{workdir} was trained and saved, but there is no checkpoint in "
+            f"{workdir / folder_traces.LEARNER} any more: restore them from a backup, or start "
+            "again with another --workdir"
+        )
     return resumed
 
 
-def open_sweep(workdir: pathlib.Path, config: dict[str, Any], extra: dict[str, Any]) -> bool:
+def note_checkpoint(workdir: pathlib.Path) -> None:
+    """Notes in a run's `config.json` that there is a checkpoint, so that its loss shows.
+
+    Raises:
+      WorkdirError: if that cannot be written, or there is no such file.
+    """
+    noted = _read(workdir / RUN)
+    if not noted.get(_HAS_CHECKPOINT):
+        _write(workdir / RUN, noted | {_HAS_CHECKPOINT: True})
+
+
+def open_sweep(
+    workdir: pathlib.Path, config: dict[str, Any], extra: dict[str, Any], *, extend: bool = False
+) -> bool:
     """Makes a sweep's folder, or checks it; as `open_workdir`, for `sweep.json`.
 
     Its `id`, of `extra`, tells the sweep from others of the same configuration.
     """
-    return _open(workdir / SWEEP, ("tensorboard",), config, extra)
+    return _open(workdir / SWEEP, ("tensorboard",), config, extra, extend)
 
 
 def _open(
@@ -131,31 +98,49 @@ def _open(
     folders: Sequence[str],
     config: dict[str, Any],
     extra: dict[str, Any],
+    extend: bool,
     patience_seconds: float = 0.0,
 ) -> bool:
     workdir = path.parent
     config = json.loads(json.dumps(config))
     try:
-        if not path.exists() and any((workdir / name).exists() for name in (RUN, SWEEP)):
-            raise WorkdirError(f"{workdir} holds a run or sweep already: use another --workdir")
+        _check_is_free(path)
         for name in folders:
             (workdir / name).mkdir(parents=True, exist_ok=True)
         folder_lock.hold(workdir / folder_lock.FILE, patience_seconds)
         if path.exists():
             if _is_longer(read_config(workdir, path.name), config):
-                _write(path, _read(path) | {"config": config})
+                _lengthen(path, config, extend)
             _check_same_config(path, config)
             return True
-        if any((workdir / "checkpoints/learner").glob("*")):
-            raise WorkdirError(
-                f"{workdir} holds checkpoints but no {path.name}: use another folder"
-            )
         _write(path, {"config": config, **extra})
     except OSError as error:
         raise WorkdirError(
             f"cannot write in {workdir}: {error.strerror}; choose another --workdir or free space"
         ) from None
     return False
+
+
+def _check_is_free(path: pathlib.Path) -> None:
+    """Raises WorkdirError where a folder's configuration is missing and it holds other things."""
+    workdir = path.parent
+    try:
+        str(workdir).encode()
+    except UnicodeEncodeError:
+        raise WorkdirError(
+            f"--workdir is {str(workdir)!r}, whose name is no UTF-8: use another one"
+        ) from None
+    if path.exists():
+        return
+    if any((workdir / name).exists() for name in (RUN, SWEEP)):
+        raise WorkdirError(f"{workdir} holds a run or sweep already: use another --workdir")
+    for name, traces in ((RUN, folder_traces.RUN), (SWEEP, folder_traces.SWEEP)):
+        found = folder_traces.find(workdir, traces)
+        if found:
+            raise WorkdirError(
+                f"{workdir} holds what a {_KINDS[name]} left ({', '.join(found)}) but no {name}: "
+                "restore that file from a backup, or use another --workdir"
+            )
 
 
 def read_config(workdir: pathlib.Path, name: str = RUN) -> dict[str, Any]:
@@ -191,16 +176,45 @@ def _read(path: pathlib.Path) -> dict[str, Any]:
 
 
 def _write(path: pathlib.Path, content: dict[str, Any]) -> None:
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(content, indent=2) + "\n")
-    temporary.replace(path)
+    try:
+        whole_files.write(path, json.dumps(content, indent=2) + "\n")
+    except OSError as error:
+        raise WorkdirError(
+            f"cannot write {path}: {error.strerror}; choose another --workdir or free space"
+        ) from None
 
 
 def _is_longer(before: dict[str, Any], now: dict[str, Any]) -> bool:
-    """Whether a run is the one before with more frames, and nothing hung on their number."""
+    """Whether a run is the one before with more frames."""
     before, now = run_config.flatten(before), run_config.flatten(now)
     more = now.pop(_LENGTH, 0) > before.pop(_LENGTH, 0)
-    return more and before == now and now.get(_SCHEDULE) == "constant"
+    return more and before == now
+
+
+def _lengthen(path: pathlib.Path, config: dict[str, Any], extend: bool) -> None:
+    """Notes more env frames; those to which a learning rate is tied only where that is wanted."""
+    noted, now = _read(path), run_config.flatten(config)
+    before = run_config.flatten(noted["config"])
+    noted["config"] = config
+    if now.get(_SCHEDULE) != "constant":
+        ends = f"{before[_LENGTH]:,} env frames"
+        if not extend:
+            raise WorkdirError(
+                f"{path.parent} has a learning rate that falls to zero at {ends}, so that "
+                f"{_LENGTH}={now[_LENGTH]} is another schedule: with --extend the run goes on with "
+                f"the rate that a schedule to there has, which is higher; else use {_LENGTH}="
+                f"{before[_LENGTH]}, or another --workdir"
+            )
+        logging.warning(
+            "the learning rate falls to zero at %s env frames from now on instead of at %s: it "
+            "jumps up where the run stands", f"{now[_LENGTH]:,}", f"{before[_LENGTH]:,}",
+        )  # fmt: skip
+        # Curves of such a run are no curves of one that was planned so long.
+        noted.setdefault("extended_from_env_frames", []).append(before[_LENGTH])
+    _write(path, noted)
+    for name in (FINISHED, FINISHED_AGENTS):  # of a sweep
+        if (path.parent / name).exists():
+            (path.parent / name).rename(path.parent / f"{name}_{before[_LENGTH]}")
 
 
 def _check_same_config(path: pathlib.Path, config: dict[str, Any]) -> None:

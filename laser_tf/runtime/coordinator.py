@@ -8,7 +8,16 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from laser_tf.runtime import call_values, lineage, pace, population, rpc, sweep_config
+from laser_tf.runtime import (
+    call_values,
+    checkpointing,
+    lineage,
+    pace,
+    population,
+    rpc,
+    sweep_config,
+    whole_files,
+)
 
 
 @dataclasses.dataclass
@@ -193,9 +202,7 @@ class Coordinator:
         """On disk, since a server that comes back must still have what it may give to others."""
         path = self._weights(name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(".tmp")
-        temporary.write_bytes(weights)
-        temporary.replace(path)
+        whole_files.write(path, weights)
 
     def _weights(self, name: str) -> pathlib.Path:
         return self._folder / "population" / f"{name}.npz"
@@ -216,7 +223,7 @@ class Coordinator:
 
     def _finished(self, name: str) -> pathlib.Path:
         """The file that says of an agent that it has spent its budget."""
-        return self._folder / "finished_agents" / name
+        return self._folder / checkpointing.FINISHED_AGENTS / name
 
     def _status(self, _: rpc.Message) -> rpc.Message:
         """What the sweep's display shows."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from laser_tf.environments import episode_statistics
-from laser_tf.runtime import checkpointing
+from laser_tf.runtime import checkpointing, failure_notice, whole_files
 
 FILE = "episodes.csv"
 _HEADER = "env_frames,task,return,length"
@@ -43,6 +43,7 @@ class EpisodeLog:
         self._tasks = tuple(tasks)
         self._lock = threading.Lock()
         self._lines: list[str] = []  # not written yet
+        self._notice = failure_notice.FailureNotice(f"{self._path} can be written again")
         self._size = 0  # bytes of the file that are whole rows
 
     def resume(
@@ -60,13 +61,11 @@ class EpisodeLog:
         Raises:
           WorkdirError: if the file cannot be read or written.
         """
-        temporary = self._path.with_suffix(".tmp")
         try:
             rows = [] if env_frames is None else _rows(self._path)
             rows = [row for row in rows if row.env_frames <= env_frames and row.task in self._tasks]
             text = "".join(f"{line}\n" for line in (_HEADER, *map(_line, rows)))
-            temporary.write_text(text)
-            temporary.replace(self._path)
+            whole_files.write(self._path, text)
         except OSError as error:
             raise checkpointing.WorkdirError(
                 f"cannot write {self._path}: {error.strerror}; free space, then run again"
@@ -87,7 +86,7 @@ class EpisodeLog:
             self._lines.append(_line(row))
 
     def flush(self) -> None:
-        """Appends what has come since the last call; a failure is told and tried again next time.
+        """Appends what has come since the last call; tells of failures and tries again next time.
 
         A crash of the process loses what was not flushed.
         """
@@ -101,8 +100,11 @@ class EpisodeLog:
                 file.seek(self._size)  # over the half row of a failure before
                 file.write(data)
             self._size += len(data)
+            self._notice.succeeded()
         except OSError as error:
-            logging.warning("cannot write %s: %s", self._path, error.strerror)
+            self._notice.failed(
+                f"cannot write {self._path}: {error.strerror}; episodes are kept until it works"
+            )
             with self._lock:
                 self._lines = lines + self._lines
 

@@ -18,6 +18,7 @@ from laser_tf.runtime import (
     evaluation_files,
     hardware,
     learner,
+    learner_checkpoints,
     memory_restriction,
     run_config,
     variables,
@@ -60,7 +61,8 @@ def evaluate(
     )
     dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
     trained = assembly.build_learner(config, environment, dtype, jit=False)
-    if checkpointing.LearnerCheckpoints(workdir / "checkpoints/learner", trained).restore() is None:
+    checkpoints = learner_checkpoints.LearnerCheckpoints(workdir / "checkpoints/learner", trained)
+    if checkpoints.restore() is None:
         raise checkpointing.WorkdirError(f"{workdir} holds no checkpoint yet: train first")
     agent = assembly.build_agent(config, environment, dtype, seed, evaluating=True)
     variables.WeightCopier(trained.agent, agent, trained.counters.learner_updates).refresh()

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from laser_tf.runtime import learner, reporting, rpc, transplant
+from laser_tf.runtime import finiteness, learner, reporting, rpc, transplant
 
 _HEARTBEAT_SECONDS = 0.5
 _ATTEMPTS = 6  # heartbeats without an answer, after which the server counts as lost
@@ -78,7 +78,7 @@ class SweepMember:
         self._env_frames, self._returns = env_frames, returns
         answer = self._ask("resume", {"env_frames": env_frames})
         if answer.blob:
-            transplant.take_over(trained, answer.blob)
+            self._take_over(trained, answer.blob)
         trained.set_hyperparameters(answer.values["hyperparameters"])
         self._next_ready = answer.values["next_ready"]
         return answer.values["copied"]
@@ -151,10 +151,19 @@ class SweepMember:
         parent = answer.values["parent"]
         if parent:
             logging.info("%s becomes a copy of %s", self.name, parent)
-            transplant.take_over(trained, answer.blob)
-            self._returns.clear()  # they were another policy's
+            if self._take_over(trained, answer.blob):
+                self._returns.clear()  # they were another policy's
         trained.set_hyperparameters(answer.values["hyperparameters"])
         return bool(parent)
+
+    def _take_over(self, trained: learner.Learner, weights: bytes) -> bool:
+        """Whether it could: weights that are not finite are left where they are."""
+        try:
+            transplant.take_over(trained, weights)
+        except finiteness.NonFiniteWeightsError as error:
+            logging.warning("%s keeps its own weights: %s", self.name, error)
+            return False
+        return True
 
     def _ask(self, method: str, values: dict[str, Any], blob: bytes = b"") -> rpc.Message:
         """Calls where weights may come along, and where the agent cannot go on without an answer.

@@ -21,10 +21,10 @@ from laser_tf.runtime import (
     actor,
     assembly,
     batches,
-    checkpointing,
     episode_log,
     experience_age,
     hardware,
+    learner_checkpoints,
     metrics,
     progress,
     reporting,
@@ -72,7 +72,7 @@ class Training:
         self._signature = assembly.unroll_signature(config, probe, self._learner.agent)
         self.returns = reporting.EpisodeReturns(config.environment.suite, probe.tasks)
         probe.close()
-        self._checkpoints = checkpointing.LearnerCheckpoints(
+        self._checkpoints = learner_checkpoints.LearnerCheckpoints(
             workdir / "checkpoints/learner", self._learner
         )
         self.resumed = self._checkpoints.restore() is not None
@@ -114,7 +114,9 @@ class Training:
         replay = self._open_replay()
         acting = actor.ActorThread(self._make_actor(replay))
         stream = self._make_stream(replay)
-        saving = saver.Saver(self._config.run, self._checkpoints, replay, self.counters)
+        saving = saver.Saver(
+            self._config.run, self._workdir, self._checkpoints, replay, self.counters
+        )
         try:
             self._learn(stop, display, replay, acting, stream, saving)
         finally:
@@ -147,12 +149,15 @@ class Training:
             replay = connection.Connection(self._member.replay_address, config.replay, queue)
             replay.check(self._signature)
             return replay
-        return server.EmbeddedReplay(
+        replay = server.EmbeddedReplay(
             config.replay,
             self._signature,
             self._workdir / "checkpoints/replay",
             config.run.replay_port,
         )
+        if self.resumed and config.replay.replay_table and not replay.is_restored:
+            logging.warning("no replay checkpoint to resume from: replay fills anew")
+        return replay
 
     def _make_stream(self, replay: connection.Connection) -> batches.BatchStream:
         config = self._config.replay

@@ -13,16 +13,20 @@ from collections.abc import Iterator
 import numpy as np
 import tensorflow as tf
 
-from laser_tf.runtime import learner
+from laser_tf.runtime import finiteness, learner
 
 
 def hand_over(source: learner.Learner) -> bytes:
     """The weights and the optimiser's state, as an uncompressed .npz without pickled objects.
 
     Call it between two updates, or it mixes variables from before and after one.
+
+    Raises:
+      NonFiniteWeightsError: if a variable is not finite: nobody should go on from it.
     """
     file = io.BytesIO()
     arrays = {name: variable.numpy() for name, variable in _variables(source).items()}
+    _check_finite(arrays, "this agent's weights are handed over to nobody")
     np.savez(file, **arrays)
     return file.getvalue()
 
@@ -37,6 +41,7 @@ def take_over(target: learner.Learner, handed_over: bytes) -> None:
     Raises:
       ValueError: if the bytes are damaged or of another architecture; the message names the first
         difference, and nothing has been assigned.
+      NonFiniteWeightsError: if a value is not finite, in the same way.
     """
     arrays = _read(handed_over)
     variables = _variables(target)
@@ -48,8 +53,15 @@ def take_over(target: learner.Learner, handed_over: bytes) -> None:
                 f"cannot take over the copied agent: {name} is {there} there and {here} here; "
                 "give all agents of a population the same network, environment and optimiser"
             )
+    _check_finite(arrays, "the copied agent's weights are not taken over")
     for name, variable in variables.items():
         variable.assign(arrays[name])
+
+
+def _check_finite(arrays: dict[str, np.ndarray], consequence: str) -> None:
+    non_finite = finiteness.find_non_finite(arrays.items())
+    if non_finite:
+        raise finiteness.NonFiniteWeightsError(f"{non_finite} is not finite: {consequence}")
 
 
 def _describe(value: np.ndarray | tf.Variable) -> str:

@@ -227,37 +227,6 @@ class ReplayTest(parameterized.TestCase):
         stream = iter(dataset.unrolls(again.address, replay_config.REPLAY, 100, in_flight=100))
         self.assertEqual(set(next(stream).learner_update.numpy()), set(range(8)))
 
-    def _damage_newest(self) -> None:
-        for path in self._folder.glob("*/chunks.tfrecord"):
-            path.write_bytes(b"damaged" * 100)
-
-    def test_a_damaged_checkpoint_falls_back_to_the_one_before(self):
-        config = _config()
-        replay = self._serve(config)
-        self._write(replay, config, range(3))
-        replay.checkpoint()
-        self._write(replay, config, range(3, 8))
-        replay.checkpoint()
-        replay.stop()
-        self._damage_newest()
-        with self.assertLogs(level="WARNING") as logs:
-            again = self._serve(config)
-        self.assertIn("falling back to the one before it", logs.output[0])
-        self.assertEqual(again.size(), 3)
-        self.assertTrue((self._folder.parent / "replay_damaged_1").exists())
-
-    def test_without_another_checkpoint_a_damaged_one_leaves_an_empty_replay(self):
-        config = _config()
-        replay = self._serve(config)
-        self._write(replay, config, range(3))
-        replay.checkpoint()
-        replay.stop()
-        self._damage_newest()
-        with self.assertLogs(level="WARNING") as logs:
-            again = self._serve(config)
-        self.assertIn("falling back to an empty replay", logs.output[0])
-        self.assertEqual(again.size(), 0)
-
     def test_a_port_in_use_is_named(self):
         with socket.socket(socket.AF_INET6) as taken:
             taken.bind(("::", 0))

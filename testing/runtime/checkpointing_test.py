@@ -1,10 +1,11 @@
 """A run's folder: refusals, damage, and what is kept."""
 
 import json
+import os
 import pathlib
 import tempfile
+from unittest import mock
 
-import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from laser_tf.runtime import checkpointing
@@ -12,10 +13,12 @@ from laser_tf.runtime import checkpointing
 CONFIG = {"agent": {"discount": 0.99}, "run": {"seed": 1}}
 
 
-class _Module(tf.Module):
-    def __init__(self):
-        super().__init__()
-        self.value = tf.Variable(0.0)
+def _scheduled(schedule: str, env_frames: int) -> dict:
+    return {
+        "agent": {"discount": 0.99},
+        "learner": {"learning_rate_schedule": schedule},
+        "run": {"env_frames": env_frames},
+    }
 
 
 class FolderTest(absltest.TestCase):
@@ -24,48 +27,6 @@ class FolderTest(absltest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self._folder = pathlib.Path(folder.name)
-
-
-class LearnerCheckpointsTest(FolderTest, parameterized.TestCase):
-    def _saved(self, *numbers: int) -> checkpointing.LearnerCheckpoints:
-        module = _Module()
-        checkpoints = checkpointing.LearnerCheckpoints(self._folder, module)
-        for number in numbers:
-            module.value.assign(number)
-            checkpoints.save(number)
-        return checkpoints
-
-    def _restore(self) -> tuple[int | None, float]:
-        module = _Module()
-        number = checkpointing.LearnerCheckpoints(self._folder, module).restore()
-        return number, float(module.value)
-
-    def test_restores_the_newest_and_keeps_three(self):
-        checkpoints = self._saved(1, 2, 9, 10)
-        self.assertEqual(checkpoints.numbers(), [2, 9, 10])
-        self.assertEqual(self._restore(), (10, 10.0))
-
-    def test_a_new_folder_holds_none(self):
-        self.assertEqual(self._restore(), (None, 0.0))
-
-    @parameterized.parameters("data-00000-of-00001", "index")
-    def test_a_damaged_newest_falls_back_to_the_one_before(self, suffix):
-        self._saved(1, 2)
-        path = self._folder / f"checkpoint-2.{suffix}"
-        content = bytearray(path.read_bytes())
-        content[: len(content) // 2] = bytes(len(content) // 2)
-        path.write_bytes(content)
-        with self.assertLogs(level="WARNING") as logs:
-            self.assertEqual(self._restore(), (1, 1.0))
-        self.assertRegex(logs.output[0], "checkpoint-2 .* is damaged.*falling back")
-
-    def test_only_damaged_ones_are_refused_not_overwritten(self):
-        self._saved(1)
-        path = self._folder / "checkpoint-1.data-00000-of-00001"
-        path.write_bytes(b"")
-        with self.assertRaisesRegex(checkpointing.WorkdirError, "none of the checkpoints"):
-            self._restore()
-        self.assertTrue(path.exists())
 
 
 class WorkdirTest(FolderTest, parameterized.TestCase):
@@ -95,18 +56,53 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
         with self.assertRaisesRegex(checkpointing.WorkdirError, "run.env_frames .there 20, now 10"):
             checkpointing.open_workdir(self._folder, config, {})
 
-    @parameterized.parameters(("linear", 0.99), ("constant", 0.9))
-    def test_a_schedule_or_another_value_ties_a_run_to_its_frames(self, schedule, discount):
-        config = {
-            "agent": {"discount": 0.99},
-            "learner": {"learning_rate_schedule": schedule},
-            "run": {"env_frames": 10},
-        }
-        longer = {**config, "agent": {"discount": discount}, "run": {"env_frames": 20}}
+    @parameterized.product(schedule=("linear", "constant"), extend=(False, True))
+    def test_another_value_ties_a_run_to_its_frames(self, schedule, extend):
+        config = _scheduled(schedule, 10)
+        longer = {**_scheduled(schedule, 20), "agent": {"discount": 0.9}}
         checkpointing.open_workdir(self._folder, config, {})
         with self.assertRaisesRegex(checkpointing.WorkdirError, "run.env_frames .there 10, now 20"):
-            checkpointing.open_workdir(self._folder, longer, {})
+            checkpointing.open_workdir(self._folder, longer, {}, extend=extend)
         self.assertEqual(checkpointing.read_config(self._folder), config)
+
+    def test_a_schedule_is_the_reason_that_is_given_and_the_way_on(self):
+        config = _scheduled("linear", 10_000)
+        checkpointing.open_workdir(self._folder, config, {})
+        with self.assertRaisesRegex(
+            checkpointing.WorkdirError,
+            "falls to zero at 10,000 env frames, so that run.env_frames=20000 is another schedule: "
+            "with --extend .*; else use run.env_frames=10000, or another --workdir$",
+        ):
+            checkpointing.open_workdir(self._folder, _scheduled("linear", 20_000), {})
+        self.assertEqual(checkpointing.read_config(self._folder), config)
+
+    def test_a_schedule_is_extended_where_that_is_wanted_and_it_is_noted(self):
+        checkpointing.open_workdir(self._folder, _scheduled("linear", 10_000), {})
+        for env_frames in (20_000, 40_000):
+            config = _scheduled("linear", env_frames)
+            with self.assertLogs(level="WARNING") as logs:
+                self.assertTrue(checkpointing.open_workdir(self._folder, config, {}, extend=True))
+            self.assertRegex(logs.output[0], f"falls to zero at {env_frames:,} .*jumps up")
+            self.assertEqual(checkpointing.read_config(self._folder), config)
+        noted = json.loads((self._folder / "config.json").read_text())
+        self.assertEqual(noted["extended_from_env_frames"], [10_000, 20_000])
+        with self.assertNoLogs(level="WARNING"):  # the same command resumes
+            checkpointing.open_workdir(self._folder, config, {}, extend=True)
+        with self.assertRaisesRegex(checkpointing.WorkdirError, "there 40000, now 20000"):
+            checkpointing.open_workdir(self._folder, _scheduled("linear", 20_000), {}, extend=True)
+
+    @parameterized.parameters(("constant", False), ("linear", True))
+    def test_a_sweep_with_more_frames_is_not_finished(self, schedule, extend):
+        checkpointing.open_sweep(self._folder, _scheduled(schedule, 10), {"id": "a"})
+        (self._folder / "finished").touch()
+        (self._folder / "finished_agents").mkdir()
+        (self._folder / "finished_agents/agent_00").touch()
+        self.assertTrue(
+            checkpointing.open_sweep(self._folder, _scheduled(schedule, 20), {}, extend=extend)
+        )
+        self.assertFalse((self._folder / "finished").exists())
+        self.assertFalse((self._folder / "finished_agents").exists())
+        self.assertEqual(checkpointing.read_sweep_id(self._folder), "a")
 
     def test_a_run_of_another_sweep_is_refused_with_the_same_config(self):
         folder = self._folder / "agent_03"
@@ -136,11 +132,89 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
         with self.assertRaisesRegex(checkpointing.WorkdirError, "cannot read .*config.json"):
             checkpointing.open_workdir(self._folder, CONFIG, {})
 
-    def test_checkpoints_without_a_config_are_not_taken_over(self):
-        (self._folder / "checkpoints/learner").mkdir(parents=True)
-        (self._folder / "checkpoints/learner/checkpoint-1.index").touch()
-        with self.assertRaisesRegex(checkpointing.WorkdirError, "no config.json"):
+    @parameterized.product(
+        trace=(
+            "checkpoints/learner/checkpoint-1.index",
+            "checkpoints/replay/2026/DONE",
+            "episodes.csv",
+            "evaluation.json",
+        ),
+        opened=(checkpointing.open_workdir, checkpointing.open_sweep),
+    )
+    def test_what_a_run_left_without_its_config_is_not_taken_over(self, trace, opened):
+        self._leave(trace)
+        before = sorted(self._folder.rglob("*"))
+        with self.assertRaisesRegex(checkpointing.WorkdirError, "a run left .* no config.json"):
+            opened(self._folder, CONFIG, {})
+        self.assertEqual(sorted(self._folder.rglob("*")), before)
+
+    @parameterized.product(
+        trace=(
+            "agent_00/config.json",
+            "population/lineage.csv",
+            "finished_agents/agent_01",
+            "replay/2026/DONE",
+        ),
+        opened=(checkpointing.open_workdir, checkpointing.open_sweep),
+    )
+    def test_what_a_sweep_left_without_its_config_is_not_taken_over(self, trace, opened):
+        self._leave(trace)
+        before = sorted(self._folder.rglob("*"))
+        with self.assertRaisesRegex(checkpointing.WorkdirError, "a sweep left .* no sweep.json"):
+            opened(self._folder, CONFIG, {})
+        self.assertEqual(sorted(self._folder.rglob("*")), before)
+
+    def _leave(self, name: str) -> None:
+        (self._folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (self._folder / name).touch()
+
+    def _assert_lost(self) -> None:
+        before = (self._folder / "config.json").read_text()
+        with self.assertRaisesRegex(
+            checkpointing.WorkdirError, "was trained and saved, but there is no checkpoint in .*"
+            "checkpoints/learner any more: restore",
+        ):  # fmt: skip
             checkpointing.open_workdir(self._folder, CONFIG, {})
+        self.assertEqual((self._folder / "config.json").read_text(), before)
+
+    def test_lost_checkpoints_are_no_new_run(self):
+        checkpointing.open_workdir(self._folder, CONFIG, {})
+        self._leave("checkpoints/learner/checkpoint-1.index")
+        checkpointing.note_checkpoint(self._folder)
+        self.assertTrue(checkpointing.open_workdir(self._folder, CONFIG, {}))
+        (self._folder / "checkpoints/learner/checkpoint-1.index").unlink()
+        self._assert_lost()
+        self._leave("checkpoints/learner/checkpoint-1.data-00000-of-00001")
+        self._assert_lost()
+
+    @parameterized.parameters("evaluation.json", "checkpoints/replay/2026/DONE")
+    def test_lost_checkpoints_of_an_earlier_version_show_by_what_came_after(self, trace):
+        checkpointing.open_workdir(self._folder, CONFIG, {})
+        self._leave(trace)
+        self._assert_lost()
+
+    @parameterized.parameters("episodes.csv", "tensorboard/events", "native.log")
+    def test_a_run_that_ended_before_its_first_checkpoint_begins_again(self, trace):
+        checkpointing.open_workdir(self._folder, CONFIG, {})
+        self._leave(trace)
+        self.assertTrue(checkpointing.open_workdir(self._folder, CONFIG, {}))
+
+    def test_a_folder_whose_name_is_no_text_is_refused(self):
+        folder = self._folder / os.fsdecode(b"a\xff")
+        with self.assertRaisesRegex(checkpointing.WorkdirError, "no UTF-8: use another"):
+            checkpointing.open_workdir(folder, CONFIG, {})
+        self.assertFalse(folder.exists())
+
+    def test_a_full_disk_leaves_the_config_as_it_was(self):
+        checkpointing.open_workdir(self._folder, CONFIG, {})
+        before = (self._folder / "config.json").read_text()
+        with (
+            mock.patch.object(os, "fsync", side_effect=OSError(28, "No space left on device")),
+            self.assertRaisesRegex(checkpointing.WorkdirError, "cannot write .*No space left"),
+        ):
+            checkpointing.note_checkpoint(self._folder)
+        self.assertEqual((self._folder / "config.json").read_text(), before)
+        self.assertEmpty(list(self._folder.glob("*.tmp")))
 
     def test_config_json_holds_what_else_is_noted(self):
         checkpointing.open_workdir(self._folder, CONFIG, {"versions": {"tensorflow": "2.15.1"}})

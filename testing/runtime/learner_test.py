@@ -10,7 +10,14 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.environments import factory
 from laser_tf.replay import stored_unroll
-from laser_tf.runtime import assembly, checkpointing, learner, learner_config, transplant
+from laser_tf.runtime import (
+    assembly,
+    checkpointing,
+    learner,
+    learner_checkpoints,
+    learner_config,
+    transplant,
+)
 from testing import fakes
 
 
@@ -146,9 +153,9 @@ class AdamTest(absltest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for _ in range(3):
                 _update(made, batch, 10)
-            checkpointing.LearnerCheckpoints(pathlib.Path(folder), made).save(1)
+            learner_checkpoints.LearnerCheckpoints(pathlib.Path(folder), made).save(1)
             resumed, _ = _learner(optimizer="adam", learning_rate=0.5)
-            checkpointing.LearnerCheckpoints(pathlib.Path(folder), resumed).restore()
+            learner_checkpoints.LearnerCheckpoints(pathlib.Path(folder), resumed).restore()
         for _ in range(2):
             for ours, theirs in zip(made.variables, resumed.variables, strict=True):
                 np.testing.assert_array_equal(ours, theirs)
@@ -159,10 +166,10 @@ class AdamTest(absltest.TestCase):
 
     def test_a_checkpoint_of_the_other_optimizer_is_none_of_its_own(self):
         with tempfile.TemporaryDirectory() as folder:
-            checkpointing.LearnerCheckpoints(pathlib.Path(folder), _learner()[0]).save(1)
+            learner_checkpoints.LearnerCheckpoints(pathlib.Path(folder), _learner()[0]).save(1)
             other, _ = _learner(optimizer="adam")
             with self.assertRaises(checkpointing.WorkdirError):
-                checkpointing.LearnerCheckpoints(pathlib.Path(folder), other).restore()
+                learner_checkpoints.LearnerCheckpoints(pathlib.Path(folder), other).restore()
 
 
 _OTHERS = {
@@ -214,10 +221,10 @@ class HyperparametersTest(parameterized.TestCase):
             made, batch = _learner()
             _update(made, batch, 10)
             made.set_hyperparameters(_OTHERS)
-            checkpointing.LearnerCheckpoints(pathlib.Path(folder), made).save(1)
+            learner_checkpoints.LearnerCheckpoints(pathlib.Path(folder), made).save(1)
             resumed, _ = _learner()
             self.assertNotEqual(resumed.hyperparameters(), _OTHERS)
-            checkpointing.LearnerCheckpoints(pathlib.Path(folder), resumed).restore()
+            learner_checkpoints.LearnerCheckpoints(pathlib.Path(folder), resumed).restore()
         self.assertEqual(resumed.hyperparameters(), _OTHERS)
 
     @parameterized.parameters(

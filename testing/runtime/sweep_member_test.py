@@ -14,6 +14,7 @@ from laser_tf.environments import episode_statistics, factory
 from laser_tf.runtime import (
     assembly,
     coordinator,
+    finiteness,
     learner,
     reporting,
     rpc,
@@ -32,11 +33,12 @@ class SweepMemberTest(absltest.TestCase):
         super().setUp()
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
+        self._folder = pathlib.Path(folder.name)
         values = sweep_laser_catch.get_config().to_dict()
         values["population"] = {"method": "pbt", "ready_env_frames": 100}
         values["learner"]["optimizer"] = self.OPTIMIZER
         self._config = sweep_config.parse(values)
-        meeting = coordinator.Coordinator(self._config, pathlib.Path(folder.name), None, "mine")
+        meeting = coordinator.Coordinator(self._config, self._folder, None, "mine")
         self._lost_answers: set[str] = set()  # to which methods
         self._server = rpc.Server(
             {name: self._losing(name, method) for name, method in meeting.methods.items()},
@@ -120,6 +122,33 @@ class SweepMemberTest(absltest.TestCase):
         self.assertTrue(worse.after_update(trained, 100))
         self._assert_same_weights(trained, parent)
         self.assertTrue(np.isnan(returns.mean_return()))
+
+    def test_a_parent_that_is_not_finite_is_not_copied(self):
+        better, parent, _ = self._start(COPIED, 0.9)
+        better.after_update(parent, 100)
+        path = self._folder / "population" / f"{COPIED}.npz"  # as an earlier version kept them
+        arrays = dict(np.load(path))
+        name = next(name for name in arrays if name.startswith("agent"))
+        with path.open("wb") as file:
+            np.savez(file, **{**arrays, name: np.full_like(arrays[name], np.nan)})
+        worse, trained, returns = self._start(COPYING, -0.9)
+        with self.assertLogs(level="WARNING") as logs:
+            worse.after_update(trained, 100)
+        self.assertRegex(logs.output[0], f"{COPYING} keeps its own weights: {name} is not finite")
+        self._assert_same_weights(trained, self._learner(COPYING))
+        self.assertFalse(np.isnan(returns.mean_return()))  # they are still its own
+        with self.assertLogs(level="WARNING"):
+            worse.resume(trained, 100, returns)
+        self._assert_same_weights(trained, self._learner(COPYING))
+
+    def test_weights_that_are_not_finite_reach_no_population(self):
+        better, parent, _ = self._start(COPIED, 0.9)
+        variable = parent.agent.trainable_variables[0]
+        variable.assign(np.full(variable.shape, np.nan))
+        with self.assertRaisesRegex(finiteness.NonFiniteWeightsError, "handed over to nobody"):
+            better.after_update(parent, 100)
+        kept = np.load(self._folder / "population" / f"{COPIED}.npz")
+        self.assertTrue(all(np.isfinite(kept[name]).all() for name in kept.files))
 
     def test_a_server_that_is_new_is_no_error_of_the_agent(self):
         member = self._join(COPYING)

@@ -8,7 +8,7 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.environments import factory
 from laser_tf.replay import stored_unroll
-from laser_tf.runtime import assembly, learner, transplant
+from laser_tf.runtime import assembly, finiteness, learner, transplant
 from testing import fakes
 
 # Everything an agent may have: a core, PopArt's moments, an auxiliary head.
@@ -115,6 +115,27 @@ class TransplantTest(parameterized.TestCase):
         np.savez(file, **{**arrays, name: arrays[name].astype(np.float64)})
         with self.assertRaisesRegex(ValueError, f"{name} is float64.3. there and float32.3. here"):
             transplant.take_over(target, file.getvalue())
+
+    @parameterized.product(value=(np.nan, np.inf), part=("agent", "optimizer"))
+    def test_what_is_not_finite_is_neither_handed_over_nor_taken_over(self, value, part):
+        source, target = self._learner(1), self._learner(2)
+        name = next(n for n in transplant._variables(source) if n.startswith(part))
+        good = dict(np.load(io.BytesIO(transplant.hand_over(source))))
+        variable = transplant._variables(source)[name]
+        variable.assign(tf.fill(variable.shape, tf.cast(value, variable.dtype)))
+        with self.assertRaisesRegex(
+            finiteness.NonFiniteWeightsError, f"^{name} is not finite: .*handed over to nobody"
+        ):
+            transplant.hand_over(source)
+        file = io.BytesIO()
+        np.savez(file, **{**good, name: variable.numpy()})
+        before = self._state(target)
+        with self.assertRaisesRegex(
+            finiteness.NonFiniteWeightsError, f"^{name} is not finite: .*not taken over"
+        ):
+            transplant.take_over(target, file.getvalue())
+        for old, new in zip(before, self._state(target), strict=True):
+            np.testing.assert_array_equal(old, new)
 
     def test_damaged_bytes_and_pickles_are_refused(self):
         target = self._learner(1)
