@@ -63,7 +63,7 @@ class Atari(base.BatchedEnvironment):
             num_envs,
             num_threads=num_threads,
             frameskip=action_repeat,
-            noop_max=no_op_max + 1,  # ALE draws from 0 to one less
+            noop_max=no_op_max + 1,  # ALE draws from 0 to one less; see `_play_no_ops`
             max_num_frames_per_episode=max_frames_per_episode,  # no-ops are not counted
             repeat_action_probability=sticky_actions,
             full_action_space=full_action_space,
@@ -85,6 +85,7 @@ class Atari(base.BatchedEnvironment):
             num_actions=int(self._games.single_action_space.n),
         )
         self._seed: int | None = seed
+        self._starts_with_no_ops = no_op_max > 0
         self._life_loss_is_end = life_loss_is_end
 
     def _reset(self) -> np.ndarray:
@@ -92,9 +93,28 @@ class Atari(base.BatchedEnvironment):
         if self._screens:
             self._pictures, _ = self._screens.reset(seed=self._seed)
         self._seed = None  # what ALE takes for "let the random streams run on"
+        observation, info = self._play_no_ops(np.ones(self.num_envs, bool), observation, info)
         self._lives = info["lives"]
         self._over = np.zeros(self.num_envs, bool)
         return _channels_last(observation)
+
+    def _play_no_ops(
+        self, is_first: np.ndarray, observation: np.ndarray, info: dict[str, np.ndarray]
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Restarts the games that have just begun without a no-op.
+
+        ALE draws the number of no-ops from 0 on, the papers from 1 on: drawn again until it is
+        above 0, it is uniform over what they draw from. Restarted games show their new start, the
+        others what they showed.
+        """
+        while self._starts_with_no_ops:
+            without = is_first & (info["episode_frame_number"] == 0)
+            if not without.any():
+                break
+            observation, info = self._games.reset(options={"reset_mask": without})
+            if self._screens:
+                self._pictures, _ = self._screens.reset(options={"reset_mask": without})
+        return observation, info
 
     def _step(self, actions: np.ndarray) -> types.EnvOutput:
         if self._screens:
@@ -102,7 +122,9 @@ class Atari(base.BatchedEnvironment):
         observation, reward, terminated, truncated, info = self._games.step(actions)
         if self._screens:
             self._pictures, *_ = self._screens.recv()
-        is_first, lives = self._over, info["lives"]
+        is_first = self._over
+        observation, info = self._play_no_ops(is_first, observation, info)
+        lives = info["lives"]
         # Not ALE's own life-loss signal: it looks like a game's end, after which nothing restarts,
         # and it misses the loss of the last but one life where the last is counted as 0.
         lost_life = (lives < self._lives) & ~is_first

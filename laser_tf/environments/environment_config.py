@@ -25,7 +25,7 @@ class EnvironmentConfig:
     action_repeat: int = 4  # env frames an agent step; 1 outside atari, vizdoom and dmlab
     max_frames_per_episode: int = 108_000  # env frames, then the episode is cut
     reward_scales: tuple[float, ...] = ()  # factors of each task's rewards; (): all 1
-    no_op_max: int = 30  # Atari: most no-op frames at an episode's start
+    no_op_max: int = 30  # Atari: an episode starts with 1 to so many no-op frames; 0: with none
     full_action_space: bool = False  # Atari: all 18 actions for every game
     life_loss_is_end: bool = True  # Atari: the discount is 0 where a life is lost
     sticky_actions: float = 0.0  # Atari, MinAtar: probability of playing the last action again
