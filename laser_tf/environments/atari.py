@@ -36,7 +36,7 @@ class AtariConfig(environment_config.TimeLimitedConfig):
     task: str = "pong"
     num_threads: int = 0  # of the emulators; 0: one for each core
     action_repeat: int = 4  # env frames an agent step
-    no_op_max: int = 30  # most no-op frames at an episode's start
+    no_op_max: int = 30  # an episode starts with 1 to so many no-op frames; 0: with none
     full_action_space: bool = False  # all 18 actions for every game
     life_loss_is_end: bool = True  # the discount is 0 where a life is lost
     sticky_actions: float = 0.0  # probability of playing the last action again
@@ -97,7 +97,7 @@ class Atari(base.BatchedEnvironment):
             num_envs,
             num_threads=num_threads,
             frameskip=action_repeat,
-            noop_max=no_op_max + 1,  # ALE draws from 0 to one less
+            noop_max=no_op_max + 1,  # ALE draws from 0 to one less; see `_play_no_ops`
             max_num_frames_per_episode=max_frames_per_episode,  # no-ops are not counted
             repeat_action_probability=sticky_actions,
             full_action_space=full_action_space,
@@ -119,6 +119,7 @@ class Atari(base.BatchedEnvironment):
             action=specs.DiscreteArray(int(self._games.single_action_space.n), name="action"),
         )
         self._seed: int | None = seed
+        self._starts_with_no_ops = no_op_max > 0
         self._life_loss_is_end = life_loss_is_end
 
     def _reset(self) -> np.ndarray:
@@ -126,9 +127,28 @@ class Atari(base.BatchedEnvironment):
         if self._screens:
             self._pictures, _ = self._screens.reset(seed=self._seed)
         self._seed = None  # what ALE takes for "let the random streams run on"
+        observation, info = self._play_no_ops(np.ones(self.num_envs, bool), observation, info)
         self._lives = info["lives"]
         self._over = np.zeros(self.num_envs, bool)
         return _channels_last(observation)
+
+    def _play_no_ops(
+        self, is_first: np.ndarray, observation: np.ndarray, info: dict[str, np.ndarray]
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Restarts the games that have just begun without a no-op.
+
+        ALE draws the number of no-ops from 0 on, the papers from 1 on: drawn again until it is
+        above 0, it is uniform over what they draw from. Restarted games show their new start, the
+        others what they showed.
+        """
+        while self._starts_with_no_ops:
+            without = is_first & (info["episode_frame_number"] == 0)
+            if not without.any():
+                break
+            observation, info = self._games.reset(options={"reset_mask": without})
+            if self._screens:
+                self._pictures, _ = self._screens.reset(options={"reset_mask": without})
+        return observation, info
 
     def _step(self, actions: np.ndarray) -> types.EnvOutput:
         if self._screens:
@@ -136,7 +156,9 @@ class Atari(base.BatchedEnvironment):
         observation, reward, terminated, truncated, info = self._games.step(actions)
         if self._screens:
             self._pictures, *_ = self._screens.recv()
-        is_first, lives = self._over, info["lives"]
+        is_first = self._over
+        observation, info = self._play_no_ops(is_first, observation, info)
+        lives = info["lives"]
         # Not ALE's own life-loss signal: it looks like a game's end, after which nothing restarts,
         # and it misses the loss of the last but one life where the last is counted as 0.
         lost_life = (lives < self._lives) & ~is_first

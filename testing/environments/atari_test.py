@@ -71,12 +71,28 @@ class TimeLimitTest(parameterized.TestCase):
 
 
 class StartTest(parameterized.TestCase):
-    @parameterized.parameters(0, 2)
-    def test_no_ops_range_from_zero_to_the_maximum(self, no_op_max):
-        # Each frame of freeway's start differs from the one before.
-        with rollouts.make("atari", "freeway", num_envs=8, no_op_max=no_op_max) as environment:
-            frames = environment.reset().observation.reshape(8, -1)
-        self.assertLen(np.unique(frames, axis=0), no_op_max + 1)
+    def test_an_episode_starts_with_one_no_op_to_the_maximum(self):
+        # IMPALA: "uniformly chosen from [1, 30]". Each frame of freeway's start differs from the
+        # one before; four frames cut an episode, so that every second row is a start.
+        def starts(no_op_max):
+            options = {"no_op_max": no_op_max, "max_frames_per_episode": 4, "num_envs": 4}
+            with rollouts.make("atari", "freeway", **options) as environment:
+                resets = np.stack([environment.reset().observation for _ in range(10)])
+                rows = rollouts.play(environment, np.zeros([20, 4], np.int64))
+            self.assertTrue(rows.is_first[::2].all())
+            self.assertFalse(rows.is_first[1::2].any())
+            return distinct(resets), distinct(rows.observation[2::2])
+
+        def distinct(frames):
+            return {frame.tobytes() for frame in frames.reshape(-1, *frames.shape[2:])}
+
+        at_once, after_a_cut = starts(no_op_max=0)
+        self.assertLen(at_once, 1)
+        self.assertEqual(after_a_cut, at_once)
+        resets, after_a_cut = starts(no_op_max=2)
+        self.assertLen(resets, 2)
+        self.assertEqual(after_a_cut, resets)
+        self.assertNoCommonElements(resets, at_once)
 
     def test_sticky_actions_change_the_game(self):
         def play(sticky_actions):
