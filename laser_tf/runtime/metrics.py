@@ -72,7 +72,6 @@ class MetricsWriter:
 
     def write(self, env_frames: int, metrics: dict[str, float]) -> None:
         """Writes one row; NaNs (nothing measured yet) are left out."""
-
         values = {name: value for name, value in metrics.items() if not math.isnan(value)}
 
         def write(writer: tf.summary.SummaryWriter) -> None:
