@@ -1,6 +1,7 @@
 """Evaluates the newest weights of a run by the papers' protocol.
 
 python -m launch.evaluate --workdir=runs/pong --episodes=200 --video
+python -m launch.evaluate --workdir=runs/pong --greedy
 python -m launch.evaluate --workdir=runs/tmaze --history_length=10
 """
 
@@ -25,6 +26,9 @@ _WORKDIR = flags.DEFINE_string("workdir", None, "the run's folder")
 _EPISODES = flags.DEFINE_integer("episodes", 200, "episodes to play")
 _SEED = flags.DEFINE_integer("seed", 12345, "of environments and actions")
 _VIDEO = flags.DEFINE_bool("video", False, "film the episode of median return")
+_GREEDY = flags.DEFINE_bool(
+    "greedy", False, "take the action of the largest probability, or value, instead of drawing one"
+)
 _HISTORY_LENGTH = flags.DEFINE_integer(
     "history_length",
     0,
@@ -33,7 +37,10 @@ _HISTORY_LENGTH = flags.DEFINE_integer(
 
 
 def main() -> None:
-    """Plays, prints and writes `evaluation.json`, or `evaluation_history_<k>.json`."""
+    """Plays, prints and writes `evaluation.json`, or `evaluation_history_<k>.json`.
+
+    Each is kept in `evaluations/`, too, when another one is made.
+    """
     if not _WORKDIR.value:
         raise command_line.UsageError("--workdir is missing: name the folder of a run")
     if _EPISODES.value < 1:
@@ -49,6 +56,7 @@ def main() -> None:
         seed=_SEED.value,
         video=_VIDEO.value,
         history_length=_HISTORY_LENGTH.value,
+        greedy=_GREEDY.value,
     )
     print(json.dumps(summary, indent=2))
     logging.info("written to %s", evaluation_files.result_file(workdir, _HISTORY_LENGTH.value))

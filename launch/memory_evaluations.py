@@ -37,4 +37,6 @@ def _is_there(result: pathlib.Path, episodes: int) -> bool:
         summary = json.loads(result.read_text())
     except (FileNotFoundError, json.JSONDecodeError):  # never begun, or cut short
         return False
-    return summary["episodes"] == episodes * len(summary["tasks"])
+    # The user may have made one of greedy actions meanwhile; a result without protocol had none.
+    is_greedy = summary.get("protocol", {}).get("action_selection") == "greedy"
+    return not is_greedy and summary["episodes"] == episodes * len(summary["tasks"])

@@ -1,5 +1,8 @@
 """Draws learning curves of finished or running runs, with the numbers beside the picture as CSV.
 
+Returns are those of `episodes.csv`, each point the mean of the last 100; of three seeds or more the
+mean's 95% bootstrap interval is shaded, of two both are drawn.
+
 python -m launch.plot --output=results/pong.png --title=pong \
     --curve=LASER=runs/pong1,runs/pong2 --curve=IMPALA=runs/impala1,runs/impala2
 """
@@ -22,13 +25,16 @@ from launch import command_line, seed_curves
 _CURVES = flags.DEFINE_multi_string("curve", [], "LABEL=WORKDIR[,WORKDIR...], one seed each")
 _OUTPUT = flags.DEFINE_string("output", "learning_curves.png", "the picture; .csv lies beside it")
 _TITLE = flags.DEFINE_string("title", "", "above the picture")
-_METRIC = flags.DEFINE_string("metric", metrics.RETURN, "a scalar of TensorBoard's")
+_METRIC = flags.DEFINE_string(
+    "metric", metrics.RETURN, "episode returns, or a scalar of TensorBoard's by its name"
+)
+_WORDS = {metrics.RETURN: f"Episode return, mean of {seed_curves.EPISODES} episodes"}
 
 _Curves = dict[str, tuple[np.ndarray, seed_curves.Summary]]  # label -> env frames, seeds
 
 
 def main() -> None:
-    """Draws each label's mean over seeds, with the range of the seeds shaded."""
+    """Draws each label's mean over seeds."""
     if not _CURVES.value:
         raise command_line.UsageError("--curve is missing: give --curve=LABEL=WORKDIR,WORKDIR")
     curves = {
@@ -57,8 +63,13 @@ def _draw(curves: _Curves, output: pathlib.Path) -> None:
     for label, (frames, summary) in curves.items():
         count = f" ({summary.seeds} seeds)" if summary.seeds > 1 else ""
         seed_curves.draw(axes, frames / 1e6, summary, label + count)
-    axes.set(xlabel="million env frames", ylabel=_METRIC.value, title=_TITLE.value)
-    axes.legend()
+    axes.set(
+        xlabel="Million environment frames",
+        ylabel=_WORDS.get(_METRIC.value, _METRIC.value),
+        title=_TITLE.value,
+    )
+    meaning = seed_curves.explanation([summary for _, summary in curves.values()])
+    axes.legend(title=meaning or None, title_fontsize="small")
     figure.savefig(output, dpi=130)
 
 

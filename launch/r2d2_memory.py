@@ -12,7 +12,7 @@ from launch import figure, panels, seed_curves
 
 class _Quantity(NamedTuple):
     key: str  # of an evaluation's result
-    column: str  # of the CSV, before _mean, _min and _max
+    column: str  # of the CSV, before _mean and the other parts
     title: str
     factor: float  # to the title's unit
 
@@ -24,7 +24,7 @@ _QUANTITIES = (
     ),
     _Quantity("max_logit_difference", "max_q_difference", "difference of max Q-values", 1.0),
 )
-_PARTS = ("mean", "min", "max")  # of a summary
+_PARTS = ("mean", "interval_low", "interval_high", "min", "max")  # of a summary
 _Memory = Mapping[str, seed_curves.Summary]  # column -> seeds [lengths]
 
 

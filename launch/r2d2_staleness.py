@@ -11,6 +11,7 @@ from laser_tf.runtime import checkpointing, metrics
 from launch import figure, panels, seed_curves
 
 _STATES = {"first": "staleness/delta_q_first", "last": "staleness/delta_q_last"}
+_RETURN = f"Episode return, mean of {seed_curves.EPISODES}"
 _DASHES = ("-", "--", "-.", ":")
 _States = Mapping[str, seed_curves.Summary]  # keys of _STATES -> seeds
 
@@ -26,7 +27,7 @@ def write_discrepancies(runs: figure.Runs, output: pathlib.Path) -> None:
         for game, of_game in runs.items()
     }
     rows = [
-        [game, label, state, *panels.cells(summary[:3]), summary.seeds]
+        [game, label, state, *panels.cells(summary[:5]), summary.seeds]
         for game, of_game in found.items()
         for label, states in of_game.items()
         for state, summary in states.items()
@@ -69,7 +70,9 @@ def _draw_bars(axes: axes_module.Axes, strategies: Mapping[str, _States]) -> Non
     """A group of bars for each state, with a bar for each strategy and the seeds' range on it."""
     width = 0.8 / len(strategies)
     for index, (label, states) in enumerate(strategies.items()):
-        means, lows, highs, _ = (np.array(column) for column in zip(*states.values(), strict=True))
+        means, lows, highs = np.array(
+            [(summary.mean, summary.minimum, summary.maximum) for summary in states.values()]
+        ).T
         axes.bar(
             np.arange(len(states)) + (index - (len(strategies) - 1) / 2) * width,
             means,
@@ -98,7 +101,7 @@ def write_curves(runs: figure.Runs, output: pathlib.Path) -> None:
                 rows += [[game, label, *row] for row in seed_curves.rows(frames, summary)]
                 dashes = _DASHES[index % len(_DASHES)]
                 seed_curves.draw(panel, frames / 1e6, summary, label, linestyle=dashes)
-            panel.set(title=game, xlabel="million env frames", ylabel="episode return")
+            panel.set(title=game, xlabel="Million environment frames", ylabel=_RETURN)
             panel.locator_params(axis="x", nbins=5)
     columns = ("game", "strategy", "env_frames", *seed_curves.COLUMNS)
     panels.write_csv(output / "curves.csv", columns, rows)

@@ -16,7 +16,7 @@ import numpy as np
 from absl import flags
 
 from laser_tf.environments import factory, faults
-from laser_tf.runtime import episode_player, run_config
+from laser_tf.runtime import episode_player, progress, run_config
 from launch import command_line
 
 _CONFIG = command_line.define_config("configs/laser_atari.py")
@@ -36,7 +36,9 @@ def main() -> None:
         environment,
         lambda _: random.integers(num_actions, size=environment.num_envs, dtype=np.int32),
     )
-    games = episode_player.by_task(player.play(_EPISODES.value))
+    title = f"random play of {config.task}"
+    with progress.EvaluationDisplay(_EPISODES.value * len(config.tasks), title) as display:
+        games = episode_player.by_task(player.play(_EPISODES.value, display.update))
     environment.close()
     print(
         json.dumps(

@@ -105,11 +105,14 @@ class SweepProcesses:
                 running = reports.get(name, {}).get("running")
                 states[name] = "elsewhere" if running else "elsewhere, not here yet"
                 if name in self._finished:
-                    states[name] = "elsewhere, done"
+                    states[name] = "elsewhere, finished"
             elif agent.has_failed:
                 states[name] = "failed"
             elif agent.is_over:
-                states[name] = "done"
+                states[name] = "finished"
+            elif name in self._finished:
+                evaluates = self._config.agents[name].run.evaluation_episodes
+                states[name] = "finished, evaluating" if evaluates else "finished"
             else:
                 restarts = f", restarted {agent.restarts} times" if agent.restarts else ""
                 states[name] = f"running{restarts}"

@@ -32,11 +32,18 @@ class EpisodePlayer:
         self._policy = policy
         self.actions: list[np.ndarray] = []  # int32 [N] a step
 
-    def play(self, episodes: int) -> list[Game]:
+    def play(
+        self, episodes: int, on_step: Callable[[Sequence[Game], int], None] = lambda *_: None
+    ) -> list[Game]:
         """Plays so many episodes of each task, at least 1.
 
         Each environment plays a fixed share: taking whichever episodes end first would favour short
         ones.
+
+        Args:
+          episodes: of each task.
+          on_step: called at each step with the episodes so far and the agent steps of all
+            environments together.
         """
         num_tasks = len(self._environment.tasks)
         per_task = self._environment.num_envs // num_tasks
@@ -57,6 +64,7 @@ class EpisodePlayer:
                             episode.length,
                         )
                     )
+            on_step(games, len(self.actions) * self._environment.num_envs)
             action = self._policy(env_output)
             self.actions.append(action)
             env_output = self._environment.step(action)

@@ -1,20 +1,41 @@
-"""Text that is redrawn in place on a terminal, and printed now and then elsewhere."""
+"""What is redrawn in place on a terminal, and printed as plain text now and then elsewhere."""
 
 import logging
 import sys
 import time
+from collections.abc import Sequence
 from typing import TextIO
 
-from rich import console, live, text
+from rich import columns, console, live, progress_bar, table, text
 
 PLAIN_SECONDS = 10.0
 
 
+def bar(share: float, *words: str) -> table.Table:
+    """A bar, filled to `share` of the line's width (0 to 1), with words behind it."""
+    grid = table.Table.grid(padding=(0, 2, 0, 0), expand=True)
+    grid.add_column(ratio=1)
+    for _ in words:
+        grid.add_column(no_wrap=True, justify="right")
+    grid.add_row(progress_bar.ProgressBar(total=1.0, completed=share), *words)
+    return grid
+
+
+def title(words: str) -> text.Text:
+    """One line, cut where the terminal is narrower."""
+    return text.Text(words, style="bold", no_wrap=True, overflow="ellipsis")
+
+
+def items(words: Sequence[str]) -> columns.Columns:
+    """Several short texts, as many beside each other as the terminal has room for."""
+    return columns.Columns([text.Text(item) for item in words], padding=(0, 3))
+
+
 class LiveText:
-    """A context manager that shows the newest of some text.
+    """A context manager that shows the newest state of something.
 
     On a terminal it is redrawn in place, and lines that are logged meanwhile appear above it.
-    Elsewhere (a pipe, a file, CI) it is printed plainly every few seconds.
+    Elsewhere (a pipe, a file, CI) its plain text is printed every few seconds.
     """
 
     def __init__(self, stream: TextIO | None = None):
@@ -51,12 +72,17 @@ class LiveText:
                 handler.setStream(sys.stderr)
                 self._log_streams.append((handler, stream))
 
-    def show(self, content: str) -> None:
-        """Shows one or more lines in place of those before."""
+    def show(self, plain: str, drawn: console.RenderableType) -> None:
+        """Shows something in place of what was shown before.
+
+        Args:
+          plain: one or more lines, where they are printed.
+          drawn: the same for a terminal.
+        """
         if self._is_live:
-            self._live.update(text.Text(content), refresh=True)
+            self._live.update(drawn, refresh=True)
             return
-        self._unprinted = content
+        self._unprinted = plain
         if time.monotonic() >= self._next_plain:
             self._print()
 

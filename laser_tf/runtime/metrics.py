@@ -4,6 +4,7 @@ import contextlib
 import logging
 import math
 import pathlib
+import struct
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -11,8 +12,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from tensorboard.backend.event_processing import event_accumulator
-from tensorboard.compat.proto import event_pb2
+from tensorboard.compat.proto import event_pb2, summary_pb2
 from tensorboard.plugins.hparams import api as hparams
+from tensorboard.plugins.image import metadata as image_metadata
+from tensorboard.plugins.scalar import summary_v2 as scalar_summary
 
 from laser_tf.runtime import checkpointing
 
@@ -52,33 +55,77 @@ class MetricsWriter:
             self._writer = writer
 
     def hyperparameters(self, config: dict[str, Any]) -> None:
-        """Writes a flat configuration for TensorBoard's HPARAMS page."""
+        """Writes a flat configuration for TensorBoard's HPARAMS and TEXT pages."""
+        # A trial bears the run's name, with its folder's since agents of sweeps are named alike.
+        run = self._folder.absolute().parent
+        name = f"{run.parent.name}/{run.name}"
         plain = {  # the page takes no tuples and no None
             key: value if isinstance(value, bool | int | float | str) else str(value)
             for key, value in config.items()
         }
-        self._append(0, lambda _: hparams.hparams(plain))
+
+        def write(_: tf.summary.SummaryWriter) -> None:
+            hparams.hparams(plain, trial_id=name)
+            tf.summary.text("config", _markdown(config))
+
+        self._append(0, write)
 
     def write(self, env_frames: int, metrics: dict[str, float]) -> None:
         """Writes one row; NaNs (nothing measured yet) are left out."""
+        values = {name: value for name, value in metrics.items() if not math.isnan(value)}
 
         def write(writer: tf.summary.SummaryWriter) -> None:
             if self._is_first_row:
-                _write_session_start(writer, env_frames)
-            for name, value in metrics.items():
-                if not math.isnan(value):
-                    tf.summary.scalar(name, np.float32(value))
+                # Tells TensorBoard to drop what a crashed session wrote from this frame on.
+                start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+                _write_event(writer, env_frames, session_log=start)
+            _write_event(writer, env_frames, summary=_scalars(values))
 
         self._append(env_frames, write)
         self._is_first_row = self._writer is None
 
 
-def _write_session_start(writer: tf.summary.SummaryWriter, env_frames: int) -> None:
-    """Tells TensorBoard to drop what a crashed session wrote from this frame on."""
-    start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
-    event = event_pb2.Event(wall_time=time.time(), step=env_frames, session_log=start)
-    # tf.summary has no public call that writes an event that is no summary.
+def _write_event(writer: tf.summary.SummaryWriter, env_frames: int, **content: Any) -> None:
+    event = event_pb2.Event(wall_time=time.time(), step=env_frames, **content)
+    # tf.summary writes a scalar at a time, which takes as long as a whole row here, and has no
+    # public call for an event that is no summary.
     tf.raw_ops.ImportEvent(writer=writer._resource, event=event.SerializeToString())
+
+
+def _scalars(values: Mapping[str, float]) -> summary_pb2.Summary:
+    row = summary_pb2.Summary()
+    for name, value in values.items():
+        row.MergeFrom(scalar_summary.scalar_pb(name, np.float32(value)))
+    return row
+
+
+def _markdown(config: Mapping[str, Any]) -> str:
+    """A table of names and values."""
+    cells = ((name, str(value).replace("|", "\\|") or " ") for name, value in config.items())
+    return "\n".join(["| key | value |", "|---|---|", *(f"| {a} | `{b}` |" for a, b in cells)])
+
+
+def write_film(folder: pathlib.Path, env_frames: int, name: str, gif: bytes) -> None:
+    """Shows a short film on TensorBoard's IMAGES page.
+
+    Args:
+      folder: not that of a run's scalars: TensorBoard leaves a file for a later one beside it, and
+        the run may go on.
+      env_frames: that its agent had learned from.
+      name: its tag.
+      gif: its bytes.
+    """
+    size = [str(number).encode() for number in struct.unpack("<HH", gif[6:10])]
+    described = image_metadata.create_summary_metadata(
+        display_name=None,
+        description="Pictures spread evenly over a whole episode; all of it is in `videos/`.",
+    )
+    with _warning_of_failures(folder.parent):
+        writer = tf.summary.create_file_writer(str(folder))
+        with writer.as_default(step=np.int64(env_frames)):
+            # tf.summary.image makes a PNG, which does not move, of whatever it gets.
+            tf.summary.write(name, tf.constant([*size, gif]), metadata=described)
+        writer.close()
 
 
 @contextlib.contextmanager

@@ -1,10 +1,17 @@
-"""The progress display: one line of how far a run is."""
+"""The progress displays: how far a run is, and how far an evaluation is."""
 
 import math
+import sys
 import time
+from collections.abc import Sequence
 from typing import TextIO
 
-from laser_tf.runtime import live_text
+import numpy as np
+from rich import console
+
+from laser_tf.runtime import episode_player, live_text
+
+_EVALUATION_SECONDS = 0.5  # between two looks at an evaluation
 
 
 class ProgressDisplay:
@@ -51,19 +58,24 @@ class ProgressDisplay:
           learner_busy: share of the time that the learner computes.
         """
         frames_per_second, seconds_left = self._pace(env_frames)
+        share = env_frames / self._total
+        left = f"left {duration(seconds_left)}"
+        numbers = (
+            f"{frames_per_second:,.0f} frames/s",
+            f"{updates_per_second:.1f} updates/s",
+            f"mean return {number(mean_return, 2)}",
+            f"replay {replay_fill:.0%} full",
+            f"actor {number(policy_lag, 1)} updates behind",
+            f"learner computes {learner_busy:.0%} of the time",
+        )
+        frames = f"frames {env_frames:,}"
         self._text.show(
-            "  ".join(
-                (
-                    f"{self._title}: frames {env_frames:,} ({env_frames / self._total:.1%})",
-                    f"{frames_per_second:,.0f} frames/s",
-                    f"{updates_per_second:.1f} updates/s",
-                    f"return {number(mean_return, 2)}",
-                    f"replay {replay_fill:.0%}",
-                    f"lag {number(policy_lag, 1)}",
-                    f"busy {learner_busy:.0%}",
-                    f"left {duration(seconds_left)}",
-                )
-            )
+            "  ".join((f"{self._title}: {frames} ({share:.1%})", *numbers, left)),
+            console.Group(
+                live_text.title(self._title),
+                live_text.bar(share, f"{share:.1%}", left),
+                live_text.items((f"{frames} of {self._total:,}", *numbers)),
+            ),
         )
 
     def _pace(self, env_frames: int) -> tuple[float, float]:
@@ -75,6 +87,60 @@ class ProgressDisplay:
         if not frames or not seconds:
             return 0.0, math.nan
         return frames / seconds, max(0, self._total - env_frames) * seconds / frames
+
+
+class EvaluationDisplay:
+    """Shows how many of a number of episodes are played; a context manager."""
+
+    def __init__(self, episodes: int, title: str, stream: TextIO | None = None):
+        """Creates the display.
+
+        Args:
+          episodes: how many will be played, of all tasks together.
+          title: opens every line.
+          stream: where to write, by default standard error: a result may go to standard output.
+        """
+        self._episodes = episodes
+        self._title = title
+        self._text = live_text.LiveText(stream or sys.stderr)
+        self._start = time.monotonic()
+        self._next = 0.0
+
+    def __enter__(self) -> "EvaluationDisplay":
+        self._text.__enter__()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._text.__exit__(*_)
+
+    def update(self, games: Sequence[episode_player.Game], agent_steps: int) -> None:
+        """Shows the newest numbers; cheap enough to be called at every step.
+
+        Args:
+          games: that have been played.
+          agent_steps: of all environments together.
+        """
+        now = time.monotonic()
+        if now < self._next and len(games) < self._episodes:
+            return
+        self._next = now + _EVALUATION_SECONDS
+        share = len(games) / self._episodes
+        mean = np.mean([game.episode_return for game in games]) if games else math.nan
+        seconds = (now - self._start) * (1 - share) / share if games else math.nan
+        numbers = (
+            f"{len(games):,} of {self._episodes:,} episodes",
+            f"mean return so far {number(mean, 2)}",
+            f"{agent_steps:,} agent steps",
+        )
+        left = f"left {duration(seconds)}"
+        self._text.show(
+            "  ".join((f"{self._title}: {numbers[0]}", *numbers[1:], left)),
+            console.Group(
+                live_text.title(self._title),
+                live_text.bar(share, f"{share:.1%}", left),
+                live_text.items(numbers),
+            ),
+        )
 
 
 def number(value: float, digits: int) -> str:

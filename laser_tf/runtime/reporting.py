@@ -10,6 +10,7 @@ from laser_tf.runtime import episode_log, metrics, progress
 from laser_tf.scores import aggregates, reference
 
 PROGRESS_SECONDS = 0.5
+ROWS = 200  # of TensorBoard's in a whole run, at least: a curve however short the run is
 
 
 class EpisodeReturns:
@@ -85,13 +86,24 @@ class Reporter:
         returns: EpisodeReturns,
         episodes: episode_log.EpisodeLog,
         metrics_seconds: float,
+        metrics_frames: int,
     ):
-        """Creates the reporter; the first period starts now."""
+        """Creates the reporter; the first period starts now.
+
+        Args:
+          display: of the progress.
+          writer: of TensorBoard's rows.
+          returns: of training episodes.
+          episodes: their log.
+          metrics_seconds: from one row to the next, at most.
+          metrics_frames: env frames from one row to the next, at most.
+        """
         self._display = display
         self._writer = writer
         self._returns = returns
         self._episodes = episodes
         self._metrics_seconds = metrics_seconds
+        self._metrics_frames = metrics_frames
         self._next_progress = time.monotonic()
         self._start_period(env_frames=None)
 
@@ -139,7 +151,11 @@ class Reporter:
                 policy_lag=_mean(self._values["replay/policy_lag_updates"]),
                 learner_busy=busy,
             )
-        if (last and self._updates) or seconds >= self._metrics_seconds:
+        is_due = (
+            seconds >= self._metrics_seconds
+            or env_frames - self._period_frames >= self._metrics_frames
+        )
+        if is_due or (last and self._updates):
             self._write(env_frames, replay_fill(), throughput(), seconds, busy)
             self._start_period(env_frames)
 

@@ -26,7 +26,7 @@ class Config:
     seed: int = 1  # of weights, actions and environments
     checkpoint_minutes: float = 5.0  # between checkpoints of weights, optimiser and counters
     replay_checkpoint_minutes: float = 30.0  # between checkpoints of replay; both at the end
-    metrics_seconds: float = 10.0  # between rows in TensorBoard
+    metrics_seconds: float = 10.0  # between rows in TensorBoard, 200 in all at least
     replay_port: int = 0  # of the embedded Reverb server; 0 takes a free one
     evaluation_episodes: int = 30  # after training; 0 for none
 

@@ -1,14 +1,27 @@
-"""The sweep's progress: one line an agent and one for all together."""
+"""The sweep's progress: one line for all agents together and one for each."""
 
 import collections
 import math
 import time
-from collections.abc import Mapping
-from typing import Any, TextIO
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TextIO
+
+import numpy as np
+from rich import console, progress_bar, table
 
 from laser_tf.runtime import live_text, progress
 
 _PACE_SECONDS = 30.0  # over which frames per second are measured
+
+
+class _Row(NamedTuple):
+    """What is shown of an agent."""
+
+    name: str
+    env_frames: int
+    pace: float  # env frames a second
+    mean_return: float  # NaN before the first episode
+    state: str
 
 
 class SweepDisplay:
@@ -41,26 +54,61 @@ class SweepDisplay:
           reports: name -> what the agent reported last, may be empty.
           states: name -> a word, e.g. "running".
         """
-        frames = {name: reports.get(name, {}).get("env_frames", 0) for name in states}
-        paces = {name: self._pace(name, count) for name, count in frames.items()}
-        lines = [
-            f"{name}: frames {frames[name]:,} ({frames[name] / self._total:.1%})  "
-            f"{paces[name]:,.0f} frames/s  "
-            f"return {_number(reports.get(name, {}).get('mean_return'))}  {states[name]}"
-            for name in states
-        ]
-        done, budget, pace = sum(frames.values()), self._total * len(states), sum(paces.values())
-        left = max(0, budget - done) / pace if pace else math.nan
-        best = max(
-            (report.get("mean_return") for report in reports.values()),
-            key=lambda value: -math.inf if value is None else value,
-            default=None,
+        rows = [self._row(name, reports.get(name, {}), state) for name, state in states.items()]
+        done, budget = sum(row.env_frames for row in rows), self._total * len(rows)
+        pace = sum(row.pace for row in rows)
+        share = done / budget
+        left = f"left {progress.duration(max(0, budget - done) / pace if pace else math.nan)}"
+        best = np.fmax.reduce([row.mean_return for row in rows])  # passes over NaN
+        numbers = (f"{pace:,.0f} frames/s", f"best mean return {progress.number(best, 2)}")
+        total = "  ".join((f"{self._title}: frames {done:,} ({share:.1%})", *numbers, left))
+        self._text.show(
+            "\n".join([*(self._line(row) for row in rows), total]),
+            console.Group(
+                live_text.title(self._title),
+                # First, since a terminal with fewer lines than agents cuts what is below.
+                live_text.bar(share, f"{share:.1%}", left),
+                live_text.items((f"frames {done:,} of {budget:,}", *numbers)),
+                self._table(rows),
+            ),
         )
-        total = (
-            f"{self._title}: frames {done:,} ({done / budget:.1%})  {pace:,.0f} frames/s  "
-            f"best return {_number(best)}  left {progress.duration(left)}"
+
+    def _row(self, name: str, report: Mapping[str, Any], state: str) -> _Row:
+        env_frames, mean_return = report.get("env_frames", 0), report.get("mean_return")
+        return _Row(
+            name,
+            env_frames,
+            self._pace(name, env_frames),
+            math.nan if mean_return is None else mean_return,
+            state,
         )
-        self._text.show("\n".join([*lines, total]))
+
+    def _line(self, row: _Row) -> str:
+        return (
+            f"{row.name}: frames {row.env_frames:,} ({row.env_frames / self._total:.1%})  "
+            f"{row.pace:,.0f} frames/s  mean return {progress.number(row.mean_return, 2)}  "
+            f"{row.state}"
+        )
+
+    def _table(self, rows: Sequence[_Row]) -> table.Table:
+        """One row an agent; on a narrow terminal the bars give way first, then the states."""
+        agents = table.Table(box=None, expand=True, padding=(0, 1, 0, 0), pad_edge=False)
+        agents.add_column("agent", no_wrap=True, min_width=max(len(row.name) for row in rows))
+        agents.add_column("", ratio=1)
+        for head in ("  done", "frames/s", "return"):
+            agents.add_column(head, justify="right", no_wrap=True, min_width=len(head))
+        agents.add_column("state", no_wrap=True)
+        for row in rows:
+            share = row.env_frames / self._total
+            agents.add_row(
+                row.name,
+                progress_bar.ProgressBar(total=1.0, completed=share),
+                f"{share:.1%}",
+                f"{row.pace:,.0f}",
+                progress.number(row.mean_return, 2),
+                row.state,
+            )
+        return agents
 
     def _pace(self, name: str, env_frames: int) -> float:
         """Frames per second of late; a restart from a checkpoint begins anew."""
@@ -72,7 +120,3 @@ class SweepDisplay:
             history.popleft()
         seconds = now - history[0][0]
         return (env_frames - history[0][1]) / seconds if seconds else 0.0
-
-
-def _number(value: float | None) -> str:
-    return progress.number(math.nan if value is None else value, 2)

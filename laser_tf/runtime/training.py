@@ -220,7 +220,12 @@ class Training:
         with metrics.MetricsWriter(self._workdir / "tensorboard") as writer_:
             writer_.hyperparameters(run_config.flatten(dataclasses.asdict(config)))
             reporter = reporting.Reporter(
-                display, writer_, self.returns, self._episodes, config.run.metrics_seconds
+                display,
+                writer_,
+                self.returns,
+                self._episodes,
+                config.run.metrics_seconds,
+                metrics_frames=-(-config.run.env_frames // reporting.ROWS),
             )
             while not self.finished:
                 if self._member:

@@ -109,6 +109,36 @@ def bucket_means(steps: np.ndarray, values: np.ndarray, bucket: int) -> np.ndarr
     return means
 
 
+def trailing_means(steps: np.ndarray, values: np.ndarray, at: np.ndarray, count: int) -> np.ndarray:
+    """The mean of the last episodes, at any env frames.
+
+    Args:
+      steps: integers [E], env frames at which episodes ended, ascending.
+      values: float [E], their returns.
+      at: [K], env frames at which the means are taken.
+      count: episodes in a mean; fewer where there are no more yet.
+
+    Returns:
+      float64 [K]; NaN before the first episode.
+
+    Raises:
+      ValueError: for steps that fall, or arrays of different shapes.
+    """
+    steps, values = np.asarray(steps, np.int64), np.asarray(values, float)
+    if steps.ndim != 1 or steps.shape != values.shape:
+        raise ValueError(
+            f"steps are {list(steps.shape)}, values {list(values.shape)}: pass two of one length"
+        )
+    if (np.diff(steps) < 0).any():
+        raise ValueError("steps fall: sort the episodes by the frames at which they ended")
+    ends = np.searchsorted(steps, at, side="right")
+    starts = np.maximum(0, ends - count)
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    means = np.full(len(ends), np.nan)
+    np.divide(sums[ends] - sums[starts], ends - starts, out=means, where=ends > 0)
+    return means
+
+
 def sweep_curve(curves: Sequence[Mapping[str, np.ndarray]], group: int = 1) -> np.ndarray:
     """What a sweep has reached over its env frames (LASER, appendix A.3).
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from absl.testing import absltest
 
-from laser_tf.runtime import checkpointing, evaluation_files, metrics
+from laser_tf.environments import episode_statistics
+from laser_tf.runtime import checkpointing, episode_log, evaluation_files, metrics
 from launch import command_line, figures_r2d2, r2d2_memory, r2d2_staleness, seed_curves
 
 FIRST, LAST = "staleness/delta_q_first", "staleness/delta_q_last"
@@ -20,10 +21,15 @@ def _read(path: pathlib.Path) -> list[dict[str, str]]:
 
 
 def _write_run(folder: pathlib.Path, rows: Sequence[tuple[int, float, float, float]]) -> None:
+    """Rows are env frames, both discrepancies, and the return of the episode that ended there."""
     checkpointing.open_workdir(folder, {"run": {"env_frames": 100}}, {})
+    log = episode_log.EpisodeLog(folder, ["game"])
+    log.resume(None)
     with metrics.MetricsWriter(folder / "tensorboard") as writer:
-        for frames, first, last, mean_return in rows:
-            writer.write(frames, {FIRST: first, LAST: last, metrics.RETURN: mean_return})
+        for frames, first, last, episode_return in rows:
+            writer.write(frames, {FIRST: first, LAST: last})
+            log.add(frames, episode_statistics.Episode(0, 0, episode_return, 9))
+    log.flush()
 
 
 def _write_evaluation(folder: pathlib.Path, length: int, *values: float) -> None:
@@ -79,9 +85,11 @@ class DrawR2D2Test(absltest.TestCase):
         of_run = [r for r in rows if (r["game"], r["strategy"]) == ("asterix", "zero state")]
         self.assertEqual(len(rows), 8 * len(of_run))
         self.assertEqual((of_run[0]["env_frames"], of_run[-1]["env_frames"]), ("20", "100"))
-        # At frame 20 the one has come from 0 to 40 / 4, at 100 the other from 0 to 0.8 * 1000.
-        self.assertEqual([float(of_run[0][n]) for n in ("mean", "min", "max")], [5, 0, 10])
-        self.assertEqual([float(of_run[-1][n]) for n in ("mean", "min", "max")], [445, 90, 800])
+        # At frame 20 both have had an episode of return 0; at 100 the one has the mean of 0, 40,
+        # 50 and 90, and the other, whose next one ends at 120, that of 0 still.
+        self.assertEqual([float(of_run[0][n]) for n in ("mean", "min", "max")], [0, 0, 0])
+        self.assertEqual([float(of_run[-1][n]) for n in ("mean", "min", "max")], [22.5, 0, 45])
+        self.assertEqual({row["interval_low"] for row in of_run}, {""})  # of two seeds
 
     def test_a_run_without_values_is_named_and_left_out(self):
         runs = figures_r2d2.FIGURES["r2d2_1"].runs(self._folder, ("breakout",), 2)
@@ -118,12 +126,17 @@ class DrawR2D2Test(absltest.TestCase):
         self._assert_is_picture("memory.png")
         rows = _read(self._folder / "memory.csv")
         self.assertEqual(list(rows[0]), [
-            "game", "strategy", "history_length", "return_mean", "return_min", "return_max",
-            "greedy_match_percent_mean", "greedy_match_percent_min", "greedy_match_percent_max",
-            "max_q_difference_mean", "max_q_difference_min", "max_q_difference_max", "seeds",
+            "game", "strategy", "history_length",
+            *(
+                f"{quantity}_{part}"
+                for quantity in ("return", "greedy_match_percent", "max_q_difference")
+                for part in ("mean", "interval_low", "interval_high", "min", "max")
+            ),
+            "seeds",
         ])  # fmt: skip
         self.assertEqual(
-            [",".join(row.values()) for row in rows],
+            # Of two seeds there are no intervals.
+            [",".join(v for k, v in row.items() if "interval" not in k) for row in rows],
             [
                 "tmaze,zero state,all,0.5,0.5,0.5,,,,,,,2",
                 "tmaze,zero state,40,0,0,0,87.5,75,100,2.5,2,3,2",

@@ -88,6 +88,14 @@ class LaunchTest(parameterized.TestCase):
         code, output, errors = commands.run("evaluate", workdir, "--episodes=7")
         self.assertEqual(code, 0, errors)
         self.assertEqual(json.loads(output)["episodes"], 7)
+        self.assertIn("evaluating catch: 7 of 7 episodes", errors)
+        self.assertEqual(json.loads(output)["protocol"]["action_selection"], "sampled")
+        code, output, errors = commands.run("evaluate", workdir, "--episodes=7", "--greedy")
+        self.assertEqual(code, 0, errors)
+        self.assertEqual(json.loads(output)["protocol"]["action_selection"], "greedy")
+        kept = sorted((self._workdir / "evaluations").iterdir())
+        kept_episodes = [json.loads(path.read_text())["episodes"] for path in kept]
+        self.assertEqual(kept_episodes, [4, 7, 7])
         self._assert_refused(
             "--history_length=3: this agent has no memory", "evaluate", workdir,
             "--history_length=3",
@@ -112,7 +120,7 @@ class LaunchTest(parameterized.TestCase):
             "--config.run.env_frames=2000", "--config.run.evaluation_episodes=2",
         )  # fmt: skip
         self.assertEqual(code, 0, errors)
-        others = [self._workdir / "evaluation.json", self._workdir / "videos/median_episode.mp4"]
+        others = [self._workdir / "evaluation.json", self._workdir / "videos/evaluation_001.mp4"]
         before = [path.read_bytes() for path in others]
         code, output, errors = commands.run(
             "evaluate", workdir, "--episodes=3", "--history_length=2", "--video"
@@ -128,7 +136,7 @@ class LaunchTest(parameterized.TestCase):
         self.assertEqual((summary["history_length"], summary["episodes"]), (2, 3))
         self.assertBetween(summary["greedy_match_fraction"], 0, 1)
         self.assertGreater(summary["max_logit_difference"], 1e-5)
-        film = self._workdir / "videos/median_episode_history_2.mp4"
+        film = self._workdir / "videos/evaluation_history_2_001.mp4"
         self.assertEqual(summary["videos"], [str(film)])
         self.assertGreater(film.stat().st_size, 1000)
 
@@ -153,6 +161,7 @@ class LaunchTest(parameterized.TestCase):
     def test_random_play_gives_the_zero_of_scores(self):
         code, output, errors = commands.run("random_play", CATCH[0], "--episodes=300")
         self.assertEqual(code, 0, errors)
+        self.assertIn("random play of catch: 300 of 300 episodes", errors)
         summary = json.loads(output)["catch"]
         self.assertEqual(summary["episodes"], 300)
         self.assertBetween(summary["mean_return"], -0.8, -0.4)

@@ -35,6 +35,14 @@ class MemoryEvaluationsTest(absltest.TestCase):
                     for k in (10, 1)]  # fmt: skip
         self.assertEqual(commands, expected)
         commands.clear()
+        greedy = {"episodes": 4, "tasks": {"tmaze": {}}}
+        greedy["protocol"] = {"action_selection": "greedy"}  # the user's, made meanwhile
+        evaluation_files.result_file(run, 20).write_text(json.dumps(greedy))
+        _write(run, 10)
+        _write(run, 1)
+        memory_evaluations.evaluate(run, (20, 10, 1), episodes=4)
+        self.assertEqual([command[-1] for command in commands], ["--history_length=20"])
+        commands.clear()
         memory_evaluations.evaluate(run, (20,), episodes=5)  # the others' number differs
         self.assertEqual([command[-1] for command in commands],
                          ["--history_length=0", "--history_length=20"])  # fmt: skip

@@ -5,6 +5,7 @@ import pathlib
 import resource
 import tempfile
 
+import imageio.v2 as imageio
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest
@@ -98,6 +99,41 @@ class MetricsTest(absltest.TestCase):
                 "task": "pong",
             },
         )
+
+    def test_a_trial_bears_its_runs_name(self):
+        for name in ("sweep/agent_00", "other/agent_00"):
+            folder = self._folder / name / "tensorboard"
+            with metrics.MetricsWriter(folder) as writer:
+                writer.hyperparameters({"discount": 0.99})
+            found = event_accumulator.EventAccumulator(str(folder)).Reload()
+            metadata = found.SummaryMetadata("_hparams_/session_start_info")
+            data = plugin_data_pb2.HParamsPluginData.FromString(metadata.plugin_data.content)
+            self.assertEqual(data.session_start_info.group_name, name)
+
+    def test_the_config_is_a_table_of_text(self):
+        with metrics.MetricsWriter(self._folder) as writer:
+            writer.hyperparameters({"agent.discount": 0.99, "agent.torso": "a|b", "x.y": ""})
+        (event,) = self._accumulator().Tensors("config")
+        self.assertEqual(
+            event.tensor_proto.string_val[0].decode().splitlines(),
+            ["| key | value |", "|---|---|", "| agent.discount | `0.99` |",
+             "| agent.torso | `a\\|b` |", "| x.y | ` ` |"],
+        )  # fmt: skip
+
+    def test_a_film_is_a_moving_picture_and_leaves_the_curves_alone(self):
+        pictures = [np.full((6, 4, 3), 40 * k, np.uint8) for k in range(3)]
+        gif = imageio.mimwrite(imageio.RETURN_BYTES, pictures, format="GIF")
+        self._write(100, 200)
+        metrics.write_film(self._folder / "evaluation", 150, "evaluation/median_episode", gif)
+        steps, _ = metrics.read_scalars(self._folder, NAME)
+        np.testing.assert_array_equal(steps, [100, 200])
+        folder = str(self._folder / "evaluation")
+        found = event_accumulator.EventAccumulator(folder).Reload()
+        (event,) = found.Tensors("evaluation/median_episode")
+        self.assertEqual(event.step, 150)
+        self.assertEqual(tf.make_ndarray(event.tensor_proto).tolist(), [b"4", b"6", gif])
+        metadata = found.SummaryMetadata("evaluation/median_episode")
+        self.assertEqual(metadata.plugin_data.plugin_name, "images")
 
     def test_reads_back_what_was_written_and_leaves_out_nan(self):
         with metrics.MetricsWriter(self._folder) as writer:

@@ -10,9 +10,8 @@ import sys
 from unittest import mock
 
 from absl.testing import absltest, parameterized
-from rich import console
 
-from laser_tf.runtime import live_text, progress
+from laser_tf.runtime import episode_player, live_text, progress
 
 ROW = {
     "updates_per_second": 12.34,
@@ -54,7 +53,7 @@ class ProgressTest(parameterized.TestCase):
         self.enter_context(mock.patch.object(logging.getLogger(), "handlers", [self._handler]))
 
     @parameterized.parameters(60, 200)
-    def test_what_is_logged_or_printed_meanwhile_stays_above_one_live_line(self, columns):
+    def test_what_is_logged_or_printed_meanwhile_stays_above_one_display(self, columns):
         stream = _Terminal()
         environment = {"TERM": "xterm", "COLUMNS": str(columns)}
         with (
@@ -67,8 +66,10 @@ class ProgressTest(parameterized.TestCase):
             print("a printed line")
             display.update(env_frames=1_500, **ROW)
         screen = _screen(stream)
-        self.assertStartsWith(screen, "a logged line\na printed line\npong: frames 1,500 (75.0%)")
-        self.assertEqual(screen.count("pong:"), 1)
+        self.assertStartsWith(screen, "a logged line\na printed line\npong\n")
+        self.assertIn("frames 1,500 of 2,000", screen)
+        self.assertEqual(screen.count("pong"), 1)
+        self.assertEqual(screen.count("frames/s"), 1)
         self.assertLessEqual(max(map(len, screen.splitlines())), columns)
 
     def test_logging_has_its_streams_back_afterwards(self):
@@ -114,8 +115,9 @@ class ProgressTest(parameterized.TestCase):
         self.assertIn("left -", lines[0])
         self.assertRegex(
             lines[-1],
-            r"^pong: frames 1,500 \(75\.0%\)  \d+ frames/s  12\.3 updates/s  return -3\.21  "
-            r"replay 41%  lag 6\.5  busy 93%  left 0:00:\d\d$",
+            r"^pong: frames 1,500 \(75\.0%\)  \d+ frames/s  12\.3 updates/s  mean return -3\.21  "
+            r"replay 41% full  actor 6\.5 updates behind  learner computes 93% of the time  "
+            r"left 0:00:\d\d$",
         )
         self.assertNotIn("\x1b", stream.getvalue())
 
@@ -130,25 +132,99 @@ class ProgressTest(parameterized.TestCase):
         self.assertIn("1,000 frames/s", stream.getvalue())
         self.assertIn("left 0:15:00", stream.getvalue())
 
-    def test_one_live_line_on_a_narrow_terminal(self):
-        stream = io.StringIO()
-        terminal = console.Console(file=stream, width=60, force_terminal=True)
-        with mock.patch.object(live_text.console, "Console", return_value=terminal):
-            with progress.ProgressDisplay(2_000, "pong", stream) as display:
-                for frames in (500, 1_000):
-                    display.update(env_frames=frames, **ROW)
-                terminal.print("a line that is logged meanwhile")
-        self.assertIn("\x1b[", stream.getvalue())
-        self.assertIn("1,000", stream.getvalue())
-        self.assertIn("a line that is logged meanwhile", stream.getvalue())
+    def _lines(self, width: int, env_frames: int) -> list[str]:
+        """What a run of 3 million frames shows on a terminal, after 100 seconds."""
+        stream, clock = _Terminal(), [0.0]
+        environment = {"TERM": "xterm", "COLUMNS": str(width), "NO_COLOR": "1"}
+        with (
+            mock.patch.dict(os.environ, environment),
+            mock.patch.object(progress.time, "monotonic", side_effect=lambda: clock[0]),
+            progress.ProgressDisplay(3_000_000, "ms_pacman, seed 1234567", stream) as display,
+        ):
+            display.update(env_frames=0, **ROW)
+            clock[0] = 100.0
+            display.update(env_frames=env_frames, **ROW | {"mean_return": -12345.67})
+        return _screen(stream).splitlines()
+
+    def test_a_bar_the_numbers_and_the_time_left_within_80_columns(self):
+        lines = self._lines(80, 1_500_000)
+        self.assertEqual(lines[0], "ms_pacman, seed 1234567")
+        self.assertRegex(lines[1], r"^━+╸? +50\.0%  left 0:01:40$")
+        self.assertLen(lines[1], 80)
+        bar = len(lines[1]) - len("  50.0%  left 0:01:40")
+        self.assertLessEqual(abs(lines[1].count("━") - bar / 2), 1)
+        self.assertLen(lines, 5)
+        shown = " ".join(" ".join(lines[2:]).split())
+        for words in (
+            "frames 1,500,000 of 3,000,000", "15,000 frames/s", "12.3 updates/s",
+            "mean return -12345.67", "replay 41% full", "actor 6.5 updates behind",
+            "learner computes 93% of the time",
+        ):  # fmt: skip
+            self.assertIn(words, shown)
+        self.assertLessEqual(max(map(len, lines)), 80)
+
+    def test_nothing_is_lost_on_a_narrow_terminal(self):
+        def words(width: int) -> list[str]:
+            # Without the bar, whose length is the terminal's.
+            return sorted(" ".join(self._lines(width, 1_500_000)).replace("━", "").split())
+
+        self.assertLessEqual(max(map(len, self._lines(40, 1_500_000))), 40)
+        self.assertEqual(words(40), words(80))
+
+    def test_a_full_bar_at_the_end(self):
+        bar = self._lines(80, 3_000_000)[1]
+        self.assertRegex(bar, r"^\S+  +100\.0%  left 0:00:00$")
 
     def test_who_cannot_be_shown_the_progress_is_no_reason_to_stop(self):
         with pathlib.Path("/dev/full").open("w") as stream:
             with self.assertLogs(level="WARNING") as logs:
                 with live_text.LiveText(stream) as text:
-                    text.show("12%")
+                    text.show("12%", "12%")
             self.assertIn("cannot be shown: [Errno 28] No space left", logs.output[0])
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # so that it can close
+
+
+class EvaluationDisplayTest(absltest.TestCase):
+    def _game(self, episode_return: float) -> episode_player.Game:
+        return episode_player.Game(0, 0, 0, episode_return, 9)
+
+    def test_a_bar_on_a_terminal(self):
+        stream, clock = _Terminal(), [0.0]
+        with (
+            mock.patch.dict(os.environ, {"TERM": "xterm", "COLUMNS": "80", "NO_COLOR": "1"}),
+            mock.patch.object(progress.time, "monotonic", side_effect=lambda: clock[0]),
+            progress.EvaluationDisplay(8, "evaluating pong", stream) as display,
+        ):
+            for clock[0], games in (
+                (1.0, []),
+                (60.0, [self._game(3.0), self._game(4.0)]),
+                (60.1, [self._game(1000.0)] * 3),  # too soon to be shown
+            ):
+                display.update(games, 640)
+        title, bar, numbers = _screen(stream).splitlines()
+        self.assertEqual(title, "evaluating pong")
+        self.assertRegex(bar, r"^\S+ +25\.0%  left 0:03:00$")
+        self.assertLen(bar, 80)
+        self.assertEqual(
+            numbers.split("   "), ["2 of 8 episodes", "mean return so far 3.50", "640 agent steps"]
+        )
+
+    def test_plain_lines_elsewhere_and_the_last_one_in_any_case(self):
+        stream = io.StringIO()
+        with (
+            mock.patch.object(progress.time, "monotonic", return_value=100.0),
+            progress.EvaluationDisplay(2, "evaluating pong", stream) as display,
+        ):
+            for games in range(3):
+                display.update([self._game(2.0)] * games, 10 * games)
+        self.assertEqual(
+            stream.getvalue().splitlines(),
+            [
+                "evaluating pong: 0 of 2 episodes  mean return so far -  0 agent steps  left -",
+                "evaluating pong: 2 of 2 episodes  mean return so far 2.00  20 agent steps  "
+                "left 0:00:00",
+            ],
+        )
 
 
 if __name__ == "__main__":

@@ -18,7 +18,9 @@ class ReporterTest(absltest.TestCase):
             returns.add(episode_statistics.Episode(0, 0, value, 9))
         clock = iter([0.0, 0.0, 10.0, 10.0])
         with mock.patch.object(reporting.time, "monotonic", side_effect=lambda: next(clock)):
-            reporter = reporting.Reporter(display, writer, returns, log, metrics_seconds=10.0)
+            reporter = reporting.Reporter(
+                display, writer, returns, log, metrics_seconds=10.0, metrics_frames=10**9
+            )
             for value in (1.0, math.nan, 2.0):
                 reporter.add_update({"loss/policy": value}, busy_seconds=2.0)
             reporter.report(4_000, lambda: 0.5, lambda: {"throughput/x": 7.0})
@@ -31,6 +33,21 @@ class ReporterTest(absltest.TestCase):
         self.assertEqual(row["throughput/updates_per_second"], 0.3)
         self.assertEqual(row["throughput/x"], 7.0)
         self.assertEqual(display.update.call_args.kwargs["learner_busy"], 0.6)
+
+    def test_a_short_run_has_a_curve_by_its_frames(self):
+        writer, log = mock.Mock(), mock.Mock()
+        returns = reporting.EpisodeReturns("catch", ["catch"])
+        with mock.patch.object(reporting.time, "monotonic", return_value=0.0):
+            reporter = reporting.Reporter(
+                mock.Mock(), writer, returns, log, metrics_seconds=10.0, metrics_frames=500
+            )
+            for frames in range(40, 100_000, 40):
+                reporter.add_update({}, busy_seconds=0.0)
+                reporter.report(frames, lambda: 0.5, dict)
+        written = [call.args[0] for call in writer.write.call_args_list]
+        self.assertEqual(written[:3], [560, 1_080, 1_600])  # an update takes 40 frames
+        self.assertLen(written, 192)
+        self.assertEqual(log.flush.call_count, 192)
 
     def test_only_the_last_100_episodes_count(self):
         returns = reporting.EpisodeReturns("catch", ["catch"])

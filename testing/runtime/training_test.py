@@ -88,8 +88,12 @@ class TrainingTest(parameterized.TestCase):
         self.assertGreater(summary["mean_return"], 0.8)
         self.assertEqual(summary["episodes"], 50)
         self.assertEqual(summary["env_frames"], env_frames)
-        self.assertEqual(json.loads((self._workdir / "evaluation.json").read_text()), summary)
-        self.assertGreater((self._workdir / "videos/median_episode.mp4").stat().st_size, 1000)
+        kept = self._workdir / "evaluations/evaluation_001.json"
+        for path in (self._workdir / "evaluation.json", kept):
+            self.assertEqual(json.loads(path.read_text()), summary)
+        film = self._workdir / "videos/evaluation_001.mp4"
+        self.assertEqual(summary["videos"], [str(film)])
+        self.assertGreater(film.stat().st_size, 1000)
 
     @parameterized.named_parameters(
         ("recurrent", {}, {}),

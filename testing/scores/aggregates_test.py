@@ -32,6 +32,23 @@ class AggregateTest(parameterized.TestCase):
             aggregate({})
 
 
+class TrailingMeansTest(absltest.TestCase):
+    def test_the_last_episodes_up_to_each_frame(self):
+        steps, values = [10, 10, 20, 40], [1.0, 3.0, 8.0, 10.0]
+        means = aggregates.trailing_means(steps, values, np.array([9, 10, 19.9, 20, 40, 99]), 2)
+        np.testing.assert_array_equal(means, [NAN, 2.0, 2.0, 5.5, 9.0, 9.0])
+
+    def test_fewer_where_there_are_no_more(self):
+        means = aggregates.trailing_means([1, 2, 3], [3.0, 5.0, 7.0], [1, 2, 3], 100)
+        np.testing.assert_array_equal(means, [3.0, 4.0, 5.0])
+
+    def test_what_is_out_of_order_or_odd_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "steps fall: sort"):
+            aggregates.trailing_means([2, 1], [0.0, 0.0], [1], 1)
+        with self.assertRaisesRegex(ValueError, r"steps are \[2\], values \[1\]"):
+            aggregates.trailing_means([1, 2], [0.0], [1], 1)
+
+
 class BucketMeansTest(parameterized.TestCase):
     def test_a_bucket_holds_its_first_frame_and_not_its_last(self):
         steps = [0, 999_999, 1_000_000, 2_500_000]
