@@ -21,6 +21,11 @@ class AgentConfig(trunk_config.TrunkConfig):
 
     kind: str = ""  # which agent, a key of agents.registry
 
+    @property
+    def acting_in_evaluation(self) -> str:
+        """How actions are chosen in evaluations, in words, for their files."""
+        return "sampled"
+
     def check_replay(self, *, learns_from_replay_alone: bool, replays_sequences: bool) -> None:
         """Raises ValueError for a replay that the agent cannot learn from.
 

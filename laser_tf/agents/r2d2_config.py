@@ -47,6 +47,11 @@ class R2D2Config(agent_config.AgentConfig):
             if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
                 raise ValueError(f"{name} is {getattr(self, name)}: use a finite value, 0 or more")
 
+    @property
+    def acting_in_evaluation(self) -> str:
+        """See `AgentConfig`."""
+        return f"epsilon-greedy, epsilon {self.evaluation_epsilon:g}"
+
     def check_replay(self, *, learns_from_replay_alone: bool, replays_sequences: bool) -> None:
         """See `AgentConfig`."""
         if not replays_sequences:

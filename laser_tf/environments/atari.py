@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from ale_py import vector_env
@@ -51,6 +51,17 @@ class AtariConfig(environment_config.TimeLimitedConfig):
     def check_task(self, task: str) -> str:
         """Takes "ms_pacman" and, as gymnasium calls it, "ALE/MsPacman-v5"."""
         return atari_games.check_task(task)
+
+    def protocol(self) -> dict[str, Any]:
+        """See `EnvironmentConfig`."""
+        return super().protocol() | {
+            # Frames at an episode's start, drawn uniformly.
+            "no_ops": f"1 to {self.no_op_max}" if self.no_op_max else "none",
+            "sticky_actions": self.sticky_actions,  # probability of playing the last one again
+            "full_action_space": self.full_action_space,
+            # Episodes go on to the game's end whatever the learner makes of a life.
+            "life_loss_ends_episode": False,
+        }
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "Atari":
         """See `EnvironmentConfig`."""

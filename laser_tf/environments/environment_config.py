@@ -1,7 +1,7 @@
 """What every suite's configuration has in common."""
 
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from laser_tf.environments import base
 
@@ -66,6 +66,13 @@ class EnvironmentConfig:
     def max_steps_per_episode(self) -> int:
         """Agent steps of the longest episode."""
         raise NotImplementedError
+
+    def protocol(self) -> dict[str, Any]:
+        """What an evaluation's file says of how the suite's episodes are played."""
+        return {
+            "action_repeat": self.action_repeat,
+            "max_frames_per_episode": self.max_steps_per_episode * self.action_repeat,
+        }
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> base.BatchedEnvironment:
         """Makes the environments of one task.

@@ -38,6 +38,10 @@ class MinAtarConfig(environment_config.TimeLimitedConfig):
         """Takes "breakout" and, as MinAtar registers it with gymnasium, "MinAtar/Breakout-v1"."""
         return names.check("MinAtar game", names.of_gymnasium_id(task, "MinAtar", GAMES), GAMES)
 
+    def protocol(self) -> dict[str, Any]:
+        """See `EnvironmentConfig`."""
+        return super().protocol() | {"sticky_actions": self.sticky_actions}
+
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "MinAtar":
         """See `EnvironmentConfig`."""
         return MinAtar(

@@ -10,7 +10,6 @@ import numpy as np
 from laser_tf.environments import factory
 from laser_tf.runtime import episode_player, run_config
 
-_FRAMES_PER_SECOND = {"atari": 60, "vizdoom": 35, "dmlab": 60}  # of play; others have no clock
 _SHORT_PICTURES = 150  # of an episode, at most, for TensorBoard: a few hundred kilobytes
 _SHORT_WIDTH = 320  # pixels, at most
 _SHORT_PICTURE_MS = 67  # how long each is shown
@@ -39,9 +38,7 @@ def film(
       OSError: if the film cannot be written.
     """
     path.parent.mkdir(exist_ok=True)
-    frames_per_second = (
-        _FRAMES_PER_SECOND.get(config.environment.suite, 10) / config.environment.action_repeat
-    )
+    frames_per_second = config.environment.frames_per_second / config.environment.action_repeat
     every = -(-(game.length + 1) // _SHORT_PICTURES)
     short = []
     with imageio.get_writer(path, fps=frames_per_second, macro_block_size=2) as writer:
