@@ -161,11 +161,9 @@ class Parts:
 
     def environment_pace(self) -> float:
         """Stepping with random actions."""
-        num_envs = self._environment.num_envs
-        num_actions = self._environment.action_spec().num_values
-        generator = np.random.default_rng(1)
-        return num_envs * _calls_per_second(
-            lambda: self._environment.step(generator.integers(num_actions, size=num_envs))
+        environment, generator = self._environment, np.random.default_rng(1)
+        return environment.num_envs * _calls_per_second(
+            lambda: environment.step(environment.random_actions(generator))
         )
 
     def inference_pace(self) -> float:

@@ -30,12 +30,8 @@ def main() -> None:
         raise command_line.UsageError(f"--episodes is {_EPISODES.value}: use 1 or more")
     config = run_config.parse(command_line.config_values(_CONFIG)).environment
     environment = factory.make_environment(config, seed=_SEED.value)
-    num_actions = environment.action_spec().num_values
     random = np.random.default_rng(_SEED.value)
-    player = episode_player.EpisodePlayer(
-        environment,
-        lambda _: random.integers(num_actions, size=environment.num_envs, dtype=np.int32),
-    )
+    player = episode_player.EpisodePlayer(environment, lambda _: environment.random_actions(random))
     title = f"random play of {config.task}"
     with progress.EvaluationDisplay(_EPISODES.value * len(config.tasks), title) as display:
         games = episode_player.by_task(player.play(_EPISODES.value, display.update))

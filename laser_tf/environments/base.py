@@ -71,6 +71,13 @@ class BatchedEnvironment(abc.ABC):
         """What an agent that plays here must fit."""
         return types.EnvironmentSpec(self._observation_spec, self._action_spec, len(self.tasks))
 
+    def random_actions(self, generator: np.random.Generator) -> np.ndarray:
+        """Uniformly drawn actions for all environments, [N, ...]."""
+        spec, shape = self._action_spec, (self.num_envs, *self._action_spec.shape)
+        if isinstance(spec, specs.DiscreteArray):
+            return generator.integers(spec.num_values, size=shape, dtype=spec.dtype)
+        return generator.uniform(spec.minimum, spec.maximum, shape).astype(spec.dtype)
+
     def reset(self) -> types.EnvOutput:
         """Starts a new episode everywhere: NumPy arrays [N, ...] with `is_first` set.
 
