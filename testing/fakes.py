@@ -1,13 +1,16 @@
 """Small real things for tests: configurations and experience with known contents."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from dm_env import specs
 
 from configs import laser_catch
-from laser_tf import types
+from laser_tf import observations, types
 from laser_tf.agents import r2d2_config
+from laser_tf.replay import stored_unroll
 from laser_tf.runtime import run_config
 
 
@@ -51,12 +54,37 @@ def config_values(config: run_config.RunConfig) -> dict:
     return dataclasses.asdict(config)
 
 
+def image_spec(
+    shape: tuple[int, int, int], num_actions: int, num_tasks: int = 1
+) -> types.EnvironmentSpec:
+    """Of an environment with one picture [H, W, C] and discrete actions."""
+    action = specs.DiscreteArray(num_actions, name="action")
+    return types.EnvironmentSpec(observations.image_spec(*shape), action, num_tasks)
+
+
+def signature(spec: types.EnvironmentSpec, core_state: Any, **arguments) -> Any:
+    """Of the stored unrolls of an agent that answers integers and logits, as `laser.Laser`.
+
+    Args:
+      spec: of the environment, with discrete actions.
+      core_state: arrays of a batch of one, [1, ...].
+      **arguments: of `stored_unroll.signature`.
+    """
+    answer = types.AgentOutput(
+        tf.TensorSpec([], tf.int32), tf.TensorSpec([spec.action.num_values], tf.float32)
+    )
+    states = tf.nest.map_structure(
+        lambda state: tf.TensorSpec(state.shape[1:], state.dtype), core_state
+    )
+    return stored_unroll.signature(spec, answer, states, **arguments)
+
+
 def random_unroll(
-    rows: int, batch: int, num_actions: int, shape: tuple[int, ...], seed: int = 0
+    steps: int, batch: int, num_actions: int, shape: tuple[int, ...], seed: int = 0
 ) -> types.Unroll:
-    """An unroll [rows, batch, ...] of random contents without episode ends."""
+    """An unroll [steps, batch, ...] of random contents without episode ends."""
     generator = np.random.default_rng(seed)
-    size = (rows, batch)
+    size = (steps, batch)
     env_output = types.EnvOutput(
         observation=tf.constant(generator.integers(0, 256, (*size, *shape)), tf.uint8),
         reward=tf.constant(generator.normal(size=size), tf.float32),
@@ -66,7 +94,7 @@ def random_unroll(
     )
     agent_output = types.AgentOutput(
         action=tf.constant(generator.integers(0, num_actions, size), tf.int32),
-        logits=tf.constant(generator.normal(size=(*size, num_actions)), tf.float32),
+        policy=tf.constant(generator.normal(size=(*size, num_actions)), tf.float32),
     )
     is_online = tf.constant(np.arange(batch) < max(1, batch // 4))
     return types.Unroll(
@@ -76,5 +104,5 @@ def random_unroll(
         task=tf.zeros([batch], tf.int32),
         is_online=is_online,
         is_own=tf.ones([batch], tf.bool),
-        weight=tf.ones([batch]),
+        importance_weight=tf.ones([batch]),
     )

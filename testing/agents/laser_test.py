@@ -7,22 +7,21 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from laser_tf import types
-from laser_tf.agents import laser, laser_config
-from laser_tf.ops import policy_gradient, trust_region
+from laser_tf.agents import base, laser, laser_config
+from laser_tf.ops import categorical, trust_region
 from testing import fakes, numpy_reference
 
 NUM_ACTIONS = 3
 SHAPE = (10, 5, 1)
 
 
-def _agent(num_tasks: int = 1, shape: tuple[int, ...] = SHAPE, **overrides) -> laser.Laser:
+def _agent(
+    num_tasks: int = 1, shape: tuple[int, ...] = SHAPE, frame_stack: int = 1, **overrides
+) -> laser.Laser:
     tf.keras.utils.set_random_seed(1)
     config = laser_config.LaserConfig(**({"torso": "flat", "reward_clip": "none"} | overrides))
-    agent = laser.Laser(config, types.EnvironmentSpec(shape, NUM_ACTIONS, num_tasks))
-    unroll = fakes.random_unroll(2, 1, NUM_ACTIONS, shape)
-    is_first = tf.ones([2, 1], tf.bool)  # no transition: creates the weights and nothing else
-    agent.loss(_replace_env(unroll, is_first=is_first)._replace(core_state=agent.initial_state(1)))
-    return agent
+    spec = fakes.image_spec(shape, NUM_ACTIONS, num_tasks)
+    return laser.Laser(config, base.Context(spec, frame_stack=frame_stack))
 
 
 def _gradients(agent: laser.Laser, unroll) -> list[np.ndarray]:
@@ -35,7 +34,7 @@ def _replace_env(unroll, **fields):
     return unroll._replace(env_output=unroll.env_output._replace(**fields))
 
 
-def _column(unroll: types.Unroll, index: int) -> types.Unroll:
+def _entry(unroll: types.Unroll, index: int) -> types.Unroll:
     one = slice(index, index + 1)
     return types.Unroll(
         *(tf.nest.map_structure(lambda x: x[:, one], part) for part in unroll[:2]),
@@ -43,14 +42,14 @@ def _column(unroll: types.Unroll, index: int) -> types.Unroll:
         task=unroll.task[one],
         is_online=unroll.is_online[one],
         is_own=unroll.is_own[one],
-        weight=unroll.weight[one],
+        importance_weight=unroll.importance_weight[one],
     )
 
 
 def _reference_loss(config, unroll, logits, values) -> float:
     """Algorithm 1 of LASER from the naive pieces, rejections decided on probabilities."""
     pi = numpy_reference.softmax(logits[:-1])
-    mu = numpy_reference.softmax(unroll.agent_output.logits[:-1])
+    mu = numpy_reference.softmax(unroll.agent_output.policy[:-1])
     actions = unroll.agent_output.action.numpy()[:-1]
     flat = (-1, NUM_ACTIONS)
     other = {
@@ -65,7 +64,7 @@ def _reference_loss(config, unroll, logits, values) -> float:
     trusted &= ~unroll.env_output.is_first.numpy()[1:]
     targets, advantages, rhos = numpy_reference.vtrace(
         numpy_reference.log_importance_ratios(
-            logits[:-1], unroll.agent_output.logits.numpy()[:-1], actions
+            logits[:-1], unroll.agent_output.policy.numpy()[:-1], actions
         ),
         config.discount * unroll.env_output.discount.numpy()[1:],
         unroll.env_output.reward.numpy()[1:],
@@ -102,8 +101,8 @@ class LossTest(parameterized.TestCase):
         is_first[3, 2] = True
         unroll = _replace_env(unroll, is_first=tf.constant(is_first))
         features, _ = agent._trunk(unroll.env_output, ())
-        logits = agent._head.logits(features)
-        values = agent._head.normalised_values(features, unroll.task)
+        logits = agent._outputs(features)
+        values = agent._state_values(features, unroll.task)
 
         expected = _reference_loss(config, unroll, logits.numpy(), values.numpy())
         np.testing.assert_allclose(agent.loss(unroll).loss, expected, rtol=1e-4)
@@ -117,20 +116,20 @@ class LossTest(parameterized.TestCase):
         for gradient in _gradients(agent, unroll):
             self.assertFalse(np.any(gradient))
 
-    def test_entropy_counts_on_online_rows_only(self):
+    def test_entropy_counts_on_online_entries_only(self):
         agent = _agent(relevance="none", entropy_cost=1.0, baseline_cost=0.0)
         unroll = fakes.random_unroll(5, 4, NUM_ACTIONS, SHAPE)
         nobody = agent.loss(unroll._replace(is_online=tf.zeros([4], tf.bool)))
         one = agent.loss(unroll)
-        logits = agent._head.logits(agent._trunk(unroll.env_output, ())[0])
-        entropy = tf.reduce_sum(policy_gradient.entropy(logits[:-1, 0]))
+        logits = agent._outputs(agent._trunk(unroll.env_output, ())[0])
+        entropy = tf.reduce_sum(categorical.entropy(logits[:-1, 0]))
         np.testing.assert_allclose(nobody.loss - one.loss, entropy, rtol=1e-5)
 
-    def test_entropy_may_count_on_all_rows(self):
+    def test_entropy_may_count_on_all_entries(self):
         agent = _agent(relevance="none", entropy_cost=1.0, entropy_on_replay=True)
         unroll = fakes.random_unroll(5, 4, NUM_ACTIONS, SHAPE)
-        logits = agent._head.logits(agent._trunk(unroll.env_output, ())[0])
-        entropy = tf.reduce_sum(policy_gradient.entropy(logits[:-1]))
+        logits = agent._outputs(agent._trunk(unroll.env_output, ())[0])
+        entropy = tf.reduce_sum(categorical.entropy(logits[:-1]))
         np.testing.assert_allclose(agent.loss(unroll).metrics["loss/entropy"], -entropy, rtol=1e-5)
 
     def test_metrics_tell_own_from_foreign_experience(self):
@@ -139,12 +138,11 @@ class LossTest(parameterized.TestCase):
             is_online=tf.constant([True, False, False, False]),
             is_own=tf.constant([True, True, False, False]),
         )
-        logits = agent._head.logits(agent._trunk(unroll.env_output, ())[0])[:-1]
-        behaviour = unroll.agent_output.logits[:-1]
-        kl = trust_region.kl_divergence(logits, behaviour).numpy()
+        logits = agent._outputs(agent._trunk(unroll.env_output, ())[0])[:-1]
+        behaviour = unroll.agent_output.policy[:-1]
+        kl = categorical.kl_divergence(logits, behaviour).numpy()
         trusted = (
-            trust_region.behaviour_relevance(logits, behaviour, relevance="implied", rho_bar=1.0)
-            < agent._config.kl_threshold
+            trust_region.implied_relevance(logits, behaviour) < agent._config.kl_threshold
         ).numpy()
         metrics = agent.loss(unroll).metrics
         for name, value in (
@@ -170,7 +168,7 @@ class LossTest(parameterized.TestCase):
         agent = _agent(relevance="none")
         unroll = fakes.random_unroll(5, 2, NUM_ACTIONS, SHAPE)
         is_first = np.zeros((5, 2), bool)
-        is_first[3] = True  # rows 2 -> 3 belong to different episodes
+        is_first[3] = True  # steps 2 -> 3 belong to different episodes
         unroll = _replace_env(unroll, is_first=tf.constant(is_first))
         actions = unroll.agent_output.action.numpy()
         rewards = unroll.env_output.reward.numpy()
@@ -189,14 +187,14 @@ class LossTest(parameterized.TestCase):
         one = _replace_env(unroll, reward=tf.fill([5, 2], 1.0))
         np.testing.assert_allclose(agent.loss(large).loss, agent.loss(one).loss)
 
-    def test_the_last_row_only_bootstraps(self):
+    def test_the_last_step_only_bootstraps(self):
         agent = _agent(relevance="none")
         unroll = fakes.random_unroll(5, 2, NUM_ACTIONS, SHAPE)
-        actions, logits = (array.numpy() for array in unroll.agent_output)
+        actions, logits = (array.numpy() for array in unroll.agent_output[:2])
         logits[-1], actions[-1] = np.nan, 0
         poisoned = unroll._replace(
             agent_output=unroll.agent_output._replace(
-                action=tf.constant(actions), logits=tf.constant(logits)
+                action=tf.constant(actions), policy=tf.constant(logits)
             )
         )
         np.testing.assert_allclose(agent.loss(poisoned).loss, agent.loss(unroll).loss)
@@ -207,10 +205,10 @@ class PriorityTest(absltest.TestCase):
         agent = _agent(relevance="none", pixel_control_cost=0.5, pixel_control_cell=5)
         unroll = fakes.random_unroll(5, 3, NUM_ACTIONS, SHAPE)
         weights = [1.0, 0.25, 0.0]
-        actual = agent.loss(unroll._replace(weight=tf.constant(weights))).metrics
-        columns = [agent.loss(_column(unroll, index)).metrics for index in range(3)]
+        actual = agent.loss(unroll._replace(importance_weight=tf.constant(weights))).metrics
+        entries = [agent.loss(_entry(unroll, index)).metrics for index in range(3)]
         for name in ("loss/policy", "loss/value", "loss/pixel_control"):
-            expected = sum(w * column[name] for w, column in zip(weights, columns, strict=True))
+            expected = sum(w * entry[name] for w, entry in zip(weights, entries, strict=True))
             np.testing.assert_allclose(actual[name], expected, rtol=1e-4, err_msg=name)
 
     def test_priorities_are_the_mean_losses_of_the_critic(self):
@@ -219,7 +217,7 @@ class PriorityTest(absltest.TestCase):
         is_first = np.zeros((5, 3), bool)
         is_first[2, 1] = is_first[1:, 2] = True  # 3 transitions and none
         unroll = _replace_env(unroll, is_first=tf.constant(is_first))
-        values = [agent.loss(_column(unroll, i)).metrics["loss/value"] for i in range(3)]
+        values = [agent.loss(_entry(unroll, i)).metrics["loss/value"] for i in range(3)]
         expected = np.array(values) / [4, 3, 1] + 1e-3
         self.assertEqual(values[2], 0.0)
         np.testing.assert_allclose(agent.loss(unroll).priorities, expected, rtol=1e-4)
@@ -232,15 +230,15 @@ class ActTest(absltest.TestCase):
         env_output = tf.nest.map_structure(lambda x: tf.repeat(x[0], 20_000, axis=0), env_output)
         output, _ = agent.act(env_output, agent.initial_state(20_000))
         frequencies = np.bincount(output.action, minlength=NUM_ACTIONS) / 20_000
-        np.testing.assert_allclose(frequencies, tf.nn.softmax(output.logits[0]), atol=0.02)
+        np.testing.assert_allclose(frequencies, tf.nn.softmax(output.policy[0]), atol=0.02)
 
     def test_centered_observations_have_no_brightness(self):
         output = fakes.random_unroll(1, 4, NUM_ACTIONS, SHAPE).env_output
-        row = tf.nest.map_structure(lambda x: x[0], output)
-        dark, bright = row.observation // 2, row.observation // 2 + 100
+        step = tf.nest.map_structure(lambda x: x[0], output)
+        dark, bright = step.observation // 2, step.observation // 2 + 100
         for center in (False, True):
             agent = _agent(center_observation=center)
-            logits = [agent.act(row._replace(observation=o), ())[0].logits for o in (dark, bright)]
+            logits = [agent.act(step._replace(observation=o), ())[0].policy for o in (dark, bright)]
             self.assertEqual(np.allclose(*logits, atol=1e-4), center)
 
     def test_successive_calls_draw_different_actions(self):
@@ -249,6 +247,10 @@ class ActTest(absltest.TestCase):
         env_output = tf.nest.map_structure(lambda x: x[0], env_output)
         first, second = (agent.act(env_output, ())[0].action.numpy() for _ in range(2))
         self.assertTrue(np.any(first != second))
+
+
+def _moments(agent: laser.Laser) -> tuple[tf.Variable, tf.Variable]:
+    return agent._state_values._mean, agent._state_values._variance
 
 
 class PopArtTest(absltest.TestCase):
@@ -260,7 +262,7 @@ class PopArtTest(absltest.TestCase):
         agent = _agent(popart=True, relevance="none", num_tasks=3)
         unroll = _replace_env(self._unroll(), reward=tf.fill([6, 4], 50.0))
         before = agent.loss(unroll).metrics["vtrace/value"]
-        mean, variance = (variable.numpy() for variable in agent._head.moments)
+        mean, variance = (variable.numpy() for variable in _moments(agent))
         self.assertTrue((mean[[0, 2]] > 0).all() and (variance[[0, 2]] != 1).all())
         self.assertEqual((mean[1], variance[1]), (0.0, 1.0))
         after = agent.loss(unroll).metrics["vtrace/value"]
@@ -270,22 +272,24 @@ class PopArtTest(absltest.TestCase):
         agent = _agent(popart=True, relevance="none", entropy_cost=0.0, num_tasks=3)
         plain = _agent(relevance="none", entropy_cost=0.0)
         unroll = self._unroll()
-        # Both start alike: task 0's and task 2's columns of the value layer from the plain one.
-        for name in ("_trunk", "_head"):
+        # Both start alike: task 0's and task 2's entries of the value layer from the plain one.
+        for name in ("_trunk", "_policy_head", "_state_values"):
             for target, source in zip(
-                getattr(agent, name).variables, getattr(plain, name).variables, strict=True
+                getattr(agent, name).trainable_variables,
+                getattr(plain, name).trainable_variables,
+                strict=True,
             ):
                 target.assign(tf.broadcast_to(source, target.shape))
-        agent._head.assign(
-            (np.zeros(3), [1.0, 1.0, 4.0]),
-            (agent._head.value_layer[0] / [1.0, 1.0, 2.0], agent._head.value_layer[1] / 2.0),
-        )
+        _moments(agent)[1].assign([1.0, 1.0, 4.0])
+        layer = agent._state_values._layer
+        layer.kernel.assign(layer.kernel / [1.0, 1.0, 2.0])
+        layer.bias.assign(layer.bias / [1.0, 1.0, 2.0])
         expected, actual = plain.loss(unroll).metrics, agent.loss(unroll).metrics
-        columns = [plain.loss(_column(unroll, index)).metrics for index in range(4)]
+        entries = [plain.loss(_entry(unroll, index)).metrics for index in range(4)]
         np.testing.assert_allclose(actual["vtrace/value"], expected["vtrace/value"], rtol=1e-4)
         # Moments move by 3e-4 toward the targets' before the loss, hence the tolerance.
         for name, power in (("loss/policy", 1), ("loss/value", 2)):
-            scaled = [c[name] / s**power for c, s in zip(columns, (1, 2, 2, 1), strict=True)]
+            scaled = [c[name] / s**power for c, s in zip(entries, (1, 2, 2, 1), strict=True)]
             np.testing.assert_allclose(actual[name], sum(scaled), rtol=5e-3)
 
     def test_without_popart_the_task_changes_nothing(self):
@@ -293,13 +297,12 @@ class PopArtTest(absltest.TestCase):
         unroll = self._unroll()
         other = unroll._replace(task=tf.zeros([4], tf.int32))
         self.assertEqual(agent.loss(unroll).loss, agent.loss(other).loss)
-        np.testing.assert_array_equal(agent._head.moments[0], [0.0])
 
     def test_rejected_transitions_do_not_move_moments(self):
         agent = _agent(popart=True, kl_threshold=1e-6, num_tasks=3)
         agent.loss(self._unroll())
-        np.testing.assert_array_equal(agent._head.moments[0], np.zeros(3))
-        np.testing.assert_array_equal(agent._head.moments[1], np.ones(3))
+        np.testing.assert_array_equal(_moments(agent)[0], np.zeros(3))
+        np.testing.assert_array_equal(_moments(agent)[1], np.ones(3))
 
 
 class PixelControlTest(absltest.TestCase):
@@ -317,14 +320,12 @@ class PixelControlTest(absltest.TestCase):
     def test_only_the_newest_frame_of_a_stack_counts(self):
         config = {"pixel_control_cost": 1.0, "pixel_control_cell": 5, "relevance": "none"}
         stack = (10, 5, 2)
-        agent = _agent(shape=stack, **config)
-        agent._pixel_control._frame_channels = 1
+        agent = _agent(shape=stack, frame_stack=2, **config)
         unroll = fakes.random_unroll(5, 2, NUM_ACTIONS, stack)
         still = unroll.env_output.observation.numpy()
         still[..., -1] = 7
-        for head in (agent._pixel_control._head,):
-            for variable in head.variables:
-                variable.assign(tf.zeros_like(variable))
+        for variable in agent._auxiliary_tasks["pixel_control"].variables:
+            variable.assign(tf.zeros_like(variable))
         moving = agent.loss(unroll).metrics["loss/pixel_control"]
         unroll = _replace_env(unroll, observation=tf.constant(still))
         self.assertGreater(moving, 0)
@@ -356,27 +357,36 @@ class RecurrentTest(absltest.TestCase):
             agent.loss(first._replace(core_state=other)).loss,
         )
 
-    def test_acting_row_by_row_equals_the_losss_unroll(self):
+    def test_acting_step_by_step_equals_the_losss_unroll(self):
         agent = _agent(core="preco_lstm", core_size=4)
         unroll = fakes.random_unroll(6, 3, NUM_ACTIONS, SHAPE)
         state = agent.initial_state(3)
         features, _ = agent._trunk(unroll.env_output, state)
-        expected = agent._head.logits(features)
-        for row in range(6):
-            env_output = tf.nest.map_structure(lambda x, row=row: x[row], unroll.env_output)
+        expected = agent._outputs(features)
+        for step in range(6):
+            env_output = tf.nest.map_structure(lambda x, step=step: x[step], unroll.env_output)
             output, state = agent.act(env_output, state)
-            np.testing.assert_allclose(output.logits, expected[row], atol=1e-5)
+            np.testing.assert_allclose(output.policy, expected[step], atol=1e-5)
 
 
-class InstructionTest(absltest.TestCase):
+class TextTest(absltest.TestCase):
     def test_the_policy_reads_the_text(self):
         tf.keras.utils.set_random_seed(1)
-        spec = types.EnvironmentSpec(SHAPE, NUM_ACTIONS, instruction_length=3)
-        agent = laser.Laser(laser_config.LaserConfig(torso="flat"), spec)
+        spec = fakes.image_spec(SHAPE, NUM_ACTIONS)
+        spec = spec._replace(observation={"image": spec.observation, "text": types.TextSpec(3)})
+        agent = laser.Laser(laser_config.LaserConfig(torso="flat"), base.Context(spec))
         env_output = fakes.random_unroll(1, 2, NUM_ACTIONS, SHAPE).env_output
-        row = tf.nest.map_structure(lambda x: x[0], env_output)
+        step = tf.nest.map_structure(lambda x: x[0], env_output)
         one, other = (
-            agent.act(row._replace(instruction=tf.constant([[1, 2, 0], words])), ())[0].logits
+            agent.act(
+                step._replace(
+                    observation={
+                        "image": step.observation,
+                        "text": tf.constant([[1, 2, 0], words], tf.int32),
+                    }
+                ),
+                (),
+            )[0].policy
             for words in ([1, 2, 0], [2, 1, 0])
         )
         np.testing.assert_array_equal(one[0], other[0])

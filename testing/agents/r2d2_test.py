@@ -8,7 +8,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from laser_tf import types
-from laser_tf.agents import r2d2, r2d2_config
+from laser_tf.agents import base, r2d2, r2d2_config
 from testing import fakes, numpy_reference
 
 A, SHAPE, T, B, BURN_IN = 3, (4, 3, 1), 9, 5, 3
@@ -19,10 +19,7 @@ def _agent(*, burn_in: int = 0, num_tasks: int = 1, evaluating: bool = False, **
     values = {"torso": "flat", "core": "lstm", "core_size": 6, "hidden_units": 8}
     return r2d2.R2D2(
         r2d2_config.R2D2Config(**values | overrides),
-        types.EnvironmentSpec(SHAPE, A, num_tasks),
-        frame_stack=1,
-        burn_in=burn_in,
-        evaluating=evaluating,
+        base.Context(fakes.image_spec(SHAPE, A, num_tasks), burn_in=burn_in, evaluating=evaluating),
     )
 
 
@@ -34,7 +31,7 @@ def _shake(agent: r2d2.R2D2, seed: int = 2) -> None:
 
 
 def _unroll(agent: r2d2.R2D2, seed: int = 0) -> types.Unroll:
-    """Random, in the middle of episodes; column 1's ends at row 6, column 2's by a time limit."""
+    """Random, in the middle of episodes; entry 1's ends at step 6, entry 2's by a time limit."""
     unroll = fakes.random_unroll(T + 1, B, A, SHAPE, seed)
     generator = np.random.default_rng(seed)
     discount, is_first = np.ones((T + 1, B), np.float32), np.zeros((T + 1, B), bool)
@@ -48,21 +45,21 @@ def _unroll(agent: r2d2.R2D2, seed: int = 0) -> types.Unroll:
         discount=tf.constant(discount), is_first=tf.constant(is_first)
     )
     weight = tf.constant(generator.uniform(0.2, 1.0, B), tf.float32)
-    return unroll._replace(env_output=env_output, core_state=state, weight=weight)
+    return unroll._replace(env_output=env_output, core_state=state, importance_weight=weight)
 
 
-def _rows(unroll: types.Unroll, start: int, stop: int | None = None) -> types.EnvOutput:
-    return tf.nest.map_structure(lambda column: column[start:stop], unroll.env_output)
+def _steps(unroll: types.Unroll, start: int, stop: int | None = None) -> types.EnvOutput:
+    return tf.nest.map_structure(lambda entry: entry[start:stop], unroll.env_output)
 
 
 def _stepped(agent: r2d2.R2D2, unroll: types.Unroll) -> np.ndarray:
-    """Q-values [T + 1, B, A], as acting row by row computes them."""
+    """Q-values [T + 1, B, A], as acting step by step computes them."""
     state, q_values = unroll.core_state, []
-    for row in range(T + 1):
+    for step in range(T + 1):
         output, state = agent.act(
-            tf.nest.map_structure(lambda x, row=row: x[row], unroll.env_output), state
+            tf.nest.map_structure(lambda x, step=step: x[step], unroll.env_output), state
         )
-        q_values.append(output.logits.numpy())
+        q_values.append(output.extras.numpy())
     return np.stack(q_values)
 
 
@@ -114,10 +111,10 @@ class LossTest(parameterized.TestCase):
         )
         output = agent.loss(unroll)
         squares = np.where(mask, 0.5 * errors**2, 0.0)
-        expected = np.mean(unroll.weight.numpy() * squares.sum(axis=0))
+        expected = np.mean(unroll.importance_weight.numpy() * squares.sum(axis=0))
         np.testing.assert_allclose(output.loss, expected, rtol=1e-4)
         absolute = [np.abs(errors[mask[:, b], b]) for b in range(B)]
-        priorities = [0.9 * column.max() + 0.1 * column.mean() for column in absolute]
+        priorities = [0.9 * entry.max() + 0.1 * entry.mean() for entry in absolute]
         np.testing.assert_allclose(output.priorities, priorities, rtol=1e-4)
 
     def test_burning_in_is_starting_from_the_state_that_it_reaches_without_gradient(self):
@@ -127,9 +124,9 @@ class LossTest(parameterized.TestCase):
         agent._copy_to_target()
         later._copy_to_target()
         unroll = _unroll(agent)
-        reached = agent.next_state(_rows(unroll, 0, BURN_IN), unroll.core_state)
+        reached = agent.next_state(_steps(unroll, 0, BURN_IN), unroll.core_state)
         cut = unroll._replace(
-            env_output=_rows(unroll, BURN_IN),
+            env_output=_steps(unroll, BURN_IN),
             agent_output=tf.nest.map_structure(lambda x: x[BURN_IN:], unroll.agent_output),
             core_state=reached,
         )
@@ -167,7 +164,7 @@ class LossTest(parameterized.TestCase):
         unroll = _unroll(agent)
         acted = unroll._replace(
             env_output=unroll.env_output._replace(observation=()),
-            agent_output=unroll.agent_output._replace(logits=tf.constant(_stepped(agent, unroll))),
+            agent_output=unroll.agent_output._replace(extras=tf.constant(_stepped(agent, unroll))),
             core_state=(),
         )
         np.testing.assert_allclose(
@@ -219,13 +216,13 @@ class ActingTest(absltest.TestCase):
     def _explored(self, agent: r2d2.R2D2, games: int) -> np.ndarray:
         """How often each game's action is not the best one, [games]."""
         unroll = fakes.random_unroll(1, games, A, SHAPE)
-        row = tf.nest.map_structure(lambda x: x[0], unroll.env_output)
+        step = tf.nest.map_structure(lambda x: x[0], unroll.env_output)
         state = agent.initial_state(games)
         act = tf.function(agent.act)
         different = np.zeros(games)
         for _ in range(2_000):
-            output, _ = act(row, state)
-            different += output.action.numpy() != output.logits.numpy().argmax(axis=-1)
+            output, _ = act(step, state)
+            different += output.action.numpy() != output.extras.numpy().argmax(axis=-1)
         return different / 2_000
 
     def test_each_game_of_a_task_explores_by_its_place_on_the_ladder(self):
@@ -244,21 +241,21 @@ class ActingTest(absltest.TestCase):
             agent = _agent(reset_at_life_loss=resets)
             unroll = _unroll(agent)
             fresh = agent.initial_state(B)
-            row = tf.nest.map_structure(lambda x: x[5], unroll.env_output)
-            row = row._replace(discount=tf.zeros([B]))
-            kept, _ = agent.act(row, unroll.core_state)
-            expected, _ = agent.act(row, fresh)
-            same = np.allclose(kept.logits, expected.logits, rtol=1e-5)
+            step = tf.nest.map_structure(lambda x: x[5], unroll.env_output)
+            step = step._replace(discount=tf.zeros([B]))
+            kept, _ = agent.act(step, unroll.core_state)
+            expected, _ = agent.act(step, fresh)
+            same = np.allclose(kept.extras, expected.extras, rtol=1e-5)
             self.assertEqual(same, resets)
 
 
 class StalenessTest(absltest.TestCase):
     def _with_states(self, agent, unroll, change=0.0):
-        """Stored states before rows 0, 3, 6 and 9; some moved away from the true ones."""
+        """Stored states before steps 0, 3, 6 and 9; some moved away from the true ones."""
         states, state = [], unroll.core_state
         for start in range(0, T + 1, 3):
             states.append(state)
-            state = agent.next_state(_rows(unroll, start, start + 3), state)
+            state = agent.next_state(_steps(unroll, start, start + 3), state)
         stacked = tf.nest.map_structure(lambda *parts: tf.stack(parts) + change, *states)
         return unroll._replace(stored_states=stacked)
 
@@ -274,17 +271,17 @@ class StalenessTest(absltest.TestCase):
         q_values = _stepped(agent, unroll)
         scale = np.abs(q_values[BURN_IN:].max(axis=(0, 2)))
         metrics = agent.loss(unroll).metrics
-        for name, row, part, columns in (
+        for name, step, part, entries in (
             ("first", 3, 1, range(B)),
-            ("last", 9, 3, (0, 3, 4)),  # in the others the last row opens an episode
+            ("last", 9, 3, (0, 3, 4)),  # in the others the last step opens an episode
         ):
             state = tf.nest.map_structure(lambda x, part=part: x[part], unroll.stored_states)
-            row_ = tf.nest.map_structure(lambda x, row=row: x[row], unroll.env_output)
-            stored = agent.act(row_, state)[0].logits.numpy()
-            distances = np.linalg.norm(q_values[row] - stored, axis=-1) / scale
-            self.assertGreater(distances[list(columns)].min(), 1e-3)
+            step_ = tf.nest.map_structure(lambda x, step=step: x[step], unroll.env_output)
+            stored = agent.act(step_, state)[0].extras.numpy()
+            distances = np.linalg.norm(q_values[step] - stored, axis=-1) / scale
+            self.assertGreater(distances[list(entries)].min(), 1e-3)
             np.testing.assert_allclose(
-                metrics[f"staleness/delta_q_{name}"], distances[list(columns)].mean(), rtol=1e-3
+                metrics[f"staleness/delta_q_{name}"], distances[list(entries)].mean(), rtol=1e-3
             )
 
 

@@ -63,7 +63,7 @@ def _fill(config, environment, agent, signature, replay) -> dict[str, float]:
         "agent_steps": stored,
         "bytes_per_agent_step": round((_resident_bytes() - start[1]) / stored, 1),
         "uncompressed_bytes_per_agent_step": int(
-            np.prod(signature.frames.shape) / config.replay.unroll_length
+            np.prod(signature.env_output.observation.shape) / config.replay.unroll_length
         ),
     }
 

@@ -1,6 +1,7 @@
 """What holds for every environment: the time convention, the specs and the seeds."""
 
 import numpy as np
+import tree
 from absl.testing import absltest, parameterized
 
 from laser_tf import types
@@ -100,22 +101,21 @@ class ConventionTest(EnvironmentTest):
                 copies.append(rollouts.map_columns(np.copy, rows[-1]))
                 action[:] = -1  # the caller's own array is nobody else's
             spec = environment.observation_spec()
-            words = environment.instruction_length
-        self.assertEqual(spec.dtype, np.uint8)
-        self.assertEqual((spec.minimum, spec.maximum), (0, 255))
+        for leaf in tree.flatten(spec):
+            if not isinstance(leaf, types.TextSpec):
+                self.assertEqual(leaf.dtype, np.uint8)
+                self.assertEqual((leaf.minimum.min(), leaf.maximum.max()), (0, 255))
         for row, copied in zip(rows, copies, strict=True):
-            for observation in row.observation:
-                spec.validate(observation)
+            for leaf, values in zip(
+                tree.flatten(spec), tree.flatten_up_to(spec, row.observation), strict=True
+            ):
+                self.assertLen(values, 2)
+                for value in values:
+                    leaf.validate(value)
             self.assertEqual(
                 [(array.dtype, array.shape) for array in row[1:5]],
                 [(np.float32, (2,)), (np.float32, (2,)), (bool, (2,)), (np.int32, (2,))],
             )
-            if words:
-                self.assertEqual(
-                    (row.instruction.dtype, row.instruction.shape), (np.int32, (2, words))
-                )
-            else:
-                self.assertEqual(row.instruction, ())
             assert_same(copied, row)
 
     @parameterized.named_parameters(*ENVIRONMENTS)
@@ -170,8 +170,8 @@ class InvalidActionTest(EnvironmentTest):
             for actions, message in (
                 (np.array([0, num_actions]), f"use values from 0 to {num_actions - 1}"),
                 (np.array([-1, 0]), "use values from 0 to"),
-                (np.array([0]), "pass 2 integers"),
-                (np.array([[0, 0]]), "pass 2 integers"),
+                (np.array([0]), r"pass int32\[2\]"),
+                (np.array([[0, 0]]), r"pass int32\[2\]"),
                 (np.array([0.0, 1.0]), "float64"),
                 (np.array([True, False]), "bool"),
             ):

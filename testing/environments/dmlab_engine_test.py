@@ -119,12 +119,14 @@ class EngineTest(DMLabTest):
 class InstructionTest(DMLabTest):
     def test_levels_without_a_text_have_an_empty_one(self):
         with _make("rooms_watermaze", num_envs=1) as environment:
-            np.testing.assert_array_equal(environment.reset().instruction, np.zeros([1, 16]))
+            np.testing.assert_array_equal(
+                environment.reset().observation["text"], np.zeros([1, 16])
+            )
 
     def test_no_instructions_are_asked_for_where_none_are_read(self):
         with _make(num_envs=1, instruction_length=0) as environment:
-            self.assertEqual(environment.reset().instruction, ())
-            self.assertEqual(environment.step([0]).instruction, ())
+            self.assertEqual(environment.reset().observation.shape, (1, 72, 96, 3))
+            self.assertEqual(environment.step([0]).observation.shape, (1, 72, 96, 3))
         ((started,),) = self._calls("Lab")
         self.assertEqual(started["observations"], ["RGB_INTERLEAVED"])
 

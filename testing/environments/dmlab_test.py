@@ -55,10 +55,12 @@ class ConventionTest(DMLabTest):
         observations, reward, over, starts = engine.observations(), 0, False, True
         for row in range(STEPS + 1):
             np.testing.assert_array_equal(
-                rows.observation[row, 1], observations["RGB_INTERLEAVED"], str(row)
+                rows.observation["image"][row, 1], observations["RGB_INTERLEAVED"], str(row)
             )
             np.testing.assert_array_equal(
-                rows.instruction[row, 1], instructions.encode(observations["INSTR"], 16), str(row)
+                rows.observation["text"][row, 1],
+                instructions.encode(observations["INSTR"], 16),
+                str(row),
             )
             self.assertEqual(
                 (rows.reward[row, 1], rows.discount[row, 1], rows.is_first[row, 1]),
@@ -104,13 +106,15 @@ class ConventionTest(DMLabTest):
                 copies.append(types.EnvOutput(*map(np.copy, rows[-1])))
                 action[:] = -1
             picture = environment.render(1)
-            np.testing.assert_array_equal(picture, rows[-1].observation[1])
+            np.testing.assert_array_equal(picture, rows[-1].observation["image"][1])
             spec = environment.observation_spec()
             self.assertEqual(environment.action_spec().num_values, 15)
-            self.assertEqual((environment.action_repeat, environment.instruction_length), (4, 5))
-        self.assertEqual((spec.shape, spec.dtype), ((72, 96, 3), np.uint8))
+            self.assertEqual(environment.action_repeat, 4)
+        self.assertEqual((spec["image"].shape, spec["image"].dtype), ((72, 96, 3), np.uint8))
+        self.assertEqual(spec["text"], types.TextSpec(5))
         for row, copied in zip(rows, copies, strict=True):
-            spec.validate(row.observation[0])
+            for name, leaf in spec.items():
+                leaf.validate(row.observation[name][0])
             self.assertEqual(
                 [(array.dtype, array.shape) for array in row[1:]],
                 [(np.float32, (2,)), (np.float32, (2,)), (bool, (2,)), (np.int32, (2,))]
@@ -127,7 +131,9 @@ class SeedTest(DMLabTest):
         with _make(num_envs=1, seed=9) as environment:
             alone = rollouts.play(environment, actions[:, 2:])
         _assert_same(types.EnvOutput(*(column[:, 2:] for column in batch)), alone)
-        self.assertFalse(np.array_equal(batch.observation[0, 0], batch.observation[0, 1]))
+        self.assertFalse(
+            np.array_equal(batch.observation["image"][0, 0], batch.observation["image"][0, 1])
+        )
 
     def test_a_later_reset_starts_new_episodes_of_the_same_streams(self):
         def play_twice():
@@ -137,7 +143,7 @@ class SeedTest(DMLabTest):
 
         first, second = play_twice()
         self.assertTrue(second.is_first[0].all())
-        self.assertFalse(np.array_equal(first.observation, second.observation))
+        self.assertFalse(np.array_equal(first.observation["image"], second.observation["image"]))
         _assert_same(second, play_twice()[1])
 
 

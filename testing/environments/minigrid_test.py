@@ -43,9 +43,9 @@ class MiniGridTest(parameterized.TestCase):
             self.assertEqual(rows.reward[step, 1], np.float32(reward))
             self.assertEqual(rows.discount[step, 1], 1 - terminated)
             codes = seen["image"].astype(int) * [20, 40, 80]
-            np.testing.assert_array_equal(rows.observation[step, 1], codes)
+            np.testing.assert_array_equal(rows.observation["image"][step, 1], codes)
             np.testing.assert_array_equal(
-                rows.instruction[step, 1], instructions.encode(seen["mission"], 16)
+                rows.observation["text"][step, 1], instructions.encode(seen["mission"], 16)
             )
 
     def test_no_code_overflows(self):
@@ -57,8 +57,8 @@ class MiniGridTest(parameterized.TestCase):
             rows = rollouts.play(environment, np.full([100, 1], FORWARD))
         starts = np.flatnonzero(rows.is_first[:, 0])
         np.testing.assert_array_equal(starts, np.arange(0, 101, 5))
-        missions = rows.instruction[starts, 0]
-        np.testing.assert_array_equal(rows.instruction[:, 0], missions.repeat(5, 0)[:101])
+        missions = rows.observation["text"][starts, 0]
+        np.testing.assert_array_equal(rows.observation["text"][:, 0], missions.repeat(5, 0)[:101])
         self.assertLen({mission.tobytes() for mission in missions}, 6)
 
     @parameterized.parameters(({}, 64), ({"max_frames_per_episode": 7}, 7))
@@ -82,11 +82,11 @@ class MiniGridTest(parameterized.TestCase):
             with make("BabyAI-GoToSeq-v0", instruction_length=9):
                 pass
         with make("BabyAI-GoToSeq-v0", instruction_length=10) as environment:
-            self.assertTrue(environment.reset().instruction.all())
+            self.assertTrue(environment.reset().observation["text"].all())
 
     def test_construction_does_not_use_up_the_streams(self):
         with make(seed=5, num_envs=1) as environment:
-            observation = environment.reset().observation[0]
+            observation = environment.reset().observation["image"][0]
         game = gymnasium.make(LOCAL, disable_env_checker=True).unwrapped
         expected, _ = game.reset(seed=5)
         np.testing.assert_array_equal(observation, expected["image"] * np.uint8([20, 40, 80]))

@@ -53,7 +53,8 @@ class MultiTaskTest(absltest.TestCase):
             suite="atari", task="pong,breakout,seaquest", num_envs=1
         )
         with self.assertRaisesRegex(
-            ValueError, "breakout has frames of 84x84x1, 4 actions, pong frames of 84x84x1, 6"
+            ValueError,
+            "breakout has observations .*84, 84, 1.* and 4 actions, pong .*84, 84, 1.* and 6 actions",
         ):
             factory.make_environment(config, seed=0)
 

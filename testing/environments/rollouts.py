@@ -3,8 +3,8 @@
 import contextlib
 
 import numpy as np
+import tree
 
-from laser_tf import types
 from laser_tf.environments import environment_config, factory
 
 
@@ -30,10 +30,5 @@ def play(environment, actions):
 
 
 def map_columns(function, *outputs):
-    """An EnvOutput of what a function makes of each column; a missing instruction stays ()."""
-    return types.EnvOutput(
-        *(
-            () if isinstance(column[0], tuple) else function(*column)
-            for column in zip(*outputs, strict=True)
-        )
-    )
+    """An EnvOutput of what a function makes of each leaf."""
+    return tree.map_structure(function, *outputs)

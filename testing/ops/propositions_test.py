@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from laser_tf.ops import policy_gradient, trust_region, vtrace
+from laser_tf.ops import categorical, policy_gradient, trust_region, vtrace
 
 
 def _log(probabilities):
@@ -21,7 +21,7 @@ def _log(probabilities):
 def _bandit_vtrace(logits, mu, q, value=0.0, rho_bar=1.0):
     """One transition for each (x, a), in this order, that earns q[x, a] and ends the episode."""
     x, a = (tf.constant(index.ravel()) for index in np.indices(q.shape))
-    log_rhos = vtrace.log_importance_ratios(tf.gather(logits, x), tf.gather(_log(mu), x), a)
+    log_rhos = categorical.log_importance_ratio(tf.gather(logits, x), tf.gather(_log(mu), x), a)
     return vtrace.vtrace(
         log_rhos=log_rhos[None],
         discounts=tf.zeros([1, q.size]),
@@ -49,8 +49,7 @@ def _ascent_direction(logits, mu, q, weights, rho_bar=1.0):
     with tf.GradientTape() as tape:
         tape.watch(logits)
         loss = policy_gradient.policy_gradient_loss(
-            tf.gather(logits, x)[None],
-            a[None],
+            categorical.log_probability(tf.gather(logits, x), a)[None],
             tf.reshape(seen, [1, -1]) * output.rhos * output.advantages,
             mask=tf.ones([1, q.size], tf.bool),
         )
@@ -217,8 +216,10 @@ class Problem(NamedTuple):
     def trusted(self, relevance, rho_bar):
         """M_beta,pi as bool [z, x]: the more relevant half of the behaviours, and pi."""
         pi = np.broadcast_to(self.pi, self.mus.shape)
-        beta = trust_region.behaviour_relevance(
-            _log(pi), _log(self.mus), relevance=relevance, rho_bar=rho_bar
+        beta = (
+            trust_region.implied_relevance(_log(pi), _log(self.mus), rho_bar)
+            if relevance == "implied"
+            else categorical.kl_divergence(_log(pi), _log(self.mus))
         ).numpy()
         return beta < np.median(beta[1:])
 
@@ -226,7 +227,7 @@ class Problem(NamedTuple):
         """E_mu_z[G(x)] of equation 8 for each x, over all trajectories of T steps; [x]."""
         trajectories = np.array(list(itertools.product(range(S), *[range(A), range(S)] * T))).T
         states, actions = trajectories[::2], trajectories[1::2]  # [T + 1, N], [T, N]
-        log_rhos = vtrace.log_importance_ratios(
+        log_rhos = categorical.log_importance_ratio(
             _log(self.pi[states[:-1]]), _log(self.mus[z][states[:-1]]), tf.constant(actions)
         )
         targets = vtrace.vtrace(

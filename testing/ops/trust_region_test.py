@@ -2,9 +2,8 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from laser_tf.ops import trust_region
+from laser_tf.ops import categorical, trust_region
 from testing import numpy_reference
-from testing.ops import rlax_oracle
 
 N, A = 32, 5
 EXTREME = np.array(
@@ -45,81 +44,58 @@ class ImpliedPolicyTest(parameterized.TestCase):
         np.testing.assert_allclose(shifted, expected, rtol=1e-4, atol=1e-5)
 
 
-class KlDivergenceTest(absltest.TestCase):
-    def test_equals_the_naive_loop_and_rlax(self):
-        p, q = _logits()
-        expected = numpy_reference.kl_divergence(
-            numpy_reference.softmax(p), numpy_reference.softmax(q)
-        )
-        np.testing.assert_allclose(trust_region.kl_divergence(p, q), expected, rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(rlax_oracle.kl_divergence(p, q), expected, rtol=1e-4, atol=1e-6)
-
-    def test_keeps_leading_axes(self):
-        p, q = _logits()
-        shaped = trust_region.kl_divergence(p.reshape(4, 8, A), q.reshape(4, 8, A))
-        np.testing.assert_array_equal(tf.reshape(shaped, [N]), trust_region.kl_divergence(p, q))
+def _implied(pi, mu):
+    return trust_region.implied_relevance(pi, mu)
 
 
-class BehaviourRelevanceTest(parameterized.TestCase):
+# Algorithm 1's relevance, KL(pi || mu), is a distribution's own; what holds for both is here.
+RELEVANCES = {"implied": _implied, "behaviour": categorical.kl_divergence}
+
+
+class RelevanceTest(parameterized.TestCase):
     @parameterized.parameters(0.5, 1.0, 2.0)
     def test_implied_is_the_divergence_from_the_implied_policy(self, rho_bar):
         # LASER, section 4.3: KL(pi || pi~_mu).
         pi, mu = _logits()
         p, q = numpy_reference.softmax(pi), numpy_reference.softmax(mu)
         np.testing.assert_allclose(
-            trust_region.behaviour_relevance(pi, mu, relevance="implied", rho_bar=rho_bar),
+            trust_region.implied_relevance(pi, mu, rho_bar),
             numpy_reference.kl_divergence(p, numpy_reference.implied_policy(p, q, rho_bar)),
             rtol=1e-4,
             atol=1e-6,
         )
 
-    def test_behaviour_is_the_divergence_from_the_behaviour_policy(self):
-        # LASER, algorithm 1: KL(pi || mu), whatever the clip.
+    @parameterized.parameters(*RELEVANCES)
+    def test_experience_of_the_target_policy_is_the_most_relevant(self, name):
         pi, mu = _logits()
-        np.testing.assert_allclose(
-            trust_region.behaviour_relevance(pi, mu, relevance="behaviour", rho_bar=0.5),
-            numpy_reference.kl_divergence(numpy_reference.softmax(pi), numpy_reference.softmax(mu)),
-            rtol=1e-4,
-            atol=1e-6,
-        )
-
-    @parameterized.parameters("implied", "behaviour")
-    def test_experience_of_the_target_policy_is_the_most_relevant(self, relevance):
-        pi, mu = _logits()
-        own = trust_region.behaviour_relevance(pi, pi + 2.0, relevance=relevance)
+        own = RELEVANCES[name](pi, pi + 2.0)
         np.testing.assert_allclose(own, np.zeros(N), atol=1e-5)
-        other = trust_region.behaviour_relevance(pi, mu, relevance=relevance)
+        other = RELEVANCES[name](pi, mu)
         self.assertTrue((other.numpy() > own.numpy()).all())
 
-    @parameterized.product(relevance=("implied", "behaviour"), compiled=(False, True))
-    def test_is_finite_for_nearly_deterministic_policies(self, relevance, compiled):
+    @parameterized.product(name=tuple(RELEVANCES), compiled=(False, True))
+    def test_is_finite_for_nearly_deterministic_policies(self, name, compiled):
         # Every pair of policies whose probabilities underflow float32.
         pi, mu = np.repeat(EXTREME, len(EXTREME), axis=0), np.tile(EXTREME, [len(EXTREME), 1])
-        function = tf.function(trust_region.behaviour_relevance, jit_compile=compiled)
-        actual = function(pi, mu, relevance=relevance)
+        actual = tf.function(RELEVANCES[name], jit_compile=compiled)(pi, mu)
         self.assertTrue(np.isfinite(actual).all())
         np.testing.assert_allclose(actual[:: len(EXTREME) + 1], np.zeros(len(EXTREME)), atol=1e-5)
         # pi surely takes action 0, mu surely action 2: no threshold should trust that.
         self.assertGreater(actual[1], 1e3)
 
-    def test_a_behaviour_that_lacks_an_action_of_the_target_policy_is_infinitely_irrelevant(self):
+    @parameterized.parameters(*RELEVANCES)
+    def test_a_behaviour_that_lacks_an_action_of_the_target_policy_is_infinitely_irrelevant(
+        self, name
+    ):
         pi, mu = np.zeros([1, 2], np.float32), np.array([[0.0, -np.inf]], np.float32)
-        for relevance in ("implied", "behaviour"):
-            actual = trust_region.behaviour_relevance(pi, mu, relevance=relevance)
-            np.testing.assert_array_equal(actual, [np.inf])
+        np.testing.assert_array_equal(RELEVANCES[name](pi, mu), [np.inf])
 
-    @parameterized.parameters("implied", "behaviour")
-    def test_no_gradient_flows_into_the_target_policy(self, relevance):
+    def test_no_gradient_flows_into_the_target_policy(self):
         pi, mu = map(tf.constant, _logits())
         with tf.GradientTape() as tape:
             tape.watch(pi)
-            actual = trust_region.behaviour_relevance(pi, mu, relevance=relevance)
+            actual = trust_region.implied_relevance(pi, mu)
         self.assertIsNone(tape.gradient(actual, pi))
-
-    def test_an_unknown_relevance_raises_and_names_the_choices(self):
-        pi, mu = _logits()
-        with self.assertRaisesRegex(ValueError, "'kl'.*'implied'.*'behaviour'"):
-            trust_region.behaviour_relevance(pi, mu, relevance="kl")
 
 
 if __name__ == "__main__":

@@ -180,32 +180,5 @@ class VtraceTest(parameterized.TestCase):
             np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
 
 
-class LogImportanceRatiosTest(absltest.TestCase):
-    def test_equals_the_naive_loop(self):
-        rng = np.random.default_rng(0)
-        pi, mu = rng.normal(size=[2, T, B, A]).astype(np.float32)
-        actions = rng.integers(A, size=[T, B])
-        np.testing.assert_allclose(
-            vtrace.log_importance_ratios(pi, mu, tf.constant(actions)),
-            numpy_reference.log_importance_ratios(pi, mu, actions),
-            rtol=1e-5,
-            atol=1e-5,
-        )
-
-    def test_is_positive_for_an_action_that_the_target_policy_prefers(self):
-        ratios = vtrace.log_importance_ratios(
-            target_logits=tf.math.log([[[0.8, 0.2]] * 2]),
-            behaviour_logits=tf.math.log([[[0.4, 0.6]] * 2]),
-            actions=tf.constant([[0, 1]]),
-        )
-        np.testing.assert_allclose(tf.exp(ratios), [[2.0, 1 / 3]], rtol=1e-6)
-
-    def test_is_finite_for_nearly_deterministic_policies(self):
-        pi, mu = tf.constant([[1e4, 0.0, -1e4]]), tf.constant([[-1e4, 0.0, 1e4]])
-        for action, expected in enumerate((2e4, 0.0, -2e4)):
-            ratio = vtrace.log_importance_ratios(pi, mu, tf.constant([action]))
-            np.testing.assert_allclose(ratio, [expected])
-
-
 if __name__ == "__main__":
     absltest.main()

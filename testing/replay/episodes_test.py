@@ -9,8 +9,8 @@ import tensorflow as tf
 import tree
 from absl.testing import absltest, parameterized
 
-from laser_tf import types
-from laser_tf.agents import laser, laser_config
+from laser_tf import observations, types
+from laser_tf.agents import base, laser, laser_config
 from laser_tf.replay import (
     dataset,
     episode_writer,
@@ -20,18 +20,19 @@ from laser_tf.replay import (
     stored_unroll,
     unroll_buffer,
 )
+from testing import fakes
 
 T, K, A, SIZE = 5, 2, 3, 4
-SPEC = types.EnvironmentSpec((4, 3, 1), A)
+SPEC = fakes.image_spec((4, 3, 1), A)
 STATE = tree.map_structure(lambda _: tf.zeros([1, SIZE]), (0, 0))
-SIGNATURE = stored_unroll.signature(SPEC, STATE, unroll_length=T, frame_stack=K)
+SIGNATURE = fakes.signature(SPEC, STATE, unroll_length=T, frame_stack=K)
 
 
-def _rows(lengths: list[list[int]], seed: int = 0):
-    """Rows of games that play episodes with given numbers of transitions, and then one for ever.
+def _played(lengths: list[list[int]], seed: int = 0):
+    """Steps of games that play episodes with given numbers of transitions, and then one for ever.
 
-    Rewards number the rows of a game: game 1's episode 2 begins at 10,200. All episodes are over
-    with the last row.
+    Rewards number the steps of a game: game 1's episode 2 begins at 10,200. All episodes are over
+    with the last step.
     """
     generator = np.random.default_rng(seed)
     games = [
@@ -85,8 +86,8 @@ class _ReplayTestCase(parameterized.TestCase):
             ),
             unrolls_kept=8,
         )
-        for time, row in enumerate(_rows(lengths)):
-            target.add(row, _answer(len(lengths), time), (), time, _never)
+        for time, step in enumerate(_played(lengths)):
+            target.add(step, _answer(len(lengths), time), (), time, _never)
         return replay
 
     def _draw(self, replay: server.EmbeddedReplay, number: int) -> list[stored_unroll.StoredUnroll]:
@@ -99,56 +100,67 @@ class EpisodesTest(_ReplayTestCase):
     def test_each_transition_of_an_episode_appears_exactly_once(self, length):
         replay = self._write([[3, length, 2]])
         numbers = range(100, 100 + length + 1)
-        episode = next(e for e in self._draw(replay, 200) if e.reward[0, 0] == 100)
-        self.assertLen(episode.reward, -(-length // T))
+        episode = next(e for e in self._draw(replay, 200) if e.env_output.reward[0, 0] == 100)
+        self.assertLen(episode.env_output.reward, -(-length // T))
         transitions = [
             (before, after)
-            for unroll in range(len(episode.reward))
+            for unroll in range(len(episode.env_output.reward))
             for before, after, masked in zip(
-                episode.reward[unroll, :-1],
-                episode.reward[unroll, 1:],
-                episode.is_first[unroll, K:],
+                episode.env_output.reward[unroll, :-1],
+                episode.env_output.reward[unroll, 1:],
+                episode.env_output.is_first[unroll, K:],
                 strict=True,
             )
             if not masked
         ]
         self.assertEqual(transitions, list(itertools.pairwise(numbers)))
-        self.assertTrue(episode.is_first[0, K - 1])
+        self.assertTrue(episode.env_output.is_first[0, K - 1])
 
     def test_columns_belong_to_their_game(self):
         replay = self._write([[3, 9], [12], [7, 4]])
         for episode in self._draw(replay, 60):
-            game = int(episode.reward[0, 0] // 10_000)
+            game = int(episode.env_output.reward[0, 0] // 10_000)
             np.testing.assert_array_equal(episode.task, game)
-            first = {0: 0, 100: 4, 10_000: 0, 20_000: 0, 20_100: 8}[int(episode.reward[0, 0])]
-            for unroll in range(len(episode.reward)):
+            first = {0: 0, 100: 4, 10_000: 0, 20_000: 0, 20_100: 8}[
+                int(episode.env_output.reward[0, 0])
+            ]
+            for unroll in range(len(episode.env_output.reward)):
                 time = first + unroll * T + np.arange(T + 1)
-                rows = ~episode.is_first[unroll, K - 1 :] | (np.arange(T + 1) + unroll == 0)
-                np.testing.assert_array_equal(episode.action[unroll][rows], time[rows] % A)
-                np.testing.assert_array_equal(episode.logits[unroll][rows, 0], time[rows])
+                steps = ~episode.env_output.is_first[unroll, K - 1 :] | (
+                    np.arange(T + 1) + unroll == 0
+                )
+                np.testing.assert_array_equal(
+                    episode.agent_output.action[unroll][steps], time[steps] % A
+                )
+                np.testing.assert_array_equal(
+                    episode.agent_output.policy[unroll][steps, 0], time[steps]
+                )
 
     def test_frame_history_reaches_over_unrolls(self):
         replay = self._write([[2 * T]])
         episode = self._draw(replay, 1)[0]
-        frames = np.stack([row.observation[0] for row in _rows([[2 * T]])])
-        np.testing.assert_array_equal(episode.frames[0, K - 1 :], frames[: T + 1])
-        np.testing.assert_array_equal(episode.frames[1], frames[T - K + 1 : 2 * T + 1])
+        frames = np.stack([step.observation[0] for step in _played([[2 * T]])])
+        np.testing.assert_array_equal(episode.env_output.observation[0, K - 1 :], frames[: T + 1])
+        np.testing.assert_array_equal(
+            episode.env_output.observation[1], frames[T - K + 1 : 2 * T + 1]
+        )
 
     def test_episodes_are_drawn_uniformly_whatever_their_length(self):
         replay = self._write([[1, 4 * T, 2, T]])
         counts = {0: 0, 100: 0, 200: 0, 300: 0}
         for episode in self._draw(replay, 2000):
             self.assertLen(
-                episode.reward, {0: 1, 100: 4, 200: 1, 300: 1}[int(episode.reward[0, 0])]
+                episode.env_output.reward,
+                {0: 1, 100: 4, 200: 1, 300: 1}[int(episode.env_output.reward[0, 0])],
             )
-            counts[int(episode.reward[0, 0])] += 1
+            counts[int(episode.env_output.reward[0, 0])] += 1
         # Binomial of 2000 and 1/4: five standard deviations are 97.
         self.assertTrue(all(abs(count - 500) < 97 for count in counts.values()), counts)
 
     def test_the_oldest_episodes_go_and_the_capacity_is_never_exceeded(self):
         replay = self._write([[2 * T, 3 * T, T, 2 * T, 2 * T]], capacity=6 * T)
         self.assertEqual(replay.fill(), 1.0)
-        kept = {int(episode.reward[0, 0]) for episode in self._draw(replay, 300)}
+        kept = {int(episode.env_output.reward[0, 0]) for episode in self._draw(replay, 300)}
         self.assertEqual(kept, {200, 300, 400})
 
     def test_a_checkpoint_keeps_episodes(self):
@@ -163,16 +175,15 @@ class EpisodesTest(_ReplayTestCase):
             self._folder,
         )
         self.addCleanup(again.stop)
-        drawn = {int(episode.reward[0, 0]) for episode in self._draw(again, 100)}
+        drawn = {int(episode.env_output.reward[0, 0]) for episode in self._draw(again, 100)}
         self.assertEqual(drawn, {0, 100})
 
 
 def _agent(core: str) -> laser.Laser:
-    agent = laser.Laser(laser_config.LaserConfig(torso="flat", core=core, core_size=SIZE), SPEC)
+    config = laser_config.LaserConfig(torso="flat", core=core, core_size=SIZE)
+    seen = SPEC._replace(observation=observations.stacked(SPEC.observation, K))
+    agent = laser.Laser(config, base.Context(seen, frame_stack=K))
     generator = np.random.default_rng(3)
-    row = next(_rows([[1], [1]]))
-    stacked = np.repeat(row.observation, K, axis=-1)
-    agent.act(row._replace(observation=stacked), agent.initial_state(2))
     for variable in agent.trainable_variables:
         variable.assign(generator.normal(size=variable.shape) / np.sqrt(variable.shape[0]))
     return agent
@@ -188,10 +199,10 @@ class ReplayerTest(_ReplayTestCase):
         def next_state(stored):
             stored = tree.map_structure(tf.constant, stored)
             batch = stored_unroll.unweighted(stored, np.zeros(2, bool))
-            unroll = stored_unroll.unpack(batch, K)
-            rows = tree.map_structure(lambda column: column[:-1], unroll.env_output)
+            unroll = stored_unroll.unpack(batch)
+            steps = tree.map_structure(lambda column: column[:-1], unroll.env_output)
             return tree.map_structure(
-                lambda state: state.numpy(), agent.next_state(rows, unroll.core_state)
+                lambda state: state.numpy(), agent.next_state(steps, unroll.core_state)
             )
 
         states = self._stepped_states(agent, [length, 4, length])
@@ -200,31 +211,33 @@ class ReplayerTest(_ReplayTestCase):
         compared = 0
         for _ in range(30):
             batch = source.next_batch(lambda: next(episodes))
-            for row in range(2):
-                if not batch.is_first[row, K - 1]:  # a first row resets whatever the state is
-                    expected = states[int(batch.reward[row, 0])]
+            for step in range(2):
+                if not batch.env_output.is_first[
+                    step, K - 1
+                ]:  # a first step resets whatever the state is
+                    expected = states[int(batch.env_output.reward[step, 0])]
                     for part, value in zip(batch.core_state, expected, strict=True):
-                        np.testing.assert_allclose(part[row], value[0], atol=1e-5)
+                        np.testing.assert_allclose(part[step], value[0], atol=1e-5)
                     compared += 1
         self.assertGreater(compared, 10)
 
     def _stepped_states(self, agent, lengths: list[int]) -> dict[int, list[np.ndarray]]:
-        """Row's number -> the core state before it, by acting through the rows one by one."""
+        """Step's number -> the core state before it, by acting through the steps one by one."""
         states, core_state = {}, agent.initial_state(1)
         previous = np.zeros((1, 4, 3, 1), np.uint8)
-        for row in _rows([lengths]):
-            states[int(row.reward[0])] = [part.numpy() for part in core_state]
-            previous = np.where(row.is_first[0], 0, previous).astype(np.uint8)
-            stacked = np.concatenate([previous, row.observation], axis=-1)
-            _, core_state = agent.act(row._replace(observation=stacked), core_state)
-            previous = row.observation
+        for step in _played([lengths]):
+            states[int(step.reward[0])] = [part.numpy() for part in core_state]
+            previous = np.where(step.is_first[0], 0, previous).astype(np.uint8)
+            stacked = np.concatenate([previous, step.observation], axis=-1)
+            _, core_state = agent.act(step._replace(observation=stacked), core_state)
+            previous = step.observation
         return states
 
     def test_without_an_episode_a_row_has_no_transitions(self):
         source = replayer.Replayer(2, SIGNATURE, lambda stored: stored.core_state)
         batch = source.next_batch(lambda: None)
-        self.assertTrue(batch.is_first.all())
-        self.assertEqual(batch.frames.shape, (2, T + K, 4, 3, 1))
+        self.assertTrue(batch.env_output.is_first.all())
+        self.assertEqual(batch.env_output.observation.shape, (2, T + K, 4, 3, 1))
         self.assertEqual([part.shape for part in batch.core_state], [(2, SIZE)] * 2)
 
 

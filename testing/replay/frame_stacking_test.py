@@ -2,6 +2,7 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
+from laser_tf import observations
 from laser_tf.replay import frame_stacking
 from testing import numpy_reference
 
@@ -41,7 +42,9 @@ class StackFramesTest(parameterized.TestCase):
     def test_an_actor_sees_step_by_step_what_the_learner_rebuilds(self, depth, channels):
         frames, is_first = _inputs(depth, channels)
         unroll = frame_stacking.stack_frames(tf.constant(frames), tf.constant(is_first), depth)
-        stacker = frame_stacking.FrameStacker(frames.shape[1], frames.shape[2:], depth)
+        stacker = frame_stacking.FrameStacker(
+            frames.shape[1], observations.image_spec(*frames.shape[2:]), depth
+        )
         stacks = [stacker.push(*row).copy() for row in zip(frames, is_first, strict=True)]
         np.testing.assert_array_equal(stacks[depth - 1 :], unroll)
 

@@ -12,13 +12,13 @@ import reverb
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from laser_tf import types
 from laser_tf.replay import dataset, replay_config, server, stored_unroll, writer
 from laser_tf.runtime import batches
+from testing import fakes
 
 T = 5
-SPEC = types.EnvironmentSpec((4, 3, 1), 3)
-SIGNATURE = stored_unroll.signature(SPEC, (), unroll_length=T, frame_stack=2)
+SPEC = fakes.image_spec((4, 3, 1), 3)
+SIGNATURE = fakes.signature(SPEC, (), unroll_length=T, frame_stack=2)
 
 
 def _never() -> bool:
@@ -32,7 +32,9 @@ def _unroll(number: int) -> stored_unroll.StoredUnroll:
     return unroll._replace(
         learner_update=np.int64(number),
         new_steps=np.int64(T),
-        frames=np.full(unroll.frames.shape, number % 256, np.uint8),
+        env_output=unroll.env_output._replace(
+            observation=np.full(unroll.env_output.observation.shape, number % 256, np.uint8)
+        ),
     )
 
 
@@ -87,7 +89,7 @@ class ReplayTest(parameterized.TestCase):
             batch = stream.get(_never)
             self.assertEqual(batch.new_steps, 2 * T)
             self.assertFalse(batch.is_online.any())
-            self.assertEqual(batch.unrolls.frames.shape, (4, 7, 4, 3, 1))
+            self.assertEqual(batch.unrolls.env_output.observation.shape, (4, 7, 4, 3, 1))
             self.assertContainsSubset(batch.unrolls.learner_update.tolist(), range(6))
         self.assertIsNone(stream.poll(1.0))
         self.assertEqual(replay.size(), 6)
@@ -104,14 +106,14 @@ class ReplayTest(parameterized.TestCase):
             stored, is_online, _, weights, new_steps, _ = next(stream)
             np.testing.assert_array_equal(weights, np.ones(batch_size))
             self.assertEqual(new_steps, online_rows * T)
-            self.assertEqual(stored.frames.shape, [batch_size, 7, 4, 3, 1])
+            self.assertEqual(stored.env_output.observation.shape, [batch_size, 7, 4, 3, 1])
             self.assertEqual(is_online.numpy().sum(), online_rows)
             # Online rows arrive once each and in order.
             np.testing.assert_array_equal(
                 stored.learner_update.numpy()[is_online], np.arange(first, first + online_rows)
             )
             np.testing.assert_array_equal(
-                stored.frames.numpy()[:, 0, 0, 0, 0], stored.learner_update.numpy()
+                stored.env_output.observation.numpy()[:, 0, 0, 0, 0], stored.learner_update.numpy()
             )
 
     def test_capacity_is_in_agent_steps_and_removal_first_in_first_out(self):
@@ -153,8 +155,8 @@ class ReplayTest(parameterized.TestCase):
         for batch in stream:
             numbers = batch.unrolls.learner_update.numpy()[1:]
             drawn.extend(numbers)
-            weights.update(zip(numbers, batch.weight.numpy()[1:], strict=True))
-            self.assertEqual((batch.weight[0], batch.key[0]), (1.0, 0))
+            weights.update(zip(numbers, batch.importance_weight.numpy()[1:], strict=True))
+            self.assertEqual((batch.importance_weight[0], batch.key[0]), (1.0, 0))
             for number, key in zip(numbers, batch.key.numpy()[1:], strict=True):
                 self.assertEqual(keys[number], key)
         # Five standard deviations of a frequency in 2970 draws are below 0.046.

@@ -20,10 +20,11 @@ from laser_tf.replay import (
     unroll_buffer,
 )
 from laser_tf.runtime import batches
+from testing import fakes
 
 U, K, A, H = 4, 3, 2, 2  # steps of an unroll, frames of a stack, actions, units of the core
-SPEC = types.EnvironmentSpec((2, 2, 1), A)
-SIGNATURE = stored_unroll.signature(
+SPEC = fakes.image_spec((2, 2, 1), A)
+SIGNATURE = fakes.signature(
     SPEC, (tf.zeros([1, H]),), unroll_length=U, frame_stack=K, for_sequences=True
 )
 
@@ -44,9 +45,9 @@ def _config(**overrides) -> replay_config.ReplayConfig:
 
 
 def _numbered(lengths: list[list[int]]):
-    """Rows of games with episodes of so many transitions; then each begins one more.
+    """Steps of games with episodes of so many transitions; then each begins one more.
 
-    All contents number the rows of a game: game 1's episode 2 begins at 120 + 1.
+    All contents number the steps of a game: game 1's episode 2 begins at 120 + 1.
     """
     games = [
         [
@@ -79,7 +80,7 @@ class SequencesTest(parameterized.TestCase):
         self._stop = threading.Event()
 
     def _priority(self, parts: stored_unroll.StoredUnroll) -> float:
-        self._new.append(parts.reward)
+        self._new.append(parts.env_output.reward)
         return float(len(self._new))
 
     def _write(
@@ -91,10 +92,10 @@ class SequencesTest(parameterized.TestCase):
         target = sequence_writer.SequenceWriter(
             replay.client, buffer, config, replay_config.ONLINE, SIGNATURE, self._priority
         )
-        for row in _numbered(lengths):
-            answers = np.repeat(row.reward[:, None], A, axis=1)
-            answer = types.AgentOutput(row.previous_action, answers)
-            target.add(row, answer, (answers.copy(),), 7, self._stop.is_set)
+        for step in _numbered(lengths):
+            answers = np.repeat(step.reward[:, None], A, axis=1)
+            answer = types.AgentOutput(step.previous_action, answers)
+            target.add(step, answer, (answers.copy(),), 7, self._stop.is_set)
         target.wait(self._stop.is_set)
         return replay
 
@@ -104,12 +105,12 @@ class SequencesTest(parameterized.TestCase):
         """Different sequences with their states, (unroll, states), as they are drawn."""
         found = {}
         for batch in dataset.replayed_batches(replay.address, config).take(number):
-            for row in range(config.batch_size):
+            for step in range(config.batch_size):
                 one = tree.map_structure(
-                    lambda column, row=row: column[row].numpy(),
+                    lambda column, step=step: column[step].numpy(),
                     (batch.unrolls, batch.stored_states),
                 )
-                found[tuple(one[0].reward) + tuple(one[0].is_first)] = one
+                found[tuple(one[0].env_output.reward) + tuple(one[0].env_output.is_first)] = one
         return list(found.values())
 
     @parameterized.parameters(
@@ -126,28 +127,36 @@ class SequencesTest(parameterized.TestCase):
     )
     def test_an_episode_is_cut_into_overlapping_sequences(self, config, length):
         replay = self._write(config, [[2, length, 3]])
-        first = 40 + 1  # the number of the episode's first row
+        first = 40 + 1  # the number of the episode's first step
         starts = set()
         for unroll, (states,) in self._drawn(replay, config, 150):
-            numbers = unroll.reward[~unroll.is_first[K - 1 :]]
+            numbers = unroll.env_output.reward[~unroll.env_output.is_first[K - 1 :]]
             if not numbers.size or not first <= numbers[0] <= first + length:
                 continue  # of another episode
-            row = int(np.flatnonzero(~unroll.is_first[K - 1 :])[0])
-            start = int(numbers[0]) - row - first
+            step = int(np.flatnonzero(~unroll.env_output.is_first[K - 1 :])[0])
+            start = int(numbers[0]) - step - first
             starts.add(start)
             for t in range(config.steps_per_row + 1):
                 inside = 0 <= start + t <= length
-                self.assertEqual(unroll.is_first[K - 1 + t], not inside or start + t == 0)
+                self.assertEqual(
+                    unroll.env_output.is_first[K - 1 + t], not inside or start + t == 0
+                )
                 if inside:
                     number = first + start + t
-                    for column in (unroll.reward, unroll.action, unroll.previous_action):
+                    for column in (
+                        unroll.env_output.reward,
+                        unroll.agent_output.action,
+                        unroll.env_output.previous_action,
+                    ):
                         self.assertEqual(column[t], number)
-                    np.testing.assert_array_equal(unroll.frames[K - 1 + t], number)
+                    np.testing.assert_array_equal(unroll.env_output.observation[K - 1 + t], number)
                     if t % U == 0:
                         np.testing.assert_array_equal(states[t // U], number)
             for t in range(K - 1):  # frames that the first stack needs
                 if start - K + 1 + t >= 0:
-                    np.testing.assert_array_equal(unroll.frames[t], first + start - K + 1 + t)
+                    np.testing.assert_array_equal(
+                        unroll.env_output.observation[t], first + start - K + 1 + t
+                    )
         last = max(-config.burn_in, length - config.steps_per_row)
         expected = range(-config.burn_in, last + config.steps_per_item, config.steps_per_item)
         self.assertEqual(starts, set(expected))
@@ -156,7 +165,10 @@ class SequencesTest(parameterized.TestCase):
         config = _config()
         replay = self._write(config, [[9], [2, 2], [13]])
         for unroll, _ in self._drawn(replay, config, 100):
-            games = {int(number) // 100 for number in unroll.reward[~unroll.is_first[K - 1 :]]}
+            games = {
+                int(number) // 100
+                for number in unroll.env_output.reward[~unroll.env_output.is_first[K - 1 :]]
+            }
             self.assertEqual(games, {unroll.task})
 
     def test_new_sequences_get_their_priority(self):
@@ -166,7 +178,7 @@ class SequencesTest(parameterized.TestCase):
         priorities = {tuple(parts[:, :U].ravel()): 1.0 + i for i, parts in enumerate(self._new)}
         counts = dict.fromkeys(priorities, 0)
         for batch in dataset.replayed_batches(replay.address, config).take(100):
-            for reward in batch.unrolls.reward.numpy():
+            for reward in batch.unrolls.env_output.reward.numpy():
                 counts[tuple(reward[:-1])] += 1
         share = list(counts.values())[1] / sum(counts.values())
         self.assertBetween(share, 2 / 3 - 0.05, 2 / 3 + 0.05)  # 5 standard deviations
@@ -194,7 +206,7 @@ class SequencesTest(parameterized.TestCase):
                 counts[int(key)] += 1
             ours = probabilities[[keys.index(int(key)) for key in drawn]]
             weights = (1 / (len(keys) * ours)) ** 0.6
-            np.testing.assert_allclose(batch.weight, weights / weights.max(), rtol=1e-4)
+            np.testing.assert_allclose(batch.importance_weight, weights / weights.max(), rtol=1e-4)
         expected = draws * probabilities
         chi_square = np.sum((np.array([counts[key] for key in keys]) - expected) ** 2 / expected)
         self.assertLess(chi_square, 23.5)  # 4 degrees of freedom: one run in 10,000 is above
@@ -212,7 +224,7 @@ class SequencesTest(parameterized.TestCase):
         replay = self._write(config, [[12 * U]])
         self.assertEqual(replay.size(), 5)
         self.assertEqual(replay.fill(), 1.0)
-        firsts = [unroll.reward[0] for unroll, _ in self._drawn(replay, config, 200)]
+        firsts = [unroll.env_output.reward[0] for unroll, _ in self._drawn(replay, config, 200)]
         self.assertGreaterEqual(min(firsts), 5 * U + 1)
 
     def test_every_agent_step_is_counted_once(self):
@@ -223,7 +235,7 @@ class SequencesTest(parameterized.TestCase):
         stream = batches.BatchStream(batches.fetcher(counts))
         self.addCleanup(stream.close)
         counted = [int(stream.get(self._stop.is_set)) for _ in range(unrolls)]
-        # Rows of episodes, the one that ends them included. All of game 0's; game 1's first, and
+        # Steps of episodes, the one that ends them included. All of game 0's; game 1's first, and
         # one full unroll of what it plays meanwhile.
         self.assertEqual(sum(counted), (3 * U + 1) + 2 + (U + 2) + 3 + (17 + 1) + (U + 1))
 
@@ -236,7 +248,7 @@ class SequencesTest(parameterized.TestCase):
         )
         self.addCleanup(stream.close)
         steps = [int(stream.get(self._stop.is_set).new_steps) for _ in range(4)]
-        # The first unroll has one more row, 5. Cold at 13, 17 and 21 steps; warm at 25, of which 5
+        # The first unroll has one more step, 5. Cold at 13, 17 and 21 steps; warm at 25, of which 5
         # are beyond the last 10; then one update for every 10: 33 - 20 = 13, 3 beyond, and so on.
         self.assertEqual(steps, [25, 8, 8, 12])
 

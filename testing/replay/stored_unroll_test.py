@@ -6,15 +6,16 @@ from absl.testing import absltest
 
 from laser_tf import types
 from laser_tf.replay import frame_stacking, stored_unroll, unroll_buffer
+from testing import fakes
 
 T, N, K, A = 4, 3, 3, 2
-SPEC = types.EnvironmentSpec((2, 2, 1), A)
+SPEC = fakes.image_spec((2, 2, 1), A)
 TASKS = np.array([0, 2, 1], np.int32)
-SIGNATURE = stored_unroll.signature(SPEC, (tf.zeros([1, 2]),), unroll_length=T, frame_stack=K)
+SIGNATURE = fakes.signature(SPEC, (tf.zeros([1, 2]),), unroll_length=T, frame_stack=K)
 
 
-def _row(step: int, is_first: bool) -> types.EnvOutput:
-    """A row whose every number tells its step and environment."""
+def _seen(step: int, is_first: bool) -> types.EnvOutput:
+    """A step whose every number tells its step and environment."""
     number = 10 * step + np.arange(N)
     return types.EnvOutput(
         observation=np.broadcast_to(number[:, None, None, None], (N, 2, 2, 1)).astype(np.uint8),
@@ -30,7 +31,7 @@ def _play(buffer: unroll_buffer.UnrollBuffer, first_step: int, rows: range, firs
         step = first_step + row
         buffer.write(
             row,
-            _row(step, step in firsts),
+            _seen(step, step in firsts),
             types.AgentOutput(np.full(N, step, np.int32), np.full([N, A], step, np.float32)),
             (np.full([N, 2], step, np.float32),),
         )
@@ -38,12 +39,12 @@ def _play(buffer: unroll_buffer.UnrollBuffer, first_step: int, rows: range, firs
 
 def _unpack(unroll: stored_unroll.StoredUnroll) -> types.Unroll:
     batch = tf.nest.map_structure(lambda array: tf.constant(array)[None], unroll)
-    return stored_unroll.unpack(stored_unroll.unweighted(batch, np.array([True])), K)
+    return stored_unroll.unpack(stored_unroll.unweighted(batch, np.array([True])))
 
 
 def _timed(unroll: types.Unroll) -> types.Unroll:
     """Without what has no time axis."""
-    return unroll._replace(core_state=(), task=(), is_online=(), is_own=(), weight=())
+    return unroll._replace(core_state=(), task=(), is_online=(), is_own=(), importance_weight=())
 
 
 class StoredUnrollTest(absltest.TestCase):
@@ -51,19 +52,19 @@ class StoredUnrollTest(absltest.TestCase):
         super().setUp()
         self._buffer = unroll_buffer.UnrollBuffer(SIGNATURE, TASKS)
 
-    def test_the_last_row_is_the_next_unrolls_first(self):
+    def test_the_last_step_is_the_next_unrolls_first(self):
         _play(self._buffer, 0, range(T + 1), {0})
         first = _unpack(self._buffer.unroll(1, 5))
         self._buffer.carry_over()
         _play(self._buffer, T, range(1, T + 1), {0})
         second = _unpack(self._buffer.unroll(1, 6))
-        last_row = tf.nest.map_structure(lambda x: x[-1], _timed(first))
-        first_row = tf.nest.map_structure(lambda x: x[0], _timed(second))
-        tf.nest.map_structure(np.testing.assert_array_equal, last_row, first_row)
+        last_step = tf.nest.map_structure(lambda x: x[-1], _timed(first))
+        first_of_next = tf.nest.map_structure(lambda x: x[0], _timed(second))
+        tf.nest.map_structure(np.testing.assert_array_equal, last_step, first_of_next)
         self.assertEqual(first.core_state[0].numpy().tolist(), [[0, 0]])
         self.assertEqual(second.core_state[0].numpy().tolist(), [[T, T]])
 
-    def test_rows_keep_their_step_and_environment(self):
+    def test_steps_keep_their_time_and_environment(self):
         _play(self._buffer, 0, range(T + 1), {0})
         unroll = _unpack(self._buffer.unroll(2, 0))
         expected = 10 * np.arange(T + 1) + 2
@@ -74,13 +75,13 @@ class StoredUnrollTest(absltest.TestCase):
 
     def test_the_learner_sees_the_stacks_that_the_actor_saw(self):
         firsts = {0, 6}
-        stacker = frame_stacking.FrameStacker(N, SPEC.frame_shape, K)
+        stacker = frame_stacking.ObservationStacker(N, SPEC.observation, K)
         seen = []
         for first_step in (0, T):
             start = 0 if first_step == 0 else 1
             for row in range(start, T + 1):
                 _play(self._buffer, first_step, range(row, row + 1), firsts)
-                step = _row(first_step + row, first_step + row in firsts)
+                step = _seen(first_step + row, first_step + row in firsts)
                 seen.append(stacker.push(step.observation, step.is_first)[1].copy())
             if first_step == 0:
                 self._buffer.carry_over()

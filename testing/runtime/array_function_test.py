@@ -23,7 +23,7 @@ class ArrayFunctionTest(absltest.TestCase):
             np.testing.assert_array_equal(result["sum"], np.arange(3) + offset)
             self.assertIsInstance(result["sum"], np.ndarray)
             self.assertEqual(result["sum"].dtype, np.int32)
-            np.testing.assert_array_equal(result["rest"][0].logits, np.ones([3, 2]))
+            np.testing.assert_array_equal(result["rest"][0].policy, np.ones([3, 2]))
             self.assertEqual(result["rest"][0].action, ())
             self.assertEqual(result["rest"][1], ())
 

@@ -21,6 +21,10 @@ from laser_tf.runtime import (
 from testing import fakes
 
 
+def _replace_env(batch: stored_unroll.StoredUnroll, **fields) -> stored_unroll.StoredUnroll:
+    return batch._replace(env_output=batch.env_output._replace(**fields))
+
+
 def _learner(
     jit: bool = False, agent: dict | None = None, **overrides
 ) -> tuple[learner.Learner, stored_unroll.StoredUnroll]:
@@ -33,7 +37,8 @@ def _learner(
         lambda spec: generator.integers(0, 2, (4, *spec.shape)).astype(spec.dtype.as_numpy_dtype),
         signature,
     )
-    return made, batch._replace(is_first=np.zeros_like(batch.is_first))
+    is_first = np.zeros_like(batch.env_output.is_first)
+    return made, _replace_env(batch, is_first=is_first)
 
 
 def _weights(made: learner.Learner) -> list[np.ndarray]:
@@ -78,8 +83,11 @@ class LearnerTest(parameterized.TestCase):
         made, batch = _learner(non_finite_limit=3)
         _update(made, batch, 1)
         before = _weights(made)
-        poisoned = batch._replace(logits=np.full_like(batch.logits, np.nan))
-        poisoned_reward = batch._replace(reward=np.full_like(batch.reward, np.nan))
+        answer = batch.agent_output
+        poisoned = batch._replace(
+            agent_output=answer._replace(policy=np.full_like(answer.policy, np.nan))
+        )
+        poisoned_reward = _replace_env(batch, reward=np.full_like(batch.env_output.reward, np.nan))
         _update(made, poisoned_reward, 1)
         _update(made, poisoned_reward, 1)
         for old, new in zip(before, _weights(made), strict=True):
@@ -92,7 +100,7 @@ class LearnerTest(parameterized.TestCase):
 
     def test_a_good_update_ends_a_row_of_bad_ones(self):
         made, batch = _learner(non_finite_limit=2)
-        poisoned = batch._replace(reward=np.full_like(batch.reward, np.nan))
+        poisoned = _replace_env(batch, reward=np.full_like(batch.env_output.reward, np.nan))
         for _ in range(3):
             _update(made, poisoned, 1)
             _update(made, batch, 1)
@@ -144,7 +152,7 @@ class AdamTest(absltest.TestCase):
         made, batch = _learner(optimizer="adam")
         _update(made, batch, 1)
         before = [variable.numpy() for variable in made.optimizer.variables]
-        _update(made, batch._replace(reward=np.full_like(batch.reward, np.nan)), 1)
+        _update(made, _replace_env(batch, reward=np.full_like(batch.env_output.reward, np.nan)), 1)
         for old, new in zip(before, made.optimizer.variables, strict=True):
             np.testing.assert_array_equal(old, new)
 

@@ -37,6 +37,9 @@ class _Counter(tf.Module):
         logits = tf.stack([count, tf.fill(count.shape, 5.5)], axis=-1)
         return types.AgentOutput(tf.argmax(logits, -1, tf.int32), logits), count
 
+    def action_preferences(self, agent_output):
+        return agent_output.policy
+
 
 def _environment(config=MAZE):
     return factory.make_environment(config.environment, seed=3, num_envs=NUM_ENVS)
@@ -64,7 +67,9 @@ def _rows(steps: int) -> list[types.EnvOutput]:
 def _naive_logits(agent, rows: list[types.EnvOutput], history_length: int) -> np.ndarray:
     """[steps, N, A]: for each step and game by itself, k acts in a row from a zero state."""
     act = tf.function(agent.act, autograph=False)
-    stacker = frame_stacking.FrameStacker(NUM_ENVS, rows[0].observation.shape[1:], FRAME_STACK)
+    stacker = frame_stacking.ObservationStacker(
+        NUM_ENVS, _environment().observation_spec(), FRAME_STACK
+    )
     stacks = [stacker.push(row.observation, row.is_first).copy() for row in rows]
     rows = [row._replace(observation=stack) for row, stack in zip(rows, stacks, strict=True)]
     logits = np.zeros([len(rows), NUM_ENVS, 4], np.float32)
@@ -73,7 +78,7 @@ def _naive_logits(agent, rows: list[types.EnvOutput], history_length: int) -> np
         state = agent.initial_state(1)
         for past in range(max(opened, step - history_length + 1), step + 1):
             output, state = act(_one(rows[past], game), state)
-        logits[step, game] = output.logits[0]
+        logits[step, game] = output.policy[0]
     return logits
 
 
@@ -89,7 +94,7 @@ class RestrictedPolicyTest(parameterized.TestCase):
         starts = np.array([row.is_first for row in rows])
         self.assertFalse(np.array_equal(starts[:, 0], starts[:, 1]))
         policy = _policy(agent, history_length)
-        logits = np.array([policy(row).logits for row in rows])
+        logits = np.array([policy(row).policy for row in rows])
         np.testing.assert_allclose(logits, _naive_logits(agent, rows, history_length), atol=1e-5)
         if history_length < EPISODE:  # the neighbouring length can be told from this one
             longer = _naive_logits(agent, rows, history_length + 1)
@@ -103,7 +108,7 @@ class RestrictedPolicyTest(parameterized.TestCase):
 
         def act(row):
             output = policy(row)
-            np.testing.assert_allclose(output.logits, full(row).logits, atol=1e-5)
+            np.testing.assert_allclose(output.policy, full(row).policy, atol=1e-5)
             return output.action
 
         games = episode_player.EpisodePlayer(_environment(), act).play(7)
@@ -114,7 +119,7 @@ class RestrictedPolicyTest(parameterized.TestCase):
     def test_the_full_memory_beside_it_reads_the_same_rows(self):
         agent, rows = _agent(), _rows(2 * EPISODE)
         policy = _policy(agent, 2)
-        cut = np.array([policy(row).logits for row in rows])
+        cut = np.array([policy(row).policy for row in rows])
         full = _naive_logits(agent, rows, len(rows))
         for step, game in np.ndindex(len(rows), NUM_ENVS):
             # As if each step were a game of one decision.

@@ -6,8 +6,8 @@ import sys
 
 from absl.testing import absltest
 
-from laser_tf.agents import choices
-from laser_tf.networks import cores, torsos
+from laser_tf.agents import agent_config
+from laser_tf.networks import cores, torsos, trunk_config
 from laser_tf.ops import reward_clipping
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -37,9 +37,9 @@ class LightnessTest(absltest.TestCase):
         self.assertIn("laser_dmlab30", result.stdout)
 
     def test_the_names_that_need_no_tensorflow_are_the_registries_keys(self):
-        self.assertEqual(choices.TORSOS, tuple(torsos.TORSOS))
-        self.assertEqual(choices.CORES, ("none", *cores.CORES))
-        self.assertEqual(choices.REWARD_CLIPS, tuple(reward_clipping.REWARD_CLIPS))
+        self.assertEqual(trunk_config.TORSOS, tuple(torsos.TORSOS))
+        self.assertEqual(trunk_config.CORES, ("none", *cores.CORES))
+        self.assertEqual(agent_config.REWARD_CLIPS, tuple(reward_clipping.REWARD_CLIPS))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,116 @@
+"""The critics: plain, and with PopArt, which moves its own last layer."""
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from laser_tf.agents import state_values
+
+T, B, F, K = 4, 6, 5, 3
+TASKS = tf.constant([0, 2, 2, 0, 2, 0])  # task 1 is absent
+ALL = tf.ones([T, B], tf.bool)
+
+
+def _features(*shape: int) -> tf.Tensor:
+    return tf.constant(np.random.default_rng(0).normal(size=[*shape, F]), tf.float32)
+
+
+def _made(popart: bool, step: float = 0.5) -> tf.Module:
+    """A critic whose weights exist."""
+    critic = state_values.PopArtStateValues(K, step) if popart else state_values.StateValues()
+    critic(_features(B), TASKS)
+    return critic
+
+
+class BothTest(parameterized.TestCase):
+    @parameterized.product(popart=(False, True), shape=((T, B), (B,)))
+    def test_shapes_and_float32(self, popart, shape):
+        values = _made(popart)(tf.cast(_features(*shape), tf.bfloat16), TASKS)
+        self.assertEqual((values.shape, values.dtype), ([*shape], tf.float32))
+
+    @parameterized.parameters(False, True)
+    def test_fresh_values_are_regressed_as_they_are(self, popart):
+        # Normalisation starts as the identity; where nothing is trusted it stays so.
+        critic, features = _made(popart), _features(T, B)
+        values, targets = critic(features, TASKS), tf.random.stateless_normal([T, B], [0, 1])
+        regression = critic.regression(features, values, targets, tf.zeros_like(ALL), TASKS)
+        np.testing.assert_array_equal(regression.values, values)
+        np.testing.assert_array_equal(regression.targets, targets)
+        np.testing.assert_array_equal(regression.scale * tf.ones([B]), np.ones(B))
+
+
+class PlainTest(absltest.TestCase):
+    def test_the_task_changes_nothing(self):
+        critic, features = _made(False), _features(T, B)
+        np.testing.assert_array_equal(
+            critic(features, TASKS), critic(features, tf.zeros_like(TASKS))
+        )
+        self.assertLen(critic.variables, 2)
+
+
+class PopArtTest(parameterized.TestCase):
+    def test_each_entry_gets_the_value_of_its_task(self):
+        critic, features = _made(True), _features(T, B)
+        critic._mean.assign([3.0, 0.0, -2.0])
+        critic._variance.assign([4.0, 1.0, 0.25])
+        values = critic(features, TASKS)
+        kernel, bias = critic._layer.kernel.numpy(), critic._layer.bias.numpy()
+        for t, b in np.ndindex(T, B):
+            task = int(TASKS[b])
+            normalised = features[t, b].numpy() @ kernel[:, task] + bias[task]
+            expected = {0: 2 * normalised + 3, 2: 0.5 * normalised - 2}[task]
+            np.testing.assert_allclose(values[t, b], expected, rtol=1e-5, atol=1e-5)
+
+    def test_moments_are_saved_but_not_trained(self):
+        critic = _made(True)
+        self.assertEqual([v.shape for v in critic.trainable_variables].count([K]), 1)  # the bias
+        self.assertLen(critic.trainable_variables, 2)
+        self.assertLen(critic.variables, 4)
+
+    def test_gradient_reaches_the_weights_of_the_tasks_present_only(self):
+        critic, features = _made(True), _features(T, B)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.square(critic(features, TASKS) - 3.0))
+        kernel, bias = tape.gradient(loss, [critic._layer.kernel, critic._layer.bias])
+        self.assertEqual(list(np.any(kernel != 0.0, axis=0)), [True, False, True])
+        self.assertEqual(list(bias.numpy() != 0.0), [True, False, True])
+
+    @parameterized.parameters(False, True)
+    def test_an_update_keeps_the_values_and_then_learns_at_unit_scale(self, jit_compile):
+        # As an agent does it, in one compiled scope: statistics, last layer, gradient.
+        critic, features = _made(True), _features(T, B)
+        targets = 1e4 * tf.random.stateless_normal([T, B], [0, 2]) + 3e4
+
+        @tf.function(jit_compile=jit_compile)
+        def update():
+            with tf.GradientTape() as tape:
+                before = critic(features, TASKS)
+                regression = critic.regression(features, before, targets, ALL, TASKS)
+                errors = regression.values - regression.targets
+                loss = 0.5 * tf.reduce_sum(tf.square(errors))
+            after = critic(features, TASKS)
+            return (
+                before,
+                after,
+                errors,
+                regression.scale,
+                tape.gradient(loss, critic._layer.kernel),
+            )
+
+        before, after, errors, scale, gradient = update()
+        np.testing.assert_allclose(after, before, atol=1e-6 * 3e4)
+        np.testing.assert_allclose(
+            critic._mean[0], tf.reduce_mean(targets, 0).numpy()[[0, 3, 5]].mean() / 2, rtol=1e-5
+        )
+        np.testing.assert_array_equal([critic._mean[1], critic._variance[1]], [0.0, 1.0])
+        np.testing.assert_allclose(scale, np.sqrt(critic._variance.numpy())[TASKS], rtol=1e-5)
+        # The gradient is that of the layer as it now is, not as it was at the tape's start.
+        expected = np.zeros([F, K])
+        for t, b in np.ndindex(T, B):
+            expected[:, int(TASKS[b])] += errors[t, b].numpy() * features[t, b].numpy()
+        np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-5)
+        self.assertLess(np.abs(errors).max(), 10.0)
+
+
+if __name__ == "__main__":
+    absltest.main()
