@@ -21,25 +21,13 @@ from laser_tf.runtime import (
     run_config,
     training,
 )
-from testing import fakes
-
-
-def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> training.Training:
-    checkpointing.open_workdir(workdir, dataclasses.asdict(config), {})
-    run = training.Training(config, workdir)
-    _go_on(run, threading.Event())
-    return run
-
-
-def _go_on(run: training.Training, stopped: threading.Event) -> None:
-    with progress.ProgressDisplay(1, "test", io.StringIO()) as display:
-        run.run(stopped, display)
+from testing import fakes, runs
 
 
 def _stop_at_once(run: training.Training) -> None:
     stopped = threading.Event()
     stopped.set()
-    _go_on(run, stopped)
+    runs.go_on(run, stopped)
 
 
 class _Member:
@@ -81,7 +69,7 @@ class TrainingTest(parameterized.TestCase):
     )
     def test_learns_catch(self, env_frames, agent, replay):
         config = fakes.catch_config(agent=agent, replay=replay, run={"env_frames": env_frames})
-        run = _run(config, self._workdir)
+        run = runs.train(config, self._workdir)
         self.assertEqual(run.env_frames, env_frames)
         self.assertGreater(run.returns.mean_return(), 0.8)
         summary = evaluator.evaluate(self._workdir, episodes=50, seed=2, video=True)
@@ -97,7 +85,7 @@ class TrainingTest(parameterized.TestCase):
     )
     def test_r2d2_learns_catch(self, agent, replay):
         config = fakes.r2d2_catch_config(agent=agent, replay=replay, run={"env_frames": 30_000})
-        run = _run(config, self._workdir)
+        run = runs.train(config, self._workdir)
         # The last update waits for new steps, in unrolls of 5.
         self.assertBetween(run.env_frames, 30_000, 30_044)
         summary = evaluator.evaluate(self._workdir, episodes=50, seed=2, video=False)
@@ -105,7 +93,7 @@ class TrainingTest(parameterized.TestCase):
 
     def test_a_resumed_r2d2_goes_on_without_another_warm_up(self):
         config = fakes.r2d2_catch_config(run={"env_frames": 1_500})
-        first = _run(config, self._workdir)
+        first = runs.train(config, self._workdir)
         values = fakes.config_values(config)
         values["run"]["env_frames"] = 3_000
         config_file = self._workdir / "config.json"
@@ -115,14 +103,14 @@ class TrainingTest(parameterized.TestCase):
         again = training.Training(run_config.parse(values), self._workdir)
         for old, new in zip(first._learner.variables, again._learner.variables, strict=True):
             np.testing.assert_array_equal(old, new)
-        _go_on(again, threading.Event())
+        runs.go_on(again, threading.Event())
         # One update for every 40 steps, but for the first 1,000: a sequence counts as the 5 steps
         # that adjacent ones add, and the warm-up's 500 make 100 sequences, here of an episode each.
         self.assertAlmostEqual(int(again.counters.learner_updates), (3_000 - 1_000) / 40, delta=3)
 
     def test_what_tensorboard_gets_of_r2d2(self):
         replay = {"unroll_length": 3, "sequence_length": 3, "sequence_overlap": 0, "burn_in": 3}
-        _run(fakes.r2d2_catch_config(replay=replay), self._workdir)
+        runs.train(fakes.r2d2_catch_config(replay=replay), self._workdir)
         for name in (
             "loss/total",
             "q_learning/q_value",
@@ -137,7 +125,7 @@ class TrainingTest(parameterized.TestCase):
             self.assertTrue(np.isfinite(values).all(), name)
 
     def test_what_tensorboard_gets(self):
-        _run(fakes.catch_config(), self._workdir)
+        runs.train(fakes.catch_config(), self._workdir)
         for name in (
             "episode/mean_return_last_100",
             "loss/policy",
@@ -168,7 +156,7 @@ class TrainingTest(parameterized.TestCase):
             def is_set(self) -> bool:
                 return first.env_frames >= 2_000
 
-        _go_on(first, Halfway())
+        runs.go_on(first, Halfway())
         self.assertEqual(first.env_frames, 2_000)
         again = training.Training(config, self._workdir)
         self.assertTrue(again.resumed)
@@ -177,7 +165,7 @@ class TrainingTest(parameterized.TestCase):
         for old, new in zip(first._learner.variables, again._learner.variables, strict=True):
             np.testing.assert_array_equal(old, new)
         before = first.counters.learner_updates.numpy()
-        _go_on(again, threading.Event())
+        runs.go_on(again, threading.Event())
         self.assertTrue(again.finished)
         self.assertGreater(again.counters.learner_updates, before)
         # 40 agent steps an update from the first to the last: none was lost or counted twice.
@@ -186,7 +174,7 @@ class TrainingTest(parameterized.TestCase):
         self.assertTrue(np.all(np.diff(rates) < 0), rates)
         del steps
 
-    def test_the_log_of_episodes_goes_on_with_the_run(self):
+    def test_the_log_of_episodes_goes_on_with_theruns.train(self):
         config = fakes.catch_config(run={"env_frames": 20_000})
         checkpointing.open_workdir(self._workdir, dataclasses.asdict(config), {})
         first = training.Training(config, self._workdir)
@@ -195,7 +183,7 @@ class TrainingTest(parameterized.TestCase):
             def is_set(self) -> bool:
                 return first.env_frames >= 10_000
 
-        _go_on(first, Halfway())
+        runs.go_on(first, Halfway())
         before = episode_log.read(self._workdir)["catch"]
         self.assertGreater(len(before.returns), 800)  # an episode has 9 steps and its reset
         self.assertTrue(np.all(np.diff(before.env_frames) >= 0))
@@ -210,7 +198,7 @@ class TrainingTest(parameterized.TestCase):
         last = episode_log.read(self._workdir)["catch"].returns[-100:]
         self.assertAlmostEqual(again.returns.mean_return(), last.mean())
         again = training.Training(config, self._workdir)
-        _go_on(again, threading.Event())
+        runs.go_on(again, threading.Event())
         after = episode_log.read(self._workdir)["catch"]
         self.assertNotIn(77.0, after.returns)
         np.testing.assert_array_equal(after.returns[: len(before.returns)], before.returns)
@@ -218,7 +206,7 @@ class TrainingTest(parameterized.TestCase):
 
     def test_returns_of_before_a_copy_do_not_come_back(self):
         config = fakes.catch_config()
-        _run(config, self._workdir)
+        runs.train(config, self._workdir)
         rows = ["1000,catch,50,9"] * 40 + ["1900,catch,7,9"] * 40  # no return that catch can give
         (self._workdir / "episodes.csv").write_text(
             "\n".join(["env_frames,task,return,length", *rows, ""])
@@ -231,7 +219,7 @@ class TrainingTest(parameterized.TestCase):
         self.assertEqual(list(since[:40]), [7.0] * 40)
         self.assertAlmostEqual(again.returns.mean_return(), since[-100:].mean())
 
-    def test_an_actors_error_ends_the_run(self):
+    def test_an_actors_error_ends_theruns.train(self):
         config = fakes.catch_config()
         with (
             absltest.mock.patch.object(
@@ -239,7 +227,7 @@ class TrainingTest(parameterized.TestCase):
             ),
             self.assertRaisesRegex(RuntimeError, "the emulator broke"),
         ):
-            _run(config, self._workdir)
+            runs.train(config, self._workdir)
 
     def test_the_same_seed_starts_with_the_same_weights(self):
         config = fakes.catch_config()
