@@ -1,7 +1,6 @@
 """Whole runs on catch: learning, resuming, evaluating, with the production loops."""
 
 import dataclasses
-import io
 import json
 import pathlib
 import tempfile
@@ -17,7 +16,6 @@ from laser_tf.runtime import (
     episode_log,
     evaluator,
     metrics,
-    progress,
     run_config,
     training,
 )
@@ -174,7 +172,7 @@ class TrainingTest(parameterized.TestCase):
         self.assertTrue(np.all(np.diff(rates) < 0), rates)
         del steps
 
-    def test_the_log_of_episodes_goes_on_with_theruns.train(self):
+    def test_the_log_of_episodes_goes_on_with_the_run(self):
         config = fakes.catch_config(run={"env_frames": 20_000})
         checkpointing.open_workdir(self._workdir, dataclasses.asdict(config), {})
         first = training.Training(config, self._workdir)
@@ -219,7 +217,7 @@ class TrainingTest(parameterized.TestCase):
         self.assertEqual(list(since[:40]), [7.0] * 40)
         self.assertAlmostEqual(again.returns.mean_return(), since[-100:].mean())
 
-    def test_an_actors_error_ends_theruns.train(self):
+    def test_an_actors_error_ends_the_run(self):
         config = fakes.catch_config()
         with (
             absltest.mock.patch.object(
