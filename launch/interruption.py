@@ -15,6 +15,7 @@ def before_imports() -> None:
     """Has Ctrl-C end the process at once, without a traceback, while there is nothing to save.
 
     KeyboardInterrupt would also get lost: a callback of a library's that it hits only prints it.
+    `launch/__init__.py` has done the same before, where Python has looked for the command there.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     terminal.outlive()

@@ -18,7 +18,7 @@ def save(signal_number, _):
     with pathlib.Path(sys.argv[-1]).open("a") as file:
         file.write(f"saved after {{signal_number}}\\n")
     sys.exit(0)
-for number in (signal.SIGINT, signal.SIGTERM):
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, save)
 pathlib.Path(sys.argv[-1]).write_text("started\\n")
 time.sleep(100)
@@ -34,7 +34,7 @@ print("went on")
 
 
 class SubcommandTest(parameterized.TestCase):
-    @parameterized.parameters(signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+    @parameterized.parameters(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
     def test_whoever_ends_it_ends_the_command_in_order(self, signal_number):
         with tempfile.TemporaryDirectory() as folder:
             command, record = pathlib.Path(folder) / "command", pathlib.Path(folder) / "record"
@@ -53,8 +53,8 @@ class SubcommandTest(parameterized.TestCase):
             self._wait_for(record, "saved")
             self.assertLen(record.read_text().splitlines(), 2)
         self.assertEmpty(output)
+        self.assertEqual(process.returncode, -signal_number)
         if signal_number != signal.SIGKILL:
-            self.assertEqual(process.returncode, 0)
             self.assertEqual(errors.splitlines()[-1], "stopped; the same command goes on")
             self.assertNotIn("Traceback", errors)
 

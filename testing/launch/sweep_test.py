@@ -13,6 +13,7 @@ import time
 from absl.testing import absltest, parameterized
 
 from laser_tf.runtime import lineage, metrics
+from launch import command_line, sweep_agent
 from testing import commands
 
 CATCH = "--config=configs/sweep_laser_catch.py"
@@ -72,7 +73,7 @@ class SweepTest(parameterized.TestCase):
         self._wait_for_decisions(process, 21)
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=400)
-        self.assertEqual(process.returncode, 0, errors)
+        self.assertEqual(process.returncode, -signal.SIGINT, errors)
         self.assertIn("the server has ended (signal SIGKILL) and is started again", errors)
         self.assertIn("agent_01 has ended (signal SIGKILL) and is started again", errors)
         self.assertIn("the same command resumes", errors)
@@ -129,6 +130,20 @@ class SweepTest(parameterized.TestCase):
         self.assertRegex(lines[0], f"^error: .*{message}")
         self.assertFalse(self._workdir.exists())
 
+    @parameterized.parameters(
+        "nocolon", "host:", ":5000", "host:0", "host:65536", "host:99999999999", "host:-1",
+        "host:5000x", "host: 5000", "ho st:5000", "http://host:5000", "::1:5000", "[]:5000",
+        "host:5000/path", "host:\u0665\u0660",
+    )  # fmt: skip
+    def test_what_can_be_no_servers_address_is_refused_at_once(self, address):
+        with self.assertRaises(command_line.UsageError) as context:
+            sweep_agent._check_server(address)
+        self.assertStartsWith(str(context.exception), f"--server={address}: use HOST:PORT")
+
+    def test_a_servers_address_may_have_any_form(self):
+        for address in ("localhost:1", "10.0.0.1:65535", "[::1]:5000", "node-7.cluster:5000"):
+            sweep_agent._check_server(address)
+
     def test_sections_that_a_config_may_lack_can_be_given_as_flags(self):
         path = self._workdir.parent / "config.py"
         path.write_text(
@@ -159,11 +174,33 @@ class SweepTest(parameterized.TestCase):
         )
         sweep = commands.start("sweep", *flags)
         name = "--name=agent_01"
+        secret = f"--secret_file={self._workdir / 'secret'}"
+        while not (self._workdir / "secret").exists():
+            self.assertIsNone(sweep.poll())
+            time.sleep(0.1)
+        self.assertEqual((self._workdir / "secret").stat().st_mode & 0o777, 0o600)
+        other = self._workdir.parent / "other"
+        other.write_text("0123")
         for command, message in (  # agent_00 waits for agent_01 meanwhile
-            (("sweep_agent", server, "--name=agent_05"), "no agent 'agent_05': use one of agent_0"),
-            (("sweep_agent", server, "--name=agent_00"), "agent_00 is running already: two agents"),
+            (
+                ("sweep_agent", server, secret, "--name=agent_05"),
+                "no agent 'agent_05': use one of agent_0",
+            ),
+            (
+                ("sweep_agent", server, secret, "--name=agent_00"),
+                "agent_00 is running already: two agents",
+            ),
             (("sweep_agent", server), "--name is missing"),
-            (("sweep_agent", server, name, "--sweep_id=x"), "another sweep's server has this port"),
+            (("sweep_agent", "--server=nocolon", name), "--server=nocolon: use HOST:PORT"),
+            (
+                ("sweep_agent", server, secret, name, "--sweep_id=x"),
+                "another sweep's server has this port",
+            ),
+            (("sweep_agent", server, name), "--secret_file is missing: give a copy of secret"),
+            (
+                ("sweep_agent", server, name, f"--secret_file={other}"),
+                "the sweep's secret is missing or wrong",
+            ),
             (("sweep", *flags), f"port {port} is in use"),
             (("sweep", *flags[:-3], flags[-1]), f"another process works in {self._workdir} "),
         ):
@@ -172,7 +209,7 @@ class SweepTest(parameterized.TestCase):
             self.assertRegex(errors, f"error: .*{message}")
         elsewhere = self._workdir.parent / "elsewhere"
         code, _, errors = commands.run(
-            "sweep_agent", server, "--name=agent_01", f"--workdir={elsewhere}"
+            "sweep_agent", server, secret, "--name=agent_01", f"--workdir={elsewhere}"
         )
         self.assertEqual(code, 0, errors)
         self.assertTrue((elsewhere / "config.json").exists())
@@ -200,6 +237,7 @@ class SweepTest(parameterized.TestCase):
             "sweep_agent",
             f"--server=localhost:{port}",
             "--name=agent_01",
+            f"--secret_file={self._workdir / 'secret'}",
             f"--workdir={self._workdir.parent / 'elsewhere'}",
         )
         self.assertEqual(code, 0, errors)

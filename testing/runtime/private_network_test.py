@@ -7,7 +7,10 @@ import sys
 import textwrap
 from collections.abc import Iterator
 
+from absl import flags
 from absl.testing import absltest, parameterized
+
+from laser_tf.runtime import private_network
 
 # What the tests' processes begin with. Everything is imported before a user is given up who may be
 # the only one to read it.
@@ -166,6 +169,37 @@ class PrivateNetworkTest(parameterized.TestCase):
             release.set()
         """)
         self.assertRegex(output, r"^no private network \(the process has 2 threads already; ")
+        self.assertEndsWith(output, "\nunmoved with loopback")
+
+    @parameterized.parameters(
+        ([], True),
+        (["--private_network"], True),
+        (["--private_network=true"], True),
+        (["--private_network=false"], False),
+        (["-private_network=False"], False),
+        (["--private_network=0"], False),
+        (["--private_network=f"], False),
+        (["--noprivate_network"], False),
+        (["--noprivate_network", "--private_network"], True),
+        (["--private_network=1", "--workdir=x", "--private_network=F"], False),
+        (["--", "--private_network=false"], True),
+        (["--private_network_of=false", "private_network=false"], True),
+    )
+    def test_the_flag_is_read_as_absl_reads_it(self, arguments, wanted):
+        self.assertEqual(private_network.is_wanted(["train", *arguments]), wanted)
+        values = flags.FlagValues()
+        flags.DEFINE_bool(private_network.FLAG, True, "", flag_values=values)
+        values(["train", *arguments], known_only=True)
+        self.assertEqual(values[private_network.FLAG].value, wanted)
+
+    def test_who_wants_none_stays_and_is_warned(self):
+        output = _run("""
+            print(private_network.enter(["train", "--private_network=false"]))
+            look_around()
+        """)
+        self.assertRegex(
+            output, "^no private network, by --private_network=false: .*can be reached from other"
+        )
         self.assertEndsWith(output, "\nunmoved with loopback")
 
     def test_without_linux_it_says_so(self):

@@ -1,7 +1,6 @@
 """Whole runs on catch: learning, resuming, evaluating, with the production loops."""
 
 import dataclasses
-import io
 import json
 import pathlib
 import tempfile
@@ -17,29 +16,16 @@ from laser_tf.runtime import (
     episode_log,
     evaluator,
     metrics,
-    progress,
     run_config,
     training,
 )
-from testing import fakes
-
-
-def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> training.Training:
-    checkpointing.open_workdir(workdir, dataclasses.asdict(config), {})
-    run = training.Training(config, workdir)
-    _go_on(run, threading.Event())
-    return run
-
-
-def _go_on(run: training.Training, stopped: threading.Event) -> None:
-    with progress.ProgressDisplay(1, "test", io.StringIO()) as display:
-        run.run(stopped, display)
+from testing import fakes, runs
 
 
 def _stop_at_once(run: training.Training) -> None:
     stopped = threading.Event()
     stopped.set()
-    _go_on(run, stopped)
+    runs.go_on(run, stopped)
 
 
 class _Member:
@@ -81,7 +67,7 @@ class TrainingTest(parameterized.TestCase):
     )
     def test_learns_catch(self, env_frames, agent, replay):
         config = fakes.catch_config(agent=agent, replay=replay, run={"env_frames": env_frames})
-        run = _run(config, self._workdir)
+        run = runs.train(config, self._workdir)
         self.assertEqual(run.env_frames, env_frames)
         self.assertGreater(run.returns.mean_return(), 0.8)
         summary = evaluator.evaluate(self._workdir, episodes=50, seed=2, video=True)
@@ -101,7 +87,7 @@ class TrainingTest(parameterized.TestCase):
     )
     def test_r2d2_learns_catch(self, agent, replay):
         config = fakes.r2d2_catch_config(agent=agent, replay=replay, run={"env_frames": 30_000})
-        run = _run(config, self._workdir)
+        run = runs.train(config, self._workdir)
         # The last update waits for new steps, in unrolls of 5.
         self.assertBetween(run.env_frames, 30_000, 30_044)
         summary = evaluator.evaluate(self._workdir, episodes=50, seed=2, video=False)
@@ -109,7 +95,7 @@ class TrainingTest(parameterized.TestCase):
 
     def test_a_resumed_r2d2_goes_on_without_another_warm_up(self):
         config = fakes.r2d2_catch_config(run={"env_frames": 1_500})
-        first = _run(config, self._workdir)
+        first = runs.train(config, self._workdir)
         values = fakes.config_values(config)
         values["run"]["env_frames"] = 3_000
         config_file = self._workdir / "config.json"
@@ -119,14 +105,14 @@ class TrainingTest(parameterized.TestCase):
         again = training.Training(run_config.parse(values), self._workdir)
         for old, new in zip(first._learner.variables, again._learner.variables, strict=True):
             np.testing.assert_array_equal(old, new)
-        _go_on(again, threading.Event())
+        runs.go_on(again, threading.Event())
         # One update for every 40 steps, but for the first 1,000: a sequence counts as the 5 steps
         # that adjacent ones add, and the warm-up's 500 make 100 sequences, here of an episode each.
         self.assertAlmostEqual(int(again.counters.learner_updates), (3_000 - 1_000) / 40, delta=3)
 
     def test_what_tensorboard_gets_of_r2d2(self):
         replay = {"unroll_length": 3, "sequence_length": 3, "sequence_overlap": 0, "burn_in": 3}
-        _run(fakes.r2d2_catch_config(replay=replay), self._workdir)
+        runs.train(fakes.r2d2_catch_config(replay=replay), self._workdir)
         for name in (
             "loss/total",
             "q_learning/q_value",
@@ -141,7 +127,7 @@ class TrainingTest(parameterized.TestCase):
             self.assertTrue(np.isfinite(values).all(), name)
 
     def test_what_tensorboard_gets(self):
-        _run(fakes.catch_config(), self._workdir)
+        runs.train(fakes.catch_config(), self._workdir)
         for name in (
             "episode/mean_return_last_100",
             "loss/policy",
@@ -172,7 +158,7 @@ class TrainingTest(parameterized.TestCase):
             def is_set(self) -> bool:
                 return first.env_frames >= 2_000
 
-        _go_on(first, Halfway())
+        runs.go_on(first, Halfway())
         self.assertEqual(first.env_frames, 2_000)
         again = training.Training(config, self._workdir)
         self.assertTrue(again.resumed)
@@ -181,7 +167,7 @@ class TrainingTest(parameterized.TestCase):
         for old, new in zip(first._learner.variables, again._learner.variables, strict=True):
             np.testing.assert_array_equal(old, new)
         before = first.counters.learner_updates.numpy()
-        _go_on(again, threading.Event())
+        runs.go_on(again, threading.Event())
         self.assertTrue(again.finished)
         self.assertGreater(again.counters.learner_updates, before)
         # 40 agent steps an update from the first to the last: none was lost or counted twice.
@@ -199,7 +185,7 @@ class TrainingTest(parameterized.TestCase):
             def is_set(self) -> bool:
                 return first.env_frames >= 10_000
 
-        _go_on(first, Halfway())
+        runs.go_on(first, Halfway())
         before = episode_log.read(self._workdir)["catch"]
         self.assertGreater(len(before.returns), 800)  # an episode has 9 steps and its reset
         self.assertTrue(np.all(np.diff(before.env_frames) >= 0))
@@ -214,7 +200,7 @@ class TrainingTest(parameterized.TestCase):
         last = episode_log.read(self._workdir)["catch"].returns[-100:]
         self.assertAlmostEqual(again.returns.mean_return(), last.mean())
         again = training.Training(config, self._workdir)
-        _go_on(again, threading.Event())
+        runs.go_on(again, threading.Event())
         after = episode_log.read(self._workdir)["catch"]
         self.assertNotIn(77.0, after.returns)
         np.testing.assert_array_equal(after.returns[: len(before.returns)], before.returns)
@@ -222,7 +208,7 @@ class TrainingTest(parameterized.TestCase):
 
     def test_returns_of_before_a_copy_do_not_come_back(self):
         config = fakes.catch_config()
-        _run(config, self._workdir)
+        runs.train(config, self._workdir)
         rows = ["1000,catch,50,9"] * 40 + ["1900,catch,7,9"] * 40  # no return that catch can give
         (self._workdir / "episodes.csv").write_text(
             "\n".join(["env_frames,task,return,length", *rows, ""])
@@ -243,7 +229,7 @@ class TrainingTest(parameterized.TestCase):
             ),
             self.assertRaisesRegex(RuntimeError, "the emulator broke"),
         ):
-            _run(config, self._workdir)
+            runs.train(config, self._workdir)
 
     def test_the_same_seed_starts_with_the_same_weights(self):
         config = fakes.catch_config()

@@ -1,0 +1,110 @@
+"""A terminal that is closed, and Ctrl-C before anything is there to be saved."""
+
+import fcntl
+import os
+import pathlib
+import pty
+import signal
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+
+from absl.testing import absltest, parameterized
+
+from testing import commands
+
+CATCH = "--config=configs/laser_catch.py"
+COMMANDS = (
+    "benchmark", "draw_r2d2", "evaluate", "plot", "random_play", "replay_server", "report",
+    "reproduce", "sweep", "sweep_agent", "train",
+)  # fmt: skip
+
+
+def _start_in_terminal(*arguments: str) -> tuple[subprocess.Popen, int]:
+    """Starts `python -m` in a terminal of its own; returns the terminal's other end, too."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", *arguments],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=os.environ | {"TERM": "xterm"},
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(theirs)
+    return process, ours
+
+
+class ClosedTerminalTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+
+    def _train(self) -> tuple[subprocess.Popen, int, pathlib.Path]:
+        workdir = self._folder / "run"
+        process, terminal = _start_in_terminal(
+            "launch.train", CATCH, "--config.run.env_frames=10000000", f"--workdir={workdir}"
+        )
+        self.addCleanup(process.kill)
+        shown = b""
+        while b"frames" not in shown:
+            shown += os.read(terminal, 4096)
+        return process, terminal, workdir
+
+    def test_a_run_saves_itself(self):
+        process, terminal, workdir = self._train()
+        os.close(terminal)  # the system sends SIGHUP, and output fails from now on
+        self.assertEqual(process.wait(timeout=120), -signal.SIGHUP)
+        self.assertNotEmpty(list((workdir / "checkpoints/learner").iterdir()))
+        self.assertNotEmpty(list((workdir / "checkpoints/replay").iterdir()))
+        self.assertGreater(len((workdir / "episodes.csv").read_text().splitlines()), 2)
+
+    def test_under_nohup_it_goes_on_until_it_is_told_to_end(self):
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup: a child inherits it
+        self.addCleanup(signal.signal, signal.SIGHUP, before)
+        process, terminal, workdir = self._train()
+        os.close(terminal)
+        length = _length(workdir / "episodes.csv")
+        deadline = time.monotonic() + 60
+        while _length(workdir / "episodes.csv") <= length:
+            self.assertIsNone(process.poll())
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(timeout=120), -signal.SIGTERM)
+        self.assertNotEmpty(list((workdir / "checkpoints/learner").iterdir()))
+
+
+def _length(path: pathlib.Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+class EarlyInterruptTest(parameterized.TestCase):
+    @parameterized.parameters(*((name, 0.7) for name in COMMANDS), ("train", 2.0), ("train", 4.0))
+    def test_ctrl_c_while_it_starts_is_no_traceback(self, name, seconds):
+        process = commands.start(name, *([CATCH] if name == "train" else []))
+        time.sleep(seconds)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+        self.assertEqual(output, "")
+        if process.returncode != -signal.SIGINT:  # it was quicker, and had a flag to refuse
+            self.assertStartsWith(errors, "error: --")
+        for folder in ("/launch/", "/laser_tf/"):  # what Python itself says before is not ours
+            self.assertNotIn(folder, errors)
+        lines = [line for line in errors.splitlines() if not line.startswith("no private network")]
+        if "frozen runpy" not in errors:
+            self.assertLessEqual(len(lines), 1, errors)
+
+    def test_all_commands_are_here(self):
+        folder = pathlib.Path(__file__).resolve().parents[2] / "launch"
+        mains = [
+            p.stem for p in folder.glob("*.py") if 'if __name__ == "__main__"' in p.read_text()
+        ]
+        self.assertCountEqual(mains, COMMANDS)
+
+
+if __name__ == "__main__":
+    absltest.main()

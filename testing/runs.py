@@ -1,0 +1,27 @@
+"""Whole runs in the test's own process."""
+
+import dataclasses
+import io
+import pathlib
+import threading
+
+from laser_tf.runtime import checkpointing, progress, run_config, training
+
+
+def make(config: run_config.RunConfig, workdir: pathlib.Path) -> training.Training:
+    """Makes a run, new or from what its folder holds."""
+    checkpointing.open_workdir(workdir, dataclasses.asdict(config), {})
+    return training.Training(config, workdir)
+
+
+def go_on(run: training.Training, stop: threading.Event | None = None) -> None:
+    """Trains until the budget is spent or `stop` is set."""
+    with progress.ProgressDisplay(1, "test", io.StringIO()) as display:
+        run.run(stop or threading.Event(), display)
+
+
+def train(config: run_config.RunConfig, workdir: pathlib.Path) -> training.Training:
+    """Makes a run and trains until the budget is spent."""
+    run = make(config, workdir)
+    go_on(run)
+    return run
