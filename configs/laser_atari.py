@@ -1,4 +1,7 @@
-"""LASER on an Atari game, for two CPU cores: what `make train` runs."""
+"""LASER on an Atari game, for two CPU cores: what `make train` runs.
+
+In all files of this folder a number is ours where no source stands beside it.
+"""
 
 import dataclasses
 
@@ -35,7 +38,7 @@ def get_config() -> ml_collections.ConfigDict:
             num_envs=8,  # games played at once; few, so that online unrolls are fresh
             num_threads=2,  # of the emulators; 0: as many as cores
             action_repeat=4,  # env frames an agent step; IMPALA, Atari
-            no_op_max=30,  # env frames at an episode's start; IMPALA, Atari
+            no_op_max=30,  # env frames, 1 to so many at an episode's start; IMPALA, Atari
             max_frames_per_episode=108_000,  # env frames, 30 minutes; LASER, appendix D
             sticky_actions=0.0,  # probability; the paper's games have none
             full_action_space=False,

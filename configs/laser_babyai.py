@@ -20,7 +20,7 @@ def get_config() -> ml_collections.ConfigDict:
     config.environment = defaults | {
         "task": "BabyAI-GoToRedBlueBall-v0",
         "instruction_length": 16,  # words
-        "max_frames_per_episode": 500,
+        "max_frames_per_episode": 500,  # env frames
     }
     config.replay.update({"unroll_length": 20})  # agent steps
     return config

@@ -16,11 +16,11 @@ def get_config() -> ml_collections.ConfigDict:
     config.replay.update(
         {
             "unroll_length": 10,  # agent steps; an episode has 9 and its reset
-            "frame_stack": 1,
-            "batch_size": 16,
+            "frame_stack": 1,  # frames
+            "batch_size": 16,  # unrolls
             "replay_fraction": 0.75,
             "capacity": 20_000,  # agent steps
-            "queue_capacity": 16,
+            "queue_capacity": 16,  # unrolls
         }
     )
     config.learner.update(

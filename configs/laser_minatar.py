@@ -24,7 +24,7 @@ def get_config() -> ml_collections.ConfigDict:
     )
     config.replay.update(
         {
-            "frame_stack": 1,
+            "frame_stack": 1,  # frames
             "batch_size": 16,  # unrolls
             "replay_fraction": 0.75,
             "capacity": 100_000,  # agent steps

@@ -24,7 +24,7 @@ def get_config() -> ml_collections.ConfigDict:
             # The games with the most frequent rewards drown the others, but for PopArt.
             "reward_scales": (1.0, 10.0, 1.0, 1.0, 100.0),
             "num_envs": 8,  # of each task
-            "max_frames_per_episode": 5_000,
+            "max_frames_per_episode": 5_000,  # env frames
         }
     )
     config.replay.update(
@@ -32,7 +32,7 @@ def get_config() -> ml_collections.ConfigDict:
             "batch_size": 20,  # unrolls
             "replay_fraction": 0.75,
             "capacity": 500_000,  # agent steps
-            "queue_capacity": 20,
+            "queue_capacity": 20,  # unrolls
         }
     )
     return config

@@ -31,11 +31,11 @@ def get_config() -> ml_collections.ConfigDict:
     config.replay.update(
         {
             "unroll_length": 79,  # agent steps; LASER, DMLab: reaches from turn to cue
-            "frame_stack": 1,
-            "batch_size": 16,
+            "frame_stack": 1,  # frames
+            "batch_size": 16,  # unrolls
             "replay_fraction": 0.75,
             "capacity": 100_000,  # agent steps
-            "queue_capacity": 16,
+            "queue_capacity": 16,  # unrolls
             "core_state": "recomputed",
         }
     )

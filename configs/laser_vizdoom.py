@@ -20,17 +20,17 @@ def get_config() -> ml_collections.ConfigDict:
         vizdoom.VizDoomConfig(
             task="health_gathering",
             num_envs=8,
-            max_frames_per_episode=2_100,  # the scenarios' own limit, or nearly
+            max_frames_per_episode=2_100,  # env frames: the scenarios' own limit, or nearly
         )
     )
     config.replay.update(
         {
             "unroll_length": 32,  # agent steps
-            "frame_stack": 1,
-            "batch_size": 16,
+            "frame_stack": 1,  # frames
+            "batch_size": 16,  # unrolls
             "replay_fraction": 0.75,
             "capacity": 50_000,  # agent steps
-            "queue_capacity": 8,
+            "queue_capacity": 8,  # unrolls
             "core_state": "recomputed",
         }
     )

@@ -1,0 +1,81 @@
+"""Prints where the curves of CSV files end, and when they pass a value: the README's numbers.
+
+    python -m launch.curve_ends --csv=results/pong.csv --above=18
+    python -m launch.curve_ends --csv=results/figure_3_left.csv --last_frames=20000
+
+The files hold mean and range of the seeds at each point, so that of up to three seeds all values
+are known, though not which seed has which.
+"""
+
+import csv
+import pathlib
+import sys
+
+import numpy as np
+from absl import flags
+
+from launch import command_line
+
+_FILES = flags.DEFINE_multi_string("csv", [], "a file of launch.plot or launch.report")
+_ABOVE = flags.DEFINE_float("above", None, "print the env frames at which the values pass this")
+_LAST_FRAMES = flags.DEFINE_integer(
+    "last_frames", 0, "average over so many of the last env frames; 0: the last point"
+)
+
+# What a sweep's curve calls its mean, its range and their number, and what a run's.
+_COLUMNS = (("mean", "worst", "best", "replicas"), ("mean", "min", "max", "seeds"))
+
+
+def main() -> None:
+    """Writes one row a curve to the standard output."""
+    if not _FILES.value:
+        raise command_line.UsageError("--csv is missing: give --csv=results/pong.csv, for example")
+    rows = csv.writer(sys.stdout, lineterminator="\n")
+    passing = [] if _ABOVE.value is None else [f"env_frames_above_{_ABOVE.value:g}"]
+    rows.writerow(["file", "label", "env_frames", "mean", "of_each", *passing])
+    for path in map(pathlib.Path, _FILES.value):
+        for label, curve in _read(path).items():
+            rows.writerow([path.name, label, *_describe(curve)])
+
+
+def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
+    """Each label's points: env frames, mean, then the values of each seed in rising order.
+
+    Raises:
+      UsageError: if the file is not one of curves.
+    """
+    with path.open(newline="") as file:
+        table = csv.DictReader(file)
+        header = table.fieldnames or []
+        columns = next((names for names in _COLUMNS if set(names) <= set(header)), None)
+        if columns is None or not {"label", "env_frames"} <= set(header):
+            raise command_line.UsageError(
+                f"--csv={path} holds no curves: give a file of launch.plot or launch.report"
+            )
+        curves: dict[str, list[list[float]]] = {}
+        for row in table:
+            mean, low, high = (float(row[name]) for name in columns[:3])
+            values = [low, *_between(mean, low, high, int(row[columns[3]])), high]
+            values = values if int(row[columns[3]]) > 1 else [mean]
+            curves.setdefault(row["label"], []).append([float(row["env_frames"]), mean, *values])
+    return {label: np.array(points) for label, points in curves.items()}
+
+
+def _between(mean: float, low: float, high: float, seeds: int) -> list[float]:
+    """The third of three values; of more than three the file does not tell."""
+    return [3 * mean - low - high] if seeds == 3 else []
+
+
+def _describe(curve: np.ndarray) -> list[str]:
+    frames, values = curve[:, 0], curve[:, 1:]
+    end = values[frames >= frames[-1] - _LAST_FRAMES.value].mean(axis=0)
+    texts = [f"{frames[-1]:.0f}", f"{end[0]:.3f}", " ".join(f"{value:.3f}" for value in end[1:])]
+    if _ABOVE.value is not None:
+        above = values[:, :0:-1] > _ABOVE.value  # the highest first: it is the first to pass
+        first = [frames[seed.argmax()] if seed.any() else np.nan for seed in above.T]
+        texts.append(" ".join(f"{at:.0f}" for at in first))
+    return texts
+
+
+if __name__ == "__main__":
+    command_line.run(main, (OSError,))

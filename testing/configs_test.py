@@ -1,0 +1,72 @@
+"""Configurations that bear a paper's name hold that paper's numbers."""
+
+from absl.testing import absltest, parameterized
+
+from configs import (
+    impala_atari,
+    laser_atari,
+    laser_atari_paper,
+    laser_dmlab30,
+    r2d2_dmlab30,
+    sweep_laser_atari_paper,
+)
+from laser_tf.ops import reward_clipping
+from laser_tf.runtime import run_config, sweep_config
+
+
+def _rows(replay):
+    """Online and replayed unrolls of a batch."""
+    replayed = round(replay.batch_size * replay.replay_fraction)
+    return replay.batch_size - replayed, replayed
+
+
+class LaserOnAtariTest(absltest.TestCase):
+    def test_the_single_agent_has_its_ratio_its_schedule_and_its_replay(self):
+        # LASER, section 5.1: "the same tuned schedule as Espeholt et al., a 87.5% replay ratio and
+        # a 15M replay".
+        config = run_config.parse(laser_atari_paper.get_config().to_dict())
+        self.assertEqual(_rows(config.replay), (32, 224))
+        self.assertEqual(config.replay.replay_fraction, 0.875)
+        self.assertEqual(config.replay.capacity, 15_000_000)
+        self.assertEqual(config.learner.learning_rate, 6e-4)
+        self.assertEqual(config.learner.learning_rate_schedule, "linear")
+
+    def test_the_sweep_has_nine_constant_agents_and_its_batches(self):
+        config = sweep_config.parse(sweep_laser_atari_paper.get_config().to_dict())
+        self.assertLen(config.agents, 9)
+        tuned = {
+            (agent.learner.learning_rate, agent.agent.entropy_cost)
+            for agent in config.agents.values()
+        }
+        rates, costs = (3e-4, 6e-4, 1.2e-3), (5e-3, 1e-2, 2e-2)
+        self.assertEqual(tuned, {(rate, cost) for rate in rates for cost in costs})
+        for agent in config.agents.values():
+            self.assertEqual(_rows(agent.replay), (32, 128))
+            self.assertEqual(agent.learner.learning_rate_schedule, "constant")
+
+    def test_both_have_section_5_1s_network_unrolls_and_discount(self):
+        for module in (laser_atari_paper, sweep_laser_atari_paper):
+            config = module.get_config()
+            self.assertEqual((config.agent.torso, config.agent.channel_multiplier), ("deep", 4))
+            self.assertEqual((config.replay.unroll_length, config.agent.discount), (19, 0.995))
+            self.assertEqual((config.learner.gradient_clip, config.environment.no_op_max), (0, 37))
+
+
+class PaperTest(parameterized.TestCase):
+    @parameterized.parameters(
+        impala_atari, laser_atari_paper, sweep_laser_atari_paper, laser_dmlab30, r2d2_dmlab30
+    )
+    def test_observations_are_as_the_papers_have_them(self, module):
+        self.assertTrue(laser_atari.get_config().agent.center_observation)  # what is inherited
+        self.assertFalse(module.get_config().agent.center_observation)
+
+    def test_dmlabs_batches_are_those_of_the_text(self):
+        self.assertEqual(_rows(laser_dmlab30.get_config().replay), (32, 128))
+
+    def test_dmlabs_clip_is_that_of_the_published_code(self):
+        clip = reward_clipping.REWARD_CLIPS[r2d2_dmlab30.get_config().agent.reward_clip]
+        self.assertIs(clip, reward_clipping.soft_asymmetric)
+
+
+if __name__ == "__main__":
+    absltest.main()

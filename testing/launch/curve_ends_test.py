@@ -1,0 +1,54 @@
+"""The README's numbers, read off the curves' files."""
+
+import pathlib
+import tempfile
+
+from absl.testing import absltest
+
+from testing import commands
+
+RUNS = """label,env_frames,mean,min,max,seeds
+"LASER, large",1000,1.0,0.0,2.5,3
+"LASER, large",2000,4.0,1.0,6.0,3
+"LASER, large",3000,6.0,5.0,7.0,3
+IMPALA,3000,2.0,2.0,2.0,1
+"""
+SWEEPS = """label,env_frames,mean,worst,best,replicas
+shared,1000,0.2,0.1,0.3,2
+shared,3000,0.6,0.5,0.7,2
+"""
+
+
+class CurveEndsTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._folder = pathlib.Path(folder.name)
+
+    def _write(self, name, text):
+        (self._folder / name).write_text(text)
+        return f"--csv={self._folder / name}"
+
+    def _rows(self, *arguments):
+        code, output, errors = commands.run("curve_ends", *arguments)
+        self.assertEqual(code, 0, errors)
+        return output.splitlines()[1:]
+
+    def test_the_values_of_three_seeds_and_where_each_passes(self):
+        rows = self._rows(self._write("runs.csv", RUNS), "--above=4.5")
+        large = 'runs.csv,"LASER, large",3000,6.000,5.000 6.000 7.000,2000 2000 3000'
+        self.assertEqual(rows, [large, "runs.csv,IMPALA,3000,2.000,2.000,nan"])
+
+    def test_sweeps_averaged_over_their_last_frames(self):
+        rows = self._rows(self._write("sweeps.csv", SWEEPS), "--last_frames=2000")
+        self.assertEqual(rows, ["sweeps.csv,shared,3000,0.400,0.300 0.500"])
+
+    def test_a_file_without_curves_is_refused_in_one_line(self):
+        code, _, errors = commands.run("curve_ends", self._write("other.csv", "game,mean\na,1\n"))
+        self.assertEqual(code, 1)
+        self.assertRegex(errors, r"^error: --csv=.*other.csv holds no curves: [^\n]*\n$")
+
+
+if __name__ == "__main__":
+    absltest.main()
