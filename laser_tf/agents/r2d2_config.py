@@ -1,7 +1,6 @@
 """What can be configured of R2D2."""
 
 import dataclasses
-import math
 
 from laser_tf import config_checks
 from laser_tf.agents import choices
@@ -17,26 +16,27 @@ class R2D2Config:
       ValueError: for a value out of range; the message names it, the reason and the remedy.
     """
 
-    kind: str = KIND
-    torso: str = "dqn"  # one of choices.TORSOS
-    channel_multiplier: int = 1
+    kind: str = KIND  # which agent: r2d2 or laser, whose keys differ
+    torso: str = "dqn"  # reads the frames: shallow, deep, dqn, minatar or flat
+    channel_multiplier: int = 1  # factor; of the torso's channels
     center_observation: bool = False  # subtract each observation's mean, see networks.torsos
-    core: str = "lstm"  # one of choices.CORES; "none": the feed-forward variant
-    core_size: int = 512  # units of the core
-    core_memory_span: int = 0  # steps that a fresh core remembers, see networks.lstm_cell; 0: few
-    hidden_units: int = 512  # of each of the head's streams
-    discount: float = 0.997  # gamma, per agent step
-    n_steps: int = 5  # n, agent steps until a return bootstraps
-    reward_clip: str = "none"  # one of choices.REWARD_CLIPS
-    rescaling_epsilon: float = 1e-3  # of the value rescaling h; 0: none, the "clipped" variant
-    target_period: int = 2_500  # learner updates between copies to the target network
-    priority_eta: float = 0.9  # share of the largest error in a priority; the mean's is the rest
-    epsilon_base: float = 0.4  # of epsilon_i = base^(1 + alpha i / (N - 1)), Horgan et al. 2018
-    epsilon_alpha: float = 7.0
-    evaluation_epsilon: float = 1e-3  # ours; the paper prints none
+    core: str = "lstm"  # remembers: lstm or preco_lstm; none: the feed-forward variant
+    core_size: int = 512  # units; of the core
+    core_memory_span: int = 0  # agent steps; that a fresh core remembers (lstm_cell.py); 0: few
+    hidden_units: int = 512  # units; of each of the head's streams
+    discount: float = 0.997  # factor; gamma, per agent step
+    n_steps: int = 5  # agent steps; n, until a return bootstraps
+    reward_clip: str = "none"  # of raw rewards: none, unit or optimistic_asymmetric
+    rescaling_epsilon: float = 1e-3  # factor; of the value rescaling h; 0: none, rewards clipped
+    target_period: int = 2_500  # learner updates; between copies to the target network
+    priority_eta: float = 0.9  # fraction; of the largest error in a priority; the rest: the mean
+    epsilon_base: float = 0.4  # probability; of epsilon_i = base^(1 + alpha i / (N - 1)), Ape-X
+    epsilon_alpha: float = 7.0  # exponent; alpha, see epsilon_base
+    evaluation_epsilon: float = 1e-3  # probability; of a random action; ours, the paper prints none
     reset_at_life_loss: bool = False  # reset the core where the discount is 0, too (figure 8)
 
     def __post_init__(self):
+        config_checks.check_types(self)
         for name, known in (
             ("kind", (KIND,)),
             ("torso", choices.TORSOS),
@@ -44,16 +44,12 @@ class R2D2Config:
             ("reward_clip", choices.REWARD_CLIPS),
         ):
             config_checks.check_choice(self, name, known)
-        for name in ("channel_multiplier", "core_size", "hidden_units", "n_steps", "target_period"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: use 1 or more")
-        if self.core_memory_span != 0 and self.core_memory_span < 3:
-            raise ValueError(
-                f"core_memory_span is {self.core_memory_span}: use 3 steps or more, or 0"
-            )
+        choices.check_sizes(self)
+        config_checks.check_range(self, "hidden_units", 1, 16_384, choices.TOO_LARGE)
+        config_checks.check_range(self, "n_steps", 1, 1_000, "an update computes them one by one")
+        config_checks.check_range(self, "target_period", 1)
         for name in ("discount", "priority_eta", "epsilon_base", "evaluation_epsilon"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: use a value from 0 to 1")
         for name in ("rescaling_epsilon", "epsilon_alpha"):
-            if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
-                raise ValueError(f"{name} is {getattr(self, name)}: use a finite value, 0 or more")
+            config_checks.check_range(self, name, 0)

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from laser_tf import config_checks
 from laser_tf.environments import atari_games, names
 
 SUITES = ("atari", "minatar", "catch", "tmaze", "vizdoom", "minigrid", "dmlab")
@@ -18,27 +19,31 @@ class EnvironmentConfig:
       ValueError: for a value out of range or an unknown name; the message names the remedy.
     """
 
-    suite: str = "atari"  # one of SUITES
+    suite: str = "atari"  # atari, minatar, catch, tmaze, vizdoom, minigrid or dmlab
     task: str = "pong"  # a game of the suite, several with commas between them, or "all" of it
-    num_envs: int = 32  # games of each task played at once
-    num_threads: int = 0  # of the Atari and ViZDoom emulators; 0: one for each core
-    action_repeat: int = 4  # env frames an agent step; 1 outside atari, vizdoom and dmlab
-    max_frames_per_episode: int = 108_000  # env frames, then the episode is cut
-    reward_scales: tuple[float, ...] = ()  # factors of each task's rewards; (): all 1
-    no_op_max: int = 30  # Atari: most no-op frames at an episode's start
+    num_envs: int = 32  # games; of each task, played at once
+    num_threads: int = 0  # threads; of the Atari and ViZDoom emulators; 0: one for each core
+    action_repeat: int = 4  # env frames; an agent step; 1 outside atari, vizdoom and dmlab
+    max_frames_per_episode: int = 108_000  # env frames; then the episode is cut
+    reward_scales: tuple[float, ...] = ()  # factors; of each task's rewards; (): all 1
+    no_op_max: int = 30  # env frames; Atari: most no-ops at an episode's start
     full_action_space: bool = False  # Atari: all 18 actions for every game
     life_loss_is_end: bool = True  # Atari: the discount is 0 where a life is lost
-    sticky_actions: float = 0.0  # Atari, MinAtar: probability of playing the last action again
-    corridor_length: int = 10  # tmaze: cells between the cue and the junction
-    instruction_length: int = 16  # minigrid, DMLab: words of the longest text; DMLab: 0 reads none
+    sticky_actions: float = 0.0  # probability; Atari, MinAtar: of playing the last action again
+    corridor_length: int = 10  # cells; tmaze: between the cue and the junction
+    instruction_length: int = 16  # words; minigrid, DMLab: of the longest text; DMLab: 0 reads none
     hold_out: bool = False  # DMLab: play what is held out for testing
     level_cache: str = ""  # DMLab: folder for compiled maps; "": none are kept
     dataset_path: str = ""  # DMLab: folder of the images that two of psychlab's levels show
 
     def __post_init__(self):
+        config_checks.check_types(self)
         names.check("suite", self.suite, SUITES)
-        for task in self.tasks:
-            _check_task(self.suite, task)
+        try:
+            for task in self.tasks:
+                _check_task(self.suite, task)
+        except ValueError as error:
+            raise ValueError(f"task is {self.task!r}: {error}") from None
         if len(set(self.tasks)) < len(self.tasks):
             raise ValueError(f"task is {self.task!r}: name each task once")
         self._check_numbers()
@@ -47,7 +52,7 @@ class EnvironmentConfig:
                 f"reward_scales are {self.reward_scales}: give one number for each of "
                 f"{', '.join(self.tasks)}"
             )
-        if not all(0 < scale < float("inf") for scale in self.reward_scales):
+        if not all(scale > 0 for scale in self.reward_scales):
             raise ValueError(f"reward_scales are {self.reward_scales}: use values above 0")
         if self.suite not in _REPEATING_SUITES and self.action_repeat != 1:
             raise ValueError(f"action_repeat is {self.action_repeat}: {self.suite} has none, use 1")
@@ -59,17 +64,16 @@ class EnvironmentConfig:
             raise ValueError(f"hold_out is True: {self.suite} holds nothing out, use False")
 
     def _check_numbers(self) -> None:
-        for name, least in (
-            ("num_envs", 1),
-            ("action_repeat", 1),
-            ("max_frames_per_episode", 1),
-            ("corridor_length", 1),
-            ("instruction_length", 0 if self.suite == "dmlab" else 1),
-            ("num_threads", 0),
-            ("no_op_max", 0),
+        for name, least, most, reason in (
+            ("num_envs", 1, 100_000, "no process plays more games"),
+            ("num_threads", 0, 1_024, "more threads play no faster"),
+            ("action_repeat", 1, 1_000, "nobody can act so rarely"),
+            ("max_frames_per_episode", 1, 2**31 - 1, "emulators count in 32 bits"),
+            ("corridor_length", 1, 1_000_000, "a picture of a longer one fits no memory"),
+            ("instruction_length", 0 if self.suite == "dmlab" else 1, 10_000, "no task shows more"),
+            ("no_op_max", 0, 10_000, "emulators count in 32 bits, and games end by then"),
         ):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} is {getattr(self, name)}: use {least} or more")
+            config_checks.check_range(self, name, least, most, reason)
         if not 0 <= self.sticky_actions < 1:
             raise ValueError(
                 f"sticky_actions is {self.sticky_actions}: use a probability from 0 to below 1"
@@ -109,7 +113,7 @@ def _all_tasks(suite: str) -> tuple[str, ...]:
 
             return dmlab.LEVELS
         case _:
-            raise ValueError(f"task is 'all': the tasks of {suite} differ too much, name them")
+            raise ValueError(f"the tasks of {suite} differ too much, name them")
 
 
 def _check_task(suite: str, task: str) -> None:

@@ -5,6 +5,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
+from laser_tf import config_checks
 from laser_tf.agents import laser_config, r2d2_config
 from laser_tf.environments import environment_config
 from laser_tf.replay import replay_config
@@ -26,19 +27,19 @@ class Config:
       ValueError: for a value out of range; the message names it and the remedy.
     """
 
-    env_frames: int = 3_000_000  # budget, before action repeat
-    seed: int = 1  # of weights, actions and environments
-    checkpoint_minutes: float = 5.0  # between checkpoints of weights, optimiser and counters
-    replay_checkpoint_minutes: float = 30.0  # between checkpoints of replay; both at the end
-    metrics_seconds: float = 10.0  # between rows in TensorBoard
-    replay_port: int = 0  # of the embedded Reverb server; 0 takes a free one
-    evaluation_episodes: int = 30  # after training; 0 for none
+    env_frames: int = 3_000_000  # env frames; the run's budget
+    seed: int = 1  # seed; of weights, actions and environments
+    checkpoint_minutes: float = 5.0  # minutes; between checkpoints of all but replay
+    replay_checkpoint_minutes: float = 30.0  # minutes; between checkpoints of replay
+    metrics_seconds: float = 10.0  # seconds; between rows in TensorBoard
+    replay_port: int = 0  # port; of the embedded Reverb server; 0 takes a free one
+    evaluation_episodes: int = 30  # episodes; of each task after training; 0 for none
 
     def __post_init__(self):
-        if self.env_frames < 1:
-            raise ValueError(f"env_frames is {self.env_frames}: use 1 or more")
-        if self.evaluation_episodes < 0:
-            raise ValueError(f"evaluation_episodes is {self.evaluation_episodes}: use 0 or more")
+        config_checks.check_types(self)
+        config_checks.check_range(self, "env_frames", 1)
+        config_checks.check_range(self, "seed", 0, 2_000_000_000, "games count up from it")
+        config_checks.check_range(self, "evaluation_episodes", 0)
         if not 0 <= self.replay_port < 65536:
             raise ValueError(f"replay_port is {self.replay_port}: use 1 to 65535, or 0 for any")
         for name in ("checkpoint_minutes", "replay_checkpoint_minutes", "metrics_seconds"):
@@ -103,21 +104,43 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> RunConfig:
     Raises:
       ValueError: for an unknown, a missing or an invalid key; the message names `section.key`.
     """
-    sections = {field.name: field.type for field in dataclasses.fields(RunConfig)}
-    _check_names("section", values, sections)
-    sections["agent"] = _agent_class(values.get("agent", {}))
+    classes = section_classes(values)
+    _check_names("section", values, classes)
     return RunConfig(
-        **{name: parse_section(name, section, values) for name, section in sections.items()}
+        **{name: parse_section(name, section, values) for name, section in classes.items()}
     )
 
 
-def _agent_class(values: Mapping[str, Any]) -> type[AgentConfig]:
-    kind = values.get("kind", laser_config.KIND)
-    if kind not in _AGENTS:
+def section_classes(values: Mapping[str, Mapping[str, Any]]) -> dict[str, type]:
+    """The dataclass of each section, whose agent is the one that the values name.
+
+    Raises:
+      ValueError: if the values are not sections of keys, or name no agent that there is.
+    """
+    check_nesting(values)
+    kind = values.get("agent", {}).get("kind", laser_config.KIND)
+    if kind not in tuple(_AGENTS):
         raise ValueError(
             f"config.agent: kind is {kind!r}: choose one of {', '.join(map(repr, _AGENTS))}"
         )
-    return _AGENTS[kind]
+    classes = {field.name: field.type for field in dataclasses.fields(RunConfig)}
+    return classes | {"agent": _AGENTS[kind]}
+
+
+def check_nesting(values: Any) -> None:
+    """Checks that values are sections of keys, all named by text.
+
+    Raises:
+      ValueError: if they are not.
+    """
+    if not isinstance(values, Mapping):
+        raise ValueError(f"the config is {values!r}: it must have sections, such as run")
+    for name, section in values.items():
+        if not isinstance(section, Mapping):
+            raise ValueError(f"config.{name} is {section!r}: it must have keys with values")
+        for key in (name, *section):
+            if not isinstance(key, str):
+                raise ValueError(f"config.{name} has the key {key!r}: keys are texts")
 
 
 def parse_section(
@@ -132,7 +155,7 @@ def parse_section(
     _check_names(name + " key", section, [f.name for f in dataclasses.fields(section_class)])
     try:
         return section_class(**section)
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise ValueError(f"config.{name}: {error}") from None
 
 
@@ -151,5 +174,5 @@ def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         if isinstance(value, Mapping):
             flat.update(flatten(value, f"{prefix}{key}."))
         else:
-            flat[prefix + key] = value
+            flat[f"{prefix}{key}"] = value
     return flat
