@@ -1,7 +1,67 @@
-"""Checks that the sections of a configuration share."""
+"""Checks that the sections of a configuration share: each says what was wrong and what to do."""
 
-from collections.abc import Collection
+import dataclasses
+import math
+import typing
+from collections.abc import Collection, Mapping
 from typing import Any
+
+# What TensorFlow computes with: beyond them float32 is infinite, or a number but 0 becomes 0.
+LARGEST_FLOAT, SMALLEST_FLOAT = 3.4028234663852886e38, 1.1754943508222875e-38
+LARGEST_INTEGER = 2**63 - 1  # of TensorFlow's and Reverb's counters
+_EXAMPLES = {bool: "True or False", str: "text", Mapping: "names with their values"}
+
+
+def check_types(config: Any) -> None:
+    """Holds each field to its type, and numbers to what float32 and int64 can hold.
+
+    Args:
+      config: a section, a dataclass.
+
+    Raises:
+      ValueError: for the first field that holds something else.
+    """
+    for field in dataclasses.fields(config):
+        _check_type(field.name, getattr(config, field.name), field.type)
+
+
+def _check_type(name: str, value: Any, expected: Any) -> None:
+    origin = typing.get_origin(expected) or expected
+    if origin is tuple:
+        if not isinstance(value, tuple | list):
+            raise ValueError(f"{name} is {value!r}: use a tuple of values, e.g. ()")
+        for element in value:
+            _check_type(name, element, typing.get_args(expected)[0])
+    elif origin is float:
+        check_number(name, value)
+    elif origin is int:
+        if type(value) is not int:  # True is an int, too
+            raise ValueError(f"{name} is {value!r}: use a whole number")
+        if abs(value) > LARGEST_INTEGER:
+            raise ValueError(
+                f"{name} is {value}: use {LARGEST_INTEGER} or less, all that is counted"
+            )
+    elif not isinstance(value, origin):
+        raise ValueError(f"{name} is {value!r}: use {_EXAMPLES[origin]}")
+
+
+def check_number(name: str, value: Any) -> None:
+    """Holds a value to the finite numbers of float32.
+
+    Args:
+      name: for the message.
+      value: anything.
+
+    Raises:
+      ValueError: if it is another type, not finite, or too large or too small for float32.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{name} is {value!r}: use a number")
+    # Compared, since an int may be too large for a float.
+    if not abs(value) <= LARGEST_FLOAT:
+        raise ValueError(f"{name} is {value}: use a finite value that float32 holds, up to 3e38")
+    if value and abs(value) < SMALLEST_FLOAT:
+        raise ValueError(f"{name} is {value}: float32 makes it 0; use 0, or 2e-38 or more in size")
 
 
 def check_choice(config: Any, name: str, choices: Collection[str]) -> None:
@@ -18,3 +78,25 @@ def check_choice(config: Any, name: str, choices: Collection[str]) -> None:
     value = getattr(config, name)
     if value not in choices:
         raise ValueError(f"{name} is {value!r}: choose one of {', '.join(map(repr, choices))}")
+
+
+def check_range(
+    config: Any, name: str, least: float, most: float = math.inf, reason: str = ""
+) -> None:
+    """Holds a field to a range, both ends included.
+
+    Args:
+      config: the section, a dataclass.
+      name: of the field.
+      least: that it may be.
+      most: that it may be.
+      reason: why not more.
+
+    Raises:
+      ValueError: for a value outside.
+    """
+    value = getattr(config, name)
+    if value < least:
+        raise ValueError(f"{name} is {value}: use {least} or more")
+    if value > most:
+        raise ValueError(f"{name} is {value}: use {most} or less; {reason}")

@@ -19,7 +19,7 @@ class AgentConfig(trunk_config.TrunkConfig):
       ValueError: for a value out of range; the message names it, the reason and the remedy.
     """
 
-    kind: str = ""  # which agent, a key of agents.registry
+    kind: str = ""  # which agent: laser or r2d2, whose keys differ
 
     @property
     def acting_in_evaluation(self) -> str:

@@ -1,7 +1,6 @@
 """What can be configured of LASER."""
 
 import dataclasses
-import math
 
 from dm_env import specs
 
@@ -22,24 +21,22 @@ class LaserConfig(agent_config.AgentConfig):
     """
 
     kind: str = KIND
-    discount: float = 0.995  # gamma, per agent step
-    reward_clip: str = "unit"  # one of agent_config.REWARD_CLIPS
-    baseline_cost: float = 0.5
-    entropy_cost: float = 0.01  # initial value; a runtime variable of the agent
+    discount: float = 0.995  # factor; gamma, per agent step
+    reward_clip: str = "unit"  # of raw rewards: none, unit or optimistic_asymmetric
+    baseline_cost: float = 0.5  # weight; of the value loss
+    entropy_cost: float = 0.01  # weight; of the entropy term at the run's start
     entropy_on_replay: bool = False  # whether replayed rows, too, are in the entropy term
-    rho_bar: float = 1.0
-    c_bar: float = 1.0
-    lambda_: float = 1.0
-    relevance: str = "implied"  # trust region; "none" switches it off
-    kl_threshold: float = 0.3  # b: transitions with relevance below it are trusted
+    rho_bar: float = 1.0  # ratio; V-trace: clips importance ratios, which sets the fixed point
+    c_bar: float = 1.0  # ratio; V-trace: clips the traces' importance ratios
+    lambda_: float = 1.0  # factor; V-trace: of the traces, per agent step
+    relevance: str = "implied"  # trust region: implied or behaviour (section 4.3); none: off
+    kl_threshold: float = 0.3  # nats; b: transitions with relevance below it are trusted
     popart: bool = False  # whether each task's values are learnt at unit scale
-    popart_step: float = 3e-4  # of the moving averages, an update; Hessel et al. 2019
-    continuous_policy: str = (
-        "squashed"  # Gaussian of continuous actions, one of CONTINUOUS_POLICIES
-    )
-    initial_std: float = 0.5  # of a fresh Gaussian; 1 is half the range between the bounds
-    pixel_control_cost: float = 0.0  # of the auxiliary loss; 0: none
-    pixel_control_cell: int = 4  # pixels, height and width
+    popart_step: float = 3e-4  # fraction; of the moving averages, an update; Hessel et al. 2019
+    continuous_policy: str = "squashed"  # Gaussian of continuous actions: squashed or clipped
+    initial_std: float = 0.5  # half ranges; a fresh Gaussian's deviation within the bounds
+    pixel_control_cost: float = 0.0  # weight; of the auxiliary loss; 0: none
+    pixel_control_cell: int = 4  # pixels; height and width
 
     def __post_init__(self):
         super().__post_init__()
@@ -50,10 +47,8 @@ class LaserConfig(agent_config.AgentConfig):
             ("continuous_policy", CONTINUOUS_POLICIES),
         ):
             config_checks.check_choice(self, name, known)
-        if self.pixel_control_cell < 1:
-            raise ValueError(f"pixel_control_cell is {self.pixel_control_cell}: use 1 or more")
-        if not 0.01 <= self.initial_std <= 10:
-            raise ValueError(f"initial_std is {self.initial_std}: use a value from 0.01 to 10")
+        config_checks.check_range(self, "pixel_control_cell", 1)
+        config_checks.check_range(self, "initial_std", 0.01, 10, "actions would be at the bounds")
         if not 0 <= self.discount <= 1:
             raise ValueError(f"discount is {self.discount}: use a value from 0 to 1, e.g. 0.995")
         if not 0 < self.popart_step <= 1:
@@ -61,8 +56,7 @@ class LaserConfig(agent_config.AgentConfig):
         if not 0 <= self.lambda_ <= 1:
             raise ValueError(f"lambda_ is {self.lambda_}: use a value from 0 to 1")
         for name in ("baseline_cost", "entropy_cost", "pixel_control_cost"):
-            if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
-                raise ValueError(f"{name} is {getattr(self, name)}: use a finite value, 0 or more")
+            config_checks.check_range(self, name, 0)
         for name in ("rho_bar", "c_bar", "kl_threshold"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} is {getattr(self, name)}: use a value above 0")

@@ -23,7 +23,7 @@ def config_class(kind: str) -> "type[agent_config.AgentConfig]":
     Raises:
       ValueError: for an unknown kind; the message names those there are.
     """
-    if kind not in _AGENTS:
+    if kind not in tuple(_AGENTS):  # it may be no text at all
         raise ValueError(f"kind is {kind!r}: choose one of {', '.join(map(repr, _AGENTS))}")
     return _load(_AGENTS[kind][0])
 

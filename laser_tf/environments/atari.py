@@ -8,7 +8,7 @@ import numpy as np
 from ale_py import vector_env
 from dm_env import specs
 
-from laser_tf import observations, types
+from laser_tf import config_checks, observations, types
 from laser_tf.environments import atari_games, base, environment_config
 
 HEIGHT, WIDTH = 84, 84
@@ -34,18 +34,23 @@ class AtariConfig(environment_config.TimeLimitedConfig):
 
     suite: str = "atari"
     task: str = "pong"
-    num_threads: int = 0  # of the emulators; 0: one for each core
-    action_repeat: int = 4  # env frames an agent step
-    no_op_max: int = 30  # an episode starts with 1 to so many no-op frames; 0: with none
+    num_threads: int = 0  # threads; of the emulators; 0: one for each core
+    action_repeat: int = 4  # env frames; an agent step
+    no_op_max: int = 30  # env frames; no-ops at an episode's start, 1 to so many; 0: none
     full_action_space: bool = False  # all 18 actions for every game
     life_loss_is_end: bool = True  # the discount is 0 where a life is lost
-    sticky_actions: float = 0.0  # probability of playing the last action again
+    sticky_actions: float = 0.0  # probability; of playing the last action again
 
     frames_per_second: ClassVar[float] = 60.0
 
     def __post_init__(self):
         super().__post_init__()
-        self.check_at_least(num_threads=0, no_op_max=0)
+        config_checks.check_range(
+            self, "num_threads", 0, 1_024, environment_config.TOO_MANY_THREADS
+        )
+        config_checks.check_range(
+            self, "no_op_max", 0, 10_000, "emulators count in 32 bits, and games end by then"
+        )
         environment_config.check_sticky_actions(self.sticky_actions)
 
     def check_task(self, task: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from dm_env import specs
 
-from laser_tf import observations, types
+from laser_tf import config_checks, observations, types
 from laser_tf.environments import (
     base,
     dmlab_game,
@@ -65,18 +65,18 @@ class DMLabConfig(environment_config.TimeLimitedConfig):
 
     suite: str = "dmlab"
     task: str = "rooms_watermaze"
-    action_repeat: int = 4  # env frames an agent step
-    instruction_length: int = 16  # words of the longest text; 0 reads none
+    action_repeat: int = 4  # env frames; an agent step
+    instruction_length: int = 16  # words; of the longest text; 0 reads none
     hold_out: bool = False  # play what is held out for testing
     level_cache: str = ""  # folder for compiled maps; "": none are kept
     dataset_path: str = ""  # folder of the images that two of psychlab's levels show
-    reply_seconds: float = 120.0  # a game that takes longer is killed and started again
+    reply_seconds: float = 120.0  # seconds; a game that takes longer is killed and started again
 
     frames_per_second: ClassVar[float] = 60.0
 
     def __post_init__(self):
         super().__post_init__()
-        self.check_at_least(instruction_length=0)
+        config_checks.check_range(self, "instruction_length", 0, 10_000, "no task shows more")
         environment_config.check_reply_seconds(self.reply_seconds)
 
     def all_tasks(self) -> tuple[str, ...]:

@@ -3,8 +3,10 @@
 import dataclasses
 from typing import Any, ClassVar
 
+from laser_tf import config_checks
 from laser_tf.environments import base
 
+TOO_MANY_THREADS = "more threads play no faster"
 _LONGEST_REPLY = 86_400.0  # a day; the system's clocks take no infinite wait
 
 
@@ -17,35 +19,34 @@ class EnvironmentConfig:
       ValueError: for a value out of range or an unknown name; the message names the remedy.
     """
 
-    suite: str  # a key of environments.suites
+    suite: str  # atari, minatar, catch, tmaze, vizdoom, minigrid or dmlab, whose keys differ
     task: str  # of the suite, several with commas between them, or "all" of it
-    num_envs: int = 32  # environments of each task that are played at once
-    max_broken_episodes: int = 20  # of one of them in a row (NaN, a crash), then the run ends
-    reward_scales: tuple[float, ...] = ()  # factors of each task's rewards; (): all 1
+    num_envs: int = 32  # environments; of each task, played at once
+    max_broken_episodes: int = 20  # episodes; of one of them in a row (NaN, a crash), then it ends
+    reward_scales: tuple[float, ...] = ()  # factors; of each task's rewards; (): all 1
 
-    action_repeat: ClassVar[int] = 1  # env frames an agent step; a key where it can be chosen
+    action_repeat: ClassVar[int] = 1  # env frames; an agent step; a key where it can be chosen
     frames_per_second: ClassVar[float] = 10.0  # of films, for what has no clock of its own
 
     def __post_init__(self):
-        tasks = self.tasks
+        config_checks.check_types(self)
+        try:
+            tasks = self.tasks
+        except ValueError as error:
+            raise ValueError(f"task is {self.task!r}: {error}") from None
         if len(set(tasks)) < len(tasks):
             raise ValueError(f"task is {self.task!r}: name each task once")
         # As the suite itself calls them, so that a run resumes by any of a task's names.
         object.__setattr__(self, "task", self.task if self.task == "all" else ",".join(tasks))
-        self.check_at_least(num_envs=1, max_broken_episodes=0)
+        config_checks.check_range(self, "num_envs", 1, 100_000, "no process plays more of them")
+        config_checks.check_range(self, "max_broken_episodes", 0)
         if self.reward_scales and len(self.reward_scales) != len(tasks):
             raise ValueError(
                 f"reward_scales are {self.reward_scales}: give one number for each of "
                 f"{', '.join(tasks)}"
             )
-        if not all(0 < scale < float("inf") for scale in self.reward_scales):
+        if not all(scale > 0 for scale in self.reward_scales):
             raise ValueError(f"reward_scales are {self.reward_scales}: use values above 0")
-
-    def check_at_least(self, **least: int) -> None:
-        """Raises ValueError for a field, given by its name, below its least value."""
-        for name, value in least.items():
-            if getattr(self, name) < value:
-                raise ValueError(f"{name} is {getattr(self, name)}: use {value} or more")
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -56,7 +57,7 @@ class EnvironmentConfig:
 
     def all_tasks(self) -> tuple[str, ...]:
         """Every task of the suite, where one agent can play them all."""
-        raise ValueError(f"task is 'all': the tasks of {self.suite} differ too much, name them")
+        raise ValueError(f"the tasks of {self.suite} differ too much, name them")
 
     def check_task(self, task: str) -> str:
         """The suite's own name of a task; ValueError, with close names, for an unknown one."""
@@ -90,11 +91,14 @@ class EnvironmentConfig:
 class TimeLimitedConfig(EnvironmentConfig):
     """Of suites whose episodes are cut after a number of env frames."""
 
-    max_frames_per_episode: int = 108_000  # env frames, then the episode is cut
+    max_frames_per_episode: int = 108_000  # env frames; then the episode is cut
 
     def __post_init__(self):
         super().__post_init__()
-        self.check_at_least(max_frames_per_episode=1, action_repeat=1)
+        config_checks.check_range(
+            self, "max_frames_per_episode", 1, 2**31 - 1, "emulators count in 32 bits"
+        )
+        config_checks.check_range(self, "action_repeat", 1, 1_000, "nobody can act so rarely")
 
     @property
     def max_steps_per_episode(self) -> int:

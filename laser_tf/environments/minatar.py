@@ -24,7 +24,7 @@ class MinAtarConfig(environment_config.TimeLimitedConfig):
 
     suite: str = "minatar"
     task: str = "breakout"
-    sticky_actions: float = 0.0  # probability of playing the last action again; 0.1 in the paper
+    sticky_actions: float = 0.0  # probability; of playing the last action again; 0.1 in the paper
 
     def __post_init__(self):
         super().__post_init__()

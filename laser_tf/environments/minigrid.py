@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from dm_env import specs
 
-from laser_tf import observations, types
+from laser_tf import config_checks, observations, types
 from laser_tf.environments import base, environment_config, instructions, names
 
 # Of a cell's codes of object (to 10), colour (to 5) and state (to 2; 3 for an agent's direction):
@@ -24,11 +24,11 @@ class MiniGridConfig(environment_config.TimeLimitedConfig):
 
     suite: str = "minigrid"
     task: str = "BabyAI-GoToLocal-v0"
-    instruction_length: int = 16  # words of the longest mission
+    instruction_length: int = 16  # words; of the longest mission
 
     def __post_init__(self):
         super().__post_init__()
-        self.check_at_least(instruction_length=1)
+        config_checks.check_range(self, "instruction_length", 1, 10_000, "no task shows more")
 
     def check_task(self, task: str) -> str:
         """Checks a name against those that MiniGrid registers."""

@@ -30,6 +30,6 @@ def config_class(suite: str) -> "type[environment_config.EnvironmentConfig]":
     Raises:
       ValueError: for an unknown suite; the message names close ones.
     """
-    names.check("suite", suite, _SUITES)
+    names.check("suite", suite, tuple(_SUITES))
     module, name = _SUITES[suite].split(":")
     return getattr(importlib.import_module(f"laser_tf.environments.{module}"), name)

@@ -8,7 +8,7 @@ import dataclasses
 import numpy as np
 from dm_env import specs
 
-from laser_tf import observations, types
+from laser_tf import config_checks, observations, types
 from laser_tf.environments import base, environment_config, names, random_streams
 
 SIZE = 3
@@ -28,11 +28,13 @@ class TMazeConfig(environment_config.EnvironmentConfig):
 
     suite: str = "tmaze"
     task: str = "tmaze"
-    corridor_length: int = 10  # cells between the cue and the junction
+    corridor_length: int = 10  # cells; between the cue and the junction
 
     def __post_init__(self):
         super().__post_init__()
-        self.check_at_least(corridor_length=1)
+        config_checks.check_range(
+            self, "corridor_length", 1, 1_000_000, "a picture of a longer one fits no memory"
+        )
 
     def check_task(self, task: str) -> str:
         """See `EnvironmentConfig`."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from dm_env import specs
 
-from laser_tf import observations, types
+from laser_tf import config_checks, observations, types
 from laser_tf.environments import base, environment_config, names
 
 HEIGHT, WIDTH = 72, 96
@@ -55,14 +55,16 @@ class VizDoomConfig(environment_config.TimeLimitedConfig):
 
     suite: str = "vizdoom"
     task: str = "basic"
-    num_threads: int = 0  # that wait for engines at once; 0: one for each core
-    action_repeat: int = 4  # env frames an agent step
+    num_threads: int = 0  # threads; that wait for engines at once; 0: one for each core
+    action_repeat: int = 4  # env frames; an agent step
 
     frames_per_second: ClassVar[float] = 35.0
 
     def __post_init__(self):
         super().__post_init__()
-        self.check_at_least(num_threads=0)
+        config_checks.check_range(
+            self, "num_threads", 0, 1_024, environment_config.TOO_MANY_THREADS
+        )
 
     def check_task(self, task: str) -> str:
         """See `EnvironmentConfig`."""

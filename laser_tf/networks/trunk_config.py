@@ -8,6 +8,8 @@ from laser_tf import config_checks
 TORSOS = ("shallow", "deep", "dqn", "minatar", "flat")
 CORES = ("none", "lstm", "preco_lstm")
 
+TOO_LARGE = "a layer of more has too many weights for any memory"
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrunkConfig:
@@ -17,23 +19,24 @@ class TrunkConfig:
       ValueError: for a value out of range; the message names it, the reason and the remedy.
     """
 
-    torso: str = "shallow"  # of images, one of TORSOS
-    channel_multiplier: int = 1  # of its convolutions
+    torso: str = "shallow"  # reads images: shallow, deep, dqn, minatar or flat
+    channel_multiplier: int = 1  # factor; of the torso's channels
     center_observation: bool = False  # subtract each image's mean, see networks.torsos
-    mlp_units: tuple[int, ...] = (64, 64)  # of each hidden layer over vectors
+    mlp_units: tuple[int, ...] = (64, 64)  # units; of each hidden layer over vectors
     normalise_vectors: bool = True  # by their running mean and deviation
-    core: str = "none"  # memory, one of CORES; "none": feed-forward
-    core_size: int = 256  # units of the core
-    core_memory_span: int = 0  # steps that a fresh core remembers, see networks.lstm_cell; 0: few
+    core: str = "none"  # remembers: lstm or preco_lstm; none: feed-forward
+    core_size: int = 256  # units; of the core
+    core_memory_span: int = 0  # agent steps; that a fresh core remembers (lstm_cell.py); 0: few
 
     def __post_init__(self):
+        config_checks.check_types(self)
         config_checks.check_choice(self, "torso", TORSOS)
         config_checks.check_choice(self, "core", CORES)
-        for name in ("channel_multiplier", "core_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: use 1 or more")
-        if not all(isinstance(units, int) and units >= 1 for units in self.mlp_units):
-            raise ValueError(f"mlp_units is {self.mlp_units}: use layers of 1 or more units")
+        # At the most, a deep torso's convolution has 10^10 weights and an LSTM's kernel 2 * 10^9.
+        config_checks.check_range(self, "channel_multiplier", 1, 1_024, TOO_LARGE)
+        config_checks.check_range(self, "core_size", 1, 16_384, TOO_LARGE)
+        if not all(1 <= units <= 16_384 for units in self.mlp_units):
+            raise ValueError(f"mlp_units is {self.mlp_units}: use layers of 1 to 16384 units")
         if self.core_memory_span != 0 and self.core_memory_span < 3:
             raise ValueError(
                 f"core_memory_span is {self.core_memory_span}: use 3 steps or more, or 0"

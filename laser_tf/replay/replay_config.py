@@ -9,6 +9,8 @@ EPISODES = "episodes"  # replay of whole episodes
 SEQUENCES = "sequences"  # replay of overlapping sequences
 ONLINE = "online"  # the queue of a learner that has the server for itself
 
+MOST_STORED = 10**12  # 9 TB of a T-maze's frames, the smallest there are
+MOST_BATCHED = 10**8  # frames; 700 GB of Atari's
 CORE_STATES = ("stored", "zero", "recomputed")
 
 
@@ -20,25 +22,27 @@ class ReplayConfig:
       ValueError: for a value out of range; the message names it, the reason and the remedy.
     """
 
-    unroll_length: int = 20  # T, agent steps
-    frame_stack: int = 4  # K, frames in an observation
-    batch_size: int = 32  # unrolls in an update, online and replayed
-    replay_fraction: float = 0.75  # of a batch, in [0, 1); not read where new_steps is set
-    capacity: int = 1_000_000  # agent steps in replay, where a sequence counts without its overlap
-    queue_capacity: int = 64  # unrolls that wait for the learner at most
-    new_steps: int = 0  # agent steps that pass by an update from replay alone; 0: from online, too
-    warm_up: int = 0  # agent steps in replay before the first such update
-    sequence_length: int = 0  # m, agent steps of replayed sequences; 0: unrolls are replayed
-    sequence_overlap: int = 0  # agent steps that adjacent sequences share
-    burn_in: int = 0  # l, agent steps before a sequence that only carry its core state on
-    core_state: str = "stored"  # what replayed unrolls start from, one of CORE_STATES
-    priority_exponent: float = 0.0  # of what the agent's loss returns; 0: replay is uniform
-    importance_exponent: float = 1.0  # beta, of the weights that correct for priorities
+    unroll_length: int = 20  # agent steps; T, of a stored unroll
+    frame_stack: int = 4  # frames; K, in an observation
+    batch_size: int = 32  # unrolls; in an update, online and replayed
+    replay_fraction: float = 0.75  # fraction; of a batch, below 1; not read where new_steps is set
+    capacity: int = 1_000_000  # agent steps; in replay, where a sequence counts without its overlap
+    queue_capacity: int = 64  # unrolls; that wait for the learner at most
+    new_steps: int = 0  # agent steps; that pass by an update from replay alone; 0: from online, too
+    warm_up: int = 0  # agent steps; in replay before the first such update
+    sequence_length: int = 0  # agent steps; m, of replayed sequences; 0: unrolls are replayed
+    sequence_overlap: int = 0  # agent steps; that adjacent sequences share
+    burn_in: int = 0  # agent steps; l, before a sequence that only carry its core state on
+    core_state: str = "stored"  # what replayed unrolls start from: stored, zero or recomputed
+    priority_exponent: float = 0.0  # exponent; of what the loss returns; 0: replay is uniform
+    importance_exponent: float = 1.0  # exponent; beta, of the weights that correct for priorities
 
     def __post_init__(self):
-        for name in ("unroll_length", "frame_stack", "batch_size", "queue_capacity"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: use 1 or more")
+        config_checks.check_types(self)
+        for name in ("unroll_length", "frame_stack", "batch_size"):
+            config_checks.check_range(self, name, 1)
+        for name in ("capacity", "queue_capacity"):
+            config_checks.check_range(self, name, 1, MOST_STORED, "no memory holds more")
         config_checks.check_choice(self, "core_state", CORE_STATES)
         for name in ("priority_exponent", "importance_exponent"):
             if not 0 <= getattr(self, name) <= 1:
@@ -53,8 +57,7 @@ class ReplayConfig:
 
     def _check_batch(self) -> None:
         for name in ("new_steps", "warm_up"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} is {getattr(self, name)}: use 0 or more")
+            config_checks.check_range(self, name, 0)
         if self.new_steps and self.core_state == "recomputed":
             raise ValueError(
                 f"new_steps is {self.new_steps}: learning from replay alone does not recompute "
@@ -75,6 +78,14 @@ class ReplayConfig:
             raise ValueError(
                 f"batch_size {self.batch_size} times replay_fraction {self.replay_fraction} is "
                 f"{replayed:g} replayed unrolls: choose values whose product is a whole number"
+            )
+        frames = self.batch_size * self.steps_per_row * self.frame_stack
+        if frames > MOST_BATCHED:
+            raise ValueError(
+                f"batch_size {self.batch_size}, frame_stack {self.frame_stack} and "
+                f"{self.steps_per_row} agent steps (of unroll_length, or of sequence_length and "
+                f"burn_in) make {frames} frames: use values whose product is {MOST_BATCHED} or "
+                "less; no memory holds a larger batch"
             )
         least = max(self.batch_size * self.steps_per_row, self.warm_up)
         if self.replay_table and self.capacity < least:

@@ -1,7 +1,6 @@
 """What can be configured of the learner."""
 
 import dataclasses
-import math
 
 from laser_tf import config_checks
 
@@ -24,21 +23,22 @@ class LearnerConfig:
       ValueError: for a value out of range; the message names it, the reason and the remedy.
     """
 
-    learning_rate: float = 6e-4
-    learning_rate_schedule: str = "linear"  # to zero at the run's last frame, or "constant"
-    optimizer: str = RMSPROP  # or "adam"; the other one's keys are not read
-    rmsprop_decay: float = 0.99
-    rmsprop_momentum: float = 0.0
-    rmsprop_epsilon: float = 0.01
-    adam_beta1: float = 0.9
-    adam_beta2: float = 0.999
-    adam_epsilon: float = 1e-3
-    gradient_clip: float = 0.0  # global norm; 0 switches it off
-    non_finite_limit: int = 10  # skipped updates in a row that end the run
-    jit_compile: str = "auto"
-    compute_dtype: str = "auto"
+    learning_rate: float = 6e-4  # step size; at the run's start
+    learning_rate_schedule: str = "linear"  # linear, to zero at the run's last frame, or constant
+    optimizer: str = RMSPROP  # rmsprop or adam; the other one's keys are not read
+    rmsprop_decay: float = 0.99  # factor; of the mean of squares, per update
+    rmsprop_momentum: float = 0.0  # factor; of the steps before, per update
+    rmsprop_epsilon: float = 0.01  # squared gradient; added inside the square root
+    adam_beta1: float = 0.9  # factor; of the mean of gradients, per update
+    adam_beta2: float = 0.999  # factor; of the mean of squares, per update
+    adam_epsilon: float = 1e-3  # gradient; added outside the square root
+    gradient_clip: float = 0.0  # gradient; largest global norm; 0 switches it off
+    non_finite_limit: int = 10  # learner updates; skipped in a row that end the run
+    jit_compile: str = "auto"  # whether XLA compiles the update: auto, on or off
+    compute_dtype: str = "auto"  # of the torso: auto, float32 or bfloat16
 
     def __post_init__(self):
+        config_checks.check_types(self)
         for name, choices in (
             ("learning_rate_schedule", SCHEDULES),
             ("optimizer", OPTIMIZERS),
@@ -47,16 +47,14 @@ class LearnerConfig:
         ):
             config_checks.check_choice(self, name, choices)
         for name in ("learning_rate", "rmsprop_epsilon", "adam_epsilon"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise ValueError(f"{name} is {value}: use a finite value above 0")
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} is {getattr(self, name)}: use a value above 0")
         for name in ("rmsprop_decay", "rmsprop_momentum", "adam_beta1", "adam_beta2"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: use a value from 0 to below 1")
         if not self.gradient_clip >= 0:
             raise ValueError(f"gradient_clip is {self.gradient_clip}: use 0 (off) or more")
-        if self.non_finite_limit < 1:
-            raise ValueError(f"non_finite_limit is {self.non_finite_limit}: use 1 or more")
+        config_checks.check_range(self, "non_finite_limit", 1)
 
     @property
     def tunable(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import random
 import types
 from collections.abc import Mapping
 
+from laser_tf import config_checks
 from laser_tf.runtime import lineage
 
 METHODS = ("none", "pbt")
@@ -21,7 +22,8 @@ SMALLEST, LARGEST = 1e-30, 1e30
 class Config:
     """How a population changes while it trains.
 
-    The defaults are Jaderberg et al.'s for reinforcement learning, with IMPALA's factors. IMPALA's
+    The defaults are Jaderberg et al.'s for reinforcement learning, with IMPALA's factors (theirs
+    are 1.2 and 0.8). IMPALA's
     own setting (Espeholt et al. 2018, appendix F) is truncation_fraction 1, copy_margin 0.05 of a
     mean capped human normalised score, perturbation_probability 0.33, explore_without_copy, and
     burn_in_env_frames 20,000,000; it decides every 5,000 episodes.
@@ -30,13 +32,13 @@ class Config:
       ValueError: for a value out of range; the message names it and the remedy.
     """
 
-    method: str = "none"  # or "pbt"; "none": nobody copies, nothing is recorded
-    ready_env_frames: int = 1_000_000  # of an agent between decisions about it
-    burn_in_env_frames: int = 0  # of an agent before the first decision about it
-    truncation_fraction: float = 0.2  # the lowest this many copy from the highest; 1: all from all
-    copy_margin: float = 0.0  # in units of fitness; a parent must be better by more than this
-    perturbation_factors: tuple[float, ...] = (1.2, 1 / 1.2)  # Jaderberg et al.: (1.2, 0.8)
-    perturbation_probability: float = 1.0  # of each hyper-parameter by itself
+    method: str = "none"  # pbt, or none: nobody copies, nothing is recorded
+    ready_env_frames: int = 1_000_000  # env frames; of an agent between decisions about it
+    burn_in_env_frames: int = 0  # env frames; of an agent before the first decision about it
+    truncation_fraction: float = 0.2  # fraction; the lowest copy from as many highest; 1: all
+    copy_margin: float = 0.0  # fitness; by which a parent must be better, and more
+    perturbation_factors: tuple[float, ...] = (1.2, 1 / 1.2)  # factors; of which one is drawn
+    perturbation_probability: float = 1.0  # probability; of each hyper-parameter by itself
     explore_without_copy: bool = False  # whether those perturb, too, that keep their weights
     # IMPALA's; LASER fixes the epsilon on DMLab-30. A sweep that names none takes those that its
     # agents have: see `sweep_config`.
@@ -44,25 +46,23 @@ class Config:
         "learner.learning_rate",
         "agent.entropy_cost",
         "learner.rmsprop_epsilon",
-    )
-    seed: int = 1  # of the draws
+    )  # hyper-parameters that change, as section.key
+    seed: int = 1  # seed; of the draws
 
     def __post_init__(self):
-        if self.method not in METHODS:
-            raise ValueError(f"method is {self.method!r}: choose one of 'none', 'pbt'")
-        if self.ready_env_frames < 1:
-            raise ValueError(f"ready_env_frames is {self.ready_env_frames}: use 1 or more")
-        if self.burn_in_env_frames < 0:
-            raise ValueError(f"burn_in_env_frames is {self.burn_in_env_frames}: use 0 or more")
+        config_checks.check_types(self)
+        config_checks.check_choice(self, "method", METHODS)
+        config_checks.check_range(self, "ready_env_frames", 1)
+        config_checks.check_range(self, "burn_in_env_frames", 0)
+        config_checks.check_range(self, "seed", 0)
         for name in ("truncation_fraction", "perturbation_probability"):
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: use a value above 0, at most 1")
-        if not 0 <= self.copy_margin < math.inf:
-            raise ValueError(f"copy_margin is {self.copy_margin}: use a finite value, 0 or more")
+        config_checks.check_range(self, "copy_margin", 0)
         factors = self.perturbation_factors
-        if not factors or not all(0 < factor < math.inf for factor in factors):
+        if not factors or not all(factor > 0 for factor in factors):
             raise ValueError(
-                f"perturbation_factors is {factors}: use finite ones above 0, e.g. (1.2, 0.8)"
+                f"perturbation_factors is {factors}: use some above 0, e.g. (1.2, 0.8)"
             )
         columns = (*lineage.COLUMNS, *self.tuned)
         if not self.tuned or not all(self.tuned) or len({*columns}) < len(columns):

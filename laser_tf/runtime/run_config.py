@@ -3,9 +3,9 @@
 import dataclasses
 import difflib
 from collections.abc import Iterable, Mapping
-from types import ModuleType
 from typing import Any, TypeVar
 
+from laser_tf import config_checks
 from laser_tf.agents import agent_config, registry
 from laser_tf.environments import environment_config, suites
 from laser_tf.replay import replay_config
@@ -22,19 +22,19 @@ class Config:
       ValueError: for a value out of range; the message names it and the remedy.
     """
 
-    env_frames: int = 3_000_000  # budget, before action repeat
-    seed: int = 1  # of weights, actions and environments
-    checkpoint_minutes: float = 5.0  # between checkpoints of weights, optimiser and counters
-    replay_checkpoint_minutes: float = 30.0  # between checkpoints of replay; both at the end
-    metrics_seconds: float = 10.0  # between rows in TensorBoard, 200 in all at least
-    replay_port: int = 0  # of the embedded Reverb server; 0 takes a free one
-    evaluation_episodes: int = 30  # after training; 0 for none
+    env_frames: int = 3_000_000  # env frames; the run's budget
+    seed: int = 1  # seed; of weights, actions and environments
+    checkpoint_minutes: float = 5.0  # minutes; between checkpoints of all but replay
+    replay_checkpoint_minutes: float = 30.0  # minutes; between checkpoints of replay
+    metrics_seconds: float = 10.0  # seconds; between rows in TensorBoard, 200 in all at least
+    replay_port: int = 0  # port; of the embedded Reverb server; 0 takes a free one
+    evaluation_episodes: int = 30  # episodes; of each task after training; 0 for none
 
     def __post_init__(self):
-        if self.env_frames < 1:
-            raise ValueError(f"env_frames is {self.env_frames}: use 1 or more")
-        if self.evaluation_episodes < 0:
-            raise ValueError(f"evaluation_episodes is {self.evaluation_episodes}: use 0 or more")
+        config_checks.check_types(self)
+        config_checks.check_range(self, "env_frames", 1)
+        config_checks.check_range(self, "seed", 0, 2_000_000_000, "games count up from it")
+        config_checks.check_range(self, "evaluation_episodes", 0)
         if not 0 <= self.replay_port < 65536:
             raise ValueError(f"replay_port is {self.replay_port}: use 1 to 65535, or 0 for any")
         for name in ("checkpoint_minutes", "replay_checkpoint_minutes", "metrics_seconds"):
@@ -85,23 +85,43 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> RunConfig:
     Raises:
       ValueError: for an unknown, a missing or an invalid key; the message names `section.key`.
     """
-    sections = {field.name: field.type for field in dataclasses.fields(RunConfig)}
-    _check_names("section", values, sections)
-    sections["agent"] = _class_of("agent", "kind", registry, values)
-    sections["environment"] = _class_of("environment", "suite", suites, values)
+    classes = section_classes(values)
+    _check_names("section", values, classes)
     return RunConfig(
-        **{name: parse_section(name, section, values) for name, section in sections.items()}
+        **{name: parse_section(name, section, values) for name, section in classes.items()}
     )
 
 
-def _class_of(
-    section: str, key: str, known: ModuleType, values: Mapping[str, Mapping[str, Any]]
-) -> type[Any]:
-    """The configuration's class that a section's key chooses from a registry."""
-    try:
-        return known.config_class(values.get(section, {}).get(key, known.DEFAULT))
-    except ValueError as error:
-        raise ValueError(f"config.{section}: {error}") from None
+def section_classes(values: Mapping[str, Mapping[str, Any]]) -> dict[str, type]:
+    """The dataclass of each section, for the agent and the suite that the values name.
+
+    Raises:
+      ValueError: if the values are not sections of keys, or name what there is not.
+    """
+    check_nesting(values)
+    classes = {field.name: field.type for field in dataclasses.fields(RunConfig)}
+    for section, key, known in (("agent", "kind", registry), ("environment", "suite", suites)):
+        try:
+            classes[section] = known.config_class(values.get(section, {}).get(key, known.DEFAULT))
+        except ValueError as error:
+            raise ValueError(f"config.{section}: {error}") from None
+    return classes
+
+
+def check_nesting(values: Any) -> None:
+    """Checks that values are sections of keys, all named by text.
+
+    Raises:
+      ValueError: if they are not.
+    """
+    if not isinstance(values, Mapping):
+        raise ValueError(f"the config is {values!r}: it must have sections, such as run")
+    for name, section in values.items():
+        if not isinstance(section, Mapping):
+            raise ValueError(f"config.{name} is {section!r}: it must have keys with values")
+        for key in (name, *section):
+            if not isinstance(key, str):
+                raise ValueError(f"config.{name} has the key {key!r}: keys are texts")
 
 
 def parse_section(
@@ -116,7 +136,7 @@ def parse_section(
     _check_names(name + " key", section, [f.name for f in dataclasses.fields(section_class)])
     try:
         return section_class(**section)
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise ValueError(f"config.{name}: {error}") from None
 
 
@@ -135,5 +155,5 @@ def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         if isinstance(value, Mapping):
             flat.update(flatten(value, f"{prefix}{key}."))
         else:
-            flat[prefix + key] = value
+            flat[f"{prefix}{key}"] = value
     return flat

@@ -2,14 +2,17 @@
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from laser_tf import config_checks
 from laser_tf.replay import replay_config
 from laser_tf.runtime import population, run_config
 
+MOST_AGENTS = 1_000  # more need another engine
 _OWN_SECTIONS = ("sweep", "population")
 # Of one replay's agents; whatever else the environment and replay sections say must be the same.
 _MAY_DIFFER = (
@@ -30,28 +33,44 @@ class Config:
       ValueError: for a value out of range; the message names it and the remedy.
     """
 
-    grid: Mapping[str, Mapping[str, Sequence]] = dataclasses.field(default_factory=dict)  # values
+    grid: Mapping[str, Mapping[str, Sequence]] = dataclasses.field(
+        default_factory=dict
+    )  # values of which each combination is an agent, (a, b, ...)
     log_uniform: Mapping[str, Mapping[str, Sequence[float]]] = dataclasses.field(
         default_factory=dict
-    )  # (lowest, highest), drawn between them
-    choices: Mapping[str, Mapping[str, Sequence]] = dataclasses.field(default_factory=dict)
-    samples: int = 1  # agents for each point of the grid, each with draws of its own
-    seed: int = 1  # of the draws; agents' own seeds count up from run.seed
+    )  # (lowest, highest) of values drawn between them
+    choices: Mapping[str, Mapping[str, Sequence]] = dataclasses.field(
+        default_factory=dict
+    )  # values of which each agent draws one, (a, b, ...)
+    samples: int = 1  # agents; for each point of the grid, each with draws of its own
+    seed: int = 1  # seed; of the draws; agents' own seeds count up from run.seed
     shared_replay: bool = True  # one replay for all agents, or one for each
     equal_speed: bool = True  # whether agents wait for each other
-    max_lead_env_frames: int = 20_000  # that an agent may be ahead of the slowest
+    max_lead_env_frames: int = 20_000  # env frames; that an agent may be ahead of the slowest
     label: str = ""  # of the condition that a report compares
-    replica: int = 1  # which repetition of it
+    replica: int = 1  # number; which repetition of the condition it is
 
     def __post_init__(self):
+        config_checks.check_types(self)
         for name in ("samples", "max_lead_env_frames", "replica"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: use 1 or more")
+            config_checks.check_range(self, name, 1)
+        config_checks.check_range(self, "seed", 0)
+        self._check_values()
+        sizes = (len(values) for values in run_config.flatten(self.grid).values())
+        if (agents := self.samples * math.prod(sizes)) > MOST_AGENTS:
+            raise ValueError(
+                f"samples is {self.samples}: with the grid that makes {agents} agents; use values "
+                f"that make {MOST_AGENTS} or fewer"
+            )
+
+    def _check_values(self) -> None:
         for name in ("grid", "choices", "log_uniform"):
             for key, values in run_config.flatten(getattr(self, name)).items():
                 if not isinstance(values, tuple | list) or not values:
                     raise ValueError(f"{name}.{key} is {values!r}: use a tuple of values")
         for key, values in run_config.flatten(self.log_uniform).items():
+            for value in values:
+                config_checks.check_number(f"log_uniform.{key}", value)
             if len(values) != 2 or not 0 < values[0] <= values[1]:
                 raise ValueError(
                     f"log_uniform.{key} is {values!r}: use (lowest, highest), both above 0"
@@ -82,15 +101,17 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
       ValueError: for an unknown, a missing or an invalid key, or agents that cannot share a replay;
         the message names `section.key`.
     """
+    run_config.check_nesting(values)
     base = {name: section for name, section in values.items() if name not in _OWN_SECTIONS}
     sweep = run_config.parse_section("sweep", Config, values)
     hyperparameters = {
         f"agent_{index:02d}": overrides for index, overrides in enumerate(_overrides(sweep))
     }
-    agents = {}
-    for index, (name, overrides) in enumerate(hyperparameters.items()):
-        seed = {"run.seed": base.get("run", {}).get("seed", run_config.Config.seed) + index}
-        agents[name] = _parse_agent(name, base, seed | overrides)
+    first_seed = run_config.parse_section("run", run_config.Config, values).seed
+    agents = {
+        name: _parse_agent(name, base, {"run.seed": first_seed + index} | overrides)
+        for index, (name, overrides) in enumerate(hyperparameters.items())
+    }
     if sweep.shared_replay:
         _check_shareable(agents)
     elif port := base.get("run", {}).get("replay_port"):

@@ -54,7 +54,7 @@ class MultiTaskTest(absltest.TestCase):
         )
         with self.assertRaisesRegex(
             ValueError,
-            "breakout has observations .*84, 84, 1.* and 4 actions, pong .*84, 84, 1.* and 6 actions",
+            "breakout has .*84, 84, 1.* and 4 actions, pong .*84, 84, 1.* and 6 actions",
         ):
             factory.make_environment(config, seed=0)
 
@@ -69,7 +69,10 @@ class MultiTaskTest(absltest.TestCase):
             ({"task": "breakout, breakout"}, "name each task once"),
             ({"task": "breakout", "reward_scales": (1.0, 2.0)}, "one number for each of breakout"),
             ({"task": "breakout", "reward_scales": (0.0,)}, "use values above 0"),
-            ({"suite": "atari", "task": "all"}, "tasks of atari differ too much, name them"),
+            (
+                {"suite": "atari", "task": "all"},
+                "task is .all.: the tasks of atari differ too much, name them",
+            ),
         ):
             with self.assertRaisesRegex(ValueError, message):
                 environment_config.EnvironmentConfig(

@@ -289,6 +289,7 @@ class ConfigTest(parameterized.TestCase):
         ("rmsprop_decay", 1.0),
         ("rmsprop_epsilon", 0.0),
         ("gradient_clip", -1.0),
+        ("gradient_clip", float("inf")),
         ("jit_compile", "yes"),
         ("compute_dtype", "float16"),
         ("non_finite_limit", 0),
