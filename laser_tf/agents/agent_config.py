@@ -8,7 +8,8 @@ from laser_tf.networks import trunk_config
 if TYPE_CHECKING:
     from dm_env import specs
 
-REWARD_CLIPS = ("none", "unit", "optimistic_asymmetric")  # the keys of ops.reward_clipping's
+# The keys of ops.reward_clipping's.
+REWARD_CLIPS = ("none", "unit", "optimistic_asymmetric", "soft_asymmetric")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

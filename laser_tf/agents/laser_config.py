@@ -22,7 +22,7 @@ class LaserConfig(agent_config.AgentConfig):
 
     kind: str = KIND
     discount: float = 0.995  # factor; gamma, per agent step
-    reward_clip: str = "unit"  # of raw rewards: none, unit or optimistic_asymmetric
+    reward_clip: str = "unit"  # of raw rewards: none, unit, optimistic_asymmetric, soft_asymmetric
     baseline_cost: float = 0.5  # weight; of the value loss
     entropy_cost: float = 0.01  # weight; of the entropy term at the run's start
     entropy_on_replay: bool = False  # whether replayed rows, too, are in the entropy term

@@ -24,7 +24,7 @@ class R2D2Config(agent_config.AgentConfig):
     hidden_units: int = 512  # units; of each of the head's streams
     discount: float = 0.997  # factor; gamma, per agent step
     n_steps: int = 5  # agent steps; n, until a return bootstraps
-    reward_clip: str = "none"  # of raw rewards: none, unit or optimistic_asymmetric
+    reward_clip: str = "none"  # of raw rewards: none, unit, optimistic_asymmetric, soft_asymmetric
     rescaling_epsilon: float = 1e-3  # factor; of the value rescaling h; 0: none, rewards clipped
     target_period: int = 2_500  # learner updates; between copies to the target network
     priority_eta: float = 0.9  # fraction; of the largest error in a priority; the rest: the mean

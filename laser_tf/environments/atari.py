@@ -5,7 +5,6 @@ import functools
 from typing import Any, ClassVar
 
 import numpy as np
-from ale_py import vector_env
 from dm_env import specs
 
 from laser_tf import config_checks, observations, types
@@ -107,6 +106,9 @@ class Atari(base.BatchedEnvironment):
         rendering: bool,
     ):
         """Starts the emulators; the arguments are those of `AtariConfig`."""
+        # Not at the top: to check a configuration no emulator is needed.
+        from ale_py import vector_env
+
         emulate = functools.partial(
             vector_env.AtariVectorEnv,
             task,
