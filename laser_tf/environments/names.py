@@ -16,7 +16,7 @@ def check(what: str, name: str, known: Collection[str], example: str = "") -> st
     """
     if name in known:
         return name
-    close = difflib.get_close_matches(name, known, n=3) or ([] if example else known)
+    close = difflib.get_close_matches(str(name), known, n=3) or ([] if example else known)
     hint = f"did you mean {' or '.join(close)}?" if close else f"names are like {example!r}"
     raise ValueError(f"there is no {what} {name!r}: {hint}")
 

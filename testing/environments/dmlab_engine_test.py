@@ -13,7 +13,6 @@ from absl.testing import absltest, parameterized
 from laser_tf.environments import (
     dmlab,
     dmlab_game,
-    environment_config,
     faults,
     game_processes,
 )
@@ -140,7 +139,7 @@ class RefusalTest(DMLabTest):
     @parameterized.parameters("rooms_watermase", "rooms_collect_good_objects_test", "pong")
     def test_a_misspelt_level_is_refused_with_close_names(self, task):
         with self.assertRaisesRegex(ValueError, f"DMLab-30 '{task}': ") as context:
-            environment_config.EnvironmentConfig(suite="dmlab", task=task)
+            dmlab.DMLabConfig(task=task)
         hint = {
             "rooms_watermase": "did you mean rooms_watermaze",
             "rooms_collect_good_objects_test": "did you mean rooms_collect_good_objects_train",

@@ -1,5 +1,6 @@
 """Configurations that are refused, and what making an environment loads."""
 
+import dataclasses
 import subprocess
 import sys
 
@@ -8,10 +9,9 @@ from absl.testing import absltest, parameterized
 from laser_tf.environments import (
     atari,
     catch,
-    environment_config,
     factory,
     minatar,
-    minigrid,
+    suites,
     tmaze,
     vizdoom,
 )
@@ -20,63 +20,64 @@ from testing.environments import fake_minigrid, fake_vizdoom, rollouts
 
 class EnvironmentConfigTest(parameterized.TestCase):
     @parameterized.parameters(
-        ({"suite": "atary"}, "suite 'atary'.*atari"),
-        ({"task": "pang"}, "game 'pang'.*pong"),
-        ({"suite": "minatar", "task": "brekout", "action_repeat": 1}, "'brekout'.*breakout"),
-        ({"suite": "catch", "task": "pong", "action_repeat": 1}, "'pong'.*catch"),
-        ({"num_envs": 0}, "num_envs is 0: use 1 or more"),
-        ({"action_repeat": 0}, "action_repeat is 0: use 1 or more"),
-        ({"max_frames_per_episode": 0}, "max_frames_per_episode is 0: use 1 or more"),
-        ({"num_threads": -1}, "num_threads is -1: use 0 or more"),
-        ({"no_op_max": -1}, "no_op_max is -1: use 0 or more"),
-        ({"sticky_actions": -0.1}, "sticky_actions is -0.1: use a probability"),
-        ({"sticky_actions": 1.0}, "sticky_actions is 1.0: use a probability"),
-        ({"suite": "minatar", "task": "breakout"}, "action_repeat is 4: minatar has none, use 1"),
-        ({"suite": "catch", "task": "catch"}, "action_repeat is 4: catch has none, use 1"),
+        ("atari", {"task": "pang"}, "game 'pang'.*pong"),
+        ("minatar", {"task": "brekout"}, "'brekout'.*breakout"),
+        ("catch", {"task": "pong"}, "'pong'.*catch"),
+        ("atari", {"num_envs": 0}, "num_envs is 0: use 1 or more"),
+        ("atari", {"action_repeat": 0}, "action_repeat is 0: use 1 or more"),
+        ("atari", {"max_frames_per_episode": 0}, "max_frames_per_episode is 0: use 1 or more"),
+        ("atari", {"num_threads": -1}, "num_threads is -1: use 0 or more"),
+        ("atari", {"no_op_max": -1}, "no_op_max is -1: use 0 or more"),
+        ("atari", {"max_broken_episodes": -1}, "max_broken_episodes is -1: use 0 or more"),
+        ("atari", {"sticky_actions": -0.1}, "sticky_actions is -0.1: use a probability"),
+        ("minatar", {"sticky_actions": 1.0}, "sticky_actions is 1.0: use a probability"),
+        ("tmaze", {"corridor_length": 0}, "corridor_length is 0: use 1 or more"),
+        ("minigrid", {"instruction_length": 0}, "instruction_length is 0: use 1 or more"),
+        ("dmlab", {"reply_seconds": 0.0}, "reply_seconds is 0.0: use a value above 0"),
+        ("tmaze", {"task": "maze"}, "task of tmaze 'maze'.*tmaze"),
+        ("vizdoom", {"task": "basik"}, "ViZDoom scenario 'basik'.*basic"),
         (
-            {"suite": "catch", "task": "catch", "action_repeat": 1, "sticky_actions": 0.1},
-            "sticky_actions is 0.1: catch has none, use 0",
-        ),
-        ({"corridor_length": 0}, "corridor_length is 0: use 1 or more"),
-        ({"instruction_length": 0}, "instruction_length is 0: use 1 or more"),
-        ({"suite": "tmaze", "task": "maze", "action_repeat": 1}, "task of tmaze 'maze'.*tmaze"),
-        ({"suite": "tmaze", "task": "tmaze"}, "action_repeat is 4: tmaze has none, use 1"),
-        ({"suite": "vizdoom", "task": "basik"}, "ViZDoom scenario 'basik'.*basic"),
-        (
-            {"suite": "vizdoom", "task": "basic", "sticky_actions": 0.25},
-            "sticky_actions is 0.25: vizdoom has none, use 0",
-        ),
-        (
-            {"suite": "minigrid", "task": "BabyAI-GoToLocl-v0", "action_repeat": 1},
+            "minigrid",
+            {"task": "BabyAI-GoToLocl-v0"},
             "MiniGrid task 'BabyAI-GoToLocl-v0'.*BabyAI-GoToLocal-v0",
         ),
-        (
-            {"suite": "minigrid", "task": "BabyAI-GoToLocal-v0"},
-            "action_repeat is 4: minigrid has none, use 1",
-        ),
     )
-    def test_refused_values_are_named_in_one_line(self, values, message):
+    def test_refused_values_are_named_in_one_line(self, suite, values, message):
         self.enter_context(fake_minigrid.installed())
         with self.assertRaisesRegex(ValueError, message) as context:
-            environment_config.EnvironmentConfig(**values)
+            suites.config_class(suite)(**values)
         self.assertNotIn("\n", str(context.exception))
+
+    def test_an_unknown_suite_is_refused_with_close_names(self):
+        with self.assertRaisesRegex(ValueError, "suite 'atary'.*atari"):
+            suites.config_class("atary")
+
+    @parameterized.parameters(
+        ("atari", "ALE/MsPacman-v5", "ms_pacman"),
+        ("atari", "ALE/UpNDown-v5", "up_n_down"),
+        ("atari", "ALE/Pong-v5,breakout", "pong,breakout"),
+        ("minatar", "MinAtar/SpaceInvaders-v1", "space_invaders"),
+    )
+    def test_names_as_gymnasium_has_them_are_the_suites_own(self, suite, task, own):
+        self.assertEqual(suites.config_class(suite)(task=task).task, own)
+
+    def test_a_suite_has_its_own_keys_only(self):
+        keys = {field.name for field in dataclasses.fields(catch.CatchConfig)}
+        self.assertEqual(
+            keys, {"suite", "task", "num_envs", "max_broken_episodes", "reward_scales"}
+        )
 
 
 class MakeEnvironmentTest(parameterized.TestCase):
     @parameterized.parameters(
-        ("atari", "pong", atari.Atari, 4),
-        ("minatar", "breakout", minatar.MinAtar, 1),
-        ("catch", "catch", catch.Catch, 1),
-        ("tmaze", "tmaze", tmaze.TMaze, 1),
-        ("vizdoom", "basic", vizdoom.VizDoom, 3),
-        ("minigrid", "BabyAI-GoToLocal-v0", minigrid.MiniGrid, 1),
+        (atari.AtariConfig(), atari.Atari, 4),
+        (minatar.MinAtarConfig(), minatar.MinAtar, 1),
+        (catch.CatchConfig(), catch.Catch, 1),
+        (tmaze.TMazeConfig(), tmaze.TMaze, 1),
+        (vizdoom.VizDoomConfig(action_repeat=3), vizdoom.VizDoom, 3),
     )
-    def test_makes_each_suite_with_another_number_of_games(self, suite, task, kind, action_repeat):
-        self.enter_context(fake_minigrid.installed())
+    def test_makes_each_suite_with_another_number_of_games(self, config, kind, action_repeat):
         self.enter_context(fake_vizdoom.installed())
-        config = environment_config.EnvironmentConfig(
-            suite=suite, task=task, action_repeat=action_repeat
-        )
         environment = factory.make_environment(config, seed=0, num_envs=2)
         self.assertIsInstance(environment, kind)
         self.assertEqual((environment.num_envs, environment.action_repeat), (2, action_repeat))
@@ -89,7 +90,7 @@ class MakeEnvironmentTest(parameterized.TestCase):
         ({"seed": 2**31 - 1, "num_envs": 2}, "use 0 to 2147483646"),
     )
     def test_refused_arguments(self, arguments, message):
-        config = environment_config.EnvironmentConfig(suite="catch", task="catch", action_repeat=1)
+        config = catch.CatchConfig()
         with self.assertRaisesRegex(ValueError, message):
             factory.make_environment(config, **arguments)
 
@@ -110,14 +111,11 @@ class MakeEnvironmentTest(parameterized.TestCase):
     def test_small_games_load_neither_emulator_nor_plots_and_print_nothing(self):
         program = """
 import sys
-from laser_tf.environments import environment_config, factory
-for suite, task in (("catch", "catch"), ("minatar", "breakout"), ("atari", "pong")):
+from laser_tf.environments import factory, suites
+for suite in ("catch", "minatar", "atari"):
     loaded = {"ale_py", "matplotlib", "seaborn"} & set(sys.modules)
     assert not loaded, loaded
-    repeat = 4 if suite == "atari" else 1
-    config = environment_config.EnvironmentConfig(
-        suite=suite, task=task, num_envs=1, action_repeat=repeat
-    )
+    config = suites.config_class(suite)(num_envs=1)
     print("made", suite, file=sys.stderr)
     factory.make_environment(config, seed=0).reset()
 """
@@ -125,8 +123,7 @@ for suite, task in (("catch", "catch"), ("minatar", "breakout"), ("atari", "pong
             [sys.executable, "-c", program], capture_output=True, text=True, check=False
         )
         self.assertEqual(result.returncode, 0, result.stderr)
-        _, environments_own = result.stderr.split("made catch\n")  # before it: TensorFlow's import
-        self.assertEqual(result.stdout + environments_own, "made minatar\nmade atari\n")
+        self.assertEqual(result.stdout + result.stderr, "made catch\nmade minatar\nmade atari\n")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import numpy as np
 from absl.testing import absltest
 
-from laser_tf.environments import atari, environment_config, factory
+from laser_tf.environments import atari, factory, suites
 from testing.environments import rollouts
 
 GAMES = "asterix,breakout,freeway,seaquest,space_invaders"
@@ -49,9 +49,7 @@ class MultiTaskTest(absltest.TestCase):
         np.testing.assert_array_equal(actual.reward, expected.reward * scaled.reward_scales)
 
     def test_tasks_that_differ_are_named(self):
-        config = environment_config.EnvironmentConfig(
-            suite="atari", task="pong,breakout,seaquest", num_envs=1
-        )
+        config = atari.AtariConfig(task="pong,breakout,seaquest", num_envs=1)
         with self.assertRaisesRegex(
             ValueError,
             "breakout has .*84, 84, 1.* and 4 actions, pong .*84, 84, 1.* and 6 actions",
@@ -75,16 +73,11 @@ class MultiTaskTest(absltest.TestCase):
             ),
         ):
             with self.assertRaisesRegex(ValueError, message):
-                environment_config.EnvironmentConfig(
-                    **({"suite": "minatar", "action_repeat": 1} | values)
-                )
+                suites.config_class(values.pop("suite", "minatar"))(**values)
 
     def test_all_tasks_of_a_suite(self):
-        for suite, number, action_repeat in (("minatar", 5, 1), ("dmlab", 30, 4)):
-            config = environment_config.EnvironmentConfig(
-                suite=suite, task="all", action_repeat=action_repeat
-            )
-            self.assertLen(config.tasks, number)
+        for suite, number in (("minatar", 5), ("dmlab", 30)):
+            self.assertLen(suites.config_class(suite)(task="all").tasks, number)
 
 
 if __name__ == "__main__":

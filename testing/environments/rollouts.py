@@ -2,18 +2,17 @@
 
 import contextlib
 
+# Here already: a process can load it only once, and some tests put `sys.modules` back.
+import ale_py  # noqa: F401
 import numpy as np
 import tree
 
-from laser_tf.environments import environment_config, factory
+from laser_tf.environments import factory, suites
 
 
 def make(suite, task, *, seed=0, num_envs=2, rendering=False, **options):
     """Makes an environment that closes when its `with` block ends."""
-    options.setdefault("action_repeat", 4 if suite in ("atari", "vizdoom") else 1)
-    config = environment_config.EnvironmentConfig(
-        suite=suite, task=task, num_envs=num_envs, **options
-    )
+    config = suites.config_class(suite)(task=task, num_envs=num_envs, **options)
     return contextlib.closing(factory.make_environment(config, seed=seed, rendering=rendering))
 
 

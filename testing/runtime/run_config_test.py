@@ -21,7 +21,8 @@ import importlib, pathlib, sys
 for package in ("tensorflow", "reverb", "gymnasium", "ale_py", "minatar", "vizdoom"):
     sys.modules[package] = None
 from laser_tf.environments import minigrid
-minigrid.MiniGridConfig.check_task = lambda _, task: task  # its names are in its package's registry only
+# Its names are in its package's registry only.
+minigrid.MiniGridConfig.check_task = lambda _, task: task
 from laser_tf.runtime import run_config, sweep_config
 for path in sorted(pathlib.Path("configs").glob("[!_]*.py")):
     values = importlib.import_module(f"configs.{path.stem}").get_config().to_dict()
