@@ -22,6 +22,7 @@ from laser_tf.runtime import (
     memory_restriction,
     run_config,
     variables,
+    whole_files,
 )
 from laser_tf.scores import aggregates, reference
 
@@ -62,7 +63,9 @@ def evaluate(
     trained = assembly.build_learner(config, environment, dtype, jit=False)
     checkpoints = learner_checkpoints.LearnerCheckpoints(workdir / "checkpoints/learner", trained)
     if checkpoints.restore() is None:
-        raise checkpointing.WorkdirError(f"{workdir} holds no checkpoint yet: train first")
+        raise checkpointing.WorkdirError(
+            f"{workdir} holds no checkpoint: train first, or restore them from a backup"
+        )
     agent = assembly.build_agent(config, environment, dtype, seed, evaluating=True)
     variables.WeightCopier(trained.agent, agent, trained.counters.learner_updates).refresh()
 
@@ -85,7 +88,7 @@ def evaluate(
             for of_task in episode_player.by_task(games)
         ]
     result = evaluation_files.result_file(workdir, history_length)
-    result.write_text(json.dumps(summary, indent=2) + "\n")
+    whole_files.write(result, json.dumps(summary, indent=2) + "\n")
     return summary
 
 
