@@ -119,7 +119,9 @@ def _restore(
     trained = assembly.build_learner(config, environment, dtype, jit=False)
     checkpoints = learner_checkpoints.LearnerCheckpoints(workdir / "checkpoints/learner", trained)
     if checkpoints.restore() is None:
-        raise checkpointing.WorkdirError(f"{workdir} holds no checkpoint yet: train first")
+        raise checkpointing.WorkdirError(
+            f"{workdir} holds no checkpoint: train first, or restore them from a backup"
+        )
     agent = assembly.build_agent(config, environment, dtype, seed, evaluating=True)
     variables.WeightCopier(trained.agent, agent, trained.counters.learner_updates).refresh()
     return agent, trained.counters

@@ -47,7 +47,7 @@ class LearnerCheckpoints:
             self._move(unfinished, number)
         except (tf.errors.OpError, OSError) as error:
             raise checkpointing.WorkdirError(
-                f"cannot write a checkpoint in {self._folder}: {checkpointing.first_line(error)}; "
+                f"cannot write a checkpoint in {self._folder}: {_describe(error)}; "
                 "those before it are untouched"
             ) from None
         finally:
@@ -93,7 +93,7 @@ class LearnerCheckpoints:
             except Exception as error:  # damage shows as almost any error of TensorFlow's
                 logging.warning(
                     "checkpoint-%d in %s cannot be used (%s); falling back to the one before it",
-                    number, self._folder, checkpointing.first_line(error),
+                    number, self._folder, _describe(error),
                 )  # fmt: skip
         if numbers:
             raise checkpointing.WorkdirError(
@@ -115,6 +115,10 @@ class LearnerCheckpoints:
         # Listed from the files themselves: a state file could be damaged too.
         matches = [re.fullmatch(r"checkpoint-(\d+)\.index", p.name) for p in self._folder.glob("*")]
         return sorted(int(match[1]) for match in matches if match)
+
+
+def _describe(error: Exception) -> str:
+    return re.sub(r"/proc/self/fd/\d+/", "", checkpointing.first_line(error))  # `_plain_name`'s
 
 
 @contextlib.contextmanager

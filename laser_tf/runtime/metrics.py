@@ -1,7 +1,6 @@
 """TensorBoard: writing a run's metrics, and reading them back for pictures."""
 
 import contextlib
-import logging
 import math
 import pathlib
 import struct
@@ -17,7 +16,7 @@ from tensorboard.plugins.hparams import api as hparams
 from tensorboard.plugins.image import metadata as image_metadata
 from tensorboard.plugins.scalar import summary_v2 as scalar_summary
 
-from laser_tf.runtime import checkpointing
+from laser_tf.runtime import checkpointing, failure_notice
 
 RETURN = "episode/mean_return_last_100"
 
@@ -34,19 +33,20 @@ class MetricsWriter:
         self._folder = folder
         self._writer: tf.summary.SummaryWriter | None = None
         self._is_first_row = True
+        self._notice = failure_notice.FailureNotice(f"rows reach {folder} again")
 
     def __enter__(self) -> "MetricsWriter":
         return self
 
     def __exit__(self, *_) -> None:
         if self._writer:
-            with _warning_of_failures(self._folder):
+            with _warning_of_failures(self._folder, self._notice):
                 self._writer.close()
 
     def _append(self, env_frames: int, write: Callable[[tf.summary.SummaryWriter], None]) -> None:
         # Readers leave a file where a row is cut short: after a failure another one is begun.
         writer, self._writer = self._writer, None
-        with _warning_of_failures(self._folder):
+        with _warning_of_failures(self._folder, self._notice):
             writer = writer or tf.summary.create_file_writer(str(self._folder))
             # NumPy's, since TensorFlow keeps every Python number that it ever made a tensor of.
             with writer.as_default(step=np.int64(env_frames)):
@@ -129,13 +129,19 @@ def write_film(folder: pathlib.Path, env_frames: int, name: str, gif: bytes) -> 
 
 
 @contextlib.contextmanager
-def _warning_of_failures(folder: pathlib.Path) -> Iterator[None]:
+def _warning_of_failures(
+    folder: pathlib.Path, notice: failure_notice.FailureNotice
+) -> Iterator[None]:
     """Curves are worth less than the run that they show."""
     try:
         yield
+        notice.succeeded()
     except (tf.errors.OpError, OSError) as error:
         reason = checkpointing.first_line(error)
-        logging.warning("what TensorBoard shows of %s has a gap: %s", folder.parent, reason)
+        notice.failed(f"what TensorBoard shows of {folder.parent} has a gap: {reason}")
+        for path in folder.glob("events.*"):  # a file for each attempt, else
+            if not path.stat().st_size:
+                path.unlink()
 
 
 def write_sweep_columns(
@@ -148,7 +154,8 @@ def write_sweep_columns(
       hyperparameters: agent -> "section.key" -> value.
     """
     names = sorted({name for given in hyperparameters.values() for name in given})
-    with _warning_of_failures(folder):
+    notice = failure_notice.FailureNotice("")
+    with _warning_of_failures(folder, notice):
         writer = tf.summary.create_file_writer(str(folder))
         with writer.as_default():
             hparams.hparams_config(

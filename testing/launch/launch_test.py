@@ -135,6 +135,20 @@ class LaunchTest(parameterized.TestCase):
             summary = json.loads((self._workdir / "evaluation.json").read_text())
             self.assertBetween(summary["env_frames"], env_frames, env_frames + 1_000)
 
+    def test_more_frames_on_a_schedule_take_a_flag(self):
+        flags = (*CATCH, f"--workdir={self._workdir}", "--config.run.evaluation_episodes=0")
+        code, _, errors = commands.run("train", *flags, "--config.run.env_frames=2000")
+        self.assertEqual(code, 0, errors)
+        longer = (*flags, "--config.run.env_frames=4000")
+        self._assert_refused(
+            "falls to zero at 2,000 env frames, .*: with --extend the run goes on", "train", *longer
+        )
+        code, _, errors = commands.run("train", *longer, "--extend")
+        self.assertEqual(code, 0, errors)
+        self.assertIn("falls to zero at 4,000 env frames from now on instead of at 2,000", errors)
+        noted = json.loads((self._workdir / "config.json").read_text())
+        self.assertEqual(noted["extended_from_env_frames"], [2_000])
+
     def test_a_restricted_memory_is_evaluated_beside_the_full_one(self):
         workdir = f"--workdir={self._workdir}"
         code, _, errors = commands.run(

@@ -8,7 +8,7 @@ from unittest import mock
 from absl.testing import absltest, parameterized
 
 from configs import sweep_laser_catch
-from laser_tf.runtime import coordinator, lineage, rpc, sweep_config
+from laser_tf.runtime import coordinator, lineage, rpc, sweep_config, whole_files
 
 TUNED = {"learner.learning_rate": 1e-3, "agent.entropy_cost": 1e-2, "learner.rmsprop_epsilon": 0.1}
 
@@ -254,7 +254,7 @@ class CoordinatorTest(parameterized.TestCase):
         self._decide("agent_03", 100, 0.9)
         full = OSError(28, "No space left on device")
         for failing in (
-            mock.patch.object(pathlib.Path, "write_bytes", side_effect=full),
+            mock.patch.object(whole_files, "write", side_effect=full),
             mock.patch.object(lineage.Lineage, "append", side_effect=full),
         ):
             with failing, self.assertLogs(level="WARNING") as logs:

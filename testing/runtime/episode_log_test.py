@@ -109,10 +109,14 @@ class EpisodeLogTest(parameterized.TestCase):
             self.assertLogs(level=logging.WARNING) as logs,
         ):
             log.flush()
+            log.flush()
+        self.assertLen(logs.output, 1)
         self.assertRegex(logs.output[0], "cannot write .*episodes.csv: No space left")
         self._path.write_text(self._path.read_text() + "100,po")  # what had fitted on the disk
         log.add(200, _episode(0, 2.0))
-        log.flush()
+        with self.assertLogs(level=logging.INFO) as logs:
+            log.flush()
+        self.assertRegex(logs.output[0], "episodes.csv can be written again")
         self.assertEqual(self._path.read_text(), HEADER + "100,pong,1,9\n200,pong,2,9\n")
 
     def test_a_folder_that_cannot_be_written_is_refused(self):

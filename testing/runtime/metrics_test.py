@@ -167,6 +167,25 @@ class MetricsTest(absltest.TestCase):
         steps, _ = metrics.read_scalars(self._folder, f"{NAME}19")
         np.testing.assert_array_equal(steps, [1, 2, 3, 5, 6])
 
+    def test_a_disk_that_stays_full_is_told_once_and_leaves_no_empty_files(self):
+        with metrics.MetricsWriter(self._folder) as writer:
+            writer.write(1, {NAME: 1.0})
+            limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+            try:
+                with self.assertLogs(level="WARNING") as logs:
+                    for step in range(2, 6):
+                        writer.write(step, {NAME: float(step)})
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            self.assertLen(logs.output, 1)
+            self.assertLen(list(self._folder.iterdir()), 1)
+            with self.assertLogs(level="INFO") as logs:
+                writer.write(6, {NAME: 6.0})
+            self.assertRegex(logs.output[0], "rows reach .* again")
+        steps, _ = metrics.read_scalars(self._folder, NAME)
+        np.testing.assert_array_equal(steps, [1, 6])
+
     def test_a_folder_that_cannot_be_written_is_told(self):
         path = self._folder / "tensorboard"
         path.write_text("a file, not a folder")

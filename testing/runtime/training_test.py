@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pathlib
+import shutil
 import tempfile
 import threading
 
@@ -15,6 +16,7 @@ from laser_tf.runtime import (
     checkpointing,
     episode_log,
     evaluator,
+    finiteness,
     metrics,
     run_config,
     training,
@@ -220,6 +222,65 @@ class TrainingTest(parameterized.TestCase):
         since = episodes.returns[episodes.env_frames > 1_500]
         self.assertEqual(list(since[:40]), [7.0] * 40)
         self.assertAlmostEqual(again.returns.mean_return(), since[-100:].mean())
+
+    def _half(self, config: run_config.RunConfig) -> training.Training:
+        """A run that was stopped and saved in the middle."""
+        checkpointing.open_workdir(self._workdir, dataclasses.asdict(config), {})
+        run = training.Training(config, self._workdir)
+
+        class Halfway(threading.Event):
+            def is_set(self) -> bool:
+                return run.env_frames >= 2_000
+
+        _go_on(run, Halfway())
+        return run
+
+    def test_weights_that_are_not_finite_end_the_run_and_are_not_saved(self):
+        config = fakes.catch_config(run={"env_frames": 4_000})
+        first = self._half(config)
+        saved = sorted((self._workdir / "checkpoints").rglob("*"))
+        broken = training.Training(config, self._workdir)
+        bias = next(v for v in broken._learner.agent.trainable_variables if v.shape.rank == 1)
+        bias.assign(tf.fill(bias.shape, np.nan))
+        with self.assertRaisesRegex(finiteness.NonFiniteWeightsError, "is not finite after"):
+            _go_on(broken, threading.Event())
+        self.assertEqual(sorted((self._workdir / "checkpoints").rglob("*")), saved)
+        again = training.Training(config, self._workdir)
+        self.assertEqual(again.env_frames, first.env_frames)
+        _go_on(again, threading.Event())
+        self.assertTrue(again.finished)
+
+    def test_a_run_whose_replay_is_gone_says_so(self):
+        config = fakes.catch_config(run={"env_frames": 4_000})
+        self._half(config)
+        shutil.rmtree(self._workdir / "checkpoints/replay")
+        with self.assertLogs(level="WARNING") as logs:
+            _stop_at_once(training.Training(config, self._workdir))
+        self.assertLen(logs.output, 1)
+        self.assertIn("no replay checkpoint to resume from: replay fills anew", logs.output[0])
+
+    def test_a_run_that_lost_its_checkpoints_is_no_new_one(self):
+        config = fakes.catch_config(run={"env_frames": 4_000})
+        self._half(config)
+        shutil.rmtree(self._workdir / "checkpoints")
+        episodes = (self._workdir / "episodes.csv").read_text()
+        with self.assertRaisesRegex(checkpointing.WorkdirError, "was trained and saved, but"):
+            checkpointing.open_workdir(self._workdir, dataclasses.asdict(config), {})
+        self.assertEqual((self._workdir / "episodes.csv").read_text(), episodes)
+
+    def test_an_extended_run_goes_on_with_the_longer_schedule(self):
+        self._half(fakes.catch_config(run={"env_frames": 4_000}))
+        config = fakes.catch_config(run={"env_frames": 8_000})
+        with self.assertLogs(level="WARNING"):
+            checkpointing.open_workdir(self._workdir, dataclasses.asdict(config), {}, extend=True)
+        again = training.Training(config, self._workdir)
+        self.assertBetween(again.env_frames, 2_000, 2_100)
+        _go_on(again, threading.Event())
+        self.assertEqual(again.env_frames, 8_000)
+        frames, rates = metrics.read_scalars(self._workdir / "tensorboard", "learner/learning_rate")
+        resumed = rates[frames > 2_100]
+        self.assertGreater(resumed[0], 0.5 * config.learner.learning_rate)  # 3/4 at its start
+        self.assertLess(resumed[-1], 0.2 * config.learner.learning_rate)
 
     def test_an_actors_error_ends_the_run(self):
         config = fakes.catch_config()
