@@ -77,11 +77,12 @@ class Faults:
         self._is_broken[game] = True
         fault = f"game {game} of {self.name}: {what} (step {self._steps[game]} of its episode)"
         is_new = (game, kind) not in self._told
-        kept = self.keep(fault, details) if details and is_new else ""
-        if self._in_a_row[game] > self._limit:
+        is_given_up = self._in_a_row[game] > self._limit
+        kept = self.keep(fault, details) if details and (is_new or is_given_up) else ""
+        if is_given_up:
             raise EnvironmentFailedError(
-                f"{fault}, in the {self._in_a_row[game]}th episode in a row that broke off{kept}; "
-                f"mend the environment, or raise environment.max_broken_episodes ({self._limit})"
+                f"{fault}; {self._in_a_row[game]} episodes in a row have broken off{kept}: mend "
+                f"the environment, or raise environment.max_broken_episodes ({self._limit})"
             )
         if is_new:
             self._told.add((game, kind))

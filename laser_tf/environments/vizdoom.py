@@ -228,9 +228,9 @@ def _start_game(library: ModuleType, task: str, seed: int, settings: pathlib.Pat
     game.set_sound_enabled(False)
     game.set_doom_config_path(str(settings))
     game.set_seed(seed)
-    # The engine inherits the mask. A terminal sends Ctrl-C to every process of a command: engines
-    # that died of it would take the actor with them, and with it the run's last checkpoint.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    # The engine inherits the mask. A terminal sends Ctrl-C, and its own end, to every process of a
+    # command: engines that died of it would take the actor with them.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGHUP])
     try:
         game.init()
     finally:

@@ -168,6 +168,8 @@ class Coordinator:
         """What an agent of a population does next: goes on, or becomes a copy of a better one."""
         name, member = self._member(message)
         self._check_session(name, member, message)
+        if not self._population:
+            raise ValueError("the sweep has no population: nothing is to be decided")
         env_frames = call_values.whole(message.values, "env_frames")
         others = {other: _fitness(m.report) for other, m in self._members.items() if other != name}
         decided = self._population.decide(

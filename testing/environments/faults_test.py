@@ -126,7 +126,7 @@ class FaultsTest(parameterized.TestCase):
         if not gives_up:
             _play(environment, 4 * LENGTH)
             return
-        message = "^game 1 of counting: its reward is nan .*3th episode in a row .*max_broken_epis"
+        message = "^game 1 of counting: its reward is nan .*3 episodes in a row .*max_broken_epis"
         with self.assertRaisesRegex(faults.EnvironmentFailedError, message):
             _play(environment, 4 * LENGTH)
 

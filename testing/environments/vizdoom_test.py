@@ -134,7 +134,7 @@ class VizDoomTest(parameterized.TestCase):
                 self.assertNotIn(signal.SIGINT, after.result())
         self.assertLen(masks, 2)
         for mask in masks:
-            self.assertIn(signal.SIGINT, mask)
+            self.assertContainsSubset({signal.SIGINT, signal.SIGHUP}, mask)
 
     def test_close_ends_the_engines(self):
         with make(num_envs=3):
