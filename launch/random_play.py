@@ -3,11 +3,6 @@
 python -m launch.random_play --config=configs/laser_vizdoom.py --config.environment.task=my_way_home
 """
 
-from laser_tf.runtime import versions
-
-if __name__ == "__main__":
-    versions.check()  # a wrong TensorFlow fails while Reverb is imported
-
 import json
 
 import numpy as np

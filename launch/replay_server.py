@@ -91,4 +91,4 @@ def _save(replay: server.EmbeddedReplay) -> None:
 
 
 if __name__ == "__main__":
-    command_line.run(main, (ValueError, ImportError, checkpointing.WorkdirError))
+    command_line.run(main, (ValueError, ImportError))

@@ -36,10 +36,12 @@ def read(runs: Sequence[pathlib.Path], metric: str) -> tuple[np.ndarray, Summary
     """Env frames, up to where the shortest run came, and the summary of the runs at each.
 
     Raises:
-      UsageError: if a run has no value of the metric.
+      UsageError: if a folder holds no run, or a run no value of the metric.
     """
     curves = []
     for run in runs:
+        if not (run / "tensorboard").is_dir():
+            raise command_line.UsageError(f"{run} holds no run: name the folder of one")
         frames, values = metrics.read_scalars(run / "tensorboard", metric)
         if not len(frames):
             raise command_line.UsageError(f"{run} holds no values of {metric}")

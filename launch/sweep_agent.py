@@ -26,7 +26,6 @@ from absl import flags
 from laser_tf.runtime import (
     checkpointing,
     folder_lock,
-    learner,
     rpc,
     run_config,
     supervisor,
@@ -95,13 +94,4 @@ def _run(member: sweep_member.SweepMember, workdir: pathlib.Path) -> None:
 
 
 if __name__ == "__main__":
-    command_line.run(
-        main,
-        (
-            ValueError,
-            ImportError,
-            ConnectionError,
-            checkpointing.WorkdirError,
-            learner.NonFiniteLossError,
-        ),
-    )
+    command_line.run(main, (ValueError, ImportError, ConnectionError))

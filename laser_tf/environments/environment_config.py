@@ -12,7 +12,7 @@ _STICKY_SUITES = ("atari", "minatar")
 
 @dataclasses.dataclass(frozen=True)
 class EnvironmentConfig:
-    """The environments of a run. What belongs to one suite begins with its name in the comment.
+    """The environments of a run: which games are played, and how.
 
     Raises:
       ImportError: for minigrid where the package that knows its tasks is not installed.

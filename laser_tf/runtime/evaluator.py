@@ -51,7 +51,8 @@ def evaluate(
       What that file holds.
 
     Raises:
-      WorkdirError: if the folder holds no run or no readable checkpoint.
+      WorkdirError: if the folder holds no run or no readable checkpoint, or the result cannot be
+        written, which the message holds then.
       ValueError: if the history of an agent without memory is to be restricted.
     """
     config = run_config.parse(checkpointing.read_config(workdir))
@@ -77,13 +78,18 @@ def evaluate(
     if history_length:
         summary["history_length"] = history_length
         summary.update(policy.agreement(games)._asdict())
-    if video:
-        summary["videos"] = [
-            str(_film(workdir, config, seed, _median(of_task), player.actions, history_length))
-            for of_task in episode_player.by_task(games)
-        ]
     result = evaluation_files.result_file(workdir, history_length)
-    result.write_text(json.dumps(summary, indent=2) + "\n")
+    try:
+        if video:
+            summary["videos"] = [
+                str(_film(workdir, config, seed, _median(of_task), player.actions, history_length))
+                for of_task in episode_player.by_task(games)
+            ]
+        result.write_text(json.dumps(summary, indent=2) + "\n")
+    except OSError as error:  # the episodes are not to be played in vain
+        raise checkpointing.WorkdirError(
+            f"cannot write {result}: {error.strerror}; the result was {json.dumps(summary)}"
+        ) from None
     return summary
 
 

@@ -68,7 +68,10 @@ class MultiTaskTest(absltest.TestCase):
             ({"task": "breakout, breakout"}, "name each task once"),
             ({"task": "breakout", "reward_scales": (1.0, 2.0)}, "one number for each of breakout"),
             ({"task": "breakout", "reward_scales": (0.0,)}, "use values above 0"),
-            ({"suite": "atari", "task": "all"}, "task is .all.: the tasks of atari differ too much, name them"),
+            (
+                {"suite": "atari", "task": "all"},
+                "task is .all.: the tasks of atari differ too much, name them",
+            ),
         ):
             with self.assertRaisesRegex(ValueError, message):
                 environment_config.EnvironmentConfig(
