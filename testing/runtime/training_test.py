@@ -1,6 +1,7 @@
 """Whole runs on catch: learning, resuming, evaluating, with the production loops."""
 
 import dataclasses
+import errno
 import io
 import json
 import pathlib
@@ -259,6 +260,18 @@ class EvaluatorTest(absltest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             with self.assertRaisesRegex(checkpointing.WorkdirError, "holds no run"):
                 evaluator.evaluate(pathlib.Path(folder), episodes=1, seed=1, video=False)
+
+    def test_a_result_that_cannot_be_written_is_told_instead(self):
+        full = OSError(errno.ENOSPC, "No space left on device")
+        with tempfile.TemporaryDirectory() as folder:
+            _run(fakes.catch_config(), pathlib.Path(folder) / "run")
+            with (
+                absltest.mock.patch.object(pathlib.Path, "write_text", side_effect=full),
+                self.assertRaisesRegex(
+                    checkpointing.WorkdirError, "No space left.*the result was {.*mean_return"
+                ),
+            ):
+                evaluator.evaluate(pathlib.Path(folder) / "run", episodes=2, seed=1, video=False)
 
 
 class ParseTest(parameterized.TestCase):
