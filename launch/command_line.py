@@ -1,22 +1,30 @@
 """What launch scripts share: flags from the command line, and errors as one clear line."""
 
+import contextlib
 import faulthandler
 import logging
 import os
 import pathlib
+import runpy
+import shutil
 import sys
 import time
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
+import ml_collections
 from absl import app, flags
 from ml_collections import config_flags
 
+from laser_tf import errors
 from laser_tf.runtime import private_network
 from launch import terminal
 
+_HELP = ("--help", "-help", "--helpshort", "-h", "-?")
 
-class UsageError(Exception):
+
+class UsageError(errors.UserError):
     """Something the user gave cannot be used; the message names the value and the remedy."""
 
 
@@ -25,8 +33,8 @@ def run(main: Callable[[], None], expected_errors: tuple[type[Exception], ...]) 
 
     Args:
       main: called without arguments once the flags are parsed.
-      expected_errors: what is printed as one line with exit code 1; anything else keeps its
-        traceback, being a bug.
+      expected_errors: what, beside `errors.UserError`, is printed as one line with exit code 1;
+        anything else keeps its traceback, being a bug.
     """
 
     def guarded(arguments: list[str]) -> None:
@@ -38,7 +46,7 @@ def run(main: Callable[[], None], expected_errors: tuple[type[Exception], ...]) 
             _fail(f"unknown argument {arguments[1]!r}: every option starts with --", code=2)
         try:
             main()
-        except (UsageError, *expected_errors) as error:
+        except (errors.UserError, *expected_errors) as error:
             _fail(one_line(error), code=1)
         leave(0)
 
@@ -61,14 +69,21 @@ def divert_native_messages(path: pathlib.Path) -> None:
             handler.setStream(shown)
 
 
-def define_config(default: str) -> flags.FlagHolder:
+def define_config(default: str | None) -> flags.FlagHolder:
     """The `--config` flag of a command, whose values are flags, too.
 
-    Overrides of the default file are parsed at once, before any other flag: a bad one ends the
-    process here, as `run` does later.
+    The file and overrides of the default one are read at once, before any other flag: a bad one
+    ends the process here, as `run` does later.
+
+    Args:
+      default: the file that is used where the user names none; None: there must be one.
     """
+    if given := given_flag(sys.argv, "config", default):
+        _check_config_file(given)
     try:
-        return config_flags.DEFINE_config_file("config", default, "a file of configs/")
+        return config_flags.DEFINE_config_file(
+            "config", default, "a file of configs/, whose keys, below, are flags, too"
+        )
     except flags.Error as error:
         _fail(one_line(error), code=2)
     except (AttributeError, KeyError) as error:
@@ -98,6 +113,48 @@ def check_private_network(flag: flags.FlagHolder) -> None:
         )
 
 
+def given_flag(arguments: Sequence[str], name: str, default: str | None) -> str | None:
+    """A flag's value on a command line, the program's name first, before flags are parsed."""
+    early = flags.FlagValues()
+    early.set_gnu_getopt(True)  # the value of a flag that is not known yet ends nothing
+    given = flags.DEFINE_string(name, default, "", flag_values=early)
+    with contextlib.suppress(flags.Error):  # told by those who parse all flags
+        early(arguments, known_only=True)
+    early.mark_as_parsed()
+    return given.value
+
+
+def _check_config_file(given: str) -> None:
+    """Ends the process unless the file can be run and has a configuration to give."""
+    path, separator, argument = given.partition(":")  # ml_collections' way to give get_config one
+    try:
+        pathlib.Path(path).read_bytes()  # runpy would look for a program in a folder
+    except OSError:
+        return  # `config_values` tells: a command may be imported where its default file is not
+    try:
+        get_config = runpy.run_path(path).get("get_config")
+        config = get_config and get_config(*[argument] * len(separator))
+    except (Exception, SystemExit) as error:  # whatever the file does
+        _fail(f"cannot load --config={given}: {_describe_failure(error, path)}", code=2)
+    if not get_config:
+        _fail(f"cannot load --config={given}: it defines no get_config()", code=2)
+    if not isinstance(config, ml_collections.ConfigDict):
+        _fail(
+            f"cannot load --config={given}: get_config() returns {type(config).__name__}, not an "
+            "ml_collections.ConfigDict",
+            code=2,
+        )
+
+
+def _describe_failure(error: BaseException, path: str) -> str:
+    if isinstance(error, SyntaxError):
+        return f"line {error.lineno}: SyntaxError: {error.msg}"
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == path]
+    where = f"line {lines[-1]}: " if lines else ""
+    return f"{where}{type(error).__name__}: {one_line(error)}"
+
+
 def config_values(config: flags.FlagHolder) -> dict:
     """The nested values of a `--config` flag, overrides applied.
 
@@ -125,20 +182,46 @@ def default_workdir(flag_name: str) -> str:
 
 
 def _parse_flags(arguments: list[str]) -> list[str]:
+    others = [argument for argument in arguments if argument not in _HELP]
     try:
-        return flags.FLAGS(arguments)
+        rest = flags.FLAGS(others)
     except flags.Error as error:
         _fail(one_line(error), code=2)
     except (AttributeError, KeyError) as error:
         # ml_collections' way to say that the configuration has no such key.
         _fail(f"unknown config key: {one_line(error)}", code=2)
+    if len(others) < len(arguments):
+        _print_help(arguments[0])
+        leave(0)
+    return rest
+
+
+def _print_help(program: str) -> None:
+    from launch import config_help
+
+    width = min(shutil.get_terminal_size().columns, 100)
+    modules = flags.FLAGS.flags_by_module_dict()
+    own = [flag for module, of_module in modules.items() for flag in of_module
+           if module == program or module.startswith("launch.")]  # fmt: skip
+    own.sort(key=lambda flag: flag.name != "config")
+    print(f"{sys.modules['__main__'].__doc__.strip()}\n\nFlags, with their defaults:\n")
+    print(config_help.describe_flags((f for f in own if not f.name.startswith("config.")), width))
+    if "config" in flags.FLAGS:
+        with contextlib.suppress(UsageError, ValueError):  # told by a command that is to run
+            values = config_values(flags.FLAGS["config"])
+            keys = config_help.describe_keys(values, width)
+            print(f"\nKeys of {config_file('config')}, with their values, units and meanings:")
+            print(keys)
+    print("\n--helpfull lists the flags of libraries, too.")
 
 
 def one_line(error: Exception) -> str:
     """An error as a line of text."""
     while error.args and isinstance(error.args[0], Exception):  # ml_collections wraps its errors
         error = error.args[0]
-    text = error.args[0] if isinstance(error, KeyError) else error  # a KeyError's str has quotes
+    text = (
+        error.args[0] if isinstance(error, KeyError) and error.args else error
+    )  # a KeyError's str has quotes
     return " ".join(str(text).split()) or type(error).__name__
 
 

@@ -14,8 +14,7 @@ import pathlib
 
 from absl import flags
 
-from laser_tf.runtime import checkpointing
-from launch import command_line, figures_r2d2, r2d2_memory, r2d2_staleness
+from launch import command_line, figures_r2d2
 
 _FIGURE = flags.DEFINE_enum("figure", None, tuple(figures_r2d2.FIGURES), "which of R2D2's figures")
 _WORKDIR = flags.DEFINE_string("workdir", None, "the folder of the figure's runs")
@@ -32,6 +31,8 @@ def main() -> None:
         raise command_line.UsageError("say what to draw: --figure, --workdir and --game are needed")
     workdir = pathlib.Path(_WORKDIR.value)
     runs = figures_r2d2.FIGURES[_FIGURE.value].runs(workdir, _GAMES.value, _REPLICAS.value)
+    from launch import r2d2_memory, r2d2_staleness  # load TensorFlow
+
     output = workdir / "report"
     output.mkdir(parents=True, exist_ok=True)
     if _FIGURE.value == "r2d2_1":
@@ -43,4 +44,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    command_line.run(main, (OSError, checkpointing.WorkdirError))
+    command_line.run(main, (OSError,))

@@ -15,11 +15,11 @@ if __name__ == "__main__":
 import json
 import logging
 import pathlib
+import tempfile
 
 from absl import flags
 
-from laser_tf.environments import faults
-from laser_tf.runtime import checkpointing, evaluation_files, evaluator
+from laser_tf.runtime import evaluation_files
 from launch import command_line
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "the run's folder")
@@ -50,6 +50,11 @@ def main() -> None:
             f"--history_length is {_HISTORY_LENGTH.value}: use 1 or more agent steps, or 0 for all"
         )
     workdir = pathlib.Path(_WORKDIR.value)
+    result = evaluation_files.result_file(workdir, _HISTORY_LENGTH.value)
+    _check_writable(result)
+    # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
+    from laser_tf.runtime import evaluator
+
     summary = evaluator.evaluate(
         workdir,
         episodes=_EPISODES.value,
@@ -59,11 +64,28 @@ def main() -> None:
         greedy=_GREEDY.value,
     )
     print(json.dumps(summary, indent=2))
-    logging.info("written to %s", evaluation_files.result_file(workdir, _HISTORY_LENGTH.value))
+    logging.info("written to %s", result)
+
+
+def _check_writable(result: pathlib.Path) -> None:
+    """Looks before hours are played whether the result can be written.
+
+    Raises:
+      UsageError: if it cannot.
+    """
+    if not result.parent.is_dir():
+        return  # told by whoever looks for the run
+    try:
+        if result.exists():
+            result.open("ab").close()
+        with tempfile.TemporaryFile(dir=result.parent):  # for the films, too
+            pass
+    except OSError as error:
+        raise command_line.UsageError(
+            f"cannot write {result}: {error.strerror}; make the run's folder writable, or evaluate "
+            "a copy of it"
+        ) from None
 
 
 if __name__ == "__main__":
-    command_line.run(
-        main,
-        (ValueError, ImportError, checkpointing.WorkdirError, faults.EnvironmentFailedError),
-    )
+    command_line.run(main, (ValueError, ImportError))

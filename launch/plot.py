@@ -14,36 +14,43 @@ if __name__ == "__main__":
 
 import csv
 import pathlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import matplotlib
-import numpy as np
 from absl import flags
 
-from laser_tf.runtime import metrics
-from launch import command_line, seed_curves
+from launch import command_line
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from launch import seed_curves
 
 _CURVES = flags.DEFINE_multi_string("curve", [], "LABEL=WORKDIR[,WORKDIR...], one seed each")
 _OUTPUT = flags.DEFINE_string("output", "learning_curves.png", "the picture; .csv lies beside it")
 _TITLE = flags.DEFINE_string("title", "", "above the picture")
 _METRIC = flags.DEFINE_string(
-    "metric", metrics.RETURN, "episode returns, or a scalar of TensorBoard's by its name"
+    "metric", None, "episode returns [default], or a scalar of TensorBoard's by its name"
 )
-_WORDS = {metrics.RETURN: f"Episode return, mean of {seed_curves.EPISODES} episodes"}
 
-_Curves = dict[str, tuple[np.ndarray, seed_curves.Summary]]  # label -> env frames, seeds
+_Curves = dict[str, "tuple[np.ndarray, seed_curves.Summary]"]  # label -> env frames, seeds
 
 
 def main() -> None:
     """Draws each label's mean over seeds."""
     if not _CURVES.value:
         raise command_line.UsageError("--curve is missing: give --curve=LABEL=WORKDIR,WORKDIR")
-    curves = {
-        label: seed_curves.read(folders, _METRIC.value)
-        for label, folders in map(_split, _CURVES.value)
-    }
+    given = list(map(_split, _CURVES.value))
     output = pathlib.Path(_OUTPUT.value)
+    _check_drawable(output, [_TITLE.value, *(label for label, _ in given)])
+    # TensorFlow takes seconds to load: not before all is checked that can be.
+    from laser_tf.runtime import metrics
+    from launch import seed_curves
+
+    metric = _METRIC.value or metrics.RETURN
+    curves = {label: seed_curves.read(folders, metric) for label, folders in given}
     output.parent.mkdir(parents=True, exist_ok=True)
-    _draw(curves, output)
+    _draw(curves, metric, output)
     _write_csv(curves, output.with_suffix(".csv"))
     print(f"written: {output} and {output.with_suffix('.csv')}")
 
@@ -55,17 +62,47 @@ def _split(curve: str) -> tuple[str, list[pathlib.Path]]:
     return label, [pathlib.Path(folder) for folder in folders.split(",")]
 
 
-def _draw(curves: _Curves, output: pathlib.Path) -> None:
+def _check_drawable(output: pathlib.Path, texts: Sequence[str]) -> None:
+    """Checks what Matplotlib would refuse after everything is read.
+
+    Raises:
+      UsageError: for a picture of an unknown kind, or a text whose mathematics it cannot read.
+    """
+    from matplotlib import backend_bases, cbook, mathtext
+
+    kinds = sorted(backend_bases.FigureCanvasBase.filetypes)
+    if output.suffix.lower().removeprefix(".") not in kinds:
+        raise command_line.UsageError(
+            f"--output={output}: end it in .png, .pdf or another of {', '.join(kinds)}"
+        )
+    for text in filter(cbook.is_math_text, texts):
+        try:
+            mathtext.MathTextParser("path").parse(text)
+        except ValueError:
+            raise command_line.UsageError(
+                f"{text!r} holds mathematics that Matplotlib cannot read: mend it, or write \\$ "
+                "for a dollar sign"
+            ) from None
+
+
+def _draw(curves: _Curves, metric: str, output: pathlib.Path) -> None:
+    import matplotlib
+
     matplotlib.use("Agg")
     from matplotlib import pyplot
+
+    from laser_tf.runtime import metrics
+    from launch import seed_curves
 
     figure, axes = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
     for label, (frames, summary) in curves.items():
         count = f" ({summary.seeds} seeds)" if summary.seeds > 1 else ""
         seed_curves.draw(axes, frames / 1e6, summary, label + count)
+    # In words, as the axis has them.
+    returns = f"Episode return, mean of {seed_curves.EPISODES} episodes"
     axes.set(
         xlabel="Million environment frames",
-        ylabel=_WORDS.get(_METRIC.value, _METRIC.value),
+        ylabel=returns if metric == metrics.RETURN else metric,
         title=_TITLE.value,
     )
     meaning = seed_curves.explanation([summary for _, summary in curves.values()])
@@ -74,6 +111,8 @@ def _draw(curves: _Curves, output: pathlib.Path) -> None:
 
 
 def _write_csv(curves: _Curves, output: pathlib.Path) -> None:
+    from launch import seed_curves
+
     with output.open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["label", "env_frames", *seed_curves.COLUMNS])

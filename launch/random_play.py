@@ -3,12 +3,10 @@
 python -m launch.random_play --config=configs/laser_vizdoom.py --config.environment.task=my_way_home
 """
 
-from laser_tf.runtime import versions
 from launch import interruption
 
 if __name__ == "__main__":
     interruption.before_imports()
-    versions.check()  # a wrong TensorFlow fails while Reverb is imported
 
 import json
 

@@ -18,7 +18,7 @@ import time
 
 from absl import flags
 
-from laser_tf.environments import factory, faults
+from laser_tf.environments import factory
 from laser_tf.replay import server
 from laser_tf.runtime import (
     assembly,
@@ -103,7 +103,4 @@ def _save(replay: server.EmbeddedReplay, notice: failure_notice.FailureNotice) -
 
 
 if __name__ == "__main__":
-    command_line.run(
-        main,
-        (ValueError, ImportError, checkpointing.WorkdirError, faults.EnvironmentFailedError),
-    )
+    command_line.run(main, (ValueError, ImportError))

@@ -19,8 +19,7 @@ import pathlib
 
 from absl import flags
 
-from laser_tf.runtime import checkpointing
-from launch import command_line, report_files
+from launch import command_line
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "a folder in which sweeps lie")
 _OUTPUT = flags.DEFINE_string("output", None, "the report's folder [<workdir>/report]")
@@ -32,6 +31,8 @@ def main() -> None:
     if not _WORKDIR.value:
         raise command_line.UsageError("--workdir is missing: name a folder in which sweeps lie")
     folder = pathlib.Path(_WORKDIR.value)
+    from launch import report_files  # loads TensorFlow
+
     page = report_files.write(
         folder, pathlib.Path(_OUTPUT.value or folder / "report"), _BUCKET.value
     )
@@ -39,4 +40,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    command_line.run(main, (OSError, checkpointing.WorkdirError))
+    command_line.run(main, (OSError,))

@@ -13,7 +13,6 @@ from launch import interruption
 if __name__ == "__main__":
     interruption.before_imports()
 
-import contextlib
 import logging
 import pathlib
 import sys
@@ -37,7 +36,24 @@ _HISTORIES = ("80", "60", "50", "40", "20", "10", "1")  # agent steps
 _FIGURE = flags.DEFINE_enum(
     "figure", None, tuple(FIGURES), "one of LASER's figures or, with r2d2_, of R2D2's"
 )
-_CONFIG = config_flags.DEFINE_config_file("config", None, "a file of configs/ [the figure's]")
+
+
+def default_config(arguments: Sequence[str]) -> str | None:
+    """The figure's configuration file, which must be known to parse the other flags.
+
+    Args:
+      arguments: the command line, the program's name first.
+
+    Returns:
+      Its path; None for a figure that there is not, which is told when flags are parsed.
+    """
+    name = command_line.given_flag(arguments, "figure", None)
+    # Without a figure any will do, so that `main` gets to say what is missing.
+    name = name or next(iter(FIGURES))
+    return FIGURES[name].config if name in FIGURES else None
+
+
+_CONFIG = command_line.define_config(default_config(sys.argv))
 _GAMES = flags.DEFINE_list("games", None, "tasks, each by itself [the figure's]")
 _REPLICAS = flags.DEFINE_integer("replicas", 3, "repetitions, with other seeds", 1)
 _HISTORY_LENGTHS = flags.DEFINE_list(
@@ -46,27 +62,6 @@ _HISTORY_LENGTHS = flags.DEFINE_list(
     f"r2d2_5: agent steps that the policy remembers [{','.join(_HISTORIES)}]",
 )
 _WORKDIR = flags.DEFINE_string("workdir", None, "of everything [runs/figure_<figure>]")
-
-
-def default_config(arguments: Sequence[str]) -> list[str]:
-    """The figure's `--config`, where the command line names none.
-
-    Overrides, `--config.x=y`, are flags of the configuration, which must be known to parse them.
-
-    Args:
-      arguments: the command line, the program's name first.
-    """
-    early = flags.FlagValues()
-    early.set_gnu_getopt(True)  # the value of a flag that is not known yet ends nothing
-    name = flags.DEFINE_string("figure", None, "", flag_values=early)
-    config = flags.DEFINE_string("config", None, "", flag_values=early)
-    with contextlib.suppress(flags.Error):  # told by those who parse all flags
-        early(arguments, known_only=True)
-    early.mark_as_parsed()
-    if config.value or name.value not in (None, *FIGURES):
-        return []
-    # Without a figure any will do, so that `main` gets to say what is missing.
-    return [f"--config={FIGURES[name.value or next(iter(FIGURES))].config}"]
 
 
 def main() -> None:
@@ -153,5 +148,4 @@ def _draw(workdir: pathlib.Path, games: Sequence[str], histories: Sequence[int])
 
 
 if __name__ == "__main__":
-    sys.argv[1:1] = default_config(sys.argv)  # where ml_collections looks for overrides
     command_line.run(main, ())

@@ -83,8 +83,11 @@ def read(runs: Sequence[pathlib.Path], metric: str) -> tuple[np.ndarray, Summary
         `EPISODES` of a task and then the mean over tasks; anything else from TensorBoard's rows.
 
     Raises:
-      UsageError: if a run has no episode, or no value of the metric.
+      UsageError: if a folder holds no run, or a run no episode or no value of the metric.
     """
+    for run in runs:
+        if not (run / "tensorboard").is_dir() and not (run / episode_log.FILE).exists():
+            raise command_line.UsageError(f"{run} holds no run: name the folder of one")
     read_one = _read_returns if metric == metrics.RETURN else _read_scalars
     curves = [read_one(run, metric) for run in runs]
     first, last = max(curve.first for curve in curves), min(curve.last for curve in curves)

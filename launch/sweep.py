@@ -27,10 +27,9 @@ from typing import Any
 
 from absl import flags
 
-from laser_tf.environments import factory, faults
-from laser_tf.replay import server
-from laser_tf.runtime import checkpointing, metrics, sweep_config
-from launch import command_line, sweep_processes
+from laser_tf.environments import factory
+from laser_tf.runtime import sweep_config
+from launch import command_line
 
 _CONFIG = command_line.define_config("configs/sweep_laser_minatar.py")
 _WORKDIR = flags.DEFINE_string("workdir", None, "the sweep's folder [runs/<config>-<time>]")
@@ -58,6 +57,11 @@ def main() -> None:
     config = sweep_config.parse(values)
     local = _local_agents(config)
     factory.make_environment(config.first.environment, seed=0, num_envs=1).close()
+    # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
+    from laser_tf.replay import server
+    from laser_tf.runtime import checkpointing, metrics
+    from launch import sweep_processes
+
     if _PORT.value:
         server.check_port(_PORT.value)
     workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir("config")).absolute()
@@ -126,7 +130,4 @@ def _local_agents(config: sweep_config.SweepConfig) -> list[str]:
 
 
 if __name__ == "__main__":
-    command_line.run(
-        main,
-        (ValueError, ImportError, checkpointing.WorkdirError, faults.EnvironmentFailedError),
-    )
+    command_line.run(main, (ValueError, ImportError))

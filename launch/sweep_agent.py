@@ -20,11 +20,9 @@ import time
 
 from absl import flags
 
-from laser_tf.environments import faults
 from laser_tf.runtime import (
     checkpointing,
     folder_lock,
-    learner,
     rpc,
     run_config,
     supervisor,
@@ -117,14 +115,4 @@ def _run(member: sweep_member.SweepMember, workdir: pathlib.Path) -> None:
 
 
 if __name__ == "__main__":
-    command_line.run(
-        main,
-        (
-            ValueError,
-            ImportError,
-            ConnectionError,
-            checkpointing.WorkdirError,
-            faults.EnvironmentFailedError,
-            learner.NonFiniteLossError,
-        ),
-    )
+    command_line.run(main, (ValueError, ImportError, ConnectionError))

@@ -14,8 +14,7 @@ if __name__ == "__main__":
     import sys
 
     interruption.before_imports()
-    # Before all other imports: a wrong TensorFlow fails while Reverb is imported, and only a
-    # process of one thread can move to a network of its own.
+    # Before all other imports: only a process of one thread can move to a network of its own.
     versions.check()
     _NETWORK_WARNING = private_network.enter(sys.argv)
 
@@ -25,9 +24,9 @@ import pathlib
 
 from absl import flags
 
-from laser_tf.environments import factory, faults
-from laser_tf.runtime import checkpointing, learner, run_config, training
-from launch import command_line, session
+from laser_tf.environments import factory
+from laser_tf.runtime import run_config
+from launch import command_line
 
 _CONFIG = command_line.define_config("configs/laser_atari.py")
 _WORKDIR = flags.DEFINE_string("workdir", None, "the run's folder [runs/<config>-<time>]")
@@ -46,6 +45,10 @@ def main() -> None:
     workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir("config")).absolute()
     # Games that are not installed or do not fit each other are refused before anything is written.
     factory.make_environment(config.environment, seed=0, num_envs=1).close()
+    # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
+    from laser_tf.runtime import checkpointing, training
+    from launch import session
+
     checkpointing.open_workdir(
         workdir,
         dataclasses.asdict(config),
@@ -60,13 +63,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    command_line.run(
-        main,
-        (
-            ValueError,
-            ImportError,  # a suite that is not installed
-            checkpointing.WorkdirError,
-            faults.EnvironmentFailedError,
-            learner.NonFiniteLossError,
-        ),
-    )
+    command_line.run(main, (ValueError, ImportError))  # the latter: a suite that is not installed

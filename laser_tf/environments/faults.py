@@ -8,6 +8,8 @@ import traceback
 
 import numpy as np
 
+from laser_tf import errors
+
 FILE = "environment_errors.txt"  # tracebacks, in a run's folder
 KINDS = REWARDS, DISCOUNTS, OBSERVATIONS, RESTARTS = (
     "non_finite_rewards",
@@ -17,7 +19,7 @@ KINDS = REWARDS, DISCOUNTS, OBSERVATIONS, RESTARTS = (
 )
 
 
-class EnvironmentFailedError(RuntimeError):
+class EnvironmentFailedError(errors.UserError):
     """A game cannot be played on; the message names it, the reason and the remedy."""
 
 

@@ -167,12 +167,18 @@ def read_sweep_id(workdir: pathlib.Path) -> str:
 
 def _read(path: pathlib.Path) -> dict[str, Any]:
     try:
-        return json.loads(path.read_text())
+        content = json.loads(path.read_text())
     except FileNotFoundError:
         kind = _KINDS[path.name]
         raise WorkdirError(f"{path.parent} holds no {kind}: there is no {path}") from None
     except (OSError, ValueError) as error:
         raise WorkdirError(f"cannot read {path}: {first_line(error)}") from None
+    if not isinstance(content, dict) or not isinstance(content.get("config", {}), dict):
+        raise WorkdirError(
+            f"cannot read {path}: it holds no configuration; restore it from a backup, or use "
+            "another --workdir"
+        )
+    return content
 
 
 def _write(path: pathlib.Path, content: dict[str, Any]) -> None:

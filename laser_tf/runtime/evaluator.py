@@ -1,7 +1,8 @@
 """Evaluation by the papers' protocol: no-op starts, raw scores, 30 minutes of play at most."""
 
+import json
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,9 +61,9 @@ def evaluate(
       What the result's file holds.
 
     Raises:
-      WorkdirError: if the folder holds no run or no readable checkpoint.
+      WorkdirError: if the folder holds no run or no readable checkpoint, or the result cannot be
+        written, which the message holds then.
       ValueError: if the history of an agent without memory is to be restricted.
-      OSError: if the result or a film cannot be written.
     """
     config = run_config.parse(checkpointing.read_config(workdir))
     tasks = config.environment.tasks
@@ -89,22 +90,29 @@ def evaluate(
     if history_length:
         summary["history_length"] = history_length
         summary.update(policy.agreement(games)._asdict())
-    result = evaluation_files.add(workdir, summary, history_length)  # before a film may fail
-    if video:
-        newest = evaluation_files.result_file(workdir, history_length)
-        summary["videos"] = []
-        for game in map(_median, episode_player.by_task(games)):
-            suffix = f"_{tasks[game.task]}" if len(tasks) > 1 else ""
-            path = workdir / "videos" / f"{result.stem}{suffix}.mp4"
-            gif = evaluation_film.film(path, config, seed, game, player.actions)
-            metrics.write_film(
-                workdir / "tensorboard/evaluation",
-                summary["env_frames"],
-                f"{newest.stem}{suffix}/median_episode",
-                gif,
-            )
-            summary["videos"].append(str(path))
-        evaluation_files.rewrite(result, summary, newest)
+    result = evaluation_files.result_file(workdir, history_length)
+    try:
+        result = evaluation_files.add(workdir, summary, history_length)  # before a film may fail
+        if video:
+            newest = evaluation_files.result_file(workdir, history_length)
+            names = result.stem, newest.stem
+            summary["videos"] = [
+                _film(
+                    workdir,
+                    config,
+                    seed,
+                    _median(of_task),
+                    player.actions,
+                    names,
+                    summary["env_frames"],
+                )
+                for of_task in episode_player.by_task(games)
+            ]
+            evaluation_files.rewrite(result, summary, newest)
+    except OSError as error:  # the episodes are not to be played in vain
+        raise checkpointing.WorkdirError(
+            f"cannot write {result}: {error.strerror}; the result was {json.dumps(summary)}"
+        ) from None
     return summary
 
 
@@ -142,3 +150,23 @@ def _named(tasks: tuple[str, ...]) -> str:
 
 def _median(games: list[episode_player.Game]) -> episode_player.Game:
     return sorted(games, key=lambda game: game.episode_return)[len(games) // 2]
+
+
+def _film(
+    workdir: pathlib.Path,
+    config: run_config.RunConfig,
+    seed: int,
+    game: episode_player.Game,
+    actions: Sequence[np.ndarray],
+    names: tuple[str, str],
+    env_frames: int,
+) -> str:
+    """Films an episode for the folder and for TensorBoard, under a name for each."""
+    tasks = config.environment.tasks
+    suffix = f"_{tasks[game.task]}" if len(tasks) > 1 else ""
+    path = workdir / "videos" / f"{names[0]}{suffix}.mp4"
+    gif = evaluation_film.film(path, config, seed, game, actions)
+    metrics.write_film(
+        workdir / "tensorboard/evaluation", env_frames, f"{names[1]}{suffix}/median_episode", gif
+    )
+    return str(path)

@@ -113,7 +113,7 @@ class MakeEnvironmentTest(parameterized.TestCase):
 import sys
 from laser_tf.environments import factory, suites
 for suite in ("catch", "minatar", "atari"):
-    loaded = {"ale_py", "matplotlib", "seaborn"} & set(sys.modules)
+    loaded = {"ale_py", "matplotlib", "seaborn", "tensorflow"} & set(sys.modules)
     assert not loaded, loaded
     config = suites.config_class(suite)(num_envs=1)
     print("made", suite, file=sys.stderr)

@@ -128,9 +128,12 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
         self.assertEqual((self._folder / "r").read_text(), "mine")
 
     def test_a_damaged_config_is_named(self):
-        (self._folder / "config.json").write_text('{"config": ')
-        with self.assertRaisesRegex(checkpointing.WorkdirError, "cannot read .*config.json"):
-            checkpointing.open_workdir(self._folder, CONFIG, {})
+        for content in ('{"config": ', "null", "[]", "3", '{"config": null}', '{"config": [1]}'):
+            (self._folder / "config.json").write_text(content)
+            with self.assertRaisesRegex(checkpointing.WorkdirError, "cannot read .*config.json"):
+                checkpointing.open_workdir(self._folder, CONFIG, {})
+            with self.assertRaisesRegex(checkpointing.WorkdirError, "cannot read .*config.json"):
+                checkpointing.read_config(self._folder)
 
     @parameterized.product(
         trace=(

@@ -1,6 +1,7 @@
 """Whole runs on catch: learning, resuming, evaluating, with the production loops."""
 
 import dataclasses
+import errno
 import json
 import pathlib
 import shutil
@@ -232,7 +233,7 @@ class TrainingTest(parameterized.TestCase):
             def is_set(self) -> bool:
                 return run.env_frames >= 2_000
 
-        _go_on(run, Halfway())
+        runs.go_on(run, Halfway())
         return run
 
     def test_weights_that_are_not_finite_end_the_run_and_are_not_saved(self):
@@ -243,11 +244,11 @@ class TrainingTest(parameterized.TestCase):
         bias = next(v for v in broken._learner.agent.trainable_variables if v.shape.rank == 1)
         bias.assign(tf.fill(bias.shape, np.nan))
         with self.assertRaisesRegex(finiteness.NonFiniteWeightsError, "is not finite after"):
-            _go_on(broken, threading.Event())
+            runs.go_on(broken, threading.Event())
         self.assertEqual(sorted((self._workdir / "checkpoints").rglob("*")), saved)
         again = training.Training(config, self._workdir)
         self.assertEqual(again.env_frames, first.env_frames)
-        _go_on(again, threading.Event())
+        runs.go_on(again, threading.Event())
         self.assertTrue(again.finished)
 
     def test_a_run_whose_replay_is_gone_says_so(self):
@@ -275,7 +276,7 @@ class TrainingTest(parameterized.TestCase):
             checkpointing.open_workdir(self._workdir, dataclasses.asdict(config), {}, extend=True)
         again = training.Training(config, self._workdir)
         self.assertBetween(again.env_frames, 2_000, 2_100)
-        _go_on(again, threading.Event())
+        runs.go_on(again, threading.Event())
         self.assertEqual(again.env_frames, 8_000)
         frames, rates = metrics.read_scalars(self._workdir / "tensorboard", "learner/learning_rate")
         resumed = rates[frames > 2_100]
@@ -310,6 +311,18 @@ class EvaluatorTest(absltest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             with self.assertRaisesRegex(checkpointing.WorkdirError, "holds no run"):
                 evaluator.evaluate(pathlib.Path(folder), episodes=1, seed=1, video=False)
+
+    def test_a_result_that_cannot_be_written_is_told_instead(self):
+        full = OSError(errno.ENOSPC, "No space left on device")
+        with tempfile.TemporaryDirectory() as folder:
+            runs.train(fakes.catch_config(), pathlib.Path(folder) / "run")
+            with (
+                absltest.mock.patch.object(pathlib.Path, "write_text", side_effect=full),
+                self.assertRaisesRegex(
+                    checkpointing.WorkdirError, "No space left.*the result was {.*mean_return"
+                ),
+            ):
+                evaluator.evaluate(pathlib.Path(folder) / "run", episodes=2, seed=1, video=False)
 
 
 class ParseTest(parameterized.TestCase):

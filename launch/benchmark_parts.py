@@ -1,0 +1,187 @@
+"""What launch.benchmark times: a whole run, and each of its parts alone."""
+
+import dataclasses
+import io
+import pathlib
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from laser_tf.environments import factory
+from laser_tf.replay import dataset, server
+from laser_tf.runtime import (
+    actor,
+    array_function,
+    assembly,
+    checkpointing,
+    progress,
+    run_config,
+    training,
+)
+
+
+def end_to_end(
+    config: run_config.RunConfig, workdir: pathlib.Path, seconds: float
+) -> dict[str, float]:
+    """Trains for twice as many seconds and measures the second half: agent steps and updates.
+
+    Args:
+      config: what to train.
+      workdir: a new folder.
+      seconds: to measure.
+    """
+    endless = dataclasses.replace(config.run, env_frames=10**12, checkpoint_minutes=10**6)
+    config = dataclasses.replace(config, run=endless)
+    checkpointing.open_workdir(workdir, dataclasses.asdict(config), {})
+    run = training.Training(config, workdir)
+    stop = threading.Event()
+    result = {}
+
+    def measure() -> None:
+        time.sleep(seconds)
+        steps, updates = int(run.counters.agent_steps), int(run.counters.learner_updates)
+        busy, start = run.learner_seconds, time.monotonic()
+        time.sleep(seconds)
+        passed = time.monotonic() - start
+        result["agent_steps_per_second"] = round(
+            (int(run.counters.agent_steps) - steps) / passed, 1
+        )
+        result["learner_updates_per_second"] = round(
+            (int(run.counters.learner_updates) - updates) / passed, 2
+        )
+        result["learner_busy_fraction"] = round((run.learner_seconds - busy) / passed, 3)
+        stop.set()
+
+    threading.Thread(target=measure, daemon=True).start()
+    with progress.ProgressDisplay(10**12, "benchmark", io.StringIO()) as display:
+        run.run(stop, display)
+    return result
+
+
+class Parts:
+    """The parts of a run, each to be timed by itself, on real experience."""
+
+    def __init__(
+        self,
+        config: run_config.RunConfig,
+        dtype: str,
+        jit: bool,
+        replay_folder: pathlib.Path,
+        seconds: float,
+    ):
+        """Creates all parts and plays one unroll.
+
+        Args:
+          config: whose parts.
+          dtype: compute dtype, "float32" or "bfloat16".
+          jit: whether XLA compiles the update.
+          replay_folder: a new one, of the Reverb server.
+          seconds: to measure each part.
+        """
+        self._seconds = seconds
+        self._config = config
+        self._environment = factory.make_environment(config.environment, seed=1)
+        self._learner = assembly.build_learner(config, self._environment, dtype, jit=jit)
+        signature = assembly.unroll_signature(config, self._environment, self._learner.agent)
+        # Writing and sampling are timed on replay alone, which neither blocks nor runs empty,
+        # whatever the configuration mixes.
+        self._tables = dataclasses.replace(
+            config.replay,
+            new_steps=config.replay.steps_per_update,
+            core_state="stored",
+            capacity=max(config.replay.capacity, 100_000),
+            queue_capacity=10**9,  # of the counts, which nobody takes out
+        )
+        self._replay = server.EmbeddedReplay(self._tables, signature, replay_folder)
+        self._policy = actor.ActingPolicy(
+            self._learner.agent, self._environment, config.replay.frame_stack
+        )
+        (self._recorder,) = assembly.make_recorders(
+            self._tables,
+            self._replay,
+            signature,
+            self._learner.agent,
+            task_ids=self._environment.task_ids,
+            agent_index=0,
+            max_unrolls_per_episode=config.max_unrolls_per_episode,
+        )
+        self._play()
+
+    def _play(self) -> None:
+        """Fills as many rows as a row of the batch has."""
+        self._rows = []
+        self._env_output = self._environment.reset()
+        for _ in range(self._tables.steps_per_row):
+            core_state = self._policy.core_state
+            agent_output = self._policy(self._env_output)
+            self._rows.append((self._env_output, agent_output, core_state))
+            self._env_output = self._environment.step(agent_output.action)
+
+    def environment_pace(self) -> float:
+        """Stepping with random actions."""
+        num_envs = self._environment.num_envs
+        num_actions = self._environment.action_spec().num_values
+        generator = np.random.default_rng(1)
+        return num_envs * self._calls_per_second(
+            lambda: self._environment.step(generator.integers(num_actions, size=num_envs))
+        )
+
+    def inference_pace(self) -> float:
+        """Choosing actions for all environments at once."""
+        return self._environment.num_envs * self._calls_per_second(
+            lambda: self._policy(self._env_output)
+        )
+
+    def writing_pace(self) -> float:
+        """Cutting rows and inserting them in replay."""
+
+        def write() -> None:
+            for row in self._rows:
+                self._recorder.add(*row, 0, lambda: False)
+            self._recorder.wait(lambda: False)
+
+        return self._environment.num_envs * len(self._rows) * self._calls_per_second(write)
+
+    def sampling_pace(self) -> float:
+        """Drawing batches from replay."""
+        batches = dataset.replayed_batches(self._replay.address, self._tables)
+        self._next_batch = array_function.ArrayFunction(iter(batches).get_next)
+        return self.steps_per_batch * self._calls_per_second(self._next_batch)
+
+    def update_pace(self) -> float:
+        """Taking gradient steps on one batch."""
+        is_online = np.arange(self._config.replay.batch_size) < self._config.replay.online_rows
+        batch = self._next_batch()._replace(is_online=is_online)
+        return self.steps_per_batch * self._calls_per_second(lambda: self._learner.update(batch))
+
+    @property
+    def steps_per_batch(self) -> int:
+        """Agent steps in a batch, those of a burn-in included."""
+        return self._tables.batch_size * self._tables.steps_per_row
+
+    def recomputation_pace(self) -> float:
+        """Recomputing the core states of the replayed rows, in agent steps of the whole batch."""
+        replay = self._config.replay
+        unrolls = tf.nest.map_structure(
+            lambda column: column[: replay.replay_rows], self._next_batch().unrolls
+        )
+        next_state = assembly.state_recomputation(self._learner.agent, replay)
+        return self.steps_per_batch * self._calls_per_second(lambda: next_state(unrolls))
+
+    def _calls_per_second(self, call: Callable[[], Any]) -> float:
+        for _ in range(3):  # compilation and caches
+            call()
+        calls, start = 0, time.monotonic()
+        while time.monotonic() - start < self._seconds:
+            call()
+            calls += 1
+        return calls / (time.monotonic() - start)
+
+    def close(self) -> None:
+        """Ends the server and the games."""
+        self._replay.stop()
+        self._environment.close()

@@ -1,0 +1,90 @@
+"""What `--help` says: a command's flags, and the keys of its configuration with their meaning.
+
+Meanings and units are the comments beside the fields of the configuration's dataclasses: `unit;
+meaning` for numbers.
+"""
+
+import ast
+import inspect
+import io
+import shlex
+import textwrap
+import tokenize
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from absl import flags
+
+from laser_tf.runtime import population, run_config, sweep_config
+
+_OWN_CLASSES = {"sweep": sweep_config.Config, "population": population.Config}
+
+
+def describe_flags(known: Iterable[flags.Flag], width: int) -> str:
+    """Flags with their defaults and meanings.
+
+    Args:
+      known: the command's.
+      width: of the terminal, columns.
+    """
+    entries = []
+    for flag in known:
+        name = f"[no]{flag.name}" if flag.boolean else flag.name
+        given = (
+            ""
+            if flag.default in (None, []) or flag.boolean
+            else "=" + _quoted(flag.default_as_str.strip("'"))
+        )
+        entries.append(_entry(f"--{name}{given}", flag.help, width))
+    return "\n".join(entries)
+
+
+def describe_keys(values: Mapping[str, Mapping[str, Any]], width: int) -> str:
+    """The keys of a configuration, by section, with values, units and meanings.
+
+    Args:
+      values: of the chosen configuration; a key that it leaves out has its default.
+      width: of the terminal, columns.
+
+    Raises:
+      ValueError: if the values are not sections of keys.
+    """
+    own = {name: section for name, section in _OWN_CLASSES.items() if name in values}
+    parts = []
+    for name, section_class in (run_config.section_classes(values) | own).items():
+        summary = inspect.getdoc(section_class).splitlines()[0]
+        parts += ["", *textwrap.wrap(f"{name}: {summary}", width)]
+        for key, comment in comments(section_class).items():
+            value = values.get(name, {}).get(key, getattr(section_class, key, {}))
+            parts.append(_entry(f"--config.{name}.{key}={_quoted(value)}", comment, width))
+    return "\n".join(parts)
+
+
+def comments(section_class: type) -> dict[str, str]:
+    """The comment beside each field of a section's dataclass."""
+    source = inspect.getsource(section_class)
+    by_line = {
+        token.start[0]: token.string.lstrip("# ")
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type == tokenize.COMMENT
+    }
+    return {
+        node.target.id: " ".join(
+            by_line[line] for line in range(node.lineno, node.end_lineno + 1) if line in by_line
+        )
+        for node in ast.parse(source).body[0].body
+        if isinstance(node, ast.AnnAssign)
+    }
+
+
+def _quoted(value: Any) -> str:
+    """As a shell takes it."""
+    text = str(value)
+    return f'"{text}"' if "'" in text and not set(text) & {*'"$`\\!'} else shlex.quote(text)
+
+
+def _entry(given: str, meaning: str, width: int) -> str:
+    return "\n".join(
+        textwrap.wrap(given, width, initial_indent="  ", subsequent_indent="    ")
+        + textwrap.wrap(meaning, width, initial_indent=" " * 6, subsequent_indent=" " * 6)
+    )
