@@ -8,7 +8,9 @@ from typing import Any
 from laser_tf.runtime import checkpointing, episode_log, evaluation_files, metrics
 from launch import command_line
 
-SERVICES = ("wandb", "mlflow")
+# Package -> what to install. Newer releases of wandb lack the protobuf 4 that Reverb needs.
+_INSTALLED_BY = {"wandb": "wandb==0.19.11", "mlflow": "mlflow-skinny==3.17.2"}
+SERVICES = tuple(_INSTALLED_BY)
 
 
 def hand_over(workdir: pathlib.Path, service: str, project: str) -> int:
@@ -43,7 +45,7 @@ def _import(service: str) -> types.ModuleType:
         return importlib.import_module(service)
     except ImportError as error:  # of the package, or of something that it needs
         raise command_line.UsageError(
-            f"--to={service}: {error}; run: pip install {service}"
+            f"--to={service}: {error}; run: pip install {_INSTALLED_BY[service]}"
         ) from None
 
 

@@ -62,7 +62,7 @@ class TrackingTest(absltest.TestCase):
 
     def test_what_is_missing_is_named(self):
         with self.assertRaisesRegex(
-            command_line.UsageError, "--to=wandb: .*; run: pip install wandb"
+            command_line.UsageError, "--to=wandb: .*; run: pip install wandb=="
         ):
             self._hand_over("wandb", None)  # Python's mark of a module that cannot be imported
         with self.assertRaisesRegex(command_line.UsageError, "pong1 holds no metrics yet"):
