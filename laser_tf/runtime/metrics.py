@@ -14,6 +14,7 @@ from tensorboard.backend.event_processing import event_accumulator
 from tensorboard.compat.proto import event_pb2, summary_pb2
 from tensorboard.plugins.hparams import api as hparams
 from tensorboard.plugins.image import metadata as image_metadata
+from tensorboard.plugins.scalar import metadata as scalar_metadata
 from tensorboard.plugins.scalar import summary_v2 as scalar_summary
 
 from laser_tf.runtime import checkpointing, failure_notice
@@ -183,12 +184,26 @@ def read_several(
     folder: pathlib.Path, names: Sequence[str]
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Several metrics at the price of one: each name with what `read_scalars` returns."""
-    accumulator = event_accumulator.EventAccumulator(
-        str(folder), size_guidance={event_accumulator.TENSORS: 0}
-    )
-    accumulator.Reload()
+    accumulator = _load(folder)
     known = accumulator.Tags()["tensors"]
     return {name: _standing(accumulator.Tensors(name) if name in known else ()) for name in names}
+
+
+def read_rows(folder: pathlib.Path) -> dict[int, dict[str, float]]:
+    """All scalars of a run: env frames, ascending -> name -> value; empty without any."""
+    accumulator = _load(folder)
+    rows: dict[int, dict[str, float]] = {}
+    for name in accumulator.Tags()["tensors"]:
+        if accumulator.SummaryMetadata(name).plugin_data.plugin_name == scalar_metadata.PLUGIN_NAME:
+            for frames, value in zip(*_standing(accumulator.Tensors(name)), strict=True):
+                rows.setdefault(int(frames), {})[name] = float(value)
+    return dict(sorted(rows.items()))
+
+
+def _load(folder: pathlib.Path) -> event_accumulator.EventAccumulator:
+    return event_accumulator.EventAccumulator(
+        str(folder), size_guidance={event_accumulator.TENSORS: 0}
+    ).Reload()
 
 
 def _standing(events: Sequence[event_accumulator.TensorEvent]) -> tuple[np.ndarray, np.ndarray]:
