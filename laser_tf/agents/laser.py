@@ -51,7 +51,7 @@ class Config:
     c_bar: float = 1.0
     lambda_: float = 1.0
     relevance: str = "implied"  # trust region; "none" switches it off
-    kl_threshold: float = 0.3  # b: transitions with relevance below it are trusted
+    kl_threshold: float = 0.1  # b: transitions with relevance below it are trusted, in nats
     popart: bool = False  # whether each task's values are learnt at unit scale
     popart_step: float = 3e-4  # of the moving averages, an update; Hessel et al. 2019
     pixel_control_cost: float = 0.0  # of the auxiliary loss; 0: none
