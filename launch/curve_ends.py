@@ -63,7 +63,8 @@ def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
 
 def _between(mean: float, low: float, high: float, seeds: int) -> list[float]:
     """The third of three values; of more than three the file does not tell."""
-    return [3 * mean - low - high] if seeds == 3 else []
+    middle = 3 * mean - low - high
+    return [min(max(middle, low), high)] if seeds == 3 else []  # rounded numbers may overshoot
 
 
 def _describe(curve: np.ndarray) -> list[str]:

@@ -30,7 +30,7 @@ class LaserConfig(agent_config.AgentConfig):
     c_bar: float = 1.0  # ratio; V-trace: clips the traces' importance ratios
     lambda_: float = 1.0  # factor; V-trace: of the traces, per agent step
     relevance: str = "implied"  # trust region: implied or behaviour (section 4.3); none: off
-    kl_threshold: float = 0.3  # nats; b: transitions with relevance below it are trusted
+    kl_threshold: float = 0.1  # nats; b: transitions with relevance below it are trusted
     popart: bool = False  # whether each task's values are learnt at unit scale
     popart_step: float = 3e-4  # fraction; of the moving averages, an update; Hessel et al. 2019
     continuous_policy: str = "squashed"  # Gaussian of continuous actions: squashed or clipped

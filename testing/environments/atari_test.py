@@ -113,7 +113,8 @@ class StartTest(parameterized.TestCase):
 
 class RenderTest(absltest.TestCase):
     def test_a_game_plays_again_with_pictures(self):
-        options = {"sticky_actions": 0.25, "max_frames_per_episode": 600}
+        # Every second start draws no no-op at first: the pictures, too, are to start again.
+        options = {"sticky_actions": 0.25, "max_frames_per_episode": 200, "no_op_max": 1}
         with rollouts.make("atari", "breakout", num_envs=3, seed=5, **options) as environment:
             actions = rollouts.random_actions(environment, 250)
             played = rollouts.play(environment, actions)
