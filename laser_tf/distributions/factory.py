@@ -12,7 +12,8 @@ def make(
 
     Args:
       action: a `DiscreteArray`, or float32 [D] with finite bounds.
-      continuous_policy: "squashed" or "clipped", see `gaussian.Gaussian`; not read for discrete actions.
+      continuous_policy: "squashed" or "clipped", see `gaussian.Gaussian`; not read for discrete
+        actions.
       initial_std: of a fresh Gaussian, see `gaussian.Gaussian`.
     """
     if isinstance(action, specs.DiscreteArray):

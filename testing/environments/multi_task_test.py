@@ -53,8 +53,7 @@ class MultiTaskTest(absltest.TestCase):
             suite="atari", task="pong,breakout,seaquest", num_envs=1
         )
         with self.assertRaisesRegex(
-            ValueError,
-            "breakout has observations .*84, 84, 1.* and 4 actions, pong .*84, 84, 1.* and 6 actions",
+            ValueError, "breakout has .*84, 84, 1.* and 4 actions, pong .*84, 84, 1.* and 6 actions"
         ):
             factory.make_environment(config, seed=0)
 
