@@ -54,7 +54,9 @@ class Gaussian(base.Distribution):
 
     def sample(self, parameters: Parameters, seed: tf.Tensor) -> base.Draw:
         """Actions float32 [B, D] within the bounds, and the latent actions."""
-        latent = _latent(parameters).sample(seed=seed)
+        # Not TensorFlow Probability's `sample`, which refuses seeds of int64.
+        mean, std = parameters
+        latent = mean + std * tf.random.stateless_normal(tf.shape(mean), seed)
         return base.Draw(self._to_bounds(latent), latent)
 
     def mode(self, parameters: Parameters) -> tf.Tensor:

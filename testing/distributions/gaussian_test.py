@@ -124,6 +124,12 @@ class ActionTest(parameterized.TestCase):
             spec.validate(family.mode(parameters)[0].numpy())
             spec.validate(family.sample(parameters, tf.constant([1, 2])).action[0].numpy())
 
+    def test_seeds_may_be_those_of_a_generator(self):
+        # int64, which not every function of TensorFlow Probability takes.
+        seed = tf.random.Generator.from_seed(1).make_seeds(1)[:, 0]
+        draw = _family().sample(_family().parameters(_outputs(0, 7)), seed)
+        self.assertEqual(draw.action.shape, [7, D])
+
     def test_the_same_seed_draws_the_same(self):
         family = _family()
         parameters = family.parameters(_outputs(0, 7))

@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # A name that sys.modules holds as None cannot be imported.
 _PARSE_ALL = """
 import importlib, pathlib, sys
-for package in ("tensorflow", "reverb", "tree", "gymnasium", "ale_py", "minatar", "vizdoom"):
+for package in ("tensorflow", "reverb", "gymnasium", "ale_py", "minatar", "vizdoom"):
     sys.modules[package] = None
 from laser_tf.environments import minigrid
 minigrid.check_task = lambda task: None  # its names are in its package's registry only
