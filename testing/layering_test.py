@@ -1,6 +1,7 @@
 """Who imports whom: the design's rules, and BUILD's deps, against the real imports."""
 
 import ast
+import functools
 import pathlib
 import re
 import sys
@@ -10,30 +11,38 @@ from absl.testing import absltest
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 ROOMS = ("laser_tf", "launch", "configs", "testing")
 
+# What every room but `ops`, `distributions` and `scores` may import.
+SHARED = (
+    "laser_tf/types",
+    "laser_tf/observations",
+    "laser_tf/errors",
+    "laser_tf/config_checks",
+)
+
 # What a room may import of the project, beside its own modules.
 ALLOWED = {
     "laser_tf/types": (),
     "laser_tf/errors": (),
     "laser_tf/config_checks": (),
+    "laser_tf/observations": ("laser_tf/types",),
     "laser_tf/ops": (),
-    "laser_tf/networks": ("laser_tf/types",),
+    "laser_tf/distributions": ("laser_tf/ops",),
+    "laser_tf/networks": SHARED,
     "laser_tf/agents": (
+        *SHARED,
         "laser_tf/ops",
         "laser_tf/networks",
-        "laser_tf/types",
-        "laser_tf/config_checks",
+        "laser_tf/distributions",
     ),
-    "laser_tf/replay": ("laser_tf/types", "laser_tf/config_checks"),
-    "laser_tf/environments": ("laser_tf/types", "laser_tf/config_checks"),
+    "laser_tf/replay": SHARED,
+    "laser_tf/environments": SHARED,
     "laser_tf/scores": (),
     "laser_tf/runtime": (
+        *SHARED,
         "laser_tf/agents",
         "laser_tf/replay",
         "laser_tf/environments",
         "laser_tf/scores",
-        "laser_tf/types",
-        "laser_tf/errors",
-        "laser_tf/config_checks",
     ),
     "configs": ("laser_tf/agents",),
     "launch": ("laser_tf", "configs"),
@@ -41,6 +50,7 @@ ALLOWED = {
 }
 
 
+@functools.cache
 def _modules() -> dict[str, pathlib.Path]:
     """Module path without suffix -> file, for every module of the project."""
     paths = (path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
@@ -51,6 +61,7 @@ def _modules() -> dict[str, pathlib.Path]:
     }
 
 
+@functools.cache
 def _imports(path: pathlib.Path) -> tuple[set[str], set[str]]:
     """Project modules and outside packages that a file imports, lazily or not."""
     modules, inside, outside = _modules(), set(), set()
@@ -110,6 +121,17 @@ class LayeringTest(absltest.TestCase):
                 self.assertContainsSubset(
                     _imports(path)[1], {"tensorflow", "typing", "collections", "math"}
                 )
+
+    def test_agents_are_known_by_name_to_the_registry_alone(self):
+        for module, path in _modules().items():
+            if module.startswith(("laser_tf/", "launch/")):
+                inside = _imports(path)[0]
+                self.assertFalse({"laser_tf/agents/laser", "laser_tf/agents/r2d2"} & inside, module)
+
+    def test_the_registry_loads_agents_when_they_are_made(self):
+        inside, outside = _imports(ROOT / "laser_tf/agents/registry.py")
+        self.assertContainsSubset(inside, {"laser_tf/agents/agent_config", "laser_tf/agents/base"})
+        self.assertContainsSubset(outside, {"importlib", "typing"})
 
     def test_only_commands_know_flags(self):
         for module, path in _modules().items():

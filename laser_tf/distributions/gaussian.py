@@ -40,6 +40,7 @@ class Gaussian(base.Distribution):
           initial_std: of a latent action where the network's outputs are 0.
         """
         self.output_size = 2 * action.shape[0]
+        self._minimum, self._maximum = np.float32(action.minimum), np.float32(action.maximum)
         self._middle = np.float32((action.maximum + action.minimum) / 2)
         self._half_range = np.float32((action.maximum - action.minimum) / 2)
         self._squashed = squashed
@@ -53,7 +54,9 @@ class Gaussian(base.Distribution):
 
     def sample(self, parameters: Parameters, seed: tf.Tensor) -> base.Draw:
         """Actions float32 [B, D] within the bounds, and the latent actions."""
-        latent = _latent(parameters).sample(seed=seed)
+        # Not TensorFlow Probability's `sample`, which refuses seeds of int64.
+        mean, std = parameters
+        latent = mean + std * tf.random.stateless_normal(tf.shape(mean), seed)
         return base.Draw(self._to_bounds(latent), latent)
 
     def mode(self, parameters: Parameters) -> tf.Tensor:
@@ -76,9 +79,7 @@ class Gaussian(base.Distribution):
         unit = tf.tanh(latent) if self._squashed else tf.clip_by_value(latent, -1.0, 1.0)
         action = self._middle + self._half_range * unit
         # Rounding may pass a bound by a unit in the last place.
-        return tf.clip_by_value(
-            action, self._middle - self._half_range, self._middle + self._half_range
-        )
+        return tf.clip_by_value(action, self._minimum, self._maximum)
 
 
 def _latent(parameters: Parameters) -> tfd.Distribution:

@@ -34,6 +34,9 @@ class VectorNormaliser(tf.Module):
     def update(self, vectors: tf.Tensor, mask: tf.Tensor) -> None:
         """Adds vectors to the moments (Chan, Golub and LeVeque 1983, equation 2.1).
 
+        Vectors that are not finite are left out: the learner skips such an update, and the moments
+        would never recover from it.
+
             delta = m_B - m,   w = n_B / (n + n_B)
             m' = m + w delta,  s' = (1 - w) s + w s_B + w (1 - w) delta^2
 
@@ -41,6 +44,7 @@ class VectorNormaliser(tf.Module):
           vectors: float32 [N, D].
           mask: bool [N]; where it is false, vectors are not read.
         """
+        mask &= tf.reduce_all(tf.math.is_finite(vectors), axis=-1)
         kept = tf.where(mask[:, None], vectors, 0.0)
         count = tf.reduce_sum(tf.cast(mask, tf.float32))
         batch_mean = tf.reduce_sum(kept, axis=0) / tf.maximum(count, 1.0)

@@ -48,7 +48,9 @@ def time_limit(options):
 
 def assert_same(expected: types.EnvOutput, actual: types.EnvOutput, fields=types.EnvOutput._fields):
     for field in fields:
-        np.testing.assert_array_equal(getattr(expected, field), getattr(actual, field), field)
+        tree.map_structure(
+            np.testing.assert_array_equal, getattr(expected, field), getattr(actual, field)
+        )
 
 
 class EnvironmentTest(parameterized.TestCase):
@@ -146,7 +148,11 @@ class SeedTest(EnvironmentTest):
         with rollouts.make(**options, num_envs=4) as environment:
             same_for_all = rollouts.random_actions(environment, STEPS)[:, :1].repeat(4, axis=1)
             observation = rollouts.play(environment, same_for_all).observation
-        self.assertLen({observation[:, index].tobytes() for index in range(4)}, 4)
+        played = [
+            b"".join(leaf[:, index].tobytes() for leaf in tree.flatten(observation))
+            for index in range(4)
+        ]
+        self.assertLen(set(played), 4)
 
     @parameterized.named_parameters(*ENVIRONMENTS)
     def test_a_later_reset_starts_new_episodes_of_the_same_streams(self, options):
@@ -157,7 +163,8 @@ class SeedTest(EnvironmentTest):
 
         first, second = play_twice()
         self.assertTrue(second.is_first[0].all())
-        self.assertFalse(np.array_equal(first.observation, second.observation))
+        leaves = (tree.flatten(rows.observation) for rows in (first, second))
+        self.assertFalse(all(map(np.array_equal, *leaves)))
         assert_same(second, play_twice()[1])
 
 

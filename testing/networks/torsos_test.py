@@ -49,6 +49,37 @@ class TorsosTest(parameterized.TestCase):
         np.testing.assert_allclose(features, tf.reshape(expected, [3, -1]), rtol=1e-4, atol=1e-5)
         self.assertBetween(np.mean(features == 0.0), 0.1, 0.9)
 
+    def test_residual_blocks_add_to_their_inputs(self):
+        # With their convolutions at zero, blocks pass on what the three sections' first ones make.
+        torso = torsos.TORSOS["deep"](1, False, "float32")
+        observation = np.random.default_rng(1).integers(0, 256, (2, 16, 16, 4), dtype=np.uint8)
+        torso(tf.constant(observation))
+        expected = tf.constant(observation / 255, tf.float32)
+        for convolution, blocks in torso._sections:
+            for block in blocks:
+                for variable in block.trainable_variables:
+                    variable.assign(tf.zeros_like(variable))
+            kernel = convolution.kernel
+            expected = tf.nn.conv2d(expected, kernel, 1, "SAME")  # biases start at zero
+            expected = tf.nn.max_pool2d(expected, 3, 2, "SAME")
+        flat = tf.reshape(tf.nn.relu(expected), [2, -1])
+        self.assertGreater(np.abs(flat).max(), 0.1)
+        np.testing.assert_allclose(
+            torso(tf.constant(observation)),
+            tf.nn.relu(flat @ torso._dense.kernel),
+            rtol=1e-4,
+            atol=1e-5,
+        )
+
+    def test_residual_blocks_are_x_plus_two_convolutions_each_behind_a_relu(self):
+        block = torsos._ResidualBlock(3, "float32")
+        inputs = tf.random.stateless_normal([2, 5, 5, 3], [0, 1])
+        outputs = block(inputs)
+        first, second = (convolution.kernel for convolution in block._convolutions)
+        inside = tf.nn.conv2d(tf.nn.relu(inputs), first, 1, "SAME")
+        inside = tf.nn.conv2d(tf.nn.relu(inside), second, 1, "SAME")
+        np.testing.assert_allclose(outputs, inputs + inside, rtol=1e-4, atol=1e-5)
+
     @parameterized.parameters(("deep", 4, [64, 128]), ("dqn", 2, [64, 128]))
     def test_channel_multiplier_widens_the_convolutions(self, name, multiplier, expected):
         torso = torsos.TORSOS[name](multiplier, False, "float32")
@@ -87,6 +118,21 @@ class TorsosTest(parameterized.TestCase):
         np.testing.assert_allclose(
             features[0], tf.nn.relu(tf.reduce_sum(kernel, axis=0)), rtol=1e-5
         )
+
+    def test_images_of_another_dtype_are_taken_as_they_are(self):
+        torso = torsos.FlatTorso(1, False, "float32")
+        observation = tf.random.stateless_uniform([3, 2, 2, 1], [0, 1])
+        features = torso(observation)
+        expected = tf.nn.relu(tf.reshape(observation, [3, 4]) @ torso._dense.kernel)
+        np.testing.assert_allclose(features, expected, rtol=1e-5, atol=1e-6)
+
+    def test_an_mlp_is_dense_layers_with_relu(self):
+        mlp = torsos.MLP((5, 2), "float32")
+        vectors = tf.random.stateless_normal([4, 3], [0, 1])
+        outputs = mlp(vectors)
+        for layer in mlp._layers:
+            vectors = tf.nn.relu(vectors @ layer.kernel)
+        np.testing.assert_allclose(outputs, vectors, rtol=1e-5, atol=1e-6)
 
     @parameterized.parameters(
         ("shallow", (84, 84, 4)),

@@ -15,6 +15,31 @@ class EpsilonGreedyTest(parameterized.TestCase):
             epsilon_greedy.ladder(games, base, alpha), expected, rtol=1e-5, atol=0
         )
 
+    @parameterized.parameters(1, 2, 5, 256)
+    def test_the_number_of_environments_may_be_a_tensor(self, number):
+        @tf.function(input_signature=[tf.TensorSpec([], tf.int32)])
+        def ladder(number):
+            return epsilon_greedy.ladder(number, 0.4, 7.0)
+
+        np.testing.assert_allclose(
+            ladder(number), epsilon_greedy.ladder(number, 0.4, 7.0), rtol=1e-6
+        )
+
+    def test_the_batch_size_need_not_be_static(self):
+        @tf.function(
+            input_signature=[
+                tf.TensorSpec([None, 3]),
+                tf.TensorSpec([None]),
+                tf.TensorSpec([2], tf.int32),
+            ]
+        )
+        def sample(q_values, epsilons, seed):
+            return epsilon_greedy.sample(q_values, epsilons, seed)
+
+        for size in (1, 7):
+            arguments = (tf.eye(size, 3), tf.fill([size], 0.5), tf.constant([1, 2]))
+            np.testing.assert_array_equal(sample(*arguments), epsilon_greedy.sample(*arguments))
+
     def test_a_single_game_gets_the_base(self):
         np.testing.assert_allclose(epsilon_greedy.ladder(1, 0.4, 7.0), [0.4], rtol=1e-6)
 

@@ -168,9 +168,7 @@ class ReplayTest(parameterized.TestCase):
 
     def test_zero_states_for_replayed_unrolls_only(self):
         config = _config(core_state="zero")
-        signature = stored_unroll.signature(
-            SPEC, (tf.ones([1, 3]),), unroll_length=5, frame_stack=2
-        )
+        signature = fakes.signature(SPEC, (tf.ones([1, 3]),), unroll_length=5, frame_stack=2)
         replay = server.EmbeddedReplay(config, signature, self._folder)
         self.addCleanup(replay.stop)
         target = writer.UnrollWriter(

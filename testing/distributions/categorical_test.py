@@ -1,0 +1,66 @@
+"""The categorical distribution behind the interface; its arithmetic is `ops.categorical`'s."""
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest
+from dm_env import specs
+
+from laser_tf.distributions import categorical, factory
+from testing import numpy_reference
+
+N, A = 6, 4
+
+
+def _logits(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=[2, N, A]).astype(np.float32)
+
+
+class CategoricalTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self._family = factory.make(specs.DiscreteArray(A), "squashed", 0.5)
+
+    def test_discrete_actions_have_one_output_each_and_these_are_the_parameters(self):
+        self.assertIsInstance(self._family, categorical.Categorical)
+        self.assertEqual(self._family.output_size, A)
+        logits = tf.constant(_logits(0))
+        self.assertIs(self._family.parameters(logits), logits)
+
+    def test_agrees_with_naive_loops(self):
+        logits_p, logits_q = _logits(0), _logits(1)
+        actions = np.random.default_rng(2).integers(A, size=[2, N]).astype(np.int32)
+        log_p, log_q = map(numpy_reference.log_softmax, (logits_p, logits_q))
+        index = (*np.indices([2, N]), actions)
+        for actual, expected in (
+            (self._family.log_prob(logits_p, tf.constant(actions), ()), log_p[index]),
+            (self._family.entropy(logits_p), -(np.exp(log_p) * log_p).sum(-1)),
+            (
+                self._family.kl_divergence(logits_p, logits_q),
+                (np.exp(log_p) * (log_p - log_q)).sum(-1),
+            ),
+            (
+                self._family.log_importance_ratio(logits_p, logits_q, tf.constant(actions), ()),
+                (log_p - log_q)[index],
+            ),
+        ):
+            np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
+
+    def test_draws_follow_the_probabilities_and_repeat_with_their_seed(self):
+        logits = tf.repeat(_logits(0)[0, :1], 40_000, axis=0)
+        draw = self._family.sample(logits, tf.constant([1, 2]))
+        self.assertEqual((draw.action.dtype, draw.latent), (tf.int32, ()))
+        shares = np.bincount(draw.action, minlength=A) / 40_000
+        # Five standard deviations of a share are at most 0.0125.
+        np.testing.assert_allclose(shares, tf.nn.softmax(logits[0]), atol=0.0125)
+        again = self._family.sample(logits, tf.constant([1, 2])).action
+        np.testing.assert_array_equal(draw.action, again)
+        other = self._family.sample(logits, tf.constant([1, 3])).action
+        self.assertFalse(np.array_equal(draw.action, other))
+
+    def test_the_mode_is_the_first_of_the_largest_logits(self):
+        mode = self._family.mode(tf.constant([[0.0, 3.0, 3.0, 1.0], [2.0, 0.0, 1.0, -1.0]]))
+        self.assertEqual((mode.dtype, mode.numpy().tolist()), (tf.int32, [1, 0]))
+
+
+if __name__ == "__main__":
+    absltest.main()

@@ -1,0 +1,144 @@
+"""Gaussians of latent actions: densities by hand, draws by their moments, actions in bounds."""
+
+import itertools
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+from dm_env import specs
+
+from laser_tf.distributions import factory, gaussian
+
+D = 3
+LOW, HIGH = np.array([-1.0, 0.0, -50.0], np.float32), np.array([1.0, 0.1, 10.0], np.float32)
+BOUNDS = specs.BoundedArray([D], np.float32, LOW, HIGH)
+
+
+def _family(policy: str = "squashed", initial_std: float = 0.5) -> gaussian.Gaussian:
+    return factory.make(BOUNDS, policy, initial_std)
+
+
+def _outputs(seed: int, *shape: int) -> tf.Tensor:
+    return tf.constant(np.random.default_rng(seed).normal(size=[*shape, 2 * D]), tf.float32)
+
+
+def _log_density(latent, mean, std) -> np.ndarray:
+    """Of independent normals, in float64."""
+    latent, mean, std = (np.asarray(array, np.float64) for array in (latent, mean, std))
+    terms = -0.5 * ((latent - mean) / std) ** 2 - np.log(std) - 0.5 * np.log(2 * np.pi)
+    return terms.sum(-1)
+
+
+class DensityTest(parameterized.TestCase):
+    @parameterized.parameters("squashed", "clipped")
+    def test_log_prob_ratio_entropy_and_kl_are_those_of_the_formulas(self, policy):
+        family = _family(policy)
+        self.assertEqual(family.output_size, 2 * D)
+        p, q = (family.parameters(_outputs(seed, 4, 5)) for seed in (0, 1))
+        latent = tf.constant(np.random.default_rng(2).normal(size=[4, 5, D]), tf.float32)
+        action = tf.fill([4, 5, D], np.nan)  # never read
+        log_p, log_q = _log_density(latent, *p), _log_density(latent, *q)
+        mean, std = (array.numpy().astype(np.float64) for array in p)
+        mean_q, std_q = (array.numpy().astype(np.float64) for array in q)
+        kl = np.log(std_q / std) + (std**2 + (mean - mean_q) ** 2) / (2 * std_q**2) - 0.5
+        for actual, expected in (
+            (family.log_prob(p, action, latent), log_p),
+            (family.log_importance_ratio(p, q, action, latent), log_p - log_q),
+            (family.entropy(p), (0.5 * np.log(2 * np.pi * np.e * std**2)).sum(-1)),
+            (family.kl_divergence(p, q), kl.sum(-1)),
+        ):
+            np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
+
+    def test_kl_and_entropy_are_means_over_draws(self):
+        # The formulas again, by what they stand for.
+        family = _family()
+        p, q = (family.parameters(tf.repeat(_outputs(s, 1), 100_000, axis=0)) for s in (0, 1))
+        draw = family.sample(p, tf.constant([3, 4]))
+        log_p = family.log_prob(p, draw.action, draw.latent).numpy()
+        ratios = family.log_importance_ratio(p, q, draw.action, draw.latent).numpy()
+        for samples, expected in (
+            (-log_p, family.entropy(p)[0]),
+            (ratios, family.kl_divergence(p, q)[0]),
+        ):
+            error = 5 * samples.std() / np.sqrt(samples.size)
+            self.assertAlmostEqual(samples.mean(), float(expected), delta=error)
+
+    def test_gradient_flows_into_means_and_deviations(self):
+        family, outputs = _family(), tf.Variable(_outputs(0, 4))
+        latent, q = _outputs(1, 4)[:, :D], family.parameters(_outputs(2, 4))
+        for function in (
+            lambda p: family.log_prob(p, (), latent),
+            lambda p: family.kl_divergence(p, q),
+        ):
+            with tf.GradientTape() as tape:
+                value = function(family.parameters(outputs))
+            self.assertTrue((np.abs(tape.gradient(value, outputs)) > 1e-6).all())
+        with tf.GradientTape() as tape:
+            entropy = family.entropy(family.parameters(outputs))
+        gradient = tape.gradient(entropy, outputs).numpy()
+        np.testing.assert_array_equal(gradient[:, :D], 0)
+        self.assertTrue((gradient[:, D:] > 0).all())
+
+
+class ParametersTest(parameterized.TestCase):
+    @parameterized.parameters(0.01, 0.5, 10.0)
+    def test_outputs_of_zero_are_the_initial_policy(self, initial_std):
+        mean, std = _family(initial_std=initial_std).parameters(tf.zeros([2, 2 * D]))
+        np.testing.assert_array_equal(mean, np.zeros([2, D]))
+        np.testing.assert_allclose(std, np.full([2, D], initial_std), rtol=1e-4)
+
+    def test_deviations_stay_above_zero(self):
+        std = _family().parameters(tf.fill([1, 2 * D], -1e4)).std
+        np.testing.assert_allclose(std, np.full([1, D], 1e-3), rtol=1e-5)
+
+
+class ActionTest(parameterized.TestCase):
+    @parameterized.parameters("squashed", "clipped")
+    def test_draws_have_the_parameters_moments_and_become_actions_by_the_bounds(self, policy):
+        family = _family(policy)
+        parameters = family.parameters(tf.repeat(_outputs(0, 1), 100_000, axis=0))
+        draw = family.sample(parameters, tf.constant([1, 2]))
+        latent = draw.latent.numpy()
+        mean, std = (array[0].numpy() for array in parameters)
+        np.testing.assert_allclose(latent.mean(0), mean, atol=5 * std.max() / 300)
+        np.testing.assert_allclose(latent.std(0), std, rtol=0.02)
+        np.testing.assert_allclose(np.corrcoef(latent.T), np.eye(D), atol=0.02)
+        unit = np.tanh(latent) if policy == "squashed" else np.clip(latent, -1, 1)
+        expected = LOW + (unit + 1) / 2 * (HIGH - LOW)
+        np.testing.assert_allclose(draw.action, expected, rtol=1e-4, atol=1e-4)
+        unit = np.tanh(mean) if policy == "squashed" else np.clip(mean, -1, 1)
+        np.testing.assert_allclose(
+            family.mode(parameters)[0], LOW + (unit + 1) / 2 * (HIGH - LOW), rtol=1e-4, atol=1e-4
+        )
+
+    @parameterized.parameters("squashed", "clipped")
+    def test_actions_are_valid_for_any_bounds(self, policy):
+        # The middle plus half the range is a rounding error away from many a bound.
+        generator = np.random.default_rng(0)
+        low, high = np.sort(generator.normal(size=[2, 500]), axis=0).astype(np.float32)
+        spec = specs.BoundedArray([500], np.float32, low, high)
+        family = factory.make(spec, policy, 0.5)
+        for sign, spread in itertools.product((-1.0, 1.0), (-1e3, 5.0)):
+            outputs = tf.concat([tf.fill([1, 500], 1e3 * sign), tf.fill([1, 500], spread)], axis=-1)
+            parameters = family.parameters(outputs)
+            spec.validate(family.mode(parameters)[0].numpy())
+            spec.validate(family.sample(parameters, tf.constant([1, 2])).action[0].numpy())
+
+    def test_seeds_may_be_those_of_a_generator(self):
+        # int64, which not every function of TensorFlow Probability takes.
+        seed = tf.random.Generator.from_seed(1).make_seeds(1)[:, 0]
+        draw = _family().sample(_family().parameters(_outputs(0, 7)), seed)
+        self.assertEqual(draw.action.shape, [7, D])
+
+    def test_the_same_seed_draws_the_same(self):
+        family = _family()
+        parameters = family.parameters(_outputs(0, 7))
+        one, same, other = (
+            family.sample(parameters, tf.constant(seed)).latent for seed in ([1, 2], [1, 2], [1, 3])
+        )
+        np.testing.assert_array_equal(one, same)
+        self.assertFalse(np.array_equal(one, other))
+
+
+if __name__ == "__main__":
+    absltest.main()

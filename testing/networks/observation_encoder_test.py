@@ -1,0 +1,103 @@
+"""Observations of several leaves: what is read, by which part, and what is refused."""
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+from dm_env import specs
+
+from laser_tf import observations, types
+from laser_tf.networks import observation_encoder, trunk_config
+
+N = 6
+SPEC = {
+    "image": observations.image_spec(10, 5, 2),
+    "kind": specs.DiscreteArray(4),
+    "level": specs.BoundedArray([], np.float32, 0, 1),
+    "speed": specs.Array([3], np.float64),
+    "text": types.TextSpec(4),
+}
+CONFIG = trunk_config.TrunkConfig(torso="flat", mlp_units=(8, 5))
+
+
+def _observation(seed: int = 0) -> dict[str, tf.Tensor]:
+    generator = np.random.default_rng(seed)
+    return {
+        "image": tf.constant(generator.integers(0, 256, [N, 10, 5, 2]), tf.uint8),
+        "kind": tf.constant(generator.integers(0, 4, N), tf.int32),
+        "level": tf.constant(generator.uniform(size=N), tf.float32),
+        "speed": tf.constant(generator.normal(size=[N, 3]), tf.float64),
+        "text": tf.constant(generator.integers(1, 1000, [N, 4]), tf.int32),
+    }
+
+
+def _encoder(spec=SPEC, config=CONFIG, dtype="float32"):
+    tf.keras.utils.set_random_seed(1)
+    return observation_encoder.ObservationEncoder(spec, config, dtype)
+
+
+class ObservationEncoderTest(parameterized.TestCase):
+    @parameterized.parameters("float32", "bfloat16")
+    def test_features_are_those_of_all_parts_side_by_side(self, dtype):
+        encoder = _encoder(dtype=dtype)
+        features = encoder(_observation())
+        text_units = encoder._encoders[-1](_observation()["text"]).shape[-1]
+        self.assertEqual(features.shape, [N, 64 + text_units + 5])
+        self.assertEqual(features.dtype.name, dtype)
+        self.assertTrue(np.isfinite(tf.cast(features, tf.float32)).all())
+
+    @parameterized.parameters(*SPEC)
+    def test_every_leaf_is_read(self, name):
+        encoder, observation = _encoder(), _observation()
+        changed = {**observation, name: _observation(seed=5)[name]}
+        before, after = encoder(observation).numpy(), encoder(changed).numpy()
+        self.assertGreater(np.abs(before - after).max(), 1e-4)
+
+    def test_numbers_are_one_hot_or_as_they_are(self):
+        encoder = _encoder()
+        observation = _observation()
+        expected = np.concatenate(
+            [
+                np.eye(4)[observation["kind"]],
+                observation["level"].numpy()[:, None],
+                observation["speed"].numpy(),
+            ],
+            axis=-1,
+        )
+        leaves = [observation[name] for name in sorted(SPEC)]
+        np.testing.assert_allclose(encoder._vectors(leaves), expected, rtol=1e-6)
+
+    def test_observed_vectors_move_the_moments_and_acting_does_not(self):
+        encoder, observation = _encoder(), _observation()
+        encoder(observation)
+        mean, variance = encoder.moments
+        np.testing.assert_array_equal(mean, np.zeros(8))
+        np.testing.assert_array_equal(variance, np.ones(8))
+        mask = np.array([True, True, True, False, False, True])
+        encoder.observe(observation, tf.constant(mask))
+        np.testing.assert_allclose(mean[5:], observation["speed"].numpy()[mask].mean(0), rtol=1e-4)
+
+    def test_without_normalisation_there_are_no_moments(self):
+        encoder = _encoder(config=trunk_config.TrunkConfig(torso="flat", normalise_vectors=False))
+        encoder.observe(_observation(), tf.ones([N], tf.bool))
+        self.assertEqual(encoder.moments, ())
+
+    def test_a_single_leaf_is_encoded_by_its_part_alone(self):
+        self.assertEqual(_encoder(SPEC["speed"])(_observation()["speed"]).shape, [N, 5])
+        self.assertEqual(_encoder(SPEC["image"])(_observation()["image"]).shape, [N, 64])
+
+    def test_the_number_of_entries_may_be_unknown_to_the_graph(self):
+        encoder, observation = _encoder(), _observation()
+        signature = tf.nest.map_structure(
+            lambda leaf: tf.TensorSpec([None, *leaf.shape[1:]], leaf.dtype), observation
+        )
+        call = tf.function(encoder, input_signature=[signature])
+        np.testing.assert_allclose(call(observation), encoder(observation), rtol=1e-4, atol=1e-5)
+
+    def test_a_leaf_of_another_shape_is_named(self):
+        spec = {"camera": SPEC["image"], "board": specs.Array([3, 4], np.float32)}
+        with self.assertRaisesRegex(ValueError, r"^board has the shape \[3, 4\]: .* reshape"):
+            _encoder(spec)
+
+
+if __name__ == "__main__":
+    absltest.main()
