@@ -1,5 +1,6 @@
 """Evaluation by the papers' protocol: no-op starts, raw scores, 30 minutes of play at most."""
 
+import logging
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -96,7 +97,11 @@ def evaluate(
         for game in map(_median, episode_player.by_task(games)):
             suffix = f"_{tasks[game.task]}" if len(tasks) > 1 else ""
             path = workdir / "videos" / f"{result.stem}{suffix}.mp4"
-            gif = evaluation_film.film(path, config, seed, game, player.actions)
+            try:
+                gif = evaluation_film.film(path, config, seed, game, player.actions)
+            except base.NoPictureError as error:  # the result stands without
+                logging.warning("no film: %s", error)
+                continue
             metrics.write_film(
                 workdir / "tensorboard/evaluation",
                 summary["env_frames"],
