@@ -135,8 +135,7 @@ def _convert_leaf(own: specs.Array, spec: specs.Array, value: Any, name: str) ->
         raise ValueError(f"its {name} is {array}, and its spec has 0 to {spec.num_values - 1}")
     if is_exact and array.dtype == np.bool_:
         array = array * np.uint8(255)
-    with np.errstate(over="ignore"):  # too large for float32: infinite, which is found
-        return array.astype(spec.dtype, copy=False).reshape(spec.shape)
+    return array.astype(spec.dtype, copy=False).reshape(spec.shape)
 
 
 def _encode(value: Any, length: int, name: str) -> np.ndarray:

@@ -110,16 +110,17 @@ class Worker:
           Index -> what went wrong, for environments that failed and are to be reset.
         """
         failures = {}
-        for index, command in enumerate(commands):
-            if command == NOTHING:
-                continue
-            try:
-                self._play(index, command, actions[index])
-            except Exception as error:  # user code's own
-                failures[index] = game_processes.Failure(
-                    faults.describe(error), traceback.format_exc()
-                )
-                self._discard(index)
+        with np.errstate(over="ignore"):  # too large for float32: infinite, which is found
+            for index, command in enumerate(commands):
+                if command == NOTHING:
+                    continue
+                try:
+                    self._play(index, command, actions[index])
+                except Exception as error:  # user code's own
+                    failures[index] = game_processes.Failure(
+                        faults.describe(error), traceback.format_exc()
+                    )
+                    self._discard(index)
         return failures
 
     def _play(self, index: int, command: int, action: np.ndarray) -> None:
@@ -176,13 +177,16 @@ def _outcome(time_step: Any, command: int) -> tuple[float, float]:
         raise ValueError(f"its {told}() returned a time step of {time_step.step_type}")
     if is_first:
         return 0.0, 1.0
-    values = []
-    for name in ("reward", "discount"):
-        value = np.asarray(getattr(time_step, name))
-        if value.shape or value.dtype.kind not in "buif":
-            raise ValueError(f"its {name} is {value.dtype}{list(value.shape)}, not a number")
-        values.append(float(value))
-    if values[1] < 0 or values[1] > 1:  # NaN is found elsewhere
-        raise ValueError(f"its discount is {values[1]}: use values from 0 to 1")
-    with np.errstate(over="ignore"):
-        return float(np.float32(values[0])), values[1]
+    reward = _number("reward", time_step.reward)
+    discount = _number("discount", time_step.discount)
+    if discount < 0 or discount > 1:  # NaN is found elsewhere
+        raise ValueError(f"its discount is {discount}: use values from 0 to 1")
+    return reward, discount
+
+
+def _number(name: str, value: Any) -> float:
+    if not isinstance(value, float):
+        array = np.asarray(value)
+        if array.shape or array.dtype.kind not in "buif":
+            raise ValueError(f"its {name} is {array.dtype}{list(array.shape)}, not a number")
+    return float(value)
