@@ -13,6 +13,10 @@ from laser_tf import types
 from laser_tf.environments import faults
 
 
+class NoPictureError(RuntimeError):
+    """An environment that cannot be drawn; the message says why."""
+
+
 class BatchedEnvironment(abc.ABC):
     """N environments of one task, stepped together, each starting again by itself.
 
@@ -207,6 +211,7 @@ class BatchedEnvironment(abc.ABC):
         """A picture of one environment now: uint8 [height, width, 3], RGB.
 
         Raises:
+          NoPictureError: for an environment that cannot be drawn.
           RuntimeError: for an environment that was made without `rendering=True` and needs it.
         """
 

@@ -65,14 +65,14 @@ class EnvironmentConfig:
 
     @property
     def max_steps_per_episode(self) -> int:
-        """Agent steps of the longest episode."""
+        """Agent steps of the longest episode; 0 where only the environment knows."""
         raise NotImplementedError
 
     def protocol(self) -> dict[str, Any]:
         """What an evaluation's file says of how the suite's episodes are played."""
         return {
             "action_repeat": self.action_repeat,
-            "max_frames_per_episode": self.max_steps_per_episode * self.action_repeat,
+            "max_frames_per_episode": self.max_steps_per_episode * self.action_repeat or None,
         }
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> base.BatchedEnvironment:

@@ -2,8 +2,8 @@
 
 A child starts as a fresh interpreter that imports its game's modules and nothing else. Python's own
 `multiprocessing` would import the parent's main module into it as well: TensorFlow, with seconds
-and hundreds of megabytes a game. A game's modules must not import `laser_tf.types` either. What
-goes to a game and what it answers may be anything that can be pickled.
+and hundreds of megabytes a game. What goes to a game and what it answers may be anything that can
+be pickled.
 """
 
 import contextlib
@@ -25,6 +25,8 @@ import signal
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN)
 import ctypes, os, sys
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # games side by side have a core each at most
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 if os.getppid() != int(sys.argv[2]):  # it has ended already
     sys.exit()
@@ -50,7 +52,12 @@ class GameProcesses:
     it was made. Children end with their parent, however that ends.
     """
 
-    def __init__(self, factories: Mapping[str, Callable[[int], Any]], reply_seconds: float):
+    def __init__(
+        self,
+        factories: Mapping[str, Callable[[int], Any]],
+        reply_seconds: float,
+        files: Sequence[int] = (),
+    ):
         """Starts the games and waits until all are made.
 
         Args:
@@ -58,12 +65,13 @@ class GameProcesses:
             before: a callable that can be pickled, from a module that is light to import. The
             object may have a `close`.
           reply_seconds: that a call, or making a game again and a call, may take.
+          files: descriptors of open files that all children inherit, under the same numbers.
 
         Raises:
           RuntimeError: for a game that could not be made; the message names it.
         """
         self._reply_seconds = reply_seconds
-        self._games = [_Game(factory) for factory in factories.values()]
+        self._games = [_Game(factory, files) for factory in factories.values()]
         try:
             answers = self._collect(range(len(self._games)))
             for name, answer in zip(factories, answers, strict=True):
@@ -133,9 +141,10 @@ class GameProcesses:
 class _Game:
     """One game's process, and the pipe to it."""
 
-    def __init__(self, factory: Callable[[int], Any]):
+    def __init__(self, factory: Callable[[int], Any], files: Sequence[int]):
         """Starts the process; its first answer says whether the game could be made."""
         self._factory = factory
+        self._files = files
         self._restarts = 0
         self.is_starting = False  # again: an answer that says so comes before that to a call
         self._start()
@@ -146,7 +155,7 @@ class _Game:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _CHILD, str(theirs.fileno()), str(os.getpid())],
                 stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[theirs.fileno(), *self._files],
             )
         self.send(sys.path)
         self.send((self._factory, self._restarts))

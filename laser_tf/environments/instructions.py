@@ -24,7 +24,7 @@ def encode(text: str, length: int) -> np.ndarray:
     Raises:
       ValueError: for more than L words.
     """
-    words = re.findall(r"\w+", text.lower())
+    words = _words(text)
     if len(words) > length:
         raise ValueError(
             f"the instruction {text!r} has {len(words)} words and instruction_length is {length}: "
@@ -33,3 +33,12 @@ def encode(text: str, length: int) -> np.ndarray:
     ids = np.zeros(length, np.int32)
     ids[: len(words)] = [1 + zlib.crc32(word.encode()) % (types.VOCABULARY - 1) for word in words]
     return ids
+
+
+def count(text: str) -> int:
+    """The words of a text, as `encode` sees them."""
+    return len(_words(text))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())

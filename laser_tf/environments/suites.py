@@ -20,6 +20,9 @@ _SUITES = {
     "vizdoom": "vizdoom:VizDoomConfig",
     "minigrid": "minigrid:MiniGridConfig",
     "dmlab": "dmlab:DMLabConfig",
+    "gymnasium": "gymnasium_suite:GymnasiumConfig",
+    "dm_env": "dm_env_suite:DmEnvConfig",
+    "tf_agents": "tf_agents_suite:TFAgentsConfig",
 }
 DEFAULT = "atari"
 

@@ -1,6 +1,8 @@
 """Films of evaluated episodes: a file each, and a short one for TensorBoard."""
 
+import contextlib
 import dataclasses
+import itertools
 import pathlib
 from collections.abc import Iterator, Sequence
 
@@ -35,14 +37,17 @@ def film(
       A GIF of pictures spread evenly over the whole episode.
 
     Raises:
+      NoPictureError: for an environment that cannot be drawn; nothing is written.
       OSError: if the film cannot be written.
     """
+    pictures = _pictures(config, seed, game, actions)
+    pictures = itertools.chain([next(pictures)], pictures)  # before a file is made in vain
     path.parent.mkdir(exist_ok=True)
     frames_per_second = config.environment.frames_per_second / config.environment.action_repeat
     every = -(-(game.length + 1) // _SHORT_PICTURES)
     short = []
     with imageio.get_writer(path, fps=frames_per_second, macro_block_size=2) as writer:
-        for index, picture in enumerate(_pictures(config, seed, game, actions)):
+        for index, picture in enumerate(pictures):
             writer.append_data(picture)
             if index % every == 0:
                 stride = -(-picture.shape[1] // _SHORT_WIDTH)
@@ -68,10 +73,10 @@ def _pictures(
     environment = factory.make_environment(
         alone, seed=seed + game.environment, num_envs=1, rendering=True
     )
-    environment.reset()
-    for step in range(game.first_step + game.length):
-        if step >= game.first_step:
-            yield environment.render(0)
-        environment.step(actions[step][game.environment : game.environment + 1])
-    yield environment.render(0)
-    environment.close()
+    with contextlib.closing(environment):
+        environment.reset()
+        for step in range(game.first_step + game.length):
+            if step >= game.first_step:
+                yield environment.render(0)
+            environment.step(actions[step][game.environment : game.environment + 1])
+        yield environment.render(0)

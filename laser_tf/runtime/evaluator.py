@@ -1,6 +1,7 @@
 """Evaluation by the papers' protocol: no-op starts, raw scores, 30 minutes of play at most."""
 
 import json
+import logging
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -96,18 +97,12 @@ def evaluate(
         if video:
             newest = evaluation_files.result_file(workdir, history_length)
             names = result.stem, newest.stem
-            summary["videos"] = [
-                _film(
-                    workdir,
-                    config,
-                    seed,
-                    _median(of_task),
-                    player.actions,
-                    names,
-                    summary["env_frames"],
-                )
+            frames = summary["env_frames"]
+            films = (
+                _film(workdir, config, seed, _median(of_task), player.actions, names, frames)
                 for of_task in episode_player.by_task(games)
-            ]
+            )
+            summary["videos"] = [path for path in films if path]
             evaluation_files.rewrite(result, summary, newest)
     except OSError as error:  # the episodes are not to be played in vain
         raise checkpointing.WorkdirError(
@@ -160,12 +155,16 @@ def _film(
     actions: Sequence[np.ndarray],
     names: tuple[str, str],
     env_frames: int,
-) -> str:
-    """Films an episode for the folder and for TensorBoard, under a name for each."""
+) -> str | None:
+    """Films an episode for the folder and for TensorBoard, under a name for each, if it can."""
     tasks = config.environment.tasks
     suffix = f"_{tasks[game.task]}" if len(tasks) > 1 else ""
     path = workdir / "videos" / f"{names[0]}{suffix}.mp4"
-    gif = evaluation_film.film(path, config, seed, game, actions)
+    try:
+        gif = evaluation_film.film(path, config, seed, game, actions)
+    except base.NoPictureError as error:  # the result stands without
+        logging.warning("no film: %s", error)
+        return None
     metrics.write_film(
         workdir / "tensorboard/evaluation", env_frames, f"{names[1]}{suffix}/median_episode", gif
     )

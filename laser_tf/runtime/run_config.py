@@ -54,7 +54,14 @@ class RunConfig:
 
     def __post_init__(self):
         longest, capacity = self.environment.max_steps_per_episode, self.replay.capacity
-        if self.replay.replay_table == replay_config.EPISODES and longest > capacity:
+        keeps_episodes = self.replay.replay_table == replay_config.EPISODES
+        if keeps_episodes and not longest:
+            raise ValueError(
+                "config.environment: max_frames_per_episode is 0, the environment's own limit, but "
+                "replay.core_state=recomputed keeps whole episodes, up to a length that must be "
+                "known: set it"
+            )
+        if keeps_episodes and longest > capacity:
             raise ValueError(
                 f"config.replay: capacity is {capacity} agent steps, but an episode can have "
                 f"{longest}: raise replay.capacity or lower environment.max_frames_per_episode"
@@ -74,7 +81,7 @@ class RunConfig:
 
     @property
     def max_unrolls_per_episode(self) -> int:
-        """Unrolls that the longest episode is cut into."""
+        """Unrolls that the longest episode is cut into; 0 where its length is not known."""
         steps = self.environment.max_steps_per_episode
         return -(-steps // self.replay.unroll_length)
 

@@ -1,0 +1,233 @@
+"""From whatever dm_env specs an environment has to those that agents read, values with them.
+
+An observation may be any nest of dictionaries and tuples. Its leaves become
+
+    uint8 or bool [H, W] or [H, W, C]       an image, uint8 [H, W, C] (bool: 0 and 255)
+    other numbers [H, W, C]                 an image, float32 [H, W, C]
+    numbers of rank 0 or 1                  a number or a vector, float32 [] or [D]
+    other numbers [M, N]                    their entries as a vector, float32 [M * N]
+    `DiscreteArray`                         itself, int32
+    `StringArray` of rank 0                 a `types.TextSpec`
+
+and an action is a `DiscreteArray`, or a `BoundedArray`: an integer becomes a `DiscreteArray` from
+0, floats of any shape a vector float32 [D] with finite bounds.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from dm_env import specs
+
+from laser_tf import observations, types
+from laser_tf.environments import instructions
+
+_MOST_ACTIONS = 10_000  # a policy has an output for each
+
+
+class RefusedError(ValueError):
+    """What agents cannot read or do, and why: one line."""
+
+
+class Observation:
+    """One environment's observations, checked against its specs and made canonical.
+
+    Attributes:
+      spec: nest of the specs that agents see.
+    """
+
+    def __init__(self, spec: Any, text_length: int):
+        """Takes the environment's own nest of specs, and the words of its longest text.
+
+        Raises:
+          RefusedError: for what has no canonical form; the message names the leaf.
+        """
+        self._own = spec
+        self._text_length = text_length
+        self.spec = self._map(spec, "observation")
+        if isinstance(spec, Mapping | tuple | list) and not _leaves(self.spec):
+            raise RefusedError("its observation is empty: show the agent something")
+
+    def _map(self, spec: Any, name: str) -> Any:
+        if isinstance(spec, Mapping):
+            return {key: self._map(spec[key], f"{name}[{key!r}]") for key in sorted(spec, key=str)}
+        if isinstance(spec, tuple | list):
+            return tuple(self._map(part, f"{name}[{index}]") for index, part in enumerate(spec))
+        return _canonical_leaf(spec, name, self._text_length)
+
+    def __call__(self, value: Any) -> list[np.ndarray]:
+        """The canonical leaves of an observation, in the order of `tree.flatten`.
+
+        Raises:
+          ValueError: for what is not as the environment's own spec says; the message names it.
+        """
+        leaves: list[np.ndarray] = []
+        self._convert(self._own, self.spec, value, "observation", leaves)
+        return leaves
+
+    def _convert(self, own: Any, spec: Any, value: Any, name: str, leaves: list) -> None:
+        if isinstance(spec, dict):
+            if not isinstance(value, Mapping) or value.keys() != spec.keys():
+                raise ValueError(f"its {name} has {_keys(value)}, and its spec {_keys(spec)}")
+            for key in spec:
+                self._convert(own[key], spec[key], value[key], f"{name}[{key!r}]", leaves)
+        elif isinstance(spec, tuple):
+            if not isinstance(value, tuple | list) or len(value) != len(spec):
+                raise ValueError(f"its {name} is {_brief(value)}, and its spec {len(spec)} parts")
+            for index, parts in enumerate(zip(own, spec, value, strict=True)):
+                self._convert(*parts, f"{name}[{index}]", leaves)
+        elif isinstance(spec, types.TextSpec) and not isinstance(own, types.TextSpec):
+            leaves.append(_encode(value, self._text_length, name))
+        else:
+            leaves.append(_convert_leaf(own, spec, value, name))
+
+
+def _leaves(nest: Any) -> list[Any]:
+    if isinstance(nest, dict):
+        nest = tuple(nest.values())
+    return [leaf for part in nest for leaf in _leaves(part)] if isinstance(nest, tuple) else [nest]
+
+
+def _canonical_leaf(spec: Any, name: str, text_length: int) -> specs.Array:
+    if isinstance(spec, types.TextSpec):
+        return spec
+    if isinstance(spec, specs.StringArray) and not spec.shape:
+        return types.TextSpec(text_length)
+    if isinstance(spec, specs.StringArray) or not isinstance(spec, specs.Array):
+        raise RefusedError(f"its {name} is {_brief(spec)}: agents read arrays of numbers and texts")
+    shape, kind = spec.shape, spec.dtype.kind
+    if isinstance(spec, specs.DiscreteArray):
+        return specs.DiscreteArray(spec.num_values, np.int32, spec.name)
+    if kind not in "buif":
+        raise RefusedError(
+            f"its {name} has the dtype {spec.dtype}: agents read numbers (bool, integers, floats)"
+        )
+    if 0 in shape:
+        raise RefusedError(f"its {name} has the shape {list(shape)}, no entries: leave it out")
+    if len(shape) > 3:
+        raise RefusedError(
+            f"its {name} has the shape {list(shape)}: agents read images [H, W, C] and vectors "
+            "[D]; reshape it in the environment"
+        )
+    if _is_picture(spec):
+        return observations.image_spec(shape[0], shape[1], shape[2] if len(shape) == 3 else 1)
+    if len(shape) == 2:
+        shape = (shape[0] * shape[1],)
+    return specs.Array(shape, np.float32, spec.name)
+
+
+def _is_picture(spec: specs.Array) -> bool:
+    return len(spec.shape) >= 2 and spec.dtype in (np.uint8, np.bool_)
+
+
+def _convert_leaf(own: specs.Array, spec: specs.Array, value: Any, name: str) -> np.ndarray:
+    """A leaf's canonical value; the array may still be the environment's own."""
+    array = np.asarray(value)
+    if array.shape != own.shape:
+        raise ValueError(
+            f"its {name} has the shape {list(array.shape)}, and its spec {list(own.shape)}"
+        )
+    known = {"b": "b", "u": "bui", "i": "bui", "f": "buif"}[own.dtype.kind]
+    is_exact = spec.dtype == np.uint8  # other integers would wrap
+    if (array.dtype != own.dtype) if is_exact else (array.dtype.kind not in known):
+        raise ValueError(f"its {name} has the dtype {array.dtype}, and its spec {own.dtype}")
+    if isinstance(spec, specs.DiscreteArray) and not 0 <= array < spec.num_values:
+        raise ValueError(f"its {name} is {array}, and its spec has 0 to {spec.num_values - 1}")
+    if is_exact and array.dtype == np.bool_:
+        array = array * np.uint8(255)
+    return array.astype(spec.dtype, copy=False).reshape(spec.shape)
+
+
+def _encode(value: Any, length: int, name: str) -> np.ndarray:
+    text = value.item() if isinstance(value, np.ndarray) and not value.shape else value
+    if isinstance(text, bytes):
+        text = text.decode()
+    if not isinstance(text, str):
+        raise ValueError(f"its {name} is {_brief(value)}, and its spec a text")
+    words = instructions.count(text)
+    if words > length:
+        raise ValueError(
+            f"its {name}, {text!r}, has {words} words: use environment.text_length={words} or more"
+        )
+    return instructions.encode(text, length)
+
+
+class Action:
+    """One environment's actions, from canonical ones.
+
+    Attributes:
+      spec: that agents see.
+    """
+
+    def __init__(self, spec: Any):
+        """Takes the environment's own spec.
+
+        Raises:
+          RefusedError: for what has no canonical form; the message says why.
+        """
+        if not isinstance(spec, specs.Array):
+            raise RefusedError(
+                f"its action is {_brief(spec)}: agents take one integer or one array of floats; "
+                "put parts together in the environment"
+            )
+        self._own = spec
+        if isinstance(spec, specs.DiscreteArray) or not spec.shape and spec.dtype.kind in "ui":
+            self.spec: specs.BoundedArray = self._discrete(spec)
+        else:
+            self.spec = self._continuous(spec)
+
+    def _discrete(self, spec: specs.Array) -> specs.DiscreteArray:
+        if not isinstance(spec, specs.BoundedArray):
+            raise RefusedError("its action is an integer without bounds: give least and greatest")
+        self._least = int(spec.minimum)
+        values = int(spec.maximum) - self._least + 1
+        if not 1 <= values <= _MOST_ACTIONS:
+            raise RefusedError(
+                f"its action has {values} values: agents choose among 1 to {_MOST_ACTIONS:,}"
+            )
+        return specs.DiscreteArray(values, np.int32, "action")
+
+    def _continuous(self, spec: specs.Array) -> specs.BoundedArray:
+        if spec.dtype.kind != "f":
+            raise RefusedError(
+                f"its action is {spec.dtype} {list(spec.shape)}: agents take one integer or an "
+                "array of floats; make one integer of all combinations in the environment"
+            )
+        if not isinstance(spec, specs.BoundedArray):
+            raise RefusedError("its action has no bounds: give its spec finite ones")
+        low, high = (
+            np.broadcast_to(bound, spec.shape).reshape(-1) for bound in (spec.minimum, spec.maximum)
+        )
+        with np.errstate(over="ignore"):
+            low, high = low.astype(np.float32), high.astype(np.float32)
+        if not low.size:
+            raise RefusedError(f"its action has the shape {list(spec.shape)}: no entries")
+        if not (np.isfinite(low).all() and np.isfinite(high).all()):
+            raise RefusedError(
+                f"its action has the bounds {low.tolist()} and {high.tolist()}: agents need finite "
+                "ones (gymnasium.wrappers.RescaleAction or ClipAction)"
+            )
+        if not (low < high).all():
+            raise RefusedError(
+                f"its action has the bounds {low.tolist()} and {high.tolist()}: each lower one "
+                "must be below its upper one"
+            )
+        return specs.BoundedArray(low.shape, np.float32, low, high, "action")
+
+    def __call__(self, action: np.ndarray) -> Any:
+        """What the environment is sent: a canonical action, int32 [] or float32 [D]."""
+        if isinstance(self.spec, specs.DiscreteArray):
+            return self._own.dtype.type(int(action) + self._least)
+        # Bounds of float64 may lie within their own float32.
+        shaped = action.reshape(self._own.shape).astype(self._own.dtype)
+        return np.clip(shaped, self._own.minimum, self._own.maximum)
+
+
+def _keys(value: Any) -> str:
+    return f"the keys {list(value)}" if isinstance(value, Mapping) else f"no keys ({_brief(value)})"
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, Mapping | tuple | list):
+        return f"a {type(value).__name__} of {len(value)} parts"
+    return f"a {type(value).__name__}"

@@ -1,0 +1,192 @@
+"""Several Python environments in one worker process (see `game_processes`)."""
+
+import contextlib
+import pathlib
+import random
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import dm_env
+import numpy as np
+from dm_env import specs
+
+from laser_tf.environments import canonical_specs, faults, game_processes, shared_rows
+
+NOTHING, STEP, RESET = range(3)  # what an environment is told
+
+
+class Description(NamedTuple):
+    """Canonical specs of a worker's environments."""
+
+    observation: Any
+    action: specs.BoundedArray
+
+
+class Refusal(NamedTuple):
+    """Why there is no environment; one line."""
+
+    reason: str
+    details: str = ""  # a traceback, where user code raised
+
+
+class Worker:
+    """Environments that step one after the other; one that raises is made again by itself."""
+
+    def __init__(
+        self,
+        restarts: int,
+        *,
+        make: Callable[[int], dm_env.Environment],
+        seeds: Sequence[int],
+        max_steps: int,
+        text_length: int,
+        file: int,
+    ):
+        """Makes nothing yet.
+
+        Args:
+          restarts: of this worker.
+          make: an environment from its seed.
+          seeds: one for each environment; an environment that is made again gets others.
+          max_steps: of an episode, which is then cut; 0: no limit.
+          text_length: L, words of the longest text.
+          file: of `shared_rows`.
+        """
+        folder = str(pathlib.Path.cwd())
+        if folder not in sys.path:  # commands that are installed do not look there
+            sys.path.append(folder)
+        self._make = make
+        self._seeds = list(seeds)
+        self._max_steps = max_steps
+        self._text_length = text_length
+        self._file = file
+        self._restarts = [restarts] * len(seeds)  # of each environment, its worker's included
+        self._environments: list[dm_env.Environment | None] = [None] * len(seeds)
+        self._steps = [0] * len(seeds)  # of each episode
+        self._rows: shared_rows.SharedRows | None = None
+
+    def describe(self) -> Description | Refusal:
+        """Makes the first environment and reads its specs."""
+        try:
+            self._start(0)
+        except (canonical_specs.RefusedError, ImportError) as error:
+            return Refusal(" ".join(str(error).split()))
+        except Exception as error:  # whatever user code raises, the message has to name it
+            return Refusal(faults.describe(error), traceback.format_exc())
+        return Description(self._observation.spec, self._action.spec)
+
+    def _start(self, index: int) -> dm_env.Environment:
+        """Makes an environment, with a seed that no attempt before it had."""
+        seed = self._seeds[index]
+        if self._restarts[index]:
+            sequence = np.random.SeedSequence([seed, self._restarts[index]])
+            seed = int(sequence.generate_state(1)[0]) >> 1
+        random.seed(seed)  # for those that draw their own seed from a global generator
+        np.random.seed(seed)
+        environment = self._make(seed)
+        if self._rows is None:
+            self._observation = canonical_specs.Observation(
+                environment.observation_spec(), self._text_length
+            )
+            self._action = canonical_specs.Action(environment.action_spec())
+            self._rows = shared_rows.SharedRows(
+                self._file, self._observation.spec, len(self._seeds)
+            )
+        self._environments[index] = environment
+        return environment
+
+    def play(
+        self, commands: Sequence[int], actions: np.ndarray
+    ) -> dict[int, game_processes.Failure]:
+        """Takes each environment one step on and writes its row.
+
+        Args:
+          commands: NOTHING, STEP or RESET for each.
+          actions: canonical, [n, ...].
+
+        Returns:
+          Index -> what went wrong, for environments that failed and are to be reset.
+        """
+        failures = {}
+        with np.errstate(over="ignore"):  # too large for float32: infinite, which is found
+            for index, command in enumerate(commands):
+                if command == NOTHING:
+                    continue
+                try:
+                    self._play(index, command, actions[index])
+                except Exception as error:  # user code's own
+                    failures[index] = game_processes.Failure(
+                        faults.describe(error), traceback.format_exc()
+                    )
+                    self._discard(index)
+        return failures
+
+    def _play(self, index: int, command: int, action: np.ndarray) -> None:
+        if self._rows is not None:
+            self._rows.busy[0] = index
+        environment = self._environments[index]
+        if command == RESET:
+            environment = environment or self._start(index)
+            self._rows.busy[0] = index
+            time_step = environment.reset()
+            self._steps[index] = 0
+        else:
+            time_step = environment.step(self._action(action))
+            self._steps[index] += 1
+        reward, discount = _outcome(time_step, command)
+        leaves = self._observation(time_step.observation)
+        for column, leaf in zip(self._rows.observation, leaves, strict=True):
+            column[index] = leaf
+        self._rows.reward[index] = reward
+        self._rows.discount[index] = discount
+        is_last = int(time_step.step_type) == dm_env.StepType.LAST
+        self._rows.over[index] = is_last or 0 < self._max_steps <= self._steps[index]
+
+    def _discard(self, index: int) -> None:
+        environment, self._environments[index] = self._environments[index], None
+        self._restarts[index] += 1
+        if environment is not None:
+            with contextlib.suppress(Exception):  # it is broken already
+                environment.close()
+
+    def render(self, index: int) -> Any:
+        """A picture uint8 [height, width, 3], or why there is none."""
+        try:
+            picture = np.asarray(self._environments[index].render())
+        except Exception as error:  # user code's own, or a library that is missing
+            return faults.describe(error)
+        if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3:
+            return f"its render() returns {picture.dtype}{list(picture.shape)}"
+        return picture
+
+    def close(self) -> None:
+        """Closes all."""
+        for environment in self._environments:
+            if environment is not None:
+                with contextlib.suppress(Exception):
+                    environment.close()
+
+
+def _outcome(time_step: Any, command: int) -> tuple[float, float]:
+    """Reward and discount of a time step, checked; 0 and 1 at an episode's start."""
+    is_first = int(time_step.step_type) == dm_env.StepType.FIRST
+    if is_first != (command == RESET):
+        told = "reset" if command == RESET else "step"
+        raise ValueError(f"its {told}() returned a time step of {time_step.step_type}")
+    if is_first:
+        return 0.0, 1.0
+    reward = _number("reward", time_step.reward)
+    discount = _number("discount", time_step.discount)
+    if discount < 0 or discount > 1:  # NaN is found elsewhere
+        raise ValueError(f"its discount is {discount}: use values from 0 to 1")
+    return reward, discount
+
+
+def _number(name: str, value: Any) -> float:
+    if not isinstance(value, float):
+        array = np.asarray(value)
+        if array.shape or array.dtype.kind not in "buif":
+            raise ValueError(f"its {name} is {array.dtype}{list(array.shape)}, not a number")
+    return float(value)

@@ -1,0 +1,201 @@
+"""Gymnasium's environments (Towers et al. 2024): any id that is registered.
+
+`task=CartPole-v1`, or `my_package:MyEnv-v0`, which imports `my_package` first.
+"""
+
+import dataclasses
+import functools
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import dm_env
+import numpy as np
+from dm_env import specs
+
+from laser_tf.environments import canonical_specs, names, python_config, user_modules
+
+if TYPE_CHECKING:  # it is loaded in workers
+    import gymnasium
+
+_ID = re.compile(r"([A-Za-z_][\w.]*:)?[\w./-]+")
+_PICTURES = "rgb_array"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GymnasiumConfig(python_config.PythonConfig):
+    """Of gymnasium's registry; `arguments` are those of `gymnasium.make`."""
+
+    suite: str = "gymnasium"
+    task: str = "CartPole-v1"
+
+    def check_task(self, task: str) -> str:
+        """Checks the form alone: user code, which registers ids, runs in workers only."""
+        if not _ID.fullmatch(task):
+            raise ValueError(
+                f"a task of gymnasium is {task!r}: use an id such as CartPole-v1, or "
+                "my_package:MyEnv-v0"
+            )
+        return task
+
+    def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
+        """See `PythonConfig`."""
+        return functools.partial(make, task, self.keyword_arguments(), rendering)
+
+
+def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> "Gymnasium":
+    """Makes an environment of the registry.
+
+    Args:
+      task: its id, after "package:" if that registers it.
+      arguments: of `gymnasium.make`.
+      rendering: whether `render` will be called, where the environment can do that.
+      seed: of its first reset; its random stream then runs on.
+
+    Raises:
+      RefusedError: for an unknown id, or spaces that agents cannot read.
+    """
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    import gymnasium
+
+    package, _, name = task.rpartition(":")
+    if package:
+        user_modules.load_module(package)
+    try:
+        names.check("gymnasium environment", name, gymnasium.registry, example="CartPole-v1")
+    except ValueError as error:
+        raise canonical_specs.RefusedError(str(error)) from None
+    if rendering and _PICTURES in _render_modes(name):
+        arguments = {"render_mode": _PICTURES, **arguments}
+    return Gymnasium(gymnasium.make(name, disable_env_checker=True, **arguments), seed)
+
+
+def _render_modes(name: str) -> list[str]:
+    from gymnasium.envs import registration
+
+    entry_point = registration.spec(name).entry_point
+    if isinstance(entry_point, str):
+        entry_point = registration.load_env_creator(entry_point)
+    return getattr(entry_point, "metadata", {}).get("render_modes", [])
+
+
+class Gymnasium(dm_env.Environment):
+    """One environment; an episode that is truncated keeps the discount at 1."""
+
+    def __init__(self, environment: "gymnasium.Env", seed: int):
+        """Maps the spaces to specs.
+
+        Raises:
+          RefusedError: for a space that has none.
+        """
+        self._environment = environment
+        self._seed: int | None = seed
+        self._observation_spec = spec_of(environment.observation_space, "observation")
+        self._has_starts = _has_starts(environment.observation_space)
+        self._action_spec = _action_spec(environment.action_space)
+
+    def reset(self) -> dm_env.TimeStep:
+        """The first of all is seeded."""
+        observation, _ = self._environment.reset(seed=self._seed)
+        self._seed = None
+        return dm_env.restart(self._shown(observation))
+
+    def step(self, action: Any) -> dm_env.TimeStep:
+        """See `dm_env.Environment`."""
+        observation, reward, terminated, truncated, _ = self._environment.step(action)
+        is_last = terminated or truncated
+        return dm_env.TimeStep(
+            dm_env.StepType.LAST if is_last else dm_env.StepType.MID,
+            reward,
+            0.0 if terminated else 1.0,
+            self._shown(observation),
+        )
+
+    def _shown(self, observation: Any) -> Any:
+        if not self._has_starts:
+            return observation
+        return _from_zero(self._environment.observation_space, observation)
+
+    def observation_spec(self) -> Any:
+        """See `spec_of`."""
+        return self._observation_spec
+
+    def action_spec(self) -> specs.Array:
+        """See `spec_of`."""
+        return self._action_spec
+
+    def render(self) -> np.ndarray:
+        """Its picture."""
+        if self._environment.render_mode != _PICTURES:
+            raise NotImplementedError(f"its render_modes have no {_PICTURES}")
+        return np.asarray(self._environment.render())
+
+    def close(self) -> None:
+        """See `dm_env.Environment`."""
+        self._environment.close()
+
+
+def spec_of(space: "gymnasium.Space", name: str) -> Any:
+    """A space as dm_env's spec, or a nest of them; a `Discrete` begins at 0.
+
+    Raises:
+      RefusedError: for a space that has none; the message names it.
+    """
+    from gymnasium import spaces
+
+    match space:
+        case spaces.Discrete():
+            return specs.DiscreteArray(int(space.n), np.int64, name)
+        case spaces.Box():
+            if np.isfinite(space.low).all() and np.isfinite(space.high).all():
+                return specs.BoundedArray(space.shape, space.dtype, space.low, space.high, name)
+            return specs.Array(space.shape, space.dtype, name)
+        case spaces.MultiBinary() | spaces.MultiDiscrete():
+            return specs.Array(space.shape, space.dtype, name)
+        case spaces.Text():
+            return specs.StringArray((), name=name)
+        case spaces.Dict():
+            return {key: spec_of(part, f"{name}[{key!r}]") for key, part in space.spaces.items()}
+        case spaces.Tuple():
+            parts = enumerate(space.spaces)
+            return tuple(spec_of(part, f"{name}[{index}]") for index, part in parts)
+    raise canonical_specs.RefusedError(
+        f"its {name} is a {type(space).__name__}: agents read Box, Discrete, MultiBinary, "
+        "MultiDiscrete and Text, and Dict and Tuple of them; change it by a gymnasium wrapper"
+    )
+
+
+def _action_spec(space: "gymnasium.Space") -> specs.Array:
+    from gymnasium import spaces
+
+    match space:
+        case spaces.Discrete():
+            last = int(space.start + space.n - 1)
+            return specs.BoundedArray((), np.int64, int(space.start), last, "action")
+        case spaces.Box():
+            return specs.BoundedArray(space.shape, space.dtype, space.low, space.high, "action")
+    raise canonical_specs.RefusedError(
+        f"its action is a {type(space).__name__}: agents take Discrete, or Box of floats with "
+        "finite bounds; change it by a gymnasium wrapper"
+    )
+
+
+def _has_starts(space: "gymnasium.Space") -> bool:
+    """Whether some `Discrete` or `MultiDiscrete` does not begin at 0."""
+    if hasattr(space, "spaces"):
+        parts = space.spaces.values() if isinstance(space.spaces, Mapping) else space.spaces
+        return any(map(_has_starts, parts))
+    return bool(np.any(getattr(space, "start", 0)))
+
+
+def _from_zero(space: "gymnasium.Space", value: Any) -> Any:
+    """An observation whose integers begin at 0; what does not fit its space is left as it is."""
+    if hasattr(space, "spaces"):
+        if isinstance(space.spaces, Mapping) and isinstance(value, Mapping):
+            known = space.spaces
+            return {k: _from_zero(known[k], v) if k in known else v for k, v in value.items()}
+        if isinstance(value, tuple | list) and len(value) == len(space.spaces):
+            return tuple(map(_from_zero, space.spaces, value))
+        return value
+    return value - space.start if np.any(getattr(space, "start", 0)) else value

@@ -1,0 +1,110 @@
+"""Configuration of environments that are Python objects: what their suites have in common."""
+
+import ast
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import dm_env
+
+from laser_tf.environments import environment_config, python_environments
+
+_WORDS = {"true": True, "false": False, "none": None}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PythonConfig(environment_config.EnvironmentConfig):
+    """Of Python environments, which run in worker processes.
+
+    A subclass says what a task is called, and gives the function that makes one environment.
+    """
+
+    num_envs: int = 16
+    # Keyword arguments for what makes the environment: "name=value, ..." (values as in Python; a
+    # bare word is a text), or a dictionary in a file of configs/.
+    arguments: str | Mapping[str, Any] = ""
+    num_workers: int = 0  # processes; 0: as many as cores, at most num_envs
+    reply_seconds: float = 60.0  # a worker that takes longer for a step is killed, started again
+    max_frames_per_episode: int = 0  # then the episode is cut; 0: by the environment alone
+    text_length: int = 16  # words of the longest text in an observation
+
+    frames_per_second: ClassVar[float] = 30.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.check_at_least(num_workers=0, max_frames_per_episode=0, text_length=1)
+        environment_config.check_reply_seconds(self.reply_seconds)
+        self.keyword_arguments()
+
+    def keyword_arguments(self) -> dict[str, Any]:
+        """What `arguments` say; ValueError for what cannot be read."""
+        if isinstance(self.arguments, Mapping):
+            return dict(self.arguments)
+        return parse_arguments(self.arguments)
+
+    @property
+    def max_steps_per_episode(self) -> int:
+        """Agent steps of the longest episode; 0 where only the environment knows."""
+        return self.max_frames_per_episode
+
+    def protocol(self) -> dict[str, Any]:
+        """See `EnvironmentConfig`."""
+        return {**super().protocol(), "arguments": self.keyword_arguments()}
+
+    def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
+        """What makes one environment from its seed: can be pickled, and runs in a worker."""
+        raise NotImplementedError
+
+    def make(
+        self, task: str, num_envs: int, seed: int, rendering: bool
+    ) -> python_environments.PythonEnvironments:
+        """See `EnvironmentConfig`."""
+        return python_environments.PythonEnvironments(
+            self.maker(task, rendering),
+            num_envs,
+            seed,
+            name=task,
+            num_workers=min(self.num_workers or len(os.sched_getaffinity(0)), num_envs),
+            reply_seconds=self.reply_seconds,
+            max_steps_per_episode=self.max_frames_per_episode,
+            text_length=self.text_length,
+        )
+
+
+def parse_arguments(text: str) -> dict[str, Any]:
+    """Keyword arguments of "name=value, ...".
+
+    Values are Python's (numbers, texts in quotes, tuples, lists, dictionaries, True or true, ...);
+    anything else is taken as a text.
+
+    Raises:
+      ValueError: for a part without a name.
+    """
+    arguments = {}
+    for part in _parts(text):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not name.isidentifier() or name in arguments:
+            raise ValueError(f"arguments are {text!r}: use name=value, ..., each name once")
+        try:
+            arguments[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            arguments[name] = _WORDS.get(value.lower(), value)
+    return arguments
+
+
+def _parts(text: str) -> list[str]:
+    """The text between commas, except those in quotes or brackets."""
+    parts, depth, quote = [""], 0, ""
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        else:
+            depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and not depth and not quote:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part for part in parts if part.strip()]

@@ -1,0 +1,221 @@
+"""Python environments of any kind as one batch: they step in worker processes, side by side."""
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any
+
+import dm_env
+import numpy as np
+import tree
+
+from laser_tf import observations, types
+from laser_tf.environments import (
+    base,
+    environment_worker,
+    faults,
+    game_processes,
+    shared_rows,
+)
+
+
+class PythonEnvironments(base.BatchedEnvironment):
+    """N environments, each a `dm_env.Environment` in one of several workers.
+
+    An environment that raises, or returns what its specs do not allow, is made again; so are all of
+    a worker that dies or gives no answer in time. What was seen of that step is lost: the row
+    before stands in for it, as the episode's last, with reward 0 and discount 1.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[int], dm_env.Environment],
+        num_envs: int,
+        seed: int,
+        *,
+        name: str,
+        num_workers: int,
+        reply_seconds: float,
+        max_steps_per_episode: int,
+        text_length: int,
+    ):
+        """Starts the workers; environment i is made from `seed + i`.
+
+        Args:
+          make: one environment from its seed; pickled, and called in a worker.
+          num_envs: N.
+          seed: see above.
+          name: of the environment, for messages.
+          num_workers: processes, at most N.
+          reply_seconds: that a step of a worker's environments may take; see `game_processes`.
+          max_steps_per_episode: then it is cut; 0: by the environments alone.
+          text_length: L, words of the longest text.
+
+        Raises:
+          ValueError: for an environment that cannot be made, or that no agent can play.
+        """
+        self._parts = np.array_split(np.arange(num_envs), num_workers)  # each worker's
+        self._name = name
+        self._files = [shared_rows.create() for _ in self._parts]
+        self._workers: game_processes.GameProcesses | None = None
+        try:
+            self._workers = self._start(
+                functools.partial(
+                    environment_worker.Worker,
+                    make=make,
+                    max_steps=max_steps_per_episode,
+                    text_length=text_length,
+                ),
+                seed,
+                reply_seconds,
+            )
+            description = self._describe()
+        except BaseException:
+            self._free()
+            raise
+        self._rows = [
+            shared_rows.SharedRows(file, description.observation, len(part))
+            for file, part in zip(self._files, self._parts, strict=True)
+        ]
+        super().__init__(
+            num_envs,
+            action_repeat=1,
+            observation=description.observation,
+            action=description.action,
+        )
+
+    def _start(
+        self, worker: Callable, seed: int, reply_seconds: float
+    ) -> game_processes.GameProcesses:
+        return game_processes.GameProcesses(
+            {
+                f"worker {index} of {self._name}": functools.partial(
+                    worker, seeds=(seed + part).tolist(), file=file
+                )
+                for index, (part, file) in enumerate(zip(self._parts, self._files, strict=True))
+            },
+            reply_seconds,
+            files=self._files,
+        )
+
+    def _describe(self) -> environment_worker.Description:
+        """The specs, as the first worker finds them."""
+        requests: list[tuple | None] = [None] * len(self._parts)
+        requests[0] = ("describe",)
+        answer = self._workers.call(requests)[0]
+        if not isinstance(answer, environment_worker.Description):
+            raise ValueError(f"{self._name} cannot be played: {answer.reason}")
+        return answer
+
+    def _reset(self) -> Any:
+        self._over = np.zeros(self.num_envs, bool)
+        self._begin(np.ones(self.num_envs, bool), self._no_actions())
+        self._observation, _, _, self._over = self._read()
+        return self._observation
+
+    def _step(self, actions: np.ndarray) -> types.EnvOutput:
+        is_first = self._over
+        commands = np.where(is_first, environment_worker.RESET, environment_worker.STEP)
+        lost = self._play(commands, actions)
+        cut = lost & ~is_first
+        cut |= self._begin(lost & is_first, actions) & ~is_first
+        observation, reward, discount, over = self._read()
+        if cut.any():  # nothing was seen of this step
+            observation = tree.map_structure(
+                lambda new, old: np.where(cut.reshape(-1, *[1] * (new.ndim - 1)), old, new),
+                observation,
+                self._observation,
+            )
+            reward, discount = np.where(cut, 0, reward), np.where(cut, 1, discount)
+        self._observation, self._over = observation, over | cut
+        return types.EnvOutput(
+            observation=observation,
+            reward=reward.astype(np.float32),
+            discount=discount.astype(np.float32),
+            is_first=is_first,
+            previous_action=actions,
+        )
+
+    def _begin(self, pending: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Starts episodes, bool [N], however often that takes; returns who was lost meanwhile."""
+        beginning, others = pending, np.zeros(self.num_envs, bool)
+        while pending.any():
+            commands = np.where(pending, environment_worker.RESET, environment_worker.NOTHING)
+            lost = self._play(commands, actions)
+            pending, others = lost & beginning, others | (lost & ~beginning)
+        return others
+
+    def _play(self, commands: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Sends commands to the workers; returns which environments are to be reset, bool [N]."""
+        lost = np.zeros(self.num_envs, bool)
+        answers = self._workers.call(
+            [
+                ("play", commands[part].tolist(), actions[part]) if commands[part].any() else None
+                for part in self._parts
+            ]
+        )
+        for worker, answer in enumerate(answers):
+            if isinstance(answer, game_processes.Failure):
+                lost[self._parts[worker]] = True
+                self._note_worker(worker, answer)
+            elif answer:
+                for index, failure in answer.items():
+                    lost[self._parts[worker][index]] = True
+                    self._note_restart(self._parts[worker][index], failure.reason, failure.details)
+        return lost
+
+    def _note_worker(self, worker: int, failure: game_processes.Failure) -> None:
+        part = self._parts[worker]
+        reason = f"its worker process: {failure.reason}"
+        if len(part) > 1:
+            reason += f"; environments {part[0]} to {part[-1]} shared it"
+        self._note_restart(part[self._rows[worker].busy[0]], reason, failure.details)
+
+    def _note_restart(self, index: int, reason: str, details: str) -> None:
+        self.faults.note(int(index), faults.RESTARTS, f"{reason}; it is started again", details)
+
+    def _read(self) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+        """The newest rows of all workers, copied."""
+        leaves = [
+            np.concatenate(columns)
+            for columns in zip(*(rows.observation for rows in self._rows), strict=True)
+        ]
+        observation = tree.unflatten_as(self._observation_spec, leaves)
+        return observation, *(
+            np.concatenate([getattr(rows, name) for rows in self._rows])
+            for name in ("reward", "discount", "over")
+        )
+
+    def _no_actions(self) -> np.ndarray:
+        return np.zeros((self.num_envs, *self._action_spec.shape), self._action_spec.dtype)
+
+    def render(self, index: int) -> np.ndarray:
+        """The environment's own picture, or else the image that it observes.
+
+        Raises:
+          NoPictureError: where there is neither.
+        """
+        requests: list[tuple | None] = [None] * len(self._parts)
+        worker = next(w for w, part in enumerate(self._parts) if index in part)
+        requests[worker] = ("render", int(index - self._parts[worker][0]))
+        answer = self._workers.call(requests)[worker]
+        if isinstance(answer, np.ndarray):
+            return answer
+        for spec, leaf in zip(
+            tree.flatten(self._observation_spec), tree.flatten(self._observation), strict=True
+        ):
+            if observations.is_image(spec) and spec.dtype == np.uint8 and spec.shape[2] in (1, 3):
+                return np.broadcast_to(leaf[index], (*spec.shape[:2], 3)).copy()
+        raise base.NoPictureError(f"{self._name} draws no picture: {answer}")
+
+    def close(self) -> None:
+        """Ends the workers."""
+        super().close()
+        self._free()
+
+    def _free(self) -> None:
+        if self._workers is not None:
+            self._workers.close()
+        for file in self._files:
+            os.close(file)
+        self._files = []

@@ -1,0 +1,81 @@
+"""What users name as "module:name", found where it is: in worker processes only."""
+
+import importlib
+import inspect
+import pathlib
+import re
+from types import ModuleType
+from typing import Any
+
+from laser_tf.environments import canonical_specs, names
+
+_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
+
+def check_path(what: str, path: str) -> str:
+    """Returns a path "module:name"; ValueError for what is none."""
+    if not _PATH.fullmatch(path):
+        raise ValueError(f"{what} is {path!r}: use module:function, e.g. my_module:make")
+    return path
+
+
+def load_module(name: str) -> ModuleType:
+    """Imports a module that is installed or lies in the current folder.
+
+    Raises:
+      RefusedError: where there is none. What the module itself raises is left as it is.
+    """
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise canonical_specs.RefusedError(
+                f"{name} needs the package {error.name!r}, which is not installed"
+            ) from error
+        raise canonical_specs.RefusedError(
+            f"there is no module {name!r}: install it, or start the command in its folder (this is "
+            f"{pathlib.Path.cwd()})"
+        ) from None
+
+
+def load(path: str) -> Any:
+    """What "module:name" names.
+
+    Raises:
+      RefusedError: where the module, or the name in it, does not exist.
+    """
+    module_name, _, name = path.partition(":")
+    value = load_module(module_name)
+    for part in name.split("."):
+        if not hasattr(value, part):
+            public = [known for known in vars(value) if not known.startswith("_")]
+            try:
+                names.check(f"name in {module_name}", part, public, example=f"{module_name}:make")
+            except ValueError as error:
+                raise canonical_specs.RefusedError(str(error)) from None
+        value = getattr(value, part)
+    if not callable(value):
+        raise canonical_specs.RefusedError(
+            f"{path} is a {type(value).__name__}: name a function that returns an environment"
+        )
+    return value
+
+
+def takes_seed(function: Any) -> bool:
+    """Whether a function has a parameter `seed`."""
+    try:
+        return "seed" in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # of a C extension
+        return False
+
+
+def call(path: str, arguments: dict[str, Any], seed: int) -> Any:
+    """Calls what "module:name" names, with `seed` if it has such a parameter.
+
+    Raises:
+      RefusedError: where it does not exist.
+    """
+    function = load(path)
+    if takes_seed(function):
+        arguments = {"seed": seed, **arguments}
+    return function(**arguments)

@@ -1,0 +1,191 @@
+"""From spaces and specs to what agents read: the table of docs/environments.md, and refusals."""
+
+import numpy as np
+from absl.testing import absltest, parameterized
+from dm_env import specs
+from gymnasium import spaces
+
+from laser_tf import types
+from laser_tf.environments import canonical_specs, gymnasium_suite, instructions
+
+LENGTH = 4  # words of a text
+
+
+def observation_of(spec):
+    return canonical_specs.Observation(spec, LENGTH)
+
+
+def of_space(space):
+    return observation_of(gymnasium_suite.spec_of(space, "observation"))
+
+
+class ObservationTest(parameterized.TestCase):
+    @parameterized.parameters(
+        (spaces.Box(0, 255, [5, 4, 3], np.uint8), [5, 4, 3], np.uint8),
+        (spaces.Box(0, 255, [5, 4], np.uint8), [5, 4, 1], np.uint8),
+        (spaces.Box(0, 1, [5, 4, 3], np.float64), [5, 4, 3], np.float32),
+        (spaces.Box(0, 9, [5, 4, 3], np.int64), [5, 4, 3], np.float32),
+        (spaces.Box(-np.inf, np.inf, [7], np.float64), [7], np.float32),
+        (spaces.Box(0, 255, [7], np.uint8), [7], np.float32),
+        (spaces.Box(-1, 1, [5, 4], np.float32), [20], np.float32),
+        (spaces.Box(-1, 1, [], np.float32), [], np.float32),
+        (spaces.MultiBinary(6), [6], np.float32),
+        (spaces.MultiBinary([2, 3]), [6], np.float32),
+        (spaces.MultiDiscrete([3, 5]), [2], np.float32),
+        (spaces.Discrete(3), [], np.int32),
+        (spaces.Discrete(3, start=-4), [], np.int32),
+    )
+    def test_each_space_becomes_an_array(self, space, shape, dtype):
+        observation = of_space(space)
+        self.assertEqual(
+            (list(observation.spec.shape), observation.spec.dtype), (shape, np.dtype(dtype))
+        )
+        is_discrete = isinstance(space, spaces.Discrete)
+        self.assertEqual(isinstance(observation.spec, specs.DiscreteArray), is_discrete)
+        space.seed(3)
+        for _ in range(20):
+            sample = space.sample()
+            begun = sample - space.start if is_discrete else sample
+            (leaf,) = observation(begun)
+            observation.spec.validate(leaf)
+            np.testing.assert_array_equal(
+                leaf.reshape(-1), np.asarray(begun).reshape(-1).astype(dtype)
+            )
+
+    @parameterized.parameters(
+        (specs.Array([5, 4], bool), np.eye(5, 4, dtype=bool), [5, 4, 1], 255),
+        (specs.Array([], bool), True, [], 1.0),
+        (specs.BoundedArray([], np.int64, 0, 9), 7, [], 7.0),
+        (specs.Array([2], np.float32), [0.5, 2], [2], 2.0),
+    )
+    def test_specs_of_dm_env(self, spec, value, shape, greatest):
+        observation = observation_of(spec)
+        (leaf,) = observation(value)
+        observation.spec.validate(leaf)
+        self.assertEqual((list(leaf.shape), leaf.max()), (shape, greatest))
+
+    def test_texts_become_ids_of_words(self):
+        observation = of_space(spaces.Text(100))
+        self.assertEqual(observation.spec, types.TextSpec(LENGTH))
+        (leaf,) = observation("Open the door!")
+        np.testing.assert_array_equal(leaf, instructions.encode("open the door", LENGTH))
+        for value in (np.array("a b"), b"a b", np.str_("a b")):
+            np.testing.assert_array_equal(observation(value)[0], instructions.encode("a b", LENGTH))
+        with self.assertRaisesRegex(ValueError, "5 words: use environment.text_length=5 or more"):
+            observation("a b c d e")
+        with self.assertRaisesRegex(ValueError, "observation is a int, and its spec a text"):
+            observation(3)
+
+    def test_nests_keep_their_structure_and_the_order_of_their_leaves(self):
+        space = spaces.Dict(
+            z=spaces.Box(0, 1, [2], np.float32),
+            a=spaces.Tuple([spaces.Discrete(3, start=5), spaces.Dict(b=spaces.Discrete(2))]),
+        )
+        observation = of_space(space)
+        self.assertEqual(list(observation.spec), ["a", "z"])
+        value = {"z": np.array([0.25, 0.5]), "a": (7, {"b": 1})}
+        shown = gymnasium_suite._from_zero(space, value)
+        leaves = observation(shown)
+        self.assertEqual([leaf.tolist() for leaf in leaves], [2, 1, [0.25, 0.5]])
+
+    @parameterized.parameters(
+        (spaces.Graph(spaces.Discrete(2), None), "observation is a Graph: agents read Box"),
+        (spaces.Sequence(spaces.Discrete(2)), "observation is a Sequence: agents read"),
+        (spaces.OneOf([spaces.Discrete(2)]), "observation is a OneOf"),
+        (spaces.Dict(a=spaces.Sequence(spaces.Discrete(2))), r"observation\['a'\] is a Sequence"),
+        (spaces.Box(0, 1, [2, 3, 4, 5]), r"the shape \[2, 3, 4, 5\].*reshape it"),
+        (spaces.Tuple([spaces.Box(0, 1, [0])]), r"observation\[0\] has the shape \[0\], no entr"),
+        (spaces.Dict({}), "its observation is empty"),
+    )
+    def test_what_no_agent_reads_is_refused(self, space, message):
+        with self.assertRaisesRegex(canonical_specs.RefusedError, message) as context:
+            of_space(space)
+        self.assertNotIn("\n", str(context.exception))
+
+    @parameterized.parameters(
+        (specs.Array([2], np.complex64), "dtype complex64"),
+        (specs.StringArray([2]), "a StringArray"),
+        ({"a": [3]}, r"observation\['a'\]\[0\] is a int"),
+        (None, "observation is a NoneType"),
+    )
+    def test_specs_that_no_agent_reads_are_refused(self, spec, message):
+        with self.assertRaisesRegex(canonical_specs.RefusedError, message):
+            observation_of(spec)
+
+    @parameterized.parameters(
+        (specs.Array([2], np.float32), np.zeros(3), r"the shape \[3\], and its spec \[2\]"),
+        (specs.Array([2], np.float32), ["a", "b"], "the dtype <U1, and its spec float32"),
+        (specs.Array([2], np.int64), [0.5, 1], "the dtype float64, and its spec int64"),
+        (specs.Array([2, 2], np.uint8), np.zeros([2, 2], int), "dtype int64, and its spec uint8"),
+        (specs.Array([2, 2], np.uint8), np.zeros([2, 2]), "dtype float64, and its spec uint8"),
+        (specs.DiscreteArray(3), 3, "observation is 3, and its spec has 0 to 2"),
+        (specs.DiscreteArray(3), -1, "observation is -1"),
+        ({"a": specs.DiscreteArray(3)}, {"b": 1}, r"the keys \['b'\], and its spec the keys \['a"),
+        ({"a": specs.DiscreteArray(3)}, 1, "no keys .a int"),
+        ((specs.DiscreteArray(3),), (1, 2), "a tuple of 2 parts, and its spec 1 parts"),
+    )
+    def test_a_value_that_does_not_fit_its_spec_is_named(self, spec, value, message):
+        with self.assertRaisesRegex(ValueError, message):
+            observation_of(spec)(value)
+
+
+class ActionTest(parameterized.TestCase):
+    @parameterized.parameters(
+        (spaces.Discrete(3), [0, 1, 2]),
+        (spaces.Discrete(3, start=-1), [-1, 0, 1]),
+        (spaces.Box(4, 6, [], np.int64), [4, 5, 6]),
+    )
+    def test_integers_count_from_zero(self, space, expected):
+        action = canonical_specs.Action(gymnasium_suite._action_spec(space))
+        self.assertEqual(action.spec, specs.DiscreteArray(3, np.int32, "action"))
+        sent = [action(np.int32(number)) for number in range(3)]
+        self.assertEqual(sent, expected)
+        self.assertTrue(all(map(space.contains, sent)))
+
+    @parameterized.parameters(
+        (specs.BoundedArray([2, 3], np.float64, -1, [[1, 2, 3], [4, 5, 6]]), 6),
+        (specs.BoundedArray([], np.float32, -0.1, 0.1), 1),
+        (specs.BoundedArray([2], np.float64, -0.1, 0.7), 2),
+    )
+    def test_floats_are_sent_in_the_environments_shape_and_bounds(self, own, size):
+        action = canonical_specs.Action(own)
+        self.assertEqual((action.spec.shape, action.spec.dtype), ((size,), np.float32))
+        for canonical in (action.spec.minimum, action.spec.maximum):
+            own.validate(action(np.asarray(canonical)))  # float32 may round beyond the bounds
+        if size == 6:
+            np.testing.assert_array_equal(
+                action(np.arange(-1, 0, 1 / 6, dtype=np.float32)).shape, (2, 3)
+            )
+
+    @parameterized.parameters(
+        (spaces.MultiDiscrete([2, 3]), "action is a MultiDiscrete"),
+        (spaces.MultiBinary(3), "action is a MultiBinary"),
+        (spaces.Dict(a=spaces.Discrete(2)), "action is a Dict"),
+        (spaces.Tuple([spaces.Discrete(2)]), "action is a Tuple"),
+        (spaces.Box(0, 5, [2], np.int64), r"action is int64 \[2\]: agents take one integer"),
+        (spaces.Box(-np.inf, np.inf, [2]), r"bounds \[-inf, -inf\] and \[inf, inf\].*finite"),
+        (spaces.Box(-np.inf, 1, [1], np.float64), r"bounds \[-inf\] and \[1.0\].*finite"),
+        (spaces.Box(-1e300, 1e300, [1], np.float64), "agents need finite ones"),
+        (spaces.Box(1, 1, [1], np.float32), "each lower one must be below its upper one"),
+        (spaces.Box(0, 10**6, [], np.int64), "1000001 values: agents choose among 1 to 10,000"),
+    )
+    def test_what_no_agent_does_is_refused(self, space, message):
+        with self.assertRaisesRegex(canonical_specs.RefusedError, message) as context:
+            canonical_specs.Action(gymnasium_suite._action_spec(space))
+        self.assertNotIn("\n", str(context.exception))
+
+    @parameterized.parameters(
+        ({"a": specs.DiscreteArray(2)}, "action is a dict of 1 parts"),
+        ([specs.DiscreteArray(2)], "action is a list of 1 parts"),
+        (specs.Array([2], np.float32), "action has no bounds"),
+        (specs.Array([], np.int32), "an integer without bounds"),
+        (specs.BoundedArray([0], np.float32, -1, 1), r"the shape \[0\]"),
+        (specs.BoundedArray([], bool, False, True), "action is bool"),
+    )
+    def test_specs_that_no_agent_acts_by_are_refused(self, spec, message):
+        with self.assertRaisesRegex(canonical_specs.RefusedError, message):
+            canonical_specs.Action(spec)
+
+
+if __name__ == "__main__":
+    absltest.main()

@@ -1,0 +1,189 @@
+"""Environments as users write them, for gymnasium and dm_env, and one that breaks on demand."""
+
+import os
+import random
+import sys
+import time
+
+import dm_env
+import gymnasium
+import numpy as np
+from dm_env import specs
+from gymnasium import spaces
+
+
+class Corridor(gymnasium.Env):
+    """An own class of 30 lines: the exit is at the side that the first observation names."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 5}
+
+    def __init__(self, length=3, max_steps=20, render_mode=None):
+        self.observation_space = spaces.Box(-1.0, 1.0, [2], np.float32)
+        self.action_space = spaces.Discrete(2)
+        self.render_mode = render_mode
+        self._length, self._max_steps = length, max_steps
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._exit = self.np_random.choice([-1, 1])
+        self._place, self._steps = 0, 0
+        return self._show(), {}
+
+    def _show(self):
+        return np.array([self._place / self._length, self._exit], np.float32)
+
+    def step(self, action):
+        self._place += 2 * int(action) - 1
+        self._steps += 1
+        is_out = abs(self._place) == self._length
+        reward = float(is_out and self._place * self._exit > 0)
+        return self._show(), reward, is_out, self._steps >= self._max_steps, {}
+
+    def render(self):
+        picture = np.zeros([8, 8 * (2 * self._length + 1), 3], np.uint8)
+        picture[:, 8 * (self._place + self._length) :][:, :8] = 255
+        return picture
+
+
+gymnasium.register("Corridor-v0", Corridor)
+
+
+class Breaking(Corridor):
+    """Does something wrong at a step of its first episode, where the seed is `bad_seed`."""
+
+    def __init__(self, fault="", bad_seed=0, at=2, every_time=False, in_reset=False):
+        super().__init__()
+        self._fault, self._bad_seed, self._at = fault, bad_seed, at
+        self._every_time, self._in_reset = every_time, in_reset
+        self._is_bad = every_time
+
+    def reset(self, *, seed=None, options=None):
+        self._is_bad = self._every_time or seed == self._bad_seed
+        observation, info = super().reset(seed=seed)
+        if self._in_reset and self._is_bad:
+            observation = self._break(observation, 0.0)[0]
+        return observation, info
+
+    def step(self, action):
+        observation, reward, *ends = super().step(action)
+        if self._is_bad and self._steps == self._at and not self._in_reset:
+            observation, reward = self._break(observation, reward)
+        return observation, reward, *ends
+
+    def _break(self, observation, reward):
+        match self._fault:
+            case "raise":
+                raise KeyError("the ball\nis lost")
+            case "hang":
+                time.sleep(600)
+            case "die":
+                os._exit(3)
+            case "nan":
+                observation = observation * np.nan
+            case "nan reward":
+                reward = np.nan
+            case "huge reward":
+                reward = 1e300
+            case "shape":
+                observation = observation[:1]
+            case "dtype":
+                observation = observation.astype(str)
+            case "reward shape":
+                reward = np.zeros(2)
+            case "no reward":
+                reward = None
+        return observation, reward
+
+
+gymnasium.register("Breaking-v0", Breaking)
+
+
+class Timed(gymnasium.Env):
+    """Ends by itself after `ends` steps and is cut after `cut`; shows its process and its count."""
+
+    observation_space = spaces.Box(0, 1e9, [3], np.float64)
+    action_space = spaces.Discrete(3, start=-1)
+
+    def __init__(self, ends=99, cut=99, seconds=0.0):
+        self._ends, self._cut, self._seconds = ends, cut, seconds
+
+    def reset(self, *, seed=None, options=None):
+        self._steps = 0
+        return np.array([os.getpid(), 0, 0], np.float64), {}
+
+    def step(self, action):
+        time.sleep(self._seconds)
+        self._steps += 1
+        observation = np.array([os.getpid(), self._steps, action + 1], np.float64)
+        return observation, 1.0, self._steps >= self._ends, self._steps >= self._cut, {}
+
+
+gymnasium.register("Timed-v0", Timed)
+
+
+class Beacons(dm_env.Environment):
+    """Two lamps and a number: press the button of the lamp that is lit, as the number says."""
+
+    def __init__(self, seed=0, steps=5):
+        self._random = np.random.default_rng(seed)
+        self._steps = steps
+
+    def observation_spec(self):
+        return {
+            "picture": specs.BoundedArray([6, 6, 3], np.uint8, 0, 255, "picture"),
+            "body": (specs.Array([2], np.float64, "body"), specs.DiscreteArray(2, name="flip")),
+        }
+
+    def action_spec(self):
+        return specs.BoundedArray([], np.int64, 5, 6, "button")
+
+    def reset(self):
+        self._step = 0
+        return dm_env.restart(self._draw())
+
+    def step(self, action):
+        if self._step >= self._steps:  # as dm_env asks for, whatever the action
+            return self.reset()
+        reward = float(action - 5 == self._lit ^ self._flip)
+        self._step += 1
+        if self._step < self._steps:
+            return dm_env.transition(reward, self._draw())
+        end = dm_env.termination if self._random.random() < 0.5 else dm_env.truncation
+        return end(reward, self._draw())
+
+    def _draw(self):
+        self._lit, self._flip = (int(value) for value in self._random.integers(2, size=2))
+        picture = np.zeros([6, 6, 3], np.uint8)
+        picture[:, 3 * self._lit :][:, :3] = 255
+        return {"picture": picture, "body": (self._random.random(2), self._flip)}
+
+
+class Unseeded(dm_env.Environment):
+    """Draws from the global generators at its start only."""
+
+    def __init__(self):
+        self._numbers = np.array([random.random(), np.random.random()])
+
+    def observation_spec(self):
+        return specs.Array([2], np.float64)
+
+    def action_spec(self):
+        return specs.DiscreteArray(2)
+
+    def reset(self):
+        return dm_env.restart(self._numbers)
+
+    def step(self, action):
+        return dm_env.termination(0.0, self._numbers)
+
+
+def not_an_environment():
+    return 3
+
+
+def modules():
+    """Raises an error that names what the worker has imported."""
+    raise ValueError(" ".join(sorted(sys.modules)))
+
+
+NUMBER = 3
