@@ -10,7 +10,7 @@ import ml_collections
 from laser_tf.agents import laser_config
 from laser_tf.environments import atari
 from laser_tf.replay import replay_config
-from laser_tf.runtime import learner_config, run_config
+from laser_tf.training import learner_config, run_config
 
 
 def get_config() -> ml_collections.ConfigDict:

@@ -4,8 +4,7 @@ python -m launch.benchmark
 python -m launch.benchmark --config=configs/laser_atari.py --seconds=60
 """
 
-from laser_tf.runtime import private_network, versions
-from launch import interruption
+from laser_tf.host import interruption, private_network, versions
 
 if __name__ == "__main__":
     interruption.before_imports()
@@ -19,7 +18,7 @@ import tempfile
 from absl import flags
 
 from laser_tf.replay import replay_config
-from laser_tf.runtime import run_config
+from laser_tf.training import run_config
 from launch import command_line
 
 _CONFIG = command_line.define_config("configs/impala_atari.py")
@@ -38,7 +37,7 @@ def main() -> None:
             )
     config = run_config.parse(command_line.config_values(_CONFIG))
     # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
-    from laser_tf.runtime import hardware
+    from laser_tf.host import hardware
 
     dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
     jit, _ = hardware.choose_jit_compile(config.learner.jit_compile)

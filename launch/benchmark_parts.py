@@ -12,16 +12,10 @@ import numpy as np
 import tensorflow as tf
 
 from laser_tf.environments import factory
+from laser_tf.host import run_folder
+from laser_tf.monitoring import progress
 from laser_tf.replay import dataset, server
-from laser_tf.runtime import (
-    actor,
-    array_function,
-    assembly,
-    checkpointing,
-    progress,
-    run_config,
-    training,
-)
+from laser_tf.training import actor, array_function, assembly, run_config, training
 
 
 def end_to_end(
@@ -36,7 +30,7 @@ def end_to_end(
     """
     endless = dataclasses.replace(config.run, env_frames=10**12, checkpoint_minutes=10**6)
     config = dataclasses.replace(config, run=endless)
-    checkpointing.open_workdir(workdir, dataclasses.asdict(config), {})
+    run_folder.open_workdir(workdir, dataclasses.asdict(config), {})
     run = training.Training(config, workdir)
     stop = threading.Event()
     result = {}

@@ -18,8 +18,7 @@ from absl import app, flags
 from ml_collections import config_flags
 
 from laser_tf import errors
-from laser_tf.runtime import private_network
-from launch import terminal
+from laser_tf.host import private_network, terminal
 
 _HELP = ("--help", "-help", "--helpshort", "-h", "-?")
 

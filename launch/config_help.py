@@ -15,7 +15,8 @@ from typing import Any
 
 from absl import flags
 
-from laser_tf.runtime import population, run_config, sweep_config
+from laser_tf.sweeps import population, sweep_config
+from laser_tf.training import run_config
 
 _OWN_CLASSES = {"sweep": sweep_config.Config, "population": population.Config}
 

@@ -5,7 +5,7 @@
 `launch.reproduce` makes the runs and then calls this.
 """
 
-from launch import interruption
+from laser_tf.host import interruption
 
 if __name__ == "__main__":
     interruption.before_imports()
@@ -14,7 +14,8 @@ import pathlib
 
 from absl import flags
 
-from launch import command_line, figures_r2d2
+from laser_tf.analysis import figures_r2d2
+from launch import command_line
 
 _FIGURE = flags.DEFINE_enum("figure", None, tuple(figures_r2d2.FIGURES), "which of R2D2's figures")
 _WORKDIR = flags.DEFINE_string("workdir", None, "the folder of the figure's runs")
@@ -31,7 +32,7 @@ def main() -> None:
         raise command_line.UsageError("say what to draw: --figure, --workdir and --game are needed")
     workdir = pathlib.Path(_WORKDIR.value)
     runs = figures_r2d2.FIGURES[_FIGURE.value].runs(workdir, _GAMES.value, _REPLICAS.value)
-    from launch import r2d2_memory, r2d2_staleness  # load TensorFlow
+    from laser_tf.analysis import r2d2_memory, r2d2_staleness  # load TensorFlow
 
     output = workdir / "report"
     output.mkdir(parents=True, exist_ok=True)

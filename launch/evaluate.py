@@ -5,8 +5,7 @@ python -m launch.evaluate --workdir=runs/pong --greedy
 python -m launch.evaluate --workdir=runs/tmaze --history_length=10
 """
 
-from laser_tf.runtime import versions
-from launch import interruption
+from laser_tf.host import interruption, versions
 
 if __name__ == "__main__":
     interruption.before_imports()
@@ -19,7 +18,7 @@ import tempfile
 
 from absl import flags
 
-from laser_tf.runtime import evaluation_files
+from laser_tf.evaluation import evaluation_files
 from launch import command_line
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "the run's folder")
@@ -53,7 +52,7 @@ def main() -> None:
     result = evaluation_files.result_file(workdir, _HISTORY_LENGTH.value)
     _check_writable(result)
     # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
-    from laser_tf.runtime import evaluator
+    from laser_tf.evaluation import evaluator
 
     summary = evaluator.evaluate(
         workdir,

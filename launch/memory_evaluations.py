@@ -5,7 +5,7 @@ import logging
 import pathlib
 from collections.abc import Sequence
 
-from laser_tf.runtime import evaluation_files
+from laser_tf.evaluation import evaluation_files
 from launch import subcommand
 
 

@@ -7,7 +7,7 @@ python -m launch.plot --output=results/pong.png --title=pong \
     --curve=LASER=runs/pong1,runs/pong2 --curve=IMPALA=runs/impala1,runs/impala2
 """
 
-from launch import interruption
+from laser_tf.host import interruption
 
 if __name__ == "__main__":
     interruption.before_imports()
@@ -24,7 +24,7 @@ from launch import command_line
 if TYPE_CHECKING:
     import numpy as np
 
-    from launch import seed_curves
+    from laser_tf.analysis import seed_curves
 
 _CURVES = flags.DEFINE_multi_string("curve", [], "LABEL=WORKDIR[,WORKDIR...], one seed each")
 _OUTPUT = flags.DEFINE_string("output", "learning_curves.png", "the picture; .csv lies beside it")
@@ -44,10 +44,10 @@ def main() -> None:
     output = pathlib.Path(_OUTPUT.value)
     _check_drawable(output, [_TITLE.value, *(label for label, _ in given)])
     # TensorFlow takes seconds to load: not before all is checked that can be.
-    from laser_tf.runtime import metrics
-    from launch import seed_curves
+    from laser_tf.analysis import seed_curves
+    from laser_tf.monitoring import tensorboard
 
-    metric = _METRIC.value or metrics.RETURN
+    metric = _METRIC.value or tensorboard.RETURN
     curves = {label: seed_curves.read(folders, metric) for label, folders in given}
     output.parent.mkdir(parents=True, exist_ok=True)
     _draw(curves, metric, output)
@@ -91,8 +91,8 @@ def _draw(curves: _Curves, metric: str, output: pathlib.Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    from laser_tf.runtime import metrics
-    from launch import seed_curves
+    from laser_tf.analysis import seed_curves
+    from laser_tf.monitoring import tensorboard
 
     figure, axes = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
     for label, (frames, summary) in curves.items():
@@ -102,7 +102,7 @@ def _draw(curves: _Curves, metric: str, output: pathlib.Path) -> None:
     returns = f"Episode return, mean of {seed_curves.EPISODES} episodes"
     axes.set(
         xlabel="Million environment frames",
-        ylabel=returns if metric == metrics.RETURN else metric,
+        ylabel=returns if metric == tensorboard.RETURN else metric,
         title=_TITLE.value,
     )
     meaning = seed_curves.explanation([summary for _, summary in curves.values()])
@@ -111,7 +111,7 @@ def _draw(curves: _Curves, metric: str, output: pathlib.Path) -> None:
 
 
 def _write_csv(curves: _Curves, output: pathlib.Path) -> None:
-    from launch import seed_curves
+    from laser_tf.analysis import seed_curves
 
     with output.open("w", newline="") as file:
         rows = csv.writer(file)

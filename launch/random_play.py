@@ -3,7 +3,7 @@
 python -m launch.random_play --config=configs/laser_vizdoom.py --config.environment.task=my_way_home
 """
 
-from launch import interruption
+from laser_tf.host import interruption
 
 if __name__ == "__main__":
     interruption.before_imports()
@@ -14,7 +14,9 @@ import numpy as np
 from absl import flags
 
 from laser_tf.environments import factory, faults
-from laser_tf.runtime import episode_player, progress, run_config
+from laser_tf.evaluation import episode_player
+from laser_tf.monitoring import progress
+from laser_tf.training import run_config
 from launch import command_line
 
 _CONFIG = command_line.define_config("configs/laser_atari.py")

@@ -5,8 +5,7 @@
 `launch.sweep` starts it. A server that was killed goes on from its replay's last checkpoint.
 """
 
-from laser_tf.runtime import versions
-from launch import interruption
+from laser_tf.host import interruption, versions
 
 if __name__ == "__main__":
     interruption.before_imports()
@@ -19,17 +18,10 @@ import time
 from absl import flags
 
 from laser_tf.environments import factory
+from laser_tf.host import failure_notice, folder_lock, run_folder, supervisor
 from laser_tf.replay import server
-from laser_tf.runtime import (
-    assembly,
-    checkpointing,
-    coordinator,
-    failure_notice,
-    folder_lock,
-    rpc,
-    supervisor,
-    sweep_config,
-)
+from laser_tf.sweeps import coordinator, rpc, sweep_config
+from laser_tf.training import assembly
 from launch import command_line
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "the sweep's folder")
@@ -43,13 +35,13 @@ def main() -> None:
     if not _WORKDIR.value:
         raise command_line.UsageError("--workdir is missing: name the folder of a sweep")
     workdir = pathlib.Path(_WORKDIR.value).absolute()
-    config = sweep_config.parse(checkpointing.read_config(workdir, checkpointing.SWEEP))
+    config = sweep_config.parse(run_folder.read_config(workdir, run_folder.SWEEP))
     folder_lock.hold(workdir / _LOCK, folder_lock.LEAVING_SECONDS)
     command_line.divert_native_messages(workdir / "native.log")
     interrupted = interruption.Interruption()
     replay = _start_replay(config, workdir) if config.sweep.shared_replay else None
     meeting = coordinator.Coordinator(
-        config, workdir, replay and replay.port, checkpointing.read_sweep_id(workdir)
+        config, workdir, replay and replay.port, run_folder.read_sweep_id(workdir)
     )
     has_population = config.population.method != "none"
     listening = rpc.Server(

@@ -10,7 +10,7 @@ million env frames on Atari, ten on DMLab (a hundred, from two billion on); else
 the longest budget.
 """
 
-from launch import interruption
+from laser_tf.host import interruption
 
 if __name__ == "__main__":
     interruption.before_imports()
@@ -31,7 +31,7 @@ def main() -> None:
     if not _WORKDIR.value:
         raise command_line.UsageError("--workdir is missing: name a folder in which sweeps lie")
     folder = pathlib.Path(_WORKDIR.value)
-    from launch import report_files  # loads TensorFlow
+    from laser_tf.analysis import report_files  # loads TensorFlow
 
     page = report_files.write(
         folder, pathlib.Path(_OUTPUT.value or folder / "report"), _BUCKET.value

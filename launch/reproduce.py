@@ -8,7 +8,7 @@
 The same command goes on where it stopped. The defaults are for two cores and hours.
 """
 
-from launch import interruption
+from laser_tf.host import interruption
 
 if __name__ == "__main__":
     interruption.before_imports()
@@ -21,14 +21,8 @@ from collections.abc import Sequence
 from absl import flags
 from ml_collections import config_flags
 
-from launch import (
-    command_line,
-    figure,
-    figures_laser,
-    figures_r2d2,
-    memory_evaluations,
-    subcommand,
-)
+from laser_tf.analysis import figure, figures_laser, figures_r2d2
+from launch import command_line, memory_evaluations, subcommand
 
 FIGURES: dict[str, figure.Figure] = figures_laser.FIGURES | figures_r2d2.FIGURES
 

@@ -6,8 +6,10 @@ import pathlib
 import signal
 import threading
 
-from laser_tf.runtime import evaluator, progress, run_config, training
-from launch import interruption
+from laser_tf.evaluation import evaluator
+from laser_tf.host import interruption
+from laser_tf.monitoring import progress
+from laser_tf.training import run_config, training
 
 
 def run_to_the_end(

@@ -4,8 +4,8 @@ import logging
 import subprocess
 import sys
 
-from laser_tf.runtime import supervisor
-from launch import command_line, interruption
+from laser_tf.host import interruption, supervisor
+from launch import command_line
 
 
 def run(module: str, *arguments: str) -> None:

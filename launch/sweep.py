@@ -7,8 +7,7 @@
 The same command with the same --workdir resumes a sweep that was interrupted.
 """
 
-from laser_tf.runtime import private_network, versions
-from launch import interruption
+from laser_tf.host import interruption, private_network, versions
 
 if __name__ == "__main__":
     import sys
@@ -28,7 +27,7 @@ from typing import Any
 from absl import flags
 
 from laser_tf.environments import factory
-from laser_tf.runtime import sweep_config
+from laser_tf.sweeps import sweep_config
 from launch import command_line
 
 _CONFIG = command_line.define_config("configs/sweep_laser_minatar.py")
@@ -58,9 +57,10 @@ def main() -> None:
     local = _local_agents(config)
     factory.make_environment(config.first.environment, seed=0, num_envs=1).close()
     # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
+    from laser_tf.host import run_folder
+    from laser_tf.monitoring import tensorboard
     from laser_tf.replay import server
-    from laser_tf.runtime import checkpointing, metrics
-    from launch import sweep_processes
+    from laser_tf.sweeps import sweep_processes
 
     if _PORT.value:
         server.check_port(_PORT.value)
@@ -72,12 +72,12 @@ def main() -> None:
         "agents": {name: dict(given) for name, given in config.hyperparameters.items()},
         "versions": versions.recorded(),
     }
-    resumed = checkpointing.open_sweep(workdir, values, extra, extend=_EXTEND.value)
+    resumed = run_folder.open_sweep(workdir, values, extra, extend=_EXTEND.value)
     logging.info("%s %s", "resuming" if resumed else "a new sweep in", workdir)
-    if (workdir / checkpointing.FINISHED).exists():
+    if (workdir / run_folder.FINISHED).exists():
         logging.info("all agents are trained already")
         return
-    metrics.write_sweep_columns(workdir / "tensorboard", config.hyperparameters)
+    tensorboard.write_sweep_columns(workdir / "tensorboard", config.hyperparameters)
     interrupted = interruption.Interruption()
     sweep_processes.SweepProcesses(config, local, workdir, _PORT.value).run(interrupted)
     if interrupted.stop:

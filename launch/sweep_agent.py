@@ -6,8 +6,7 @@
 Exit code 75: stopped, or the server has gone; everything is saved, and the same command goes on.
 """
 
-from laser_tf.runtime import versions
-from launch import interruption
+from laser_tf.host import interruption, versions
 
 if __name__ == "__main__":
     interruption.before_imports()
@@ -20,15 +19,9 @@ import time
 
 from absl import flags
 
-from laser_tf.runtime import (
-    checkpointing,
-    folder_lock,
-    rpc,
-    run_config,
-    supervisor,
-    sweep_member,
-    training,
-)
+from laser_tf.host import folder_lock, run_folder, supervisor
+from laser_tf.sweeps import rpc, sweep_member
+from laser_tf.training import run_config, training
 from launch import command_line, session
 
 _SERVER = flags.DEFINE_string("server", None, "HOST:PORT of the sweep's server")
@@ -88,7 +81,7 @@ def _join(secret: str) -> sweep_member.SweepMember:
 
 def _run(member: sweep_member.SweepMember, workdir: pathlib.Path) -> None:
     config = run_config.parse(member.config)
-    checkpointing.open_workdir(
+    run_folder.open_workdir(
         workdir,
         dataclasses.asdict(config),
         {"versions": versions.recorded()},

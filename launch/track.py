@@ -8,7 +8,7 @@ the services' own variables: WANDB_MODE=offline keeps them in files for `wandb s
 MLFLOW_TRACKING_URI names MLflow's server or file. Each call makes a new run there.
 """
 
-from laser_tf.runtime import versions
+from laser_tf.host import versions
 
 if __name__ == "__main__":
     versions.check()  # a wrong TensorFlow fails while Reverb is imported
@@ -17,8 +17,9 @@ import pathlib
 
 from absl import flags
 
-from laser_tf.runtime import checkpointing
-from launch import command_line, tracking
+from laser_tf.analysis import tracking
+from laser_tf.host import run_folder
+from launch import command_line
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "the run's folder")
 _TO = flags.DEFINE_enum("to", "wandb", tracking.SERVICES, "the service; its package is yours")
@@ -34,4 +35,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    command_line.run(main, (OSError, checkpointing.WorkdirError))
+    command_line.run(main, (OSError, run_folder.WorkdirError))

@@ -7,8 +7,7 @@
 The same command with the same --workdir resumes a run that was interrupted.
 """
 
-from laser_tf.runtime import private_network, versions
-from launch import interruption
+from laser_tf.host import interruption, private_network, versions
 
 if __name__ == "__main__":
     import sys
@@ -25,7 +24,7 @@ import pathlib
 from absl import flags
 
 from laser_tf.environments import factory
-from laser_tf.runtime import run_config
+from laser_tf.training import run_config
 from launch import command_line
 
 _CONFIG = command_line.define_config("configs/laser_atari.py")
@@ -46,10 +45,11 @@ def main() -> None:
     # Games that are not installed or do not fit each other are refused before anything is written.
     factory.make_environment(config.environment, seed=0, num_envs=1).close()
     # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
-    from laser_tf.runtime import checkpointing, training
+    from laser_tf.host import run_folder
+    from laser_tf.training import training
     from launch import session
 
-    checkpointing.open_workdir(
+    run_folder.open_workdir(
         workdir,
         dataclasses.asdict(config),
         {"versions": versions.recorded()},

@@ -11,7 +11,8 @@ from configs import (
     sweep_laser_atari_paper,
 )
 from laser_tf.ops import reward_clipping
-from laser_tf.runtime import run_config, sweep_config
+from laser_tf.sweeps import sweep_config
+from laser_tf.training import run_config
 
 
 def _rows(replay):

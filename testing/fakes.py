@@ -11,7 +11,7 @@ from configs import laser_catch
 from laser_tf import observations, types
 from laser_tf.agents import r2d2_config
 from laser_tf.replay import stored_unroll
-from laser_tf.runtime import run_config
+from laser_tf.training import run_config
 
 
 def catch_config(**sections) -> run_config.RunConfig:

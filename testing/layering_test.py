@@ -9,51 +9,26 @@ import sys
 from absl.testing import absltest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-ROOMS = ("laser_tf", "launch", "configs", "testing")
+FOLDERS = ("laser_tf", "launch", "configs", "testing")
 
-# What every room but `ops`, `distributions` and `scores` may import.
-SHARED = (
-    "laser_tf/types",
-    "laser_tf/observations",
-    "laser_tf/errors",
-    "laser_tf/config_checks",
-)
 
-# What a room may import of the project, beside its own modules.
-ALLOWED = {
-    "laser_tf/types": (),
-    "laser_tf/errors": (),
-    "laser_tf/config_checks": (),
-    "laser_tf/observations": ("laser_tf/types",),
-    "laser_tf/ops": (),
-    "laser_tf/distributions": ("laser_tf/ops",),
-    "laser_tf/networks": SHARED,
-    "laser_tf/agents": (
-        *SHARED,
-        "laser_tf/ops",
-        "laser_tf/networks",
-        "laser_tf/distributions",
-    ),
-    "laser_tf/replay": SHARED,
-    "laser_tf/environments": SHARED,
-    "laser_tf/scores": (),
-    "laser_tf/runtime": (
-        *SHARED,
-        "laser_tf/agents",
-        "laser_tf/replay",
-        "laser_tf/environments",
-        "laser_tf/scores",
-    ),
-    "configs": ("laser_tf/agents",),
-    "launch": ("laser_tf", "configs"),
-    "testing": ("laser_tf", "launch", "configs"),
-}
+@functools.cache
+def _rooms() -> dict[str, list[str]]:
+    """Room -> the rooms that it may import: `ROOMS` of BUILD, and those outside laser_tf."""
+    text = (ROOT / "BUILD").read_text()
+    rooms = ast.literal_eval(re.search(r"^ROOMS = (\{.*?^\})", text, re.M | re.S)[1])
+    configs = re.search(r'name = "configs".*?deps = (\[.*?\])', text, re.S)[1]
+    return rooms | {
+        "configs": [label[1:] for label in ast.literal_eval(configs)],
+        "launch": [*rooms, "configs"],
+        "testing": [*rooms, "configs", "launch"],
+    }
 
 
 @functools.cache
 def _modules() -> dict[str, pathlib.Path]:
     """Module path without suffix -> file, for every module of the project."""
-    paths = (path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+    paths = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
     return {
         str(path.relative_to(ROOT).with_suffix("")): path
         for path in sorted(paths)
@@ -66,58 +41,62 @@ def _imports(path: pathlib.Path) -> tuple[set[str], set[str]]:
     """Project modules and outside packages that a file imports, lazily or not."""
     modules, inside, outside = _modules(), set(), set()
     for node in ast.walk(ast.parse(path.read_text())):
-        names = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        for name in names:
+        for name in _names(node):
             if name.replace(".", "/") in modules:
                 inside.add(name.replace(".", "/"))
-            elif name.split(".")[0] not in ROOMS:
+            elif name.split(".")[0] not in FOLDERS:
                 outside.add(name.split(".")[0])
     return inside, outside
 
 
+def _names(node: ast.AST) -> list[str]:
+    """What a statement imports, modules and what is taken from them."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return []
+
+
 def _room(module: str) -> str:
-    parts = module.split("/")
-    return "/".join(parts[:2]) if parts[0] == "laser_tf" else parts[0]
-
-
-def _build_targets() -> dict[str, set[str]]:
-    """Module -> modules in its deps, from both BUILD files."""
-    targets = {}
-    for package in ("", "testing"):
-        text = (ROOT / package / "BUILD").read_text()
-        for name, body in re.findall(
-            r'py_(?:library|binary|test)\(\n    name = "([^"]+)",\n(.*?)^\)', text, re.M | re.S
-        ):
-            deps = re.search(r"deps = \[(.*?)\]", body, re.S)
-            labels = re.findall(r'"([^"]+)"', deps[1]) if deps else []
-            targets[_module(f":{name}", package)] = {_module(label, package) for label in labels}
-    return targets
-
-
-def _module(label: str, package: str) -> str:
-    named_package, name = label.split(":")
-    folder = named_package.removeprefix("//") if named_package else package
-    return f"{folder}/{name}" if folder else name
+    folder, *rest = module.split("/")
+    if folder != "laser_tf":
+        return folder
+    return rest[0] if len(rest) > 1 else "common"
 
 
 class LayeringTest(absltest.TestCase):
+    def test_every_room_has_a_target(self):
+        self.assertEqual({_room(module) for module in _modules()}, set(_rooms()))
+
     def test_rooms_import_one_way(self):
+        # Bazel refuses targets that need each other: ROOMS has no circle.
         for module, path in _modules().items():
             room = _room(module)
             for imported in _imports(path)[0]:
-                allowed = (room, *ALLOWED[room])
-                self.assertTrue(
-                    any(imported == a or imported.startswith(a + "/") for a in allowed),
-                    f"{module} imports {imported}, which {room} may not",
+                self.assertIn(
+                    _room(imported), (room, *_rooms()[room]), f"{module} imports {imported}"
                 )
+
+    def test_no_room_is_allowed_what_it_does_not_import(self):
+        for room, allowed in _rooms().items():
+            if room in ("launch", "testing"):
+                continue
+            paths = [path for module, path in _modules().items() if _room(module) == room]
+            used = {_room(imported) for path in paths for imported in _imports(path)[0]}
+            self.assertContainsSubset(allowed, used | {"common"}, room)
+
+    def test_no_rooms_import_each_other(self):
+        rooms, known = dict(_rooms()), set()
+        while rooms:
+            ready = [room for room, imports in rooms.items() if known.issuperset(imports)]
+            self.assertNotEmpty(ready, f"a circle among {sorted(rooms)}")
+            known.update(ready)
+            rooms = {room: imports for room, imports in rooms.items() if room not in ready}
 
     def test_ops_import_tensorflow_only(self):
         for module, path in _modules().items():
-            if _room(module) == "laser_tf/ops":
+            if _room(module) == "ops":
                 self.assertContainsSubset(
                     _imports(path)[1], {"tensorflow", "typing", "collections", "math"}
                 )
@@ -137,32 +116,31 @@ class LayeringTest(absltest.TestCase):
         for module, path in _modules().items():
             uses = re.search(r"from absl import .*\bflags\b|config_flags", path.read_text())
             # The second holds what is read of a flag before all imports against absl.
-            tests = ("testing/layering_test", "testing/runtime/private_network_test")
+            tests = ("testing/layering_test", "testing/host/private_network_test")
             if uses and module not in tests:
                 self.assertTrue(module.startswith(("launch/", "testing/benchmarks/")), module)
 
-    def test_reverb_is_imported_where_it_may_be(self):
+    def test_reverb_is_imported_in_its_room_alone(self):
         for module, path in _modules().items():
-            if "reverb" in _imports(path)[1] and _room(module) != "testing":
-                self.assertTrue(
-                    _room(module) == "laser_tf/replay"
-                    or module in ("laser_tf/runtime/variables", "laser_tf/runtime/checkpointing"),
-                    module,
-                )
+            if "reverb" in _imports(path)[1]:
+                self.assertIn(_room(module), ("replay", "testing"), module)
 
-    def test_build_has_a_target_for_each_module_with_its_imports_as_deps(self):
-        targets = _build_targets()
-        modules = _modules()
-        self.assertEqual(sorted(targets), sorted(modules))
-        for module, path in modules.items():
-            self.assertEqual(targets[module], _imports(path)[0], module)
+    def test_tf_agents_is_imported_where_it_is_used(self):
+        for module, path in _modules().items():
+            top = {
+                name
+                for node in ast.parse(path.read_text()).body
+                for name in _names(node)
+                if name.split(".")[0] == "tf_agents"
+            }
+            self.assertTrue(not top or _room(module) in ("export", "testing"), module)
 
     def test_what_runs_before_the_imports_is_standard_library_only(self):
         early = {
-            "laser_tf/runtime/private_network",
-            "laser_tf/runtime/versions",
-            "launch/interruption",
-            "launch/terminal",
+            "laser_tf/host/private_network",
+            "laser_tf/host/versions",
+            "laser_tf/host/interruption",
+            "laser_tf/host/terminal",
         }
         for module in early:
             inside, outside = _imports(ROOT / f"{module}.py")

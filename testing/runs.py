@@ -5,12 +5,14 @@ import io
 import pathlib
 import threading
 
-from laser_tf.runtime import checkpointing, progress, run_config, training
+from laser_tf.host import run_folder
+from laser_tf.monitoring import progress
+from laser_tf.training import run_config, training
 
 
 def make(config: run_config.RunConfig, workdir: pathlib.Path) -> training.Training:
     """Makes a run, new or from what its folder holds."""
-    checkpointing.open_workdir(workdir, dataclasses.asdict(config), {})
+    run_folder.open_workdir(workdir, dataclasses.asdict(config), {})
     return training.Training(config, workdir)
 
 

@@ -16,7 +16,7 @@ from laser_tf.replay import connection, replay_config, saved_tables, stored_unro
 class EmbeddedReplay(connection.Connection):
     """A Reverb server with the tables of a run or a sweep, restored from their checkpoint.
 
-    Reverb listens on every interface without authentication: see `runtime.private_network`.
+    Reverb listens on every interface without authentication: see `host.private_network`.
     """
 
     def __init__(

@@ -16,7 +16,7 @@ from absl import app, flags
 from configs import laser_atari
 from laser_tf.environments import factory
 from laser_tf.replay import server, unroll_buffer, writer
-from laser_tf.runtime import actor, assembly, run_config
+from laser_tf.training import actor, assembly, run_config
 
 _STEPS = flags.DEFINE_integer("steps", 200_000, "agent steps to store")
 _TASK = flags.DEFINE_string("task", "pong", "an Atari game")

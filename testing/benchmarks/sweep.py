@@ -15,7 +15,8 @@ import time
 import psutil
 from absl import app, flags
 
-from laser_tf.runtime import checkpointing, sweeps
+from laser_tf.analysis import found_sweeps
+from laser_tf.host import run_folder
 
 _AGENTS = flags.DEFINE_integer("agents", 9, "of the same hyper-parameters")
 _SHARED_REPLAY = flags.DEFINE_bool("shared_replay", True, "one replay for all")
@@ -87,9 +88,9 @@ def _memory_bytes(process_id: int) -> int:
 
 
 def _env_frames(workdir: pathlib.Path) -> list[int]:
-    if not (workdir / checkpointing.SWEEP).exists():
+    if not (workdir / run_folder.SWEEP).exists():
         return []
-    (sweep,), _ = sweeps.find(workdir)
+    (sweep,), _ = found_sweeps.find(workdir)
     return [agent.env_frames for agent in sweep.agents]
 
 

@@ -13,7 +13,8 @@ from absl.testing import absltest, parameterized
 from laser_tf.agents import choices, laser_config, r2d2_config
 from laser_tf.environments import environment_config
 from laser_tf.replay import replay_config
-from laser_tf.runtime import learner_config, population, run_config, sweep_config
+from laser_tf.sweeps import population, sweep_config
+from laser_tf.training import learner_config, run_config
 from launch import config_help
 
 # Runs a command where neither TensorFlow nor Reverb can be imported.

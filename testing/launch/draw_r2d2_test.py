@@ -8,9 +8,12 @@ from collections.abc import Sequence
 
 from absl.testing import absltest
 
+from laser_tf.analysis import figures_r2d2, r2d2_memory, r2d2_staleness, seed_curves
 from laser_tf.environments import episode_statistics
-from laser_tf.runtime import checkpointing, episode_log, evaluation_files, metrics
-from launch import command_line, figures_r2d2, r2d2_memory, r2d2_staleness, seed_curves
+from laser_tf.evaluation import evaluation_files
+from laser_tf.host import run_folder
+from laser_tf.monitoring import episode_log, tensorboard
+from launch import command_line
 
 FIRST, LAST = "staleness/delta_q_first", "staleness/delta_q_last"
 
@@ -22,10 +25,10 @@ def _read(path: pathlib.Path) -> list[dict[str, str]]:
 
 def _write_run(folder: pathlib.Path, rows: Sequence[tuple[int, float, float, float]]) -> None:
     """Rows are env frames, both discrepancies, and the return of the episode that ended there."""
-    checkpointing.open_workdir(folder, {"run": {"env_frames": 100}}, {})
+    run_folder.open_workdir(folder, {"run": {"env_frames": 100}}, {})
     log = episode_log.EpisodeLog(folder, ["game"])
     log.resume(None)
-    with metrics.MetricsWriter(folder / "tensorboard") as writer:
+    with tensorboard.MetricsWriter(folder / "tensorboard") as writer:
         for frames, first, last, episode_return in rows:
             writer.write(frames, {FIRST: first, LAST: last})
             log.add(frames, episode_statistics.Episode(0, 0, episode_return, 9))

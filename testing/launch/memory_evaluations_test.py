@@ -7,7 +7,7 @@ from unittest import mock
 
 from absl.testing import absltest
 
-from laser_tf.runtime import evaluation_files
+from laser_tf.evaluation import evaluation_files
 from launch import memory_evaluations
 
 

@@ -6,9 +6,10 @@ import tempfile
 
 from absl.testing import absltest, parameterized
 
+from laser_tf.analysis import seed_curves
 from laser_tf.environments import episode_statistics
-from laser_tf.runtime import episode_log
-from launch import command_line, seed_curves
+from laser_tf.monitoring import episode_log
+from launch import command_line
 from testing import commands
 
 

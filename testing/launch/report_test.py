@@ -7,8 +7,8 @@ import tempfile
 
 from absl.testing import absltest
 
-from laser_tf.runtime import metrics
-from launch import report_files
+from laser_tf.analysis import report_files
+from laser_tf.monitoring import tensorboard
 from testing import sweep_folders
 
 LINEAGE = """env_frames,agent,parent,fitness,learner.learning_rate
@@ -65,7 +65,7 @@ class ReportTest(absltest.TestCase):
 
     def test_the_page_holds_its_pictures_and_fetches_nothing(self):
         sweep_folders.write_comparison(self._folder)
-        with metrics.MetricsWriter(self._folder / "replica_1/x/agent_00/tensorboard") as writer:
+        with tensorboard.MetricsWriter(self._folder / "replica_1/x/agent_00/tensorboard") as writer:
             writer.write(10, {"policy/kl_own": 1.0, "replay/age_updates": 2.0})
         lineage = self._folder / "replica_1/x/population/lineage.csv"
         lineage.parent.mkdir()

@@ -12,7 +12,8 @@ import time
 
 from absl.testing import absltest, parameterized
 
-from laser_tf.runtime import lineage, metrics
+from laser_tf.monitoring import tensorboard
+from laser_tf.sweeps import lineage
 from launch import command_line, sweep_agent
 from testing import commands
 
@@ -92,7 +93,7 @@ class SweepTest(parameterized.TestCase):
             folder = self._workdir / f"agent_{index:02d}"
             summary = json.loads((folder / "evaluation.json").read_text())
             self.assertGreaterEqual(summary["env_frames"], 40_000)
-            _, foreign = metrics.read_scalars(folder / "tensorboard", "replay/foreign_fraction")
+            _, foreign = tensorboard.read_scalars(folder / "tensorboard", "replay/foreign_fraction")
             self.assertBetween(foreign[-1], 0.4, 0.9)  # two thirds
             for name in (
                 "trust_region/accepted_own_fraction",
@@ -101,7 +102,7 @@ class SweepTest(parameterized.TestCase):
                 "policy/kl_foreign",
                 "replay/age_updates",
             ):
-                self.assertNotEmpty(metrics.read_scalars(folder / "tensorboard", name)[1], name)
+                self.assertNotEmpty(tensorboard.read_scalars(folder / "tensorboard", name)[1], name)
 
     def _check_lineage(self) -> None:
         with (self._workdir / "population/lineage.csv").open() as file:

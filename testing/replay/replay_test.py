@@ -13,7 +13,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from laser_tf.replay import dataset, replay_config, server, stored_unroll, writer
-from laser_tf.runtime import batches
+from laser_tf.training import batches
 from testing import fakes
 
 T = 5

@@ -19,7 +19,7 @@ from laser_tf.replay import (
     stored_unroll,
     unroll_buffer,
 )
-from laser_tf.runtime import batches
+from laser_tf.training import batches
 from testing import fakes
 
 U, K, A, H = 4, 3, 2, 2  # steps of an unroll, frames of a stack, actions, units of the core

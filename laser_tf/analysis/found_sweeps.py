@@ -1,0 +1,80 @@
+"""Sweeps as they lie on disk: agents with their hyper-parameters and episodes.
+
+A sweep is a folder with a `sweep.json`; each of its agents is a run's folder inside.
+"""
+
+import json
+import pathlib
+from typing import Any, NamedTuple
+
+from laser_tf.host import run_folder
+from laser_tf.monitoring import episode_log
+
+
+class Agent(NamedTuple):
+    """One run of a sweep."""
+
+    name: str
+    folder: pathlib.Path
+    hyperparameters: dict[str, Any]  # `section.key` -> value, at the run's start
+    episodes: dict[str, episode_log.Episodes]  # by task; empty before the first
+
+    @property
+    def env_frames(self) -> int:
+        """When its last episode was reported; 0 before the first."""
+        return max((int(log.env_frames[-1]) for log in self.episodes.values()), default=0)
+
+
+class Sweep(NamedTuple):
+    """Agents that differ in their hyper-parameters."""
+
+    folder: pathlib.Path
+    label: str  # the condition that it is a repetition of
+    replica: int  # which repetition
+    suite: str
+    tasks: tuple[str, ...]  # as configured; "all" stands for a whole suite
+    env_frames: int  # each agent's budget
+    agents: tuple[Agent, ...]
+
+
+def find(folder: pathlib.Path) -> tuple[list[Sweep], list[str]]:
+    """All sweeps in a folder, at any depth, the folder itself included.
+
+    Returns:
+      The sweeps in the order of their paths, and a line for each that cannot be read.
+
+    Raises:
+      WorkdirError: without any.
+    """
+    sweeps, notes = [], []
+    for path in sorted(folder.rglob(run_folder.SWEEP)):
+        try:
+            sweeps.append(_read(path))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            notes.append(f"{path} is left out: {type(error).__name__}: {error}")
+    if not sweeps:
+        reason = (
+            f"; {notes[0]}" if notes else f": there is no {run_folder.SWEEP} in it, at any depth"
+        )
+        raise run_folder.WorkdirError(
+            f"{folder} holds no sweep{reason}. Name a folder of launch.sweep's"
+        )
+    return sweeps, notes
+
+
+def _read(path: pathlib.Path) -> Sweep:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    environment = content["config"]["environment"]
+    agents = [
+        Agent(name, path.parent / name, dict(values), episode_log.read(path.parent / name))
+        for name, values in sorted(content["agents"].items())
+    ]
+    return Sweep(
+        folder=path.parent,
+        label=str(content["label"]),
+        replica=int(content["replica"]),
+        suite=str(environment["suite"]),
+        tasks=tuple(name.strip() for name in environment["task"].split(",")),
+        env_frames=int(content["config"]["run"]["env_frames"]),
+        agents=tuple(agents),
+    )

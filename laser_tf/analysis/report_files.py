@@ -1,0 +1,76 @@
+"""Writes the report of sweeps: one page, its pictures, and their numbers as CSV."""
+
+import csv
+import logging
+import pathlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from laser_tf.analysis import found_sweeps, report_page, report_sections, sweep_results
+
+
+def write(folder: pathlib.Path, output: pathlib.Path, bucket: int = 0) -> pathlib.Path:
+    """Reports on all sweeps in a folder.
+
+    Args:
+      folder: searched at any depth.
+      output: folder of what is written; made where it is missing.
+      bucket: env frames; 0 for `aggregates.choose_bucket`'s.
+
+    Returns:
+      The page.
+
+    Raises:
+      WorkdirError: without a sweep.
+      OSError: if the report cannot be written.
+    """
+    found, unread = found_sweeps.find(folder)
+    results, missing = sweep_results.summarise(found, bucket)
+    notes = unread + missing
+    for note in notes:
+        logging.warning("%s", note)
+    output.mkdir(parents=True, exist_ok=True)
+    sections, pictures = report_sections.build(results, notes)
+    for name, png in pictures.items():
+        (output / name).write_bytes(png)
+    _write_curves(results, output / "curves.csv")
+    _write_scores(results, output / "scores.csv")
+    page = output / "report.html"
+    text = report_page.render(f"Sweeps in {folder.resolve().name}", sections)
+    page.write_text(text, encoding="utf-8")
+    return page
+
+
+def _write_curves(results: Sequence[sweep_results.SuiteResults], path: pathlib.Path) -> None:
+    """Of each label, a row for each point that a replica has come to; frames are its middle."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(["label", "env_frames", "mean", "worst", "best", "replicas"])
+        for of_suite in results:
+            for condition in of_suite.conditions:
+                label, curve = (
+                    report_sections.label_of(results, of_suite, condition),
+                    condition.curve,
+                )
+                frames = of_suite.protocol.env_frames(len(curve.mean))
+                for k in np.flatnonzero(curve.replicas):
+                    values = (f"{x[k]:.6g}" for x in (curve.mean, curve.worst, curve.best))
+                    rows.writerow([label, int(frames[k]), *values, curve.replicas[k]])
+
+
+def _write_scores(results: Sequence[sweep_results.SuiteResults], path: pathlib.Path) -> None:
+    """A row for each agent, best first; empty cells for what an agent lacks."""
+    ranked = [
+        (report_sections.label_of(results, of_suite, row.condition), row)
+        for of_suite in results
+        for row in report_sections.ranked(of_suite)
+    ]
+    names = dict.fromkeys(name for _, row in ranked for name in row.agent.hyperparameters)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(["label", "replica", "agent", "score", "episodes", *names])
+        for label, (_, replica, agent) in ranked:
+            score = f"{agent.score:.6g}" if np.isfinite(agent.score) else ""
+            values = [agent.hyperparameters.get(name, "") for name in names]
+            rows.writerow([label, replica.number, agent.name, score, agent.episodes, *values])

@@ -1,0 +1,194 @@
+"""What stands in the report: from results to sections of the page, and the pictures in them."""
+
+import logging
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from laser_tf.analysis import (
+    found_sweeps,
+    report_page,
+    report_pictures,
+    report_text,
+    sweep_diagnostics,
+    sweep_results,
+)
+from laser_tf.sweeps import lineage
+
+
+class Ranked(NamedTuple):
+    """An agent and where it belongs."""
+
+    condition: sweep_results.Condition
+    replica: sweep_results.Replica
+    agent: sweep_results.Agent
+
+
+class _Album:
+    """Pictures under the names of their files."""
+
+    def __init__(self):
+        self.pictures: dict[str, bytes] = {}
+
+    def add(self, name: str, png: bytes, caption: str) -> report_page.Picture:
+        """Takes a picture; the name may hold anything and need not be new."""
+        plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:60]
+        files = (f"{plain}{suffix}.png" for suffix in ("", *range(2, len(self.pictures) + 3)))
+        self.pictures[next(file for file in files if file not in self.pictures)] = png
+        return report_page.Picture(png, caption)
+
+
+def build(
+    results: Sequence[sweep_results.SuiteResults], notes: Sequence[str]
+) -> tuple[list[report_page.Section], dict[str, bytes]]:
+    """The page's sections and its pictures by file name."""
+    album, sections = _Album(), []
+    if notes:
+        sections.append(report_page.Section("What is missing", [report_page.Notes(notes)]))
+    for of_suite in results:
+        sections += [_overview(of_suite, album), *_diagnostics(of_suite, album)]
+        sections += [
+            _condition(of_suite.protocol, condition, album) for condition in of_suite.conditions
+        ]
+        sections.append(_agents_table(of_suite))
+    return sections, album.pictures
+
+
+def label_of(
+    results: Sequence[sweep_results.SuiteResults],
+    of_suite: sweep_results.SuiteResults,
+    condition: sweep_results.Condition,
+) -> str:
+    """A condition's name in files that hold all suites."""
+    several = len(results) > 1
+    return f"{of_suite.protocol.suite}: {condition.label}" if several else condition.label
+
+
+def ranked(results: sweep_results.SuiteResults) -> list[Ranked]:
+    """All agents of a suite, best first; those without a score last."""
+    rows = [
+        Ranked(condition, replica, agent)
+        for condition in results.conditions
+        for replica in condition.replicas
+        for agent in replica.agents
+    ]
+    return sorted(rows, key=lambda row: -np.nan_to_num(row.agent.score, nan=-np.inf))
+
+
+def _overview(results: sweep_results.SuiteResults, album: _Album) -> report_page.Section:
+    protocol = results.protocol
+    parts: list[report_page.Picture | report_page.Table | report_page.Notes] = []
+    if any(np.isfinite(condition.curve.mean).any() for condition in results.conditions):
+        png = report_pictures.conditions(results)
+        parts.append(album.add(f"curves_{protocol.suite}", png, _describe(protocol)))
+    rows = [_summary(protocol, condition) for condition in results.conditions]
+    parts.append(report_page.Table(["label", "replicas", "best agent", "median agent"], rows, 1))
+    parts.append(
+        report_page.Notes(
+            [
+                f"Final scores: mean of an agent's last {sweep_results.LAST_EPISODES} training "
+                "episodes of each task, then the median over tasks. Mean over replicas, in "
+                "brackets their range."
+            ]
+        )
+    )
+    tasks = protocol.tasks
+    what = tasks[0] if len(tasks) == 1 else f"{len(tasks)} tasks"
+    return report_page.Section(f"{protocol.suite}, {what}", parts)
+
+
+def _describe(protocol: sweep_results.Protocol) -> str:
+    frames = protocol.bucket * protocol.group
+    return (
+        f"Training episodes ({protocol.measure}) averaged in buckets of {protocol.bucket:,} env "
+        "frames"
+        + (f", {protocol.group} buckets a point ({frames:,})" if protocol.group > 1 else "")
+        + (", median over tasks" if len(protocol.tasks) > 1 else "")
+        + ", best agent of the sweep at each point; mean over replicas, shaded from the worst to "
+        "the best replica. Thin and dashed where not all replicas have come yet."
+    )
+
+
+def _summary(protocol: sweep_results.Protocol, condition: sweep_results.Condition) -> Sequence[str]:
+    scores = [replica.scores for replica in condition.replicas if replica.scores]
+    cells = [_range(protocol, [measure(s) for s in scores]) for measure in (max, np.median)]
+    return [condition.label, str(len(condition.replicas)), *cells]
+
+
+def _range(protocol: sweep_results.Protocol, values: Sequence[float]) -> str:
+    if not values:
+        return "–"
+    mean, low, high = (
+        report_text.format_score(protocol, measure(values)) for measure in (np.mean, min, max)
+    )
+    return mean if len(values) == 1 else f"{mean} ({low} to {high})"
+
+
+def _diagnostics(results: sweep_results.SuiteResults, album: _Album) -> list[report_page.Section]:
+    protocol = results.protocol
+    curves = {
+        condition.label: sweep_diagnostics.mean_curves(protocol, condition)
+        for condition in results.conditions
+    }
+    if not any(curves.values()):
+        return []
+    png = report_pictures.diagnostics(protocol, curves)
+    caption = "Means over agents and replicas of what TensorBoard shows of each."
+    picture = album.add(f"replay_{protocol.suite}", png, caption)
+    return [report_page.Section("Shared replay", [picture])]
+
+
+def _condition(
+    protocol: sweep_results.Protocol, condition: sweep_results.Condition, album: _Album
+) -> report_page.Section:
+    """The agents of each replica, and the lineage of each population."""
+    parts = []
+    for replica in condition.replicas:
+        where = f"Replica {replica.number}"
+        if any(np.isfinite(agent.curve).any() for agent in replica.agents):
+            png = report_pictures.agents(protocol, replica)
+            name = f"agents_{condition.label}_{replica.number}"
+            caption = f"{where}: all agents, best first in the legend."
+            parts.append(album.add(name, png, caption))
+        for sweep in replica.sweeps:
+            decisions = _lineage(sweep)
+            if decisions:
+                last = max((agent.env_frames for agent in sweep.agents), default=0)
+                name = f"lineage_{condition.label}_{replica.number}"
+                caption = (
+                    f"{where}, {', '.join(sweep.tasks)}: arrows lead from an agent to its copy."
+                )
+                parts.append(album.add(name, report_pictures.population(decisions, last), caption))
+    return report_page.Section(condition.label, parts)
+
+
+def _lineage(sweep: found_sweeps.Sweep) -> list[lineage.Record]:
+    try:
+        return lineage.read(sweep.folder / lineage.FILE)
+    except ValueError as error:
+        logging.warning("%s", error)
+        return []
+
+
+def _agents_table(results: sweep_results.SuiteResults) -> report_page.Section:
+    rows = ranked(results)
+    names = list(dict.fromkeys(name for row in rows for name in row.agent.hyperparameters))
+    header = ["label", "agent", "replica", "score", "episodes"]
+    cells = [
+        [
+            row.condition.label,
+            row.agent.name,
+            str(row.replica.number),
+            report_text.format_score(results.protocol, row.agent.score),
+            str(row.agent.episodes),
+            *(report_text.format_value(row.agent.hyperparameters.get(name)) for name in names),
+        ]
+        for row in rows
+    ]
+    table = report_page.Table([*header, *map(report_text.short_name, names)], cells, 2)
+    note = "Hyper-parameters are those at the start; a population changes them as it goes."
+    return report_page.Section(
+        f"Agents on {results.protocol.suite}, best first", [table, report_page.Notes([note])]
+    )

@@ -1,0 +1,156 @@
+"""Curves of several seeds: read from runs, summarised, and drawn with what the seeds leave open."""
+
+import math
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib import axes as axes_module
+from scipy import stats
+
+from laser_tf import errors
+from laser_tf.monitoring import episode_log, tensorboard
+from laser_tf.scores import aggregates
+
+COLUMNS = ("mean", "interval_low", "interval_high", "min", "max", "seeds")
+EPISODES = 100  # in a mean of returns
+FEWEST_SEEDS = 3  # of an interval; fewer are drawn one by one
+_LEVEL, _RESAMPLES = 0.95, 2_000
+_POINTS = 200
+
+
+class Summary(NamedTuple):
+    """What several seeds come to, at one point or at many: float64 arrays of one shape."""
+
+    mean: np.ndarray
+    low: np.ndarray  # of the mean's 95% interval; NaN for fewer than `FEWEST_SEEDS`
+    high: np.ndarray
+    minimum: np.ndarray
+    maximum: np.ndarray
+    values: np.ndarray  # [seeds, ...]
+
+    @property
+    def seeds(self) -> int:
+        """How many there are."""
+        return len(self.values)
+
+
+NOTHING = Summary(*np.full(5, np.nan), np.zeros(0))
+
+
+def summarise(values: np.ndarray | Sequence[float]) -> Summary:
+    """Of the first axis, the seeds, at least one: the mean, its interval, and the range."""
+    array = np.asarray(values, float)
+    low = high = np.full(array.shape[1:], np.nan)
+    if len(array) >= FEWEST_SEEDS:
+        low, high = _interval(array)
+    return Summary(array.mean(axis=0), low, high, array.min(axis=0), array.max(axis=0), array)
+
+
+def _interval(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Percentile bootstrap over the seeds.
+
+    It is what rliable's stratified bootstrap comes to where each seed has one number; rliable
+    itself would add arch and statsmodels to the environment.
+    """
+    found = stats.bootstrap(
+        (array,),
+        np.mean,
+        n_resamples=_RESAMPLES,
+        batch=100,
+        confidence_level=_LEVEL,
+        method="percentile",
+        rng=0,  # the same picture from the same runs
+    )
+    return found.confidence_interval.low, found.confidence_interval.high
+
+
+class _Curve(NamedTuple):
+    """Of one run."""
+
+    first: int  # env frames
+    last: int
+    at: Callable[[np.ndarray], np.ndarray]  # env frames [K] -> values [K]
+
+
+def read(runs: Sequence[pathlib.Path], metric: str) -> tuple[np.ndarray, Summary]:
+    """Env frames, up to where the shortest run came, and the summary of the runs at each.
+
+    Args:
+      runs: their folders, a seed each.
+      metric: `tensorboard.RETURN` is taken from the log of episodes, at each point the last
+        `EPISODES` of a task and then the mean over tasks; anything else from TensorBoard's rows.
+
+    Raises:
+      UserError: if a folder holds no run, or a run no episode or no value of the metric.
+    """
+    for run in runs:
+        if not (run / "tensorboard").is_dir() and not (run / episode_log.FILE).exists():
+            raise errors.UserError(f"{run} holds no run: name the folder of one")
+    read_one = _read_returns if metric == tensorboard.RETURN else _read_scalars
+    curves = [read_one(run, metric) for run in runs]
+    first, last = max(curve.first for curve in curves), min(curve.last for curve in curves)
+    grid = np.linspace(first, max(first, last), _POINTS)
+    return grid, summarise([curve.at(grid) for curve in curves])
+
+
+def _read_returns(run: pathlib.Path, _: str) -> _Curve:
+    tasks = episode_log.read(run).values()
+    if not tasks:
+        raise errors.UserError(
+            f"{run} holds no finished episode ({episode_log.FILE}): name the folder of a run, or "
+            "wait for its first one"
+        )
+
+    def at(grid: np.ndarray) -> np.ndarray:
+        means = [
+            aggregates.trailing_means(task.env_frames, task.returns, grid, EPISODES)
+            for task in tasks
+        ]
+        return np.mean(means, axis=0)
+
+    # From where every task has been played: a mean of other tasks compares with nobody's.
+    return _Curve(
+        max(task.env_frames[0] for task in tasks), max(task.env_frames[-1] for task in tasks), at
+    )
+
+
+def _read_scalars(run: pathlib.Path, metric: str) -> _Curve:
+    frames, values = tensorboard.read_scalars(run / "tensorboard", metric)
+    if not len(frames):
+        raise errors.UserError(f"{run} holds no values of {metric}")
+    return _Curve(frames[0], frames[-1], lambda grid: np.interp(grid, frames, values))
+
+
+def draw(
+    axes: axes_module.Axes, x: Sequence[float], summary: Summary, label: str, **style: str
+) -> None:
+    """Draws the seeds' mean over x; `style` is the line's.
+
+    The mean's interval is shaded. Two seeds, too few for one, are drawn thin themselves.
+    """
+    (line,) = axes.plot(x, summary.mean, label=label, **style)
+    if summary.seeds >= FEWEST_SEEDS:
+        axes.fill_between(
+            x, summary.low, summary.high, alpha=0.2, color=line.get_color(), linewidth=0
+        )
+    elif summary.seeds > 1:
+        for of_seed in summary.values:
+            axes.plot(x, of_seed, color=line.get_color(), linewidth=0.7, alpha=0.6)
+    axes.grid(alpha=0.3)
+
+
+def explanation(summaries: Sequence[Summary]) -> str:
+    """What `draw` shows of them beside the means, in words; "" for nothing."""
+    several = {summary.seeds >= FEWEST_SEEDS for summary in summaries if summary.seeds > 1}
+    words = {True: "shaded: 95% bootstrap interval of the mean", False: "thin: single seeds"}
+    return "; ".join(words[has_interval] for has_interval in sorted(several, reverse=True))
+
+
+def rows(frames: np.ndarray, summary: Summary) -> list[list]:
+    """Of a curve: env frames and the `COLUMNS` of each point; empty where there is no interval."""
+    return [
+        [int(frame), *("" if math.isnan(v) else f"{v:.3f}" for v in values), summary.seeds]
+        for frame, *values in zip(frames, *summary[:5], strict=True)
+    ]

@@ -1,0 +1,83 @@
+"""Films of evaluated episodes: a file each, and a short one for TensorBoard."""
+
+import contextlib
+import dataclasses
+import itertools
+import pathlib
+from collections.abc import Iterator, Sequence
+
+import imageio.v2 as imageio
+import numpy as np
+
+from laser_tf.environments import factory
+from laser_tf.evaluation import episode_player
+from laser_tf.training import run_config
+
+_SHORT_PICTURES = 150  # of an episode, at most, for TensorBoard: a few hundred kilobytes
+_SHORT_WIDTH = 320  # pixels, at most
+_SHORT_PICTURE_MS = 67  # how long each is shown
+
+
+def film(
+    path: pathlib.Path,
+    config: run_config.RunConfig,
+    seed: int,
+    game: episode_player.Game,
+    actions: Sequence[np.ndarray],
+) -> bytes:
+    """Plays a game again from its environment's seed and its actions, this time with pictures.
+
+    Args:
+      path: of the film.
+      config: of the run.
+      seed: of the first environment.
+      game: which episode.
+      actions: int32 [N] a step, of all environments since their start.
+
+    Returns:
+      A GIF of pictures spread evenly over the whole episode.
+
+    Raises:
+      NoPictureError: for an environment that cannot be drawn; nothing is written.
+      OSError: if the film cannot be written.
+    """
+    pictures = _pictures(config, seed, game, actions)
+    pictures = itertools.chain([next(pictures)], pictures)  # before a file is made in vain
+    path.parent.mkdir(exist_ok=True)
+    frames_per_second = config.environment.frames_per_second / config.environment.action_repeat
+    every = -(-(game.length + 1) // _SHORT_PICTURES)
+    short = []
+    with imageio.get_writer(path, fps=frames_per_second, macro_block_size=2) as writer:
+        for index, picture in enumerate(pictures):
+            writer.append_data(picture)
+            if index % every == 0:
+                stride = -(-picture.shape[1] // _SHORT_WIDTH)
+                short.append(picture[::stride, ::stride].copy())
+    return imageio.mimwrite(
+        imageio.RETURN_BYTES,
+        short,
+        format="GIF",
+        loop=0,
+        duration=_SHORT_PICTURE_MS,
+    )
+
+
+def _pictures(
+    config: run_config.RunConfig,
+    seed: int,
+    game: episode_player.Game,
+    actions: Sequence[np.ndarray],
+) -> Iterator[np.ndarray]:
+    alone = dataclasses.replace(
+        config.environment, task=config.environment.tasks[game.task], reward_scales=()
+    )
+    environment = factory.make_environment(
+        alone, seed=seed + game.environment, num_envs=1, rendering=True
+    )
+    with contextlib.closing(environment):
+        environment.reset()
+        for step in range(game.first_step + game.length):
+            if step >= game.first_step:
+                yield environment.render(0)
+            environment.step(actions[step][game.environment : game.environment + 1])
+        yield environment.render(0)

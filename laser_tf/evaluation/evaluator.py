@@ -1,0 +1,171 @@
+"""Evaluation by the papers' protocol: no-op starts, raw scores, 30 minutes of play at most."""
+
+import json
+import logging
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from laser_tf import types
+from laser_tf.agents import base as agents_base
+from laser_tf.environments import base, factory
+from laser_tf.evaluation import (
+    episode_player,
+    evaluation_files,
+    evaluation_film,
+    evaluation_summary,
+    memory_restriction,
+)
+from laser_tf.host import hardware, run_folder
+from laser_tf.monitoring import progress, tensorboard
+from laser_tf.training import (
+    actor,
+    array_function,
+    assembly,
+    learner,
+    learner_checkpoints,
+    run_config,
+    weights,
+)
+
+MAX_ENVIRONMENTS = 32
+
+
+def evaluate(
+    workdir: pathlib.Path,
+    *,
+    episodes: int,
+    seed: int,
+    video: bool,
+    history_length: int = 0,
+    greedy: bool = False,
+) -> dict[str, Any]:
+    """Plays episodes with the newest weights of a run and writes down what they returned.
+
+    The files are those of `evaluation_files`; the films lie in `videos/` under the evaluation's
+    name. How far it is shows on standard error.
+
+    Args:
+      workdir: the run's folder.
+      episodes: how many of each task, at least 1. Each environment plays a fixed share of them:
+        taking whichever episodes end first would favour short ones.
+      seed: of environments and actions.
+      video: whether to film the median episode of each task.
+      history_length: agent steps that the policy sees of an episode, the current one included; 0:
+        all.
+      greedy: whether to take the likeliest action, or that of the largest value, instead of
+        drawing one as the agent does.
+
+    Returns:
+      What the result's file holds.
+
+    Raises:
+      WorkdirError: if the folder holds no run or no readable checkpoint, or the result cannot be
+        written, which the message holds then.
+      ValueError: if the history of an agent without memory is to be restricted.
+    """
+    config = run_config.parse(run_folder.read_config(workdir))
+    tasks = config.environment.tasks
+    num_envs = min(episodes, max(1, MAX_ENVIRONMENTS // len(tasks)))
+    environment = factory.make_environment(
+        config.environment, seed=seed, num_envs=num_envs, fault_folder=workdir
+    )
+    agent, counters = _restore(workdir, config, environment, seed)
+    if history_length:
+        policy = memory_restriction.RestrictedPolicy(
+            agent, environment, config.replay.frame_stack, history_length
+        )
+    else:
+        policy = actor.ActingPolicy(agent, environment, config.replay.frame_stack)
+    player = episode_player.EpisodePlayer(environment, _choice(policy, agent, greedy))
+    with progress.EvaluationDisplay(episodes * len(tasks), f"evaluating {_named(tasks)}") as shown:
+        games = player.play(episodes, shown.update)
+    environment.close()
+
+    summary = evaluation_summary.summarise(config, counters, games)
+    summary["protocol"] = evaluation_summary.protocol(
+        config, episodes=episodes, num_envs=num_envs, seed=seed, greedy=greedy
+    )
+    if history_length:
+        summary["history_length"] = history_length
+        summary.update(policy.agreement(games)._asdict())
+    result = evaluation_files.result_file(workdir, history_length)
+    try:
+        result = evaluation_files.add(workdir, summary, history_length)  # before a film may fail
+        if video:
+            newest = evaluation_files.result_file(workdir, history_length)
+            names = result.stem, newest.stem
+            frames = summary["env_frames"]
+            films = (
+                _film(workdir, config, seed, _median(of_task), player.actions, names, frames)
+                for of_task in episode_player.by_task(games)
+            )
+            summary["videos"] = [path for path in films if path]
+            evaluation_files.rewrite(result, summary, newest)
+    except OSError as error:  # the episodes are not to be played in vain
+        raise run_folder.WorkdirError(
+            f"cannot write {result}: {error.strerror}; the result was {json.dumps(summary)}"
+        ) from None
+    return summary
+
+
+def _restore(
+    workdir: pathlib.Path,
+    config: run_config.RunConfig,
+    environment: base.BatchedEnvironment,
+    seed: int,
+) -> tuple[agents_base.Agent, learner.Counters]:
+    """An agent for the environment with the run's newest weights, and what is behind them."""
+    dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
+    trained = assembly.build_learner(config, environment, dtype, jit=False)
+    checkpoints = learner_checkpoints.LearnerCheckpoints(workdir / "checkpoints/learner", trained)
+    if checkpoints.restore() is None:
+        raise run_folder.WorkdirError(
+            f"{workdir} holds no checkpoint: train first, or restore them from a backup"
+        )
+    agent = assembly.build_agent(config, environment, dtype, seed, evaluating=True)
+    weights.WeightCopier(trained.agent, agent, trained.counters.learner_updates).refresh()
+    return agent, trained.counters
+
+
+def _choice(
+    policy: Callable[[types.EnvOutput], types.AgentOutput], agent: agents_base.Agent, greedy: bool
+) -> Callable[[types.EnvOutput], np.ndarray]:
+    if greedy:
+        best = array_function.ArrayFunction(agent.greedy_action)
+        return lambda step: best(policy(step))
+    return lambda step: policy(step).action
+
+
+def _named(tasks: tuple[str, ...]) -> str:
+    return tasks[0] if len(tasks) == 1 else f"{len(tasks)} tasks"
+
+
+def _median(games: list[episode_player.Game]) -> episode_player.Game:
+    return sorted(games, key=lambda game: game.episode_return)[len(games) // 2]
+
+
+def _film(
+    workdir: pathlib.Path,
+    config: run_config.RunConfig,
+    seed: int,
+    game: episode_player.Game,
+    actions: Sequence[np.ndarray],
+    names: tuple[str, str],
+    env_frames: int,
+) -> str | None:
+    """Films an episode for the folder and for TensorBoard, under a name for each, if it can."""
+    tasks = config.environment.tasks
+    suffix = f"_{tasks[game.task]}" if len(tasks) > 1 else ""
+    path = workdir / "videos" / f"{names[0]}{suffix}.mp4"
+    try:
+        gif = evaluation_film.film(path, config, seed, game, actions)
+    except base.NoPictureError as error:  # the result stands without
+        logging.warning("no film: %s", error)
+        return None
+    tensorboard.write_film(
+        workdir / "tensorboard/evaluation", env_frames, f"{names[1]}{suffix}/median_episode", gif
+    )
+    return str(path)

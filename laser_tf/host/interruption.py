@@ -1,0 +1,79 @@
+"""Ctrl-C, SIGTERM and SIGHUP: loops that end in order, and what the shell is told then.
+
+Standard library only: a command begins with `before_imports`.
+"""
+
+import os
+import signal
+from collections.abc import Callable
+from typing import NoReturn
+
+from laser_tf.host import terminal
+
+
+def before_imports() -> None:
+    """Has Ctrl-C end the process at once, without a traceback, while there is nothing to save.
+
+    KeyboardInterrupt would also get lost: a callback of a library's that it hits only prints it.
+    `launch/__init__.py` has done the same before, where Python has looked for the command there.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    terminal.outlive()
+
+
+def take_over(handler: Callable[[int, object], None]) -> None:
+    """Has a handler called for each signal that asks the process to end."""
+    for signal_number in _signals():
+        signal.signal(signal_number, handler)
+
+
+def give_back() -> None:
+    """From now on such a signal ends the process at once."""
+    for signal_number in _signals():
+        signal.signal(signal_number, signal.SIG_DFL)
+
+
+def _signals() -> tuple[int, ...]:
+    # Under nohup a closed terminal is to be survived.
+    survives_hangup = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    return (signal.SIGINT, signal.SIGTERM) + (() if survives_hangup else (signal.SIGHUP,))
+
+
+def end_by(signal_number: int) -> NoReturn:
+    """Ends the process, which has saved all, as the signal would have done at once.
+
+    The shell then sees 128 + the signal's number (130 for Ctrl-C) and ends a loop of commands. Of a
+    process that exits with such a code of its own accord bash takes it that Ctrl-C was handled: its
+    loop goes on with the next command.
+    """
+    terminal.flush()
+    signal.signal(signal_number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal_number])
+    os.kill(os.getpid(), signal_number)
+    os._exit(128 + signal_number)  # the first process of a container is not ended by signals
+
+
+class Interruption:
+    """What the process was asked to do.
+
+    No events: a handler would wait for ever for a lock of theirs that the thread beneath it holds.
+    """
+
+    def __init__(self):
+        """Takes the signals over."""
+        self.signal_number: int | None = None  # the first that came
+        self.hurry = False  # do not even wait for what is being saved
+        take_over(self._note)
+
+    @property
+    def stop(self) -> bool:
+        """Whether to end in order."""
+        return self.signal_number is not None
+
+    def _note(self, signal_number: int, _: object) -> None:
+        # A second Ctrl-C is meant. SIGTERM comes several times from a parent that is killed, as
+        # Linux sends it with each of the parent's threads (see `supervisor.end_with_parent`), and
+        # SIGHUP from the shell and from the terminal.
+        if self.stop and signal_number == signal.SIGINT:
+            self.hurry = True
+        self.signal_number = self.signal_number or signal_number

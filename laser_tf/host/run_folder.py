@@ -1,0 +1,246 @@
+"""A run's or a sweep's folder: whose it is, its configuration, and what must not be lost."""
+
+import json
+import logging
+import pathlib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from laser_tf import config_values, errors
+from laser_tf.host import folder_lock, folder_traces, whole_files
+
+RUN, SWEEP = "config.json", "sweep.json"  # where a folder's configuration lies
+FINISHED, FINISHED_AGENTS = "finished", "finished_agents"  # in a sweep's: who spent its budget
+_KINDS = {RUN: "run", SWEEP: "sweep"}
+_HAS_CHECKPOINT = "has_checkpoint"  # in config.json: there was one once
+_LENGTH, _SCHEDULE = "run.env_frames", "learner.learning_rate_schedule"
+
+
+class WorkdirError(errors.UserError):
+    """A run's folder cannot be used; the message says why and what to do."""
+
+
+def open_workdir(
+    workdir: pathlib.Path,
+    config: dict[str, Any],
+    extra: dict[str, Any],
+    *,
+    sweep_id: str = "",
+    patience_seconds: float = 0.0,
+    extend: bool = False,
+) -> bool:
+    """Makes a run's folder, or checks that it belongs to the same configuration.
+
+    It belongs to this process from then on. More env frames are the same configuration where the
+    learning rate is constant, and noted; where it follows a schedule, `extend` has to say so.
+
+    Args:
+      workdir: the folder.
+      config: the resolved configuration, nested.
+      extra: what else to note in `config.json`, e.g. versions.
+      sweep_id: of the sweep whose agent runs there; "" for a run of its own.
+      patience_seconds: for another process that is leaving the folder.
+      extend: whether a schedule that ends with the run may end later.
+
+    Returns:
+      Whether the folder held a run already.
+
+    Raises:
+      WorkdirError: if the folder cannot be written, belongs to another configuration or sweep, or
+        has lost what a run had left there.
+      InUseError: if another process works there.
+    """
+    folders = ("checkpoints/learner", "checkpoints/replay", "tensorboard", "videos")
+    noted = {"sweep_id": sweep_id, **extra}
+    resumed = _open(workdir / RUN, folders, config, noted, extend, patience_seconds)
+    if _read(workdir / RUN).get("sweep_id", "") != sweep_id:
+        raise WorkdirError(
+            f"{workdir} belongs to a run of its own or to another sweep's agent: use another "
+            "--workdir"
+        )
+    # A run may also have ended before its first checkpoint; it begins again then.
+    was_saved = _read(workdir / RUN).get(_HAS_CHECKPOINT) or folder_traces.find(
+        workdir, folder_traces.SAVED
+    )
+    if resumed and was_saved and not folder_traces.has_checkpoint(workdir):
+        raise WorkdirError(
+            f"{workdir} was trained and saved, but there is no checkpoint in "
+            f"{workdir / folder_traces.LEARNER} any more: restore them from a backup, or start "
+            "again with another --workdir"
+        )
+    return resumed
+
+
+def note_checkpoint(workdir: pathlib.Path) -> None:
+    """Notes in a run's `config.json` that there is a checkpoint, so that its loss shows.
+
+    Raises:
+      WorkdirError: if that cannot be written, or there is no such file.
+    """
+    noted = _read(workdir / RUN)
+    if not noted.get(_HAS_CHECKPOINT):
+        _write(workdir / RUN, noted | {_HAS_CHECKPOINT: True})
+
+
+def open_sweep(
+    workdir: pathlib.Path, config: dict[str, Any], extra: dict[str, Any], *, extend: bool = False
+) -> bool:
+    """Makes a sweep's folder, or checks it; as `open_workdir`, for `sweep.json`.
+
+    Its `id`, of `extra`, tells the sweep from others of the same configuration.
+    """
+    return _open(workdir / SWEEP, ("tensorboard",), config, extra, extend)
+
+
+def _open(
+    path: pathlib.Path,
+    folders: Sequence[str],
+    config: dict[str, Any],
+    extra: dict[str, Any],
+    extend: bool,
+    patience_seconds: float = 0.0,
+) -> bool:
+    workdir = path.parent
+    config = json.loads(json.dumps(config))
+    try:
+        _check_is_free(path)
+        for name in folders:
+            (workdir / name).mkdir(parents=True, exist_ok=True)
+        folder_lock.hold(workdir / folder_lock.FILE, patience_seconds)
+        if path.exists():
+            if _is_longer(read_config(workdir, path.name), config):
+                _lengthen(path, config, extend)
+            _check_same_config(path, config)
+            return True
+        _write(path, {"config": config, **extra})
+    except OSError as error:
+        raise WorkdirError(
+            f"cannot write in {workdir}: {error.strerror}; choose another --workdir or free space"
+        ) from None
+    return False
+
+
+def _check_is_free(path: pathlib.Path) -> None:
+    """Raises WorkdirError where a folder's configuration is missing and it holds other things."""
+    workdir = path.parent
+    try:
+        str(workdir).encode()
+    except UnicodeEncodeError:
+        raise WorkdirError(
+            f"--workdir is {str(workdir)!r}, whose name is no UTF-8: use another one"
+        ) from None
+    if path.exists():
+        return
+    if any((workdir / name).exists() for name in (RUN, SWEEP)):
+        raise WorkdirError(f"{workdir} holds a run or sweep already: use another --workdir")
+    for name, traces in ((RUN, folder_traces.RUN), (SWEEP, folder_traces.SWEEP)):
+        found = folder_traces.find(workdir, traces)
+        if found:
+            raise WorkdirError(
+                f"{workdir} holds what a {_KINDS[name]} left ({', '.join(found)}) but no {name}: "
+                "restore that file from a backup, or use another --workdir"
+            )
+
+
+def read_config(workdir: pathlib.Path, name: str = RUN) -> dict[str, Any]:
+    """The configuration of the run, or with `SWEEP` of the sweep, in a folder.
+
+    Raises:
+      WorkdirError: if there is none, or it cannot be read.
+    """
+    path = workdir / name
+    content = _read(path)
+    if "config" not in content:
+        raise WorkdirError(f"cannot read {path}: it says nothing of a config")
+    return content["config"]
+
+
+def read_sweep_id(workdir: pathlib.Path) -> str:
+    """Which sweep it is that lies in a folder; "" for those that were made without an id.
+
+    Raises:
+      WorkdirError: if there is none, or it cannot be read.
+    """
+    return _read(workdir / SWEEP).get("id", "")
+
+
+def _read(path: pathlib.Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text())
+    except FileNotFoundError:
+        kind = _KINDS[path.name]
+        raise WorkdirError(f"{path.parent} holds no {kind}: there is no {path}") from None
+    except (OSError, ValueError) as error:
+        raise WorkdirError(f"cannot read {path}: {first_line(error)}") from None
+    if not isinstance(content, dict) or not isinstance(content.get("config", {}), dict):
+        raise WorkdirError(
+            f"cannot read {path}: it holds no configuration; restore it from a backup, or use "
+            "another --workdir"
+        )
+    return content
+
+
+def _write(path: pathlib.Path, content: dict[str, Any]) -> None:
+    try:
+        whole_files.write(path, json.dumps(content, indent=2) + "\n")
+    except OSError as error:
+        raise WorkdirError(
+            f"cannot write {path}: {error.strerror}; choose another --workdir or free space"
+        ) from None
+
+
+def _is_longer(before: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Whether a run is the one before with more frames."""
+    before, now = config_values.flatten(before), config_values.flatten(now)
+    more = now.pop(_LENGTH, 0) > before.pop(_LENGTH, 0)
+    return more and before == now
+
+
+def _lengthen(path: pathlib.Path, config: dict[str, Any], extend: bool) -> None:
+    """Notes more env frames; those to which a learning rate is tied only where that is wanted."""
+    noted, now = _read(path), config_values.flatten(config)
+    before = config_values.flatten(noted["config"])
+    noted["config"] = config
+    if now.get(_SCHEDULE) != "constant":
+        ends = f"{before[_LENGTH]:,} env frames"
+        if not extend:
+            raise WorkdirError(
+                f"{path.parent} has a learning rate that falls to zero at {ends}, so that "
+                f"{_LENGTH}={now[_LENGTH]} is another schedule: with --extend the run goes on with "
+                f"the rate that a schedule to there has, which is higher; else use {_LENGTH}="
+                f"{before[_LENGTH]}, or another --workdir"
+            )
+        logging.warning(
+            "the learning rate falls to zero at %s env frames from now on instead of at %s: it "
+            "jumps up where the run stands", f"{now[_LENGTH]:,}", f"{before[_LENGTH]:,}",
+        )  # fmt: skip
+        # Curves of such a run are no curves of one that was planned so long.
+        noted.setdefault("extended_from_env_frames", []).append(before[_LENGTH])
+    _write(path, noted)
+    for name in (FINISHED, FINISHED_AGENTS):  # of a sweep
+        if (path.parent / name).exists():
+            (path.parent / name).rename(path.parent / f"{name}_{before[_LENGTH]}")
+
+
+def _check_same_config(path: pathlib.Path, config: dict[str, Any]) -> None:
+    before, now = (
+        config_values.flatten(read_config(path.parent, path.name)),
+        config_values.flatten(config),
+    )
+    differing = [
+        f"{key} (there {before.get(key)!r}, now {now.get(key)!r})"
+        for key in sorted(before.keys() | now.keys())
+        if before.get(key) != now.get(key)
+    ]
+    if differing:
+        raise WorkdirError(
+            f"{path.parent} belongs to a {_KINDS[path.name]} of another config: "
+            f"{', '.join(differing)}. Use another --workdir, or the same values to resume"
+        )
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of TensorFlow's or another says, as a line of text."""
+    text = re.sub(r"\{\{.*?\}\}|\[Op:.*?\]", "", str(error)).strip()  # TensorFlow's graph names
+    return text.splitlines()[0][:400].strip() if text else type(error).__name__

@@ -1,0 +1,233 @@
+"""A sweep: one configuration, what differs between its agents, and how they live together."""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from laser_tf import config_checks, config_values
+from laser_tf.replay import replay_config
+from laser_tf.sweeps import population
+from laser_tf.training import run_config
+
+MOST_AGENTS = 1_000  # more need another engine
+_OWN_SECTIONS = ("sweep", "population")
+# Of one replay's agents; whatever else the environment and replay sections say must be the same.
+_MAY_DIFFER = (
+    "environment.num_envs",
+    "environment.num_threads",
+    "replay.batch_size",
+    "replay.replay_fraction",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """What a sweep's agents differ in.
+
+    `grid`, `log_uniform` and `choices` are nested like a run's configuration, section -> key.
+
+    Raises:
+      ValueError: for a value out of range; the message names it and the remedy.
+    """
+
+    grid: Mapping[str, Mapping[str, Sequence]] = dataclasses.field(
+        default_factory=dict
+    )  # values of which each combination is an agent, (a, b, ...)
+    log_uniform: Mapping[str, Mapping[str, Sequence[float]]] = dataclasses.field(
+        default_factory=dict
+    )  # (lowest, highest) of values drawn between them
+    choices: Mapping[str, Mapping[str, Sequence]] = dataclasses.field(
+        default_factory=dict
+    )  # values of which each agent draws one, (a, b, ...)
+    samples: int = 1  # agents; for each point of the grid, each with draws of its own
+    seed: int = 1  # seed; of the draws; agents' own seeds count up from run.seed
+    shared_replay: bool = True  # one replay for all agents, or one for each
+    equal_speed: bool = True  # whether agents wait for each other
+    max_lead_env_frames: int = 20_000  # env frames; that an agent may be ahead of the slowest
+    label: str = ""  # of the condition that a report compares
+    replica: int = 1  # number; which repetition of the condition it is
+
+    def __post_init__(self):
+        config_checks.check_types(self)
+        for name in ("samples", "max_lead_env_frames", "replica"):
+            config_checks.check_range(self, name, 1)
+        config_checks.check_range(self, "seed", 0)
+        self._check_values()
+        sizes = (len(values) for values in config_values.flatten(self.grid).values())
+        if (agents := self.samples * math.prod(sizes)) > MOST_AGENTS:
+            raise ValueError(
+                f"samples is {self.samples}: with the grid that makes {agents} agents; use values "
+                f"that make {MOST_AGENTS} or fewer"
+            )
+
+    def _check_values(self) -> None:
+        for name in ("grid", "choices", "log_uniform"):
+            for key, values in config_values.flatten(getattr(self, name)).items():
+                if not isinstance(values, tuple | list) or not values:
+                    raise ValueError(f"{name}.{key} is {values!r}: use a tuple of values")
+        for key, values in config_values.flatten(self.log_uniform).items():
+            for value in values:
+                config_checks.check_number(f"log_uniform.{key}", value)
+            if len(values) != 2 or not 0 < values[0] <= values[1]:
+                raise ValueError(
+                    f"log_uniform.{key} is {values!r}: use (lowest, highest), both above 0"
+                )
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepConfig:
+    """Everything that defines a sweep."""
+
+    sweep: Config
+    population: population.Config
+    agents: Mapping[str, run_config.RunConfig]  # name -> its whole configuration
+    hyperparameters: Mapping[str, Mapping[str, Any]]  # name -> "section.key" -> what it was given
+
+    @property
+    def first(self) -> run_config.RunConfig:
+        """The first agent's configuration."""
+        return next(iter(self.agents.values()))
+
+
+def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
+    """Builds a sweep's configuration from nested mappings, one for each section.
+
+    Sections are those of a run, `sweep` and `population`.
+
+    Raises:
+      ValueError: for an unknown, a missing or an invalid key, or agents that cannot share a replay;
+        the message names `section.key`.
+    """
+    run_config.check_nesting(values)
+    base = {name: section for name, section in values.items() if name not in _OWN_SECTIONS}
+    sweep = run_config.parse_section("sweep", Config, values)
+    hyperparameters = {
+        f"agent_{index:02d}": overrides for index, overrides in enumerate(_overrides(sweep))
+    }
+    first_seed = run_config.parse_section("run", run_config.Config, values).seed
+    agents = {
+        name: _parse_agent(name, base, {"run.seed": first_seed + index} | overrides)
+        for index, (name, overrides) in enumerate(hyperparameters.items())
+    }
+    if sweep.shared_replay:
+        _check_shareable(agents)
+    elif port := base.get("run", {}).get("replay_port"):
+        raise ValueError(
+            f"config.run: replay_port is {port}, but each agent has a replay of its own: use 0"
+        )
+    return SweepConfig(sweep, _parse_population(values, agents), agents, hyperparameters)
+
+
+def _overrides(sweep: Config) -> Iterator[dict[str, Any]]:
+    """What each agent is given, "section.key" -> value."""
+    random = np.random.default_rng(sweep.seed)
+    grid = config_values.flatten(sweep.grid)
+    for point in itertools.product(*grid.values()):
+        for _ in range(sweep.samples):
+            overrides = dict(zip(grid, point, strict=True))
+            for key, (lowest, highest) in config_values.flatten(sweep.log_uniform).items():
+                overrides[key] = float(np.exp(random.uniform(np.log(lowest), np.log(highest))))
+            for key, values in config_values.flatten(sweep.choices).items():
+                overrides[key] = values[random.integers(len(values))]
+            yield overrides
+
+
+def _parse_agent(
+    name: str, base: Mapping[str, Mapping[str, Any]], overrides: Mapping[str, Any]
+) -> run_config.RunConfig:
+    values = {section: dict(keys) for section, keys in base.items()}
+    for key, value in overrides.items():
+        section, _, rest = key.partition(".")
+        values.setdefault(section, {})[rest] = value
+    try:
+        return run_config.parse(values)
+    except ValueError as error:
+        raise ValueError(f"{name} of the sweep: {error}") from None
+
+
+def _check_shareable(agents: Mapping[str, run_config.RunConfig]) -> None:
+    """Raises ValueError, naming what differs, unless agents can live on one replay."""
+    (first, reference), *others = ((name, _shared_values(agents[name])) for name in agents)
+    for name, values in others:
+        for key, value in values.items():
+            if value != reference[key]:
+                raise ValueError(
+                    f"{key} is {reference[key]!r} for {first}, but {value!r} for {name}: agents on "
+                    "one replay need the same; sweep something else, or use shared_replay=false"
+                )
+    replay = agents[first].replay
+    if replay.priority_exponent:
+        raise ValueError(
+            f"config.replay: priority_exponent is {replay.priority_exponent}, but one agent's "
+            "priorities mean nothing to another (LASER, section 5.2): use 0, or shared_replay=false"
+        )
+    if agents[first].agent.core != "none" and replay.core_state == "stored":
+        raise ValueError(
+            "config.replay: core_state is 'stored', but one agent's states mean nothing to another "
+            "(LASER, section A.2): use 'recomputed' or 'zero', or shared_replay=false"
+        )
+
+
+def _parse_population(
+    values: Mapping[str, Mapping[str, Any]], agents: Mapping[str, run_config.RunConfig]
+) -> population.Config:
+    members = run_config.parse_section("population", population.Config, values)
+    if members.method == "none":
+        return members
+    _check_optimizers(agents)
+    if "tuned" not in values["population"]:
+        tunable = _tunable(next(iter(agents.values())))
+        tuned = tuple(key for key in members.tuned if key in tunable)
+        members = dataclasses.replace(members, tuned=tuned)
+    _check_tuned(members.tuned, agents)
+    return members
+
+
+def _check_optimizers(agents: Mapping[str, run_config.RunConfig]) -> None:
+    (first, reference), *others = agents.items()
+    for name, config in others:
+        if config.learner.optimizer != reference.learner.optimizer:
+            raise ValueError(
+                f"learner.optimizer is {reference.learner.optimizer!r} for {first}, but "
+                f"{config.learner.optimizer!r} for {name}: agents of a population take over the "
+                "state of each other's; sweep something else, or use population.method='none'"
+            )
+
+
+def _tunable(config: run_config.RunConfig) -> dict[str, float]:
+    """What a population can change of an agent, as it is configured."""
+    flat = config_values.flatten(dataclasses.asdict(config))
+    return {key: flat[key] for key in config.learner.tunable if key in flat}
+
+
+def _check_tuned(tuned: Sequence[str], agents: Mapping[str, run_config.RunConfig]) -> None:
+    for name, config in agents.items():
+        tunable = _tunable(config)
+        for key in tuned:
+            if not tunable.get(key, 0.0) > 0:
+                value = config_values.flatten(dataclasses.asdict(config)).get(key)
+                raise ValueError(
+                    f"config.population: {key}, {value} for {name}, cannot be tuned: use values "
+                    f"above 0 of {', '.join(tunable)}"
+                )
+
+
+def _shared_values(config: run_config.RunConfig) -> dict[str, Any]:
+    flat = config_values.flatten(dataclasses.asdict(config))
+    shared = {
+        key: value
+        for key, value in flat.items()
+        if key.startswith(("environment.", "replay.")) and key not in _MAY_DIFFER
+    }
+    shared["agent.core"], shared["agent.core_size"] = flat["agent.core"], flat["agent.core_size"]
+    shared["replay's table"] = config.replay.replay_table or "none"
+    return shared
+
+
+def queues(config: SweepConfig) -> list[str]:
+    """The queues of the agents' learners, in the agents' order."""
+    return [replay_config.queue_of(name) for name in config.agents]

@@ -1,0 +1,105 @@
+"""What one learner hands over to another when its agent is copied (Jaderberg et al. 2017).
+
+That is the state of the weights: the agent's variables, PopArt's moments with them, and the
+optimiser's. It is not the state of the run: counters, random generators, replay and the
+hyper-parameters stay each learner's own.
+"""
+
+import io
+import zipfile
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+import tensorflow as tf
+
+from laser_tf.training import finiteness, learner
+
+
+def hand_over(source: learner.Learner) -> bytes:
+    """The weights and the optimiser's state, as an uncompressed .npz without pickled objects.
+
+    Call it between two updates, or it mixes variables from before and after one.
+
+    Raises:
+      NonFiniteWeightsError: if a variable is not finite: nobody should go on from it.
+    """
+    file = io.BytesIO()
+    arrays = {name: variable.numpy() for name, variable in _variables(source).items()}
+    _check_finite(arrays, "this agent's weights are handed over to nobody")
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def take_over(target: learner.Learner, handed_over: bytes) -> None:
+    """Makes a learner go on from what another one handed over; call it between two updates.
+
+    Args:
+      target: a learner of the same architecture.
+      handed_over: from `hand_over`.
+
+    Raises:
+      ValueError: if the bytes are damaged or of another architecture; the message names the first
+        difference, and nothing has been assigned.
+      NonFiniteWeightsError: if a value is not finite, in the same way.
+    """
+    arrays = _read(handed_over)
+    variables = _variables(target)
+    for name in [*variables, *arrays]:
+        there = _describe(arrays[name]) if name in arrays else "missing"
+        here = _describe(variables[name]) if name in variables else "missing"
+        if there != here:
+            raise ValueError(
+                f"cannot take over the copied agent: {name} is {there} there and {here} here; "
+                "give all agents of a population the same network, environment and optimiser"
+            )
+    _check_finite(arrays, "the copied agent's weights are not taken over")
+    for name, variable in variables.items():
+        variable.assign(arrays[name])
+
+
+def _check_finite(arrays: dict[str, np.ndarray], consequence: str) -> None:
+    non_finite = finiteness.find_non_finite(arrays.items())
+    if non_finite:
+        raise finiteness.NonFiniteWeightsError(f"{non_finite} is not finite: {consequence}")
+
+
+def _describe(value: np.ndarray | tf.Variable) -> str:
+    return f"{np.dtype(getattr(value.dtype, 'as_numpy_dtype', value.dtype))}{list(value.shape)}"
+
+
+def _read(handed_over: bytes) -> dict[str, np.ndarray]:
+    try:
+        with np.load(io.BytesIO(handed_over), allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    # A lone array is no context manager: TypeError or AttributeError.
+    except (ValueError, TypeError, AttributeError, OSError, EOFError, KeyError, RuntimeError,
+            NotImplementedError, zipfile.BadZipFile, zlib.error) as error:  # fmt: skip
+        raise ValueError(
+            f"the {len(handed_over)} bytes of the copied agent are damaged "
+            f"({type(error).__name__}): have them sent again"
+        ) from None
+
+
+def _variables(source: learner.Learner) -> dict[str, tf.Variable]:
+    """What is handed over, by its way from the learner's attributes, as in checkpoints."""
+    # Not by TensorFlow's names: those are numbered through within a process.
+    seen = {id(variable): variable for variable in source.hyperparameter_variables.values()}
+    return {
+        **dict(_walk(source.agent, "agent", seen)),
+        **dict(_walk(source.optimizer, "optimizer", seen)),
+    }
+
+
+def _walk(
+    trackable: object, path: str, seen: dict[int, object]
+) -> Iterator[tuple[str, tf.Variable]]:
+    """Every variable below an object, once, without those of random generators."""
+    if id(trackable) in seen or isinstance(trackable, tf.random.Generator):
+        return
+    seen[id(trackable)] = trackable  # held, or its id could come up again for another
+    if isinstance(trackable, tf.Variable):
+        yield path, trackable
+        return
+    for name, child in sorted(tf.train.TrackableView.children(trackable).items()):
+        yield from _walk(child, f"{path}/{name}", seen)

@@ -1,0 +1,235 @@
+"""The actor: plays a batch of environments and writes what it saw as unrolls."""
+
+import collections
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from laser_tf import types
+from laser_tf.agents import base as agents_base
+from laser_tf.environments import base, episode_statistics, faults
+from laser_tf.replay import frame_stacking, recorder
+from laser_tf.training import array_function
+
+_STATES = {
+    "start": "has not begun to act",
+    "environment": "waits for the environment, whose reset or step has not returned",
+    "inference": "computes actions",
+    "writing": "writes to replay, which takes nothing",
+    "waiting": "waits for replay to take what it wrote",
+}
+
+
+class ActingPolicy:
+    """An agent's `act`, compiled, for environments that show single frames."""
+
+    def __init__(
+        self, agent: agents_base.Agent, environment: base.BatchedEnvironment, frame_stack: int
+    ):
+        """Creates the policy of one batch of environments; `frame_stack` is K."""
+        self._act = array_function.ArrayFunction(agent.act)
+        self._stacker = frame_stacking.ObservationStacker(
+            environment.num_envs, environment.observation_spec(), frame_stack
+        )
+        self._state = tf.nest.map_structure(
+            lambda tensor: tensor.numpy(), agent.initial_state(environment.num_envs)
+        )
+
+    @property
+    def core_state(self) -> Any:
+        """The core state before the next row, [N, ...]."""
+        return self._state
+
+    def __call__(self, env_output: types.EnvOutput) -> types.AgentOutput:
+        """Acts on the next row of all environments; NumPy arrays [N, ...] in and out."""
+        stacked = self._stacker.push(env_output.observation, env_output.is_first)
+        output, self._state = self._act(env_output._replace(observation=stacked), self._state)
+        return output
+
+
+class Actor:
+    """Fills unrolls with the newest weights until it is told to stop."""
+
+    def __init__(
+        self,
+        environment: base.BatchedEnvironment,
+        policy: ActingPolicy,
+        recorders: Sequence[recorder.Recorder],
+        *,
+        refresh_steps: int,
+        refresh: Callable[[], int],
+        on_episode: Callable[[episode_statistics.Episode], None],
+    ):
+        """Creates the actor.
+
+        Args:
+          environment: N games.
+          policy: acts for all of them at once.
+          recorders: take every row.
+          refresh_steps: agent steps of a game from one copy of the weights to the next.
+          refresh: copies the learner's newest weights into the policy and returns how many updates
+            are behind them.
+          on_episode: called with each finished episode.
+        """
+        self._environment = environment
+        self._policy = policy
+        self._recorders = recorders
+        self._tracker = episode_statistics.EpisodeTracker(environment)
+        self._refresh_steps = refresh_steps
+        self._refresh = refresh
+        self._version = 0  # updates behind the weights
+        self._on_episode = on_episode
+        self.seconds: collections.Counter[str] = collections.Counter()  # spent in each part
+        self.agent_steps = 0
+        self.rows = 0  # that the environment has returned
+        self.part = "start"  # what it is at now, of `seconds`
+
+    def run(self, stop: threading.Event) -> None:
+        """Acts until `stop` is set; blocks while the learner's queue is full.
+
+        Raises:
+          EnvironmentFailedError: if the games cannot go on.
+        """
+        try:
+            self._act(stop)
+        finally:
+            self._environment.close()
+
+    def _act(self, stop: threading.Event) -> None:
+        self._version = self._refresh()
+        with self._timed("environment"):
+            env_output = self._environment.reset()
+        action = self._act_on(env_output, stop)
+        while not stop.is_set():
+            for _ in range(self._refresh_steps):
+                with self._timed("environment"):
+                    env_output = self._environment.step(action)
+                action = self._act_on(env_output, stop)
+            with self._timed("waiting"):
+                for recorder_ in self._recorders:
+                    recorder_.wait(stop.is_set)
+            self.agent_steps += self._environment.num_envs * self._refresh_steps
+            self._version = self._refresh()
+        for recorder_ in self._recorders:
+            recorder_.close()
+
+    def fault_metrics(self) -> dict[str, float]:
+        """How often each kind of fault has happened in the games, since the start."""
+        counts = self._environment.fault_counts()
+        return {f"environment/{kind}": float(counts[kind]) for kind in faults.KINDS}
+
+    def _act_on(self, env_output: types.EnvOutput, stop: threading.Event) -> np.ndarray:
+        """Records a row and returns the actions int32 [N] taken there."""
+        self.rows += 1
+        for episode in self._tracker.update(env_output):
+            self._on_episode(episode)
+        core_state = self._policy.core_state
+        with self._timed("inference"):
+            agent_output = self._policy(env_output)
+        with self._timed("writing"):
+            for recorder_ in self._recorders:
+                recorder_.add(env_output, agent_output, core_state, self._version, stop.is_set)
+        return agent_output.action
+
+    @contextlib.contextmanager
+    def _timed(self, part: str) -> Iterator[None]:
+        self.part, start = part, time.perf_counter()
+        yield
+        self.seconds[part] += time.perf_counter() - start
+
+
+class ActorThread:
+    """Runs an actor beside the learner and keeps the error that ended it."""
+
+    def __init__(self, acting: Actor):
+        """Starts acting."""
+        self._acting = acting
+        self._stop = threading.Event()
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="actor", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._acting.run(self._stop)
+        except Exception as error:  # handed over to the learner's thread by `check`
+            self._error = error
+
+    def check(self) -> None:
+        """Raises the error that ended the actor, if one did."""
+        if self._error is not None:
+            raise self._error
+
+    def metrics(self) -> dict[str, float]:
+        """Since the start: each part's agent steps a second spent in it, and the games' faults."""
+        steps = self._acting.agent_steps
+        paces = {
+            f"throughput/{part}_steps_per_second": steps / seconds
+            for part, seconds in self._acting.seconds.copy().items()
+            if seconds and part != "waiting"
+        }
+        return paces | self.faults()
+
+    def faults(self) -> dict[str, float]:
+        """How often each kind of fault has happened in the games, by its metric's name."""
+        return self._acting.fault_metrics()
+
+    @property
+    def rows(self) -> int:
+        """How many rows the environment has returned."""
+        return self._acting.rows
+
+    @property
+    def state(self) -> str:
+        """What the actor is at now, in words."""
+        return _STATES[self._acting.part]
+
+    def stop(self) -> None:
+        """Ends the actor at its next look at the stop flag."""
+        self._stop.set()
+        self._thread.join(timeout=30)
+
+
+class StallWatch:
+    """Tells, once each time, that a learner which waits for experience gets none."""
+
+    def __init__(self, acting: ActorThread, seconds: float):
+        """Watches an actor.
+
+        Args:
+          acting: the one that the learner waits for.
+          seconds: without a row from its environment, after which the learner says so.
+        """
+        self._acting = acting
+        self._seconds = seconds
+        self.fed()
+
+    def fed(self) -> None:
+        """Takes that the learner has got what it waited for."""
+        self._rows = -1
+
+    def beside(self, should_stop: Callable[[], bool]) -> Callable[[], bool]:
+        """What the learner, while it waits, is to ask again and again in place of `should_stop`."""
+
+        def look_and_ask() -> bool:
+            self._look()
+            return should_stop()
+
+        return look_and_ask
+
+    def _look(self) -> None:
+        now, rows = time.monotonic(), self._acting.rows
+        if rows != self._rows:
+            self._rows, self._since, self._is_told = rows, now, False
+        elif now - self._since >= self._seconds and not self._is_told:
+            self._is_told = True
+            logging.warning(
+                "no experience has arrived for %.0f s: the actor %s; Ctrl-C saves the run",
+                now - self._since, self._acting.state,
+            )  # fmt: skip

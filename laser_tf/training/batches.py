@@ -1,0 +1,177 @@
+"""What the learner needs next, fetched in the background while the learner computes."""
+
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tree
+
+from laser_tf.replay import dataset, replay_config, replayer, stored_unroll
+from laser_tf.training import array_function
+
+_POLL_SECONDS = 0.5
+
+
+class BatchStream:
+    """Keeps one batch ahead, and never blocks the learner for ever.
+
+    A thread rather than tf.data's prefetch: waiting for it can be interrupted, so that a dead actor
+    or Ctrl-C ends a run whose queue stays empty. The thread is a daemon, since Reverb may never
+    wake it from an empty queue.
+    """
+
+    def __init__(self, fetch: Callable[[], Any]):
+        """Starts fetching; the stream also ends when `fetch` returns None."""
+        self._batches: queue.Queue[Any] = queue.Queue(maxsize=1)
+        self._closed = threading.Event()
+        threading.Thread(target=self._fetch, args=(fetch,), name="batches", daemon=True).start()
+
+    def _fetch(self, fetch: Callable[[], Any]) -> None:
+        try:
+            while not self._closed.is_set() and (batch := fetch()) is not None:
+                self._put(batch)
+        except Exception as error:  # handed over to the learner's thread by `get`
+            self._put(error)
+
+    def _put(self, item: Any) -> None:
+        while not self._closed.is_set():
+            try:
+                self._batches.put(item, timeout=_POLL_SECONDS)
+                return
+            except queue.Full:
+                continue
+
+    def get(self, should_stop: Callable[[], bool]) -> Any | None:
+        """Returns the next batch, arrays, or None once `should_stop` (which may raise) says so."""
+        while not should_stop():
+            batch = self.poll(_POLL_SECONDS)
+            if batch is not None:
+                return batch
+        return None
+
+    def poll(self, seconds: float) -> Any | None:
+        """Returns the next batch, or None where none comes within some seconds."""
+        try:
+            batch = self._batches.get(timeout=seconds)
+        except queue.Empty:
+            return None
+        if isinstance(batch, Exception):
+            raise batch
+        return batch
+
+    def close(self) -> None:
+        """Ends fetching."""
+        self._closed.set()
+
+
+class EpisodeBatchStream(BatchStream):
+    """Online unrolls beside unrolls of whole episodes, whose core states are recomputed."""
+
+    def __init__(
+        self,
+        server_address: str,
+        config: replay_config.ReplayConfig,
+        queue_name: str,
+        unroll_signature: stored_unroll.StoredUnroll,
+        next_state: Callable[[stored_unroll.StoredUnroll], Any],
+    ):
+        """Starts fetching `stored_unroll.Batch`es of arrays, online rows first.
+
+        Args:
+          server_address: "host:port" of the Reverb server.
+          config: of its tables.
+          queue_name: the learner's.
+          unroll_signature: with core state.
+          next_state: see `replayer.Replayer`.
+        """
+        self._online = BatchStream(
+            fetcher(dataset.online_unrolls(server_address, config, queue_name))
+        )
+        self._episodes = BatchStream(fetcher(dataset.episodes(server_address)))
+        self._replayer = replayer.Replayer(config.replay_rows, unroll_signature, next_state)
+        self._is_online = np.arange(config.batch_size) < config.online_rows
+        self._new_steps = config.steps_per_update
+        self._episode_seen = False
+        super().__init__(self._mix)
+
+    def _mix(self) -> stored_unroll.Batch | None:
+        online = self._online.get(self._closed.is_set)
+        if online is None:
+            return None
+        replayed = self._replayer.next_batch(self._draw)
+        mixed = tree.map_structure(lambda *rows: np.concatenate(rows), online, replayed)
+        return stored_unroll.unweighted(mixed, self._is_online, self._new_steps)
+
+    def _draw(self) -> stored_unroll.StoredUnroll | None:
+        if self._episode_seen:
+            return self._episodes.get(self._closed.is_set)
+        # Until an episode ends somewhere, waiting for one would stall the learner, with it the
+        # queue, and with it the actors that play it.
+        episode = self._episodes.poll(0)
+        self._episode_seen = episode is not None
+        return episode
+
+    def close(self) -> None:
+        """Ends fetching."""
+        super().close()
+        self._online.close()
+        self._episodes.close()
+
+
+class ReplayBatchStream(BatchStream):
+    """Batches from replay alone, one for every `new_steps` that actors have written."""
+
+    def __init__(
+        self,
+        server_address: str,
+        config: replay_config.ReplayConfig,
+        queue_name: str,
+        replay_size: Callable[[], int],
+    ):
+        """Starts fetching `stored_unroll.Batch`es of arrays.
+
+        Args:
+          server_address: "host:port" of the Reverb server.
+          config: of its tables.
+          queue_name: the learner's.
+          replay_size: items in replay now; asked until the warm-up is over.
+        """
+        self._new = BatchStream(fetcher(dataset.new_steps(server_address, queue_name)))
+        self._replayed = BatchStream(fetcher(dataset.replayed_batches(server_address, config)))
+        self._replay_size = replay_size
+        self._least = max(1, config.warm_up // config.steps_per_item)
+        self._warm = False
+        self._period = config.new_steps
+        self._ahead = 0  # new steps beyond what the updates so far waited for
+        super().__init__(self._next)
+
+    def _next(self) -> stored_unroll.Batch | None:
+        new = 0
+        # The queue is emptied during the warm-up, too, or it would stop the actors.
+        while self._ahead + new < self._period or not self._is_warm():
+            steps = self._new.get(self._closed.is_set)
+            if steps is None:
+                return None
+            new += int(steps)
+        # The warm-up's steps are counted, but no updates are owed for them.
+        self._ahead = (self._ahead + new) % self._period
+        batch = self._replayed.get(self._closed.is_set)
+        return batch and batch._replace(new_steps=np.int64(new))
+
+    def _is_warm(self) -> bool:
+        self._warm = self._warm or self._replay_size() >= self._least
+        return self._warm
+
+    def close(self) -> None:
+        """Ends fetching."""
+        super().close()
+        self._new.close()
+        self._replayed.close()
+
+
+def fetcher(batches: tf.data.Dataset) -> Callable[[], Any]:
+    """What returns a dataset's next element as arrays."""
+    return array_function.ArrayFunction(iter(batches).get_next)

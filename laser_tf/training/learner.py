@@ -1,0 +1,174 @@
+"""The learner: batches of unrolls in, better weights out."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from laser_tf import errors
+from laser_tf.agents import base
+from laser_tf.replay import stored_unroll
+from laser_tf.training import adam, array_function, learner_config, rmsprop
+
+
+class NonFiniteLossError(errors.UserError):
+    """Several updates in a row had a loss or a gradient that is not finite."""
+
+
+def _make_optimizer(
+    config: learner_config.LearnerConfig, variables: Sequence[tf.Variable]
+) -> rmsprop.RMSProp | adam.Adam:
+    if config.optimizer == learner_config.ADAM:
+        return adam.Adam(
+            variables, beta1=config.adam_beta1, beta2=config.adam_beta2, epsilon=config.adam_epsilon
+        )
+    return rmsprop.RMSProp(
+        variables,
+        decay=config.rmsprop_decay,
+        momentum=config.rmsprop_momentum,
+        epsilon=config.rmsprop_epsilon,
+    )
+
+
+class Counters(tf.Module):
+    """How far a run is; saved with the weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.learner_updates = tf.Variable(0, trainable=False, dtype=tf.int64)
+        self.agent_steps = tf.Variable(0, trainable=False, dtype=tf.int64)
+        self.non_finite_updates = tf.Variable(0, trainable=False, dtype=tf.int64)
+        self.wall_seconds = tf.Variable(0.0, trainable=False, dtype=tf.float64)
+
+
+class Learner(tf.Module):
+    """Takes gradient steps on an agent's loss; holds all that a checkpoint must restore."""
+
+    def __init__(
+        self,
+        agent: base.Agent,
+        config: learner_config.LearnerConfig,
+        *,
+        total_agent_steps: int,
+        jit: bool,
+        member: int = 0,
+    ):
+        """Creates the learner.
+
+        Args:
+          agent: any agent of `laser_tf.agents` whose variables exist already.
+          config: of the optimiser.
+          total_agent_steps: of the whole run, where a linear learning rate reaches zero.
+          jit: whether XLA compiles the update.
+          member: index of the agent in its sweep.
+        """
+        super().__init__()
+        self.agent = agent
+        self.counters = Counters()
+        self.learning_rate = tf.Variable(config.learning_rate, trainable=False)
+        self._config = config
+        self._total_agent_steps = total_agent_steps
+        self._member = member
+        self._variables = agent.trainable_variables
+        self.optimizer = _make_optimizer(config, self._variables)
+        self._non_finite_in_a_row = 0
+        self._compiled_update = array_function.ArrayFunction(self._update, jit_compile=jit)
+
+    def update(self, batch: stored_unroll.Batch) -> tuple[dict[str, float], np.ndarray]:
+        """Takes one step and counts it.
+
+        Args:
+          batch: arrays [B, ...].
+
+        Returns:
+          The loss's metrics with those of the step itself, and the unrolls' priorities [B].
+
+        Raises:
+          NonFiniteLossError: after `non_finite_limit` skipped updates in a row.
+        """
+        values, priorities = self._compiled_update(batch)
+        metrics = {name: float(value) for name, value in values.items()}
+        self._stop_if_non_finite(bool(metrics.pop("finite")))
+        return metrics, priorities
+
+    @property
+    def hyperparameter_variables(self) -> dict[str, tf.Variable]:
+        """What may change while the run goes on, by the config's names; part of checkpoints."""
+        variables = {learner_config.LEARNING_RATE: self.learning_rate}
+        if learner_config.RMSPROP_EPSILON in self._config.tunable:
+            variables[learner_config.RMSPROP_EPSILON] = self.optimizer.epsilon
+        return variables | self.agent.hyperparameters
+
+    def hyperparameters(self) -> dict[str, float]:
+        """The values that the next update will use; the learning rate before its schedule."""
+        # By way of text: the shortest number that is this float32, as a config would have it.
+        return {
+            name: float(str(variable.numpy()))
+            for name, variable in self.hyperparameter_variables.items()
+        }
+
+    def set_hyperparameters(self, values: Mapping[str, float]) -> None:
+        """Changes some or all of `hyperparameters`, from the next update on.
+
+        Raises:
+          ValueError: for an unknown name or a value out of range; nothing is changed then.
+        """
+        variables = self.hyperparameter_variables
+        for name, value in values.items():
+            if name not in variables:
+                raise ValueError(
+                    f"{type(self.agent).__name__} with {self._config.optimizer} has no "
+                    f"hyper-parameter {name!r} to change: choose of {', '.join(variables)}"
+                )
+            stored = float(np.float32(value))
+            if not (
+                math.isfinite(stored)
+                and (stored > 0 or name == learner_config.ENTROPY_COST and value == 0)
+            ):
+                raise ValueError(f"{name} is {value}: use a value above 0 that float32 can hold")
+        for name, value in values.items():
+            variables[name].assign(value)
+
+    def _update(self, batch: stored_unroll.Batch) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+        unroll = stored_unroll.unpack(batch, self._member)
+        with tf.GradientTape() as tape:
+            output = self.agent.loss(unroll)
+        gradients = tape.gradient(output.loss, self._variables)
+        norm = tf.linalg.global_norm(gradients)
+        finite = tf.math.is_finite(output.loss) & tf.math.is_finite(norm)
+        if self._config.gradient_clip:
+            gradients, _ = tf.clip_by_global_norm(gradients, self._config.gradient_clip, norm)
+        learning_rate = self.learning_rate * self._schedule()
+        tf.cond(finite, lambda: self._apply(gradients, learning_rate), lambda: None)
+        self.counters.learner_updates.assign_add(1)
+        self.counters.agent_steps.assign_add(batch.new_steps)
+        self.counters.non_finite_updates.assign_add(tf.cast(~finite, tf.int64))
+        metrics = {
+            **output.metrics,
+            "learner/gradient_norm": norm,
+            "learner/learning_rate": learning_rate,
+            "finite": finite,
+        }
+        return metrics, output.priorities
+
+    def _apply(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor) -> None:
+        self.optimizer.apply(gradients, learning_rate)
+        self.agent.after_update()
+
+    def _schedule(self) -> tf.Tensor:
+        """The factor on the learning rate: 1, or what is left of the run."""
+        if self._config.learning_rate_schedule == "constant":
+            return tf.constant(1.0)
+        done = tf.cast(self.counters.agent_steps, tf.float32) / self._total_agent_steps
+        return tf.maximum(0.0, 1.0 - done)
+
+    def _stop_if_non_finite(self, finite: bool) -> None:
+        self._non_finite_in_a_row = 0 if finite else self._non_finite_in_a_row + 1
+        if self._non_finite_in_a_row >= self._config.non_finite_limit:
+            raise NonFiniteLossError(
+                f"{self._non_finite_in_a_row} updates in a row had a loss or gradient that is not "
+                "finite; none of them was applied. Lower learner.learning_rate (now "
+                f"{self.learning_rate.numpy():g}), set learner.gradient_clip to 40, or use "
+                "learner.compute_dtype=float32"
+            )

@@ -1,0 +1,132 @@
+"""Checkpoints of the learner that survive damage, a full disk and weights that are not finite."""
+
+import contextlib
+import logging
+import os
+import pathlib
+import re
+import shutil
+from collections.abc import Iterator
+
+import tensorflow as tf
+
+from laser_tf.host import run_folder, whole_files
+from laser_tf.training import finiteness
+
+KEPT = 3
+_UNFINISHED = "unfinished"  # a folder for what is being written
+
+
+class LearnerCheckpoints:
+    """Numbered checkpoints of one `tf.Module`, newest last."""
+
+    def __init__(self, folder: pathlib.Path, module: tf.Module):
+        """Touches nothing yet."""
+        self._folder = folder
+        self._module = module
+        self._checkpoint = tf.train.Checkpoint(learner=module)
+
+    def save(self, number: int) -> None:
+        """Writes a checkpoint, then deletes those beyond the newest few.
+
+        Raises:
+          NonFiniteWeightsError: if a variable is not finite; nothing is written.
+          WorkdirError: if it cannot be written; the older ones stay, and nothing of this one.
+        """
+        non_finite = self._find_non_finite()
+        if non_finite:
+            raise finiteness.NonFiniteWeightsError(
+                f"{non_finite} is not finite after {number:,} updates: these weights are not "
+                "saved, the checkpoints before them stay. The same command goes on from the "
+                "newest; or start again with another --workdir and a lower learner.learning_rate"
+            )
+        unfinished = self._folder / _UNFINISHED
+        try:
+            unfinished.mkdir(parents=True, exist_ok=True)
+            with _plain_name(unfinished) as plain:
+                self._checkpoint.write(f"{plain}/checkpoint-{number}")
+            self._move(unfinished, number)
+        except (tf.errors.OpError, OSError) as error:
+            raise run_folder.WorkdirError(
+                f"cannot write a checkpoint in {self._folder}: {_describe(error)}; "
+                "those before it are untouched"
+            ) from None
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+        self._delete_all_but_the_newest(number)
+
+    def _find_non_finite(self) -> str | None:
+        named = ((variable.name, variable) for variable in self._module.variables)
+        return finiteness.find_non_finite(named)
+
+    def _move(self, unfinished: pathlib.Path, number: int) -> None:
+        for path in unfinished.iterdir():
+            with path.open("rb") as file:
+                whole_files.sync(file.fileno())
+        index = f"checkpoint-{number}.index"
+        # It is there once its index is: removed first, moved last.
+        (self._folder / index).unlink(missing_ok=True)
+        for path in sorted(unfinished.iterdir(), key=lambda path: path.name == index):
+            path.replace(self._folder / path.name)
+
+    def _delete_all_but_the_newest(self, newest: int) -> None:
+        numbers = self.numbers()
+        # Those beyond could not be read when the run went on from one before them.
+        kept = [number for number in numbers if number <= newest][-KEPT:]
+        for old in set(numbers) - set(kept):
+            for path in self._folder.glob(f"checkpoint-{old}.*"):
+                path.unlink()
+
+    def restore(self) -> int | None:
+        """Restores the newest checkpoint that is readable and finite.
+
+        Returns:
+          Its number, or None where there is no checkpoint at all.
+
+        Raises:
+          WorkdirError: if there are checkpoints and none can be used.
+        """
+        numbers = self.numbers()
+        for number in reversed(numbers):
+            try:
+                self._read(number)
+                return number
+            except Exception as error:  # damage shows as almost any error of TensorFlow's
+                logging.warning(
+                    "checkpoint-%d in %s cannot be used (%s); falling back to the one before it",
+                    number, self._folder, _describe(error),
+                )  # fmt: skip
+        if numbers:
+            raise run_folder.WorkdirError(
+                f"none of the checkpoints in {self._folder} can be used: restore them from a "
+                "backup, or start again with another --workdir"
+            )
+        return None
+
+    def _read(self, number: int) -> None:
+        with _plain_name(self._folder) as plain:
+            status = self._checkpoint.read(f"{plain}/checkpoint-{number}")
+            status.assert_existing_objects_matched()
+        non_finite = self._find_non_finite()
+        if non_finite:
+            raise finiteness.NonFiniteWeightsError(f"{non_finite} is not finite")
+
+    def numbers(self) -> list[int]:
+        """The numbers of the checkpoints that are there, ascending."""
+        # Listed from the files themselves: a state file could be damaged too.
+        matches = [re.fullmatch(r"checkpoint-(\d+)\.index", p.name) for p in self._folder.glob("*")]
+        return sorted(int(match[1]) for match in matches if match)
+
+
+def _describe(error: Exception) -> str:
+    return re.sub(r"/proc/self/fd/\d+/", "", run_folder.first_line(error))  # `_plain_name`'s
+
+
+@contextlib.contextmanager
+def _plain_name(folder: pathlib.Path) -> Iterator[str]:
+    r"""A name without `[`, `*`, `?` and `\`: TensorFlow reads a path with them as a pattern."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,155 @@
+"""A run's whole configuration: one validated dataclass for each section of a file in `configs/`."""
+
+import dataclasses
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from laser_tf import config_checks
+from laser_tf.agents import agent_config, registry
+from laser_tf.environments import environment_config, suites
+from laser_tf.replay import replay_config
+from laser_tf.training import learner_config
+
+Section = TypeVar("Section")
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """How long a run lasts and what it leaves behind.
+
+    Raises:
+      ValueError: for a value out of range; the message names it and the remedy.
+    """
+
+    env_frames: int = 3_000_000  # env frames; the run's budget
+    seed: int = 1  # seed; of weights, actions and environments
+    checkpoint_minutes: float = 5.0  # minutes; between checkpoints of all but replay
+    replay_checkpoint_minutes: float = 30.0  # minutes; between checkpoints of replay
+    metrics_seconds: float = 10.0  # seconds; between rows in TensorBoard, 200 in all at least
+    replay_port: int = 0  # port; of the embedded Reverb server; 0 takes a free one
+    evaluation_episodes: int = 30  # episodes; of each task after training; 0 for none
+
+    def __post_init__(self):
+        config_checks.check_types(self)
+        config_checks.check_range(self, "env_frames", 1)
+        config_checks.check_range(self, "seed", 0, 2_000_000_000, "games count up from it")
+        config_checks.check_range(self, "evaluation_episodes", 0)
+        if not 0 <= self.replay_port < 65536:
+            raise ValueError(f"replay_port is {self.replay_port}: use 1 to 65535, or 0 for any")
+        for name in ("checkpoint_minutes", "replay_checkpoint_minutes", "metrics_seconds"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} is {getattr(self, name)}: use a value above 0")
+
+
+@dataclasses.dataclass(frozen=True)
+class RunConfig:
+    """Everything that defines a run."""
+
+    agent: agent_config.AgentConfig
+    environment: environment_config.EnvironmentConfig
+    replay: replay_config.ReplayConfig
+    learner: learner_config.LearnerConfig
+    run: Config
+
+    def __post_init__(self):
+        longest, capacity = self.environment.max_steps_per_episode, self.replay.capacity
+        keeps_episodes = self.replay.replay_table == replay_config.EPISODES
+        if keeps_episodes and not longest:
+            raise ValueError(
+                "config.environment: max_frames_per_episode is 0, the environment's own limit, but "
+                "replay.core_state=recomputed keeps whole episodes, up to a length that must be "
+                "known: set it"
+            )
+        if keeps_episodes and longest > capacity:
+            raise ValueError(
+                f"config.replay: capacity is {capacity} agent steps, but an episode can have "
+                f"{longest}: raise replay.capacity or lower environment.max_frames_per_episode"
+            )
+        try:
+            self.agent.check_replay(
+                learns_from_replay_alone=bool(self.replay.new_steps),
+                replays_sequences=bool(self.replay.sequence_length),
+            )
+        except ValueError as error:
+            raise ValueError(f"config.agent: {error}") from None
+
+    @property
+    def total_agent_steps(self) -> int:
+        """The run's budget in agent steps."""
+        return -(-self.run.env_frames // self.environment.action_repeat)
+
+    @property
+    def max_unrolls_per_episode(self) -> int:
+        """Unrolls that the longest episode is cut into; 0 where its length is not known."""
+        steps = self.environment.max_steps_per_episode
+        return -(-steps // self.replay.unroll_length)
+
+
+def parse(values: Mapping[str, Mapping[str, Any]]) -> RunConfig:
+    """Builds a `RunConfig` from nested mappings, one for each section.
+
+    Raises:
+      ValueError: for an unknown, a missing or an invalid key; the message names `section.key`.
+    """
+    classes = section_classes(values)
+    _check_names("section", values, classes)
+    return RunConfig(
+        **{name: parse_section(name, section, values) for name, section in classes.items()}
+    )
+
+
+def section_classes(values: Mapping[str, Mapping[str, Any]]) -> dict[str, type]:
+    """The dataclass of each section, for the agent and the suite that the values name.
+
+    Raises:
+      ValueError: if the values are not sections of keys, or name what there is not.
+    """
+    check_nesting(values)
+    classes = {field.name: field.type for field in dataclasses.fields(RunConfig)}
+    for section, key, known in (("agent", "kind", registry), ("environment", "suite", suites)):
+        try:
+            classes[section] = known.config_class(values.get(section, {}).get(key, known.DEFAULT))
+        except ValueError as error:
+            raise ValueError(f"config.{section}: {error}") from None
+    return classes
+
+
+def check_nesting(values: Any) -> None:
+    """Checks that values are sections of keys, all named by text.
+
+    Raises:
+      ValueError: if they are not.
+    """
+    if not isinstance(values, Mapping):
+        raise ValueError(f"the config is {values!r}: it must have sections, such as run")
+    for name, section in values.items():
+        if not isinstance(section, Mapping):
+            raise ValueError(f"config.{name} is {section!r}: it must have keys with values")
+        for key in (name, *section):
+            if not isinstance(key, str):
+                raise ValueError(f"config.{name} has the key {key!r}: keys are texts")
+
+
+def parse_section(
+    name: str, section_class: type[Section], values: Mapping[str, Mapping[str, Any]]
+) -> Section:
+    """Builds one section's dataclass from what `values` say of it.
+
+    Raises:
+      ValueError: for an unknown, a missing or an invalid key; the message names `section.key`.
+    """
+    section = dict(values.get(name, {}))
+    _check_names(name + " key", section, [f.name for f in dataclasses.fields(section_class)])
+    try:
+        return section_class(**section)
+    except ValueError as error:
+        raise ValueError(f"config.{name}: {error}") from None
+
+
+def _check_names(what: str, given: Mapping[str, Any], known: Iterable[str]) -> None:
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(name, list(known), n=3)
+            hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(known)}"
+            raise ValueError(f"config has no {what} {name!r}: {hint}")

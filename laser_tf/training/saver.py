@@ -1,0 +1,101 @@
+"""When a run's state is saved."""
+
+import contextlib
+import logging
+import pathlib
+import time
+from collections.abc import Callable
+
+from laser_tf.host import failure_notice, run_folder
+from laser_tf.replay import connection
+from laser_tf.training import learner, learner_checkpoints, run_config
+
+
+class Saver:
+    """Saves weights often, and replay, which is larger, seldom; both at the end.
+
+    Weights come first, so that replay takes no room from them.
+    """
+
+    def __init__(
+        self,
+        config: run_config.Config,
+        workdir: pathlib.Path,
+        checkpoints: learner_checkpoints.LearnerCheckpoints,
+        replay: connection.Connection,
+        counters: learner.Counters,
+    ):
+        """Starts the clocks."""
+        self._workdir = workdir
+        self._checkpoints = checkpoints
+        self._replay = replay
+        self._counters = counters
+        self._periods = (60 * config.checkpoint_minutes, 60 * config.replay_checkpoint_minutes)
+        now = time.monotonic()
+        self._clock = now
+        self._next_learner, self._next_replay = (now + period for period in self._periods)
+        self._learner_notice, self._replay_notice = (
+            failure_notice.FailureNotice(f"{what} can be saved again")
+            for what in ("weights", "replay")
+        )
+        self._is_noted = False
+
+    def make_weights_due(self) -> None:
+        """Has the next `save_when_due` save the weights."""
+        self._next_learner = time.monotonic()
+
+    def save_when_due(self) -> None:
+        """Saves what is due; a failure is told once and tried again next time.
+
+        Raises:
+          NonFiniteWeightsError: if the weights are not finite; what was saved before stays.
+        """
+        now = time.monotonic()
+        is_replay_due = now >= self._next_replay
+        # With replay, too: what weights that are not finite have played is not worth keeping.
+        if is_replay_due or now >= self._next_learner:
+            self._next_learner = now + self._periods[0]
+            self._attempt(self._save_learner, self._learner_notice)
+        if is_replay_due:
+            self._next_replay = now + self._periods[1]
+            self._attempt(self._save_replay, self._replay_notice)
+
+    def _attempt(self, save: Callable[[], None], notice: failure_notice.FailureNotice) -> None:
+        try:
+            save()
+        except run_folder.WorkdirError as error:
+            notice.failed(f"{error}; training goes on and tries again")
+        else:
+            notice.succeeded()
+
+    def save_all(self) -> None:
+        """Saves everything, weights first; where replay cannot be saved, that is only told.
+
+        Raises:
+          NonFiniteWeightsError: if the weights are not finite; what was saved before stays.
+          WorkdirError: if they could not be written; what was saved before stays.
+        """
+        try:
+            self._save_learner()
+        except run_folder.WorkdirError as error:
+            raise run_folder.WorkdirError(f"{error}. Free space, then run again") from None
+        try:
+            self._save_replay()
+        except run_folder.WorkdirError as error:
+            logging.warning("%s; whoever resumes has what was saved of it before", error)
+
+    def _save_replay(self) -> None:
+        try:
+            self._replay.checkpoint()
+        except RuntimeError as error:
+            raise run_folder.WorkdirError(f"cannot save replay: {error}") from None
+
+    def _save_learner(self) -> None:
+        now = time.monotonic()
+        self._counters.wall_seconds.assign_add(now - self._clock)
+        self._clock = now
+        self._checkpoints.save(int(self._counters.learner_updates))
+        if not self._is_noted:
+            with contextlib.suppress(run_folder.WorkdirError):  # tried again with the next one
+                run_folder.note_checkpoint(self._workdir)
+                self._is_noted = True

@@ -1,0 +1,73 @@
+"""What experiment trackers get is what the run's files hold."""
+
+import math
+import pathlib
+import sys
+import tempfile
+from unittest import mock
+
+from absl.testing import absltest
+
+from laser_tf import errors
+from laser_tf.analysis import tracking
+from laser_tf.host import run_folder
+from laser_tf.monitoring import tensorboard
+
+
+class TrackingTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._workdir = pathlib.Path(folder.name) / "pong1"
+        run_folder.open_workdir(self._workdir, {"run": {"seed": 7}}, {})
+        (self._workdir / "evaluation.json").write_text("{}")
+
+    def _write_rows(self) -> None:
+        with tensorboard.MetricsWriter(self._workdir / "tensorboard") as writer:
+            writer.hyperparameters({"run.seed": 7})  # no scalar: not among the rows
+            writer.write(100, {"loss/policy": 0.5, "loss/value": math.nan})
+            writer.write(200, {"loss/policy": 0.25, "loss/value": 2.0})
+
+    def _hand_over(self, service: str, package: mock.Mock) -> int:
+        with mock.patch.dict(sys.modules, {service: package}):
+            return tracking.hand_over(self._workdir, service, "project")
+
+    def test_wandb(self):
+        self._write_rows()
+        wandb = mock.Mock()
+        self.assertEqual(self._hand_over("wandb", wandb), 2)
+        wandb.init.assert_called_once_with(project="project", name="pong1", config={"run.seed": 7})
+        run = wandb.init.return_value
+        self.assertEqual(
+            [call.args[0] for call in run.log.call_args_list],
+            [
+                {"env_frames": 100, "loss/policy": 0.5},
+                {"env_frames": 200, "loss/policy": 0.25, "loss/value": 2.0},
+            ],
+        )
+        run.finish.assert_called_once_with()
+
+    def test_mlflow(self):
+        self._write_rows()
+        mlflow = mock.MagicMock()
+        self.assertEqual(self._hand_over("mlflow", mlflow), 2)
+        mlflow.log_params.assert_called_once_with({"run.seed": 7})
+        self.assertEqual(
+            mlflow.log_metrics.call_args_list,
+            [
+                mock.call({"loss/policy": 0.5}, step=100),
+                mock.call({"loss/policy": 0.25, "loss/value": 2.0}, step=200),
+            ],
+        )
+        mlflow.log_artifact.assert_called_once_with(str(self._workdir / "evaluation.json"))
+
+    def test_what_is_missing_is_named(self):
+        with self.assertRaisesRegex(errors.UserError, "--to=wandb: .*; run: pip install wandb=="):
+            self._hand_over("wandb", None)  # Python's mark of a module that cannot be imported
+        with self.assertRaisesRegex(errors.UserError, "pong1 holds no metrics yet"):
+            self._hand_over("wandb", mock.Mock())
+
+
+if __name__ == "__main__":
+    absltest.main()

@@ -1,0 +1,117 @@
+"""Signals are heard once or often, and what is being saved is not ended by them."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from unittest import mock
+
+from absl.testing import absltest, parameterized
+
+from laser_tf.host import interruption
+from launch import session
+from testing import fakes
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+ENDS = """from laser_tf.host import interruption
+print("saved")
+interruption.end_by({})"""
+WAITS = """import time
+from laser_tf.host import interruption
+interrupted = interruption.Interruption()
+print("ready", flush=True)
+while not interrupted.stop:
+    time.sleep(0.05)
+print("saved")
+interruption.end_by(interrupted.signal_number)"""
+
+
+class InterruptionTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        for signal_number in SIGNALS:
+            self.addCleanup(signal.signal, signal_number, signal.getsignal(signal_number))
+
+    @parameterized.parameters(signal.SIGTERM, signal.SIGHUP)
+    def test_a_second_ctrl_c_hurries_and_no_number_of_others(self, signal_number):
+        interrupted = interruption.Interruption()
+        self.assertFalse(interrupted.stop)
+        for _ in range(3):
+            os.kill(os.getpid(), signal_number)
+            self.assertTrue(interrupted.stop)
+            self.assertFalse(interrupted.hurry)
+        os.kill(os.getpid(), signal.SIGINT)
+        self.assertTrue(interrupted.hurry)
+        self.assertEqual(interrupted.signal_number, signal_number)  # the first
+
+    def test_the_first_ctrl_c_waits(self):
+        interrupted = interruption.Interruption()
+        os.kill(os.getpid(), signal.SIGINT)
+        self.assertTrue(interrupted.stop)
+        self.assertFalse(interrupted.hurry)
+
+    @parameterized.parameters(signal.SIGTERM, signal.SIGHUP)
+    def test_a_run_that_is_told_often_to_end_saves_itself(self, signal_number):
+        run = mock.Mock(finished=False, env_frames=0)
+        run.returns.mean_return.return_value = 0.0
+
+        def train(stop: threading.Event, _: object) -> None:
+            for _ in range(3):
+                os.kill(os.getpid(), signal_number)
+            self.assertTrue(stop.is_set())
+            run.saved = True
+
+        run.run = train
+        stopped_by = session.run_to_the_end(run, fakes.catch_config(), None)
+        self.assertEqual(stopped_by, signal_number)
+        self.assertTrue(run.saved)
+        self.assertEqual(signal.getsignal(signal_number), signal.SIG_IGN)
+
+    def test_under_nohup_a_hangup_stays_ignored(self):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        interruption.Interruption()
+        self.assertEqual(signal.getsignal(signal.SIGHUP), signal.SIG_IGN)
+        interruption.give_back()
+        self.assertEqual(signal.getsignal(signal.SIGHUP), signal.SIG_IGN)
+
+    @parameterized.parameters(*SIGNALS)
+    def test_the_shell_sees_which_signal_ended_it(self, signal_number):
+        process = subprocess.run(
+            ["bash", "-c", f"'{sys.executable}' -c '{ENDS.format(int(signal_number))}'; echo $?"],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        self.assertEqual(process.stdout, f"saved\n{128 + signal_number}\n")
+        self.assertNotIn("Traceback", process.stderr)
+
+    def test_ctrl_c_ends_a_shells_loop_too(self):
+        """As a terminal sends it: to the shell and to its command."""
+        command = f"'{sys.executable}' -c '{WAITS}'"
+        shell = subprocess.Popen(
+            ["bash", "-c", f"for seed in 1 2 3; do echo $seed; {command}; done; echo over"],
+            stdout=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        lines = [shell.stdout.readline() for _ in range(2)]
+        os.killpg(shell.pid, signal.SIGINT)
+        output, _ = shell.communicate(timeout=60)
+        self.assertEqual(("".join(lines), output), ("1\nready\n", "saved\n"))
+
+    def test_the_first_process_of_a_container_ends_as_well(self):
+        with mock.patch.object(os, "kill"), mock.patch.object(os, "_exit") as ended:
+            interruption.end_by(signal.SIGTERM)
+        ended.assert_called_once_with(143)
+
+    def test_an_evaluation_has_nothing_to_save(self):
+        run = mock.Mock(finished=True, env_frames=0)
+        found = []
+        with mock.patch.object(
+            session, "_evaluate", lambda *_: found.extend(map(signal.getsignal, SIGNALS))
+        ):
+            session.run_to_the_end(run, fakes.catch_config(), None)
+        self.assertEqual(found, [signal.SIG_DFL] * 3)
+
+
+if __name__ == "__main__":
+    absltest.main()

@@ -1,0 +1,243 @@
+"""A run's replay server cannot be reached from outside; where that fails, the run is told."""
+
+import contextlib
+import socket
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+
+from absl import flags
+from absl.testing import absltest, parameterized
+
+from laser_tf.host import private_network
+
+# What the tests' processes begin with. Everything is imported before a user is given up who may be
+# the only one to read it.
+_START = """
+import contextlib, ctypes, os, socket, tempfile, threading
+from laser_tf.host import private_network
+
+ALONE, WITH_USER = 0x40000000, 0x50000000  # CLONE_NEWNET, and with CLONE_NEWUSER
+
+def become_plain_user():
+    with contextlib.suppress(OSError):  # a plain user already, or root of a container of one user
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+        ctypes.CDLL(None).prctl(4, 1)  # PR_SET_DUMPABLE, as after an exec: /proc/self is the user's
+
+def namespaces():
+    return [os.readlink(f"/proc/self/ns/{kind}") for kind in ("net", "user")]
+
+before = namespaces()
+
+def look_around():
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as client:
+        client.settimeout(5)
+        client.connect(server.getsockname())
+    print("unmoved" if namespaces() == before else "moved", "with loopback")
+"""
+
+# Enters (or not), serves a table, uses it through the loopback, and waits to be ended.
+_SERVER = """
+from laser_tf.host import private_network
+warning = {enter}
+import numpy as np
+import reverb
+server = reverb.Server([reverb.Table.queue("t", 4)], port={port})
+client = reverb.Client("localhost:{port}")
+client.insert(np.int32(42), {{"t": 1.0}})
+value = next(iter(client.sample("t", 1)))[0].data[0]
+print("served", int(value), warning, flush=True)
+input()
+"""
+
+
+def _free_port() -> int:
+    with socket.socket(socket.AF_INET6) as probe:
+        probe.bind(("::", 0))
+        return probe.getsockname()[1]
+
+
+def _own_addresses() -> list[str]:
+    addresses = {"127.0.0.1", "::1"}
+    for family, elsewhere in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((elsewhere, 9))  # sends nothing; tells the outward address
+            addresses.add(probe.getsockname()[0])
+    with contextlib.suppress(OSError):
+        addresses.update(info[4][0] for info in socket.getaddrinfo(socket.gethostname(), None))
+    return sorted(addresses)
+
+
+def _reachable(port: int) -> list[str]:
+    found = []
+    for address in _own_addresses():
+        with contextlib.suppress(OSError), socket.create_connection((address, port), timeout=2):
+            found.append(address)
+    return found
+
+
+@contextlib.contextmanager
+def _process(code: str) -> Iterator[subprocess.Popen]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _served(process: subprocess.Popen) -> str:
+    """The warning a server process ends its first line with."""
+    line = process.stdout.readline().strip()
+    assert line.startswith("served 42 "), line
+    return line.removeprefix("served 42 ")
+
+
+def _run(code: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", _START + textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+
+
+class PrivateNetworkTest(parameterized.TestCase):
+    def test_without_it_the_server_is_reachable(self):
+        port = _free_port()
+        with _process(_SERVER.format(enter="None", port=port)) as process:
+            _served(process)
+            self.assertIn("127.0.0.1", _reachable(port))
+
+    def test_within_it_nobody_outside_reaches_the_server(self):
+        port = _free_port()
+        with _process(_SERVER.format(enter="private_network.enter()", port=port)) as process:
+            warning = _served(process)
+            if warning == "None":
+                self.assertEmpty(_reachable(port))
+            else:  # this system forbids it: the run must say so and work all the same
+                self.assertRegex(warning, "no private network .*can be reached from other hosts")
+                self.assertNotEmpty(_reachable(port))
+
+    def test_a_plain_user_moves_or_stays_with_a_working_loopback(self):
+        output = _run("""
+            become_plain_user()
+            owner = os.geteuid(), os.getegid()
+            print(None in [private_network._try_in_child(f, owner) for f in (ALONE, WITH_USER)])
+            print(private_network.enter())
+            look_around()
+        """)
+        self.assertRegex(
+            output, "^(True\nNone\nmoved|False\nno private network .*\nunmoved) with loopback$"
+        )
+
+    def test_who_may_make_a_network_keeps_its_rights_over_other_users_files(self):
+        output = _run("""
+            owner = os.geteuid(), os.getegid()
+            may = private_network._try_in_child(ALONE, owner) is None
+            moved = private_network.enter() is None
+            print(not moved or may == (namespaces()[1] == before[1]))
+        """)
+        self.assertEqual(output, "True")
+
+    def test_files_stay_the_users_own(self):
+        output = _run("""
+            become_plain_user()
+            owner = os.geteuid(), os.getegid()
+            private_network.enter()
+            with tempfile.NamedTemporaryFile() as file:
+                status = os.stat(file.name)
+            print((os.geteuid(), os.getegid()) == owner == (status.st_uid, status.st_gid))
+        """)
+        self.assertEqual(output, "True")
+
+    def test_a_process_with_threads_stays_and_says_why(self):
+        output = _run("""
+            release = threading.Event()
+            threading.Thread(target=release.wait).start()
+            print(private_network.enter())
+            look_around()
+            release.set()
+        """)
+        self.assertRegex(output, r"^no private network \(the process has 2 threads already; ")
+        self.assertEndsWith(output, "\nunmoved with loopback")
+
+    @parameterized.parameters(
+        ([], True),
+        (["--private_network"], True),
+        (["--private_network=true"], True),
+        (["--private_network=false"], False),
+        (["-private_network=False"], False),
+        (["--private_network=0"], False),
+        (["--private_network=f"], False),
+        (["--noprivate_network"], False),
+        (["--noprivate_network", "--private_network"], True),
+        (["--private_network=1", "--workdir=x", "--private_network=F"], False),
+        (["--", "--private_network=false"], True),
+        (["--private_network_of=false", "private_network=false"], True),
+    )
+    def test_the_flag_is_read_as_absl_reads_it(self, arguments, wanted):
+        self.assertEqual(private_network.is_wanted(["train", *arguments]), wanted)
+        values = flags.FlagValues()
+        flags.DEFINE_bool(private_network.FLAG, True, "", flag_values=values)
+        values(["train", *arguments], known_only=True)
+        self.assertEqual(values[private_network.FLAG].value, wanted)
+
+    def test_who_wants_none_stays_and_is_warned(self):
+        output = _run("""
+            print(private_network.enter(["train", "--private_network=false"]))
+            look_around()
+        """)
+        self.assertRegex(
+            output, "^no private network, by --private_network=false: .*can be reached from other"
+        )
+        self.assertEndsWith(output, "\nunmoved with loopback")
+
+    def test_without_linux_it_says_so(self):
+        output = _run("""
+            private_network.pathlib.Path.glob = lambda *_: iter(())
+            print(private_network.enter())
+        """)
+        self.assertRegex(output, r"^no private network \(needs Linux ")
+
+    @parameterized.product(
+        step=("_unshare", "_write", "_start_loopback", "_use_loopback"),
+        error=("PermissionError(1, 'Operation not permitted')", "AttributeError('unshare')"),
+    )
+    def test_a_system_that_forbids_a_step_leaves_the_process_untouched(self, step, error):
+        output = _run(f"""
+            def forbidden(*_):
+                raise {error}
+            private_network.{step} = forbidden
+            private_network._WAYS = (WITH_USER,)  # the one that takes every step
+            print(private_network.enter())
+            look_around()
+        """)
+        # Two lines: no copy of the process has run on.
+        self.assertRegex(output, "^no private network .*\nunmoved with loopback$")
+        self.assertNotIn("was killed", output)
+
+    def test_a_limit_that_the_trial_used_up_leaves_the_process_untouched(self):
+        output = _run("""
+            def used_up(_):
+                raise OSError(28, "No space left on device", "unshare:")
+            private_network._try_in_child = lambda *_: None
+            private_network._unshare = used_up
+            print(private_network.enter())
+            look_around()
+        """)
+        self.assertRegex(output, r"^no private network \(unshare: No space left on device\)")
+        self.assertEndsWith(output, "\nunmoved with loopback")
+
+
+if __name__ == "__main__":
+    absltest.main()

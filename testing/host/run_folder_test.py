@@ -1,0 +1,227 @@
+"""A run's folder: refusals, damage, and what is kept."""
+
+import json
+import os
+import pathlib
+import tempfile
+from unittest import mock
+
+from absl.testing import absltest, parameterized
+
+from laser_tf.host import run_folder
+
+CONFIG = {"agent": {"discount": 0.99}, "run": {"seed": 1}}
+
+
+def _scheduled(schedule: str, env_frames: int) -> dict:
+    return {
+        "agent": {"discount": 0.99},
+        "learner": {"learning_rate_schedule": schedule},
+        "run": {"env_frames": env_frames},
+    }
+
+
+class FolderTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._folder = pathlib.Path(folder.name)
+
+
+class WorkdirTest(FolderTest, parameterized.TestCase):
+    def test_the_same_config_resumes(self):
+        self.assertFalse(run_folder.open_workdir(self._folder / "r", CONFIG, {"versions": {}}))
+        self.assertTrue(run_folder.open_workdir(self._folder / "r", CONFIG, {"versions": {}}))
+        self.assertEqual(run_folder.read_config(self._folder / "r"), CONFIG)
+
+    def test_another_config_is_refused_with_the_differing_keys(self):
+        run_folder.open_workdir(self._folder, CONFIG, {})
+        before = (self._folder / "config.json").read_text()
+        other = {"agent": {"discount": 0.95}, "run": {"seed": 2}}
+        with self.assertRaisesRegex(
+            run_folder.WorkdirError,
+            r"agent.discount \(there 0.99, now 0.95\), run.seed \(there 1, now 2\)",
+        ):
+            run_folder.open_workdir(self._folder, other, {})
+        self.assertEqual((self._folder / "config.json").read_text(), before)
+
+    def test_more_frames_are_the_same_run_at_a_constant_learning_rate(self):
+        config = {"learner": {"learning_rate_schedule": "constant"}, "run": {"env_frames": 10}}
+        longer = {**config, "run": {"env_frames": 20}}
+        run_folder.open_workdir(self._folder, config, {"versions": "noted"})
+        self.assertTrue(run_folder.open_workdir(self._folder, longer, {}))
+        noted = json.loads((self._folder / "config.json").read_text())
+        self.assertEqual(noted, {"config": longer, "sweep_id": "", "versions": "noted"})
+        with self.assertRaisesRegex(run_folder.WorkdirError, "run.env_frames .there 20, now 10"):
+            run_folder.open_workdir(self._folder, config, {})
+
+    @parameterized.product(schedule=("linear", "constant"), extend=(False, True))
+    def test_another_value_ties_a_run_to_its_frames(self, schedule, extend):
+        config = _scheduled(schedule, 10)
+        longer = {**_scheduled(schedule, 20), "agent": {"discount": 0.9}}
+        run_folder.open_workdir(self._folder, config, {})
+        with self.assertRaisesRegex(run_folder.WorkdirError, "run.env_frames .there 10, now 20"):
+            run_folder.open_workdir(self._folder, longer, {}, extend=extend)
+        self.assertEqual(run_folder.read_config(self._folder), config)
+
+    def test_a_schedule_is_the_reason_that_is_given_and_the_way_on(self):
+        config = _scheduled("linear", 10_000)
+        run_folder.open_workdir(self._folder, config, {})
+        with self.assertRaisesRegex(
+            run_folder.WorkdirError,
+            "falls to zero at 10,000 env frames, so that run.env_frames=20000 is another schedule: "
+            "with --extend .*; else use run.env_frames=10000, or another --workdir$",
+        ):
+            run_folder.open_workdir(self._folder, _scheduled("linear", 20_000), {})
+        self.assertEqual(run_folder.read_config(self._folder), config)
+
+    def test_a_schedule_is_extended_where_that_is_wanted_and_it_is_noted(self):
+        run_folder.open_workdir(self._folder, _scheduled("linear", 10_000), {})
+        for env_frames in (20_000, 40_000):
+            config = _scheduled("linear", env_frames)
+            with self.assertLogs(level="WARNING") as logs:
+                self.assertTrue(run_folder.open_workdir(self._folder, config, {}, extend=True))
+            self.assertRegex(logs.output[0], f"falls to zero at {env_frames:,} .*jumps up")
+            self.assertEqual(run_folder.read_config(self._folder), config)
+        noted = json.loads((self._folder / "config.json").read_text())
+        self.assertEqual(noted["extended_from_env_frames"], [10_000, 20_000])
+        with self.assertNoLogs(level="WARNING"):  # the same command resumes
+            run_folder.open_workdir(self._folder, config, {}, extend=True)
+        with self.assertRaisesRegex(run_folder.WorkdirError, "there 40000, now 20000"):
+            run_folder.open_workdir(self._folder, _scheduled("linear", 20_000), {}, extend=True)
+
+    @parameterized.parameters(("constant", False), ("linear", True))
+    def test_a_sweep_with_more_frames_is_not_finished(self, schedule, extend):
+        run_folder.open_sweep(self._folder, _scheduled(schedule, 10), {"id": "a"})
+        (self._folder / "finished").touch()
+        (self._folder / "finished_agents").mkdir()
+        (self._folder / "finished_agents/agent_00").touch()
+        self.assertTrue(
+            run_folder.open_sweep(self._folder, _scheduled(schedule, 20), {}, extend=extend)
+        )
+        self.assertFalse((self._folder / "finished").exists())
+        self.assertFalse((self._folder / "finished_agents").exists())
+        self.assertEqual(run_folder.read_sweep_id(self._folder), "a")
+
+    def test_a_run_of_another_sweep_is_refused_with_the_same_config(self):
+        folder = self._folder / "agent_03"
+        run_folder.open_workdir(folder, CONFIG, {}, sweep_id="a")
+        self.assertTrue(run_folder.open_workdir(folder, CONFIG, {}, sweep_id="a"))
+        for sweep_id in ("b", ""):
+            with self.assertRaisesRegex(run_folder.WorkdirError, "agent_03 belongs to .*another"):
+                run_folder.open_workdir(folder, CONFIG, {}, sweep_id=sweep_id)
+
+    def test_a_sweep_is_told_from_others_and_old_ones_have_no_id(self):
+        run_folder.open_sweep(self._folder / "s", CONFIG, {"id": "a"})
+        self.assertTrue(run_folder.open_sweep(self._folder / "s", CONFIG, {"id": "b"}))
+        self.assertEqual(run_folder.read_sweep_id(self._folder / "s"), "a")
+        run_folder.open_sweep(self._folder / "old", CONFIG, {})
+        self.assertEqual(run_folder.read_sweep_id(self._folder / "old"), "")
+
+    def test_a_file_in_the_way_is_named(self):
+        (self._folder / "r").write_text("mine")
+        with self.assertRaisesRegex(run_folder.WorkdirError, "cannot write in .*/r"):
+            run_folder.open_workdir(self._folder / "r", CONFIG, {})
+        self.assertEqual((self._folder / "r").read_text(), "mine")
+
+    def test_a_damaged_config_is_named(self):
+        for content in ('{"config": ', "null", "[]", "3", '{"config": null}', '{"config": [1]}'):
+            (self._folder / "config.json").write_text(content)
+            with self.assertRaisesRegex(run_folder.WorkdirError, "cannot read .*config.json"):
+                run_folder.open_workdir(self._folder, CONFIG, {})
+            with self.assertRaisesRegex(run_folder.WorkdirError, "cannot read .*config.json"):
+                run_folder.read_config(self._folder)
+
+    @parameterized.product(
+        trace=(
+            "checkpoints/learner/checkpoint-1.index",
+            "checkpoints/replay/2026/DONE",
+            "episodes.csv",
+            "evaluation.json",
+        ),
+        opened=(run_folder.open_workdir, run_folder.open_sweep),
+    )
+    def test_what_a_run_left_without_its_config_is_not_taken_over(self, trace, opened):
+        self._leave(trace)
+        before = sorted(self._folder.rglob("*"))
+        with self.assertRaisesRegex(run_folder.WorkdirError, "a run left .* no config.json"):
+            opened(self._folder, CONFIG, {})
+        self.assertEqual(sorted(self._folder.rglob("*")), before)
+
+    @parameterized.product(
+        trace=(
+            "agent_00/config.json",
+            "population/lineage.csv",
+            "finished_agents/agent_01",
+            "replay/2026/DONE",
+        ),
+        opened=(run_folder.open_workdir, run_folder.open_sweep),
+    )
+    def test_what_a_sweep_left_without_its_config_is_not_taken_over(self, trace, opened):
+        self._leave(trace)
+        before = sorted(self._folder.rglob("*"))
+        with self.assertRaisesRegex(run_folder.WorkdirError, "a sweep left .* no sweep.json"):
+            opened(self._folder, CONFIG, {})
+        self.assertEqual(sorted(self._folder.rglob("*")), before)
+
+    def _leave(self, name: str) -> None:
+        (self._folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (self._folder / name).touch()
+
+    def _assert_lost(self) -> None:
+        before = (self._folder / "config.json").read_text()
+        with self.assertRaisesRegex(
+            run_folder.WorkdirError, "was trained and saved, but there is no checkpoint in .*"
+            "checkpoints/learner any more: restore",
+        ):  # fmt: skip
+            run_folder.open_workdir(self._folder, CONFIG, {})
+        self.assertEqual((self._folder / "config.json").read_text(), before)
+
+    def test_lost_checkpoints_are_no_new_run(self):
+        run_folder.open_workdir(self._folder, CONFIG, {})
+        self._leave("checkpoints/learner/checkpoint-1.index")
+        run_folder.note_checkpoint(self._folder)
+        self.assertTrue(run_folder.open_workdir(self._folder, CONFIG, {}))
+        (self._folder / "checkpoints/learner/checkpoint-1.index").unlink()
+        self._assert_lost()
+        self._leave("checkpoints/learner/checkpoint-1.data-00000-of-00001")
+        self._assert_lost()
+
+    @parameterized.parameters("evaluation.json", "checkpoints/replay/2026/DONE")
+    def test_lost_checkpoints_of_an_earlier_version_show_by_what_came_after(self, trace):
+        run_folder.open_workdir(self._folder, CONFIG, {})
+        self._leave(trace)
+        self._assert_lost()
+
+    @parameterized.parameters("episodes.csv", "tensorboard/events", "native.log")
+    def test_a_run_that_ended_before_its_first_checkpoint_begins_again(self, trace):
+        run_folder.open_workdir(self._folder, CONFIG, {})
+        self._leave(trace)
+        self.assertTrue(run_folder.open_workdir(self._folder, CONFIG, {}))
+
+    def test_a_folder_whose_name_is_no_text_is_refused(self):
+        folder = self._folder / os.fsdecode(b"a\xff")
+        with self.assertRaisesRegex(run_folder.WorkdirError, "no UTF-8: use another"):
+            run_folder.open_workdir(folder, CONFIG, {})
+        self.assertFalse(folder.exists())
+
+    def test_a_full_disk_leaves_the_config_as_it_was(self):
+        run_folder.open_workdir(self._folder, CONFIG, {})
+        before = (self._folder / "config.json").read_text()
+        with (
+            mock.patch.object(os, "fsync", side_effect=OSError(28, "No space left on device")),
+            self.assertRaisesRegex(run_folder.WorkdirError, "cannot write .*No space left"),
+        ):
+            run_folder.note_checkpoint(self._folder)
+        self.assertEqual((self._folder / "config.json").read_text(), before)
+        self.assertEmpty(list(self._folder.glob("*.tmp")))
+
+    def test_config_json_holds_what_else_is_noted(self):
+        run_folder.open_workdir(self._folder, CONFIG, {"versions": {"tensorflow": "2.15.1"}})
+        noted = json.loads((self._folder / "config.json").read_text())
+        self.assertEqual(noted["versions"], {"tensorflow": "2.15.1"})
+
+
+if __name__ == "__main__":
+    absltest.main()

@@ -1,0 +1,25 @@
+"""A TensorFlow that Reverb cannot load is named before anything is imported."""
+
+from unittest import mock
+
+from absl.testing import absltest
+
+from laser_tf.host import versions
+
+
+class VersionsTest(absltest.TestCase):
+    def test_the_environment_fits(self):
+        versions.check()
+        self.assertIn("dm-reverb", versions.recorded())
+
+    def test_another_tensorflow_is_named_with_the_remedy(self):
+        installed = {"dm-reverb": "0.14.0", "tensorflow": "2.16.1"}
+        with mock.patch.object(versions.importlib.metadata, "version", installed.__getitem__):
+            with self.assertRaisesRegex(
+                versions.VersionError, r"tensorflow is 2.16.1.*pip install tensorflow==2.15.1"
+            ):
+                versions.check()
+
+
+if __name__ == "__main__":
+    absltest.main()

@@ -1,0 +1,149 @@
+"""The log of episodes: what is written, what a crash may leave, what a resumed run goes on from."""
+
+import logging
+import pathlib
+import tempfile
+import threading
+from unittest import mock
+
+import numpy as np
+from absl.testing import absltest, parameterized
+
+from laser_tf.environments import episode_statistics
+from laser_tf.host import run_folder
+from laser_tf.monitoring import episode_log
+
+HEADER = "env_frames,task,return,length\n"
+
+
+def _episode(task: int, episode_return: float, length: int = 9) -> episode_statistics.Episode:
+    return episode_statistics.Episode(3, task, episode_return, length)
+
+
+class EpisodeLogTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._workdir = pathlib.Path(folder.name)
+        self._path = self._workdir / "episodes.csv"
+
+    def _log(self) -> episode_log.EpisodeLog:
+        return episode_log.EpisodeLog(self._workdir, ("pong", "breakout"))
+
+    def test_rows_are_written_when_flushed_and_read_back_by_task(self):
+        log = self._log()
+        self.assertEmpty(log.resume(None))
+        log.add(400, _episode(0, -21.0, 800))
+        self.assertEqual(self._path.read_text(), HEADER)
+        log.add(480, _episode(1, 0.125, 30))
+        log.flush()
+        log.add(480, _episode(0, 1234567.0, 900))
+        log.flush()
+        log.flush()
+        rows = "400,pong,-21,800\n480,breakout,0.125,30\n480,pong,1234567,900\n"
+        self.assertEqual(self._path.read_text(), HEADER + rows)
+        episodes = episode_log.read(self._workdir)
+        self.assertEqual(sorted(episodes), ["breakout", "pong"])
+        np.testing.assert_array_equal(episodes["pong"].env_frames, [400, 480])
+        np.testing.assert_array_equal(episodes["pong"].returns, [-21.0, 1234567.0])
+        np.testing.assert_array_equal(episodes["pong"].lengths, [800, 900])
+
+    def test_episodes_of_weights_that_were_replaced_stay_in_the_file_alone(self):
+        rows = "100,pong,1,9\n200,pong,2,8\n300,pong,3,7\n400,pong,4,6\n"
+        self._path.write_text(HEADER + rows)
+        self.assertEqual(
+            self._log().resume(300, newer_than=200), [episode_statistics.Episode(-1, 0, 3.0, 7)]
+        )
+        self.assertEqual(self._path.read_text(), HEADER + rows.replace("400,pong,4,6\n", ""))
+
+    def test_a_resumed_run_drops_what_will_be_played_again(self):
+        rows = ["100,pong,1,9\n", "200,breakout,2,8\n", "201,pong,3,9\n"]
+        self._path.write_text(HEADER + "".join(rows) + "300,pong,4")
+        log = self._log()
+        self.assertEqual(
+            log.resume(200),
+            [
+                episode_statistics.Episode(-1, 0, 1.0, 9),
+                episode_statistics.Episode(-1, 1, 2.0, 8),
+            ],
+        )
+        self.assertEqual(self._path.read_text(), HEADER + rows[0] + rows[1])
+        log.add(250, _episode(0, 5.0))
+        log.flush()
+        self.assertEqual(self._path.read_text(), HEADER + rows[0] + rows[1] + "250,pong,5,9\n")
+
+    def test_without_a_checkpoint_no_row_stays(self):
+        self._path.write_text(HEADER + "0,pong,1,9\n")
+        self.assertEmpty(self._log().resume(None))
+        self.assertEqual(self._path.read_text(), HEADER)
+
+    def test_a_resumed_run_without_a_log_begins_one(self):
+        self.assertEmpty(self._log().resume(1_000))
+        self.assertEqual(self._path.read_text(), HEADER)
+
+    @parameterized.parameters("", "200", "200,po", "200,pong,1", "200,pong,1,9")
+    def test_a_torn_last_row_is_left_out_silently(self, torn):
+        self._path.write_text(HEADER + "100,pong,7,9\n" + torn)
+        with self.assertNoLogs(level=logging.WARNING):
+            episodes = episode_log.read(self._workdir)
+        np.testing.assert_array_equal(episodes["pong"].returns, [7.0])
+
+    def test_damaged_rows_are_told_and_the_others_read(self):
+        self._path.write_bytes(HEADER.encode() + b"100,pong,7,9\n\0\0\xff\n1,2\n200,pong,8,9\n")
+        with self.assertLogs(level=logging.WARNING) as logs:
+            episodes = episode_log.read(self._workdir)
+        self.assertRegex(logs.output[0], "episodes.csv: 2 damaged rows are left out")
+        np.testing.assert_array_equal(episodes["pong"].returns, [7.0, 8.0])
+
+    def test_without_a_file_or_rows_there_are_no_episodes(self):
+        self.assertEmpty(episode_log.read(self._workdir))
+        self._path.write_text(HEADER)
+        self.assertEmpty(episode_log.read(self._workdir))
+
+    def test_a_failed_write_is_told_and_made_up_for(self):
+        log = self._log()
+        log.resume(None)
+        log.add(100, _episode(0, 1.0))
+        with (
+            mock.patch.object(pathlib.Path, "open", side_effect=OSError(28, "No space left")),
+            self.assertLogs(level=logging.WARNING) as logs,
+        ):
+            log.flush()
+            log.flush()
+        self.assertLen(logs.output, 1)
+        self.assertRegex(logs.output[0], "cannot write .*episodes.csv: No space left")
+        self._path.write_text(self._path.read_text() + "100,po")  # what had fitted on the disk
+        log.add(200, _episode(0, 2.0))
+        with self.assertLogs(level=logging.INFO) as logs:
+            log.flush()
+        self.assertRegex(logs.output[0], "episodes.csv can be written again")
+        self.assertEqual(self._path.read_text(), HEADER + "100,pong,1,9\n200,pong,2,9\n")
+
+    def test_a_folder_that_cannot_be_written_is_refused(self):
+        log = episode_log.EpisodeLog(self._workdir / "none", ("pong",))
+        with self.assertRaisesRegex(
+            run_folder.WorkdirError, "cannot write .*No such file or directory; free space"
+        ):
+            log.resume(None)
+
+    def test_no_episode_is_lost_between_an_actors_thread_and_the_learners(self):
+        log = self._log()
+        log.resume(None)
+
+        def act() -> None:
+            for k in range(5_000):
+                log.add(k, _episode(0, float(k)))
+
+        actors = [threading.Thread(target=act) for _ in range(2)]
+        for actor in actors:
+            actor.start()
+        while any(actor.is_alive() for actor in actors):
+            log.flush()
+        log.flush()
+        returns = episode_log.read(self._workdir)["pong"].returns
+        np.testing.assert_array_equal(np.sort(returns), np.repeat(np.arange(5_000), 2))
+
+
+if __name__ == "__main__":
+    absltest.main()

@@ -1,0 +1,232 @@
+"""The display keeps to terminals, and what is said meanwhile is not lost on them."""
+
+import io
+import logging
+import math
+import os
+import pathlib
+import re
+import sys
+from unittest import mock
+
+from absl.testing import absltest, parameterized
+
+from laser_tf.evaluation import episode_player
+from laser_tf.monitoring import live_text, progress
+
+ROW = {
+    "updates_per_second": 12.34,
+    "mean_return": -3.21,
+    "replay_fill": 0.41,
+    "policy_lag": 6.5,
+    "learner_busy": 0.93,
+}
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def _screen(stream: io.StringIO) -> str:
+    """What a terminal is left with: redrawn lines replace the ones that they erase."""
+    lines = [""]
+    for part in re.findall(
+        r"\x1b\[(?:\d*[A-Za-z]|\?\d+[a-z])|\r|\n|[^\x1b\r\n]+", stream.getvalue()
+    ):
+        if part == "\x1b[1A":
+            lines.pop()
+        elif part == "\x1b[2K":
+            lines[-1] = ""
+        elif part == "\n":
+            lines.append("")
+        elif not part.startswith(("\x1b", "\r")):
+            lines[-1] += part
+    return "\n".join(line.rstrip() for line in lines).strip()
+
+
+class ProgressTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        self._handler = logging.StreamHandler(_Terminal())
+        self._handler.setFormatter(logging.Formatter("%(message)s"))
+        # In place of the runner's own handlers, which differ between pytest and absltest.
+        self.enter_context(mock.patch.object(logging.getLogger(), "handlers", [self._handler]))
+
+    @parameterized.parameters(60, 200)
+    def test_what_is_logged_or_printed_meanwhile_stays_above_one_display(self, columns):
+        stream = _Terminal()
+        environment = {"TERM": "xterm", "COLUMNS": str(columns)}
+        with (
+            mock.patch.dict(os.environ, environment),
+            progress.ProgressDisplay(2_000, "pong", stream) as display,
+        ):
+            display.update(env_frames=500, **ROW)
+            logging.warning("a logged line")
+            display.update(env_frames=1_000, **ROW)
+            print("a printed line")
+            display.update(env_frames=1_500, **ROW)
+        screen = _screen(stream)
+        self.assertStartsWith(screen, "a logged line\na printed line\npong\n")
+        self.assertIn("frames 1,500 of 2,000", screen)
+        self.assertEqual(screen.count("pong"), 1)
+        self.assertEqual(screen.count("frames/s"), 1)
+        self.assertLessEqual(max(map(len, screen.splitlines())), columns)
+
+    def test_logging_has_its_streams_back_afterwards(self):
+        before = self._handler.stream
+        with mock.patch.dict(os.environ, {"TERM": "xterm"}):
+            with progress.ProgressDisplay(2_000, "pong", _Terminal()):
+                self.assertIs(self._handler.stream, sys.stderr)
+        self.assertIs(self._handler.stream, before)
+
+    def test_a_log_that_goes_to_a_file_stays_there(self):
+        file = io.StringIO()
+        self._handler.setStream(file)
+        with mock.patch.dict(os.environ, {"TERM": "xterm"}):
+            with progress.ProgressDisplay(2_000, "pong", _Terminal()):
+                logging.warning("a logged line")
+        self.assertEqual(file.getvalue(), "a logged line\n")
+
+    @parameterized.parameters(
+        (io.StringIO, {"FORCE_COLOR": "1", "TERM": "xterm"}), (_Terminal, {"TERM": "dumb"})
+    )
+    def test_no_control_codes_where_they_are_not_understood(self, make_stream, environment):
+        stream = make_stream()
+        with (
+            mock.patch.dict(os.environ, environment),
+            progress.ProgressDisplay(2_000, "pong", stream) as display,
+        ):
+            display.update(env_frames=500, **ROW)
+        self.assertStartsWith(stream.getvalue(), "pong: frames 500 (25.0%)")
+        self.assertNotIn("\x1b", stream.getvalue())
+
+    def test_plain_lines_where_there_is_no_terminal(self):
+        stream = io.StringIO()
+        with (
+            mock.patch.object(progress.time, "monotonic", side_effect=range(100, 200, 2)),
+            progress.ProgressDisplay(2_000, "pong", stream) as display,
+        ):
+            display.update(env_frames=1_000, **ROW | {"mean_return": math.nan})
+            for frames in range(1_100, 1_600, 100):
+                display.update(env_frames=frames, **ROW)
+        lines = stream.getvalue().splitlines()
+        self.assertLess(len(lines), 5)  # one every ten seconds, not one an update
+        self.assertIn("return -", lines[0])
+        self.assertIn("left -", lines[0])
+        self.assertRegex(
+            lines[-1],
+            r"^pong: frames 1,500 \(75\.0%\)  \d+ frames/s  12\.3 updates/s  mean return -3\.21  "
+            r"replay 41% full  actor 6\.5 updates behind  learner computes 93% of the time  "
+            r"left 0:00:\d\d$",
+        )
+        self.assertNotIn("\x1b", stream.getvalue())
+
+    def test_the_pace_of_a_resumed_run_counts_from_where_it_resumed(self):
+        stream = io.StringIO()
+        with (
+            mock.patch.object(progress.time, "monotonic", side_effect=[0, 0, 0, 100, 100, 100]),
+            progress.ProgressDisplay(3_000_000, "pong", stream) as display,
+        ):
+            display.update(env_frames=2_000_000, **ROW)
+            display.update(env_frames=2_100_000, **ROW)
+        self.assertIn("1,000 frames/s", stream.getvalue())
+        self.assertIn("left 0:15:00", stream.getvalue())
+
+    def _lines(self, width: int, env_frames: int) -> list[str]:
+        """What a run of 3 million frames shows on a terminal, after 100 seconds."""
+        stream, clock = _Terminal(), [0.0]
+        environment = {"TERM": "xterm", "COLUMNS": str(width), "NO_COLOR": "1"}
+        with (
+            mock.patch.dict(os.environ, environment),
+            mock.patch.object(progress.time, "monotonic", side_effect=lambda: clock[0]),
+            progress.ProgressDisplay(3_000_000, "ms_pacman, seed 1234567", stream) as display,
+        ):
+            display.update(env_frames=0, **ROW)
+            clock[0] = 100.0
+            display.update(env_frames=env_frames, **ROW | {"mean_return": -12345.67})
+        return _screen(stream).splitlines()
+
+    def test_a_bar_the_numbers_and_the_time_left_within_80_columns(self):
+        lines = self._lines(80, 1_500_000)
+        self.assertEqual(lines[0], "ms_pacman, seed 1234567")
+        self.assertRegex(lines[1], r"^━+╸? +50\.0%  left 0:01:40$")
+        self.assertLen(lines[1], 80)
+        bar = len(lines[1]) - len("  50.0%  left 0:01:40")
+        self.assertLessEqual(abs(lines[1].count("━") - bar / 2), 1)
+        self.assertLen(lines, 5)
+        shown = " ".join(" ".join(lines[2:]).split())
+        for words in (
+            "frames 1,500,000 of 3,000,000", "15,000 frames/s", "12.3 updates/s",
+            "mean return -12345.67", "replay 41% full", "actor 6.5 updates behind",
+            "learner computes 93% of the time",
+        ):  # fmt: skip
+            self.assertIn(words, shown)
+        self.assertLessEqual(max(map(len, lines)), 80)
+
+    def test_nothing_is_lost_on_a_narrow_terminal(self):
+        def words(width: int) -> list[str]:
+            # Without the bar, whose length is the terminal's.
+            return sorted(" ".join(self._lines(width, 1_500_000)).replace("━", "").split())
+
+        self.assertLessEqual(max(map(len, self._lines(40, 1_500_000))), 40)
+        self.assertEqual(words(40), words(80))
+
+    def test_a_full_bar_at_the_end(self):
+        bar = self._lines(80, 3_000_000)[1]
+        self.assertRegex(bar, r"^\S+  +100\.0%  left 0:00:00$")
+
+    def test_who_cannot_be_shown_the_progress_is_no_reason_to_stop(self):
+        with pathlib.Path("/dev/full").open("w") as stream:
+            with self.assertLogs(level="WARNING") as logs:
+                with live_text.LiveText(stream) as text:
+                    text.show("12%", "12%")
+            self.assertIn("cannot be shown: [Errno 28] No space left", logs.output[0])
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # so that it can close
+
+
+class EvaluationDisplayTest(absltest.TestCase):
+    def _game(self, episode_return: float) -> episode_player.Game:
+        return episode_player.Game(0, 0, 0, episode_return, 9)
+
+    def test_a_bar_on_a_terminal(self):
+        stream, clock = _Terminal(), [0.0]
+        with (
+            mock.patch.dict(os.environ, {"TERM": "xterm", "COLUMNS": "80", "NO_COLOR": "1"}),
+            mock.patch.object(progress.time, "monotonic", side_effect=lambda: clock[0]),
+            progress.EvaluationDisplay(8, "evaluating pong", stream) as display,
+        ):
+            for clock[0], games in (
+                (1.0, []),
+                (60.0, [self._game(3.0), self._game(4.0)]),
+                (60.1, [self._game(1000.0)] * 3),  # too soon to be shown
+            ):
+                display.update(games, 640)
+        title, bar, numbers = _screen(stream).splitlines()
+        self.assertEqual(title, "evaluating pong")
+        self.assertRegex(bar, r"^\S+ +25\.0%  left 0:03:00$")
+        self.assertLen(bar, 80)
+        self.assertEqual(
+            numbers.split("   "), ["2 of 8 episodes", "mean return so far 3.50", "640 agent steps"]
+        )
+
+    def test_plain_lines_elsewhere_and_the_last_one_in_any_case(self):
+        stream = io.StringIO()
+        with (
+            mock.patch.object(progress.time, "monotonic", return_value=100.0),
+            progress.EvaluationDisplay(2, "evaluating pong", stream) as display,
+        ):
+            for games in range(3):
+                display.update([self._game(2.0)] * games, 10 * games)
+        self.assertEqual(
+            stream.getvalue().splitlines(),
+            [
+                "evaluating pong: 0 of 2 episodes  mean return so far -  0 agent steps  left -",
+                "evaluating pong: 2 of 2 episodes  mean return so far 2.00  20 agent steps  "
+                "left 0:00:00",
+            ],
+        )
+
+
+if __name__ == "__main__":
+    absltest.main()

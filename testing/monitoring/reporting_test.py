@@ -1,0 +1,93 @@
+"""Averages over updates and episodes, and the pace that a run reports."""
+
+import math
+from unittest import mock
+
+from absl.testing import absltest, parameterized
+
+from laser_tf.environments import episode_statistics
+from laser_tf.monitoring import reporting
+from laser_tf.scores import minatar
+
+
+class ReporterTest(absltest.TestCase):
+    def test_averages_updates_and_measures_the_pace(self):
+        display, writer, log = mock.Mock(), mock.Mock(), mock.Mock()
+        returns = reporting.EpisodeReturns("catch", ["catch"])
+        for value in (1.0, 3.0):
+            returns.add(episode_statistics.Episode(0, 0, value, 9))
+        clock = iter([0.0, 0.0, 10.0, 10.0])
+        with mock.patch.object(reporting.time, "monotonic", side_effect=lambda: next(clock)):
+            reporter = reporting.Reporter(
+                display, writer, returns, log, metrics_seconds=10.0, metrics_frames=10**9
+            )
+            for value in (1.0, math.nan, 2.0):
+                reporter.add_update({"loss/policy": value}, busy_seconds=2.0)
+            reporter.report(4_000, lambda: 0.5, lambda: {"throughput/x": 7.0})
+        log.flush.assert_called_once_with()
+        (env_frames, row), _ = writer.write.call_args
+        self.assertEqual(env_frames, 4_000)
+        self.assertEqual(row["loss/policy"], 1.5)
+        self.assertEqual(row["episode/mean_return_last_100"], 2.0)
+        self.assertEqual(row["throughput/learner_busy_fraction"], 0.6)
+        self.assertEqual(row["throughput/updates_per_second"], 0.3)
+        self.assertEqual(row["throughput/x"], 7.0)
+        self.assertEqual(display.update.call_args.kwargs["learner_busy"], 0.6)
+
+    def test_a_short_run_has_a_curve_by_its_frames(self):
+        writer, log = mock.Mock(), mock.Mock()
+        returns = reporting.EpisodeReturns("catch", ["catch"])
+        with mock.patch.object(reporting.time, "monotonic", return_value=0.0):
+            reporter = reporting.Reporter(
+                mock.Mock(), writer, returns, log, metrics_seconds=10.0, metrics_frames=500
+            )
+            for frames in range(40, 100_000, 40):
+                reporter.add_update({}, busy_seconds=0.0)
+                reporter.report(frames, lambda: 0.5, dict)
+        written = [call.args[0] for call in writer.write.call_args_list]
+        self.assertEqual(written[:3], [560, 1_080, 1_600])  # an update takes 40 frames
+        self.assertLen(written, 192)
+        self.assertEqual(log.flush.call_count, 192)
+
+    def test_only_the_last_100_episodes_count(self):
+        returns = reporting.EpisodeReturns("catch", ["catch"])
+        self.assertTrue(math.isnan(returns.mean_return()))
+        for value in [1000.0] * 50 + [2.0] * 100:
+            returns.add(episode_statistics.Episode(0, 0, value, 9))
+        self.assertEqual(returns.mean_return(), 2.0)
+
+
+class FitnessTest(parameterized.TestCase):
+    def _add(self, returns: reporting.EpisodeReturns, task: int, value: float) -> None:
+        returns.add(episode_statistics.Episode(0, task, value, 9))
+
+    @parameterized.parameters(("minatar", ("asterix", "breakout")), ("catch", ("catch", "other")))
+    def test_is_unknown_before_each_task_has_an_episode(self, suite, tasks):
+        returns = reporting.EpisodeReturns(suite, tasks)
+        self.assertTrue(math.isnan(returns.fitness()))
+        self._add(returns, 0, 5.0)
+        self.assertTrue(math.isnan(returns.fitness()))
+        self._add(returns, 1, 3.0)
+        self.assertTrue(math.isfinite(returns.fitness()))
+        returns.clear()
+        self._add(returns, 1, 3.0)
+        self.assertTrue(math.isnan(returns.fitness()))
+
+    def test_is_the_median_of_normalised_means_where_references_exist(self):
+        returns = reporting.EpisodeReturns("minatar", ["asterix", "breakout"])
+        references = minatar.reference_scores()
+        for task, share in (("asterix", 0.2), ("breakout", 0.6)):
+            random_score, score = references[task]
+            index = ("asterix", "breakout").index(task)
+            self._add(returns, index, random_score + share * (score - random_score))
+        self.assertAlmostEqual(returns.fitness(), 0.4)
+
+    def test_is_the_mean_of_raw_means_elsewhere(self):
+        returns = reporting.EpisodeReturns("catch", ["catch", "other"])
+        for task, value in ((0, 1.0), (0, 3.0), (1, 6.0)):
+            self._add(returns, task, value)
+        self.assertEqual(returns.fitness(), 4.0)
+
+
+if __name__ == "__main__":
+    absltest.main()

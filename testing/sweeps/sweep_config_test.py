@@ -1,0 +1,152 @@
+"""What a sweep's agents are given, and which of them can live on one replay."""
+
+import math
+
+from absl.testing import absltest, parameterized
+
+from configs import sweep_laser_atari, sweep_laser_catch
+from laser_tf.sweeps import sweep_config
+
+
+def _values(sweep: dict, **sections) -> dict:
+    values = sweep_laser_catch.get_config().to_dict()
+    values["sweep"] = {"grid": {}} | sweep
+    for section, overrides in sections.items():
+        values[section].update(overrides)
+    return values
+
+
+class SweepConfigTest(parameterized.TestCase):
+    def test_the_papers_grid(self):
+        config = sweep_config.parse(sweep_laser_atari.get_config().to_dict())
+        self.assertEqual(list(config.agents), [f"agent_{index:02d}" for index in range(9)])
+        pairs = [
+            (agent.learner.learning_rate, agent.agent.entropy_cost)
+            for agent in config.agents.values()
+        ]
+        self.assertEqual(pairs, [(r, e) for e in (5e-3, 1e-2, 2e-2) for r in (3e-4, 6e-4, 1.2e-3)])
+        self.assertEqual([agent.run.seed for agent in config.agents.values()], list(range(1, 10)))
+        self.assertEqual(
+            config.hyperparameters["agent_05"],
+            {"learner.learning_rate": 1.2e-3, "agent.entropy_cost": 1e-2},
+        )
+        self.assertEqual(
+            sweep_config.queues(config), [f"online_agent_{index:02d}" for index in range(9)]
+        )
+
+    def test_samples_are_log_uniform_and_repeatable(self):
+        values = _values(
+            {
+                "log_uniform": {"learner": {"learning_rate": (1e-5, 1e-1)}},
+                "choices": {"learner": {"rmsprop_epsilon": (1e-1, 1e-3)}},
+                "samples": 400,
+            }
+        )
+        config = sweep_config.parse(values)
+        logs = [math.log10(a.learner.learning_rate) for a in config.agents.values()]
+        self.assertTrue(all(-5 <= value <= -1 for value in logs))
+        for low in range(-5, -1):  # a hundred in each decade, give or take five deviations
+            self.assertBetween(sum(low <= value < low + 1 for value in logs), 55, 145)
+        epsilons = [a.learner.rmsprop_epsilon for a in config.agents.values()]
+        self.assertBetween(epsilons.count(1e-3), 150, 250)
+        self.assertEqual(config.hyperparameters, sweep_config.parse(values).hyperparameters)
+        values["sweep"]["seed"] = 2
+        self.assertNotEqual(config.hyperparameters, sweep_config.parse(values).hyperparameters)
+
+    def test_each_point_of_the_grid_gets_its_samples(self):
+        config = sweep_config.parse(
+            _values({"grid": {"agent": {"entropy_cost": (0.1, 0.2)}}, "samples": 3})
+        )
+        costs = [given["agent.entropy_cost"] for given in config.hyperparameters.values()]
+        self.assertEqual(costs, [0.1] * 3 + [0.2] * 3)
+        self.assertLen({agent.run.seed for agent in config.agents.values()}, 6)
+
+    @parameterized.parameters(
+        (
+            {"grid": {"learner": {"learning_rat": (1e-3,)}}},
+            "agent_00 of the sweep: config has no learner key 'learning_rat'.*learning_rate",
+        ),
+        ({"grid": {"lerner": {"learning_rate": (1e-3,)}}}, "config has no section 'lerner'.*learn"),
+        ({"grid": {"learner": {"learning_rate": 1e-3}}}, "grid.learner.learning_rate is 0.001"),
+        ({"grid": {"learner": {"learning_rate": (1e-3, -1.0)}}}, "agent_01.*learning_rate is -1"),
+        ({"log_uniform": {"agent": {"entropy_cost": (0.0, 1.0)}}}, "both above 0"),
+        ({"samples": 0}, "config.sweep: samples is 0: use 1 or more"),
+        ({"sampels": 1}, "config has no sweep key 'sampels'"),
+        (
+            {"grid": {"environment": {"max_frames_per_episode": (10, 20)}}},
+            "environment.max_frames_per_episode is 10 for agent_00, but 20 for agent_01",
+        ),
+        (
+            {"grid": {"replay": {"unroll_length": (10, 11)}}},
+            "replay.unroll_length is 10 for agent_00, but 11 for agent_01.*shared_replay=false",
+        ),
+        ({"grid": {"replay": {"replay_fraction": (0.0, 0.75)}}}, "replay's table is 'none' for"),
+        ({"grid": {"agent": {"core": ("none", "lstm")}}}, "agent.core is 'none' for agent_00"),
+    )
+    def test_refusals_name_the_value(self, sweep, message):
+        with self.assertRaisesRegex(ValueError, message):
+            sweep_config.parse(_values(sweep))
+
+    def test_another_game_is_refused_on_one_replay_only(self):
+        sweep = {"grid": {"environment": {"task": ("pong", "breakout")}}}
+        values = sweep_laser_atari.get_config().to_dict() | {"sweep": sweep}
+        with self.assertRaisesRegex(ValueError, "task is 'pong' for agent_00, but 'breakout' for"):
+            sweep_config.parse(values)
+        values["sweep"]["shared_replay"] = False
+        self.assertLen(sweep_config.parse(values).agents, 2)
+
+    @parameterized.parameters(
+        ("learner.rmsprop_decay", "learner.rmsprop_decay, 0.99 for agent_00, cannot be tuned"),
+        ("agent.entropy_cots", "agent.entropy_cots, None for agent_00, cannot be tuned"),
+    )
+    def test_what_cannot_be_tuned_is_refused(self, key, message):
+        values = _values({}, population={"method": "pbt", "tuned": ("learner.learning_rate", key)})
+        with self.assertRaisesRegex(ValueError, message):
+            sweep_config.parse(values)
+
+    @parameterized.parameters(
+        ("rmsprop", ["learning_rate", "entropy_cost", "rmsprop_epsilon"]),
+        ("adam", ["learning_rate", "entropy_cost"]),
+    )
+    def test_a_population_tunes_what_its_optimizer_reads_unless_told(self, optimizer, expected):
+        section = {"method": "pbt", "ready_env_frames": 100}
+        values = _values({"samples": 2}, learner={"optimizer": optimizer}) | {"population": section}
+        tuned = sweep_config.parse(values).population.tuned
+        self.assertEqual([name.partition(".")[2] for name in tuned], expected)
+        section["tuned"] = ("learner.learning_rate",)
+        self.assertEqual(sweep_config.parse(values).population.tuned, section["tuned"])
+
+    def test_rmsprop_s_epsilon_is_not_tuned_with_adam(self):
+        values = _values(
+            {},
+            learner={"optimizer": "adam"},
+            population={"method": "pbt", "tuned": ("learner.rmsprop_epsilon",)},
+        )
+        message = "rmsprop_epsilon, 1e-05 for agent_00.*of learner.learning_rate, agent.entropy_c"
+        with self.assertRaisesRegex(ValueError, message):
+            sweep_config.parse(values)
+
+    def test_optimizers_differ_where_nobody_copies_another_only(self):
+        values = _values({"grid": {"learner": {"optimizer": ("rmsprop", "adam")}}})
+        self.assertLen(sweep_config.parse(values).agents, 2)
+        values["population"]["method"] = "pbt"
+        with self.assertRaisesRegex(
+            ValueError, "optimizer is 'rmsprop' for agent_00, but 'adam' for agent_01.*'none'"
+        ):
+            sweep_config.parse(values)
+
+    def test_replays_of_their_own_need_ports_of_their_own(self):
+        with self.assertRaisesRegex(ValueError, "replay_port is 6000, but each agent"):
+            sweep_config.parse(_values({"shared_replay": False}, run={"replay_port": 6000}))
+
+    @parameterized.parameters(
+        ({}, {"priority_exponent": 0.6}, "priority_exponent is 0.6.*shared_replay=false"),
+        ({"core": "lstm"}, {"core_state": "stored"}, "core_state is 'stored'"),
+    )
+    def test_what_means_nothing_to_others_is_refused(self, agent, replay, message):
+        with self.assertRaisesRegex(ValueError, message):
+            sweep_config.parse(_values({}, agent=agent, replay=replay))
+
+
+if __name__ == "__main__":
+    absltest.main()

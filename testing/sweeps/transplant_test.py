@@ -1,0 +1,161 @@
+"""Copying an agent: what goes over, what stays, and what is refused."""
+
+import io
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from laser_tf.environments import factory
+from laser_tf.replay import stored_unroll
+from laser_tf.sweeps import transplant
+from laser_tf.training import assembly, finiteness, learner
+from testing import fakes
+
+# Everything an agent may have: a core, PopArt's moments, an auxiliary head.
+_ALL = {
+    "core": "lstm",
+    "core_size": 8,
+    "popart": True,
+    "pixel_control_cost": 0.1,
+    "pixel_control_cell": 5,
+}
+
+
+class TransplantTest(parameterized.TestCase):
+    def _learner(
+        self, seed: int, agent: dict | None = None, optimizer: str = "rmsprop"
+    ) -> learner.Learner:
+        config = fakes.catch_config(
+            agent=agent or {},
+            run={"seed": seed},
+            learner={"rmsprop_momentum": 0.5, "optimizer": optimizer},
+        )
+        environment = factory.make_environment(config.environment, seed=1, num_envs=1)
+        made = assembly.build_learner(config, environment, "float32", jit=False)
+        self._signature = assembly.unroll_signature(config, environment, made.agent)
+        return made
+
+    def _update(self, made: learner.Learner, seed: int) -> None:
+        generator = np.random.default_rng(seed)
+        batch = tf.nest.map_structure(
+            lambda s: generator.integers(0, 2, (4, *s.shape)).astype(s.dtype.as_numpy_dtype),
+            self._signature,
+        )
+        zeros = {name: np.zeros_like(getattr(batch, name)) for name in ("is_first", "task")}
+        batch = batch._replace(**zeros)
+        is_online = np.array([True, True, False, False])
+        made.update(stored_unroll.unweighted(batch, is_online, 10))
+
+    def _state(self, made: learner.Learner) -> list[np.ndarray]:
+        return [variable.numpy() for variable in tf.nest.flatten(made.variables)]
+
+    def _weights(self, made: learner.Learner) -> list[np.ndarray]:
+        hyper = {variable.ref() for variable in made.hyperparameter_variables.values()}
+        return [v.numpy() for v in made.agent.variables if v.ref() not in hyper]
+
+    @parameterized.parameters(({}, "rmsprop"), (_ALL, "rmsprop"), ({}, "adam"), (_ALL, "adam"))
+    def test_the_next_updates_are_identical(self, agent, optimizer):
+        source, target = self._learner(1, agent, optimizer), self._learner(2, agent, optimizer)
+        for seed in range(3):
+            self._update(source, seed)
+        self._update(target, 9)
+        transplant.take_over(target, transplant.hand_over(source))
+        self.assertEqual(target.counters.agent_steps, 10)
+        self.assertEqual(target.counters.learner_updates, 1)
+        # The linear schedule reads them: for the comparison they must agree.
+        target.counters.agent_steps.assign(source.counters.agent_steps)
+        for seed in (10, 11):
+            for ours, theirs in zip(self._weights(source), self._weights(target), strict=True):
+                np.testing.assert_array_equal(ours, theirs)
+            self._update(source, seed)
+            self._update(target, seed)
+        for ours, theirs in zip(self._weights(source), self._weights(target), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+    @parameterized.parameters("rmsprop", "adam")
+    def test_all_that_learns_goes_over_and_nothing_else(self, optimizer):
+        source, target = (self._learner(seed, _ALL, optimizer) for seed in (1, 2))
+        for variable in (*source.variables, *target.variables):
+            if variable.dtype.is_floating:
+                variable.assign(tf.ones_like(variable) * (2.0 if variable.shape.rank else 1e-3))
+        for variable in source.variables:
+            variable.assign(variable + tf.ones_like(variable))
+        before = {id(v): v.numpy() for v in target.variables}
+        generator = target.agent._random.state.numpy()
+        transplant.take_over(target, transplant.hand_over(source))
+        moved = [v for v in target.variables if np.any(before[id(v)] != v.numpy())]
+        stay = (*target.hyperparameter_variables.values(), *target.counters.variables)
+        self.assertEmpty({v.ref() for v in moved} & {v.ref() for v in stay})
+        self.assertLen(moved, len(target.variables) - len(stay))
+        np.testing.assert_array_equal(target.agent._random.state, generator)
+
+    @parameterized.parameters(
+        ({"core_size": 9}, "_head/_policy/kernel is float32.9, 3. there and float32.8, 3. here"),
+        ({"pixel_control_cost": 0.0}, "agent/_pixel_control.* is missing there"),
+    )
+    def test_another_architecture_is_refused_by_its_first_difference(self, other, message):
+        agent = _ALL
+        source, target = self._learner(1, {**agent, **other}), self._learner(2, agent)
+        before = self._state(target)
+        with self.assertRaisesRegex(ValueError, f"^cannot take over.*{message}.*same network"):
+            transplant.take_over(target, transplant.hand_over(source))
+        for old, new in zip(before, self._state(target), strict=True):
+            np.testing.assert_array_equal(old, new)
+
+    def test_another_optimizer_is_refused(self):
+        source, target = self._learner(1), self._learner(1, optimizer="adam")
+        with self.assertRaisesRegex(ValueError, "optimizer/.* is missing there.*optimiser$"):
+            transplant.take_over(target, transplant.hand_over(source))
+
+    def test_another_dtype_is_refused(self):
+        target = self._learner(1)
+        arrays = dict(np.load(io.BytesIO(transplant.hand_over(target))))
+        name = "agent/_head/_policy/bias"
+        file = io.BytesIO()
+        np.savez(file, **{**arrays, name: arrays[name].astype(np.float64)})
+        with self.assertRaisesRegex(ValueError, f"{name} is float64.3. there and float32.3. here"):
+            transplant.take_over(target, file.getvalue())
+
+    @parameterized.product(value=(np.nan, np.inf), part=("agent", "optimizer"))
+    def test_what_is_not_finite_is_neither_handed_over_nor_taken_over(self, value, part):
+        source, target = self._learner(1), self._learner(2)
+        name = next(n for n in transplant._variables(source) if n.startswith(part))
+        good = dict(np.load(io.BytesIO(transplant.hand_over(source))))
+        variable = transplant._variables(source)[name]
+        variable.assign(tf.fill(variable.shape, tf.cast(value, variable.dtype)))
+        with self.assertRaisesRegex(
+            finiteness.NonFiniteWeightsError, f"^{name} is not finite: .*handed over to nobody"
+        ):
+            transplant.hand_over(source)
+        file = io.BytesIO()
+        np.savez(file, **{**good, name: variable.numpy()})
+        before = self._state(target)
+        with self.assertRaisesRegex(
+            finiteness.NonFiniteWeightsError, f"^{name} is not finite: .*not taken over"
+        ):
+            transplant.take_over(target, file.getvalue())
+        for old, new in zip(before, self._state(target), strict=True):
+            np.testing.assert_array_equal(old, new)
+
+    def test_damaged_bytes_and_pickles_are_refused(self):
+        target = self._learner(1)
+        good = transplant.hand_over(target)
+        flipped = bytearray(good)
+        flipped[len(good) // 2] ^= 1
+        pickled, lone = io.BytesIO(), io.BytesIO()
+        np.savez(pickled, a=np.array([{}], dtype=object))
+        np.save(lone, np.zeros(3))
+        before = self._state(target)
+        for data in (
+            b"", b"weights", good[:-1], good[: len(good) // 2], bytes(flipped),
+            pickled.getvalue(), lone.getvalue(),
+        ):  # fmt: skip
+            with self.assertRaisesRegex(ValueError, "bytes of the copied agent are damaged"):
+                transplant.take_over(target, data)
+        for old, new in zip(before, self._state(target), strict=True):
+            np.testing.assert_array_equal(old, new)
+
+
+if __name__ == "__main__":
+    absltest.main()

@@ -1,0 +1,148 @@
+"""Games that fail while a run goes on: what is learned, counted and told, and how it ends."""
+
+import pathlib
+import tempfile
+import threading
+import time
+from unittest import mock
+
+import numpy as np
+from absl.testing import absltest, parameterized
+
+from laser_tf.environments import catch, faults
+from laser_tf.host import run_folder
+from laser_tf.monitoring import tensorboard
+from laser_tf.training import actor, training
+from testing import fakes, runs
+
+_STEP = catch.Catch._step
+
+
+class FailingGamesTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = self.enter_context(tempfile.TemporaryDirectory())
+        self._workdir = pathlib.Path(folder) / "run"
+
+    def _replace_step(self, step):
+        self.enter_context(mock.patch.object(catch.Catch, "_step", step))
+
+    def test_nan_rewards_of_one_game_cost_no_update(self):
+        random = np.random.default_rng(1)
+
+        def step(games, actions):
+            output = _STEP(games, actions)
+            if games.num_envs > 3 and random.random() < 0.05:  # no probe
+                output.reward[3] = np.nan
+            return output
+
+        self._replace_step(step)
+        with self.assertLogs(level="WARNING") as logs:
+            run = runs.train(fakes.catch_config(), self._workdir)
+        told = [line for line in logs.output if "reward is nan" in line]
+        self.assertLen(told, 1)
+        self.assertRegex(told[0], r"game 3 of catch: its reward is nan \(step \d of its episode")
+        self.assertRegex(logs.output[-1], r"cost an episode: environment/non_finite_rewards [1-9]")
+        self.assertEqual(int(run.counters.non_finite_updates), 0)
+        name = f"environment/{faults.REWARDS}"
+        counted = tensorboard.read_scalars(self._workdir / "tensorboard", name)[1]
+        self.assertGreater(counted[-1], 0)
+        dropped = tensorboard.read_scalars(
+            self._workdir / "tensorboard", "learner/non_finite_updates"
+        )
+        self.assertEqual(set(dropped[1]), {0})
+        returns = (self._workdir / "episodes.csv").read_text()
+        self.assertNotIn("nan", returns)
+
+    def test_a_game_that_raises_ends_the_run_in_order(self):
+        def step(games, actions):
+            if games.num_envs > 3 and run.counters.learner_updates > 3:
+                raise RuntimeError("the ball\nis lost")
+            return _STEP(games, actions)
+
+        self._replace_step(step)
+        run = runs.make(fakes.catch_config(), self._workdir)
+        with self.assertRaisesRegex(
+            faults.EnvironmentFailedError,
+            r"^catch failed: RuntimeError: the ball is lost \(actor_test.py, line \d+\) "
+            rf"\(traceback in {self._workdir}/environment_errors.txt\)$",
+        ):
+            runs.go_on(run)
+        self.assertIn("in step", (self._workdir / faults.FILE).read_text())
+        saved = run_folder.LearnerCheckpoints(self._workdir / "checkpoints/learner", run._learner)
+        self.assertIsNotNone(saved.restore())
+
+    def test_a_game_that_hangs_is_noticed_and_the_run_can_be_stopped(self):
+        hangs, release = threading.Event(), threading.Event()
+        self.addCleanup(release.set)
+
+        def step(games, actions):
+            if games.num_envs > 3 and run.counters.learner_updates > 3:
+                hangs.set()
+                release.wait(60)
+            return _STEP(games, actions)
+
+        self._replace_step(step)
+        self.enter_context(mock.patch.object(training, "_STALL_SECONDS", 0.6))
+        run, stop = runs.make(fakes.catch_config(), self._workdir), threading.Event()
+
+        def stop_when_told() -> None:
+            hangs.wait(60)
+            while not any("waits for the environment" in line for line in logs.output):
+                time.sleep(0.05)
+            time.sleep(1.5)  # for more than one line, if there were more
+            stop.set()
+            release.set()
+
+        with self.assertLogs(level="WARNING") as logs:
+            threading.Thread(target=stop_when_told, daemon=True).start()
+            runs.go_on(run, stop)
+        told = [line for line in logs.output if "no experience has arrived" in line]
+        self.assertRegex(
+            told[-1], "waits for the environment, whose reset or step has not returned"
+        )
+
+
+class StallWatchTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self._now = 100.0
+        clock = mock.patch.object(actor.time, "monotonic", lambda: self._now)
+        self.enter_context(clock)
+        self._acting = mock.Mock(rows=0, state="sleeps")
+        self._watch = actor.StallWatch(self._acting, 60.0)
+        self._ask = self._watch.beside(lambda: False)
+
+    def _wait(self, seconds: float) -> None:
+        self._now += seconds
+        self._ask()
+
+    def test_it_tells_each_stall_once(self):
+        self._wait(0)
+        with self.assertNoLogs(level="WARNING"):
+            self._wait(59)
+        for rows in (0, 1):
+            self._acting.rows = rows
+            with self.assertLogs(level="WARNING") as logs:
+                self._wait(61)
+                self._wait(61)
+                self._wait(61)
+            self.assertLen(logs.output, 1)
+            self.assertRegex(logs.output[0], "no experience has arrived for .* s: the actor sleeps")
+
+    def test_an_actor_that_fills_replay_is_no_stall(self):
+        with self.assertNoLogs(level="WARNING"):
+            for rows in range(20):
+                self._acting.rows = rows
+                self._wait(30)
+
+    def test_the_learners_own_time_does_not_count(self):
+        with self.assertNoLogs(level="WARNING"):
+            for _ in range(5):
+                self._wait(0)
+                self._watch.fed()
+                self._now += 1000  # an update that is compiled
+
+
+if __name__ == "__main__":
+    absltest.main()

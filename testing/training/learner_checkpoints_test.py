@@ -1,0 +1,161 @@
+"""Checkpoints of weights: damage, a full disk, odd folders, and what is not finite."""
+
+import os
+import pathlib
+import tempfile
+from unittest import mock
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from laser_tf.host import run_folder
+from laser_tf.training import finiteness, learner_checkpoints
+
+
+class _Module(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.value = tf.Variable(0.0)
+
+
+class LearnerCheckpointsTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._folder = pathlib.Path(folder.name)
+
+    def _saved(self, *numbers: int) -> learner_checkpoints.LearnerCheckpoints:
+        module = _Module()
+        checkpoints = learner_checkpoints.LearnerCheckpoints(self._folder, module)
+        for number in numbers:
+            module.value.assign(number)
+            checkpoints.save(number)
+        return checkpoints
+
+    def _restore(self) -> tuple[int | None, float]:
+        module = _Module()
+        number = learner_checkpoints.LearnerCheckpoints(self._folder, module).restore()
+        return number, float(module.value)
+
+    def test_restores_the_newest_and_keeps_three(self):
+        checkpoints = self._saved(1, 2, 9, 10)
+        self.assertEqual(checkpoints.numbers(), [2, 9, 10])
+        self.assertEqual(self._restore(), (10, 10.0))
+
+    def test_a_new_folder_holds_none(self):
+        self.assertEqual(self._restore(), (None, 0.0))
+
+    @parameterized.parameters("data-00000-of-00001", "index")
+    def test_a_damaged_newest_falls_back_to_the_one_before(self, suffix):
+        self._saved(1, 2)
+        path = self._folder / f"checkpoint-2.{suffix}"
+        content = bytearray(path.read_bytes())
+        content[: len(content) // 2] = bytes(len(content) // 2)
+        path.write_bytes(content)
+        with self.assertLogs(level="WARNING") as logs:
+            self.assertEqual(self._restore(), (1, 1.0))
+        self.assertRegex(logs.output[0], "checkpoint-2 .* cannot be used.*falling back")
+
+    def test_only_damaged_ones_are_refused_not_overwritten(self):
+        self._saved(1)
+        path = self._folder / "checkpoint-1.data-00000-of-00001"
+        path.write_bytes(b"")
+        with self.assertRaisesRegex(run_folder.WorkdirError, "none of the checkpoints"):
+            self._restore()
+        self.assertTrue(path.exists())
+
+    def _names(self) -> list[str]:
+        return sorted(path.name for path in self._folder.iterdir())
+
+    def test_a_run_that_went_on_from_an_older_one_leaves_the_damaged_one_behind(self):
+        self._saved(1, 2, 3)
+        (self._folder / "checkpoint-3.index").write_bytes(b"")
+        module = _Module()
+        checkpoints = learner_checkpoints.LearnerCheckpoints(self._folder, module)
+        with self.assertLogs(level="WARNING"):
+            self.assertEqual(checkpoints.restore(), 2)
+        # Fewer updates than the damaged one has.
+        module.value.assign(2.5)
+        (self._folder / "checkpoint-3.index").rename(self._folder / "checkpoint-30.index")
+        checkpoints.save(4)
+        self.assertEqual(checkpoints.numbers(), [1, 2, 4])
+        with self.assertNoLogs(level="WARNING"):
+            self.assertEqual(self._restore(), (4, 2.5))
+
+    @parameterized.parameters(np.nan, np.inf, -np.inf)
+    def test_what_is_not_finite_is_never_written(self, value):
+        self._saved(1)
+        before = self._names()
+        module = _Module()
+        module.moments = [tf.Variable([1.0, value])]
+        with self.assertRaisesRegex(
+            finiteness.NonFiniteWeightsError, "is not finite after 2,000 updates.*goes on from"
+        ):
+            learner_checkpoints.LearnerCheckpoints(self._folder, module).save(2_000)
+        self.assertEqual(self._names(), before)
+
+    @parameterized.parameters(np.nan, np.inf)
+    def test_one_that_is_not_finite_falls_back_to_the_one_before(self, value):
+        self._saved(1)
+        module = _Module()  # as an earlier version wrote it
+        module.value.assign(value)
+        tf.train.Checkpoint(learner=module).write(str(self._folder / "checkpoint-2"))
+        with self.assertLogs(level="WARNING") as logs:
+            self.assertEqual(self._restore(), (1, 1.0))
+        self.assertLen(logs.output, 1)
+        self.assertRegex(logs.output[0], "checkpoint-2 .*is not finite.; falling back")
+
+    @parameterized.parameters(
+        tf.errors.ResourceExhaustedError(None, None, "x; No space left on device"),
+        OSError(28, "No space left on device"),
+    )
+    def test_a_full_disk_leaves_the_ones_before_and_nothing_of_its_own(self, error):
+        checkpoints = self._saved(1)
+        before = self._names()
+
+        def fail(path):
+            pathlib.Path(path + ".data-00000-of-00001.tempstate1").write_bytes(b"half")
+            raise error
+
+        with (
+            mock.patch.object(checkpoints._checkpoint, "write", fail),
+            self.assertRaisesRegex(run_folder.WorkdirError, "No space left.*untouched"),
+        ):
+            checkpoints.save(2)
+        self.assertEqual(self._names(), before)
+        checkpoints.save(2)
+        self.assertEqual(checkpoints.numbers(), [1, 2])
+
+    def test_the_same_number_again_replaces_its_weights(self):
+        # As when an agent becomes a copy before its first update.
+        module = _Module()
+        checkpoints = learner_checkpoints.LearnerCheckpoints(self._folder, module)
+        for value in (1.0, 2.0):
+            module.value.assign(value)
+            checkpoints.save(7)
+        self.assertEqual(self._restore(), (7, 2.0))
+
+    @parameterized.parameters(
+        "a[1]", "[ab]", "what?", "all*", "back\\slash", "50% off", "%41", "größe", "-r", "a'\"b",
+        "{a,b}", "new\nline",
+    )  # fmt: skip
+    def test_a_folder_may_have_any_name(self, name):
+        self._folder = self._folder / name
+        self._saved(1, 2)
+        self.assertEqual(self._restore(), (2, 2.0))
+        self.assertLen(self._names(), 4)
+
+    @parameterized.parameters("relative", "a[1]")
+    def test_a_folder_may_be_relative(self, name):
+        before = pathlib.Path.cwd()
+        os.chdir(self._folder)
+        self.addCleanup(os.chdir, before)
+        self._folder = pathlib.Path(name)
+        self._saved(1)
+        self.assertEqual(self._restore(), (1, 1.0))
+
+
+if __name__ == "__main__":
+    absltest.main()

@@ -1,0 +1,298 @@
+"""The learner's step: schedule, counters, non-finite updates, XLA."""
+
+import dataclasses
+import pathlib
+import tempfile
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from laser_tf.environments import factory
+from laser_tf.host import run_folder
+from laser_tf.replay import stored_unroll
+from laser_tf.sweeps import transplant
+from laser_tf.training import assembly, learner, learner_checkpoints, learner_config
+from testing import fakes
+
+
+def _replace_env(batch: stored_unroll.StoredUnroll, **fields) -> stored_unroll.StoredUnroll:
+    return batch._replace(env_output=batch.env_output._replace(**fields))
+
+
+def _learner(
+    jit: bool = False, agent: dict | None = None, **overrides
+) -> tuple[learner.Learner, stored_unroll.StoredUnroll]:
+    config = fakes.catch_config(agent=agent or {}, learner=overrides)
+    environment = factory.make_environment(config.environment, seed=1, num_envs=1)
+    made = assembly.build_learner(config, environment, "float32", jit=jit)
+    signature = assembly.unroll_signature(config, environment, made.agent)
+    generator = np.random.default_rng(1)
+    batch = tf.nest.map_structure(
+        lambda spec: generator.integers(0, 2, (4, *spec.shape)).astype(spec.dtype.as_numpy_dtype),
+        signature,
+    )
+    is_first = np.zeros_like(batch.env_output.is_first)
+    return made, _replace_env(batch, is_first=is_first)
+
+
+def _weights(made: learner.Learner) -> list[np.ndarray]:
+    return [variable.numpy() for variable in made.agent.trainable_variables]
+
+
+def _update(made: learner.Learner, unrolls: stored_unroll.StoredUnroll, steps: int) -> dict:
+    is_online = np.array([True, False, False, False])
+    metrics, priorities = made.update(stored_unroll.unweighted(unrolls, is_online, steps))
+    assert priorities.shape == (4,), priorities
+    return metrics
+
+
+class LearnerTest(parameterized.TestCase):
+    def test_learns_one_batch_by_heart(self):
+        made, batch = _learner(learning_rate=1e-2, learning_rate_schedule="constant")
+        losses = [float(_update(made, batch, 10)["loss/value"]) for _ in range(60)]
+        self.assertLess(losses[-1], 0.5 * losses[0])
+
+    def test_counts_updates_and_agent_steps(self):
+        made, batch = _learner()
+        for _ in range(3):
+            _update(made, batch, 40)
+        self.assertEqual(made.counters.learner_updates, 3)
+        self.assertEqual(made.counters.agent_steps, 120)
+
+    def test_linear_schedule_follows_the_agent_steps(self):
+        made, batch = _learner(learning_rate=0.5)  # the run has 2,000 agent steps
+        rates = [float(_update(made, batch, 500)["learner/learning_rate"]) for _ in range(5)]
+        np.testing.assert_allclose(rates, [0.5, 0.375, 0.25, 0.125, 0.0], rtol=1e-6)
+
+    def test_learning_rate_is_a_runtime_variable(self):
+        made, batch = _learner(learning_rate_schedule="constant")
+        _update(made, batch, 1)
+        made.learning_rate.assign(0.0)
+        before = _weights(made)
+        _update(made, batch, 1)
+        for old, new in zip(before, _weights(made), strict=True):
+            np.testing.assert_array_equal(old, new)
+
+    def test_non_finite_updates_are_skipped_counted_and_end_the_run(self):
+        made, batch = _learner(non_finite_limit=3)
+        _update(made, batch, 1)
+        before = _weights(made)
+        answer = batch.agent_output
+        poisoned = batch._replace(
+            agent_output=answer._replace(policy=np.full_like(answer.policy, np.nan))
+        )
+        poisoned_reward = _replace_env(batch, reward=np.full_like(batch.env_output.reward, np.nan))
+        _update(made, poisoned_reward, 1)
+        _update(made, poisoned_reward, 1)
+        for old, new in zip(before, _weights(made), strict=True):
+            np.testing.assert_array_equal(old, new)
+        with self.assertRaisesRegex(learner.NonFiniteLossError, "3 updates in a row"):
+            _update(made, poisoned_reward, 1)
+        self.assertEqual(made.counters.non_finite_updates, 3)
+        # NaN behaviour logits are outside any trust region: rejected, not fatal.
+        self.assertTrue(np.isfinite(_update(made, poisoned, 1)["loss/total"]))
+
+    def test_a_good_update_ends_a_row_of_bad_ones(self):
+        made, batch = _learner(non_finite_limit=2)
+        poisoned = _replace_env(batch, reward=np.full_like(batch.env_output.reward, np.nan))
+        for _ in range(3):
+            _update(made, poisoned, 1)
+            _update(made, batch, 1)
+        self.assertEqual(made.counters.non_finite_updates, 3)
+
+    def test_gradient_clip_bounds_the_step(self):
+        made, batch = _learner(gradient_clip=1e-3, rmsprop_epsilon=0.1)
+        before = _weights(made)
+        _update(made, batch, 0)
+        rate = made.learning_rate.numpy() / np.sqrt(0.99 + 0.1)
+        moved = np.sqrt(
+            sum(np.sum((a - b) ** 2) for a, b in zip(before, _weights(made), strict=True))
+        )
+        np.testing.assert_allclose(moved, 1e-3 * rate, rtol=1e-2)
+
+    @parameterized.parameters("rmsprop", "adam")
+    def test_xla_computes_the_same_update(self, optimizer):
+        metrics = []
+        for jit in (False, True):
+            made, batch = _learner(jit=jit, optimizer=optimizer)
+            _update(made, batch, 0)
+            metrics.append({k: float(v) for k, v in _update(made, batch, 0).items()})
+        for name, value in metrics[0].items():
+            np.testing.assert_allclose(metrics[1][name], value, rtol=1e-3, atol=1e-5, err_msg=name)
+
+
+class AdamTest(absltest.TestCase):
+    def test_learns_one_batch_by_heart(self):
+        made, batch = _learner(
+            optimizer="adam", learning_rate=1e-2, learning_rate_schedule="constant"
+        )
+        losses = [float(_update(made, batch, 10)["loss/value"]) for _ in range(60)]
+        self.assertLess(losses[-1], 0.5 * losses[0])
+
+    def test_the_configured_numbers_and_the_schedule_arrive(self):
+        numbers = {"adam_beta1": 0.8, "adam_beta2": 0.75, "adam_epsilon": 1e4}
+        made, batch = _learner(optimizer="adam", learning_rate=1e3, **numbers)
+        made.counters.agent_steps.assign(1_000)  # of 2,000: half the learning rate
+        before = _weights(made)
+        norm = _update(made, batch, 0)["learner/gradient_norm"]
+        moved = [old - new for old, new in zip(before, _weights(made), strict=True)]
+        moved_norm = np.sqrt(sum(np.sum(np.square(array)) for array in moved))
+        # A first step, with an epsilon far above all gradients: m = 0.2 g, corrected by 0.5 / 0.2.
+        momentum_norm = tf.linalg.global_norm(made.optimizer._adam._momentums)
+        np.testing.assert_allclose(momentum_norm, 0.2 * norm, rtol=1e-4)
+        np.testing.assert_allclose(moved_norm, 5e2 * 0.5 / 0.2 * momentum_norm / 1e4, rtol=1e-2)
+
+    def test_a_skipped_update_leaves_its_state(self):
+        made, batch = _learner(optimizer="adam")
+        _update(made, batch, 1)
+        before = [variable.numpy() for variable in made.optimizer.variables]
+        _update(made, _replace_env(batch, reward=np.full_like(batch.env_output.reward, np.nan)), 1)
+        for old, new in zip(before, made.optimizer.variables, strict=True):
+            np.testing.assert_array_equal(old, new)
+
+    def test_a_resumed_learner_takes_the_same_steps(self):
+        made, batch = _learner(optimizer="adam")
+        with tempfile.TemporaryDirectory() as folder:
+            for _ in range(3):
+                _update(made, batch, 10)
+            learner_checkpoints.LearnerCheckpoints(pathlib.Path(folder), made).save(1)
+            resumed, _ = _learner(optimizer="adam", learning_rate=0.5)
+            learner_checkpoints.LearnerCheckpoints(pathlib.Path(folder), resumed).restore()
+        for _ in range(2):
+            for ours, theirs in zip(made.variables, resumed.variables, strict=True):
+                np.testing.assert_array_equal(ours, theirs)
+            _update(made, batch, 10)
+            _update(resumed, batch, 10)
+        for ours, theirs in zip(_weights(made), _weights(resumed), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+    def test_a_checkpoint_of_the_other_optimizer_is_none_of_its_own(self):
+        with tempfile.TemporaryDirectory() as folder:
+            learner_checkpoints.LearnerCheckpoints(pathlib.Path(folder), _learner()[0]).save(1)
+            other, _ = _learner(optimizer="adam")
+            with self.assertRaises(run_folder.WorkdirError):
+                learner_checkpoints.LearnerCheckpoints(pathlib.Path(folder), other).restore()
+
+
+_OTHERS = {
+    "learner.learning_rate": 2e-3,
+    "learner.rmsprop_epsilon": 0.1,
+    "agent.entropy_cost": 0.3,
+}
+
+
+class HyperparametersTest(parameterized.TestCase):
+    def test_they_start_as_configured_and_read_like_it(self):
+        made, _ = _learner(learning_rate=6e-4, rmsprop_epsilon=0.01)
+        expected = {
+            "learner.learning_rate": 6e-4,
+            "learner.rmsprop_epsilon": 0.01,
+            "agent.entropy_cost": fakes.catch_config().agent.entropy_cost,
+        }
+        self.assertEqual(made.hyperparameters(), expected)
+
+    @parameterized.named_parameters(
+        *((name, {name: value}) for name, value in _OTHERS.items()), ("all", _OTHERS)
+    )
+    def test_a_change_acts_as_if_configured_so_and_traces_nothing(self, values):
+        made, batch = _learner()
+        loss, traces = made.agent.loss, []
+        made.agent.loss = lambda unroll: traces.append(unroll) or loss(unroll)
+        _update(made, batch, 10)
+        sections = {"agent": {}, "learner": {}}
+        for name, value in values.items():
+            section, key = name.split(".")
+            sections[section][key] = value
+        configured, _ = _learner(agent=sections["agent"], **sections["learner"])
+        _update(unchanged := _learner()[0], batch, 10)
+        for other in (configured, unchanged):
+            transplant.take_over(other, transplant.hand_over(made))
+            other.counters.agent_steps.assign(made.counters.agent_steps)
+
+        made.set_hyperparameters(values)
+        for each in (made, configured, unchanged):
+            _update(each, batch, 10)
+        self.assertLen(traces, 1)
+        self.assertEqual(made.hyperparameters(), configured.hyperparameters())
+        for ours, theirs in zip(_weights(made), _weights(configured), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+        self.assertFalse(np.array_equal(_weights(made)[0], _weights(unchanged)[0]))
+
+    def test_they_survive_a_resume(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made, batch = _learner()
+            _update(made, batch, 10)
+            made.set_hyperparameters(_OTHERS)
+            learner_checkpoints.LearnerCheckpoints(pathlib.Path(folder), made).save(1)
+            resumed, _ = _learner()
+            self.assertNotEqual(resumed.hyperparameters(), _OTHERS)
+            learner_checkpoints.LearnerCheckpoints(pathlib.Path(folder), resumed).restore()
+        self.assertEqual(resumed.hyperparameters(), _OTHERS)
+
+    @parameterized.parameters(
+        ("rmsprop", ["learner.learning_rate", "learner.rmsprop_epsilon"]),
+        ("adam", ["learner.learning_rate"]),
+    )
+    def test_an_agent_without_entropy_has_no_entropy_cost(self, optimizer, expected):
+        agent = tf.Module()
+        agent.weight = tf.Variable(1.0)
+        config = learner_config.LearnerConfig(optimizer=optimizer)
+        made = learner.Learner(agent, config, total_agent_steps=1, frame_stack=1, jit=False)
+        self.assertCountEqual(made.hyperparameters(), expected)
+        with self.assertRaisesRegex(ValueError, "Module with .* 'agent.entropy_cost'.* choose"):
+            made.set_hyperparameters({"agent.entropy_cost": 0.1})
+
+    def test_adam_has_no_epsilon_of_rmsprop_s(self):
+        made, _ = _learner(optimizer="adam")
+        self.assertCountEqual(
+            made.hyperparameters(), ["learner.learning_rate", "agent.entropy_cost"]
+        )
+        with self.assertRaisesRegex(ValueError, "Laser with adam has no .*rmsprop_epsilon.*choose"):
+            made.set_hyperparameters({"learner.rmsprop_epsilon": 0.1})
+
+    @parameterized.parameters(
+        ("learner.learning_rate", 0.0),
+        ("learner.learning_rate", 1e-60),  # zero as a float32
+        ("learner.rmsprop_epsilon", float("inf")),
+        ("agent.entropy_cost", -0.1),
+        ("agent.entropy_cost", float("nan")),
+        ("learner.gradient_clip", 1.0),
+    )
+    def test_refuses_a_value_names_it_and_changes_nothing(self, name, value):
+        made, _ = _learner()
+        before = made.hyperparameters()
+        with self.assertRaisesRegex(ValueError, name):
+            made.set_hyperparameters({"learner.learning_rate": 0.5, name: value})
+        self.assertEqual(made.hyperparameters(), before)
+
+    def test_no_entropy_cost_at_all_is_allowed(self):
+        made, _ = _learner()
+        made.set_hyperparameters({"agent.entropy_cost": 0.0})
+        self.assertEqual(made.hyperparameters()["agent.entropy_cost"], 0.0)
+
+
+class ConfigTest(parameterized.TestCase):
+    @parameterized.parameters(
+        ("learning_rate", -1.0),
+        ("learning_rate_schedule", "cosine"),
+        ("optimizer", "sgd"),
+        ("adam_beta1", 1.0),
+        ("adam_beta2", -0.1),
+        ("adam_epsilon", 0.0),
+        ("adam_epsilon", float("inf")),
+        ("rmsprop_decay", 1.0),
+        ("rmsprop_epsilon", 0.0),
+        ("gradient_clip", -1.0),
+        ("gradient_clip", float("inf")),
+        ("jit_compile", "yes"),
+        ("compute_dtype", "float16"),
+        ("non_finite_limit", 0),
+    )
+    def test_refuses_a_value_and_names_it(self, name, value):
+        with self.assertRaisesRegex(ValueError, f"{name}.*{value}"):
+            dataclasses.replace(learner_config.LearnerConfig(), **{name: value})
+
+
+if __name__ == "__main__":
+    absltest.main()

@@ -1,0 +1,121 @@
+"""The configuration of a run: what it loads, what it refuses."""
+
+import importlib
+import math
+import pathlib
+import subprocess
+import sys
+
+from absl.testing import absltest, parameterized
+
+from laser_tf.agents import agent_config
+from laser_tf.networks import cores, torsos, trunk_config
+from laser_tf.ops import reward_clipping
+from laser_tf.sweeps import sweep_config
+from laser_tf.training import run_config
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# A name that sys.modules holds as None cannot be imported.
+_PARSE_ALL = """
+import importlib, pathlib, sys
+for package in ("tensorflow", "reverb", "gymnasium", "ale_py", "minatar", "vizdoom"):
+    sys.modules[package] = None
+from laser_tf.environments import minigrid
+# Its names are in its package's registry only.
+minigrid.MiniGridConfig.check_task = lambda _, task: task
+from laser_tf.sweeps import sweep_config
+from laser_tf.training import run_config
+for path in sorted(pathlib.Path("configs").glob("[!_]*.py")):
+    values = importlib.import_module(f"configs.{path.stem}").get_config().to_dict()
+    (sweep_config if "sweep" in values else run_config).parse(values)
+    print(path.stem)
+"""
+
+
+class LightnessTest(absltest.TestCase):
+    def test_every_config_is_checked_without_tensorflow_reverb_or_an_emulator(self):
+        result = subprocess.run(
+            [sys.executable, "-c", _PARSE_ALL],
+            capture_output=True, text=True, check=False, cwd=ROOT,
+        )  # fmt: skip
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("laser_dmlab30", result.stdout)
+
+    def test_the_names_that_need_no_tensorflow_are_the_registries_keys(self):
+        self.assertEqual(trunk_config.TORSOS, tuple(torsos.TORSOS))
+        self.assertEqual(trunk_config.CORES, ("none", *cores.CORES))
+        self.assertEqual(agent_config.REWARD_CLIPS, tuple(reward_clipping.REWARD_CLIPS))
+
+
+# Of no key's type, out of range, or too much for float32, int64 or any memory.
+HOSTILE = (
+    "", "x", -1, 0, 1.5, 1e300, -1e-300, math.nan, math.inf, -math.inf, 10**12, 10**23, 10**400,
+    True, [], (), (math.nan,), (None,), {}, {"x": 1}, {1: 2}, {"x": (1, "y")}, None, object(),
+)  # fmt: skip
+
+
+def _values(name: str) -> dict:
+    return importlib.import_module(f"configs.{name}").get_config().to_dict()
+
+
+class HostileValuesTest(parameterized.TestCase):
+    @parameterized.parameters(
+        path.stem
+        for path in sorted((ROOT / "configs").glob("[!_]*.py"))
+        if path.stem != "laser_babyai"  # its names are in its package's registry only
+    )
+    def test_each_value_of_each_key_is_taken_or_refused_in_a_line_that_names_the_key(self, name):
+        parse = (sweep_config if name.startswith("sweep") else run_config).parse
+        values = _values(name)
+        for section, keys in values.items():
+            for key in keys:
+                for value in HOSTILE:
+                    try:
+                        parse(values | {section: keys | {key: value}})
+                    except ValueError as error:
+                        self.assertRegex(str(error), f"{key}|section 'x'")
+                        self.assertNotIn("\n", str(error))
+
+    @parameterized.parameters(
+        ("run", "seed", -1, "use 0 or more"),
+        ("run", "seed", 2**31, "use 2000000000 or less; games count up"),
+        ("run", "seed", True, "use a whole number"),
+        ("learner", "learning_rate", 1e300, "use a finite value that float32 holds"),
+        ("learner", "learning_rate", 1e-300, "float32 makes it 0"),
+        ("learner", "gradient_clip", math.inf, "use a finite value"),
+        ("agent", "kl_threshold", math.inf, "use a finite value"),
+        ("agent", "discount", math.nan, "use a finite value"),
+        ("agent", "channel_multiplier", 10**9, "use 1024 or less; a layer of more has too many"),
+        ("environment", "num_envs", 10**12, "use 100000 or less; no process plays more"),
+        ("environment", "reward_scales", (math.nan,), "reward_scales is nan: use a finite value"),
+        ("environment", "max_frames_per_episode", 2**31, "emulators count in 32 bits"),
+        ("environment", "task", 3, "task is 3: use text"),
+        ("replay", "capacity", 10**23, "use 9223372036854775807 or less"),
+        ("replay", "capacity", 10**13, "use 1000000000000 or less; no memory holds more"),
+        ("replay", "unroll_length", 10**9, "no memory holds a larger batch"),
+        ("replay", "frame_stack", 2.0, "use a whole number"),
+        ("agent", "popart", 1, "use True or False"),
+    )
+    def test_what_would_fail_later_is_refused_at_once(self, section, key, value, message):
+        values = _values("laser_atari")
+        values[section][key] = value
+        with self.assertRaisesRegex(ValueError, f"config.{section}: .*{message}"):
+            run_config.parse(values)
+
+    @parameterized.parameters(
+        (None, "the config is None: it must have sections"),
+        ([], "the config is"),
+        ({"run": None}, "config.run is None: it must have keys"),
+        ({"agent": [1]}, "config.agent is .1.: it must have keys"),
+        ({"run": {3: 4}}, "config.run has the key 3: keys are texts"),
+        ({"agent": {"kind": []}}, "config.agent: kind is .*choose one of 'laser', 'r2d2'"),
+    )
+    def test_what_has_no_sections_is_refused(self, values, message):
+        for parse in (run_config.parse, sweep_config.parse):
+            with self.assertRaisesRegex(ValueError, message):
+                parse(values)
+
+
+if __name__ == "__main__":
+    absltest.main()

@@ -1,0 +1,114 @@
+"""When weights and replay are saved, in which order, and what a full disk does."""
+
+import logging
+import pathlib
+from unittest import mock
+
+from absl.testing import absltest
+
+from laser_tf.host import run_folder
+from laser_tf.training import finiteness, learner, run_config, saver
+
+_FULL = "chunks.tfrecord; No space left on device"
+
+
+class SaverTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self._calls = mock.Mock()
+        self._checkpoints, self._replay = self._calls.checkpoints, self._calls.replay
+        self._note = self.enter_context(mock.patch.object(run_folder, "note_checkpoint"))
+        self._saving = saver.Saver(
+            run_config.Config(),
+            pathlib.Path("run"),
+            self._checkpoints,
+            self._replay,
+            learner.Counters(),
+        )
+
+    def _make_replay_due(self) -> None:
+        self._saving._next_replay = 0.0
+
+    def _called(self) -> list[str]:
+        return [name for name, _, _ in self._calls.method_calls]
+
+    def test_weights_that_are_made_due_are_saved_once(self):
+        self._saving.save_when_due()
+        self._checkpoints.save.assert_not_called()
+        self._saving.make_weights_due()
+        self._saving.save_when_due()
+        self._saving.save_when_due()
+        self._checkpoints.save.assert_called_once_with(0)
+        self._replay.checkpoint.assert_not_called()
+
+    def test_weights_come_before_replay(self):
+        self._make_replay_due()
+        self._saving.save_when_due()
+        self._saving.save_all()
+        self.assertEqual(self._called(), ["checkpoints.save", "replay.checkpoint"] * 2)
+
+    def test_a_full_disk_is_told_once_and_so_is_its_end(self):
+        self._checkpoints.save.side_effect = run_folder.WorkdirError("no space for weights")
+        self._replay.checkpoint.side_effect = RuntimeError(_FULL)
+        with self.assertLogs(level="INFO") as logs:
+            for _ in range(5):
+                self._make_replay_due()
+                self._saving.save_when_due()
+            self._checkpoints.save.side_effect = self._replay.checkpoint.side_effect = None
+            for _ in range(2):
+                self._make_replay_due()
+                self._saving.save_when_due()
+        self.assertEqual(self._checkpoints.save.call_count, 7)
+        self.assertEqual(self._replay.checkpoint.call_count, 7)
+        self.assertEqual(
+            [record.getMessage() for record in logs.records],
+            [
+                "no space for weights; training goes on and tries again",
+                f"cannot save replay: {_FULL}; training goes on and tries again",
+                "weights can be saved again",
+                "replay can be saved again",
+            ],
+        )
+        self.assertEqual(
+            [record.levelno for record in logs.records],
+            2 * [logging.WARNING] + 2 * [logging.INFO],
+        )
+
+    def test_the_last_save_of_weights_must_work(self):
+        self._checkpoints.save.side_effect = run_folder.WorkdirError("no space")
+        with self.assertRaisesRegex(run_folder.WorkdirError, "^no space. Free space, then run"):
+            self._saving.save_all()
+
+    def test_the_last_save_of_replay_need_not(self):
+        self._replay.checkpoint.side_effect = RuntimeError(_FULL)
+        with self.assertLogs(level="WARNING") as logs:
+            self._saving.save_all()
+        self.assertLen(logs.output, 1)
+        self.assertIn(_FULL, logs.output[0])
+        self._checkpoints.save.assert_called_once()
+
+    def test_weights_that_are_not_finite_end_the_run_and_save_no_replay(self):
+        self._checkpoints.save.side_effect = finiteness.NonFiniteWeightsError("kernel")
+        for save in (self._saving.save_when_due, self._saving.save_all):
+            self._make_replay_due()
+            with self.assertRaises(finiteness.NonFiniteWeightsError):
+                save()
+        self._replay.checkpoint.assert_not_called()
+
+    def test_the_first_checkpoint_is_noted_until_that_works(self):
+        self._checkpoints.save.side_effect = run_folder.WorkdirError("no space")
+        self._saving.make_weights_due()
+        with self.assertLogs(level="WARNING"):
+            self._saving.save_when_due()
+        self._note.assert_not_called()
+        self._checkpoints.save.side_effect = None
+        self._note.side_effect = run_folder.WorkdirError("no space")
+        self._saving.save_all()
+        self._note.side_effect = None
+        for _ in range(3):
+            self._saving.save_all()
+        self.assertEqual(self._note.call_args_list, 2 * [mock.call(pathlib.Path("run"))])
+
+
+if __name__ == "__main__":
+    absltest.main()

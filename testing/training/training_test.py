@@ -1,0 +1,354 @@
+"""Whole runs on catch: learning, resuming, evaluating, with the production loops."""
+
+import dataclasses
+import errno
+import json
+import pathlib
+import shutil
+import tempfile
+import threading
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from laser_tf.environments import catch
+from laser_tf.evaluation import evaluator
+from laser_tf.host import run_folder
+from laser_tf.monitoring import episode_log, tensorboard
+from laser_tf.training import finiteness, run_config, training
+from testing import fakes, runs
+
+
+def _stop_at_once(run: training.Training) -> None:
+    stopped = threading.Event()
+    stopped.set()
+    runs.go_on(run, stopped)
+
+
+class _Member:
+    """A sweep's only agent, as far as a run that is stopped at once has to do with it."""
+
+    name, index, replay_address = "agent_00", 0, None
+
+    def __init__(self, copied: int):
+        self._copied = copied
+
+    def resume(self, *_) -> int:
+        return self._copied
+
+    def start(self, *_) -> None:
+        pass
+
+    def check(self) -> None:
+        pass
+
+    def keep_pace(self, *_) -> None:
+        pass
+
+    def close(self, *, finished: bool) -> None:
+        pass
+
+
+class TrainingTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._workdir = pathlib.Path(folder.name) / "run"
+
+    @parameterized.named_parameters(
+        ("laser", 60_000, {}, {"replay_fraction": 0.75}),
+        ("impala", 150_000, {"relevance": "none"}, {"replay_fraction": 0.0, "batch_size": 4}),
+        ("prioritised", 60_000, {}, {"priority_exponent": 0.6, "importance_exponent": 0.5}),
+        ("recurrent", 60_000, {"core": "lstm", "core_size": 32}, {"core_state": "recomputed"}),
+    )
+    def test_learns_catch(self, env_frames, agent, replay):
+        config = fakes.catch_config(agent=agent, replay=replay, run={"env_frames": env_frames})
+        run = runs.train(config, self._workdir)
+        self.assertEqual(run.env_frames, env_frames)
+        self.assertGreater(run.returns.mean_return(), 0.8)
+        summary = evaluator.evaluate(self._workdir, episodes=50, seed=2, video=True)
+        self.assertGreater(summary["mean_return"], 0.8)
+        self.assertEqual(summary["episodes"], 50)
+        self.assertEqual(summary["env_frames"], env_frames)
+        kept = self._workdir / "evaluations/evaluation_001.json"
+        for path in (self._workdir / "evaluation.json", kept):
+            self.assertEqual(json.loads(path.read_text()), summary)
+        film = self._workdir / "videos/evaluation_001.mp4"
+        self.assertEqual(summary["videos"], [str(film)])
+        self.assertGreater(film.stat().st_size, 1000)
+
+    @parameterized.named_parameters(
+        ("recurrent", {}, {}),
+        ("feed_forward", {"core": "none"}, {"burn_in": 0}),
+    )
+    def test_r2d2_learns_catch(self, agent, replay):
+        config = fakes.r2d2_catch_config(agent=agent, replay=replay, run={"env_frames": 30_000})
+        run = runs.train(config, self._workdir)
+        # The last update waits for new steps, in unrolls of 5.
+        self.assertBetween(run.env_frames, 30_000, 30_044)
+        summary = evaluator.evaluate(self._workdir, episodes=50, seed=2, video=False)
+        self.assertGreater(summary["mean_return"], 0.8)
+
+    def test_a_resumed_r2d2_goes_on_without_another_warm_up(self):
+        config = fakes.r2d2_catch_config(run={"env_frames": 1_500})
+        first = runs.train(config, self._workdir)
+        values = fakes.config_values(config)
+        values["run"]["env_frames"] = 3_000
+        config_file = self._workdir / "config.json"
+        stored = json.loads(config_file.read_text())
+        stored["config"]["run"]["env_frames"] = 3_000
+        config_file.write_text(json.dumps(stored))
+        again = training.Training(run_config.parse(values), self._workdir)
+        for old, new in zip(first._learner.variables, again._learner.variables, strict=True):
+            np.testing.assert_array_equal(old, new)
+        runs.go_on(again, threading.Event())
+        # One update for every 40 steps, but for the first 1,000: a sequence counts as the 5 steps
+        # that adjacent ones add, and the warm-up's 500 make 100 sequences, here of an episode each.
+        self.assertAlmostEqual(int(again.counters.learner_updates), (3_000 - 1_000) / 40, delta=3)
+
+    def test_what_tensorboard_gets_of_r2d2(self):
+        replay = {"unroll_length": 3, "sequence_length": 3, "sequence_overlap": 0, "burn_in": 3}
+        runs.train(fakes.r2d2_catch_config(replay=replay), self._workdir)
+        for name in (
+            "loss/total",
+            "q_learning/q_value",
+            "q_learning/absolute_error",
+            "replay/importance_weight",
+            "replay/age_updates",
+            "staleness/delta_q_first",
+            "staleness/delta_q_last",
+        ):
+            steps, values = tensorboard.read_scalars(self._workdir / "tensorboard", name)
+            self.assertNotEmpty(steps, name)
+            self.assertTrue(np.isfinite(values).all(), name)
+
+    def test_what_tensorboard_gets(self):
+        runs.train(fakes.catch_config(), self._workdir)
+        for name in (
+            "episode/mean_return_last_100",
+            "loss/policy",
+            "loss/value",
+            "policy/entropy",
+            "policy/kl_replay",
+            "vtrace/rho_clipped_fraction",
+            "trust_region/accepted_fraction",
+            "replay/age_updates",
+            "replay/policy_lag_updates",
+            "replay/fill",
+            "throughput/learner_busy_fraction",
+            "throughput/environment_steps_per_second",
+            "throughput/inference_steps_per_second",
+            "throughput/writing_steps_per_second",
+            "learner/learning_rate",
+        ):
+            steps, values = tensorboard.read_scalars(self._workdir / "tensorboard", name)
+            self.assertNotEmpty(steps, name)
+            self.assertTrue(np.isfinite(values).all(), name)
+
+    def test_a_resumed_run_goes_on_exactly_where_it_stopped(self):
+        config = fakes.catch_config(run={"env_frames": 4_000})
+        run_folder.open_workdir(self._workdir, dataclasses.asdict(config), {})
+        first = training.Training(config, self._workdir)
+
+        class Halfway(threading.Event):
+            def is_set(self) -> bool:
+                return first.env_frames >= 2_000
+
+        runs.go_on(first, Halfway())
+        self.assertEqual(first.env_frames, 2_000)
+        again = training.Training(config, self._workdir)
+        self.assertTrue(again.resumed)
+        self.assertEqual(again.env_frames, first.env_frames)
+        # Weights, optimiser, counters and runtime hyper-parameters are all its variables.
+        for old, new in zip(first._learner.variables, again._learner.variables, strict=True):
+            np.testing.assert_array_equal(old, new)
+        before = first.counters.learner_updates.numpy()
+        runs.go_on(again, threading.Event())
+        self.assertTrue(again.finished)
+        self.assertGreater(again.counters.learner_updates, before)
+        # 40 agent steps an update from the first to the last: none was lost or counted twice.
+        self.assertEqual(again.counters.learner_updates * 40, again.counters.agent_steps)
+        steps, rates = tensorboard.read_scalars(
+            self._workdir / "tensorboard", "learner/learning_rate"
+        )
+        self.assertTrue(np.all(np.diff(rates) < 0), rates)
+        del steps
+
+    def test_the_log_of_episodes_goes_on_with_the_run(self):
+        config = fakes.catch_config(run={"env_frames": 20_000})
+        run_folder.open_workdir(self._workdir, dataclasses.asdict(config), {})
+        first = training.Training(config, self._workdir)
+
+        class Halfway(threading.Event):
+            def is_set(self) -> bool:
+                return first.env_frames >= 10_000
+
+        runs.go_on(first, Halfway())
+        before = episode_log.read(self._workdir)["catch"]
+        self.assertGreater(len(before.returns), 800)  # an episode has 9 steps and its reset
+        self.assertTrue(np.all(np.diff(before.env_frames) >= 0))
+        self.assertLessEqual(before.env_frames[-1], 10_000)
+        self.assertAlmostEqual(first.returns.mean_return(), before.returns[-100:].mean())
+
+        with (self._workdir / "episodes.csv").open("a") as log:
+            log.write("10040,catch,77,9\n10080,catch,7")  # of a crashed process
+        again = training.Training(config, self._workdir)
+        _stop_at_once(again)
+        # A few episodes at most came from this process, all else from the log.
+        last = episode_log.read(self._workdir)["catch"].returns[-100:]
+        self.assertAlmostEqual(again.returns.mean_return(), last.mean())
+        again = training.Training(config, self._workdir)
+        runs.go_on(again, threading.Event())
+        after = episode_log.read(self._workdir)["catch"]
+        self.assertNotIn(77.0, after.returns)
+        np.testing.assert_array_equal(after.returns[: len(before.returns)], before.returns)
+        self.assertBetween(after.env_frames[-1], 19_000, 20_000)
+
+    def test_returns_of_before_a_copy_do_not_come_back(self):
+        config = fakes.catch_config()
+        runs.train(config, self._workdir)
+        rows = ["1000,catch,50,9"] * 40 + ["1900,catch,7,9"] * 40  # no return that catch can give
+        (self._workdir / "episodes.csv").write_text(
+            "\n".join(["env_frames,task,return,length", *rows, ""])
+        )
+        again = training.Training(config, self._workdir, _Member(copied=1_500))
+        _stop_at_once(again)
+        # How many episodes this process plays before it stops is not known: they come last.
+        episodes = episode_log.read(self._workdir)["catch"]
+        since = episodes.returns[episodes.env_frames > 1_500]
+        self.assertEqual(list(since[:40]), [7.0] * 40)
+        self.assertAlmostEqual(again.returns.mean_return(), since[-100:].mean())
+
+    def _half(self, config: run_config.RunConfig) -> training.Training:
+        """A run that was stopped and saved in the middle."""
+        run_folder.open_workdir(self._workdir, dataclasses.asdict(config), {})
+        run = training.Training(config, self._workdir)
+
+        class Halfway(threading.Event):
+            def is_set(self) -> bool:
+                return run.env_frames >= 2_000
+
+        runs.go_on(run, Halfway())
+        return run
+
+    def test_weights_that_are_not_finite_end_the_run_and_are_not_saved(self):
+        config = fakes.catch_config(run={"env_frames": 4_000})
+        first = self._half(config)
+        saved = sorted((self._workdir / "checkpoints").rglob("*"))
+        broken = training.Training(config, self._workdir)
+        bias = next(v for v in broken._learner.agent.trainable_variables if v.shape.rank == 1)
+        bias.assign(tf.fill(bias.shape, np.nan))
+        with self.assertRaisesRegex(finiteness.NonFiniteWeightsError, "is not finite after"):
+            runs.go_on(broken, threading.Event())
+        self.assertEqual(sorted((self._workdir / "checkpoints").rglob("*")), saved)
+        again = training.Training(config, self._workdir)
+        self.assertEqual(again.env_frames, first.env_frames)
+        runs.go_on(again, threading.Event())
+        self.assertTrue(again.finished)
+
+    def test_a_run_whose_replay_is_gone_says_so(self):
+        config = fakes.catch_config(run={"env_frames": 4_000})
+        self._half(config)
+        shutil.rmtree(self._workdir / "checkpoints/replay")
+        with self.assertLogs(level="WARNING") as logs:
+            _stop_at_once(training.Training(config, self._workdir))
+        self.assertLen(logs.output, 1)
+        self.assertIn("no replay checkpoint to resume from: replay fills anew", logs.output[0])
+
+    def test_a_run_that_lost_its_checkpoints_is_no_new_one(self):
+        config = fakes.catch_config(run={"env_frames": 4_000})
+        self._half(config)
+        shutil.rmtree(self._workdir / "checkpoints")
+        episodes = (self._workdir / "episodes.csv").read_text()
+        with self.assertRaisesRegex(run_folder.WorkdirError, "was trained and saved, but"):
+            run_folder.open_workdir(self._workdir, dataclasses.asdict(config), {})
+        self.assertEqual((self._workdir / "episodes.csv").read_text(), episodes)
+
+    def test_an_extended_run_goes_on_with_the_longer_schedule(self):
+        self._half(fakes.catch_config(run={"env_frames": 4_000}))
+        config = fakes.catch_config(run={"env_frames": 8_000})
+        with self.assertLogs(level="WARNING"):
+            run_folder.open_workdir(self._workdir, dataclasses.asdict(config), {}, extend=True)
+        again = training.Training(config, self._workdir)
+        self.assertBetween(again.env_frames, 2_000, 2_100)
+        runs.go_on(again, threading.Event())
+        self.assertEqual(again.env_frames, 8_000)
+        frames, rates = tensorboard.read_scalars(
+            self._workdir / "tensorboard", "learner/learning_rate"
+        )
+        resumed = rates[frames > 2_100]
+        self.assertGreater(resumed[0], 0.5 * config.learner.learning_rate)  # 3/4 at its start
+        self.assertLess(resumed[-1], 0.2 * config.learner.learning_rate)
+
+    def test_an_actors_error_ends_the_run(self):
+        config = fakes.catch_config()
+        with (
+            absltest.mock.patch.object(
+                catch.Catch, "_step", side_effect=RuntimeError("the emulator broke")
+            ),
+            self.assertRaisesRegex(RuntimeError, "the emulator broke"),
+        ):
+            runs.train(config, self._workdir)
+
+    def test_the_same_seed_starts_with_the_same_weights(self):
+        config = fakes.catch_config()
+        one, two = (training.Training(config, self._workdir)._learner for _ in range(2))
+        other = training.Training(fakes.catch_config(run={"seed": 2}), self._workdir)._learner
+        for a, b in zip(one.agent.variables, two.agent.variables, strict=True):
+            np.testing.assert_array_equal(a, b)
+        kernels = [
+            next(v for v in made.agent.trainable_variables if v.shape.rank == 2)
+            for made in (one, other)
+        ]
+        self.assertFalse(np.array_equal(*(tf.convert_to_tensor(k) for k in kernels)))
+
+
+class EvaluatorTest(absltest.TestCase):
+    def test_a_folder_without_a_run_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaisesRegex(run_folder.WorkdirError, "holds no run"):
+                evaluator.evaluate(pathlib.Path(folder), episodes=1, seed=1, video=False)
+
+    def test_a_result_that_cannot_be_written_is_told_instead(self):
+        full = OSError(errno.ENOSPC, "No space left on device")
+        with tempfile.TemporaryDirectory() as folder:
+            runs.train(fakes.catch_config(), pathlib.Path(folder) / "run")
+            with (
+                absltest.mock.patch.object(pathlib.Path, "write_text", side_effect=full),
+                self.assertRaisesRegex(
+                    run_folder.WorkdirError, "No space left.*the result was {.*mean_return"
+                ),
+            ):
+                evaluator.evaluate(pathlib.Path(folder) / "run", episodes=2, seed=1, video=False)
+
+
+class ParseTest(parameterized.TestCase):
+    @parameterized.parameters(
+        ("agent", "discout", 0.9, "agent key 'discout': did you mean discount"),
+        ("replay", "replay_fraction", 1.0, "config.replay: replay_fraction is 1.0"),
+        ("environment", "task", "cach", "config.environment: .*cach.*did you mean catch"),
+        ("run", "env_frames", 0, "config.run: env_frames is 0"),
+        ("run", "replay_port", 99_999, "config.run: replay_port is 99999"),
+        ("run", "checkpoint_minutes", 0.0, "config.run: checkpoint_minutes is 0.0"),
+        ("replay", "new_steps", 20, "entropy_cost is 0.01, .*agent.entropy_on_replay=true"),
+    )
+    def test_errors_name_the_section_and_the_value(self, section, key, value, message):
+        values = fakes.config_values(fakes.catch_config())
+        values[section][key] = value
+        with self.assertRaisesRegex(ValueError, message):
+            run_config.parse(values)
+
+    @parameterized.parameters(("entropy_on_replay", True), ("entropy_cost", 0.0))
+    def test_learning_from_replay_alone_needs_its_entropy_or_none(self, name, value):
+        config = fakes.catch_config(replay={"new_steps": 20}, agent={name: value})
+        self.assertEqual(getattr(config.agent, name), value)
+
+    def test_an_unknown_section_is_named(self):
+        with self.assertRaisesRegex(ValueError, "section 'lerner': did you mean learner"):
+            run_config.parse({"lerner": {}})
+
+
+if __name__ == "__main__":
+    absltest.main()
