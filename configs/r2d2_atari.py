@@ -46,7 +46,7 @@ def get_config() -> ml_collections.ConfigDict:
             "sequence_overlap": 40,  # agent steps, section 2.3
             "burn_in": 40,  # agent steps, l, table 2
             "batch_size": 64,  # sequences, table 2
-            "new_steps": 6_400,  # agent steps an update: each is learned from 0.8 times, appendix
+            "steps_per_update": 6_400,  # agent steps; each is learned from 0.8 times, appendix
             "warm_up": 50_000,  # agent steps, Ape-X
             "capacity": 4_000_000,  # agent steps, table 2
             "queue_capacity": 512,  # unrolls

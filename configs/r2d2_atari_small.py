@@ -31,7 +31,7 @@ def get_config() -> ml_collections.ConfigDict:
             "sequence_overlap": 10,  # agent steps, half of them: section 2.3
             "burn_in": 10,  # agent steps
             "batch_size": 16,  # sequences
-            "new_steps": 80,  # agent steps an update: each is learned from 4 times
+            "steps_per_update": 80,  # agent steps an update: each is learned from 4 times
             "warm_up": 20_000,  # agent steps
             "capacity": 100_000,  # agent steps
             "queue_capacity": 16,  # unrolls

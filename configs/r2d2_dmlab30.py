@@ -20,5 +20,5 @@ def get_config() -> ml_collections.ConfigDict:
     config.environment = laser_dmlab30.get_config().environment
     config.environment.update({"task": "rooms_watermaze", "num_envs": 256})
     # One frame: section 2.3. Batches of half the size, and half as many steps an update: table 2.
-    config.replay.update({"frame_stack": 1, "batch_size": 32, "new_steps": 3_200})
+    config.replay.update({"frame_stack": 1, "batch_size": 32, "steps_per_update": 3_200})
     return config

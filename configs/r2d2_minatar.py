@@ -29,7 +29,7 @@ def get_config() -> ml_collections.ConfigDict:
             "sequence_overlap": 20,  # agent steps, half of them: section 2.3
             "burn_in": 20,  # agent steps
             "batch_size": 16,  # sequences
-            "new_steps": 40,  # agent steps an update: each is learned from 16 times
+            "steps_per_update": 40,  # agent steps an update: each is learned from 16 times
             "warm_up": 10_000,  # agent steps
             "capacity": 200_000,  # agent steps
             "queue_capacity": 32,  # unrolls

@@ -30,7 +30,7 @@ def get_config() -> ml_collections.ConfigDict:
             "sequence_overlap": 20,  # agent steps
             "burn_in": 20,  # agent steps
             "batch_size": 16,  # sequences
-            "new_steps": 80,  # agent steps an update: each is learned from 12 times
+            "steps_per_update": 80,  # agent steps an update: each is learned from 12 times
             "warm_up": 10_000,  # agent steps
             "core_state": "stored",
             "priority_exponent": 0.9,  # table 2

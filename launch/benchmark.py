@@ -47,9 +47,9 @@ def main() -> None:
         "core": config.agent.core,
         "compute_dtype": dtype,
         "num_envs": config.environment.num_envs,
-        "steps_per_row": config.replay.steps_per_row,
+        "steps_per_entry": config.replay.steps_per_entry,
         "batch_size": config.replay.batch_size,
-        "replayed_rows": config.replay.replay_rows,
+        "replayed_rows": config.replay.replay_entries,
     }
     print(json.dumps(setting | _measure(config, dtype, jit), indent=2))
 

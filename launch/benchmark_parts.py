@@ -85,7 +85,7 @@ class Parts:
         # whatever the configuration mixes.
         self._tables = dataclasses.replace(
             config.replay,
-            new_steps=config.replay.steps_per_update,
+            steps_per_update=config.replay.fresh_steps_per_update,
             core_state="stored",
             capacity=max(config.replay.capacity, 100_000),
             queue_capacity=10**9,  # of the counts, which nobody takes out
@@ -109,7 +109,7 @@ class Parts:
         """Fills as many rows as a row of the batch has."""
         self._rows = []
         self._env_output = self._environment.reset()
-        for _ in range(self._tables.steps_per_row):
+        for _ in range(self._tables.steps_per_entry):
             core_state = self._policy.core_state
             agent_output = self._policy(self._env_output)
             self._rows.append((self._env_output, agent_output, core_state))
@@ -148,20 +148,20 @@ class Parts:
 
     def update_pace(self) -> float:
         """Taking gradient steps on one batch."""
-        is_online = np.arange(self._config.replay.batch_size) < self._config.replay.online_rows
+        is_online = np.arange(self._config.replay.batch_size) < self._config.replay.online_entries
         batch = self._next_batch()._replace(is_online=is_online)
         return self.steps_per_batch * self._calls_per_second(lambda: self._learner.update(batch))
 
     @property
     def steps_per_batch(self) -> int:
         """Agent steps in a batch, those of a burn-in included."""
-        return self._tables.batch_size * self._tables.steps_per_row
+        return self._tables.batch_size * self._tables.steps_per_entry
 
     def recomputation_pace(self) -> float:
         """Recomputing the core states of the replayed rows, in agent steps of the whole batch."""
         replay = self._config.replay
         unrolls = tf.nest.map_structure(
-            lambda column: column[: replay.replay_rows], self._next_batch().unrolls
+            lambda column: column[: replay.replay_entries], self._next_batch().unrolls
         )
         next_state = assembly.state_recomputation(self._learner.agent, replay)
         return self.steps_per_batch * self._calls_per_second(lambda: next_state(unrolls))

@@ -36,7 +36,7 @@ def r2d2_catch_config(**sections) -> run_config.RunConfig:
         sequence_length=10,
         sequence_overlap=5,
         burn_in=5,
-        new_steps=40,
+        steps_per_update=40,
         warm_up=500,
         priority_exponent=0.9,
         importance_exponent=0.6,

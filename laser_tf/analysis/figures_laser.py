@@ -24,11 +24,11 @@ class Condition(figure.Condition):
         """How batches are made: as many online unrolls, and so updates a frame, in all curves."""
         if self.replay_fraction is None:
             return {}
-        online_rows = round(replay["batch_size"] * (1 - replay["replay_fraction"]))
+        online_entries = round(replay["batch_size"] * (1 - replay["replay_fraction"]))
         if self.replay_fraction == 1:
-            return {"replay.new_steps": online_rows * replay["unroll_length"]}
+            return {"replay.steps_per_update": online_entries * replay["unroll_length"]}
         return {
-            "replay.batch_size": round(online_rows / (1 - self.replay_fraction)),
+            "replay.batch_size": round(online_entries / (1 - self.replay_fraction)),
             "replay.replay_fraction": self.replay_fraction,
         }
 

@@ -12,22 +12,22 @@ _TIMEOUT_SECONDS = 60  # for a server's first answer
 def make_dataset(
     server_address: str, config: replay_config.ReplayConfig, queue: str
 ) -> tf.data.Dataset:
-    """Endless `stored_unroll.Batch`es, online rows first.
+    """Endless `stored_unroll.Batch`es, online entries first.
 
-    Each batch holds exactly `online_rows` unrolls from the queue, each seen once, and
-    `replay_rows` drawn from replay (LASER, section 3). Reverb's selectors take no seed, so which
+    Each batch holds exactly `online_entries` unrolls from the queue, each seen once, and
+    `replay_entries` drawn from replay (LASER, section 3). Reverb's selectors take no seed, so which
     unrolls are drawn is not reproducible.
 
     Args:
       server_address: "host:port" of the Reverb server.
-      config: the tables' configuration, with `core_state` "stored" or "zero" and online rows.
+      config: the tables' configuration, with `core_state` "stored" or "zero" and online entries.
       queue: the learner's.
     """
-    is_online = np.ones(config.online_rows, bool)
+    is_online = np.ones(config.online_entries, bool)
     online = online_unrolls(server_address, config, queue).map(
-        lambda unrolls: stored_unroll.unweighted(unrolls, is_online, config.steps_per_update)
+        lambda unrolls: stored_unroll.unweighted(unrolls, is_online, config.fresh_steps_per_update)
     )
-    if not config.replay_rows:
+    if not config.replay_entries:
         return online
 
     def mix(online: stored_unroll.Batch, replayed: stored_unroll.Batch) -> stored_unroll.Batch:
@@ -42,21 +42,21 @@ def make_dataset(
 
 
 def replayed_batches(server_address: str, config: replay_config.ReplayConfig) -> tf.data.Dataset:
-    """Endless `stored_unroll.Batch`es of `replay_rows` unrolls or sequences, none of them new.
+    """Endless `stored_unroll.Batch`es of `replay_entries` unrolls or sequences, none of them new.
 
     Args:
       server_address: "host:port" of the Reverb server.
       config: the tables' configuration, with `core_state` "stored" or "zero".
     """
-    rows = config.replay_rows
-    samples = _samples(server_address, config.replay_table, rows, in_flight=2 * rows)
+    entries = config.replay_entries
+    samples = _samples(server_address, config.replay_table, entries, in_flight=2 * entries)
 
     def to_batch(sample: reverb.ReplaySample) -> stored_unroll.Batch:
         unrolls, states = sample.data, ()
         if config.replay_table == replay_config.SEQUENCES:
             unrolls, states = stored_unroll.join(unrolls)
         batch = stored_unroll.unweighted(
-            _with_configured_state(unrolls, config), np.zeros(rows, bool)
+            _with_configured_state(unrolls, config), np.zeros(entries, bool)
         )._replace(stored_states=states)
         if not config.priority_exponent:
             return batch
@@ -70,11 +70,11 @@ def importance_weights(info: reverb.replay_sample.SampleInfo, exponent: float) -
     """(1 / (N P(i)))^beta over the batch's largest (Schaul et al. 2015, section 3.4).
 
     Args:
-      info: of samples [rows], with their probabilities P and the table's size N.
+      info: of samples [entries], with their probabilities P and the table's size N.
       exponent: beta; 1 corrects wholly for drawing some more often than others.
 
     Returns:
-      float32 [rows], at most 1.
+      float32 [entries], at most 1.
     """
     ratios = 1 / (tf.cast(info.table_size, tf.float64) * info.probability)
     weights = tf.cast(ratios, tf.float32) ** exponent
@@ -84,9 +84,9 @@ def importance_weights(info: reverb.replay_sample.SampleInfo, exponent: float) -
 def online_unrolls(
     server_address: str, config: replay_config.ReplayConfig, queue: str
 ) -> tf.data.Dataset:
-    """Endless batches `StoredUnroll [online_rows, ...]` of the learner's `queue`."""
+    """Endless batches `StoredUnroll [online_entries, ...]` of the learner's `queue`."""
     # Few samples in flight: what waits in a buffer grows stale, and is lost when the run stops.
-    return unrolls(server_address, queue, config.online_rows, in_flight=4)
+    return unrolls(server_address, queue, config.online_entries, in_flight=4)
 
 
 def new_steps(server_address: str, queue: str) -> tf.data.Dataset:
@@ -113,20 +113,20 @@ def episodes(server_address: str) -> tf.data.Dataset:
     return samples.map(lambda sample: sample.data)
 
 
-def unrolls(server_address: str, table: str, rows: int, in_flight: int) -> tf.data.Dataset:
-    """Endless batches of a table's items, e.g. `StoredUnroll [rows, ...]`.
+def unrolls(server_address: str, table: str, entries: int, in_flight: int) -> tf.data.Dataset:
+    """Endless batches of a table's items, e.g. `StoredUnroll [entries, ...]`.
 
     Args:
       server_address: "host:port" of the Reverb server.
       table: its name.
-      rows: unrolls in a batch.
+      entries: unrolls in a batch.
       in_flight: unrolls that are fetched ahead at most.
     """
-    samples = _samples(server_address, table, rows, in_flight)
+    samples = _samples(server_address, table, entries, in_flight)
     return samples.map(lambda sample: sample.data)
 
 
-def _samples(server_address: str, table: str, rows: int, in_flight: int) -> tf.data.Dataset:
+def _samples(server_address: str, table: str, entries: int, in_flight: int) -> tf.data.Dataset:
     samples = reverb.TrajectoryDataset.from_table_signature(
         server_address,
         table,
@@ -134,7 +134,7 @@ def _samples(server_address: str, table: str, rows: int, in_flight: int) -> tf.d
         num_workers_per_iterator=1,
         get_signature_timeout_secs=_TIMEOUT_SECONDS,
     )
-    return samples.batch(rows, drop_remainder=True)
+    return samples.batch(entries, drop_remainder=True)
 
 
 def _with_configured_state(

@@ -25,10 +25,10 @@ class ReplayConfig:
     unroll_length: int = 20  # agent steps; T, of a stored unroll
     frame_stack: int = 4  # frames; K, in an observation
     batch_size: int = 32  # unrolls; in an update, online and replayed
-    replay_fraction: float = 0.75  # fraction; of a batch, below 1; not read where new_steps is set
+    replay_fraction: float = 0.75  # fraction; of a batch, below 1; see steps_per_update
     capacity: int = 1_000_000  # agent steps; in replay, where a sequence counts without its overlap
     queue_capacity: int = 64  # unrolls; that wait for the learner at most
-    new_steps: int = 0  # agent steps; that pass by an update from replay alone; 0: from online, too
+    steps_per_update: int = 0  # agent steps; learn from replay alone, once in so many; 0: do not
     warm_up: int = 0  # agent steps; in replay before the first such update
     sequence_length: int = 0  # agent steps; m, of replayed sequences; 0: unrolls are replayed
     sequence_overlap: int = 0  # agent steps; that adjacent sequences share
@@ -56,42 +56,43 @@ class ReplayConfig:
         self._check_batch()
 
     def _check_batch(self) -> None:
-        for name in ("new_steps", "warm_up"):
+        for name in ("steps_per_update", "warm_up"):
             config_checks.check_range(self, name, 0)
-        if self.new_steps and self.core_state == "recomputed":
+        if self.steps_per_update and self.core_state == "recomputed":
             raise ValueError(
-                f"new_steps is {self.new_steps}: learning from replay alone does not recompute "
-                "core states; use another core_state, or 0"
+                f"steps_per_update is {self.steps_per_update}: learning from replay alone does not "
+                "recompute core states; use another core_state, or 0"
             )
-        if self.warm_up and not self.new_steps:
+        if self.warm_up and not self.steps_per_update:
             raise ValueError(
-                f"warm_up is {self.warm_up}: it is for learning from replay alone; set new_steps"
+                f"warm_up is {self.warm_up}: it is for learning from replay alone; set "
+                "steps_per_update"
             )
         if not 0 <= self.replay_fraction < 1:
             raise ValueError(
                 f"replay_fraction is {self.replay_fraction}: use a value from 0 to below 1; "
-                "without online rows V-trace's policy gradient need not converge "
+                "without online unrolls V-trace's policy gradient need not converge "
                 "(LASER, proposition 2)"
             )
         replayed = self.batch_size * self.replay_fraction
-        if not self.new_steps and abs(replayed - round(replayed)) > 1e-6 * self.batch_size:
+        if not self.steps_per_update and abs(replayed - round(replayed)) > 1e-6 * self.batch_size:
             raise ValueError(
                 f"batch_size {self.batch_size} times replay_fraction {self.replay_fraction} is "
                 f"{replayed:g} replayed unrolls: choose values whose product is a whole number"
             )
-        frames = self.batch_size * self.steps_per_row * self.frame_stack
+        frames = self.batch_size * self.steps_per_entry * self.frame_stack
         if frames > MOST_BATCHED:
             raise ValueError(
                 f"batch_size {self.batch_size}, frame_stack {self.frame_stack} and "
-                f"{self.steps_per_row} agent steps (of unroll_length, or of sequence_length and "
+                f"{self.steps_per_entry} agent steps (of unroll_length, or of sequence_length and "
                 f"burn_in) make {frames} frames: use values whose product is {MOST_BATCHED} or "
                 "less; no memory holds a larger batch"
             )
-        least = max(self.batch_size * self.steps_per_row, self.warm_up)
+        least = max(self.batch_size * self.steps_per_entry, self.warm_up)
         if self.replay_table and self.capacity < least:
             raise ValueError(
                 f"capacity is {self.capacity} agent steps, less than one batch of "
-                f"{self.batch_size} times {self.steps_per_row}, or than warm_up: use {least} or "
+                f"{self.batch_size} times {self.steps_per_entry}, or than warm_up: use {least} or "
                 "more"
             )
 
@@ -103,10 +104,10 @@ class ReplayConfig:
                         f"{name} is {getattr(self, name)}: it is of sequences; set sequence_length"
                     )
             return
-        if not self.new_steps:
+        if not self.steps_per_update:
             raise ValueError(
                 f"sequence_length is {self.sequence_length}: sequences are learned from replay "
-                "alone; set new_steps to the agent steps that an update waits for"
+                "alone; set steps_per_update to the agent steps that an update waits for"
             )
         if not 0 <= self.sequence_overlap < self.sequence_length:
             raise ValueError(
@@ -123,40 +124,40 @@ class ReplayConfig:
     def unroll_tables(self, queue: str) -> tuple[str, ...]:
         """The tables that get an item of every unroll, in that order: the learner's queue last."""
         replay = (REPLAY,) if self.replay_table == REPLAY else ()
-        return replay if self.new_steps else (*replay, queue)
+        return replay if self.steps_per_update else (*replay, queue)
 
     def counting_tables(self, queue: str) -> tuple[str, ...]:
         """The tables that every unroll is counted in: a learner's from replay alone."""
-        return (queue,) if self.new_steps else ()
+        return (queue,) if self.steps_per_update else ()
 
     @property
     def replay_table(self) -> str | None:
-        """The table that replayed rows come from; None where nothing is replayed."""
+        """The table that replayed unrolls come from; None where nothing is replayed."""
         if self.sequence_length:
             return SEQUENCES
-        if not self.replay_rows:
+        if not self.replay_entries:
             return None
         return EPISODES if self.core_state == "recomputed" else REPLAY
 
     @property
-    def replay_rows(self) -> int:
+    def replay_entries(self) -> int:
         """Rows of a batch that come from replay."""
-        return self.batch_size - self.online_rows
+        return self.batch_size - self.online_entries
 
     @property
-    def online_rows(self) -> int:
+    def online_entries(self) -> int:
         """Rows of a batch that come fresh from actors."""
-        if self.new_steps:
+        if self.steps_per_update:
             return 0
         return self.batch_size - round(self.batch_size * self.replay_fraction)
 
     @property
-    def steps_per_update(self) -> int:
+    def fresh_steps_per_update(self) -> int:
         """Agent steps that are new to the learner with each update."""
-        return self.new_steps or self.online_rows * self.unroll_length
+        return self.steps_per_update or self.online_entries * self.unroll_length
 
     @property
-    def steps_per_row(self) -> int:
+    def steps_per_entry(self) -> int:
         """T, agent steps of a row of the batch."""
         return self.burn_in + self.sequence_length or self.unroll_length
 

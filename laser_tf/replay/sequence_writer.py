@@ -40,7 +40,7 @@ class SequenceWriter(game_writer.GameWriter):
         """
         length = config.unroll_length
         self._burn_in = config.burn_in // length
-        self._size = config.steps_per_row // length
+        self._size = config.steps_per_entry // length
         self._period = config.steps_per_item // length
         super().__init__(client, buffer, self._size)
         for stream in self._writers:

@@ -57,14 +57,16 @@ def signatures_of(
       signature: of an unroll.
     """
     # Whoever learns from replay alone only counts what is new.
-    signatures = {replay_config.ONLINE: signature.new_steps if config.new_steps else signature}
+    signatures = {
+        replay_config.ONLINE: signature.new_steps if config.steps_per_update else signature
+    }
     table = config.replay_table
     if table == replay_config.REPLAY:
         signatures[table] = signature
     elif table == replay_config.EPISODES:
         signatures[table] = several(signature._replace(core_state=()), None)
     elif table == replay_config.SEQUENCES:
-        signatures[table] = several(signature, config.steps_per_row // config.unroll_length)
+        signatures[table] = several(signature, config.steps_per_entry // config.unroll_length)
     return signatures
 
 

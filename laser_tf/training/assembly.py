@@ -183,11 +183,11 @@ def state_recomputation(
       config: of replay.
 
     Returns:
-      Arrays `StoredUnroll [replay_rows, ...]` -> the core states before their last step.
+      Arrays `StoredUnroll [replay_entries, ...]` -> the core states before their last step.
     """
 
     def next_state(stored: stored_unroll.StoredUnroll) -> Any:
-        batch = stored_unroll.unweighted(stored, np.zeros(config.replay_rows, bool))
+        batch = stored_unroll.unweighted(stored, np.zeros(config.replay_entries, bool))
         unroll = stored_unroll.unpack(batch)
         steps = tf.nest.map_structure(lambda leaf: leaf[:-1], unroll.env_output)
         return agent.next_state(steps, unroll.core_state)

@@ -91,9 +91,9 @@ class EpisodeBatchStream(BatchStream):
             fetcher(dataset.online_unrolls(server_address, config, queue_name))
         )
         self._episodes = BatchStream(fetcher(dataset.episodes(server_address)))
-        self._replayer = replayer.Replayer(config.replay_rows, unroll_signature, next_state)
-        self._is_online = np.arange(config.batch_size) < config.online_rows
-        self._new_steps = config.steps_per_update
+        self._replayer = replayer.Replayer(config.replay_entries, unroll_signature, next_state)
+        self._is_online = np.arange(config.batch_size) < config.online_entries
+        self._new_steps = config.fresh_steps_per_update
         self._episode_seen = False
         super().__init__(self._mix)
 
@@ -122,7 +122,7 @@ class EpisodeBatchStream(BatchStream):
 
 
 class ReplayBatchStream(BatchStream):
-    """Batches from replay alone, one for every `new_steps` that actors have written."""
+    """Batches from replay alone, one for every `steps_per_update` that actors have written."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class ReplayBatchStream(BatchStream):
         self._replay_size = replay_size
         self._least = max(1, config.warm_up // config.steps_per_item)
         self._warm = False
-        self._period = config.new_steps
+        self._period = config.steps_per_update
         self._ahead = 0  # new steps beyond what the updates so far waited for
         super().__init__(self._next)
 

@@ -6,10 +6,10 @@ from laser_tf.replay import stored_unroll
 
 
 def metrics(batch: stored_unroll.Batch, learner_updates: int, member: int) -> dict[str, float]:
-    """How many of its updates ago an agent's weights acted as they did; means over rows.
+    """How many of its updates ago an agent's weights acted as they did; means over unrolls.
 
-    Other agents count updates of their own, so that their rows have no age here; nor has a row
-    without transitions. Without a row that counts, a mean is left out.
+    Other agents count updates of their own, so that their unrolls have no age here; nor has one
+    without transitions. Where none counts, a mean is left out.
 
     Args:
       batch: of arrays.
@@ -23,4 +23,4 @@ def metrics(batch: stored_unroll.Batch, learner_updates: int, member: int) -> di
         "replay/policy_lag_updates": ages[counts & batch.is_online],
         "replay/age_updates": ages[counts & ~batch.is_online],
     }
-    return {name: float(rows.mean()) for name, rows in parts.items() if rows.size}
+    return {name: float(ages.mean()) for name, ages in parts.items() if ages.size}

@@ -68,7 +68,7 @@ class RunConfig:
             )
         try:
             self.agent.check_replay(
-                learns_from_replay_alone=bool(self.replay.new_steps),
+                learns_from_replay_alone=bool(self.replay.steps_per_update),
                 replays_sequences=bool(self.replay.sequence_length),
             )
         except ValueError as error:

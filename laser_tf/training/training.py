@@ -159,7 +159,7 @@ class Training:
 
     def _make_stream(self, replay: connection.Connection) -> batches.BatchStream:
         config = self._config.replay
-        if config.new_steps:
+        if config.steps_per_update:
             return batches.ReplayBatchStream(replay.address, config, replay.queue, replay.size)
         if config.replay_table != replay_config.EPISODES:
             mixed = dataset.make_dataset(replay.address, config, replay.queue)

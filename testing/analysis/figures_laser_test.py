@@ -25,7 +25,7 @@ class FiguresLaserTest(parameterized.TestCase):
         module, game = config_and_game
         config = module.get_config().to_dict()
         sweeps = [_sweep(config, c, game) for c in figures_laser.FIGURES[name].conditions]
-        self.assertLen({sweep.first.replay.steps_per_update for sweep in sweeps}, 1)
+        self.assertLen({sweep.first.replay.fresh_steps_per_update for sweep in sweeps}, 1)
         self.assertLen({sweep.sweep.label for sweep in sweeps}, len(sweeps))
         for sweep in sweeps:
             self.assertEqual(sweep.first.environment.task, game)
@@ -36,7 +36,7 @@ class FiguresLaserTest(parameterized.TestCase):
         none, naive, trusted = (
             _sweep(config, c, "breakout") for c in figures_laser.FIGURES["3_left"].conditions
         )
-        self.assertEqual(none.first.replay.replay_rows, 0)
+        self.assertEqual(none.first.replay.replay_entries, 0)
         self.assertEqual([s.sweep.shared_replay for s in (naive, trusted)], [True, True])
         self.assertEqual(naive.first.replay, trusted.first.replay)
         self.assertEqual([s.first.agent.relevance for s in (naive, trusted)], ["none", "implied"])

@@ -78,7 +78,7 @@ class ReplayTest(parameterized.TestCase):
         return target
 
     def test_from_replay_alone_new_steps_are_only_counted(self):
-        config = _config(batch_size=4, new_steps=2 * T, capacity=1000)
+        config = _config(batch_size=4, steps_per_update=2 * T, capacity=1000)
         replay = self._serve(config)
         self._write(replay, config, range(6))
         stream = batches.ReplayBatchStream(
@@ -95,22 +95,22 @@ class ReplayTest(parameterized.TestCase):
         self.assertEqual(replay.size(), 6)
 
     @parameterized.parameters((4, 0.75, 1), (4, 0.5, 2), (4, 0.0, 4), (160, 0.8, 32), (8, 0.875, 1))
-    def test_batches_mix_exactly_as_configured(self, batch_size, fraction, online_rows):
+    def test_batches_mix_exactly_as_configured(self, batch_size, fraction, online_entries):
         config = _config(
             batch_size=batch_size, replay_fraction=fraction, capacity=1000, queue_capacity=64
         )
         replay = self._serve(config)
-        self._write(replay, config, range(2 * online_rows))
+        self._write(replay, config, range(2 * online_entries))
         stream = iter(dataset.make_dataset(replay.address, config, replay_config.ONLINE))
-        for first in (0, online_rows):
+        for first in (0, online_entries):
             stored, is_online, _, weights, new_steps, _ = next(stream)
             np.testing.assert_array_equal(weights, np.ones(batch_size))
-            self.assertEqual(new_steps, online_rows * T)
+            self.assertEqual(new_steps, online_entries * T)
             self.assertEqual(stored.env_output.observation.shape, [batch_size, 7, 4, 3, 1])
-            self.assertEqual(is_online.numpy().sum(), online_rows)
+            self.assertEqual(is_online.numpy().sum(), online_entries)
             # Online rows arrive once each and in order.
             np.testing.assert_array_equal(
-                stored.learner_update.numpy()[is_online], np.arange(first, first + online_rows)
+                stored.learner_update.numpy()[is_online], np.arange(first, first + online_entries)
             )
             np.testing.assert_array_equal(
                 stored.env_output.observation.numpy()[:, 0, 0, 0, 0], stored.learner_update.numpy()

@@ -36,7 +36,7 @@ def _config(**overrides) -> replay_config.ReplayConfig:
         "batch_size": 2,
         "capacity": 10_000,
         "queue_capacity": 1_000,
-        "new_steps": U,
+        "steps_per_update": U,
         "sequence_length": 2 * U,
         "sequence_overlap": U,
         "burn_in": U,
@@ -136,7 +136,7 @@ class SequencesTest(parameterized.TestCase):
             step = int(np.flatnonzero(~unroll.env_output.is_first[K - 1 :])[0])
             start = int(numbers[0]) - step - first
             starts.add(start)
-            for t in range(config.steps_per_row + 1):
+            for t in range(config.steps_per_entry + 1):
                 inside = 0 <= start + t <= length
                 self.assertEqual(
                     unroll.env_output.is_first[K - 1 + t], not inside or start + t == 0
@@ -157,7 +157,7 @@ class SequencesTest(parameterized.TestCase):
                     np.testing.assert_array_equal(
                         unroll.env_output.observation[t], first + start - K + 1 + t
                     )
-        last = max(-config.burn_in, length - config.steps_per_row)
+        last = max(-config.burn_in, length - config.steps_per_entry)
         expected = range(-config.burn_in, last + config.steps_per_item, config.steps_per_item)
         self.assertEqual(starts, set(expected))
 
@@ -240,7 +240,7 @@ class SequencesTest(parameterized.TestCase):
         self.assertEqual(sum(counted), (3 * U + 1) + 2 + (U + 2) + 3 + (17 + 1) + (U + 1))
 
     def test_an_update_waits_for_new_steps_and_for_the_warm_up(self):
-        config = _config(new_steps=2 * U + 2, warm_up=4 * U)
+        config = _config(steps_per_update=2 * U + 2, warm_up=4 * U)
         replay = self._write(config, [[14 * U]])
         sizes = itertools.chain([0, 3, 3], itertools.repeat(4))
         stream = batches.ReplayBatchStream(
@@ -270,12 +270,12 @@ class SequencesTest(parameterized.TestCase):
         ({"burn_in": 3}, "burn_in is 3: use a multiple"),
         ({"burn_in": -4}, "burn_in is -4: use a multiple"),
         ({"sequence_overlap": 2 * U}, "sequence_overlap is 8: use a value from 0 to below"),
-        ({"new_steps": 0}, "sequence_length is 8: .* set new_steps"),
+        ({"steps_per_update": 0}, "sequence_length is 8: .* set steps_per_update"),
         ({"sequence_length": 0}, "sequence_overlap is 4: it is of sequences; set sequence_length"),
         ({"capacity": 23}, "capacity is 23 agent steps, less than one batch of 2 times 12"),
         ({"warm_up": 20_000}, "capacity is 10000 agent steps, .*warm_up: use 20000"),
         ({"warm_up": -1}, "warm_up is -1: use 0 or more"),
-        ({"core_state": "recomputed"}, "new_steps is 4: .* does not recompute"),
+        ({"core_state": "recomputed"}, "steps_per_update is 4: .* does not recompute"),
     )
     def test_bad_values_are_refused_with_a_remedy(self, overrides, message):
         with self.assertRaisesRegex(ValueError, message):

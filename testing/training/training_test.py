@@ -332,7 +332,7 @@ class ParseTest(parameterized.TestCase):
         ("run", "env_frames", 0, "config.run: env_frames is 0"),
         ("run", "replay_port", 99_999, "config.run: replay_port is 99999"),
         ("run", "checkpoint_minutes", 0.0, "config.run: checkpoint_minutes is 0.0"),
-        ("replay", "new_steps", 20, "entropy_cost is 0.01, .*agent.entropy_on_replay=true"),
+        ("replay", "steps_per_update", 20, "entropy_cost is 0.01, .*agent.entropy_on_replay=true"),
     )
     def test_errors_name_the_section_and_the_value(self, section, key, value, message):
         values = fakes.config_values(fakes.catch_config())
@@ -342,7 +342,7 @@ class ParseTest(parameterized.TestCase):
 
     @parameterized.parameters(("entropy_on_replay", True), ("entropy_cost", 0.0))
     def test_learning_from_replay_alone_needs_its_entropy_or_none(self, name, value):
-        config = fakes.catch_config(replay={"new_steps": 20}, agent={name: value})
+        config = fakes.catch_config(replay={"steps_per_update": 20}, agent={name: value})
         self.assertEqual(getattr(config.agent, name), value)
 
     def test_an_unknown_section_is_named(self):
