@@ -137,7 +137,7 @@ def _head_gradients(agent: laser.Laser, unroll: types.Unroll) -> list[np.ndarray
 
 class LossTest(parameterized.TestCase):
     @parameterized.product(
-        policy=("squashed", "clipped"), relevance=("none", "behaviour"), threshold=(0.05, 1.0)
+        policy=("squashed", "clipped"), relevance=("none", "behaviour"), threshold=(1.0, 100.0)
     )
     def test_loss_and_gradients_are_those_of_the_formulas(self, policy, relevance, threshold):
         agent = _agent(
@@ -147,8 +147,8 @@ class LossTest(parameterized.TestCase):
         unroll = _unroll(agent)
         outputs, values = _heads(agent, unroll)
         naive = _Naive(agent, unroll, outputs, values)
-        if relevance == "behaviour" and threshold == 0.05:
-            self.assertBetween(naive.trusted.mean(), 0.05, 0.85)  # some are rejected, some are not
+        if relevance == "behaviour" and threshold == 1.0:
+            self.assertBetween(naive.trusted.mean(), 0.2, 0.8)  # some are rejected, some are not
         output = agent.loss(unroll)
         np.testing.assert_allclose(output.loss, naive.loss(outputs, values[:-1]), rtol=1e-3)
         # A bias moves the outputs of all steps alike: central differences of the float64 loss.

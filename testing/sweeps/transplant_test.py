@@ -42,8 +42,10 @@ class TransplantTest(parameterized.TestCase):
             lambda s: generator.integers(0, 2, (4, *s.shape)).astype(s.dtype.as_numpy_dtype),
             self._signature,
         )
-        zeros = {name: np.zeros_like(getattr(batch, name)) for name in ("is_first", "task")}
-        batch = batch._replace(**zeros)
+        is_first = np.zeros_like(batch.env_output.is_first)
+        batch = batch._replace(
+            env_output=batch.env_output._replace(is_first=is_first), task=np.zeros_like(batch.task)
+        )
         is_online = np.array([True, True, False, False])
         made.update(stored_unroll.unweighted(batch, is_online, 10))
 
@@ -91,8 +93,11 @@ class TransplantTest(parameterized.TestCase):
         np.testing.assert_array_equal(target.agent._random.state, generator)
 
     @parameterized.parameters(
-        ({"core_size": 9}, "_head/_policy/kernel is float32.9, 3. there and float32.8, 3. here"),
-        ({"pixel_control_cost": 0.0}, "agent/_pixel_control.* is missing there"),
+        (
+            {"core_size": 9},
+            "pixel_control/_head/_dense/kernel is float32.9, 32. there and float32.8, 32. here",
+        ),
+        ({"pixel_control_cost": 0.0}, "agent/_auxiliary_tasks/pixel_control.* is missing there"),
     )
     def test_another_architecture_is_refused_by_its_first_difference(self, other, message):
         agent = _ALL
@@ -111,7 +116,7 @@ class TransplantTest(parameterized.TestCase):
     def test_another_dtype_is_refused(self):
         target = self._learner(1)
         arrays = dict(np.load(io.BytesIO(transplant.hand_over(target))))
-        name = "agent/_head/_policy/bias"
+        name = "agent/_policy_head/bias"
         file = io.BytesIO()
         np.savez(file, **{**arrays, name: arrays[name].astype(np.float64)})
         with self.assertRaisesRegex(ValueError, f"{name} is float64.3. there and float32.3. here"):

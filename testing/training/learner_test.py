@@ -33,7 +33,9 @@ def _learner(
         signature,
     )
     is_first = np.zeros_like(batch.env_output.is_first)
-    return made, _replace_env(batch, is_first=is_first)
+    # Bytes of the whole range: of zeros and ones, an update can hardly tell one step from another.
+    observation = generator.integers(0, 256, batch.env_output.observation.shape).astype(np.uint8)
+    return made, _replace_env(batch, is_first=is_first, observation=observation)
 
 
 def _weights(made: learner.Learner) -> list[np.ndarray]:
@@ -235,12 +237,13 @@ class HyperparametersTest(parameterized.TestCase):
         ("adam", ["learner.learning_rate"]),
     )
     def test_an_agent_without_entropy_has_no_entropy_cost(self, optimizer, expected):
-        agent = tf.Module()
-        agent.weight = tf.Variable(1.0)
+        run = fakes.r2d2_catch_config()
+        environment = factory.make_environment(run.environment, seed=1, num_envs=1)
+        agent = assembly.build_agent(run, environment, "float32", seed=1)
         config = learner_config.LearnerConfig(optimizer=optimizer)
-        made = learner.Learner(agent, config, total_agent_steps=1, frame_stack=1, jit=False)
+        made = learner.Learner(agent, config, total_agent_steps=1, jit=False)
         self.assertCountEqual(made.hyperparameters(), expected)
-        with self.assertRaisesRegex(ValueError, "Module with .* 'agent.entropy_cost'.* choose"):
+        with self.assertRaisesRegex(ValueError, "R2D2 with .* 'agent.entropy_cost'.* choose"):
             made.set_hyperparameters({"agent.entropy_cost": 0.1})
 
     def test_adam_has_no_epsilon_of_rmsprop_s(self):

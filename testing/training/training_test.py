@@ -7,17 +7,45 @@ import pathlib
 import shutil
 import tempfile
 import threading
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from laser_tf.environments import catch
+<<<<<<< HEAD:testing/training/training_test.py
 from laser_tf.evaluation import evaluator
 from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log, tensorboard
 from laser_tf.training import finiteness, run_config, training
 from testing import fakes, runs
+=======
+from laser_tf.replay import connection
+from laser_tf.runtime import (
+    checkpointing,
+    episode_log,
+    evaluator,
+    learner,
+    metrics,
+    progress,
+    run_config,
+    training,
+)
+from testing import fakes
+
+
+def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> training.Training:
+    checkpointing.open_workdir(workdir, dataclasses.asdict(config), {})
+    run = training.Training(config, workdir)
+    _go_on(run, threading.Event())
+    return run
+
+
+def _go_on(run: training.Training, stopped: threading.Event) -> None:
+    with progress.ProgressDisplay(1, "test", io.StringIO()) as display:
+        run.run(stopped, display)
+>>>>>>> contract-tests:testing/runtime/training_test.py
 
 
 def _stop_at_once(run: training.Training) -> None:
@@ -107,6 +135,34 @@ class TrainingTest(parameterized.TestCase):
         # One update for every 40 steps, but for the first 1,000: a sequence counts as the 5 steps
         # that adjacent ones add, and the warm-up's 500 make 100 sequences, here of an episode each.
         self.assertAlmostEqual(int(again.counters.learner_updates), (3_000 - 1_000) / 40, delta=3)
+
+    def test_the_learners_priorities_are_written_back_to_what_was_drawn(self):
+        config = fakes.r2d2_catch_config(
+            run={"env_frames": 1_200}, replay={"importance_exponent": 1.0}
+        )
+        updated, written = [], []
+        update, write = learner.Learner.update, connection.Connection.update_priorities
+
+        def recorded_update(self, batch):
+            metrics_, priorities = update(self, batch)
+            updated.append((batch.key, priorities))
+            return metrics_, priorities
+
+        def recorded_write(self, keys, priorities):
+            written.append((keys, priorities))
+            write(self, keys, priorities)
+
+        with (
+            mock.patch.object(learner.Learner, "update", recorded_update),
+            mock.patch.object(connection.Connection, "update_priorities", recorded_write),
+        ):
+            _run(config, self._workdir)
+        self.assertNotEmpty(updated)
+        self.assertLen(written, len(updated))
+        for (drawn, expected), (keys, priorities) in zip(updated, written, strict=True):
+            self.assertTrue(np.all(drawn > 0))
+            np.testing.assert_array_equal(keys, drawn)
+            np.testing.assert_array_equal(priorities, expected)
 
     def test_what_tensorboard_gets_of_r2d2(self):
         replay = {"unroll_length": 3, "sequence_length": 3, "sequence_overlap": 0, "burn_in": 3}
