@@ -49,7 +49,7 @@ def main() -> None:
         "num_envs": config.environment.num_envs,
         "steps_per_entry": config.replay.steps_per_entry,
         "batch_size": config.replay.batch_size,
-        "replayed_rows": config.replay.replay_entries,
+        "replayed_entries": config.replay.replay_entries,
     }
     print(json.dumps(setting | _measure(config, dtype, jit), indent=2))
 
@@ -76,3 +76,7 @@ def _measure(config: run_config.RunConfig, dtype: str, jit: bool) -> dict[str, o
         "learner_updates_per_second_alone": round(alone["update"] / parts.steps_per_batch, 3),
         "end_to_end": together,
     }
+
+
+if __name__ == "__main__":
+    command_line.run(main, (ValueError, ImportError))
