@@ -148,11 +148,11 @@ def spec_of(space: "gymnasium.Space", name: str) -> Any:
         case spaces.Discrete():
             return specs.DiscreteArray(int(space.n), np.int64, name)
         case spaces.Box():
-            if np.isfinite(space.low).all() and np.isfinite(space.high).all():
-                return specs.BoundedArray(space.shape, space.dtype, space.low, space.high, name)
-            return specs.Array(space.shape, space.dtype, name)
-        case spaces.MultiBinary() | spaces.MultiDiscrete():
-            return specs.Array(space.shape, space.dtype, name)
+            return specs.BoundedArray(space.shape, space.dtype, space.low, space.high, name)
+        case spaces.MultiBinary():
+            return specs.BoundedArray(space.shape, space.dtype, 0, 1, name)
+        case spaces.MultiDiscrete():
+            return specs.BoundedArray(space.shape, space.dtype, 0, space.nvec - 1, name)
         case spaces.Text():
             return specs.StringArray((), name=name)
         case spaces.Dict():

@@ -57,6 +57,7 @@ class PythonEnvironments(base.BatchedEnvironment):
         self._parts = np.array_split(np.arange(num_envs), num_workers)  # each worker's
         self._name = name
         self._files = [shared_rows.create() for _ in self._parts]
+        self._rows: list[shared_rows.SharedRows] = []
         self._workers: game_processes.GameProcesses | None = None
         try:
             self._workers = self._start(
@@ -172,7 +173,7 @@ class PythonEnvironments(base.BatchedEnvironment):
         self._note_restart(part[self._rows[worker].busy[0]], reason, failure.details)
 
     def _note_restart(self, index: int, reason: str, details: str) -> None:
-        self.faults.note(int(index), faults.RESTARTS, f"{reason}; it is started again", details)
+        self.faults.note(int(index), faults.RESTARTS, reason + faults.STARTED_AGAIN, details)
 
     def _read(self) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
         """The newest rows of all workers, copied."""
@@ -188,6 +189,11 @@ class PythonEnvironments(base.BatchedEnvironment):
 
     def _no_actions(self) -> np.ndarray:
         return np.zeros((self.num_envs, *self._action_spec.shape), self._action_spec.dtype)
+
+    def outside_bounds(self) -> str:
+        """What of the newest observations is outside its own specs' bounds; "" for nothing."""
+        answers = self._workers.call([("outside_bounds",)] * len(self._parts))
+        return next((answer for answer in answers if isinstance(answer, str) and answer), "")
 
     def render(self, index: int) -> np.ndarray:
         """The environment's own picture, or else the image that it observes.
@@ -216,6 +222,7 @@ class PythonEnvironments(base.BatchedEnvironment):
     def _free(self) -> None:
         if self._workers is not None:
             self._workers.close()
+        self._rows = []  # they hold the files, too
         for file in self._files:
             os.close(file)
         self._files = []
