@@ -32,7 +32,7 @@ class Verdict:
     fault: str = ""  # one line; "": none
 
 
-class _FoundError(Exception):
+class _FoundError(faults.EnvironmentFailedError):
     """A fault, and the traceback that goes with it."""
 
     def __init__(self, fault: str, details: str = ""):

@@ -84,6 +84,8 @@ class Breaking(Corridor):
                 reward = np.nan
             case "huge reward":
                 reward = 1e300
+            case "bounds":
+                observation = observation + 2
             case "shape":
                 observation = observation[:1]
             case "dtype":
@@ -156,6 +158,25 @@ class Beacons(dm_env.Environment):
         picture = np.zeros([6, 6, 3], np.uint8)
         picture[:, 3 * self._lit :][:, :3] = 255
         return {"picture": picture, "body": (self._random.random(2), self._flip)}
+
+
+class Still(dm_env.Environment):
+    """Never ends, pays nothing and shows the same; or, `unseeded`, a number that nobody knows."""
+
+    def __init__(self, unseeded=False):
+        self._number = float(int.from_bytes(os.urandom(3))) if unseeded else 3.0
+
+    def observation_spec(self):
+        return {"number": specs.Array([], np.float32)}
+
+    def action_spec(self):
+        return specs.BoundedArray([2], np.float32, -1, [1, 2])
+
+    def reset(self):
+        return dm_env.restart({"number": self._number})
+
+    def step(self, action):
+        return dm_env.transition(0.0, {"number": self._number})
 
 
 class Unseeded(dm_env.Environment):
