@@ -5,6 +5,7 @@
 
 import dataclasses
 import functools
+import inspect
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -66,18 +67,25 @@ def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> "G
         names.check("gymnasium environment", name, gymnasium.registry, example="CartPole-v1")
     except ValueError as error:
         raise canonical_specs.RefusedError(str(error)) from None
-    if rendering and _PICTURES in _render_modes(name):
+    if rendering and _draws(name):
         arguments = {"render_mode": _PICTURES, **arguments}
     return Gymnasium(gymnasium.make(name, disable_env_checker=True, **arguments), seed)
 
 
-def _render_modes(name: str) -> list[str]:
+def _draws(name: str) -> bool:
+    """Whether a registered environment says that it draws pictures, and takes `render_mode`."""
     from gymnasium.envs import registration
 
     entry_point = registration.spec(name).entry_point
     if isinstance(entry_point, str):
         entry_point = registration.load_env_creator(entry_point)
-    return getattr(entry_point, "metadata", {}).get("render_modes", [])
+    modes = getattr(entry_point, "metadata", {}).get("render_modes", [])
+    parameters = inspect.signature(entry_point).parameters.values()
+    takes_mode = any(
+        parameter.name == "render_mode" or parameter.kind == parameter.VAR_KEYWORD
+        for parameter in parameters
+    )
+    return _PICTURES in modes and takes_mode
 
 
 class Gymnasium(dm_env.Environment):

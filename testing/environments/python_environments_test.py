@@ -427,6 +427,12 @@ class PictureTest(parameterized.TestCase):
         self.assertEqual((picture.shape, picture.dtype), ((8, 56, 3), np.uint8))
         np.testing.assert_array_equal(np.flatnonzero(picture[0, ::8, 0]), [4])
 
+    def test_one_whose_class_takes_no_render_mode_is_made_without(self):
+        with make("gymnasium", f"{SMALL}:Breaking-v0", rendering=True) as environment:
+            environment.reset()
+            with self.assertRaises(base.NoPictureError):
+                environment.render(0)
+
     def test_an_environment_without_pictures_shows_the_image_that_it_observes(self):
         with make("dm_env", f"{SMALL}:Beacons", rendering=True) as environment:
             shown = environment.reset().observation["picture"]

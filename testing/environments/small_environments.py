@@ -49,16 +49,24 @@ gymnasium.register("Corridor-v0", Corridor)
 
 
 class Breaking(Corridor):
-    """Does something wrong at a step of its first episode, where the seed is `bad_seed`."""
+    """Does something wrong at a step: of its first episode, where the seed is `bad_seed`.
 
-    def __init__(self, fault="", bad_seed=0, at=2, every_time=False, in_reset=False):
+    Or of every episode, or of each n-th episode that this process has begun.
+    """
+
+    episodes = 0
+
+    def __init__(self, fault="", bad_seed=0, at=2, every_time=False, each=0, in_reset=False):
         super().__init__()
+        self._each = each
         self._fault, self._bad_seed, self._at = fault, bad_seed, at
         self._every_time, self._in_reset = every_time, in_reset
         self._is_bad = every_time
 
     def reset(self, *, seed=None, options=None):
-        self._is_bad = self._every_time or seed == self._bad_seed
+        Breaking.episodes += 1
+        is_due = self._each and not Breaking.episodes % self._each
+        self._is_bad = self._every_time or is_due or seed == self._bad_seed
         observation, info = super().reset(seed=seed)
         if self._in_reset and self._is_bad:
             observation = self._break(observation, 0.0)[0]
