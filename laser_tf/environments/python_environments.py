@@ -100,13 +100,17 @@ class PythonEnvironments(base.BatchedEnvironment):
         )
 
     def _describe(self) -> environment_worker.Description:
-        """The specs, as the first worker finds them."""
-        requests: list[tuple | None] = [None] * len(self._parts)
-        requests[0] = ("describe",)
-        answer = self._workers.call(requests)[0]
-        if not isinstance(answer, environment_worker.Description):
-            raise ValueError(f"{self._name} cannot be played: {answer.reason}")
-        return answer
+        """The specs, which all workers must find alike."""
+        answers = self._workers.call([("describe",)] * len(self._parts))
+        for answer in answers:
+            if not isinstance(answer, environment_worker.Description):
+                raise ValueError(f"{self._name} cannot be played: {answer.reason}")
+            if answer != answers[0]:
+                raise ValueError(
+                    f"{self._name} cannot be played: its specs depend on its seed, and one agent "
+                    "needs the same of all"
+                )
+        return answers[0]
 
     def _reset(self) -> Any:
         self._over = np.zeros(self.num_envs, bool)

@@ -17,7 +17,8 @@ from absl.testing import absltest, parameterized
 from dm_env import specs
 
 from laser_tf import types
-from laser_tf.environments import base, factory, faults, suites
+from laser_tf.environments import base, factory, faults, shared_rows, suites
+from laser_tf.runtime import run_config
 
 SMALL = "testing.environments.small_environments"
 ENVIRONMENTS = (
@@ -292,6 +293,7 @@ class RefusalTest(parameterized.TestCase):
         ("dm_env", f"{SMALL}:Beacon", f"no name in {SMALL} 'Beacon': did you mean Beacons"),
         ("dm_env", f"{SMALL}:NUMBER", "NUMBER is a int: name a function that returns"),
         ("dm_env", f"{SMALL}:not_an_environment", "returned a int, not a dm_env.Environment"),
+        ("dm_env", f"{SMALL}:sized_by_seed", "its specs depend on its seed"),
         ("tf_agents", f"{SMALL}:Beacons", "a Beacons, not a TF-Agents PyEnvironment"),
     )
     def test_what_does_not_exist_is_named_in_one_line(self, suite, task, message):
@@ -318,6 +320,31 @@ class RefusalTest(parameterized.TestCase):
     def test_refused_configurations(self, suite, values, message):
         with self.assertRaisesRegex(ValueError, message):
             suites.config_class(suite)(**values)
+
+
+class LengthTest(absltest.TestCase):
+    def _parse(self, **environment):
+        return run_config.parse(
+            {
+                "environment": {"suite": "gymnasium", **environment},
+                "replay": {"core_state": "recomputed", "capacity": 1_000},
+                "agent": {"core": "lstm"},
+            }
+        )
+
+    def test_whole_episodes_are_kept_up_to_a_length_that_is_known(self):
+        message = "max_frames_per_episode is 0, .*core_state=recomputed keeps whole .*set it$"
+        with self.assertRaisesRegex(ValueError, message):
+            self._parse()
+        config = self._parse(max_frames_per_episode=500)
+        self.assertEqual(config.max_unrolls_per_episode, 25)
+
+    def test_an_evaluation_says_that_the_environments_own_limit_holds(self):
+        config = suites.config_class("gymnasium")(arguments="size=3")
+        self.assertEqual(
+            config.protocol(),
+            {"action_repeat": 1, "max_frames_per_episode": None, "arguments": {"size": 3}},
+        )
 
 
 class ArgumentsTest(parameterized.TestCase):
@@ -416,6 +443,22 @@ def _runs(stat):
         return stat.read_text().split()[2] != "Z"
     except OSError:
         return False
+
+
+class SharedRowsTest(absltest.TestCase):
+    def test_a_file_of_another_size_is_left_as_it_is(self):
+        file = shared_rows.create()
+        self.addCleanup(os.close, file)
+        spec = {"b": specs.Array([2], np.float32), "a": specs.Array([3], np.uint8)}
+        one = shared_rows.SharedRows(file, spec, 4)
+        other = shared_rows.SharedRows(file, spec, 4)
+        one.observation[1][2] = [0.5, 1]
+        np.testing.assert_array_equal(other.observation[1][2], [0.5, 1])
+        self.assertEqual([leaf.shape for leaf in other.observation], [(4, 3), (4, 2)])
+        with self.assertRaisesRegex(ValueError, "not those that it had before"):
+            shared_rows.SharedRows(file, specs.Array([9, 9, 9], np.uint8), 4)
+        one.reward[:] = 3  # would end the process by SIGBUS
+        np.testing.assert_array_equal(other.reward, 3)
 
 
 class PictureTest(parameterized.TestCase):

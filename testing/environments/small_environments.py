@@ -206,6 +206,12 @@ class Unseeded(dm_env.Environment):
         return dm_env.termination(0.0, self._numbers)
 
 
+def sized_by_seed(seed):
+    environment = Still()
+    environment.observation_spec = lambda: specs.Array([1 + seed], np.float32)
+    return environment
+
+
 def not_an_environment():
     return 3
 

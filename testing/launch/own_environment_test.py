@@ -63,6 +63,8 @@ class OwnEnvironmentTest(absltest.TestCase):
         self.assertEqual(code, 0, errors)
         training, _ = errors.split("mean return of the last 100 training episodes")
         self.assertRegex(training, r"game \d+ of .*KeyError.*the episode ends there as by a time")
+        self.assertRegex(errors, "no film: .*Breaking-v0 draws no picture: .*render_modes")
+        self.assertEmpty(list((self._workdir / "videos").iterdir()))
         self.assertIn("Traceback", (self._workdir / "environment_errors.txt").read_text())
         self.assertGreaterEqual(self._summary()["mean_return"], 0.9)
 
