@@ -1,5 +1,12 @@
 """What launch.check_environment finds in environments that are sound, odd or broken."""
 
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
 from absl.testing import absltest, parameterized
 
 from laser_tf.environments import environment_check, suites
@@ -81,6 +88,23 @@ class CommandTest(parameterized.TestCase):
         )
         self.assertEqual((code, errors), (0, ""))
         self.assertEndsWith(output, "\nfit to train on\n")
+
+    def test_the_environment_that_the_documentation_shows_is_fit(self):
+        root = pathlib.Path(__file__).parents[2]
+        folder = self.enter_context(tempfile.TemporaryDirectory())
+        page = (root / "docs/environments.md").read_text()
+        (program,) = re.findall("```python\n(.*?)```", page, re.DOTALL)
+        pathlib.Path(folder, "corridor.py").write_text(program)
+        result = subprocess.run(
+            [sys.executable, "-m", "launch.check_environment", "--task=corridor:Corridor-v0"],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(root)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertNotIn("note", result.stdout)
 
     @parameterized.parameters(
         (

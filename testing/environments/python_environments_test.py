@@ -267,6 +267,22 @@ class FaultTest(parameterized.TestCase):
         self.assertTrue(rows.is_first[0].all())
         self._assert_others_go_on(rows, [0, 2, 3])
 
+    @parameterized.parameters("die", "raise, die")
+    def test_a_reset_that_ends_the_worker_cuts_who_was_stepping(self, fault):
+        """The third episode of the worker dies: of game 0, while game 1 goes to and fro."""
+        arguments = {"fault": fault, "each": 3, "in_reset": True, "bad_seed": -1}
+        with make(
+            "gymnasium", f"{SMALL}:Breaking-v0", num_envs=2, num_workers=1, arguments=arguments
+        ) as environment:
+            rows = play(environment, np.array([[0, step % 2] for step in range(6)], np.int32))
+            counts = environment.fault_counts()
+        self.assertEqual(counts, {faults.RESTARTS: 1 if fault == "die" else 2})
+        np.testing.assert_array_equal(np.flatnonzero(rows.is_first[:, 0]), [0, 4])
+        np.testing.assert_array_equal(np.flatnonzero(rows.is_first[:, 1]), [0, 5])
+        np.testing.assert_array_equal(rows.observation[4, 1], rows.observation[3, 1])
+        self.assertEqual((rows.reward[4, 1], rows.discount[4, 1]), (0, 1))
+        np.testing.assert_array_equal(rows.observation[4:, :, 0] * 3, [[0, -1], [-1, 0], [-2, 1]])
+
     @parameterized.parameters(False, True)
     def test_one_that_always_breaks_is_given_up(self, in_reset):
         message = (

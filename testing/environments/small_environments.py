@@ -65,7 +65,9 @@ class Breaking(Corridor):
 
     def reset(self, *, seed=None, options=None):
         Breaking.episodes += 1
-        is_due = self._each and not Breaking.episodes % self._each
+        is_due = self._each and Breaking.episodes >= self._each
+        if self._fault != "raise, die":
+            is_due = is_due and not Breaking.episodes % self._each
         self._is_bad = self._every_time or is_due or seed == self._bad_seed
         observation, info = super().reset(seed=seed)
         if self._in_reset and self._is_bad:
@@ -82,10 +84,12 @@ class Breaking(Corridor):
         match self._fault:
             case "raise":
                 raise KeyError("the ball\nis lost")
+            case "raise, die" if Breaking.episodes == self._each:
+                raise KeyError("the ball is lost")
+            case "die" | "raise, die":
+                os._exit(3)
             case "hang":
                 time.sleep(600)
-            case "die":
-                os._exit(3)
             case "nan":
                 observation = observation * np.nan
             case "nan reward":
