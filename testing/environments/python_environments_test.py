@@ -258,6 +258,7 @@ class FaultTest(parameterized.TestCase):
         for index in (0, 1):
             self.assertEqual((rows.reward[2, index], rows.discount[2, index]), (0, 1))
             np.testing.assert_array_equal(rows.is_first[:4, index], [True, False, False, True])
+            np.testing.assert_array_equal(rows.observation[2, index], rows.observation[1, index])
             self.assertEqual(rows.observation[3, index, 0], 0)
         self._assert_others_go_on(rows, [2, 3])
 
