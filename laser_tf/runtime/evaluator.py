@@ -8,24 +8,20 @@ import numpy as np
 
 from laser_tf import types
 from laser_tf.agents import base as agents_base
-from laser_tf.environments import base, factory
+from laser_tf.environments import factory
 from laser_tf.runtime import (
     actor,
     array_function,
-    assembly,
     checkpointing,
     episode_player,
     evaluation_files,
     evaluation_film,
     evaluation_summary,
-    hardware,
-    learner,
-    learner_checkpoints,
     memory_restriction,
     metrics,
     progress,
     run_config,
-    variables,
+    trained,
 )
 
 MAX_ENVIRONMENTS = 32
@@ -70,7 +66,7 @@ def evaluate(
     environment = factory.make_environment(
         config.environment, seed=seed, num_envs=num_envs, fault_folder=workdir
     )
-    agent, counters = _restore(workdir, config, environment, seed)
+    agent, counters = trained.restore_agent(workdir, config, environment, seed=seed)
     if history_length:
         policy = memory_restriction.RestrictedPolicy(
             agent, environment, config.replay.frame_stack, history_length
@@ -106,23 +102,6 @@ def evaluate(
             summary["videos"].append(str(path))
         evaluation_files.rewrite(result, summary, newest)
     return summary
-
-
-def _restore(
-    workdir: pathlib.Path,
-    config: run_config.RunConfig,
-    environment: base.BatchedEnvironment,
-    seed: int,
-) -> tuple[agents_base.Agent, learner.Counters]:
-    """An agent for the environment with the run's newest weights, and what is behind them."""
-    dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
-    trained = assembly.build_learner(config, environment, dtype, jit=False)
-    checkpoints = learner_checkpoints.LearnerCheckpoints(workdir / "checkpoints/learner", trained)
-    if checkpoints.restore() is None:
-        raise checkpointing.WorkdirError(f"{workdir} holds no checkpoint yet: train first")
-    agent = assembly.build_agent(config, environment, dtype, seed, evaluating=True)
-    variables.WeightCopier(trained.agent, agent, trained.counters.learner_updates).refresh()
-    return agent, trained.counters
 
 
 def _choice(
