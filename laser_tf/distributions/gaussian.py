@@ -53,7 +53,7 @@ class Gaussian(base.Distribution):
 
     def sample(self, parameters: Parameters, seed: tf.Tensor) -> base.Draw:
         """Actions float32 [B, D] within the bounds, and the latent actions."""
-        latent = _latent(parameters).sample(seed=seed)
+        latent = _latent(parameters).sample(seed=tf.cast(seed, tf.int32))  # TFP refuses int64
         return base.Draw(self._to_bounds(latent), latent)
 
     def mode(self, parameters: Parameters) -> tf.Tensor:
