@@ -25,6 +25,14 @@ while not done:
     discount, is_first, done = 1.0 - terminated, False, terminated or truncated
 """
 
+_STATE = (
+    "The state is a dictionary: begin with `initial_state(batch_size)` and pass on what each call "
+    "returns. Where `is_first` is true, an environment's part of it starts again."
+)
+_SIGNATURES = (
+    "Each is a signature for servers, too; tensors of the state are called `state_<name>` there.\n"
+)
+
 
 def describe(
     policy: portable_policy.PortablePolicy, config: run_config.RunConfig, agent_steps: int
@@ -127,36 +135,30 @@ def page(about: dict[str, Any]) -> str:
     Args:
       about: from `describe`.
     """
-    tasks = ", ".join(about["tasks"])
-    return "\n".join(
-        (
-            f"# A policy for {tasks}",
-            "",
-            f"A TensorFlow SavedModel, trained by {about['agent']} on {about['suite']} for "
-            f"{about['trained_env_frames']:,} env frames. It needs TensorFlow 2.15 or later, and "
-            "nothing else. `policy.json` holds the same facts.",
-            "",
-            "```python",
-            f"{_EXAMPLE}```",
-            "",
-            "The environment is to be as in training: "
-            + ", ".join(f"{key} {value}" for key, value in about["environment"].items())
-            + ".",
-            *_table("What goes in", about["inputs"]),
-            *_table("What comes out", [about["action"]]),
-            *_table("The state", about["state"]),
-            "",
-            "The state is a dictionary: begin with `initial_state(batch_size)` and pass on what each "
-            "call returns. Where `is_first` is true, an environment's part of it starts again.",
-            "",
-            "## Functions",
-            "",
-            *(f"- `{name}`: {meaning}" for name, meaning in about["functions"].items()),
-            "",
-            "Each is a signature for servers, too; tensors of the state are called `state_<name>` there.",
-            "",
-        )
+    environment = ", ".join(f"{key} {value}" for key, value in about["environment"].items())
+    lines = (
+        f"# A policy for {', '.join(about['tasks'])}",
+        "",
+        f"A TensorFlow SavedModel, trained by {about['agent']} on {about['suite']} for "
+        f"{about['trained_env_frames']:,} env frames. It needs TensorFlow 2.15 and nothing else. "
+        "`policy.json` holds the same facts.",
+        "",
+        f"```python\n{_EXAMPLE}```",
+        "",
+        f"The environment is to be as in training: {environment}.",
+        *_table("What goes in", about["inputs"]),
+        *_table("What comes out", [about["action"]]),
+        *_table("The state", about["state"]),
+        "",
+        _STATE,
+        "",
+        "## Functions",
+        "",
+        *(f"- `{name}`: {meaning}" for name, meaning in about["functions"].items()),
+        "",
+        _SIGNATURES,
     )
+    return "\n".join(lines)
 
 
 def _table(title: str, entries: list[dict[str, Any]]) -> list[str]:

@@ -12,7 +12,6 @@ import tensorflow as tf
 
 from laser_tf.export import portable_policy
 
-
 _BATCH_SIZE = tf.TensorSpec([], tf.int32, "batch_size")
 _SEED = tf.TensorSpec([2], tf.int32, "seed")
 

@@ -24,6 +24,7 @@ from laser_tf.runtime import (
     episode_log,
     experience_age,
     hardware,
+    initial_weights,
     learner_checkpoints,
     metrics,
     progress,
@@ -45,6 +46,7 @@ class Training:
         config: run_config.RunConfig,
         workdir: pathlib.Path,
         member: sweep_member.SweepMember | None = None,
+        initial: initial_weights.InitialWeights | None = None,
     ):
         """Builds the learner and restores what the folder holds; nothing moves yet.
 
@@ -52,9 +54,11 @@ class Training:
           config: of the run.
           workdir: its folder, opened.
           member: of a sweep, where the run belongs to one.
+          initial: what a run begins from that has no checkpoint yet.
 
         Raises:
           WorkdirError: if none of the folder's checkpoints can be read.
+          ValueError: if `initial` does not fit.
         """
         self._config = config
         self._workdir = workdir
@@ -76,6 +80,11 @@ class Training:
             workdir / "checkpoints/learner", self._learner
         )
         self.resumed = self._checkpoints.restore() is not None
+        if initial and not self.resumed:
+            initial_weights.assign(initial, self._learner.agent)
+            logging.info(
+                "weights of %s after %s updates", initial.source, f"{initial.learner_updates:,}"
+            )
         self.counters = self._learner.counters
         # The same as numbers of Python's: TensorFlow keeps 16 bytes of every look at a variable.
         self._learner_updates = int(self.counters.learner_updates)
