@@ -72,7 +72,7 @@ def read(source: pathlib.Path) -> InitialWeights:
     environment = factory.make_environment(config.environment, seed=0, num_envs=1)
     restored = trained.restore_learner(source, config, environment)
     environment.close()
-    arrays = {name: variable.numpy() for name, variable in _learnt(restored.agent).items()}
+    arrays = {name: variable.numpy() for name, variable in learnt(restored.agent).items()}
     return InitialWeights(source, int(restored.counters.learner_updates), arrays)
 
 
@@ -84,7 +84,7 @@ def check(
     Raises:
       ValueError: if they do not fit; it names variables with both shapes.
     """
-    _check(initial, _learnt(assembly.build_agent(config, environment, "float32", seed=0)))
+    _check(initial, learnt(assembly.build_agent(config, environment, "float32", seed=0)))
 
 
 def assign(initial: InitialWeights, agent: agents_base.Agent) -> None:
@@ -93,7 +93,7 @@ def assign(initial: InitialWeights, agent: agents_base.Agent) -> None:
     Raises:
       ValueError: if they do not fit, as `check` does; nothing has been assigned.
     """
-    variables = _learnt(agent)
+    variables = learnt(agent)
     _check(initial, variables)
     for name, variable in variables.items():
         variable.assign(initial.arrays[name])
@@ -110,7 +110,8 @@ def _check(initial: InitialWeights, variables: dict[str, tf.Variable]) -> None:
         )
 
 
-def _learnt(agent: agents_base.Agent) -> dict[str, tf.Variable]:
+def learnt(agent: agents_base.Agent) -> dict[str, tf.Variable]:
+    """What is taken over of an agent, by its names of `named_variables`."""
     seen = {id(variable): variable for variable in agent.hyperparameters.values()}
     named = named_variables.walk(agent, "agent", seen)
     # Counts of updates and the like are integers.

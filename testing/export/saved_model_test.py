@@ -137,6 +137,34 @@ class SavedModelTest(parameterized.TestCase):
             np.testing.assert_array_equal(stacked, numpy_stacker.push(frames, is_first))
             stack = stacked[..., 1:]
 
+    def test_tf_agents_loads_and_plays_them(self):
+        # Not at the top: importing it takes seconds and has a banner.
+        from tf_agents.drivers import py_driver
+        from tf_agents.policies import py_tf_eager_policy
+
+        from testing.export import py_environment
+
+        for kind in policies.KINDS:
+            policy = py_tf_eager_policy.SavedModelPyTFEagerPolicy(
+                str(self.folders[kind] / "policy"), load_specs_from_pbtxt=True
+            )
+            environment = py_environment.SingleEnvironment(self.examples[kind])
+            played = []
+            driver = py_driver.PyDriver(
+                environment, policy, [played.append], max_episodes=3, max_steps=100
+            )
+            driver.run(environment.reset(), policy.get_initial_state())
+            loaded = self.loaded[kind]
+            state = loaded.initial_state(1)
+            for row in environment.rows[: len(played)]:
+                numbers = (row.reward, row.discount, row.is_first)
+                action, state = loaded.greedy(row.observation, *numbers, state)
+                environment.expected.append(action.numpy()[0])
+            np.testing.assert_array_equal(
+                np.stack([trajectory.action for trajectory in played]), environment.expected
+            )
+            self.assertGreaterEqual(sum(trajectory.is_first() for trajectory in played), 3)
+
 
 class QuietTest(absltest.TestCase):
     def test_saving_says_nothing_and_training_does_not_import_tf_agents(self):

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import shutil
 import tempfile
 
@@ -10,8 +11,10 @@ import tensorflow as tf
 from absl.testing import absltest
 
 from laser_tf.environments import catch, factory
-from laser_tf.runtime import episode_player
+from laser_tf.export import exporter
+from laser_tf.runtime import checkpointing, episode_player, evaluator, initial_weights
 from testing import commands
+from testing.export import policies
 
 TRAINED = (
     "--config=configs/laser_catch.py",
@@ -83,10 +86,7 @@ class ExportTest(absltest.TestCase):
         self.assertEqual(environment.steps, catch.STEPS)
 
     def test_returns_are_those_of_a_greedy_evaluation(self):
-        code, output, errors = commands.run(
-            "evaluate", f"--workdir={self.run_folder}", "--greedy", "--episodes=40", "--seed=5"
-        )
-        self.assertEqual(code, 0, errors)
+        summary = evaluator.evaluate(self.run_folder, episodes=40, seed=5, video=False, greedy=True)
         policy = tf.saved_model.load(str(self.output))
         environment = factory.make_environment(catch.CatchConfig(), seed=5, num_envs=32)
         state = policy.initial_state(32)
@@ -99,41 +99,37 @@ class ExportTest(absltest.TestCase):
 
         games = episode_player.EpisodePlayer(environment, act).play(40)
         returns = [game.episode_return for game in games]
-        self.assertEqual(returns, json.loads(output)["returns"])
+        self.assertEqual(returns, summary["tasks"]["catch"]["returns"])
         self.assertGreater(np.mean(returns), 0.5)
 
-    def test_what_cannot_be_exported_is_refused_in_one_line(self):
-        there = f"--workdir={self.run_folder}"
-        new = f"--output={self.folder / 'new'}"
-        self._assert_refused(
-            "policy exists: name a new", "export", there, f"--output={self.output}"
-        )
-        self._assert_refused("holds no run", "export", f"--workdir={self.folder}/none", new)
-        self._assert_refused("--output is missing", "export", there)
-        empty = self.folder / "empty"
+    def test_what_cannot_be_exported_leaves_nothing_behind(self):
+        empty, damaged = self.folder / "empty", self.folder / "damaged"
         empty.mkdir()
         shutil.copy(self.run_folder / "config.json", empty)
-        self._assert_refused("holds no checkpoint yet", "export", f"--workdir={empty}", new)
-        self._assert_refused("cannot write /proc/none", "export", there, "--output=/proc/none")
-
-    def test_damaged_checkpoints_leave_nothing_behind(self):
-        damaged = self.folder / "damaged"
         shutil.copytree(self.run_folder, damaged)
         for path in (damaged / "checkpoints/learner").glob("*.data*"):
             path.write_bytes(b"damaged")
-        output = self.folder / "from_damaged"
-        code, _, errors = commands.run("export", f"--workdir={damaged}", f"--output={output}")
-        self.assertEqual(code, 1)
-        self.assertRegex(
-            errors.splitlines()[-1], "^error: none of the checkpoints in .* can be used"
+        before = sorted(self.folder.rglob("*"))
+        new = self.folder / "new"
+        for workdir, output, message in (
+            (self.run_folder, self.output, "policy exists: name a new folder"),
+            (self.folder / "none", new, "holds no run"),
+            (empty, new, "holds no checkpoint yet"),
+            (damaged, new, "none of the checkpoints in .* can be used"),
+            (self.run_folder, pathlib.Path("/proc/none/new"), "cannot write /proc/none/new"),
+        ):
+            with self.assertRaisesRegex(checkpointing.WorkdirError, message):
+                exporter.export(workdir, output)
+            self.assertEqual(sorted(self.folder.rglob("*")), before)
+        self._assert_refused(
+            "holds no run", "export", f"--workdir={self.folder}/none", f"--output={new}"
         )
-        self.assertNotIn("Traceback", errors)
-        self.assertEmpty(list(self.folder.glob("from_damaged*")))
 
     def test_fine_tuning_starts_at_the_return_that_was_learnt(self):
         workdir = self.folder / "fine_tuned"
-        flags = (*FINE_TUNED, f"--workdir={workdir}", f"--init_from={self.run_folder}")
-        code, _, errors = commands.run("train", *flags)
+        code, _, errors = commands.run(
+            "train", *FINE_TUNED, f"--workdir={workdir}", f"--init_from={self.run_folder}"
+        )
         self.assertEqual(code, 0, errors)
         evaluation = json.loads((workdir / "evaluation.json").read_text())
         self.assertGreater(evaluation["mean_return"], 0.5)  # fresh weights: about -0.6
@@ -142,22 +138,61 @@ class ExportTest(absltest.TestCase):
         self.assertEqual(noted["workdir"], str(self.run_folder))
         self.assertGreater(noted["learner_updates"], 100)
 
-        for again in (flags, flags[:-1]):  # resumed with or without the flag
-            code, _, errors = commands.run("train", *again)
-            self.assertEqual(code, 0, errors)
-            self.assertIn("trained already", errors)
-        self._assert_refused(
-            f"began from {self.run_folder}, not from {self.folder}/other: leave",
-            "train", *flags[:-1], f"--init_from={self.folder}/other",
-        )  # fmt: skip
+        # It resumes from its own weights, with the flag or without it.
+        self.assertIsNone(initial_weights.find(workdir, self.run_folder))
+        self.assertIsNone(initial_weights.find(workdir, None))
+        with self.assertRaisesRegex(
+            checkpointing.WorkdirError, f"began from {self.run_folder}, not from /other: leave"
+        ):
+            initial_weights.find(workdir, pathlib.Path("/other"))
+        with self.assertRaisesRegex(checkpointing.WorkdirError, "began from fresh weights, not"):
+            initial_weights.find(self.run_folder, workdir)
+        # Stopped before it saved anything, it begins there again.
+        shutil.rmtree(workdir / "checkpoints/learner")
+        self.assertEqual(initial_weights.find(workdir, None).source, self.run_folder)
 
     def test_weights_that_do_not_fit_are_named(self):
         flags = (*FINE_TUNED, f"--workdir={self.folder}/refused")
-        self._assert_refused("none holds no run", "train", *flags, "--init_from=/tmp/none")
         self._assert_refused(
-            r"agent/\S+ is float32\[\S.*\] there and (missing|float32\[.*\]) here.*; use the network",
-            "train", *flags, f"--init_from={self.run_folder}", "--config.agent.core=lstm",
+            r"agent/\S+ is (float32\[.*\]|missing) there and (missing|float32\[.*\]) here.*and \d+ "
+            "more; use the network",
+            "train", *flags, f"--init_from={self.run_folder}", "--config.agent.torso=shallow",
         )  # fmt: skip
+
+
+class InitialWeightsTest(absltest.TestCase):
+    def test_weights_and_moments_are_taken_over_and_nothing_else(self):
+        source, target = policies.make("continuous").agent, policies.make("continuous").agent
+        r2d2 = policies.make("r2d2").agent
+        learnt = initial_weights.learnt(source)
+        self.assertContainsSubset(
+            {id(variable) for variable in source.acting_variables}, set(map(id, learnt.values()))
+        )
+        self.assertFalse(any(v is source.entropy_cost for v in learnt.values()))
+        self.assertTrue(all(v.dtype.is_floating for v in initial_weights.learnt(r2d2).values()))
+        arrays = {name: variable.numpy() + 1 for name, variable in learnt.items()}
+        initial = initial_weights.InitialWeights(pathlib.Path("other"), 3, arrays)
+        target.entropy_cost.assign(0.25)
+        initial_weights.assign(initial, target)
+        for name, variable in initial_weights.learnt(target).items():
+            np.testing.assert_array_equal(variable, arrays[name])
+        self.assertEqual(target.entropy_cost.numpy(), 0.25)
+
+    def test_other_shapes_are_named_and_nothing_is_assigned(self):
+        agent = policies.make("feed_forward").agent
+        learnt = initial_weights.learnt(agent)
+        before = {name: variable.numpy() for name, variable in learnt.items()}
+        arrays = {name: array + 1 for name, array in before.items()}
+        name = list(arrays)[-1]
+        arrays[name] = np.zeros([7, 3], np.float32)
+        initial = initial_weights.InitialWeights(pathlib.Path("other"), 3, arrays)
+        shape = re.escape(str(list(before[name].shape)))
+        with self.assertRaisesRegex(
+            ValueError, rf"{name} is float32\[7, 3\] there and float32{shape} here; use"
+        ):
+            initial_weights.assign(initial, agent)
+        for name, variable in learnt.items():
+            np.testing.assert_array_equal(variable, before[name])
 
 
 class _Gymnasium:
