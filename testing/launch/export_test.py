@@ -3,6 +3,7 @@
 import json
 import pathlib
 import re
+import runpy
 import shutil
 import tempfile
 
@@ -85,6 +86,14 @@ class ExportTest(absltest.TestCase):
             exec(compile(script.read_text(), script, "exec"), {"environment": environment})
         self.assertEqual(environment.steps, catch.STEPS)
 
+    def test_the_whole_example_plays_whole_episodes(self):
+        path = pathlib.Path(__file__).parents[2] / "examples/act_with_exported_policy.py"
+        self.assertLess(len(path.read_text().splitlines()), 40)
+        example = runpy.run_path(str(path))
+        returns = example["play"](tf.saved_model.load(str(self.output)), _Gymnasium(), 10)
+        self.assertLen(returns, 10)
+        self.assertGreater(np.mean(returns), 0.5)
+
     def test_returns_are_those_of_a_greedy_evaluation(self):
         summary = evaluator.evaluate(self.run_folder, episodes=40, seed=5, video=False, greedy=True)
         policy = tf.saved_model.load(str(self.output))
@@ -156,7 +165,7 @@ class ExportTest(absltest.TestCase):
         self._assert_refused(
             r"agent/\S+ is (float32\[.*\]|missing) there and (missing|float32\[.*\]) here.*and \d+ "
             "more; use the network",
-            "train", *flags, f"--init_from={self.run_folder}", "--config.agent.torso=shallow",
+            "train", *flags, f"--init_from={self.run_folder}", "--config.agent.torso=minatar",
         )  # fmt: skip
 
 
@@ -170,7 +179,7 @@ class InitialWeightsTest(absltest.TestCase):
         )
         self.assertFalse(any(v is source.entropy_cost for v in learnt.values()))
         self.assertTrue(all(v.dtype.is_floating for v in initial_weights.learnt(r2d2).values()))
-        arrays = {name: variable.numpy() + 1 for name, variable in learnt.items()}
+        arrays = {name: np.float32(variable.numpy() + 1) for name, variable in learnt.items()}
         initial = initial_weights.InitialWeights(pathlib.Path("other"), 3, arrays)
         target.entropy_cost.assign(0.25)
         initial_weights.assign(initial, target)
@@ -203,7 +212,8 @@ class _Gymnasium:
         self.steps = 0
 
     def reset(self):
-        return self._game.reset().observation[0], {}
+        over = self.steps and self._game.step(np.array([1]))  # begins the next game
+        return (over or self._game.reset()).observation[0], {}
 
     def step(self, action):
         self.steps += 1
