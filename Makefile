@@ -32,5 +32,5 @@ $(INSTALLED): requirements.lock
 	  { echo "Python 3.11 is needed (dm-reverb has no other wheels) and '$(PYTHON)' is not it: install python3.11 with its venv module, or name it with make PYTHON=..." >&2; exit 1; }
 	@echo "creating the environment in $(VENV) (a minute or two, about 2 GB)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(VENV)/bin/pip install --quiet --disable-pip-version-check -r requirements.lock
+	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -r requirements.lock
 	@touch $@

@@ -7,7 +7,7 @@ Random actions step it. The command says what an agent will see, and ends with 1
 wrong. TensorFlow is not loaded.
 """
 
-from launch import interruption
+from laser_tf.host import interruption
 
 if __name__ == "__main__":
     interruption.before_imports()

@@ -18,7 +18,7 @@ from dm_env import specs
 
 from laser_tf import types
 from laser_tf.environments import base, factory, faults, shared_rows, suites
-from laser_tf.runtime import run_config
+from laser_tf.training import run_config
 
 SMALL = "testing.environments.small_environments"
 ENVIRONMENTS = (
