@@ -145,5 +145,7 @@ def _api_pages() -> dict[str, str]:
     listed = "\n".join(
         f"- [{room if room == PACKAGE else f'{PACKAGE}.{room}'}]({room}.md)" for room in rooms
     )
-    pages["api/index.md"] = f"# API reference\n\nOut of the docstrings, a page a room.\n\n{listed}\n"
+    pages["api/index.md"] = (
+        f"# API reference\n\nOut of the docstrings, a page a room.\n\n{listed}\n"
+    )
     return pages
