@@ -1,13 +1,18 @@
 # make train   creates the environment, trains LASER on Pong and evaluates it
 # make test    creates the environment and runs all tests
 #
+# make docs    builds the site in site/ from README.md, docs/ and the docstrings; a dead link fails
+#
 # make vizdoom, make minigrid   add these games to the environment
 
 PYTHON ?= python3.11
 VENV := .venv
 INSTALLED := $(VENV)/installed
 
-.PHONY: train test format environment vizdoom minigrid
+DOCS_VENV := .venv-docs
+DOCS_INSTALLED := $(DOCS_VENV)/installed
+
+.PHONY: train test docs format environment vizdoom minigrid
 .DEFAULT_GOAL := test
 
 train: $(INSTALLED)
@@ -17,6 +22,10 @@ test: $(INSTALLED)
 	@$(VENV)/bin/ruff format --check --quiet . || { echo "run 'make format'" >&2; exit 1; }
 	@$(VENV)/bin/ruff check --quiet .
 	@$(VENV)/bin/python -m pytest -q
+
+docs: $(DOCS_INSTALLED)
+	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --quiet
+	@echo "site/index.html"
 
 format: $(INSTALLED)
 	@$(VENV)/bin/ruff format .
@@ -33,4 +42,10 @@ $(INSTALLED): requirements.lock
 	@echo "creating the environment in $(VENV) (a minute or two, about 2 GB)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -r requirements.lock
+	@touch $@
+
+# An environment of its own: what builds the site must not move a version of requirements.lock.
+$(DOCS_INSTALLED): requirements-docs.txt
+	@$(PYTHON) -m venv $(DOCS_VENV)
+	@$(DOCS_VENV)/bin/pip install --quiet --disable-pip-version-check -r requirements-docs.txt
 	@touch $@

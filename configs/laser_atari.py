@@ -20,7 +20,7 @@ def get_config() -> ml_collections.ConfigDict:
         laser_config.LaserConfig(
             torso="shallow",  # IMPALA, figure 3 left: 14 times the deep one's speed on a CPU
             channel_multiplier=1,
-            center_observation=True,  # ours: keeps channels alive, see the README
+            center_observation=True,  # ours: keeps channels alive, see docs/results.md
             discount=0.99,  # IMPALA's; LASER's 0.995 learns more slowly in short runs
             reward_clip="unit",  # IMPALA, Atari
             baseline_cost=0.5,  # IMPALA, Atari
@@ -29,7 +29,7 @@ def get_config() -> ml_collections.ConfigDict:
             c_bar=1.0,
             lambda_=1.0,
             relevance="implied",  # LASER, section 4.3
-            kl_threshold=0.1,  # nats; ours, the paper prints none: see the README
+            kl_threshold=0.1,  # nats; ours, the paper prints none: see docs/agents/laser.md
         )
     )
     config.environment = dataclasses.asdict(
@@ -51,7 +51,7 @@ def get_config() -> ml_collections.ConfigDict:
             frame_stack=4,  # frames; IMPALA, Atari
             batch_size=8,  # unrolls; ours, smaller than the papers': more updates a frame
             replay_fraction=0.75,  # of a batch; of the 1/2, 3/4 and 7/8 that LASER considers
-            capacity=20_000,  # agent steps; ours, see the design notes on recent replay
+            capacity=20_000,  # agent steps; ours, see docs/design.md
             queue_capacity=8,  # unrolls
             priority_exponent=0.0,  # uniform; LASER, section 5.2
             core_state="stored",  # of replayed unrolls; read by recurrent agents only
@@ -64,7 +64,7 @@ def get_config() -> ml_collections.ConfigDict:
             optimizer="rmsprop",  # IMPALA, Atari
             rmsprop_decay=0.99,  # IMPALA, Atari
             rmsprop_momentum=0.0,  # IMPALA, Atari
-            rmsprop_epsilon=1e-5,  # ours: 0.01 makes short runs too slow, see the design notes
+            rmsprop_epsilon=1e-5,  # ours: 0.01 makes short runs too slow, see docs/design.md
             gradient_clip=0.0,  # LASER, section 5.1: none on Atari
         )
     )

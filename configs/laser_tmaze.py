@@ -17,7 +17,7 @@ def get_config() -> ml_collections.ConfigDict:
             "center_observation": False,
             "core": "lstm",
             "core_size": 64,
-            "core_memory_span": 100,  # agent steps; ours, see the README
+            "core_memory_span": 100,  # agent steps; ours, see docs/training.md
             "discount": 0.99,
             "reward_clip": "none",  # returns are within [-2, 1]
         }

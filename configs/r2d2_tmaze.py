@@ -16,7 +16,7 @@ def get_config() -> ml_collections.ConfigDict:
             torso="flat",
             core="lstm",
             core_size=64,
-            core_memory_span=100,  # agent steps; ours, see the README
+            core_memory_span=100,  # agent steps; ours, see docs/training.md
             hidden_units=64,
             discount=0.99,
             n_steps=5,  # section 2.3

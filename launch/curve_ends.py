@@ -1,4 +1,4 @@
-"""Prints where the curves of CSV files end, and when they pass a value: the README's numbers.
+"""Prints where the curves of CSV files end, and when they pass a value: the numbers of docs/.
 
     python -m launch.curve_ends --csv=results/pong.csv --above=18
     python -m launch.curve_ends --csv=results/figure_3_left.csv --last_frames=20000

@@ -1,4 +1,4 @@
-"""The README's numbers, read off the curves' files."""
+"""The numbers of docs/, read off the curves' files."""
 
 import pathlib
 import tempfile

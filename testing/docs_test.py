@@ -1,0 +1,189 @@
+"""README.md and docs/: links that lead somewhere, names that exist, numbers of their files."""
+
+import ast
+import csv
+import functools
+import itertools
+import pathlib
+import posixpath
+import re
+
+from absl.testing import absltest, parameterized
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+README = "README.md"
+PAGES = (README, *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")))
+
+_FENCE = re.compile(r"^```.*?^```", re.M | re.S)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_OUTSIDE = re.compile(r"[a-z]+:")
+_PATH = re.compile(
+    r"(?<![\w./-])((?:configs|docs|laser_tf|launch|results|testing)/[\w./-]*\.(?:py|csv|png|md))\b"
+)
+_MODULE = re.compile(r"\b((?:launch|testing\.benchmarks|testing)\.[a-z_]+(?:\.[a-z_]+)*)\b")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?%?")
+# What a page tells its readers to write themselves.
+_PLACES_TO_FILL = ("NAME",)
+
+
+def _text(page):
+    return (ROOT / page).read_text()
+
+
+def _links(page):
+    """(path from the root, anchor) of each link into the repository."""
+    for link in _LINK.findall(_FENCE.sub("", _text(page))):
+        if not _OUTSIDE.match(link):
+            path, _, anchor = link.partition("#")
+            target = posixpath.join(posixpath.dirname(page), path) if path else page
+            yield posixpath.normpath(target), anchor
+
+
+def _anchors(path):
+    """What can follow a file's name: headings of a page, names of a module."""
+    if path.suffix == ".md":
+        headings = re.findall(r"^#+ (.*)$", _FENCE.sub("", path.read_text()), re.M)
+        return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return set(_names(ast.parse(path.read_text()))) if path.suffix == ".py" else set()
+
+
+def _names(scope, prefix=""):
+    for node in scope.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            yield prefix + node.name
+        if isinstance(node, ast.ClassDef):
+            yield from _names(node, f"{prefix}{node.name}.")
+
+
+def _table(title):
+    """The cells of the first table in a section of the README, without its head."""
+    section = _text(README).split(f"\n## {title}\n")[1].split("\n## ")[0]
+    rows = itertools.dropwhile(lambda line: not line.startswith("|"), section.splitlines())
+    rows = list(itertools.takewhile(lambda line: line.startswith("|"), rows))[2:]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+@functools.cache
+def _columns(path):
+    with (ROOT / path).open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def _curves(path):
+    """Label -> points: env frames, then the values of up to three seeds and their mean."""
+    columns = _columns(path)
+    low, high = ("min", "max") if "min" in columns else ("worst", "best")
+    curves = {}
+    for label, *texts in zip(
+        *(columns[name] for name in ("label", "env_frames", "mean", low, high)), strict=True
+    ):
+        frames, mean, least, most = map(float, texts)
+        middle = 3 * mean - least - most
+        curves.setdefault(label, []).append((frames, mean, least, most, middle))
+    return curves
+
+
+def _readings(path):
+    """Every number that the results' table may take from a file."""
+    if "label" not in _columns(path):
+        return [float(value) for value in _columns(path)["mean"]]
+    readings = []
+    for points in _curves(path).values():
+        frames, *seeds = zip(*points, strict=True)
+        recent = [index for index, frame in enumerate(frames) if frame >= frames[-1] - 20_000]
+        for values in seeds:
+            readings += [values[-1], max(values)]
+            readings.append(100 * sum(values[index] for index in recent) / len(recent))
+            above = [frame for frame, value in zip(frames, values, strict=True) if value > 0.95]
+            readings += [frame / 1e6 for frame in above[:1]]
+    return readings
+
+
+class LinksTest(parameterized.TestCase):
+    @parameterized.parameters(*PAGES)
+    def test_links_lead_somewhere(self, page):
+        for target, anchor in _links(page):
+            path = ROOT / target
+            self.assertTrue(path.exists(), f"{page} links to {target}")
+            if anchor:
+                self.assertIn(anchor, _anchors(path), f"{page} links to {target}")
+
+    @parameterized.parameters(*PAGES)
+    def test_files_and_commands_that_are_named_exist(self, page):
+        text = _text(page)
+        for name in set(_PATH.findall(text)):
+            if not any(place in name for place in _PLACES_TO_FILL):
+                self.assertTrue((ROOT / name).exists(), f"{page} names {name}")
+        for name in set(_MODULE.findall(text)):
+            path = ROOT / name.replace(".", "/")
+            exists = path.is_dir() or path.with_suffix(".py").exists()
+            self.assertTrue(exists, f"{page} names {name}")
+
+    def test_every_page_can_be_reached(self):
+        reached, pending = set(), [README]
+        while pending:
+            page = pending.pop()
+            reached.add(page)
+            found = {target for target, _ in _links(page) if target in PAGES}
+            pending += sorted(found - reached)
+        self.assertEqual(reached, set(PAGES))
+
+
+class ReadmeTest(absltest.TestCase):
+    def test_it_is_short(self):
+        self.assertLessEqual(len(_text(README).splitlines()), 150)
+
+    def test_every_config_is_in_its_table(self):
+        listed = [name for row in _table("Configs") for name in _PATH.findall(row[0])]
+        configs = {f"configs/{path.name}" for path in (ROOT / "configs").glob("[!_]*.py")}
+        self.assertEqual(sorted(listed), sorted(configs))
+
+    def test_every_room_is_in_its_table(self):
+        listed = {
+            name for row in _table("Reading order") for name in re.findall(r"`(.*?)`", row[0])
+        }
+        rooms = {f"laser_tf/{path.parent.name}" for path in ROOT.glob("laser_tf/*/__init__.py")}
+        self.assertEqual(listed, rooms | {"configs", "launch"})
+
+    def test_numbers_of_results_are_in_their_files(self):
+        rows = _table("Results")
+        self.assertNotEmpty(rows)
+        for what, _, result, link in rows:
+            readings = _readings(_LINK.findall(link)[0])
+            numbers = _NUMBER.findall(result.replace("last 100", "").replace("last_100", ""))
+            self.assertNotEmpty(numbers, what)
+            for text in numbers:
+                digits = len(text.rstrip("%").partition(".")[2])
+                distance = min(abs(float(text.rstrip("%")) - reading) for reading in readings)
+                self.assertLessEqual(distance, 0.5 * 10**-digits + 1e-9, f"{what}: {text}")
+
+    def test_the_way_to_the_gradient_is_as_long_as_it_says(self):
+        section = _text(README).split("\nFrom ")[1].split("\n\n")[0]
+        steps = [link.partition("#") for link in _LINK.findall(section)]
+        calls = [(path, name.split(".")[-1]) for path, _, name in steps]
+        # Whoever stands before a step in the text calls it.
+        for (path, caller), (_, called) in itertools.pairwise(calls):
+            if "__call__" not in (caller, called):  # compiled and called as an attribute
+                self.assertIn(called, _called_in(path, caller), f"{caller} of {path}")
+        self.assertEqual(calls[-2:], [("laser_tf/training/learner.py", "_update"), calls[-1]])
+        self.assertIn("seven calls in five files", section)
+        self.assertLen(calls[1:-1], 7)
+        self.assertLen({path for path, _ in calls[:-1]}, 5)
+
+
+def _called_in(path, function):
+    """Names of what a function of a file calls."""
+    functions = (
+        node
+        for node in ast.walk(ast.parse((ROOT / path).read_text()))
+        if isinstance(node, ast.FunctionDef) and node.name == function
+    )
+    calls = (
+        node.func for body in functions for node in ast.walk(body) if isinstance(node, ast.Call)
+    )
+    return {getattr(call, "attr", getattr(call, "id", None)) for call in calls}
+
+
+if __name__ == "__main__":
+    absltest.main()
