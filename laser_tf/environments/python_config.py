@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import dm_env
 
+from laser_tf import config_checks
 from laser_tf.environments import environment_config, python_environments
 
 _WORDS = {"true": True, "false": False, "none": None}
@@ -33,7 +34,9 @@ class PythonConfig(environment_config.EnvironmentConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        self.check_at_least(num_workers=0, max_frames_per_episode=0, text_length=1)
+        config_checks.check_range(self, "num_workers", 0)
+        config_checks.check_range(self, "max_frames_per_episode", 0)
+        config_checks.check_range(self, "text_length", 1)
         environment_config.check_reply_seconds(self.reply_seconds)
         self.keyword_arguments()
 
