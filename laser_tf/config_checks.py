@@ -44,8 +44,16 @@ def _check_type(name: str, value: Any, expected: Any) -> None:
             raise ValueError(
                 f"{name} is {value}: use {LARGEST_INTEGER} or less, all that is counted"
             )
-    elif not isinstance(value, origin):
-        raise ValueError(f"{name} is {value!r}: use {_EXAMPLES[origin]}")
+    else:
+        _check_instance(name, value, expected)
+
+
+def _check_instance(name: str, value: Any, expected: Any) -> None:
+    parts = typing.get_args(expected) if isinstance(expected, types.UnionType) else (expected,)
+    kinds = [typing.get_origin(part) or part for part in parts]
+    if not isinstance(value, tuple(kinds)):
+        examples = ", or ".join(_EXAMPLES[kind] for kind in kinds)
+        raise ValueError(f"{name} is {value!r}: use {examples}")
 
 
 def _check_union(name: str, value: Any, expected: tuple[Any, ...]) -> None:

@@ -39,7 +39,12 @@ _PATIENCE_SECONDS = 120.0  # for a server that is starting
 
 def main() -> None:
     """Joins, trains and evaluates."""
-    _check_server(_SERVER.value)
+    if not _SERVER.value:
+        raise command_line.UsageError("--server is missing: give HOST:PORT of the sweep's server")
+    try:
+        rpc.check_address(_SERVER.value)
+    except ValueError as error:
+        raise command_line.UsageError(f"--server={_SERVER.value}: {error}") from None
     if not _NAME.value:
         raise command_line.UsageError("--name is missing: give an agent of the sweep")
     if not _SECRET_FILE.value:
@@ -51,21 +56,6 @@ def main() -> None:
         _run(member, pathlib.Path(_WORKDIR.value or f"runs/{_NAME.value}").absolute())
     finally:
         member.close()
-
-
-def _check_server(address: str | None) -> None:
-    if not address:
-        raise command_line.UsageError("--server is missing: give HOST:PORT of the sweep's server")
-    host, _, port = address.rpartition(":")
-    is_port = port.isascii() and port.isdecimal() and 1 <= int(port[:6]) <= 65535
-    is_bracketed = host.startswith("[") and host.endswith("]")  # an IPv6 address, with colons
-    if not is_port or not host.strip("[]") or any(map(str.isspace, host)):
-        reason = "use HOST:PORT, with a port from 1 to 65535, e.g. localhost:5000"
-    elif "/" in host or (":" in host and not is_bracketed):
-        reason = "use HOST:PORT without a protocol or path, and an IPv6 address in [brackets]"
-    else:
-        return
-    raise command_line.UsageError(f"--server={address}: {reason}")
 
 
 def _join(secret: str) -> sweep_member.SweepMember:

@@ -49,7 +49,9 @@ class Laser(base.Agent):
         config.check_actions(spec.action)
         self._trunk = trunk.Trunk(config, spec, dtype)
         self._distribution = factory.make(spec.action, config.continuous_policy, config.initial_std)
-        self._policy_head = heads.dense(self._distribution.output_size)
+        self._policy_head = heads.dense(
+            self._distribution.output_size, self._distribution.output_scale
+        )
         # No network sees the task; PopArt alone keeps apart what is learnt of each.
         self._state_values = (
             state_values.PopArtStateValues(spec.num_tasks, config.popart_step)

@@ -23,6 +23,7 @@ class Distribution(abc.ABC):
     """
 
     output_size: int  # P, numbers that a network's last layer has to give
+    output_scale: float = 1.0  # of that layer's first weights: variance times fan-in
 
     @abc.abstractmethod
     def parameters(self, outputs: tf.Tensor) -> Any:

@@ -1,10 +1,14 @@
 """Continuous actions: diagonal Gaussians whose draws are squashed or clipped into the bounds.
 
 Densities are taken of what was drawn before that, the latent action: in the ratio pi / mu and in
-KL(pi || mu) the Jacobian of a squashing cancels, and a clipped action has no density at all. The
-entropy, too, is the latent Gaussian's: the squashed one's has no closed form.
+KL(pi || mu) the Jacobian of a squashing cancels, and a clipped action has no density at all.
+
+The entropy of a squashed policy is the action's, in units of half ranges, at most that of the
+uniform distribution. The latent Gaussian's would grow with its deviation without limit, and its
+bonus drive all actions to the bounds. A clipped policy has no other than the latent one.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +19,9 @@ from tensorflow_probability import distributions as tfd
 from laser_tf.distributions import base
 
 _LEAST_STD = 1e-3  # of a latent action, whose range of interest is [-1, 1]
+# Gauss-Hermite quadrature: E f(z) = sum_i w_i f(x_i) of a standard normal z.
+_POINTS, _WEIGHTS = np.polynomial.hermite_e.hermegauss(16)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 
 class Parameters(NamedTuple):
@@ -30,6 +37,11 @@ class Gaussian(base.Distribution):
     "squashed": the action is tanh(latent), scaled to the bounds. "clipped": the latent itself,
     clipped to [-1, 1] and scaled to the bounds.
     """
+
+    # A fresh policy is the same in every state, about the middle of the bounds (Andrychowicz et al.
+    # 2021, "What Matters for On-Policy Deep Actor-Critic Methods?", section 3.2): means far from it
+    # would start where squashing and clipping leave no gradient.
+    output_scale = 1e-4
 
     def __init__(self, action: specs.BoundedArray, *, squashed: bool, initial_std: float):
         """Creates the family.
@@ -68,8 +80,18 @@ class Gaussian(base.Distribution):
         return _latent(parameters).log_prob(latent)
 
     def entropy(self, parameters: Parameters) -> tf.Tensor:
-        """The latent Gaussian's: below 0 where it is narrow."""
-        return _latent(parameters).entropy()
+        """The latent Gaussian's, plus a squashing's E log |d tanh(u) / du|.
+
+        Below 0 where the distribution is narrow.
+        """
+        entropy = _latent(parameters).entropy()
+        if not self._squashed:
+            return entropy
+        mean, std = parameters
+        latents = mean[..., None] + std[..., None] * np.float32(_POINTS)
+        # log(1 - tanh(u)^2) without cancellation
+        log_slopes = 2 * (math.log(2) - latents - tf.nn.softplus(-2 * latents))
+        return entropy + tf.reduce_sum(log_slopes * np.float32(_WEIGHTS), axis=[-2, -1])
 
     def kl_divergence(self, parameters_p: Parameters, parameters_q: Parameters) -> tf.Tensor:
         """See `base.Distribution`."""

@@ -53,6 +53,19 @@ class UnreachableError(ConnectionError):
     """Nobody answers."""
 
 
+def check_address(address: str) -> None:
+    """Raises ValueError, with the remedy, for what cannot be a server's "host:port"."""
+    host, _, port = address.rpartition(":")
+    is_port = port.isascii() and port.isdecimal() and 1 <= int(port[:6]) <= 65535
+    is_bracketed = host.startswith("[") and host.endswith("]")  # an IPv6 address, with colons
+    if not is_port or not host.strip("[]") or any(map(str.isspace, host)):
+        raise ValueError("use HOST:PORT, with a port from 1 to 65535, e.g. localhost:5000")
+    if "/" in host or (":" in host and not is_bracketed):
+        raise ValueError(
+            "use HOST:PORT without a protocol or path, and an IPv6 address in [brackets]"
+        )
+
+
 def own_secret(folder: pathlib.Path) -> str:
     """The secret in a sweep's folder, made (with mode 0600) where there is none.
 

@@ -29,6 +29,17 @@ def _log_density(latent, mean, std) -> np.ndarray:
     return terms.sum(-1)
 
 
+def _entropy(mean, std, policy: str) -> np.ndarray:
+    """Of the latent normals and, where they are squashed, E log |d tanh(u) / du|, by a fine sum."""
+    entropy = 0.5 * np.log(2 * np.pi * np.e * std**2)
+    if policy == "squashed":
+        z = np.linspace(-8, 8, 4_001)
+        density = np.exp(-0.5 * z**2) / np.exp(-0.5 * z**2).sum()
+        latents = mean[..., None] + std[..., None] * z
+        entropy += (density * -2 * np.log(np.cosh(latents))).sum(-1)
+    return entropy.sum(-1)
+
+
 class DensityTest(parameterized.TestCase):
     @parameterized.parameters("squashed", "clipped")
     def test_log_prob_ratio_entropy_and_kl_are_those_of_the_formulas(self, policy):
@@ -41,23 +52,27 @@ class DensityTest(parameterized.TestCase):
         mean, std = (array.numpy().astype(np.float64) for array in p)
         mean_q, std_q = (array.numpy().astype(np.float64) for array in q)
         kl = np.log(std_q / std) + (std**2 + (mean - mean_q) ** 2) / (2 * std_q**2) - 0.5
-        for actual, expected in (
-            (family.log_prob(p, action, latent), log_p),
-            (family.log_importance_ratio(p, q, action, latent), log_p - log_q),
-            (family.entropy(p), (0.5 * np.log(2 * np.pi * np.e * std**2)).sum(-1)),
-            (family.kl_divergence(p, q), kl.sum(-1)),
+        for actual, expected, tolerance in (
+            (family.log_prob(p, action, latent), log_p, 1e-4),
+            (family.log_importance_ratio(p, q, action, latent), log_p - log_q, 1e-4),
+            (family.entropy(p), _entropy(mean, std, policy), 2e-3),  # quadrature of 16 points
+            (family.kl_divergence(p, q), kl.sum(-1), 1e-4),
         ):
-            np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=tolerance)
 
-    def test_kl_and_entropy_are_means_over_draws(self):
+    @parameterized.parameters("squashed", "clipped")
+    def test_kl_and_entropy_are_means_over_draws(self, policy):
         # The formulas again, by what they stand for.
-        family = _family()
+        family = _family(policy)
         p, q = (family.parameters(tf.repeat(_outputs(s, 1), 100_000, axis=0)) for s in (0, 1))
         draw = family.sample(p, tf.constant([3, 4]))
         log_p = family.log_prob(p, draw.action, draw.latent).numpy()
         ratios = family.log_importance_ratio(p, q, draw.action, draw.latent).numpy()
+        surprise = -log_p
+        if policy == "squashed":  # of the action, not of the latent
+            surprise = surprise + np.log1p(-(np.tanh(draw.latent.numpy()) ** 2)).sum(-1)
         for samples, expected in (
-            (-log_p, family.entropy(p)[0]),
+            (surprise, family.entropy(p)[0]),
             (ratios, family.kl_divergence(p, q)[0]),
         ):
             error = 5 * samples.std() / np.sqrt(samples.size)
@@ -73,11 +88,33 @@ class DensityTest(parameterized.TestCase):
             with tf.GradientTape() as tape:
                 value = function(family.parameters(outputs))
             self.assertTrue((np.abs(tape.gradient(value, outputs)) > 1e-6).all())
+
+    def test_the_bonus_widens_a_clipped_policy_whatever_its_mean(self):
+        family, outputs = _family("clipped"), tf.Variable(_outputs(0, 4))
         with tf.GradientTape() as tape:
             entropy = family.entropy(family.parameters(outputs))
         gradient = tape.gradient(entropy, outputs).numpy()
         np.testing.assert_array_equal(gradient[:, :D], 0)
         self.assertTrue((gradient[:, D:] > 0).all())
+
+    @parameterized.parameters(
+        (0.0, 0.1, 0, 1), (0.0, 5.0, 0, -1), (2.0, 0.1, -1, 1), (-2, 5, 1, -1)
+    )
+    def test_the_bonus_of_a_squashed_policy_leads_to_the_uniform_one(self, mean, std, *signs):
+        # Toward the middle, and a deviation at which tanh spreads draws evenly: not to the bounds.
+        family = _family("squashed")
+        parameters = gaussian.Parameters(tf.fill([1, D], float(mean)), tf.fill([1, D], float(std)))
+        with tf.GradientTape() as tape:
+            tape.watch(parameters)
+            entropy = family.entropy(parameters)
+        for gradient, sign in zip(tape.gradient(entropy, parameters), signs, strict=True):
+            np.testing.assert_array_equal(np.sign(np.round(gradient, 5)), np.full([1, D], sign))
+        self.assertLess(entropy, D * np.log(2))
+
+    @parameterized.parameters(1e3, -1e3)
+    def test_the_entropy_of_a_saturated_policy_is_finite(self, mean):
+        parameters = _family().parameters(tf.fill([1, 2 * D], mean))
+        self.assertTrue(np.isfinite(_family().entropy(parameters)).all())
 
 
 class ParametersTest(parameterized.TestCase):

@@ -14,7 +14,6 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.monitoring import tensorboard
 from laser_tf.sweeps import lineage
-from launch import command_line, sweep_agent
 from testing import commands
 
 CATCH = "--config=configs/sweep_laser_catch.py"
@@ -130,20 +129,6 @@ class SweepTest(parameterized.TestCase):
         self.assertLen(lines, 1, errors)
         self.assertRegex(lines[0], f"^error: .*{message}")
         self.assertFalse(self._workdir.exists())
-
-    @parameterized.parameters(
-        "nocolon", "host:", ":5000", "host:0", "host:65536", "host:99999999999", "host:-1",
-        "host:5000x", "host: 5000", "ho st:5000", "http://host:5000", "::1:5000", "[]:5000",
-        "host:5000/path", "host:\u0665\u0660",
-    )  # fmt: skip
-    def test_what_can_be_no_servers_address_is_refused_at_once(self, address):
-        with self.assertRaises(command_line.UsageError) as context:
-            sweep_agent._check_server(address)
-        self.assertStartsWith(str(context.exception), f"--server={address}: use HOST:PORT")
-
-    def test_a_servers_address_may_have_any_form(self):
-        for address in ("localhost:1", "10.0.0.1:65535", "[::1]:5000", "node-7.cluster:5000"):
-            sweep_agent._check_server(address)
 
     def test_sections_that_a_config_may_lack_can_be_given_as_flags(self):
         path = self._workdir.parent / "config.py"

@@ -148,5 +148,20 @@ class RpcTest(parameterized.TestCase):
             rpc.Server({}, self._server.port, SECRET)
 
 
+class AddressTest(parameterized.TestCase):
+    @parameterized.parameters(
+        "nocolon", "host:", ":5000", "host:0", "host:65536", "host:99999999999", "host:-1",
+        "host:5000x", "host: 5000", "ho st:5000", "http://host:5000", "::1:5000", "[]:5000",
+        "host:5000/path", "host:\u0665\u0660",
+    )  # fmt: skip
+    def test_what_can_be_no_servers_address_is_refused_at_once(self, address):
+        with self.assertRaisesRegex(ValueError, "^use HOST:PORT"):
+            rpc.check_address(address)
+
+    def test_a_servers_address_may_have_any_form(self):
+        for address in ("localhost:1", "10.0.0.1:65535", "[::1]:5000", "node-7.cluster:5000"):
+            rpc.check_address(address)
+
+
 if __name__ == "__main__":
     absltest.main()

@@ -104,6 +104,24 @@ class HostileValuesTest(parameterized.TestCase):
             run_config.parse(values)
 
     @parameterized.parameters(
+        ("arguments", 3, "arguments is 3: use text, or names with their values"),
+        ("num_workers", -1, "num_workers is -1: use 0 or more"),
+        ("max_frames_per_episode", -1, "max_frames_per_episode is -1: use 0 or more"),
+        ("text_length", 0, "text_length is 0: use 1 or more"),
+    )
+    def test_keys_of_python_environments_are_held_to_their_ranges(self, key, value, message):
+        values = _values("laser_gymnasium")
+        values["environment"][key] = value
+        with self.assertRaisesRegex(ValueError, f"config.environment: {message}"):
+            run_config.parse(values)
+
+    @parameterized.parameters("", "goal=3", {"goal": 3})
+    def test_arguments_are_text_or_names_with_their_values(self, arguments):
+        values = _values("laser_gymnasium")
+        values["environment"]["arguments"] = arguments
+        self.assertEqual(run_config.parse(values).environment.arguments, arguments)
+
+    @parameterized.parameters(
         (None, "the config is None: it must have sections"),
         ([], "the config is"),
         ({"run": None}, "config.run is None: it must have keys"),
