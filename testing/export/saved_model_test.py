@@ -153,7 +153,7 @@ class SavedModelTest(parameterized.TestCase):
             driver = py_driver.PyDriver(
                 environment, policy, [played.append], max_episodes=3, max_steps=100
             )
-            driver.run(environment.reset(), policy.get_initial_state())
+            driver.run(environment.reset(), policy.get_initial_state(batch_size=1))
             loaded = self.loaded[kind]
             state = loaded.initial_state(1)
             for row in environment.rows[: len(played)]:
