@@ -11,10 +11,9 @@ def get_config() -> ml_collections.ConfigDict:
     config.agent.update(
         {
             "relevance": "behaviour",  # KL(pi || mu): "implied" has no closed form for densities
-            "entropy_cost": 1e-3,
-            "popart": True,  # returns of -1,500 and of -150 at one learning rate
+            "kl_threshold": 0.3,  # nats; densities move apart faster than probabilities
         }
     )
     config.environment.task = "Pendulum-v1"
-    config.run.env_frames = 500_000
+    config.run.env_frames = 200_000
     return config

@@ -115,7 +115,7 @@ class HostileValuesTest(parameterized.TestCase):
         with self.assertRaisesRegex(ValueError, f"config.environment: {message}"):
             run_config.parse(values)
 
-    @parameterized.parameters("", "goal=3", {"goal": 3})
+    @parameterized.parameters(("",), ("goal=3",), ({"goal": 3},))
     def test_arguments_are_text_or_names_with_their_values(self, arguments):
         values = _values("laser_gymnasium")
         values["environment"]["arguments"] = arguments
