@@ -25,7 +25,7 @@ test: $(INSTALLED)
 
 docs: $(DOCS_INSTALLED)
 	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --quiet
-	@echo "site/index.html"
+	@echo "site/index.html; with search: python -m http.server -d site"
 
 format: $(INSTALLED)
 	@$(VENV)/bin/ruff format .
