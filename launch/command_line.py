@@ -19,6 +19,7 @@ from ml_collections import config_flags
 
 from laser_tf import errors
 from laser_tf.host import private_network, terminal
+from launch import found_config
 
 _HELP = ("--help", "-help", "--helpshort", "-h", "-?")
 
@@ -77,16 +78,19 @@ def define_config(default: str | None) -> flags.FlagHolder:
     Args:
       default: the file that is used where the user names none; None: there must be one.
     """
+    default = default and found_config.find(default)
     if given := given_flag(sys.argv, "config", default):
-        _check_config_file(given)
+        _check_config_file(found_config.find(given))
     try:
-        return config_flags.DEFINE_config_file(
-            "config", default, "a file of configs/, whose keys, below, are flags, too"
+        config = config_flags.DEFINE_config_file(
+            "config", default, "a file, or a name of configs/, whose keys, below, are flags, too"
         )
     except flags.Error as error:
         _fail(one_line(error), code=2)
     except (AttributeError, KeyError) as error:
         _fail(f"unknown config key: {one_line(error)}", code=2)
+    flags.FLAGS["config"].parser = found_config.Parser("config")
+    return config
 
 
 def define_private_network() -> flags.FlagHolder:
