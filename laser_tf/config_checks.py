@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import types
 import typing
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -27,7 +28,9 @@ def check_types(config: Any) -> None:
 
 def _check_type(name: str, value: Any, expected: Any) -> None:
     origin = typing.get_origin(expected) or expected
-    if origin is tuple:
+    if origin is types.UnionType:
+        _check_union(name, value, typing.get_args(expected))
+    elif origin is tuple:
         if not isinstance(value, tuple | list):
             raise ValueError(f"{name} is {value!r}: use a tuple of values, e.g. ()")
         for element in value:
@@ -43,6 +46,13 @@ def _check_type(name: str, value: Any, expected: Any) -> None:
             )
     elif not isinstance(value, origin):
         raise ValueError(f"{name} is {value!r}: use {_EXAMPLES[origin]}")
+
+
+def _check_union(name: str, value: Any, expected: tuple[Any, ...]) -> None:
+    origins = tuple(typing.get_origin(one) or one for one in expected)
+    if not isinstance(value, origins):
+        examples = " or ".join(_EXAMPLES[origin] for origin in origins)
+        raise ValueError(f"{name} is {value!r}: use {examples}")
 
 
 def check_number(name: str, value: Any) -> None:

@@ -5,6 +5,7 @@ meaning` for numbers.
 """
 
 import ast
+import dataclasses
 import inspect
 import io
 import shlex
@@ -62,20 +63,29 @@ def describe_keys(values: Mapping[str, Mapping[str, Any]], width: int) -> str:
 
 
 def comments(section_class: type) -> dict[str, str]:
-    """The comment beside each field of a section's dataclass."""
-    source = inspect.getsource(section_class)
+    """The comment beside each field of a section's dataclass, those that it inherits included."""
+    known = {}
+    for part in reversed(section_class.__mro__):
+        if dataclasses.is_dataclass(part):
+            known |= _own_comments(part)
+    return {field.name: known[field.name] for field in dataclasses.fields(section_class)}
+
+
+def _own_comments(section_class: type) -> dict[str, str]:
+    source = textwrap.dedent(inspect.getsource(section_class))
     by_line = {
         token.start[0]: token.string.lstrip("# ")
         for token in tokenize.generate_tokens(io.StringIO(source).readline)
         if token.type == tokenize.COMMENT
     }
-    return {
+    found = {
         node.target.id: " ".join(
             by_line[line] for line in range(node.lineno, node.end_lineno + 1) if line in by_line
         )
         for node in ast.parse(source).body[0].body
         if isinstance(node, ast.AnnAssign)
     }
+    return {name: comment for name, comment in found.items() if comment}  # else: as inherited
 
 
 def _quoted(value: Any) -> str:

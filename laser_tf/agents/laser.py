@@ -190,11 +190,10 @@ class Laser(base.Agent):
     ) -> dict[str, tf.Tensor]:
         """Policy gradient, baseline and entropy, before their costs."""
         trusted, weight = learned.trusted, unroll.importance_weight
-        # What outputs and draws are where nothing is trusted must not reach the gradient.
+        # What outputs are where nothing is trusted must not reach the gradient.
         policy = self._distribution.parameters(masking.keep(trusted, outputs))
         acted = _acted(unroll)
-        latent = tf.nest.map_structure(lambda leaf: masking.keep(trusted, leaf), acted.extras)
-        log_probs = self._distribution.log_prob(policy, acted.action, latent)
+        log_probs = self._distribution.log_prob(policy, acted.action, acted.extras)
         advantages = learned.targets.rhos * learned.targets.advantages / critic.scale
         with_entropy = trusted & (unroll.is_online | self._config.entropy_on_replay)
         return {

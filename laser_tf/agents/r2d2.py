@@ -124,16 +124,20 @@ class R2D2(base.Agent):
         return types.LossOutput(loss, metrics, priorities)
 
     def after_update(self) -> None:
-        """Copies the weights to the target network once in `target_period` updates."""
+        """Copies the weights to the target network once in `target_period` updates.
+
+        Moments that vectors are normalised by are copied each time: they are no weights, and a
+        target network that reads other inputs is no older copy of the online one.
+        """
+        for target, online in zip(self._target.moments, self._online.moments, strict=True):
+            target.assign(online)
         updates = self._updates.assign_add(1)
         due = tf.equal(updates % self._config.target_period, 0)
         tf.cond(due, self._copy_to_target, lambda: None)
 
     def _copy_to_target(self) -> None:
         for target, online in zip(
-            (*self._target.trainable_variables, *self._target.moments),
-            (*self._online.trainable_variables, *self._online.moments),
-            strict=True,
+            self._target.trainable_variables, self._online.trainable_variables, strict=True
         ):
             target.assign(online)
 

@@ -19,7 +19,7 @@ class EnvironmentConfig:
       ValueError: for a value out of range or an unknown name; the message names the remedy.
     """
 
-    suite: str  # atari, minatar, catch, tmaze, vizdoom, minigrid or dmlab, whose keys differ
+    suite: str  # whose keys these are, e.g. atari or gymnasium; all are in environments.suites
     task: str  # of the suite, several with commas between them, or "all" of it
     num_envs: int = 32  # environments; of each task, played at once
     max_broken_episodes: int = 20  # episodes; of one of them in a row (NaN, a crash), then it ends

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import dm_env
 
+from laser_tf import config_checks
 from laser_tf.environments import environment_config, python_environments
 
 _WORDS = {"true": True, "false": False, "none": None}
@@ -21,19 +22,20 @@ class PythonConfig(environment_config.EnvironmentConfig):
     """
 
     num_envs: int = 16
-    # Keyword arguments for what makes the environment: "name=value, ..." (values as in Python; a
-    # bare word is a text), or a dictionary in a file of configs/.
-    arguments: str | Mapping[str, Any] = ""
-    num_workers: int = 0  # processes; 0: as many as cores, at most num_envs
-    reply_seconds: float = 60.0  # a worker that takes longer for a step is killed, started again
-    max_frames_per_episode: int = 0  # then the episode is cut; 0: by the environment alone
-    text_length: int = 16  # words of the longest text in an observation
+    # Values as in Python; a bare word is a text. In a file of configs/ a dictionary will do, too.
+    arguments: str | Mapping[str, Any] = ""  # keywords of what makes it: "name=value, ..."
+    num_workers: int = 0  # processes; they step the environments; 0: as many as cores
+    reply_seconds: float = 60.0  # seconds; a worker that takes longer is killed, started again
+    max_frames_per_episode: int = 0  # env frames; then the episode is cut; 0: by itself alone
+    text_length: int = 16  # words; of the longest text in an observation
 
     frames_per_second: ClassVar[float] = 30.0
 
     def __post_init__(self):
         super().__post_init__()
-        self.check_at_least(num_workers=0, max_frames_per_episode=0, text_length=1)
+        config_checks.check_range(self, "num_workers", 0, 1_024, "more processes step no faster")
+        config_checks.check_range(self, "max_frames_per_episode", 0)
+        config_checks.check_range(self, "text_length", 1, 10_000, "no task shows more")
         environment_config.check_reply_seconds(self.reply_seconds)
         self.keyword_arguments()
 

@@ -24,6 +24,7 @@ _SUITES = {
     "dm_env": "dm_env_suite:DmEnvConfig",
     "tf_agents": "tf_agents_suite:TFAgentsConfig",
 }
+SUITES = tuple(_SUITES)
 DEFAULT = "atari"
 
 
@@ -33,6 +34,6 @@ def config_class(suite: str) -> "type[environment_config.EnvironmentConfig]":
     Raises:
       ValueError: for an unknown suite; the message names close ones.
     """
-    names.check("suite", suite, tuple(_SUITES))
+    names.check("suite", suite, SUITES)
     module, name = _SUITES[suite].split(":")
     return getattr(importlib.import_module(f"laser_tf.environments.{module}"), name)

@@ -52,6 +52,8 @@ class ObservationEncoder(tf.Module):
                     f"{name} has the shape {list(spec.shape)}: an agent reads images [H, W, C], "
                     "vectors [D], numbers and texts; reshape it in the environment"
                 )
+        if not self._encoders or not (size or any(self._encoders)):
+            raise ValueError("the observation is empty: an agent needs at least one number")
         self._mlp = torsos.MLP(config.mlp_units, dtype) if size else None
         self._normaliser = (
             vector_normaliser.VectorNormaliser(size) if size and config.normalise_vectors else None

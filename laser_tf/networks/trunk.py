@@ -79,7 +79,8 @@ class Trunk(tf.Module):
         if isinstance(self._action, specs.DiscreteArray):
             return tf.one_hot(action, self._action.num_values)
         low, high = self._action.minimum, self._action.maximum
-        return (2 * action - (high + low)) / (high - low)
+        # An action that has no choice is 0.
+        return tf.math.divide_no_nan(2 * action - (high + low), high - low)
 
 
 def _fold(tensor: tf.Tensor) -> tf.Tensor:

@@ -10,8 +10,9 @@ import tempfile
 
 from absl.testing import absltest, parameterized
 
-from laser_tf.agents import choices, laser_config, r2d2_config
-from laser_tf.environments import environment_config
+from laser_tf.agents import agent_config, laser_config, r2d2_config
+from laser_tf.environments import suites
+from laser_tf.networks import trunk_config
 from laser_tf.replay import replay_config
 from laser_tf.sweeps import population, sweep_config
 from laser_tf.training import learner_config, run_config
@@ -20,14 +21,15 @@ from launch import config_help
 # Runs a command where neither TensorFlow nor Reverb can be imported.
 _WITHOUT_TENSORFLOW = """
 import runpy, sys
-for package in ("tensorflow", "reverb", "tree", "ale_py", "matplotlib", "tensorboard"):
+for package in ("tensorflow", "reverb", "ale_py", "matplotlib", "tensorboard"):
     sys.modules[package] = None
 module, *sys.argv[1:] = sys.argv[1:]
 runpy.run_module(module, run_name="__main__", alter_sys=True)
 """
 
 UNITS = {
-    "agent steps", "agents", "cells", "env frames", "episodes", "exponent", "factor", "factors",
+    "agent steps", "agents", "cells", "environments", "half ranges",
+    "processes", "env frames", "episodes", "exponent", "factor", "factors",
     "fitness", "fraction", "frames", "games", "gradient", "learner updates", "minutes", "nats",
     "number", "pixels", "port", "probability", "ratio", "seconds", "seed", "squared gradient",
     "step size", "threads", "units", "unrolls", "weight", "words",
@@ -36,7 +38,7 @@ UNITS = {
 SECTIONS = (
     laser_config.LaserConfig,
     r2d2_config.R2D2Config,
-    environment_config.EnvironmentConfig,
+    *map(suites.config_class, suites.SUITES),
     replay_config.ReplayConfig,
     learner_config.LearnerConfig,
     run_config.Config,
@@ -121,20 +123,19 @@ class HelpTest(parameterized.TestCase):
         comments = config_help.comments(section)
         for field in dataclasses.fields(section):
             unit, separator, meaning = comments[field.name].partition("; ")
-            if field.type in (int, float, tuple[float, ...]):
+            if field.type in (int, float, tuple[float, ...], tuple[int, ...]):
                 self.assertIn(unit, UNITS, field.name)
                 self.assertTrue(separator and meaning, field.name)
             self.assertGreater(len(comments[field.name]), 5, field.name)
 
     @parameterized.parameters(
-        (laser_config.LaserConfig, "torso", choices.TORSOS),
-        (laser_config.LaserConfig, "core", choices.CORES),
-        (laser_config.LaserConfig, "reward_clip", choices.REWARD_CLIPS),
+        (laser_config.LaserConfig, "torso", trunk_config.TORSOS),
+        (laser_config.LaserConfig, "core", trunk_config.CORES),
+        (laser_config.LaserConfig, "reward_clip", agent_config.REWARD_CLIPS),
         (laser_config.LaserConfig, "relevance", laser_config.RELEVANCES),
-        (r2d2_config.R2D2Config, "torso", choices.TORSOS),
-        (r2d2_config.R2D2Config, "core", choices.CORES),
-        (r2d2_config.R2D2Config, "reward_clip", choices.REWARD_CLIPS),
-        (environment_config.EnvironmentConfig, "suite", environment_config.SUITES),
+        (r2d2_config.R2D2Config, "torso", trunk_config.TORSOS),
+        (r2d2_config.R2D2Config, "core", trunk_config.CORES),
+        (r2d2_config.R2D2Config, "reward_clip", agent_config.REWARD_CLIPS),
         (replay_config.ReplayConfig, "core_state", replay_config.CORE_STATES),
         (learner_config.LearnerConfig, "learning_rate_schedule", learner_config.SCHEDULES),
         (learner_config.LearnerConfig, "optimizer", learner_config.OPTIMIZERS),

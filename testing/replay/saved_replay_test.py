@@ -12,12 +12,12 @@ import reverb
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from laser_tf import types
-from laser_tf.replay import dataset, saved_tables, server, stored_unroll, tables, writer
+from laser_tf.replay import dataset, replay_config, saved_tables, server, writer
+from testing import fakes
 
-SPEC = types.EnvironmentSpec((4, 3, 1), 3)
-SIGNATURE = stored_unroll.signature(SPEC, (), unroll_length=5, frame_stack=2)
-CONFIG = tables.Config(
+SPEC = fakes.image_spec((4, 3, 1), 3)
+SIGNATURE = fakes.signature(SPEC, (), unroll_length=5, frame_stack=2)
+CONFIG = replay_config.ReplayConfig(
     unroll_length=5,
     frame_stack=2,
     batch_size=4,
@@ -31,8 +31,8 @@ OLDER, NEWER = 3, 8  # items in the two checkpoints
 def _write(replay: server.EmbeddedReplay, items: int) -> None:
     target = writer.UnrollWriter(
         replay.client,
-        CONFIG.unroll_tables(tables.ONLINE),
-        CONFIG.counting_tables(tables.ONLINE),
+        CONFIG.unroll_tables(replay_config.ONLINE),
+        CONFIG.counting_tables(replay_config.ONLINE),
     )
     unroll = tf.nest.map_structure(
         lambda spec: np.zeros(spec.shape, spec.dtype.as_numpy_dtype), SIGNATURE
@@ -149,7 +149,9 @@ class DamageTest(FolderTest):
             replay = self._serve()
         self.assertTrue(replay.is_restored)
         self.assertEqual(replay.size(), NEWER)
-        drawn = next(iter(dataset.unrolls(replay.address, tables.REPLAY, 100, in_flight=100)))
+        drawn = next(
+            iter(dataset.unrolls(replay.address, replay_config.REPLAY, 100, in_flight=100))
+        )
         self.assertEqual(set(drawn.learner_update.numpy()), set(range(NEWER)))
 
     @parameterized.parameters(*DAMAGES)

@@ -14,38 +14,12 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from laser_tf.environments import catch
-<<<<<<< HEAD:testing/training/training_test.py
 from laser_tf.evaluation import evaluator
 from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log, tensorboard
-from laser_tf.training import finiteness, run_config, training
-from testing import fakes, runs
-=======
 from laser_tf.replay import connection
-from laser_tf.runtime import (
-    checkpointing,
-    episode_log,
-    evaluator,
-    learner,
-    metrics,
-    progress,
-    run_config,
-    training,
-)
-from testing import fakes
-
-
-def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> training.Training:
-    checkpointing.open_workdir(workdir, dataclasses.asdict(config), {})
-    run = training.Training(config, workdir)
-    _go_on(run, threading.Event())
-    return run
-
-
-def _go_on(run: training.Training, stopped: threading.Event) -> None:
-    with progress.ProgressDisplay(1, "test", io.StringIO()) as display:
-        run.run(stopped, display)
->>>>>>> contract-tests:testing/runtime/training_test.py
+from laser_tf.training import finiteness, learner, run_config, training
+from testing import fakes, runs
 
 
 def _stop_at_once(run: training.Training) -> None:
@@ -156,7 +130,7 @@ class TrainingTest(parameterized.TestCase):
             mock.patch.object(learner.Learner, "update", recorded_update),
             mock.patch.object(connection.Connection, "update_priorities", recorded_write),
         ):
-            _run(config, self._workdir)
+            runs.train(config, self._workdir)
         self.assertNotEmpty(updated)
         self.assertLen(written, len(updated))
         for (drawn, expected), (keys, priorities) in zip(updated, written, strict=True):
