@@ -76,3 +76,7 @@ def _measure(config: run_config.RunConfig, dtype: str, jit: bool) -> dict[str, o
         "learner_updates_per_second_alone": round(alone["update"] / parts.steps_per_batch, 3),
         "end_to_end": together,
     }
+
+
+if __name__ == "__main__":
+    command_line.run(main, (ValueError, ImportError))

@@ -100,7 +100,7 @@ class Parts:
             signature,
             self._learner.agent,
             task_ids=self._environment.task_ids,
-            agent_index=0,
+            member=0,
             max_unrolls_per_episode=config.max_unrolls_per_episode,
         )
         self._play()
@@ -118,10 +118,9 @@ class Parts:
     def environment_pace(self) -> float:
         """Stepping with random actions."""
         num_envs = self._environment.num_envs
-        num_actions = self._environment.action_spec().num_values
         generator = np.random.default_rng(1)
         return num_envs * self._calls_per_second(
-            lambda: self._environment.step(generator.integers(num_actions, size=num_envs))
+            lambda: self._environment.step(self._environment.random_actions(generator))
         )
 
     def inference_pace(self) -> float:

@@ -46,7 +46,7 @@ def run(main: Callable[[], None], expected_errors: tuple[type[Exception], ...]) 
             _fail(f"unknown argument {arguments[1]!r}: every option starts with --", code=2)
         try:
             main()
-        except (errors.UserError, *expected_errors) as error:
+        except (errors.UserError, *expected_errors) as error:  # type: ignore[misc]
             _fail(one_line(error), code=1)
         leave(0)
 
@@ -218,7 +218,7 @@ def _print_help(program: str) -> None:
     print("\n--helpfull lists the flags of libraries, too.")
 
 
-def one_line(error: Exception) -> str:
+def one_line(error: BaseException) -> str:
     """An error as a line of text."""
     while error.args and isinstance(error.args[0], Exception):  # ml_collections wraps its errors
         error = error.args[0]

@@ -5,7 +5,7 @@ import pathlib
 import types
 from typing import Any
 
-from laser_tf import errors
+from laser_tf import config_values, errors
 from laser_tf.evaluation import evaluation_files
 from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log, tensorboard
@@ -30,7 +30,7 @@ def hand_over(workdir: pathlib.Path, service: str, project: str) -> int:
       WorkdirError: if the folder holds no run.
       UserError: if the service's package is missing, or the run has no scalars yet.
     """
-    config = run_folder.flatten(run_folder.read_config(workdir))
+    config = config_values.flatten(run_folder.read_config(workdir))
     package = _import(service)
     rows = tensorboard.read_rows(workdir / "tensorboard")
     if not rows:

@@ -73,6 +73,7 @@ def evaluate(
         config.environment, seed=seed, num_envs=num_envs, fault_folder=workdir
     )
     agent, counters = _restore(workdir, config, environment, seed)
+    policy: Any
     if history_length:
         policy = memory_restriction.RestrictedPolicy(
             agent, environment, config.replay.frame_stack, history_length

@@ -121,7 +121,7 @@ def write_film(folder: pathlib.Path, env_frames: int, name: str, gif: bytes) -> 
         display_name=None,
         description="Pictures spread evenly over a whole episode; all of it is in `videos/`.",
     )
-    with _warning_of_failures(folder.parent):
+    with _warning_of_failures(folder, failure_notice.FailureNotice("")):
         writer = tf.summary.create_file_writer(str(folder))
         with writer.as_default(step=np.int64(env_frames)):
             # tf.summary.image makes a PNG, which does not move, of whatever it gets.
