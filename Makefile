@@ -1,13 +1,15 @@
 # make train   creates the environment, trains LASER on Pong and evaluates it
-# make test    creates the environment and runs all tests
+# make test    creates the environment, checks format, lint and types, and runs all tests
 #
-# make vizdoom, make minigrid   add these games to the environment
+# make vizdoom, make minigrid, make control   add these suites to the environment
+# make gpu                                    adds the CUDA libraries that TensorFlow needs
+# make test-extras                            adds the three suites and plays them
 
 PYTHON ?= python3.11
 VENV := .venv
 INSTALLED := $(VENV)/installed
 
-.PHONY: train test format environment vizdoom minigrid
+.PHONY: train test format environment vizdoom minigrid control gpu test-extras
 .DEFAULT_GOAL := test
 
 train: $(INSTALLED)
@@ -16,7 +18,11 @@ train: $(INSTALLED)
 test: $(INSTALLED)
 	@$(VENV)/bin/ruff format --check --quiet . || { echo "run 'make format'" >&2; exit 1; }
 	@$(VENV)/bin/ruff check --quiet .
+	@$(VENV)/bin/mypy --no-error-summary
 	@$(VENV)/bin/python -m pytest -q
+
+test-extras: vizdoom minigrid control
+	@$(VENV)/bin/python -m pytest -q testing/extras/*_extra.py
 
 format: $(INSTALLED)
 	@$(VENV)/bin/ruff format .
@@ -24,13 +30,16 @@ format: $(INSTALLED)
 
 environment: $(INSTALLED)
 
-vizdoom minigrid: $(INSTALLED)
+vizdoom minigrid control: $(INSTALLED)
 	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -r requirements-$@.txt
+
+gpu: $(INSTALLED)
+	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -r requirements-gpu.lock
 
 $(INSTALLED): requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || \
 	  { echo "Python 3.11 is needed (dm-reverb has no other wheels) and '$(PYTHON)' is not it: install python3.11 with its venv module, or name it with make PYTHON=..." >&2; exit 1; }
 	@echo "creating the environment in $(VENV) (a minute or two, about 2 GB)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(VENV)/bin/pip install --quiet --disable-pip-version-check -r requirements.lock
+	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -r requirements.lock
 	@touch $@

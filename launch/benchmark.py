@@ -49,7 +49,7 @@ def main() -> None:
         "num_envs": config.environment.num_envs,
         "steps_per_entry": config.replay.steps_per_entry,
         "batch_size": config.replay.batch_size,
-        "replayed_rows": config.replay.replay_entries,
+        "replayed_entries": config.replay.replay_entries,
     }
     print(json.dumps(setting | _measure(config, dtype, jit), indent=2))
 

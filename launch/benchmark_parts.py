@@ -106,21 +106,20 @@ class Parts:
         self._play()
 
     def _play(self) -> None:
-        """Fills as many rows as a row of the batch has."""
-        self._rows = []
+        """Plays as many steps as an entry of the batch has."""
+        self._steps = []
         self._env_output = self._environment.reset()
         for _ in range(self._tables.steps_per_entry):
             core_state = self._policy.core_state
             agent_output = self._policy(self._env_output)
-            self._rows.append((self._env_output, agent_output, core_state))
+            self._steps.append((self._env_output, agent_output, core_state))
             self._env_output = self._environment.step(agent_output.action)
 
     def environment_pace(self) -> float:
         """Stepping with random actions."""
-        num_envs = self._environment.num_envs
-        generator = np.random.default_rng(1)
-        return num_envs * self._calls_per_second(
-            lambda: self._environment.step(self._environment.random_actions(generator))
+        environment, generator = self._environment, np.random.default_rng(1)
+        return environment.num_envs * self._calls_per_second(
+            lambda: environment.step(environment.random_actions(generator))
         )
 
     def inference_pace(self) -> float:
@@ -130,14 +129,14 @@ class Parts:
         )
 
     def writing_pace(self) -> float:
-        """Cutting rows and inserting them in replay."""
+        """Cutting steps and inserting them in replay."""
 
         def write() -> None:
-            for row in self._rows:
-                self._recorder.add(*row, 0, lambda: False)
+            for step in self._steps:
+                self._recorder.add(*step, 0, lambda: False)
             self._recorder.wait(lambda: False)
 
-        return self._environment.num_envs * len(self._rows) * self._calls_per_second(write)
+        return self._environment.num_envs * len(self._steps) * self._calls_per_second(write)
 
     def sampling_pace(self) -> float:
         """Drawing batches from replay."""

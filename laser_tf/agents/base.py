@@ -36,12 +36,16 @@ class Agent(tf.Module, abc.ABC):
         """The core state before an episode, nest of [B, ...]; () where the agent has no core."""
 
     @abc.abstractmethod
-    def act(self, env_output: types.EnvOutput, core_state: Any) -> tuple[types.AgentOutput, Any]:
+    def act(
+        self, env_output: types.EnvOutput, core_state: Any, seed: tf.Tensor | None = None
+    ) -> tuple[types.AgentOutput, Any]:
         """Chooses actions.
 
         Args:
           env_output: [B, ...], with stacked frames; B need not be static.
           core_state: from `initial_state` or the last call.
+          seed: integers [2] that alone decide the draw, as in a policy that is exported; None: the
+            agent's own random generator goes on.
 
         Returns:
           What is sent to the environments and stored for the loss, [B, ...], and the next core

@@ -97,12 +97,15 @@ class Laser(base.Agent):
         """See `base.Agent`: float32 [B, ...]."""
         return self._trunk.initial_state(batch_size)
 
-    def act(self, env_output: types.EnvOutput, core_state: Any) -> tuple[types.AgentOutput, Any]:
+    def act(
+        self, env_output: types.EnvOutput, core_state: Any, seed: tf.Tensor | None = None
+    ) -> tuple[types.AgentOutput, Any]:
         """Samples actions from the policy, and keeps its parameters as the behaviour policy's."""
         step = tf.nest.map_structure(lambda tensor: tensor[None], env_output)
         features, core_state = self._trunk(step, core_state)
         parameters = self._distribution.parameters(self._outputs(features[0]))
-        draw = self._distribution.sample(parameters, self._random.make_seeds(1)[:, 0])
+        seed = self._random.make_seeds(1)[:, 0] if seed is None else seed
+        draw = self._distribution.sample(parameters, seed)
         return types.AgentOutput(draw.action, parameters, draw.latent), core_state
 
     def greedy_action(self, agent_output: types.AgentOutput) -> tf.Tensor:

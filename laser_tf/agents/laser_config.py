@@ -75,8 +75,8 @@ class LaserConfig(agent_config.AgentConfig):
             )
         if learns_from_replay_alone and self.entropy_cost and not self.entropy_on_replay:
             raise ValueError(
-                f"entropy_cost is {self.entropy_cost}, but learning from replay alone leaves no "
-                "online unrolls, which alone are in the entropy term: use "
+                f"entropy_cost is {self.entropy_cost}, but replay.steps_per_update above 0 leaves "
+                "no online unrolls, which alone are in the entropy term: use "
                 "agent.entropy_on_replay=true, or entropy_cost 0"
             )
 

@@ -65,11 +65,13 @@ class R2D2(base.Agent):
         """See `base.Agent`: float32 [B, ...]."""
         return self._online.initial_state(batch_size)
 
-    def act(self, env_output: types.EnvOutput, core_state: Any) -> tuple[types.AgentOutput, Any]:
+    def act(
+        self, env_output: types.EnvOutput, core_state: Any, seed: tf.Tensor | None = None
+    ) -> tuple[types.AgentOutput, Any]:
         """Acts epsilon-greedily, each environment of a task with an epsilon of its own."""
         step = tf.nest.map_structure(lambda tensor: tensor[None], env_output)
         q_values, core_state = self._online(step, core_state)
-        seed = self._random.make_seeds(1)[:, 0]
+        seed = self._random.make_seeds(1)[:, 0] if seed is None else seed
         epsilons = self._epsilons(tf.shape(q_values)[1])
         action = epsilon_greedy.sample(q_values[0], epsilons, seed)
         return types.AgentOutput(action, extras=q_values[0]), core_state

@@ -65,6 +65,10 @@ class Observation:
         self._convert(self._own, self.spec, value, "observation", leaves)
         return leaves
 
+    def outside_bounds(self, value: Any) -> str:
+        """What of an observation that was converted is outside its own bounds; "" for nothing."""
+        return _outside_bounds(self._own, value, "observation")
+
     def _convert(self, own: Any, spec: Any, value: Any, name: str, leaves: list) -> None:
         if isinstance(spec, dict):
             if not isinstance(value, Mapping) or value.keys() != spec.keys():
@@ -80,6 +84,24 @@ class Observation:
             leaves.append(_encode(value, self._text_length, name))
         else:
             leaves.append(_convert_leaf(own, spec, value, name))
+
+
+def _outside_bounds(own: Any, value: Any, name: str) -> str:
+    if isinstance(own, Mapping):
+        parts = [(own[key], value[key], f"{name}[{key!r}]") for key in own]
+    elif isinstance(own, tuple | list):
+        parts = [(own[i], value[i], f"{name}[{i}]") for i in range(len(own))]
+    elif isinstance(own, specs.BoundedArray) and not isinstance(own, types.TextSpec):
+        value = np.asarray(value)
+        if (value < own.minimum).any() or (value > own.maximum).any():
+            return (
+                f"its {name} has values from {value.min():g} to {value.max():g}, and its spec's "
+                f"bounds are {own.minimum.min():g} and {own.maximum.max():g}"
+            )
+        return ""
+    else:
+        return ""
+    return next(filter(None, (_outside_bounds(*part) for part in parts)), "")
 
 
 def _leaves(nest: Any) -> list[Any]:

@@ -228,7 +228,7 @@ class DMLab(base.BatchedEnvironment):
 
     def _note_failure(self, index: int, failure: game_processes.Failure) -> None:
         self.faults.note(
-            index, faults.RESTARTS, f"{failure.reason}; it is started again", failure.details
+            index, faults.RESTARTS, failure.reason + faults.STARTED_AGAIN, failure.details
         )
 
     def _observation(self) -> Any:

@@ -65,6 +65,7 @@ class Worker:
         self._restarts = [restarts] * len(seeds)  # of each environment, its worker's included
         self._environments: list[dm_env.Environment | None] = [None] * len(seeds)
         self._steps = [0] * len(seeds)  # of each episode
+        self._shown: list[Any] = [None] * len(seeds)  # each environment's own last observation
         self._rows: shared_rows.SharedRows | None = None
 
     def describe(self) -> Description | Refusal:
@@ -136,6 +137,7 @@ class Worker:
             time_step = environment.step(self._action(action))
             self._steps[index] += 1
         reward, discount = _outcome(time_step, command)
+        self._shown[index] = time_step.observation
         leaves = self._observation(time_step.observation)
         for column, leaf in zip(self._rows.observation, leaves, strict=True):
             column[index] = leaf
@@ -150,6 +152,14 @@ class Worker:
         if environment is not None:
             with contextlib.suppress(Exception):  # it is broken already
                 environment.close()
+
+    def outside_bounds(self) -> str:
+        """What of the last observations is outside their specs' bounds; "" for nothing."""
+        for shown in self._shown:
+            outside = "" if shown is None else self._observation.outside_bounds(shown)
+            if outside:
+                return outside
+        return ""
 
     def render(self, index: int) -> Any:
         """A picture uint8 [height, width, 3], or why there is none."""

@@ -17,6 +17,7 @@ KINDS = REWARDS, DISCOUNTS, OBSERVATIONS, RESTARTS = (
     "non_finite_observations",
     "restarted_games",
 )
+STARTED_AGAIN = "; it is started again"  # what a message of `RESTARTS` ends with
 
 
 class EnvironmentFailedError(errors.UserError):

@@ -5,6 +5,7 @@
 
 import dataclasses
 import functools
+import inspect
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -66,18 +67,25 @@ def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> "G
         names.check("gymnasium environment", name, gymnasium.registry, example="CartPole-v1")
     except ValueError as error:
         raise canonical_specs.RefusedError(str(error)) from None
-    if rendering and _PICTURES in _render_modes(name):
+    if rendering and _draws(name):
         arguments = {"render_mode": _PICTURES, **arguments}
     return Gymnasium(gymnasium.make(name, disable_env_checker=True, **arguments), seed)
 
 
-def _render_modes(name: str) -> list[str]:
+def _draws(name: str) -> bool:
+    """Whether a registered environment says that it draws pictures, and takes `render_mode`."""
     from gymnasium.envs import registration
 
     entry_point = registration.spec(name).entry_point
     if isinstance(entry_point, str):
         entry_point = registration.load_env_creator(entry_point)
-    return getattr(entry_point, "metadata", {}).get("render_modes", [])
+    modes = getattr(entry_point, "metadata", {}).get("render_modes", [])
+    parameters = inspect.signature(entry_point).parameters.values()
+    takes_mode = any(
+        parameter.name == "render_mode" or parameter.kind == parameter.VAR_KEYWORD
+        for parameter in parameters
+    )
+    return _PICTURES in modes and takes_mode
 
 
 class Gymnasium(dm_env.Environment):
@@ -148,11 +156,11 @@ def spec_of(space: "gymnasium.Space", name: str) -> Any:
         case spaces.Discrete():
             return specs.DiscreteArray(int(space.n), np.int64, name)
         case spaces.Box():
-            if np.isfinite(space.low).all() and np.isfinite(space.high).all():
-                return specs.BoundedArray(space.shape, space.dtype, space.low, space.high, name)
-            return specs.Array(space.shape, space.dtype, name)
-        case spaces.MultiBinary() | spaces.MultiDiscrete():
-            return specs.Array(space.shape, space.dtype, name)
+            return specs.BoundedArray(space.shape, space.dtype, space.low, space.high, name)
+        case spaces.MultiBinary():
+            return specs.BoundedArray(space.shape, space.dtype, 0, 1, name)
+        case spaces.MultiDiscrete():
+            return specs.BoundedArray(space.shape, space.dtype, 0, space.nvec - 1, name)
         case spaces.Text():
             return specs.StringArray((), name=name)
         case spaces.Dict():

@@ -57,6 +57,7 @@ class PythonEnvironments(base.BatchedEnvironment):
         self._parts = np.array_split(np.arange(num_envs), num_workers)  # each worker's
         self._name = name
         self._files = [shared_rows.create() for _ in self._parts]
+        self._rows: list[shared_rows.SharedRows] = []
         self._workers: game_processes.GameProcesses | None = None
         try:
             self._workers = self._start(
@@ -99,13 +100,17 @@ class PythonEnvironments(base.BatchedEnvironment):
         )
 
     def _describe(self) -> environment_worker.Description:
-        """The specs, as the first worker finds them."""
-        requests: list[tuple | None] = [None] * len(self._parts)
-        requests[0] = ("describe",)
-        answer = self._workers.call(requests)[0]
-        if not isinstance(answer, environment_worker.Description):
-            raise ValueError(f"{self._name} cannot be played: {answer.reason}")
-        return answer
+        """The specs, which all workers must find alike."""
+        answers = self._workers.call([("describe",)] * len(self._parts))
+        for answer in answers:
+            if not isinstance(answer, environment_worker.Description):
+                raise ValueError(f"{self._name} cannot be played: {answer.reason}")
+            if answer != answers[0]:
+                raise ValueError(
+                    f"{self._name} cannot be played: its specs depend on its seed, and one agent "
+                    "needs the same of all"
+                )
+        return answers[0]
 
     def _reset(self) -> Any:
         self._over = np.zeros(self.num_envs, bool)
@@ -172,7 +177,7 @@ class PythonEnvironments(base.BatchedEnvironment):
         self._note_restart(part[self._rows[worker].busy[0]], reason, failure.details)
 
     def _note_restart(self, index: int, reason: str, details: str) -> None:
-        self.faults.note(int(index), faults.RESTARTS, f"{reason}; it is started again", details)
+        self.faults.note(int(index), faults.RESTARTS, reason + faults.STARTED_AGAIN, details)
 
     def _read(self) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
         """The newest rows of all workers, copied."""
@@ -188,6 +193,11 @@ class PythonEnvironments(base.BatchedEnvironment):
 
     def _no_actions(self) -> np.ndarray:
         return np.zeros((self.num_envs, *self._action_spec.shape), self._action_spec.dtype)
+
+    def outside_bounds(self) -> str:
+        """What of the newest observations is outside its own specs' bounds; "" for nothing."""
+        answers = self._workers.call([("outside_bounds",)] * len(self._parts))
+        return next((answer for answer in answers if isinstance(answer, str) and answer), "")
 
     def render(self, index: int) -> np.ndarray:
         """The environment's own picture, or else the image that it observes.
@@ -216,6 +226,7 @@ class PythonEnvironments(base.BatchedEnvironment):
     def _free(self) -> None:
         if self._workers is not None:
             self._workers.close()
+        self._rows = []  # they hold the files, too
         for file in self._files:
             os.close(file)
         self._files = []

@@ -32,6 +32,9 @@ class SharedRows:
           file: descriptor of an anonymous file, from `create`.
           observation: nest of canonical specs.
           num_envs: n.
+
+        Raises:
+          ValueError: if the other side's layout has another size.
         """
         leaves = [([num_envs, *spec.shape], spec.dtype) for spec in tree.flatten(observation)]
         columns = [([num_envs], np.dtype(kind)) for kind in (np.float32, np.float32, np.bool_)]
@@ -39,6 +42,8 @@ class SharedRows:
         for shape, dtype in [*leaves, *columns, ([1], np.dtype(np.int64))]:
             layout.append((shape, dtype, size))
             size += -(-int(np.prod(shape)) * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
+        if os.fstat(file).st_size not in (0, size):  # cut shorter, the parent would crash
+            raise ValueError("its specs are not those that it had before")
         os.ftruncate(file, size)
         memory = mmap.mmap(file, size)
         arrays = [np.ndarray(shape, dtype, memory, offset) for shape, dtype, offset in layout]

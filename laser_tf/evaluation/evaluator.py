@@ -18,16 +18,13 @@ from laser_tf.evaluation import (
     evaluation_summary,
     memory_restriction,
 )
-from laser_tf.host import hardware, run_folder
+from laser_tf.host import run_folder
 from laser_tf.monitoring import progress, tensorboard
 from laser_tf.training import (
     actor,
     array_function,
-    assembly,
-    learner,
-    learner_checkpoints,
     run_config,
-    weights,
+    trained,
 )
 
 MAX_ENVIRONMENTS = 32
@@ -72,7 +69,7 @@ def evaluate(
     environment = factory.make_environment(
         config.environment, seed=seed, num_envs=num_envs, fault_folder=workdir
     )
-    agent, counters = _restore(workdir, config, environment, seed)
+    agent, counters = trained.restore_agent(workdir, config, environment, seed=seed)
     policy: Any
     if history_length:
         policy = memory_restriction.RestrictedPolicy(
@@ -110,25 +107,6 @@ def evaluate(
             f"cannot write {result}: {error.strerror}; the result was {json.dumps(summary)}"
         ) from None
     return summary
-
-
-def _restore(
-    workdir: pathlib.Path,
-    config: run_config.RunConfig,
-    environment: base.BatchedEnvironment,
-    seed: int,
-) -> tuple[agents_base.Agent, learner.Counters]:
-    """An agent for the environment with the run's newest weights, and what is behind them."""
-    dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
-    trained = assembly.build_learner(config, environment, dtype, jit=False)
-    checkpoints = learner_checkpoints.LearnerCheckpoints(workdir / "checkpoints/learner", trained)
-    if checkpoints.restore() is None:
-        raise run_folder.WorkdirError(
-            f"{workdir} holds no checkpoint: train first, or restore them from a backup"
-        )
-    agent = assembly.build_agent(config, environment, dtype, seed, evaluating=True)
-    weights.WeightCopier(trained.agent, agent, trained.counters.learner_updates).refresh()
-    return agent, trained.counters
 
 
 def _choice(

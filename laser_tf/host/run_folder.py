@@ -12,6 +12,7 @@ from laser_tf.host import folder_lock, folder_traces, whole_files
 
 RUN, SWEEP = "config.json", "sweep.json"  # where a folder's configuration lies
 FINISHED, FINISHED_AGENTS = "finished", "finished_agents"  # in a sweep's: who spent its budget
+ORIGIN = "init_from"  # in config.json: the run whose weights it began from
 _KINDS = {RUN: "run", SWEEP: "sweep"}
 _HAS_CHECKPOINT = "has_checkpoint"  # in config.json: there was one once
 _LENGTH, _SCHEDULE = "run.env_frames", "learner.learning_rate_schedule"
@@ -154,6 +155,15 @@ def read_config(workdir: pathlib.Path, name: str = RUN) -> dict[str, Any]:
     if "config" not in content:
         raise WorkdirError(f"cannot read {path}: it says nothing of a config")
     return content["config"]
+
+
+def read_origin(workdir: pathlib.Path) -> str:
+    """The folder of the run whose weights a run began from; "" for fresh ones.
+
+    Raises:
+      WorkdirError: if there is no run, or it cannot be read.
+    """
+    return _read(workdir / RUN).get(ORIGIN, {}).get("workdir", "")
 
 
 def read_sweep_id(workdir: pathlib.Path) -> str:

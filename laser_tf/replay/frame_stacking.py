@@ -83,6 +83,21 @@ def _stack_four_bytes(frames: tf.Tensor, keep: list[tf.Tensor]) -> tf.Tensor:
     return tf.bitcast(tf.bitwise.bitwise_and(fours, mask[:, :, None, None]), tf.uint8)
 
 
+def push_frame(stack: tf.Tensor, frame: tf.Tensor, is_first: tf.Tensor) -> tf.Tensor:
+    """Adds the newest frame to a stack that is carried along as a tensor.
+
+    Args:
+      stack: the K - 1 frames before, [B, H, W, (K - 1) * C]; zeros before the first one.
+      frame: [B, H, W, C].
+      is_first: bool [B], whether a frame opens an episode: those before it become zeros.
+
+    Returns:
+      [B, H, W, K * C], newest frame last; its last K - 1 frames are the next call's `stack`.
+    """
+    kept = tf.where(is_first[:, None, None, None], tf.zeros_like(stack), stack)
+    return tf.concat([kept, frame], axis=-1)
+
+
 class ObservationStacker:
     """The observations of N environments step by step, their images stacked."""
 

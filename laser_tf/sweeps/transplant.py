@@ -8,12 +8,11 @@ hyper-parameters stay each learner's own.
 import io
 import zipfile
 import zlib
-from collections.abc import Iterator
 
 import numpy as np
 import tensorflow as tf
 
-from laser_tf.training import finiteness, learner
+from laser_tf.training import finiteness, learner, named_variables
 
 
 def hand_over(source: learner.Learner) -> bytes:
@@ -45,14 +44,11 @@ def take_over(target: learner.Learner, handed_over: bytes) -> None:
     """
     arrays = _read(handed_over)
     variables = _variables(target)
-    for name in [*variables, *arrays]:
-        there = _describe(arrays[name]) if name in arrays else "missing"
-        here = _describe(variables[name]) if name in variables else "missing"
-        if there != here:
-            raise ValueError(
-                f"cannot take over the copied agent: {name} is {there} there and {here} here; "
-                "give all agents of a population the same network, environment and optimiser"
-            )
+    if differing := named_variables.differences(arrays, variables):
+        raise ValueError(
+            f"cannot take over the copied agent: {differing[0]}; "
+            "give all agents of a population the same network, environment and optimiser"
+        )
     _check_finite(arrays, "the copied agent's weights are not taken over")
     for name, variable in variables.items():
         variable.assign(arrays[name])
@@ -62,10 +58,6 @@ def _check_finite(arrays: dict[str, np.ndarray], consequence: str) -> None:
     non_finite = finiteness.find_non_finite(arrays.items())
     if non_finite:
         raise finiteness.NonFiniteWeightsError(f"{non_finite} is not finite: {consequence}")
-
-
-def _describe(value: np.ndarray | tf.Variable) -> str:
-    return f"{np.dtype(getattr(value.dtype, 'as_numpy_dtype', value.dtype))}{list(value.shape)}"
 
 
 def _read(handed_over: bytes) -> dict[str, np.ndarray]:
@@ -83,23 +75,8 @@ def _read(handed_over: bytes) -> dict[str, np.ndarray]:
 
 def _variables(source: learner.Learner) -> dict[str, tf.Variable]:
     """What is handed over, by its way from the learner's attributes, as in checkpoints."""
-    # Not by TensorFlow's names: those are numbered through within a process.
     seen = {id(variable): variable for variable in source.hyperparameter_variables.values()}
     return {
-        **dict(_walk(source.agent, "agent", seen)),
-        **dict(_walk(source.optimizer, "optimizer", seen)),
+        **dict(named_variables.walk(source.agent, "agent", seen)),
+        **dict(named_variables.walk(source.optimizer, "optimizer", seen)),
     }
-
-
-def _walk(
-    trackable: object, path: str, seen: dict[int, object]
-) -> Iterator[tuple[str, tf.Variable]]:
-    """Every variable below an object, once, without those of random generators."""
-    if id(trackable) in seen or isinstance(trackable, tf.random.Generator):
-        return
-    seen[id(trackable)] = trackable  # held, or its id could come up again for another
-    if isinstance(trackable, tf.Variable):
-        yield path, trackable
-        return
-    for name, child in sorted(tf.train.TrackableView.children(trackable).items()):
-        yield from _walk(child, f"{path}/{name}", seen)

@@ -78,7 +78,7 @@ class EpisodeBatchStream(BatchStream):
         unroll_signature: stored_unroll.StoredUnroll,
         next_state: Callable[[stored_unroll.StoredUnroll], Any],
     ):
-        """Starts fetching `stored_unroll.Batch`es of arrays, online rows first.
+        """Starts fetching `stored_unroll.Batch`es of arrays, online unrolls first.
 
         Args:
           server_address: "host:port" of the Reverb server.

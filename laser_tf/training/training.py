@@ -25,6 +25,7 @@ from laser_tf.training import (
     assembly,
     batches,
     experience_age,
+    initial_weights,
     learner_checkpoints,
     membership,
     run_config,
@@ -43,6 +44,7 @@ class Training:
         config: run_config.RunConfig,
         workdir: pathlib.Path,
         member: membership.Membership | None = None,
+        initial: initial_weights.InitialWeights | None = None,
     ):
         """Builds the learner and restores what the folder holds; nothing moves yet.
 
@@ -50,9 +52,11 @@ class Training:
           config: of the run.
           workdir: its folder, opened.
           member: of a sweep, where the run belongs to one.
+          initial: what a run begins from that has no checkpoint yet.
 
         Raises:
           WorkdirError: if none of the folder's checkpoints can be read.
+          ValueError: if `initial` does not fit.
         """
         self._config = config
         self._workdir = workdir
@@ -74,6 +78,11 @@ class Training:
             workdir / "checkpoints/learner", self._learner
         )
         self.resumed = self._checkpoints.restore() is not None
+        if initial and not self.resumed:
+            initial_weights.assign(initial, self._learner.agent)
+            logging.info(
+                "weights of %s after %s updates", initial.source, f"{initial.learner_updates:,}"
+            )
         self.counters = self._learner.counters
         # The same as numbers of Python's: TensorFlow keeps 16 bytes of every look at a variable.
         self._learner_updates = int(self.counters.learner_updates)

@@ -131,7 +131,7 @@ class InstructionTest(DMLabTest):
 
     def test_a_text_that_is_too_long_is_refused(self):
         with _make(num_envs=1, instruction_length=2) as environment:
-            with self.assertRaisesRegex(ValueError, "'Find object 0'"):
+            with self.assertRaisesRegex(faults.EnvironmentFailedError, "'Find object 0'"):
                 environment.reset()
 
 
@@ -158,8 +158,12 @@ class RefusalTest(DMLabTest):
                 with self.assertLogs(level="WARNING") as logs:
                     cut = environment.step([0, 0])  # its successor dies in its second step
             begun = environment.step([0, 0])
-            np.testing.assert_array_equal(cut.observation[0], shown.observation[0])
-            self.assertFalse(np.array_equal(cut.observation[1], shown.observation[1]))
+            np.testing.assert_array_equal(
+                cut.observation["image"][0], shown.observation["image"][0]
+            )
+            self.assertFalse(
+                np.array_equal(cut.observation["image"][1], shown.observation["image"][1])
+            )
             self.assertEqual((cut.reward[0], cut.discount[0], cut.is_first[0]), (0, 1, False))
             np.testing.assert_array_equal(begun.is_first, [True, False])
             environment.step([0, 0])

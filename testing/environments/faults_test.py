@@ -19,13 +19,15 @@ class Counting(base.BatchedEnvironment):
 
     def __init__(self, num_envs=3, wrong=(), starts_again=True):
         """`wrong` is (row, game) -> {column: value}; row 0 is the reset's."""
-        super().__init__(num_envs, action_repeat=1, frame_shape=(2,), num_actions=3)
+        super().__init__(
+            num_envs,
+            action_repeat=1,
+            observation=specs.Array([2], np.float32, "observation"),
+            action=specs.DiscreteArray(3, name="action"),
+        )
         self._wrong = dict(wrong)
         self._starts_again = starts_again
         self._row = 0
-
-    def observation_spec(self):
-        return specs.Array(self._frame_shape, np.float32, "observation")
 
     def _reset(self):
         self._steps = np.zeros(self.num_envs, int)
@@ -65,8 +67,8 @@ class Counting(base.BatchedEnvironment):
 
 def _play(environment, steps=2 * LENGTH):
     action = np.zeros(environment.num_envs, int)
-    rows = [environment.reset(), *(environment.step(action) for _ in range(steps))]
-    return types.EnvOutput(*(np.stack(column) for column in list(zip(*rows, strict=True))[:-1]))
+    steps = [environment.reset(), *(environment.step(action) for _ in range(steps))]
+    return types.EnvOutput(*(np.stack(column) for column in zip(*steps, strict=True)))
 
 
 class FaultsTest(parameterized.TestCase):

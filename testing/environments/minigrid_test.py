@@ -97,7 +97,7 @@ class MiniGridTest(parameterized.TestCase):
     )
     def test_unknown_tasks(self, task, message):
         with self.assertRaisesRegex(ValueError, message):
-            minigrid.check_task(task)
+            minigrid.MiniGridConfig(task=task)
 
     def test_a_picture_is_the_games_own(self):
         with make() as environment:

@@ -49,16 +49,26 @@ gymnasium.register("Corridor-v0", Corridor)
 
 
 class Breaking(Corridor):
-    """Does something wrong at a step of its first episode, where the seed is `bad_seed`."""
+    """Does something wrong at a step: of its first episode, where the seed is `bad_seed`.
 
-    def __init__(self, fault="", bad_seed=0, at=2, every_time=False, in_reset=False):
+    Or of every episode, or of each n-th episode that this process has begun.
+    """
+
+    episodes = 0
+
+    def __init__(self, fault="", bad_seed=0, at=2, every_time=False, each=0, in_reset=False):
         super().__init__()
+        self._each = each
         self._fault, self._bad_seed, self._at = fault, bad_seed, at
         self._every_time, self._in_reset = every_time, in_reset
         self._is_bad = every_time
 
     def reset(self, *, seed=None, options=None):
-        self._is_bad = self._every_time or seed == self._bad_seed
+        Breaking.episodes += 1
+        is_due = self._each and Breaking.episodes >= self._each
+        if self._fault != "raise, die":
+            is_due = is_due and not Breaking.episodes % self._each
+        self._is_bad = self._every_time or is_due or seed == self._bad_seed
         observation, info = super().reset(seed=seed)
         if self._in_reset and self._is_bad:
             observation = self._break(observation, 0.0)[0]
@@ -74,16 +84,20 @@ class Breaking(Corridor):
         match self._fault:
             case "raise":
                 raise KeyError("the ball\nis lost")
+            case "raise, die" if Breaking.episodes == self._each:
+                raise KeyError("the ball is lost")
+            case "die" | "raise, die":
+                os._exit(3)
             case "hang":
                 time.sleep(600)
-            case "die":
-                os._exit(3)
             case "nan":
                 observation = observation * np.nan
             case "nan reward":
                 reward = np.nan
             case "huge reward":
                 reward = 1e300
+            case "bounds":
+                observation = observation + 2
             case "shape":
                 observation = observation[:1]
             case "dtype":
@@ -158,6 +172,25 @@ class Beacons(dm_env.Environment):
         return {"picture": picture, "body": (self._random.random(2), self._flip)}
 
 
+class Still(dm_env.Environment):
+    """Never ends, pays nothing and shows the same; or, `unseeded`, a number that nobody knows."""
+
+    def __init__(self, unseeded=False):
+        self._number = float(int.from_bytes(os.urandom(3))) if unseeded else 3.0
+
+    def observation_spec(self):
+        return {"number": specs.Array([], np.float32)}
+
+    def action_spec(self):
+        return specs.BoundedArray([2], np.float32, -1, [1, 2])
+
+    def reset(self):
+        return dm_env.restart({"number": self._number})
+
+    def step(self, action):
+        return dm_env.transition(0.0, {"number": self._number})
+
+
 class Unseeded(dm_env.Environment):
     """Draws from the global generators at its start only."""
 
@@ -175,6 +208,12 @@ class Unseeded(dm_env.Environment):
 
     def step(self, action):
         return dm_env.termination(0.0, self._numbers)
+
+
+def sized_by_seed(seed):
+    environment = Still()
+    environment.observation_spec = lambda: specs.Array([1 + seed], np.float32)
+    return environment
 
 
 def not_an_environment():

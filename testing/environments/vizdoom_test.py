@@ -143,7 +143,7 @@ class VizDoomTest(parameterized.TestCase):
 
     def test_unknown_scenarios(self):
         with self.assertRaisesRegex(ValueError, "'deadly_coridor': did you mean deadly_corridor"):
-            vizdoom.check_task("deadly_coridor")
+            vizdoom.VizDoomConfig(task="deadly_coridor")
 
 
 class MissingPackageTest(absltest.TestCase):

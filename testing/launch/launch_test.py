@@ -35,7 +35,7 @@ class LaunchTest(parameterized.TestCase):
         ("--config.replay.core_state=recomputed", "an episode can have 27000: raise"),
         ("--config=configs/laser_dmlab30.py", "DeepMind Lab is not installed"),
         ("--config=configs/r2d2_dmlab30.py", "DeepMind Lab is not installed"),
-        ("--config.replay.steps_per_update=80", "leaves no online rows, which alone"),
+        ("--config.replay.steps_per_update=80", "leaves no online unrolls, which alone"),
     )
     def test_bad_flags_are_refused_in_one_line(self, flag, message):
         self._assert_refused(message, "train", flag, f"--workdir={self._workdir}")

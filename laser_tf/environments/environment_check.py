@@ -1,0 +1,237 @@
+"""Tries an environment by random play, and says what an agent would see and what is wrong."""
+
+import contextlib
+import dataclasses
+import time
+import zlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tree
+from dm_env import specs
+
+from laser_tf import types
+from laser_tf.environments import (
+    base,
+    environment_config,
+    factory,
+    faults,
+    python_environments,
+)
+
+_SPEED_SECONDS = 3.0
+_FIELDS = ("observation", "reward", "discount", "is_first")
+
+
+@dataclasses.dataclass
+class Verdict:
+    """What was found."""
+
+    lines: list[str] = dataclasses.field(default_factory=list)
+    fault: str = ""  # one line; "": none
+
+
+class _FoundError(faults.EnvironmentFailedError):
+    """A fault, and the traceback that goes with it."""
+
+    def __init__(self, fault: str, details: str = ""):
+        super().__init__(fault)
+        self.details = details
+
+
+class _FirstFault(faults.Faults):
+    """Raises the first fault instead of going on."""
+
+    def note(self, game: int, kind: str, what: str, details: str = "") -> None:
+        """See `faults.Faults`."""
+        what = what.removesuffix(faults.STARTED_AGAIN)
+        raise _FoundError(f"{what} (step {self._steps[game]} of its episode)", details)
+
+
+class _Play(NamedTuple):
+    """Random play of one environment: arrays of T + 1 rows."""
+
+    checksums: np.ndarray  # int64 [T + 1, fields]
+    reward: np.ndarray
+    discount: np.ndarray
+    is_first: np.ndarray
+    steps_per_second: float
+
+
+def check(config: environment_config.EnvironmentConfig, *, steps: int, seed: int) -> Verdict:
+    """Plays at random: one environment twice by the same seed, then the batch.
+
+    Args:
+      config: of one task.
+      steps: of one environment.
+      seed: of the environments and the actions.
+
+    Raises:
+      ImportError: where the suite needs a package that is not installed.
+      ValueError: for an environment that cannot be made, or that no agent can play.
+    """
+    if len(config.tasks) > 1:
+        raise ValueError(f"task is {config.task!r}: check one task at a time")
+    verdict = Verdict()
+    try:
+        with _made(config, seed, 1) as environment:
+            verdict.lines += _describe(environment.spec())
+            first = _play(environment, steps, seed)
+            _check_reset(environment)
+        with _made(config, seed, 1) as environment:
+            again = _play(environment, steps, seed)
+        verdict.lines += [_episodes(first), _determinism(first, again)]
+        with _made(config, seed, config.num_envs) as environment:
+            together = _speed(environment, seed)
+    except _FoundError as error:
+        verdict.lines += error.details.splitlines()
+        verdict.fault = str(error)
+        return verdict
+    verdict.lines.append(
+        f"speed          {first.steps_per_second:,.0f} steps/s alone, {together:,.0f} steps/s as "
+        f"{config.num_envs}"
+    )
+    verdict.lines += _remarks(first)
+    return verdict
+
+
+@contextlib.contextmanager
+def _made(config: environment_config.EnvironmentConfig, seed: int, num_envs: int) -> Any:
+    environment = factory.make_environment(config, seed=seed, num_envs=num_envs)
+    environment.faults = _FirstFault(num_envs)
+    with contextlib.closing(environment):
+        yield environment
+
+
+def _play(environment: base.BatchedEnvironment, steps: int, seed: int) -> _Play:
+    generator = np.random.default_rng(seed)
+    actions = [environment.random_actions(generator) for _ in range(steps)]
+    row, rows = environment.reset(), []
+    seconds = 0.0
+    for step in range(steps + 1):
+        _check_bounds(environment, row, step)
+        rows.append((_checksums(row), row.reward[0], row.discount[0], row.is_first[0]))
+        if step < steps:
+            start = time.perf_counter()
+            row = environment.step(actions[step])
+            seconds += time.perf_counter() - start
+    return _Play(*map(np.array, zip(*rows, strict=True)), steps / seconds)
+
+
+def _check_bounds(environment: base.BatchedEnvironment, row: types.EnvOutput, step: int) -> None:
+    if not isinstance(environment, python_environments.PythonEnvironments):
+        return
+    outside = environment.outside_bounds()
+    if outside:
+        raise _FoundError(f"{outside} (step {step} of random play)")
+
+
+def _checksums(row: types.EnvOutput) -> list[int]:
+    sums = []
+    for name in _FIELDS:
+        total = 0
+        for leaf in tree.flatten(getattr(row, name)):
+            total = zlib.crc32(np.ascontiguousarray(leaf).tobytes(), total)
+        sums.append(total)
+    return sums
+
+
+def _check_reset(environment: base.BatchedEnvironment) -> None:
+    """Breaks an episode off, which ends evaluations, too."""
+    for _ in range(2):
+        environment.reset()
+        environment.step(environment.random_actions(np.random.default_rng(0)))
+
+
+def _speed(environment: base.BatchedEnvironment, seed: int) -> float:
+    """Steps a second of all environments together."""
+    generator = np.random.default_rng(seed)
+    environment.reset()
+    start, steps = time.perf_counter(), 0
+    while time.perf_counter() - start < _SPEED_SECONDS:
+        environment.step(environment.random_actions(generator))
+        steps += environment.num_envs
+    return steps / (time.perf_counter() - start)
+
+
+def _describe(spec: types.EnvironmentSpec) -> list[str]:
+    lines = []
+    for path, leaf in tree.flatten_with_path(spec.observation):
+        name = "/".join(map(str, path))
+        lines.append(f"observation    {name + ': ' if name else ''}{_leaf(leaf)}")
+    action = spec.action
+    if isinstance(action, specs.DiscreteArray):
+        return [*lines, f"action         one of {action.num_values}"]
+    bounds = f"{_brief(action.minimum)} to {_brief(action.maximum)}"
+    return [*lines, f"action         {action.shape[0]} floats, {bounds} (continuous)"]
+
+
+def _leaf(spec: specs.Array) -> str:
+    if isinstance(spec, types.TextSpec):
+        return f"text of up to {spec.shape[0]} words"
+    if isinstance(spec, specs.DiscreteArray):
+        return f"one of {spec.num_values}"
+    kind = {0: "number", 1: "vector", 3: "image"}[len(spec.shape)]
+    return f"{kind} {spec.dtype} {list(spec.shape)}"
+
+
+def _brief(bounds: np.ndarray) -> str:
+    values = np.unique(bounds)
+    return f"{values[0]:g}" if len(values) == 1 else f"{np.round(bounds, 3).tolist()}"
+
+
+def _spans(play: _Play) -> list[tuple[int, float, float]]:
+    """Length, return and last discount of each whole episode."""
+    starts = np.flatnonzero(play.is_first).tolist()
+    starts += [len(play.is_first)] * int(play.discount[-1] == 0)
+    return [
+        (end - start - 1, float(play.reward[start:end].sum()), float(play.discount[end - 1]))
+        for start, end in zip(starts[:-1], starts[1:], strict=True)
+    ]
+
+
+def _episodes(play: _Play) -> str:
+    spans = _spans(play)
+    steps = len(play.reward) - 1
+    if not spans:
+        return f"episodes       none ended in {steps:,} steps of random play"
+    lengths, returns, discounts = zip(*spans, strict=True)
+    ended = sum(discount == 0 for discount in discounts)
+    return (
+        f"episodes       {len(spans)} in {steps:,} steps of random play: {_span(lengths)} steps, "
+        f"returns {_span(returns)}; {ended} terminated, {len(spans) - ended} cut"
+    )
+
+
+def _span(values: Sequence[float]) -> str:
+    least, most = min(values), max(values)
+    return f"{least:g}" if least == most else f"{least:g} to {most:g}"
+
+
+def _determinism(first: _Play, again: _Play) -> str:
+    differs = first.checksums != again.checksums
+    if not differs.any():
+        return "deterministic  yes: the same seed and actions gave the same rows"
+    step = int(np.flatnonzero(differs.any(axis=1))[0])
+    field = _FIELDS[int(np.flatnonzero(differs[step])[0])]
+    return (
+        f"deterministic  no: the same seed and actions gave another {field} at step {step}. A run "
+        "cannot be repeated, and its film shows other episodes: let it take and use a seed"
+    )
+
+
+def _remarks(play: _Play) -> list[str]:
+    """What is no fault, but seldom meant."""
+    remarks = []
+    steps = len(play.reward) - 1
+    if not _spans(play):
+        remarks.append(
+            f"no episode ended: if none ever does, set max_frames_per_episode (below {steps:,} to "
+            "see it here), for returns are reported at an episode's end"
+        )
+    if not play.reward.any():
+        remarks.append("no reward came by random play: learning has nothing to begin with")
+    if len(np.unique(play.checksums[:, 0])) == 1:
+        remarks.append("all observations are the same")
+    return [f"note           {remark}" for remark in remarks]

@@ -1,0 +1,172 @@
+"""What a folder with a policy says of itself: names, shapes, dtypes and meanings."""
+
+from typing import Any
+
+import tensorflow as tf
+import tree
+from dm_env import specs
+
+from laser_tf import observations, types
+from laser_tf.export import portable_policy
+from laser_tf.training import run_config
+
+_EXAMPLE = """import numpy as np
+import tensorflow as tf
+
+policy = tf.saved_model.load("policy")
+state = policy.initial_state(1)  # of one environment
+observation, _ = environment.reset()  # as gymnasium's
+reward, discount, is_first, done = 0.0, 1.0, True, False
+while not done:
+    batch = tf.nest.map_structure(lambda leaf: tf.constant(leaf)[None], observation)
+    numbers = [np.float32([reward]), np.float32([discount]), np.array([is_first])]
+    action, state = policy.greedy(batch, *numbers, state)
+    observation, reward, terminated, truncated, _ = environment.step(action[0].numpy())
+    discount, is_first, done = 1.0 - terminated, False, terminated or truncated
+"""
+
+_STATE = (
+    "The state is a dictionary: begin with `initial_state(batch_size)` and pass on what each call "
+    "returns. Where `is_first` is true, an environment's part of it starts again."
+)
+_SIGNATURES = (
+    "Each is a signature for servers, too; tensors of the state are called `state_<name>` there.\n"
+)
+
+
+def describe(
+    policy: portable_policy.PortablePolicy, config: run_config.RunConfig, agent_steps: int
+) -> dict[str, Any]:
+    """What `policy.json` holds.
+
+    Args:
+      policy: that is exported.
+      config: of its run.
+      agent_steps: that it has learnt from.
+    """
+    environment = config.environment
+    return {
+        "agent": config.agent.kind,
+        "suite": environment.suite,
+        "tasks": list(environment.tasks),
+        "trained_env_frames": agent_steps * environment.action_repeat,
+        "environment": environment.protocol(),
+        "frame_stack": config.replay.frame_stack,
+        "inputs": _inputs(policy, config),
+        "state": [
+            _entry(name, signature, _state_meaning(name))
+            for name, signature in policy.state_signature().items()
+        ],
+        "action": _action(policy.spec.action),
+        "functions": {
+            "initial_state": "batch_size -> state",
+            "greedy": "observation, reward, discount, is_first, state -> action, state: the best "
+            "action",
+            "sample": "the same and seed -> action, state: as in evaluations, "
+            f"{config.agent.acting_in_evaluation}; seed is int32 [2], a new one for each step",
+            "action": "TF-Agents' time_step, policy_state -> PolicyStep: as greedy",
+        },
+    }
+
+
+def _inputs(
+    policy: portable_policy.PortablePolicy, config: run_config.RunConfig
+) -> list[dict[str, Any]]:
+    step = policy.step_signature()
+    leaves = zip(tree.flatten(step.observation), tree.flatten(policy.spec.observation), strict=True)
+    scales = config.environment.reward_scales
+    scaled = f", times {list(scales)}, task by task, as in training" if scales else ""
+    return [
+        *(_entry(s.name, s, _observation_meaning(spec, config), spec) for s, spec in leaves),
+        _entry(
+            "reward", step.reward, f"that arrived with the observation, raw{scaled}; 0 at first"
+        ),
+        _entry("discount", step.discount, "0 where the episode (or a life) has ended, otherwise 1"),
+        _entry("is_first", step.is_first, "whether the observation opens an episode"),
+    ]
+
+
+def _observation_meaning(spec: specs.Array, config: run_config.RunConfig) -> str:
+    if observations.is_image(spec):
+        depth = config.replay.frame_stack
+        stacked = f", a single frame: the newest {depth} are stacked inside" if depth > 1 else ""
+        return f"image of height, width and channels{stacked}"
+    if isinstance(spec, types.TextSpec):
+        return "words of a text, 1 + crc32(lower-case word) % 1000 each, then 0"
+    if isinstance(spec, specs.DiscreteArray):
+        return "a number of a kind"
+    inside = "normalised inside" if config.agent.normalise_vectors else "used as it is"
+    return f"as the environment gives it: {inside}"
+
+
+def _state_meaning(name: str) -> str:
+    kind = {"core": "the core's memory", "frames": "frames before the newest"}
+    return kind.get(name.split("_")[0], "the last action, which the policy took")
+
+
+def _action(spec: specs.BoundedArray) -> dict[str, Any]:
+    signature = tf.TensorSpec([None, *spec.shape], spec.dtype)
+    if isinstance(spec, specs.DiscreteArray):
+        return _entry("action", signature, "index of the environment's actions", spec)
+    return _entry("action", signature, "continuous, in the environment's units", spec)
+
+
+def _entry(
+    name: str, signature: tf.TensorSpec, meaning: str, spec: specs.Array | None = None
+) -> dict[str, Any]:
+    entry = {
+        "name": name,
+        "shape": ["batch", *signature.shape[1:]],
+        "dtype": signature.dtype.name,
+        "meaning": meaning,
+    }
+    if isinstance(spec, specs.BoundedArray):
+        # One number where all entries have the same; no JSON has infinity.
+        for bound in ("minimum", "maximum"):
+            values = getattr(spec, bound)
+            same = values.ndim == 0 or values.size and (values == values.flat[0]).all()
+            entry[bound] = str(values.flat[0]) if same else list(map(str, values.flat))
+    return entry
+
+
+def page(about: dict[str, Any]) -> str:
+    """The same for people, in Markdown, with an example.
+
+    Args:
+      about: from `describe`.
+    """
+    environment = ", ".join(f"{key} {value}" for key, value in about["environment"].items())
+    lines = (
+        f"# A policy for {', '.join(about['tasks'])}",
+        "",
+        f"A TensorFlow SavedModel, trained by {about['agent']} on {about['suite']} for "
+        f"{about['trained_env_frames']:,} env frames. It needs TensorFlow 2.15 and nothing else. "
+        "`policy.json` holds the same facts.",
+        "",
+        f"```python\n{_EXAMPLE}```",
+        "",
+        f"The environment is to be as in training: {environment}.",
+        *_table("What goes in", about["inputs"]),
+        *_table("What comes out", [about["action"]]),
+        *_table("The state", about["state"]),
+        "",
+        _STATE,
+        "",
+        "## Functions",
+        "",
+        *(f"- `{name}`: {meaning}" for name, meaning in about["functions"].items()),
+        "",
+        _SIGNATURES,
+    )
+    return "\n".join(lines)
+
+
+def _table(title: str, entries: list[dict[str, Any]]) -> list[str]:
+    rows = [
+        f"| {entry['name']} | {entry['dtype']} [{', '.join(map(str, entry['shape']))}] | "
+        + entry["meaning"]
+        + (f"; {entry['minimum']} to {entry['maximum']}" if "minimum" in entry else "")
+        + " |"
+        for entry in entries
+    ]
+    return ["", f"## {title}", "", "| name | dtype and shape | meaning |", "|---|---|---|", *rows]

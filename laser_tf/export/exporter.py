@@ -1,0 +1,60 @@
+"""From a run's folder to a folder that needs neither the run nor this package."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+
+import tensorflow as tf
+
+from laser_tf.environments import factory
+from laser_tf.export import description, portable_policy, saved_model
+from laser_tf.host import run_folder
+from laser_tf.training import run_config, trained
+
+
+def export(workdir: pathlib.Path, output: pathlib.Path, compute_dtype: str = "") -> None:
+    """Writes the policy of a run's newest weights, with a description, into a new folder.
+
+    Args:
+      workdir: the run's folder.
+      output: the new folder; it is there in full or not at all.
+      compute_dtype: of the torso, one of `learner_config.COMPUTE_DTYPES`; "": the run's, as an
+        evaluation on this machine has it.
+
+    Raises:
+      WorkdirError: if the run has no usable checkpoint, or `output` exists or cannot be written.
+      ValueError, ImportError, EnvironmentFailedError: if the run's environment cannot be made.
+    """
+    if output.exists() or output.is_symlink():
+        raise run_folder.WorkdirError(f"{output} exists: name a new folder with --output")
+    config = run_config.parse(run_folder.read_config(workdir))
+    if compute_dtype:
+        learner = dataclasses.replace(config.learner, compute_dtype=compute_dtype)
+        config = dataclasses.replace(config, learner=learner)
+    environment = factory.make_environment(config.environment, seed=0, num_envs=1)
+    agent, counters = trained.restore_agent(workdir, config, environment, seed=0)
+    policy = portable_policy.PortablePolicy(agent, environment.spec(), config.replay.frame_stack)
+    environment.close()
+    about = description.describe(policy, config, int(counters.agent_steps))
+    _write(policy, about, output, int(counters.learner_updates))
+
+
+def _write(
+    policy: portable_policy.PortablePolicy, about: dict, output: pathlib.Path, updates: int
+) -> None:
+    unfinished = output.with_name(f"{output.name}.unfinished-{os.getpid()}")
+    try:
+        unfinished.mkdir(parents=True)
+        saved_model.save(policy, unfinished, updates)
+        (unfinished / "policy.json").write_text(json.dumps(about, indent=2) + "\n")
+        (unfinished / "README.md").write_text(description.page(about))
+        unfinished.rename(output)
+    except (OSError, tf.errors.OpError) as error:
+        raise run_folder.WorkdirError(
+            f"cannot write {output}: {run_folder.first_line(error)}; choose another --output or "
+            "free space"
+        ) from None
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)

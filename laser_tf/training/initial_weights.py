@@ -1,0 +1,112 @@
+"""Where a new run begins from another's newest weights (fine-tuning).
+
+Taken over is what was learnt: the weights, target networks with them, and the moments of PopArt and
+of normalised vectors. The optimiser, counters, schedules, hyper-parameters and replay start anew.
+"""
+
+import pathlib
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from laser_tf.agents import base as agents_base
+from laser_tf.environments import base, factory
+from laser_tf.host import folder_traces, run_folder
+from laser_tf.training import assembly, named_variables, run_config, trained
+
+_NAMED = 3  # differences that a refusal names
+
+
+class InitialWeights(NamedTuple):
+    """Another run's."""
+
+    source: pathlib.Path  # its folder
+    learner_updates: int  # behind them
+    arrays: dict[str, np.ndarray]  # by `named_variables`
+
+    def record(self) -> dict[str, dict[str, object]]:
+        """What a run's `config.json` notes of where it began."""
+        origin = {"workdir": str(self.source), "learner_updates": self.learner_updates}
+        return {run_folder.ORIGIN: origin}
+
+
+def find(workdir: pathlib.Path, wanted: pathlib.Path | None) -> InitialWeights | None:
+    """The weights that a run has to begin from; None for fresh ones, or where it has its own.
+
+    Args:
+      workdir: the run's folder, which need not be there yet.
+      wanted: the other run's folder; None: the one that the run began from, if any.
+
+    Raises:
+      WorkdirError: if the run began from another one, or there are no such weights.
+      ValueError, ImportError, EnvironmentFailedError: see `read`.
+    """
+    if (workdir / run_folder.RUN).exists():
+        origin = run_folder.read_origin(workdir)
+        if wanted and str(wanted) != origin:
+            raise run_folder.WorkdirError(
+                f"{workdir} holds a run that began from {origin or 'fresh weights'}, not from "
+                f"{wanted}: leave --init_from out to resume it, or use another --workdir"
+            )
+        if folder_traces.has_checkpoint(workdir):
+            return None
+        wanted = pathlib.Path(origin) if origin else None
+    return read(wanted) if wanted else None
+
+
+def read(source: pathlib.Path) -> InitialWeights:
+    """Another run's newest usable weights.
+
+    Raises:
+      WorkdirError: if its folder holds no run or no usable checkpoint.
+      ValueError, ImportError, EnvironmentFailedError: if its environment cannot be made.
+    """
+    config = run_config.parse(run_folder.read_config(source))
+    environment = factory.make_environment(config.environment, seed=0, num_envs=1)
+    restored = trained.restore_learner(source, config, environment)
+    environment.close()
+    arrays = {name: variable.numpy() for name, variable in learnt(restored.agent).items()}
+    return InitialWeights(source, int(restored.counters.learner_updates), arrays)
+
+
+def check(
+    initial: InitialWeights, config: run_config.RunConfig, environment: base.BatchedEnvironment
+) -> None:
+    """Checks that a run of a configuration can begin from these weights, before it leaves a trace.
+
+    Raises:
+      ValueError: if they do not fit; it names variables with both shapes.
+    """
+    _check(initial, learnt(assembly.build_agent(config, environment, "float32", seed=0)))
+
+
+def assign(initial: InitialWeights, agent: agents_base.Agent) -> None:
+    """Gives an agent these weights.
+
+    Raises:
+      ValueError: if they do not fit, as `check` does; nothing has been assigned.
+    """
+    variables = learnt(agent)
+    _check(initial, variables)
+    for name, variable in variables.items():
+        variable.assign(initial.arrays[name])
+
+
+def _check(initial: InitialWeights, variables: dict[str, tf.Variable]) -> None:
+    differing = named_variables.differences(initial.arrays, variables)
+    if differing:
+        more = f" and {len(differing) - _NAMED} more" if len(differing) > _NAMED else ""
+        raise ValueError(
+            f"--init_from={initial.source} has weights of other shapes: "
+            f"{', '.join(differing[:_NAMED])}{more}; use the network, the observations and the "
+            "actions of that run, or begin without --init_from"
+        )
+
+
+def learnt(agent: agents_base.Agent) -> dict[str, tf.Variable]:
+    """What is taken over of an agent, by its names of `named_variables`."""
+    seen = {id(variable): variable for variable in agent.hyperparameters.values()}
+    named = named_variables.walk(agent, "agent", seen)
+    # Counts of updates and the like are integers.
+    return {name: variable for name, variable in named if variable.dtype.is_floating}

@@ -1,0 +1,130 @@
+"""What launch.check_environment finds in environments that are sound, odd or broken."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+from absl.testing import absltest, parameterized
+
+from laser_tf.environments import environment_check, suites
+from testing import commands
+
+SMALL = "testing.environments.small_environments"
+
+
+def check(suite, task, steps=60, **options):
+    config = suites.config_class(suite)(
+        suite=suite, task=task, **{"num_envs": 2, "num_workers": 1, **options}
+    )
+    with absltest.mock.patch.object(environment_check, "_SPEED_SECONDS", 0.05):
+        return environment_check.check(config, steps=steps, seed=1)
+
+
+class EnvironmentCheckTest(parameterized.TestCase):
+    def test_a_sound_environment_is_described(self):
+        verdict = check("dm_env", f"{SMALL}:Beacons")
+        self.assertEqual(verdict.fault, "")
+        expected = (
+            r"observation    body/0: vector float32 \[2\]",
+            "observation    body/1: one of 2",
+            r"observation    picture: image uint8 \[6, 6, 3\]",
+            "action         one of 2",
+            r"episodes       10 in 60 steps of random play: 5 steps, returns \d to \d; "
+            r"\d+ terminated, \d+ cut",
+            "deterministic  yes: .*",
+            r"speed          [\d,]+ steps/s alone, [\d,]+ steps/s as 2",
+        )
+        self.assertLen(verdict.lines, len(expected))
+        for line, pattern in zip(verdict.lines, expected, strict=True):
+            self.assertRegex(line, f"^{pattern}$")
+
+    def test_what_is_seldom_meant_is_remarked(self):
+        verdict = check("dm_env", f"{SMALL}:Still")
+        self.assertEqual(verdict.fault, "")
+        text = "\n".join(verdict.lines)
+        for pattern in (
+            r"action         2 floats, -1 to \[1.0, 2.0\] .continuous",
+            "episodes       none ended in 60 steps",
+            "note           no episode ended: .*max_frames_per_episode",
+            "note           no reward came",
+            "note           all observations are the same",
+        ):
+            self.assertRegex(text, pattern)
+
+    def test_what_cannot_be_repeated_is_named(self):
+        lines = check("dm_env", f"{SMALL}:Still", arguments="unseeded=true").lines
+        self.assertRegex("\n".join(lines), "deterministic  no: .* another observation at step 0")
+
+    @parameterized.parameters(
+        ("raise", "^KeyError: 'the ball.nis lost' .small_env.*, line .*step 1 of its episode"),
+        ("nan", "^its observation is nan .step 2 of its episode"),
+        ("nan reward", "^its reward is nan"),
+        ("shape", r"its observation has the shape \[1\]"),
+        ("bounds", "^its observation has values .*, and its spec's bounds are -1 and 1 .step 2 of"),
+        ("die", "^its worker process: died with exit code 3: its own last messages say why"),
+    )
+    def test_a_fault_is_told_in_one_line(self, fault, message):
+        arguments = {"fault": fault, "bad_seed": 1}
+        verdict = check("gymnasium", f"{SMALL}:Breaking-v0", arguments=arguments)
+        self.assertRegex(verdict.fault, message)
+        self.assertNotIn("\n", verdict.fault)
+        self.assertEqual("Traceback (most recent call last):" in verdict.lines, fault in _RAISED)
+
+    def test_several_tasks_are_refused(self):
+        with self.assertRaisesRegex(ValueError, "check one task at a time"):
+            check("gymnasium", "CartPole-v1,Acrobot-v1")
+
+
+_RAISED = ("raise", "shape")  # which have a traceback of the user's code
+
+
+class CommandTest(parameterized.TestCase):
+    def test_a_sound_environment_ends_with_0(self):
+        code, output, errors = commands.run(
+            "check_environment", "--suite=catch", "--task=catch", "--steps=50"
+        )
+        self.assertEqual((code, errors), (0, ""))
+        self.assertEndsWith(output, "\nfit to train on\n")
+
+    def test_the_environment_that_the_documentation_shows_is_fit(self):
+        root = pathlib.Path(__file__).parents[2]
+        folder = self.enter_context(tempfile.TemporaryDirectory())
+        page = (root / "docs/environments.md").read_text()
+        (program,) = re.findall("```python\n(.*?)```", page, re.DOTALL)
+        pathlib.Path(folder, "corridor.py").write_text(program)
+        result = subprocess.run(
+            [sys.executable, "-m", "launch.check_environment", "--task=corridor:Corridor-v0"],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(root)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertNotIn("note", result.stdout)
+
+    @parameterized.parameters(
+        (
+            (f"--task={SMALL}:Breaking-v0", "--arguments=fault='nan',every_time=true"),
+            r"^error: testing.*:Breaking-v0: its observation is nan \(step 2 of its episode\)\n$",
+        ),
+        (("--task=CartPole-v7",), "^error: CartPole-v7 cannot be played: .*CartPole-v1.*\n$"),
+        (
+            ("--suite=gymnasum", "--task=CartPole-v1"),
+            "^error: .*'gymnasum': did you mean gymnasium",
+        ),
+        (("--suite=catch", "--task=catch", "--arguments=a=1"), "catch has no such key\n$"),
+        (("--task=CartPole-v1", "--steps=0"), "^error: --steps is 0: use 1 or more\n$"),
+    )
+    def test_what_fails_is_one_line_and_ends_with_1(self, arguments, message):
+        code, _, errors = commands.run("check_environment", *arguments)
+        self.assertEqual(code, 1)
+        self.assertRegex(errors, message)
+        self.assertEqual(errors.count("\n"), 1)
+
+
+if __name__ == "__main__":
+    absltest.main()

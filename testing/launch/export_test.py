@@ -1,0 +1,227 @@
+"""A trained policy leaves by `launch.export`, and a new run begins from its weights."""
+
+import json
+import pathlib
+import re
+import runpy
+import shutil
+import tempfile
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest
+
+from laser_tf.environments import catch, factory
+from laser_tf.evaluation import episode_player, evaluator
+from laser_tf.export import exporter
+from laser_tf.host import run_folder
+from laser_tf.training import initial_weights
+from testing import commands
+from testing.export import policies
+
+TRAINED = (
+    "--config=configs/laser_catch.py",
+    "--config.run.env_frames=40000",
+    "--config.run.evaluation_episodes=0",
+)
+FINE_TUNED = (
+    "--config=configs/laser_catch.py",
+    "--config.run.env_frames=1500",
+    "--config.run.evaluation_episodes=50",
+    "--config.learner.learning_rate=1e-9",
+)
+
+
+class ExportTest(absltest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.run_folder, cls.output = cls.folder / "run", cls.folder / "policy"
+        code, _, errors = commands.run("train", *TRAINED, f"--workdir={cls.run_folder}")
+        assert code == 0, errors
+        cls.exported = commands.run(
+            "export", f"--workdir={cls.run_folder}", f"--output={cls.output}"
+        )
+
+    def _assert_refused(self, message: str, module: str, *arguments: str) -> None:
+        before = sorted(self.folder.rglob("*"))
+        code, output, errors = commands.run(module, *arguments)
+        self.assertEqual((code, output), (1, ""))
+        lines = [line for line in errors.splitlines() if not line.startswith("no private network")]
+        self.assertLen(lines, 1, errors)
+        self.assertRegex(lines[0], f"^error: .*{message}")
+        self.assertEqual(sorted(self.folder.rglob("*")), before)
+
+    def test_says_one_line_and_describes_itself(self):
+        code, output, errors = self.exported
+        self.assertEqual((code, output), (0, ""), errors)
+        self.assertEqual(
+            errors, f"written to {self.output}; {self.output}/README.md says what goes in and out\n"
+        )
+        about = json.loads((self.output / "policy.json").read_text())
+        self.assertEqual(
+            about["inputs"][0],
+            {
+                "name": "observation",
+                "shape": ["batch", 10, 5, 1],
+                "dtype": "uint8",
+                "meaning": "image of height, width and channels",
+                "minimum": "0",
+                "maximum": "255",
+            },
+        )
+        self.assertEqual(about["action"]["maximum"], "2")
+        page = (self.output / "README.md").read_text()
+        self.assertIn("| observation | uint8 [batch, 10, 5, 1] | image", page)
+        self.assertGreaterEqual(about["trained_env_frames"], 40_000)
+
+    def test_the_example_on_its_page_runs(self):
+        page = (self.output / "README.md").read_text()
+        example = page.split("```python\n")[1].split("```")[0]
+        environment = _Gymnasium()
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder) / "example.py"
+            script.write_text(example.replace('load("policy")', f'load("{self.output}")'))
+            exec(compile(script.read_text(), script, "exec"), {"environment": environment})
+        self.assertEqual(environment.steps, catch.STEPS)
+
+    def test_the_whole_example_plays_whole_episodes(self):
+        path = pathlib.Path(__file__).parents[2] / "examples/act_with_exported_policy.py"
+        self.assertLess(len(path.read_text().splitlines()), 40)
+        example = runpy.run_path(str(path))
+        returns = example["play"](tf.saved_model.load(str(self.output)), _Gymnasium(), 10)
+        self.assertLen(returns, 10)
+        self.assertGreater(np.mean(returns), 0.5)
+
+    def test_returns_are_those_of_a_greedy_evaluation(self):
+        summary = evaluator.evaluate(self.run_folder, episodes=40, seed=5, video=False, greedy=True)
+        policy = tf.saved_model.load(str(self.output))
+        environment = factory.make_environment(catch.CatchConfig(), seed=5, num_envs=32)
+        state = policy.initial_state(32)
+
+        def act(step):
+            nonlocal state
+            numbers = (step.reward, step.discount, step.is_first)
+            action, state = policy.greedy(step.observation, *numbers, state)
+            return action.numpy()
+
+        games = episode_player.EpisodePlayer(environment, act).play(40)
+        returns = [game.episode_return for game in games]
+        self.assertEqual(returns, summary["tasks"]["catch"]["returns"])
+        self.assertGreater(np.mean(returns), 0.5)
+
+    def test_what_cannot_be_exported_leaves_nothing_behind(self):
+        empty, damaged = self.folder / "empty", self.folder / "damaged"
+        empty.mkdir()
+        shutil.copy(self.run_folder / "config.json", empty)
+        shutil.copytree(self.run_folder, damaged)
+        for path in (damaged / "checkpoints/learner").glob("*.data*"):
+            path.write_bytes(b"damaged")
+        before = sorted(self.folder.rglob("*"))
+        new = self.folder / "new"
+        for workdir, output, message in (
+            (self.run_folder, self.output, "policy exists: name a new folder"),
+            (self.folder / "none", new, "holds no run"),
+            (empty, new, "holds no checkpoint yet"),
+            (damaged, new, "none of the checkpoints in .* can be used"),
+            (self.run_folder, pathlib.Path("/proc/none/new"), "cannot write /proc/none/new"),
+        ):
+            with self.assertRaisesRegex(run_folder.WorkdirError, message):
+                exporter.export(workdir, output)
+            self.assertEqual(sorted(self.folder.rglob("*")), before)
+        self._assert_refused(
+            "holds no run", "export", f"--workdir={self.folder}/none", f"--output={new}"
+        )
+
+    def test_fine_tuning_starts_at_the_return_that_was_learnt(self):
+        workdir = self.folder / "fine_tuned"
+        code, _, errors = commands.run(
+            "train", *FINE_TUNED, f"--workdir={workdir}", f"--init_from={self.run_folder}"
+        )
+        self.assertEqual(code, 0, errors)
+        evaluation = json.loads((workdir / "evaluation.json").read_text())
+        self.assertGreater(evaluation["mean_return"], 0.5)  # fresh weights: about -0.6
+        self.assertLess(evaluation["learner_updates"], 100)  # its own
+        noted = json.loads((workdir / "config.json").read_text())["init_from"]
+        self.assertEqual(noted["workdir"], str(self.run_folder))
+        self.assertGreater(noted["learner_updates"], 100)
+
+        # It resumes from its own weights, with the flag or without it.
+        self.assertIsNone(initial_weights.find(workdir, self.run_folder))
+        self.assertIsNone(initial_weights.find(workdir, None))
+        with self.assertRaisesRegex(
+            run_folder.WorkdirError, f"began from {self.run_folder}, not from /other: leave"
+        ):
+            initial_weights.find(workdir, pathlib.Path("/other"))
+        with self.assertRaisesRegex(run_folder.WorkdirError, "began from fresh weights, not"):
+            initial_weights.find(self.run_folder, workdir)
+        # Stopped before it saved anything, it begins there again.
+        shutil.rmtree(workdir / "checkpoints/learner")
+        self.assertEqual(initial_weights.find(workdir, None).source, self.run_folder)
+
+    def test_weights_that_do_not_fit_are_named(self):
+        flags = (*FINE_TUNED, f"--workdir={self.folder}/refused")
+        self._assert_refused(
+            r"agent/\S+ is (float32\[.*\]|missing) there and (missing|float32\[.*\]) here.*and \d+ "
+            "more; use the network",
+            "train", *flags, f"--init_from={self.run_folder}", "--config.agent.torso=minatar",
+        )  # fmt: skip
+
+
+class InitialWeightsTest(absltest.TestCase):
+    def test_weights_and_moments_are_taken_over_and_nothing_else(self):
+        source, target = policies.make("continuous").agent, policies.make("continuous").agent
+        r2d2 = policies.make("r2d2").agent
+        learnt = initial_weights.learnt(source)
+        self.assertContainsSubset(
+            {id(variable) for variable in source.acting_variables}, set(map(id, learnt.values()))
+        )
+        self.assertFalse(any(v is source.entropy_cost for v in learnt.values()))
+        self.assertTrue(all(v.dtype.is_floating for v in initial_weights.learnt(r2d2).values()))
+        arrays = {name: np.float32(variable.numpy() + 1) for name, variable in learnt.items()}
+        initial = initial_weights.InitialWeights(pathlib.Path("other"), 3, arrays)
+        target.entropy_cost.assign(0.25)
+        initial_weights.assign(initial, target)
+        for name, variable in initial_weights.learnt(target).items():
+            np.testing.assert_array_equal(variable, arrays[name])
+        self.assertEqual(target.entropy_cost.numpy(), 0.25)
+
+    def test_other_shapes_are_named_and_nothing_is_assigned(self):
+        agent = policies.make("feed_forward").agent
+        learnt = initial_weights.learnt(agent)
+        before = {name: variable.numpy() for name, variable in learnt.items()}
+        arrays = {name: array + 1 for name, array in before.items()}
+        name = list(arrays)[-1]
+        arrays[name] = np.zeros([7, 3], np.float32)
+        initial = initial_weights.InitialWeights(pathlib.Path("other"), 3, arrays)
+        shape = re.escape(str(list(before[name].shape)))
+        with self.assertRaisesRegex(
+            ValueError, rf"{name} is float32\[7, 3\] there and float32{shape} here; use"
+        ):
+            initial_weights.assign(initial, agent)
+        for name, variable in learnt.items():
+            np.testing.assert_array_equal(variable, before[name])
+
+
+class _Gymnasium:
+    """Catch as a gymnasium environment."""
+
+    def __init__(self):
+        self._game = catch.Catch(1, seed=3)
+        self.steps = 0
+
+    def reset(self):
+        over = self.steps and self._game.step(np.array([1]))  # begins the next game
+        return (over or self._game.reset()).observation[0], {}
+
+    def step(self, action):
+        self.steps += 1
+        step = self._game.step(np.array([action]))
+        return step.observation[0], step.reward[0], step.discount[0] == 0, False, {}
+
+
+if __name__ == "__main__":
+    absltest.main()

@@ -1,0 +1,79 @@
+"""Environments of a user's own through launch.train, from the command line to the evaluation."""
+
+import json
+import pathlib
+import tempfile
+
+from absl.testing import absltest
+
+from testing import commands
+
+SMALL = "testing.environments.small_environments"
+
+
+class OwnEnvironmentTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = self.enter_context(tempfile.TemporaryDirectory())
+        self._workdir = pathlib.Path(folder) / "run"
+
+    def _train(self, task, *arguments, env_frames=6_000, config="laser_gymnasium"):
+        return commands.run(
+            "train",
+            f"--config=configs/{config}.py",
+            f"--workdir={self._workdir}",
+            f"--config.environment.task={task}",
+            "--config.environment.num_workers=1",
+            f"--config.run.env_frames={env_frames}",
+            "--config.run.evaluation_episodes=20",
+            *arguments,
+        )
+
+    def _summary(self):
+        return json.loads((self._workdir / "evaluation.json").read_text())
+
+    def test_an_own_class_of_30_lines_is_learned(self):
+        code, _, errors = self._train(
+            f"{SMALL}:Corridor-v0", "--config.environment.arguments=length=2"
+        )
+        self.assertEqual(code, 0, errors)
+        self.assertGreaterEqual(self._summary()["mean_return"], 0.9)  # at random: 0.5
+        self.assertEqual(self._summary()["protocol"]["arguments"], {"length": 2})
+        self.assertTrue((self._workdir / "videos/evaluation_001.mp4").exists())
+
+    def test_a_dict_of_an_image_and_vectors_is_learned(self):
+        code, _, errors = self._train(
+            f"{SMALL}:Beacons",
+            "--config.environment.suite=dm_env",
+            "--config.agent.torso=flat",
+            env_frames=20_000,
+        )
+        self.assertEqual(code, 0, errors)
+        self.assertGreaterEqual(self._summary()["mean_return"], 3.5)  # at random: 2.5 of 5
+
+    def test_continuous_actions_run(self):
+        code, _, errors = self._train("Pendulum-v1", config="laser_control", env_frames=2_000)
+        self.assertEqual(code, 0, errors)
+        self.assertLess(self._summary()["max_return"], 0)
+
+    def test_faults_are_survived_and_told(self):
+        code, _, errors = self._train(
+            f"{SMALL}:Breaking-v0", "--config.environment.arguments=fault=raise,each=50,bad_seed=-1"
+        )
+        self.assertEqual(code, 0, errors)
+        training, _ = errors.split("mean return of the last 100 training episodes")
+        self.assertRegex(training, r"game \d+ of .*KeyError.*the episode ends there as by a time")
+        self.assertRegex(errors, "no film: .*Breaking-v0 draws no picture: .*render_modes")
+        self.assertEmpty(list((self._workdir / "videos").iterdir()))
+        self.assertIn("Traceback", (self._workdir / "environment_errors.txt").read_text())
+        self.assertGreaterEqual(self._summary()["mean_return"], 0.9)
+
+    def test_what_cannot_be_played_leaves_nothing_behind(self):
+        code, output, errors = self._train(f"{SMALL}:Corridoor-v0")
+        self.assertEqual((code, output), (1, ""))
+        self.assertRegex(errors, "^error: .* cannot be played: .*did you mean Corridor-v0.*\n$")
+        self.assertFalse(self._workdir.exists())
+
+
+if __name__ == "__main__":
+    absltest.main()
