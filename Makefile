@@ -1,9 +1,11 @@
 # make train   creates the environment, trains LASER on Pong and evaluates it
-# make test    creates the environment and runs all tests
+# make test    creates the environment, checks format, lint and types, and runs all tests
 #
 # make docs    builds the site in site/ from README.md, docs/ and the docstrings; a dead link fails
 #
-# make vizdoom, make minigrid   add these games to the environment
+# make vizdoom, make minigrid, make control   add these suites to the environment
+# make gpu                                    adds the CUDA libraries that TensorFlow needs
+# make test-extras                            adds the three suites and plays them
 
 PYTHON ?= python3.11
 VENV := .venv
@@ -12,7 +14,7 @@ INSTALLED := $(VENV)/installed
 DOCS_VENV := .venv-docs
 DOCS_INSTALLED := $(DOCS_VENV)/installed
 
-.PHONY: train test docs format environment vizdoom minigrid
+.PHONY: train test docs format environment vizdoom minigrid control gpu test-extras
 .DEFAULT_GOAL := test
 
 train: $(INSTALLED)
@@ -21,11 +23,15 @@ train: $(INSTALLED)
 test: $(INSTALLED)
 	@$(VENV)/bin/ruff format --check --quiet . || { echo "run 'make format'" >&2; exit 1; }
 	@$(VENV)/bin/ruff check --quiet .
+	@$(VENV)/bin/mypy --no-error-summary
 	@$(VENV)/bin/python -m pytest -q
 
 docs: $(DOCS_INSTALLED)
 	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --quiet
 	@echo "site/index.html; with search: python -m http.server -d site"
+
+test-extras: vizdoom minigrid control
+	@$(VENV)/bin/python -m pytest -q testing/extras/*_extra.py
 
 format: $(INSTALLED)
 	@$(VENV)/bin/ruff format .
@@ -33,8 +39,11 @@ format: $(INSTALLED)
 
 environment: $(INSTALLED)
 
-vizdoom minigrid: $(INSTALLED)
+vizdoom minigrid control: $(INSTALLED)
 	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -r requirements-$@.txt
+
+gpu: $(INSTALLED)
+	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -r requirements-gpu.lock
 
 $(INSTALLED): requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || \

@@ -19,6 +19,7 @@ from ml_collections import config_flags
 
 from laser_tf import errors
 from laser_tf.host import private_network, terminal
+from launch import found_config
 
 _HELP = ("--help", "-help", "--helpshort", "-h", "-?")
 
@@ -45,7 +46,7 @@ def run(main: Callable[[], None], expected_errors: tuple[type[Exception], ...]) 
             _fail(f"unknown argument {arguments[1]!r}: every option starts with --", code=2)
         try:
             main()
-        except (errors.UserError, *expected_errors) as error:
+        except (errors.UserError, *expected_errors) as error:  # type: ignore[misc]
             _fail(one_line(error), code=1)
         leave(0)
 
@@ -77,16 +78,19 @@ def define_config(default: str | None) -> flags.FlagHolder:
     Args:
       default: the file that is used where the user names none; None: there must be one.
     """
+    default = default and found_config.find(default)
     if given := given_flag(sys.argv, "config", default):
-        _check_config_file(given)
+        _check_config_file(found_config.find(given))
     try:
-        return config_flags.DEFINE_config_file(
-            "config", default, "a file of configs/, whose keys, below, are flags, too"
+        config = config_flags.DEFINE_config_file(
+            "config", default, "a file, or a name of configs/, whose keys, below, are flags, too"
         )
     except flags.Error as error:
         _fail(one_line(error), code=2)
     except (AttributeError, KeyError) as error:
         _fail(f"unknown config key: {one_line(error)}", code=2)
+    flags.FLAGS["config"].parser = found_config.Parser("config")
+    return config
 
 
 def define_private_network() -> flags.FlagHolder:
@@ -214,7 +218,7 @@ def _print_help(program: str) -> None:
     print("\n--helpfull lists the flags of libraries, too.")
 
 
-def one_line(error: Exception) -> str:
+def one_line(error: BaseException) -> str:
     """An error as a line of text."""
     while error.args and isinstance(error.args[0], Exception):  # ml_collections wraps its errors
         error = error.args[0]

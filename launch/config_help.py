@@ -78,12 +78,13 @@ def _own_comments(section_class: type) -> dict[str, str]:
         for token in tokenize.generate_tokens(io.StringIO(source).readline)
         if token.type == tokenize.COMMENT
     }
+    definition: Any = ast.parse(source).body[0]
     found = {
         node.target.id: " ".join(
             by_line[line] for line in range(node.lineno, node.end_lineno + 1) if line in by_line
         )
-        for node in ast.parse(source).body[0].body
-        if isinstance(node, ast.AnnAssign)
+        for node in definition.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }
     return {name: comment for name, comment in found.items() if comment}  # else: as inherited
 

@@ -41,7 +41,7 @@ def main() -> None:
     interrupted = interruption.Interruption()
     replay = _start_replay(config, workdir) if config.sweep.shared_replay else None
     meeting = coordinator.Coordinator(
-        config, workdir, replay and replay.port, run_folder.read_sweep_id(workdir)
+        config, workdir, replay.port if replay else None, run_folder.read_sweep_id(workdir)
     )
     has_population = config.population.method != "none"
     listening = rpc.Server(

@@ -33,14 +33,17 @@ class Condition(figure.Condition):
         }
 
 
-_OWN = {"sweep.shared_replay": False}
-_NO_TRUST = {"agent.relevance": "none"}
+_OWN: dict[str, object] = {"sweep.shared_replay": False}
+_NO_TRUST: dict[str, object] = {"agent.relevance": "none"}
 _NO_REPLAY = Condition("no replay", _OWN | _NO_TRUST, replay_fraction=0.0)
 _SHARED_NO_TRUST = Condition("shared replay, no trust region", _NO_TRUST)
 _SHARED = Condition("shared replay, trust region", {})
 _SEPARATE = Condition("a replay each, trust region", _OWN)
 # A copy of an agent may live to any age: its schedule must not end with its own frames.
-_PBT = {"population.method": "pbt", "learner.learning_rate_schedule": "constant"}
+_PBT: dict[str, object] = {
+    "population.method": "pbt",
+    "learner.learning_rate_schedule": "constant",
+}
 
 _CONDITIONS: dict[str, tuple[Condition, ...]] = {
     # Shared experience: harmful without the trust region, useful with it (section 5.4).

@@ -3,9 +3,9 @@
 from laser_tf import errors
 from laser_tf.analysis import figure
 
-_ZERO = {"replay.core_state": "zero"}
-_STORED = {"replay.core_state": "stored"}
-_NO_BURN_IN = {"replay.burn_in": 0}
+_ZERO: dict[str, object] = {"replay.core_state": "zero"}
+_STORED: dict[str, object] = {"replay.core_state": "stored"}
+_NO_BURN_IN: dict[str, object] = {"replay.burn_in": 0}
 _ZERO_STATE = figure.Condition("zero state", _ZERO | _NO_BURN_IN)
 _STORED_STATE = figure.Condition("stored state", _STORED | _NO_BURN_IN)
 

@@ -36,7 +36,8 @@ class Summary(NamedTuple):
         return len(self.values)
 
 
-NOTHING = Summary(*np.full(5, np.nan), np.zeros(0))
+_NAN = np.float64(np.nan)
+NOTHING = Summary(_NAN, _NAN, _NAN, _NAN, _NAN, np.zeros(0))
 
 
 def summarise(values: np.ndarray | Sequence[float]) -> Summary:

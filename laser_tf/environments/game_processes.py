@@ -109,7 +109,7 @@ class GameProcesses:
     def _collect(self, asked: Sequence[int]) -> list[Any]:
         """Waits for the answers of some games."""
         answers: list[Any] = [None] * len(self._games)
-        waiting = {self._games[index].pipe: index for index in asked}
+        waiting: dict[Any, int] = {self._games[index].pipe: index for index in asked}
         deadline = time.monotonic() + self._reply_seconds
         while waiting:
             ready = connection.wait(list(waiting), max(0.0, deadline - time.monotonic()))
@@ -201,8 +201,8 @@ def serve(pipe: connection.Connection) -> None:
         game = _answer(pipe, lambda request: (request[0](request[1]), None))
         while game is not None:
             _answer(pipe, lambda request: (None, getattr(game, request[0])(*request[1:])))
-    if hasattr(game, "close"):
-        game.close()
+    if close := getattr(game, "close", None):
+        close()
 
 
 def _answer(pipe: connection.Connection, handle: Callable[[Any], tuple[Any, Any]]) -> Any:

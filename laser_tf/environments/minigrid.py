@@ -161,7 +161,7 @@ class MiniGrid(base.BatchedEnvironment):
 
 def _silence_rejections() -> None:
     """BabyAI prints a line for each level that it draws again, in the midst of the progress."""
-    levels = sys.modules.get("minigrid.envs.babyai.core.roomgrid_level")
+    levels: Any = sys.modules.get("minigrid.envs.babyai.core.roomgrid_level")
     if levels:  # MiniGrid's own tasks do without
         levels.print = lambda *_: None
 

@@ -70,6 +70,7 @@ def evaluate(
         config.environment, seed=seed, num_envs=num_envs, fault_folder=workdir
     )
     agent, counters = trained.restore_agent(workdir, config, environment, seed=seed)
+    policy: Any
     if history_length:
         policy = memory_restriction.RestrictedPolicy(
             agent, environment, config.replay.frame_stack, history_length

@@ -10,6 +10,7 @@ from types import ModuleType
 
 import tensorflow as tf
 
+from laser_tf import errors
 from laser_tf.export import portable_policy
 
 _BATCH_SIZE = tf.TensorSpec([], tf.int32, "batch_size")
@@ -38,8 +39,13 @@ def save(policy: portable_policy.PortablePolicy, folder: pathlib.Path, train_ste
 
 def _tf_agents_policy() -> ModuleType:
     # Not at the top: TF-Agents takes seconds to import.
-    from laser_tf.export import tf_agents_policy
-
+    try:
+        from laser_tf.export import tf_agents_policy
+    except ModuleNotFoundError as error:
+        raise errors.UserError(
+            f"an export needs the package {error.name!r}: pip install --no-deps tf-agents==0.19.0 "
+            "gin-config==0.5.0 gym==0.23.0 gym-notices==0.1.0"
+        ) from None
     return tf_agents_policy
 
 

@@ -4,14 +4,14 @@ import contextlib
 import errno
 import io
 import sys
-from typing import TextIO
+from typing import Any, TextIO
 
 
 class _Terminal(io.FileIO):
     """Takes everything, also when nobody sees it any more."""
 
-    def write(self, data: bytes) -> int:
-        """Writes to the terminal while it is there; returns the number of bytes."""
+    def write(self, data: Any) -> int:
+        """Writes bytes to the terminal while it is there; returns the number of bytes."""
         try:
             return super().write(data)
         except OSError as error:

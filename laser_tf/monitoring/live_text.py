@@ -4,7 +4,7 @@ import logging
 import sys
 import time
 from collections.abc import Sequence
-from typing import TextIO
+from typing import Any, TextIO
 
 from rich import columns, console, live, progress_bar, table, text
 
@@ -66,7 +66,8 @@ class LiveText:
     def _take_over_logging(self) -> None:
         # Handlers keep the stream they were made with, so they bypass the `sys.stderr` that rich
         # puts in place, and the next redraw would wipe out what they wrote.
-        for handler in logging.getLogger().handlers:
+        handlers: list[Any] = logging.getLogger().handlers
+        for handler in handlers:
             stream = getattr(handler, "stream", None)
             if stream and stream.isatty():
                 handler.setStream(sys.stderr)

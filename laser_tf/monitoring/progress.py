@@ -92,7 +92,9 @@ class ProgressDisplay:
 class Played(Protocol):
     """An episode that has been played."""
 
-    episode_return: float  # raw
+    @property
+    def episode_return(self) -> float:
+        """Raw."""
 
 
 class EvaluationDisplay:

@@ -8,10 +8,11 @@ leave most channels below zero everywhere, for good.
 """
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import tensorflow as tf
 
-Layer = tf.keras.layers.Layer
+Layer: TypeAlias = tf.keras.layers.Layer
 
 
 def _initializer() -> tf.keras.initializers.Initializer:

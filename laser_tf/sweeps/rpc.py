@@ -223,7 +223,7 @@ def _guarded(
         except Exception:  # a bug; callers are not told its internals
             logging.exception("the call %r has failed", name)
             code, details = grpc.StatusCode.INTERNAL, "the server has failed, see its log"
-        context.abort(code, details)
+        return context.abort(code, details)  # which raises
 
     return answer
 

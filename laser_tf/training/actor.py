@@ -85,7 +85,7 @@ class Actor:
         self._refresh = refresh
         self._version = 0  # updates behind the weights
         self._on_episode = on_episode
-        self.seconds: collections.Counter[str] = collections.Counter()  # spent in each part
+        self.seconds: dict[str, float] = collections.defaultdict(float)  # spent in each part
         self.agent_steps = 0
         self.rows = 0  # that the environment has returned
         self.part = "start"  # what it is at now, of `seconds`

@@ -164,7 +164,7 @@ def make_recorders(
     unrolls = writer.UnrollWriter(
         replay.client, config.unroll_tables(queue), config.counting_tables(queue)
     )
-    recorders = [writer.UnrollRecorder(unrolls, make_buffer(signature))]
+    recorders: list[recorder.Recorder] = [writer.UnrollRecorder(unrolls, make_buffer(signature))]
     if config.replay_table == replay_config.EPISODES:
         buffer = make_buffer(signature._replace(core_state=()))
         recorders.append(

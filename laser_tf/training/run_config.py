@@ -3,7 +3,7 @@
 import dataclasses
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from laser_tf import config_checks
 from laser_tf.agents import agent_config, registry
@@ -106,7 +106,7 @@ def section_classes(values: Mapping[str, Mapping[str, Any]]) -> dict[str, type]:
       ValueError: if the values are not sections of keys, or name what there is not.
     """
     check_nesting(values)
-    classes = {field.name: field.type for field in dataclasses.fields(RunConfig)}
+    classes: dict[str, Any] = {field.name: field.type for field in dataclasses.fields(RunConfig)}
     for section, key, known in (("agent", "kind", registry), ("environment", "suite", suites)):
         try:
             classes[section] = known.config_class(values.get(section, {}).get(key, known.DEFAULT))
@@ -139,8 +139,8 @@ def parse_section(
     Raises:
       ValueError: for an unknown, a missing or an invalid key; the message names `section.key`.
     """
-    section = dict(values.get(name, {}))
-    _check_names(name + " key", section, [f.name for f in dataclasses.fields(section_class)])
+    section, known = dict(values.get(name, {})), cast(Any, section_class)
+    _check_names(name + " key", section, [f.name for f in dataclasses.fields(known)])
     try:
         return section_class(**section)
     except ValueError as error:

@@ -31,3 +31,8 @@ def play(environment, actions):
 def map_columns(function, *outputs):
     """An EnvOutput of what a function makes of each leaf."""
     return tree.map_structure(function, *outputs)
+
+
+def leaves(observation):
+    """The arrays of a nest."""
+    return tree.flatten(observation)

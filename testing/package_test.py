@@ -1,0 +1,162 @@
+"""What pip installs: the wheel's files, its commands, and that they run from any folder."""
+
+import importlib.metadata
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+import zipfile
+
+from absl.testing import absltest
+from packaging import requirements
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "requirements.txt")
+FOLDERS = {"laser_tf": "laser_tf", "launch": "laser_tf/commands/launch",
+           "configs": "laser_tf/commands/configs"}  # fmt: skip
+ENVIRONMENT = """
+import gymnasium
+import numpy as np
+
+
+class Coin(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(0.0, 1.0, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        return np.ones(2, np.float32), float(action), bool(self.np_random.random() < 0.2), False, {}
+
+
+gymnasium.register("Coin-v0", Coin)
+"""
+
+
+def _pip(*arguments: str) -> None:
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    if done.returncode:
+        raise RuntimeError(done.stdout + done.stderr)
+
+
+class PackageTest(absltest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls._folder = pathlib.Path(folder.name)
+        sources = cls._folder / "sources"  # pip builds in the folder that it is given
+        hidden = shutil.ignore_patterns("__pycache__")
+        for name in FOLDERS:
+            shutil.copytree(ROOT / name, sources / name, ignore=hidden)
+        for name in FILES:
+            shutil.copy(ROOT / name, sources)
+        _pip("wheel", "--no-deps", "--no-build-isolation", "--no-index",
+             f"--wheel-dir={cls._folder}", str(sources))  # fmt: skip
+        (cls._wheel,) = cls._folder.glob("laser_tf-*-py3-none-any.whl")
+        cls._site = cls._folder / "site"
+        _pip("install", "--no-deps", "--no-index", f"--target={cls._site}", str(cls._wheel))
+
+    def _run(self, command: str, *arguments: str) -> subprocess.CompletedProcess:
+        """In a folder that has nothing but a user's own environment."""
+        elsewhere = self._folder / "elsewhere"
+        elsewhere.mkdir(exist_ok=True)
+        (elsewhere / "own_coin.py").write_text(ENVIRONMENT)
+        variables = {name: value for name, value in os.environ.items() if name[:3] != "TF_"}
+        return subprocess.run(
+            [str(self._site / "bin" / command), *arguments],
+            cwd=elsewhere, env=variables | {"PYTHONPATH": str(self._site)},
+            capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+
+    def test_the_wheel_holds_every_source_and_nothing_at_its_top_but_laser_tf(self):
+        expected = {
+            str(inside / path.relative_to(ROOT / folder))
+            for folder, name in FOLDERS.items()
+            for inside in [pathlib.Path(name)]
+            for path in (ROOT / folder).rglob("*")
+            if path.is_file() and path.suffix != ".pyc"
+        }
+        self.assertIn("laser_tf/py.typed", expected)
+        with zipfile.ZipFile(self._wheel) as wheel:
+            names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+        self.assertEqual(names, expected)
+
+    def test_every_command_has_an_entry_point(self):
+        commands = {
+            "laser-" + path.stem.replace("_", "-")
+            for path in (ROOT / "launch").glob("*.py")
+            if "\n    command_line.run(" in path.read_text()
+        }
+        scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+        self.assertEqual(set(scripts), commands)
+        self.assertEqual({path.name for path in (self._site / "bin").iterdir()}, commands)
+
+    def test_help_is_that_of_the_command_with_its_own_configuration(self):
+        done = self._run("laser-train", "--help")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        config = self._site / "laser_tf/commands/configs/laser_atari.py"
+        self.assertIn(f"\nKeys of {config}, ", done.stdout)
+
+    def test_an_own_environment_trains_with_a_configuration_by_name(self):
+        done = self._run(
+            "laser-train", "--config=laser_gymnasium", "--workdir=run",
+            "--config.environment.task=own_coin:Coin-v0", "--config.run.env_frames=2000",
+            "--config.run.evaluation_episodes=2",
+        )  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("mean return of 2 evaluation episodes", done.stderr)
+
+    def test_commands_that_commands_start_are_found(self):
+        # A sweep starts its server and agents; launch.reproduce, other commands.
+        done = self._run(
+            "laser-reproduce", "--figure=r2d2_5", "--config=configs/lasr.py", "--replicas=1"
+        )
+        self.assertRegex(done.stderr, "^error: .*configs/lasr.py.*choose a file of configs")
+        done = self._run("laser-sweep", "--config=sweep_laser_catch", "--workdir=sweep",
+                         "--config.run.env_frames=300", "--config.run.evaluation_episodes=0",
+                         "--grid=learner.learning_rate=0.001", "--grid=agent.entropy_cost=0.01",
+                         )  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue((self._folder / "elsewhere/sweep/finished").exists())
+
+
+class RequirementsTest(absltest.TestCase):
+    def test_what_the_package_requires_fits_together(self):
+        """As pip would find it: one requirement that another refuses, and nothing installs."""
+        lines = (ROOT / "requirements.txt").read_text().splitlines()
+        names = [line.split("#")[0].strip() for line in lines]
+        waiting = [(requirements.Requirement(name), "requirements.txt") for name in names if name]
+        seen = set()
+        while waiting:
+            required, by = waiting.pop()
+            installed = importlib.metadata.version(required.name)
+            self.assertIn(installed, required.specifier, f"{by} requires {required}")
+            for line in importlib.metadata.requires(required.name) or ():
+                of = requirements.Requirement(line)
+                extras = required.extras or {""}
+                if not of.marker or any(of.marker.evaluate({"extra": extra}) for extra in extras):
+                    if (str(of), required.name) not in seen:
+                        waiting.append((of, required.name))
+                    seen.add((str(of), required.name))
+
+    def test_the_lock_of_gpu_machines_has_what_tensorflow_asks_for(self):
+        asked = {
+            str(requirements.Requirement(line.split(";")[0].strip()))
+            for line in importlib.metadata.requires("tensorflow")
+            if 'extra == "and-cuda"' in line.replace("'", '"')
+        }
+        lines = (ROOT / "requirements-gpu.lock").read_text().splitlines()
+        locked = {line.strip() for line in lines if line and not line.startswith("#")}
+        self.assertEqual(locked, {"-r requirements.lock", *asked})
+
+
+if __name__ == "__main__":
+    absltest.main()
