@@ -130,6 +130,29 @@ class LinksTest(parameterized.TestCase):
         self.assertEqual(reached, set(PAGES))
 
 
+class MetricsTest(absltest.TestCase):
+    def test_every_metric_is_explained_and_no_other(self):
+        section = _text("docs/training.md").split("\n## Metrics\n")[1].split("\n## ")[0]
+        table = "\n".join(line for line in section.splitlines() if line.startswith("|"))
+        documented = set(re.findall(r"`([a-z_]+/\S+)`", table))
+        groups = {name.split("/")[0] for name in documented}
+        in_code = {name for name in _texts_of_code() if name.split("/")[0] in groups}
+        self.assertIn("replay/fill", in_code)  # that there is something to compare
+        self.assertContainsSubset({name for name in in_code if not name.endswith("_")}, documented)
+        # The others are put together of parts when they are written.
+        made = re.compile(r"loss/|task/|staleness/|.*\*")
+        self.assertEqual(set(), {n for n in documented - in_code if not made.match(n)})
+
+
+def _texts_of_code():
+    """Whatever looks like a metric's name in the sources."""
+    for path in (ROOT / "laser_tf").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            text = node.value if isinstance(node, ast.Constant) else None
+            if isinstance(text, str) and re.fullmatch(r"[a-z_]+/[a-z0-9_]+", text):
+                yield text
+
+
 class ReadmeTest(absltest.TestCase):
     def test_it_is_short(self):
         self.assertLessEqual(len(_text(README).splitlines()), 150)
