@@ -27,7 +27,8 @@ test: $(INSTALLED)
 	@$(VENV)/bin/python -m pytest -q
 
 docs: $(DOCS_INSTALLED)
-	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --quiet
+	@# Not --quiet, with which mkdocs counts no warnings: a dead link would pass.
+	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build
 	@echo "site/index.html; with search: python -m http.server -d site"
 
 test-extras: vizdoom minigrid control

@@ -22,6 +22,7 @@ _PATH = re.compile(
 )
 _MODULE = re.compile(r"\b((?:launch|testing\.benchmarks|testing)\.[a-z_]+(?:\.[a-z_]+)*)\b")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?%?")
+_NO_METRICS = ("checkpoints", "tensorboard", "frames")  # what looks like a metric's name otherwise
 # What a page tells its readers to write themselves.
 _PLACES_TO_FILL = ("NAME",)
 
@@ -128,6 +129,28 @@ class LinksTest(parameterized.TestCase):
             found = {target for target, _ in _links(page) if target in PAGES}
             pending += sorted(found - reached)
         self.assertEqual(reached, set(PAGES))
+
+
+class MetricsTest(absltest.TestCase):
+    def test_every_metric_is_explained_and_no_other(self):
+        section = _text("docs/training.md").split("\n## Metrics\n")[1].split("\n## ")[0]
+        table = "\n".join(line for line in section.splitlines() if line.startswith("|"))
+        documented = set(re.findall(r"`([a-z_]+/\S+)`", table))
+        in_code = {name for name in _texts_of_code() if name.split("/")[0] not in _NO_METRICS}
+        self.assertIn("replay/fill", in_code)  # that there is something to compare
+        self.assertContainsSubset({name for name in in_code if not name.endswith("_")}, documented)
+        # The others are put together of parts when they are written.
+        made = re.compile(r"loss/|task/|staleness/|.*\*")
+        self.assertEqual(set(), {n for n in documented - in_code if not made.match(n)})
+
+
+def _texts_of_code():
+    """Whatever looks like a metric's name in the sources."""
+    for path in (ROOT / "laser_tf").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            text = node.value if isinstance(node, ast.Constant) else None
+            if isinstance(text, str) and re.fullmatch(r"[a-z_]+/[a-z0-9_]+", text):
+                yield text
 
 
 class ReadmeTest(absltest.TestCase):
