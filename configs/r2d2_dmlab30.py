@@ -2,12 +2,12 @@
 
 import ml_collections
 
-from configs import laser_dmlab30, r2d2_atari
+from configs import laser_dmlab30, r2d2_atari_paper
 
 
 def get_config() -> ml_collections.ConfigDict:
-    """What differs from `r2d2_atari`: the games, and section 4.2's R2D2+."""
-    config = r2d2_atari.get_config()
+    """What differs from `r2d2_atari_paper`: the games, and section 4.2's R2D2+."""
+    config = r2d2_atari_paper.get_config()
     config.agent.update(
         {
             "torso": "deep",  # section 4.2

@@ -147,7 +147,7 @@ class HelpTest(parameterized.TestCase):
         words = re.findall(r"\w+", config_help.comments(section)[key])
         self.assertContainsSubset(names, words)
 
-    @parameterized.parameters("laser_atari", "r2d2_atari", "sweep_laser_minatar")
+    @parameterized.parameters("laser_atari", "r2d2_atari_paper", "sweep_laser_minatar")
     def test_all_keys_of_a_configuration_fit_the_width(self, name):
         values = importlib.import_module(f"configs.{name}").get_config().to_dict()
         text = config_help.describe_keys(values, width=80)
