@@ -116,7 +116,8 @@ def _play(environment: base.BatchedEnvironment, steps: int, seed: int) -> _Play:
             start = time.perf_counter()
             row = environment.step(actions[step])
             seconds += time.perf_counter() - start
-    return _Play(*map(np.array, zip(*rows, strict=True)), steps / seconds)
+    checksums, rewards, discounts, firsts = map(np.array, zip(*rows, strict=True))
+    return _Play(checksums, rewards, discounts, firsts, steps / seconds)
 
 
 def _check_bounds(environment: base.BatchedEnvironment, row: types.EnvOutput, step: int) -> None:
