@@ -115,17 +115,18 @@ class PackageTest(absltest.TestCase):
         self.assertIn("mean return of 2 evaluation episodes", done.stderr)
 
     def test_commands_that_commands_start_are_found(self):
-        # A sweep starts its server and agents; launch.reproduce, other commands.
         done = self._run(
-            "laser-reproduce", "--figure=r2d2_5", "--config=configs/lasr.py", "--replicas=1"
+            "laser-reproduce", "--figure=3_left", "--games=nothing", "--workdir=figure"
         )
-        self.assertRegex(done.stderr, "^error: .*configs/lasr.py.*choose a file of configs")
-        done = self._run("laser-sweep", "--config=sweep_laser_catch", "--workdir=sweep",
-                         "--config.run.env_frames=300", "--config.run.evaluation_episodes=0",
-                         "--grid=learner.learning_rate=0.001", "--grid=agent.entropy_cost=0.01",
-                         )  # fmt: skip
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertTrue((self._folder / "elsewhere/sweep/finished").exists())
+        self.assertIn("there is no task 'nothing'", done.stderr)  # says launch.sweep
+        self.assertIn("launch.sweep ended with 1", done.stderr)
+
+    def test_a_configuration_that_there_is_not_is_told_as_it_was_given(self):
+        done = self._run("laser-train", "--config=laser_cach")
+        self.assertRegex(
+            done.stderr, "^error: cannot load --config=laser_cach: .*a file of configs"
+        )
+        self.assertEqual(done.returncode, 1)
 
 
 class RequirementsTest(absltest.TestCase):

@@ -116,8 +116,8 @@ def _play(environment: base.BatchedEnvironment, steps: int, seed: int) -> _Play:
             start = time.perf_counter()
             row = environment.step(actions[step])
             seconds += time.perf_counter() - start
-    checksums, reward, discount, is_first = map(np.array, zip(*rows, strict=True))
-    return _Play(checksums, reward, discount, is_first, steps / seconds)
+    checksums, rewards, discounts, firsts = map(np.array, zip(*rows, strict=True))
+    return _Play(checksums, rewards, discounts, firsts, steps / seconds)
 
 
 def _check_bounds(environment: base.BatchedEnvironment, row: types.EnvOutput, step: int) -> None:

@@ -1,0 +1,69 @@
+"""What is in a run's replay, as a table of pandas: one row an agent step.
+
+    python -m examples.read_replay runs/catch
+
+Reads the run's last checkpoint, of which it serves a copy: the run itself may go on. (pandas comes
+with minatar.)
+"""
+
+import pathlib
+import shutil
+import sys
+import tempfile
+
+import numpy as np
+import pandas as pd
+
+from laser_tf.environments import factory
+from laser_tf.host import run_folder
+from laser_tf.replay import dataset, server, stored_unroll
+from laser_tf.training import assembly, run_config
+
+
+def read(workdir: pathlib.Path, unrolls: int) -> pd.DataFrame:
+    """Draws from a run's replay, uniformly, so that one unroll may come twice.
+
+    Args:
+      workdir: the run's folder, with a checkpoint of replay whose items are unrolls.
+      unrolls: how many.
+    """
+    config = run_config.parse(run_folder.read_config(workdir))
+    environment = factory.make_environment(config.environment, seed=0, num_envs=1)
+    agent = assembly.build_agent(config, environment, "float32", seed=0)
+    signature = assembly.unroll_signature(config, environment, agent)
+    environment.close()
+    with tempfile.TemporaryDirectory() as folder:
+        copy = pathlib.Path(folder) / "replay"
+        shutil.copytree(workdir / "checkpoints/replay", copy)
+        replay = server.EmbeddedReplay(config.replay, signature, copy)
+        table = config.replay.replay_table
+        batches = iter(dataset.unrolls(replay.address, table, entries=1, in_flight=2))
+        frames = [_frame(next(batches), number) for number in range(unrolls)]
+        del batches  # it asks the server for more
+        replay.stop()
+    return pd.concat(frames, ignore_index=True)
+
+
+def _frame(stored: stored_unroll.StoredUnroll, number: int) -> pd.DataFrame:
+    """The T transitions of an unroll [1, ...]: an action, and what arrived after it."""
+    env_output, agent_output = stored.env_output, stored.agent_output
+    reward = env_output.reward[0].numpy()
+    is_first = env_output.is_first[0].numpy()[-len(reward) :]  # frames of stacks come before
+    return pd.DataFrame(
+        {
+            "unroll": number,
+            "learner_update": int(stored.learner_update[0]),
+            "step": np.arange(len(reward) - 1),
+            "action": list(agent_output.action[0].numpy()[:-1]),
+            "reward": reward[1:],
+            "discount": env_output.discount[0].numpy()[1:],
+            "starts_again": is_first[1:],  # then it is no transition
+        }
+    )
+
+
+if __name__ == "__main__":
+    steps = read(pathlib.Path(sys.argv[1]), unrolls=200)
+    print(steps.head(12).to_string(index=False))
+    played = steps[~steps.starts_again]
+    print(played.groupby("action").reward.describe()[["count", "mean", "min", "max"]])
