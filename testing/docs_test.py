@@ -131,6 +131,18 @@ class LinksTest(parameterized.TestCase):
         self.assertEqual(reached, set(PAGES))
 
 
+class SiteTest(absltest.TestCase):
+    def test_every_page_is_in_its_contents(self):
+        listed = re.findall(r": (\S+\.md)$", _text("mkdocs.yml"), re.M)
+        pages = [page.removeprefix("docs/") for page in PAGES if page != README]
+        self.assertContainsSubset(pages, listed)
+
+    def test_a_dead_link_ends_its_making(self):
+        self.assertIn("\nstrict: true\n", _text("mkdocs.yml"))
+        (command,) = re.findall(r"mkdocs build.*", _text("Makefile"))
+        self.assertEqual(command, "mkdocs build")  # a quiet one counts no warnings
+
+
 class MetricsTest(absltest.TestCase):
     def test_every_metric_is_explained_and_no_other(self):
         section = _text("docs/training.md").split("\n## Metrics\n")[1].split("\n## ")[0]
