@@ -50,6 +50,7 @@ class SeedCurvesTest(parameterized.TestCase):
         self.assertEqual((summary.mean[0], summary.mean[-1]), (2.0, 2.5))
 
     def test_a_run_without_episodes_is_refused(self):
+        (self._folder / "none/tensorboard").mkdir(parents=True)
         with self.assertRaisesRegex(errors.UserError, "none holds no finished episode"):
             seed_curves.read([self._folder / "none"], tensorboard.RETURN)
 

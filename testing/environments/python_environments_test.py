@@ -287,7 +287,7 @@ class FaultTest(parameterized.TestCase):
     @parameterized.parameters(False, True)
     def test_one_that_always_breaks_is_given_up(self, in_reset):
         message = (
-            "^game 0 of .*Breaking-v0: KeyError.*, in the 3th episode in a row that broke off.*"
+            "(?s)^game 0 of .*Breaking-v0: KeyError.*; 3 episodes in a row have broken off.*"
             "mend the environment, or raise environment.max_broken_episodes .2."
         )
         with self.assertRaisesRegex(faults.EnvironmentFailedError, message):

@@ -170,7 +170,8 @@ class QuietTest(absltest.TestCase):
     def test_saving_says_nothing_and_training_does_not_import_tf_agents(self):
         script = (
             "import pathlib, sys, tempfile\n"
-            "from laser_tf.runtime import evaluator, training\n"
+            "from laser_tf.evaluation import evaluator\n"
+            "from laser_tf.training import training\n"
             "from launch import train\n"
             "from laser_tf.export import exporter\n"
             "assert 'tf_agents' not in sys.modules and 'gym' not in sys.modules\n"

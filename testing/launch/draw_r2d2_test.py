@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 from absl.testing import absltest
 
+from laser_tf import errors
 from laser_tf.analysis import figures_r2d2, r2d2_memory, r2d2_staleness, seed_curves
 from laser_tf.environments import episode_statistics
 from laser_tf.evaluation import evaluation_files
 from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log, tensorboard
-from launch import command_line
 
 FIRST, LAST = "staleness/delta_q_first", "staleness/delta_q_last"
 
@@ -114,7 +114,7 @@ class DrawR2D2Test(absltest.TestCase):
             of_label.pop()
         r2d2_staleness.write_discrepancies(runs, self._folder)
         self.assertEqual({row["mean"] for row in _read(self._folder / "delta_q.csv")}, {""})
-        with self.assertRaisesRegex(command_line.UsageError, "breakout holds no values of some"):
+        with self.assertRaisesRegex(errors.UserError, "breakout holds no values of some"):
             seed_curves.read(runs["breakout"]["burn-in"], "some/metric")
 
     def test_memory_by_length_of_history(self):
