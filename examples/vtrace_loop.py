@@ -77,7 +77,7 @@ def main(updates: int = 300) -> float:
         trusted = update({key: tf.stack([u[key] for u in drawn], axis=1) for key in drawn[0]})
         if number % 100 == 0:
             paid = np.mean([unroll["rewards"].sum() for unroll in replay])
-            print(f"update {number}: {paid:.2f} rewards an unroll, {trusted:.0%} trusted")
+            print(f"update {number}: {paid:.2f} rewards an unroll, {float(trusted):.1%} trusted")
     return float(tf.reduce_mean(tf.nn.softmax(logits)[:-1, 1]))
 
 

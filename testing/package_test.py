@@ -118,7 +118,7 @@ class PackageTest(absltest.TestCase):
         done = self._run(
             "laser-reproduce", "--figure=3_left", "--games=nothing", "--workdir=figure"
         )
-        self.assertIn("there is no task 'nothing'", done.stderr)  # says launch.sweep
+        self.assertIn("there is no MinAtar game 'nothing'", done.stderr)  # says launch.sweep
         self.assertIn("launch.sweep ended with 1", done.stderr)
 
     def test_a_configuration_that_there_is_not_is_told_as_it_was_given(self):

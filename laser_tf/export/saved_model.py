@@ -26,7 +26,7 @@ def save(policy: portable_policy.PortablePolicy, folder: pathlib.Path, train_ste
       train_step: learner updates behind the weights.
 
     Raises:
-      ImportError: without TF-Agents.
+      UserError: without TF-Agents; the message says what to install.
       OSError, tf.errors.OpError: if it cannot be written.
     """
     with _quiet():
@@ -42,8 +42,9 @@ def _tf_agents_policy() -> ModuleType:
     try:
         from laser_tf.export import tf_agents_policy
     except ModuleNotFoundError as error:
+        package = error.name.split(".")[0]
         raise errors.UserError(
-            f"an export needs the package {error.name!r}: pip install --no-deps tf-agents==0.19.0 "
+            f"an export needs the package {package!r}: pip install --no-deps tf-agents==0.19.0 "
             "gin-config==0.5.0 gym==0.23.0 gym-notices==0.1.0"
         ) from None
     return tf_agents_policy
