@@ -22,15 +22,15 @@ class VectorsTest(absltest.TestCase):
     def test_a_cart_pole_is_balanced_longer_than_at_random(self):
         config = laser_gymnasium.get_config()
         config.run.env_frames = 20_000
-        self.assertGreater(_mean_return(config), 50)  # at random: 22
+        self.assertGreater(_mean_return(config), 40)  # at random: 22
 
     def test_continuous_actions_find_their_targets(self):
         config = laser_control.get_config()
         config.environment.suite = "dm_env"
         config.environment.task = "testing.environments.small_target:Target"
         config.run.env_frames = 20_000
-        # At random -2.9 an episode of 5 steps, in the middle of the bounds -2.
-        self.assertGreater(_mean_return(config), -1.3)
+        # At random -2.5 an episode of 5 steps, in the middle of the bounds -2.
+        self.assertGreater(_mean_return(config), -1.6)
 
 
 if __name__ == "__main__":
