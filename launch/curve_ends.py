@@ -7,6 +7,11 @@ The files hold mean and range of the seeds at each point, so that of up to three
 are known, though not which seed has which.
 """
 
+from laser_tf.host import interruption
+
+if __name__ == "__main__":
+    interruption.before_imports()
+
 import csv
 import pathlib
 import sys

@@ -8,6 +8,11 @@ the services' own variables: WANDB_MODE=offline keeps them in files for `wandb s
 MLFLOW_TRACKING_URI names MLflow's server or file. Each call makes a new run there.
 """
 
+from laser_tf.host import interruption
+
+if __name__ == "__main__":
+    interruption.before_imports()
+
 from laser_tf.host import versions
 
 if __name__ == "__main__":

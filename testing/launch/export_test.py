@@ -125,7 +125,7 @@ class ExportTest(absltest.TestCase):
         for workdir, output, message in (
             (self.run_folder, self.output, "policy exists: name a new folder"),
             (self.folder / "none", new, "holds no run"),
-            (empty, new, "holds no checkpoint yet"),
+            (empty, new, "holds no checkpoint"),
             (damaged, new, "none of the checkpoints in .* can be used"),
             (self.run_folder, pathlib.Path("/proc/none/new"), "cannot write /proc/none/new"),
         ):
