@@ -87,8 +87,10 @@ def _curves(path):
 
 def _readings(path):
     """Every number that the results' table may take from a file."""
-    if "label" not in _columns(path):
-        return [float(value) for value in _columns(path)["mean"]]
+    columns = _columns(path)
+    if "label" not in columns:
+        name = "mean" if "mean" in columns else "mean_return_100_episodes"
+        return [float(value) for value in columns[name]]
     readings = []
     for points in _curves(path).values():
         frames, *seeds = zip(*points, strict=True)
