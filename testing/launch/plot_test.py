@@ -6,10 +6,10 @@ import tempfile
 
 from absl.testing import absltest, parameterized
 
+from laser_tf import errors
 from laser_tf.analysis import seed_curves
 from laser_tf.environments import episode_statistics
 from laser_tf.monitoring import episode_log
-from launch import command_line
 from testing import commands
 
 
@@ -60,7 +60,7 @@ class RefusalTest(parameterized.TestCase):
     def test_a_folder_without_a_run_is_named(self):
         with tempfile.TemporaryDirectory() as folder:
             for path in (pathlib.Path(folder), pathlib.Path(folder) / "none"):
-                with self.assertRaisesRegex(command_line.UsageError, f"{path} holds no run"):
+                with self.assertRaisesRegex(errors.UserError, f"{path} holds no run"):
                     seed_curves.read([path], "loss/total")
 
     @parameterized.parameters(

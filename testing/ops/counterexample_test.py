@@ -10,7 +10,7 @@ from absl.testing import absltest, parameterized
 
 from configs import laser_atari
 from laser_tf.agents import laser_config
-from laser_tf.ops import policy_gradient, trust_region, vtrace
+from laser_tf.ops import categorical, policy_gradient, trust_region, vtrace
 
 Q, MU, START = (2.0, 5.0), (0.9, 0.1), (0.5, 0.5)
 ONLINE = 0.125  # of a batch; the paper's alpha, section 3
@@ -30,10 +30,10 @@ def _ascend(logits, value, kl_threshold, online, baseline_cost):
         target = tf.tile(logits[None], [4, 1])
         seen = tf.stack([online, online, 1 - online, 1 - online])
         seen *= tf.gather(tf.nn.softmax(behaviour), ARMS, batch_dims=1)
-        relevance = trust_region.behaviour_relevance(target, behaviour, relevance="implied")
+        relevance = trust_region.implied_relevance(target, behaviour)
         trusted = (relevance < kl_threshold)[None]
         output = vtrace.vtrace(
-            vtrace.log_importance_ratios(target, behaviour, ARMS)[None],
+            categorical.log_importance_ratio(target, behaviour, ARMS)[None],
             discounts=tf.zeros([1, 4]),  # an arm's reward ends the episode
             rewards=rewards,
             values=tf.fill([2, 4], value),
@@ -42,8 +42,7 @@ def _ascend(logits, value, kl_threshold, online, baseline_cost):
         with tf.GradientTape() as tape:
             tape.watch([logits, value])
             loss = policy_gradient.policy_gradient_loss(
-                tf.tile(logits[None, None], [1, 4, 1]),
-                ARMS[None],
+                categorical.log_probability(tf.tile(logits[None], [4, 1]), ARMS)[None],
                 seen * output.rhos * output.advantages,
                 trusted,
             ) + baseline_cost * policy_gradient.baseline_loss(

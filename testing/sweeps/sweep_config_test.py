@@ -73,8 +73,8 @@ class SweepConfigTest(parameterized.TestCase):
         ({"samples": 0}, "config.sweep: samples is 0: use 1 or more"),
         ({"sampels": 1}, "config has no sweep key 'sampels'"),
         (
-            {"grid": {"environment": {"max_frames_per_episode": (10, 20)}}},
-            "environment.max_frames_per_episode is 10 for agent_00, but 20 for agent_01",
+            {"grid": {"environment": {"max_broken_episodes": (10, 20)}}},
+            "environment.max_broken_episodes is 10 for agent_00, but 20 for agent_01",
         ),
         (
             {"grid": {"replay": {"unroll_length": (10, 11)}}},

@@ -10,9 +10,8 @@ import numpy as np
 from absl.testing import absltest, parameterized
 
 from laser_tf.environments import catch, faults
-from laser_tf.host import run_folder
 from laser_tf.monitoring import tensorboard
-from laser_tf.training import actor, training
+from laser_tf.training import actor, learner_checkpoints, training
 from testing import fakes, runs
 
 _STEP = catch.Catch._step
@@ -69,7 +68,9 @@ class FailingGamesTest(parameterized.TestCase):
         ):
             runs.go_on(run)
         self.assertIn("in step", (self._workdir / faults.FILE).read_text())
-        saved = run_folder.LearnerCheckpoints(self._workdir / "checkpoints/learner", run._learner)
+        saved = learner_checkpoints.LearnerCheckpoints(
+            self._workdir / "checkpoints/learner", run._learner
+        )
         self.assertIsNotNone(saved.restore())
 
     def test_a_game_that_hangs_is_noticed_and_the_run_can_be_stopped(self):

@@ -104,7 +104,7 @@ class HostileValuesTest(parameterized.TestCase):
             run_config.parse(values)
 
     @parameterized.parameters(
-        ("arguments", 3, "arguments is 3: use text, or names with their values"),
+        ("arguments", 3, "arguments is 3: use text or names with their values"),
         ("num_workers", -1, "num_workers is -1: use 0 or more"),
         ("max_frames_per_episode", -1, "max_frames_per_episode is -1: use 0 or more"),
         ("text_length", 0, "text_length is 0: use 1 or more"),
