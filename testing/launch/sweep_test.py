@@ -216,7 +216,7 @@ class SweepTest(parameterized.TestCase):
             f"--port={port}",
             f"--workdir={self._workdir}",
         )
-        while not re.search("agent_00: .* done", sweep.stdout.readline()):
+        while not re.search("agent_00: .*finished", sweep.stdout.readline()):
             self.assertIsNone(sweep.poll())
         self.assertFalse((self._workdir / "finished").exists())
         code, _, errors = commands.run(
