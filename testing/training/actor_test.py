@@ -123,7 +123,7 @@ class StallWatchTest(absltest.TestCase):
         with self.assertNoLogs(level="WARNING"):
             self._wait(59)
         for rows in (0, 1):
-            self._acting.rows = rows
+            self._acting.time_steps = rows
             with self.assertLogs(level="WARNING") as logs:
                 self._wait(61)
                 self._wait(61)
@@ -134,7 +134,7 @@ class StallWatchTest(absltest.TestCase):
     def test_an_actor_that_fills_replay_is_no_stall(self):
         with self.assertNoLogs(level="WARNING"):
             for rows in range(20):
-                self._acting.rows = rows
+                self._acting.time_steps = rows
                 self._wait(30)
 
     def test_the_learners_own_time_does_not_count(self):
