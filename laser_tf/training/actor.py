@@ -167,7 +167,7 @@ class ActorThread:
             raise self._error
 
     def metrics(self) -> dict[str, float]:
-        """Since the start: each part's agent steps a second spent in it, and the environments' faults."""
+        """Each part's agent steps a second spent in it, and the faults, since the start."""
         steps = self._acting.agent_steps
         paces = {
             f"throughput/{part}_steps_per_second": steps / seconds

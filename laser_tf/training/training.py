@@ -147,7 +147,7 @@ class Training:
             member.close(finished=self.finished)
 
     def _tell_losses(self, faults: Mapping[str, float]) -> None:
-        """Says what was lost to values that are not finite and to environments that failed, if any."""
+        """Says what was lost to values that are not finite and to failed environments, if any."""
         if dropped := int(self.counters.non_finite_updates):
             logging.warning(
                 "%d of %d updates were dropped, as their loss or gradient was not finite "
