@@ -72,7 +72,7 @@ class LocalActing(actor.ActorThread):
         environment = factory.make_environment(
             config.environment, seed=environment_seed, fault_folder=workdir
         )
-        agent = assembly.build_agent(config, environment, dtype, action_seed)
+        agent = assembly.build_agent(config, environment.spec(), dtype, action_seed)
         copier = weights.WeightCopier(trained.agent, agent, trained.counters.learner_updates)
         recorders = assembly.make_recorders(
             config.replay,

@@ -8,8 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from laser_tf import config_values
-from laser_tf.environments import episode_statistics, factory
+from laser_tf import config_values, types
+from laser_tf.environments import episode_statistics
 from laser_tf.host import hardware
 from laser_tf.monitoring import episode_log, reporting, tensorboard
 from laser_tf.replay import (
@@ -50,6 +50,7 @@ class Training:
         self,
         config: run_config.RunConfig,
         workdir: pathlib.Path,
+        spec: types.EnvironmentSpec,
         member: membership.Membership | None = None,
         initial: initial_weights.InitialWeights | None = None,
         act_elsewhere: ActElsewhere | None = None,
@@ -59,6 +60,7 @@ class Training:
         Args:
           config: of the run.
           workdir: its folder, opened.
+          spec: of its environment, see `factory.environment_spec`.
           member: of a sweep, where the run belongs to one.
           initial: what a run begins from that has no checkpoint yet.
           act_elsewhere: finds actors in other processes; None: an actor acts in this one.
@@ -77,13 +79,11 @@ class Training:
         jit, reason = hardware.choose_jit_compile(config.learner.jit_compile)
         logging.info("XLA: %s (%s)", "on" if jit else "off", reason)
 
-        probe = factory.make_environment(config.environment, seed=0, num_envs=1)
         self._learner = assembly.build_learner(
-            config, probe, self._dtype, jit=jit, member=self._member_index
+            config, spec, self._dtype, jit=jit, member=self._member_index
         )
-        self._signature = assembly.unroll_signature(config, probe, self._learner.agent)
-        self.returns = reporting.EpisodeReturns(config.environment.suite, probe.tasks)
-        probe.close()
+        self._signature = assembly.unroll_signature(config, spec, self._learner.agent)
+        self.returns = reporting.EpisodeReturns(config.environment.suite, config.environment.tasks)
         self._checkpoints = learner_checkpoints.LearnerCheckpoints(
             workdir / "checkpoints/learner", self._learner
         )

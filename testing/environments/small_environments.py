@@ -172,6 +172,13 @@ class Beacons(dm_env.Environment):
         return {"picture": picture, "body": (self._random.random(2), self._flip)}
 
 
+def counted_beacons(log, seed=0):
+    """`Beacons`, and a line in a file for each that is made."""
+    with open(log, "a") as file:
+        file.write("made\n")
+    return Beacons(seed)
+
+
 class Still(dm_env.Environment):
     """Never ends, pays nothing and shows the same; or, `unseeded`, a number that nobody knows."""
 
