@@ -36,7 +36,7 @@ def run_to_the_end(
             )
             return signals[0]
     interruption.give_back()  # an evaluation has nothing to save
-    _evaluate(workdir, config)
+    evaluate(workdir, config)
     return None
 
 
@@ -60,7 +60,8 @@ def _train(run: training.Training, config: run_config.RunConfig) -> list[int]:
     return signals
 
 
-def _evaluate(workdir: pathlib.Path, config: run_config.RunConfig) -> None:
+def evaluate(workdir: pathlib.Path, config: run_config.RunConfig) -> None:
+    """Evaluates a finished run, unless that is done, and says where all lies."""
     if config.run.evaluation_episodes and not _is_evaluated(workdir, config):
         summary = evaluator.evaluate(
             workdir, episodes=config.run.evaluation_episodes, seed=config.run.seed, video=True

@@ -29,6 +29,8 @@ def build_agent(
     seed: int,
     *,
     evaluating: bool = False,
+    actor: int = 0,
+    actors: int = 1,
 ) -> agents_base.Agent:
     """Creates an agent whose variables exist.
 
@@ -38,6 +40,8 @@ def build_agent(
       dtype: compute dtype, "float32" or "bfloat16".
       seed: of the actions it will draw.
       evaluating: whether it plays an evaluation instead of gathering experience.
+      actor: index of the actor that it acts in.
+      actors: how many there are.
     """
     context = agents_base.Context(
         spec=_seen_by_agent(spec, config.replay.frame_stack),
@@ -46,6 +50,8 @@ def build_agent(
         seed=seed,
         burn_in=config.replay.burn_in,
         evaluating=evaluating,
+        actor=actor,
+        actors=actors,
     )
     return registry.make(config.agent, context)
 
