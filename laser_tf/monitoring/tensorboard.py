@@ -20,6 +20,7 @@ from tensorboard.plugins.scalar import summary_v2 as scalar_summary
 from laser_tf.host import failure_notice, run_folder
 
 RETURN = "episode/mean_return_last_100"
+EVALUATION_RETURN = "episode/evaluation_mean_return"
 
 
 class MetricsWriter:
@@ -83,7 +84,7 @@ class MetricsWriter:
             _write_event(writer, env_frames, summary=_scalars(values))
 
         self._append(env_frames, write)
-        self._is_first_row = self._writer is None
+        self._is_first_row &= self._writer is None
 
 
 def _write_event(writer: tf.summary.SummaryWriter, env_frames: int, **content: Any) -> None:

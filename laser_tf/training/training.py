@@ -24,6 +24,7 @@ from laser_tf.training import (
     actor,
     assembly,
     batches,
+    evaluations,
     experience_age,
     initial_weights,
     learner_checkpoints,
@@ -100,8 +101,18 @@ class Training:
         """Whether the budget is spent."""
         return self._agent_steps >= self._config.total_agent_steps
 
-    def run(self, stop: threading.Event, display: progress.ProgressDisplay) -> None:
+    def run(
+        self,
+        stop: threading.Event,
+        display: progress.ProgressDisplay,
+        evaluator: evaluations.Evaluator | None = None,
+    ) -> None:
         """Acts and learns until the budget is spent or `stop` is set, then saves everything.
+
+        Args:
+          stop: looked at all the time.
+          display: of the progress.
+          evaluator: plays beside the training; None: nobody does.
 
         Raises:
           EnvironmentFailedError: if the games cannot go on; the state before is saved.
@@ -116,6 +127,10 @@ class Training:
         frames = self.env_frames if self.resumed else None
         for episode in self._episodes.resume(frames, newer_than=copied):
             self.returns.add(episode)
+        beside = evaluations.Evaluations(
+            self._config, self._workdir, self._learner.agent, evaluator
+        )
+        beside.resume(frames)
         if member:
             member.start()
         replay = self._open_replay()
@@ -125,7 +140,7 @@ class Training:
             self._config.run, self._workdir, self._checkpoints, replay, self.counters
         )
         try:
-            self._learn(stop, display, replay, acting, stream, saving)
+            self._learn(stop, display, replay, acting, stream, saving, beside)
         finally:
             acting.stop()
             self._episodes.flush()
@@ -218,6 +233,7 @@ class Training:
         acting: actor.ActorThread,
         stream: batches.BatchStream,
         saving: saver.Saver,
+        beside: evaluations.Evaluations,
     ) -> None:
         """The learning loop."""
         has_to_stop = functools.partial(self._has_to_stop, acting, stop)
@@ -256,6 +272,8 @@ class Training:
                 if self._member and self._member.after_update(self._learner, self.env_frames):
                     saving.make_weights_due()
                 saving.save_when_due()
+                beside.offer(self.env_frames, self._learner_updates, writer_)
+            beside.finish(writer_, stop.is_set)
             reporter.report(self.env_frames, replay.fill, counts, last=True)
 
     def _has_to_stop(self, acting: actor.ActorThread, stop: threading.Event) -> bool:
