@@ -57,6 +57,7 @@ class Evaluations:
         self._notice = failure_notice.FailureNotice("evaluations beside training work again")
         self._due = math.inf  # env frames
         self._is_playing = False
+        self._is_charted = False
 
     def resume(self, env_frames: int | None) -> None:
         """Drops from the log what lies beyond a checkpoint.
@@ -115,4 +116,7 @@ class Evaluations:
             return
         self._notice.succeeded()
         self._log.add(outcome)
+        if not self._is_charted:
+            self._is_charted = True
+            writer.chart_returns()
         writer.write(outcome["env_frames"], evaluation_log.metrics(self._suite, outcome))
