@@ -24,6 +24,7 @@ from laser_tf.training import (
     actor,
     assembly,
     batches,
+    evaluations,
     experience_age,
     initial_weights,
     learner,
@@ -110,8 +111,18 @@ class Training:
         """Whether the budget is spent."""
         return self._agent_steps >= self._config.total_agent_steps
 
-    def run(self, stop: threading.Event, display: reporting.Display) -> None:
+    def run(
+        self,
+        stop: threading.Event,
+        display: reporting.Display,
+        evaluator: evaluations.Evaluator | None = None,
+    ) -> None:
         """Acts and learns until the budget is spent or `stop` is set, then saves everything.
+
+        Args:
+          stop: looked at all the time.
+          display: of the progress.
+          evaluator: plays beside the training; None: nobody does.
 
         Raises:
           EnvironmentFailedError: if the environments cannot go on; the state before is saved.
@@ -126,6 +137,10 @@ class Training:
         frames = self.env_frames if self.resumed else None
         for episode in self._episodes.resume(frames, newer_than=copied):
             self.returns.add(episode)
+        beside = evaluations.Evaluations(
+            self._config, self._workdir, self._learner.agent, evaluator
+        )
+        beside.resume(frames)
         if member:
             member.start()
         actors = self._begin_acting()
@@ -134,7 +149,7 @@ class Training:
             self._config.run, self._workdir, self._checkpoints, actors.replay, self.counters
         )
         try:
-            self._learn(stop, display, actors, stream, saving)
+            self._learn(stop, display, actors, stream, saving, beside)
         finally:
             actors.stop()
             self._episodes.flush()
@@ -213,6 +228,7 @@ class Training:
         actors: acting.Acting,
         stream: batches.BatchStream,
         saving: saver.Saver,
+        beside: evaluations.Evaluations,
     ) -> None:
         """The learning loop."""
         has_to_stop = functools.partial(self._has_to_stop, actors, stop)
@@ -251,6 +267,8 @@ class Training:
                 if self._member and self._member.after_update(self._learner, self.env_frames):
                     saving.make_weights_due()
                 saving.save_when_due()
+                beside.offer(self.env_frames, self._learner_updates, writer_)
+            beside.finish(writer_, stop.is_set)
             reporter.report(self.env_frames, replay.fill, counts, last=True)
 
     def _has_to_stop(self, actors: acting.Acting, stop: threading.Event) -> bool:
