@@ -48,7 +48,7 @@ def main() -> None:
     workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir("config")).absolute()
     # Games that are not installed or do not fit each other are refused before anything is written,
     # and so are weights that do not fit.
-    environment = factory.make_environment(config.environment, seed=0, num_envs=1)
+    spec = factory.environment_spec(config.environment)
     # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
     from laser_tf.host import run_folder
     from laser_tf.training import initial_weights, training
@@ -56,8 +56,7 @@ def main() -> None:
 
     initial = initial_weights.find(workdir, _initial_workdir())
     if initial:
-        initial_weights.check(initial, config, environment)
-    environment.close()
+        initial_weights.check(initial, config, spec)
     run_folder.open_workdir(
         workdir,
         dataclasses.asdict(config),
@@ -65,7 +64,7 @@ def main() -> None:
         extend=_EXTEND.value,
     )
     command_line.divert_native_messages(workdir / "native.log")
-    run = training.Training(config, workdir, initial=initial)
+    run = training.Training(config, workdir, spec, initial=initial)
     stopped_by = session.run_to_the_end(run, config, workdir)
     if stopped_by:
         interruption.end_by(stopped_by)

@@ -69,7 +69,7 @@ def evaluate(
     environment = factory.make_environment(
         config.environment, seed=seed, num_envs=num_envs, fault_folder=workdir
     )
-    agent, counters = trained.restore_agent(workdir, config, environment, seed=seed)
+    agent, counters = trained.restore_agent(workdir, config, environment.spec(), seed=seed)
     policy: Any
     if history_length:
         policy = memory_restriction.RestrictedPolicy(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from laser_tf import config_values
+from laser_tf import config_values, types
 from laser_tf.environments import episode_statistics, factory
 from laser_tf.host import hardware
 from laser_tf.monitoring import episode_log, progress, reporting, tensorboard
@@ -43,6 +43,7 @@ class Training:
         self,
         config: run_config.RunConfig,
         workdir: pathlib.Path,
+        spec: types.EnvironmentSpec,
         member: membership.Membership | None = None,
         initial: initial_weights.InitialWeights | None = None,
     ):
@@ -51,6 +52,7 @@ class Training:
         Args:
           config: of the run.
           workdir: its folder, opened.
+          spec: of its environment, see `factory.environment_spec`.
           member: of a sweep, where the run belongs to one.
           initial: what a run begins from that has no checkpoint yet.
 
@@ -67,13 +69,11 @@ class Training:
         jit, reason = hardware.choose_jit_compile(config.learner.jit_compile)
         logging.info("XLA: %s (%s)", "on" if jit else "off", reason)
 
-        probe = factory.make_environment(config.environment, seed=0, num_envs=1)
         self._learner = assembly.build_learner(
-            config, probe, self._dtype, jit=jit, member=self._member_index
+            config, spec, self._dtype, jit=jit, member=self._member_index
         )
-        self._signature = assembly.unroll_signature(config, probe, self._learner.agent)
-        self.returns = reporting.EpisodeReturns(config.environment.suite, probe.tasks)
-        probe.close()
+        self._signature = assembly.unroll_signature(config, spec, self._learner.agent)
+        self.returns = reporting.EpisodeReturns(config.environment.suite, config.environment.tasks)
         self._checkpoints = learner_checkpoints.LearnerCheckpoints(
             workdir / "checkpoints/learner", self._learner
         )
@@ -187,7 +187,7 @@ class Training:
         environment = factory.make_environment(
             config.environment, seed=environment_seed, fault_folder=self._workdir
         )
-        agent = assembly.build_agent(config, environment, self._dtype, action_seed)
+        agent = assembly.build_agent(config, environment.spec(), self._dtype, action_seed)
         copier = weights.WeightCopier(self._learner.agent, agent, self.counters.learner_updates)
         return actor.Actor(
             environment,
