@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from laser_tf import observations, types
-from laser_tf.agents import base, laser_config, pixel_control_task, state_values
+from laser_tf.agents import agent_config, base, laser_config, pixel_control_task, state_values
 from laser_tf.distributions import factory
 from laser_tf.networks import heads, trunk
 from laser_tf.ops import (
@@ -20,8 +20,6 @@ from laser_tf.ops import (
     trust_region,
     vtrace,
 )
-
-ENTROPY_COST = "agent.entropy_cost"
 
 
 class _Learned(NamedTuple):
@@ -88,7 +86,7 @@ class Laser(base.Agent):
     @property
     def hyperparameters(self) -> dict[str, tf.Variable]:
         """The entropy cost."""
-        return {ENTROPY_COST: self.entropy_cost}
+        return {agent_config.ENTROPY_COST: self.entropy_cost}
 
     @property
     def acting_variables(self) -> tuple[tf.Variable, ...]:
