@@ -1,6 +1,7 @@
 """Environments as users write them, for gymnasium and dm_env, and one that breaks on demand."""
 
 import os
+import pathlib
 import random
 import sys
 import time
@@ -174,7 +175,7 @@ class Beacons(dm_env.Environment):
 
 def counted_beacons(log, seed=0):
     """`Beacons`, and a line in a file for each that is made."""
-    with open(log, "a") as file:
+    with pathlib.Path(log).open("a") as file:
         file.write("made\n")
     return Beacons(seed)
 
