@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from laser_tf.environments import episode_statistics
+from laser_tf.environments import episode_statistics, game_processes
 
 ACTOR = "actor_"  # begins the names of all actors
 _EPISODES_KEPT = 100_000  # while no learner takes them
@@ -43,6 +43,8 @@ class Hub:
         self._healths: dict[str, tuple[float, Health]] = {}
         self._replay: dict[int, str] = {}
         self._weights: Weights | None = None
+        self._asked: Weights | None = None  # that are to be evaluated
+        self._outcome: Mapping[str, Any] | game_processes.Failure | None = None
         self._episodes: collections.deque = collections.deque(maxlen=_EPISODES_KEPT)
 
     def report(
@@ -95,3 +97,23 @@ class Hub:
         episodes = list(self._episodes)
         self._episodes.clear()
         return episodes
+
+    def ask_evaluation(self, weights: Weights) -> None:
+        """Takes weights that are to be evaluated, in place of others that were."""
+        self._asked, self._outcome = weights, None
+
+    def asked_evaluation(self) -> Weights | None:
+        """The weights that are to be evaluated, until there is an outcome."""
+        return self._asked
+
+    def give_evaluation(
+        self, env_frames: int, outcome: Mapping[str, Any] | game_processes.Failure
+    ) -> None:
+        """Takes what came of the evaluation of weights that had learned from so many frames."""
+        if self._asked and self._asked.env_frames == env_frames:
+            self._asked, self._outcome = None, outcome
+
+    def take_evaluation(self) -> Mapping[str, Any] | game_processes.Failure | None:
+        """The outcome, once; None while there is none."""
+        outcome, self._outcome = self._outcome, None
+        return outcome

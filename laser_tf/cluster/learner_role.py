@@ -5,7 +5,7 @@ import logging
 from collections.abc import Mapping
 
 from laser_tf import types
-from laser_tf.cluster import remote_acting, role_process
+from laser_tf.cluster import remote_acting, remote_evaluator, role_process
 from laser_tf.host import folder_lock, run_folder
 from laser_tf.training import initial_weights, run_config, training
 
@@ -61,8 +61,15 @@ class LearnerRole(role_process.Role):
             initial=initial,
             act_elsewhere=functools.partial(remote_acting.RemoteActing, context, config),
         )
-        logging.info("%s at %s frames", "resumed" if self._run.resumed else "begins",
-                     f"{self._run.env_frames:,}")  # fmt: skip
+        self._evaluator = (
+            remote_evaluator.RemoteEvaluator(context)
+            if config.run.evaluate_every_env_frames
+            else None
+        )
+        logging.info(
+            "%s at %s frames, %s updates", "resumed" if self._run.resumed else "begins",
+            f"{self._run.env_frames:,}", f"{int(self._run.counters.learner_updates):,}",
+        )  # fmt: skip
 
     def run(self) -> bool:
         """See `role_process.Role`.
@@ -72,7 +79,7 @@ class LearnerRole(role_process.Role):
         """
         if not self._run.finished:
             try:
-                self._run.run(self._context.stop, self._numbers)
+                self._run.run(self._context.stop, self._numbers, self._evaluator)
             except remote_acting.StoppedError:
                 return False
         return self._run.finished
