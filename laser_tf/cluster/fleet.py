@@ -150,7 +150,7 @@ class Fleet:
     def _show(self, healths: Mapping[str, hub.Health], display: "reporting.Display") -> None:
         if "learner" in healths:
             start = "progress/"
-            numbers = {
+            numbers: dict[str, Any] = {
                 name.removeprefix(start): value
                 for name, value in healths["learner"].metrics.items()
                 if name.startswith(start)
