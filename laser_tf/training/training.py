@@ -16,7 +16,6 @@ from laser_tf.host import hardware
 from laser_tf.monitoring import episode_log, progress, reporting, tensorboard
 from laser_tf.replay import (
     connection,
-    dataset,
     replay_config,
     server,
 )
@@ -155,6 +154,7 @@ class Training:
             queue = replay_config.queue_of(self._member.name)
             replay = connection.Connection(self._member.replay_address, config.replay, queue)
             replay.check(self._signature)
+            replay.watch()
             return replay
         replay = server.EmbeddedReplay(
             config.replay,
@@ -169,15 +169,12 @@ class Training:
     def _make_stream(self, replay: connection.Connection) -> batches.BatchStream:
         config = self._config.replay
         if config.steps_per_update:
-            return batches.ReplayBatchStream(replay.address, config, replay.queue, replay.size)
+            return batches.ReplayBatchStream(replay, config, replay.size)
         if config.replay_table != replay_config.EPISODES:
-            mixed = dataset.make_dataset(replay.address, config, replay.queue)
-            return batches.BatchStream(batches.fetcher(mixed))
+            return batches.MixedBatchStream(replay, config)
 
         next_state = assembly.state_recomputation(self._learner.agent, config)
-        return batches.EpisodeBatchStream(
-            replay.address, config, replay.queue, self._signature, next_state
-        )
+        return batches.EpisodeBatchStream(replay, config, self._signature, next_state)
 
     def _make_actor(self, replay: connection.Connection) -> actor.Actor:
         config = self._config
@@ -222,7 +219,7 @@ class Training:
         """The learning loop."""
         has_to_stop = functools.partial(self._has_to_stop, acting, stop)
         watch = actor.StallWatch(acting, _STALL_SECONDS)
-        counts = functools.partial(self._counts, acting)
+        counts = functools.partial(self._counts, acting, stream)
         config = self._config
         with tensorboard.MetricsWriter(self._workdir / "tensorboard") as writer_:
             writer_.hyperparameters(config_values.flatten(dataclasses.asdict(config)))
@@ -264,7 +261,8 @@ class Training:
             self._member.check()
         return stop.is_set()
 
-    def _counts(self, acting: actor.ActorThread) -> dict[str, float]:
-        """What the actor measures, and the updates that were dropped in all of the run."""
+    def _counts(self, acting: actor.ActorThread, stream: batches.BatchStream) -> dict[str, float]:
+        """What the actor measures, unrolls lost, and updates dropped in all of the run."""
         dropped = float(self.counters.non_finite_updates)
-        return acting.metrics() | {"learner/non_finite_updates": dropped}
+        unrolls = stream.accounting.metrics()
+        return acting.metrics() | unrolls | {"learner/non_finite_updates": dropped}
