@@ -47,6 +47,7 @@ class Context:
         self.state = "starts"  # in words
         self.is_at_risk = False  # see `hub.Health`
         self.replay: tuple[int, str] | None = None  # where it serves replay, see `hub.Hub.report`
+        self._replay_address = ""  # before `find_replay`
         self._lock = threading.Lock()
         self._episodes: list[episode_statistics.Episode] = []
 
@@ -67,6 +68,17 @@ class Context:
             return ray.get(getattr(self.hub, method).remote(*arguments), timeout=seconds)
         except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
             return None
+
+    def find_replay(self) -> str | None:
+        """Where replay listens, "host:port"; waits until it does; None once the role is to stop."""
+        address = self.wait_for("replay_address", 0, what="replay")
+        self._replay_address = address or self._replay_address
+        return address
+
+    def newest_replay_address(self) -> str:
+        """Where replay listens by now, as far as the hub says; as `find_replay` has found it."""
+        self._replay_address = self.ask("replay_address", 0) or self._replay_address
+        return self._replay_address
 
     def wait_for(self, method: str, *arguments: Any, what: str) -> Any:
         """What the hub answers once that is not None; None once the role is to stop.

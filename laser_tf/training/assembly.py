@@ -163,18 +163,16 @@ def make_recorders(
         priority = initial_priority(agent)
         return [
             sequence_writer.SequenceWriter(
-                replay.client, make_buffer(signature), config, queue, signature, priority
+                replay, make_buffer(signature), config, queue, signature, priority
             )
         ]
     unrolls = writer.UnrollWriter(
-        replay.client, config.unroll_tables(queue), config.counting_tables(queue)
+        replay, config.unroll_tables(queue), config.counting_tables(queue)
     )
     recorders: list[recorder.Recorder] = [writer.UnrollRecorder(unrolls, make_buffer(signature))]
     if config.replay_table == replay_config.EPISODES:
         buffer = make_buffer(signature._replace(core_state=()))
-        recorders.append(
-            episode_writer.EpisodeWriter(replay.client, buffer, max_unrolls_per_episode)
-        )
+        recorders.append(episode_writer.EpisodeWriter(replay, buffer, max_unrolls_per_episode))
     return recorders
 
 

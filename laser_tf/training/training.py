@@ -14,7 +14,6 @@ from laser_tf.host import hardware
 from laser_tf.monitoring import episode_log, reporting, tensorboard
 from laser_tf.replay import (
     connection,
-    dataset,
     replay_config,
     server,
     stored_unroll,
@@ -179,6 +178,7 @@ class Training:
             queue = replay_config.queue_of(self._member.name)
             replay = connection.Connection(self._member.replay_address, config.replay, queue)
             replay.check(self._signature)
+            replay.watch()
             return replay
         replay = server.EmbeddedReplay(
             config.replay,
@@ -193,15 +193,12 @@ class Training:
     def _make_stream(self, replay: connection.Connection) -> batches.BatchStream:
         config = self._config.replay
         if config.steps_per_update:
-            return batches.ReplayBatchStream(replay.address, config, replay.queue, replay.size)
+            return batches.ReplayBatchStream(replay, config, replay.size)
         if config.replay_table != replay_config.EPISODES:
-            mixed = dataset.make_dataset(replay.address, config, replay.queue)
-            return batches.BatchStream(batches.fetcher(mixed))
+            return batches.MixedBatchStream(replay, config)
 
         next_state = assembly.state_recomputation(self._learner.agent, config)
-        return batches.EpisodeBatchStream(
-            replay.address, config, replay.queue, self._signature, next_state
-        )
+        return batches.EpisodeBatchStream(replay, config, self._signature, next_state)
 
     def _begin_acting(self) -> acting.Acting:
         if self._act_elsewhere:
@@ -233,7 +230,7 @@ class Training:
         """The learning loop."""
         has_to_stop = functools.partial(self._has_to_stop, actors, stop)
         watch = actor.StallWatch(actors, _STALL_SECONDS)
-        counts = functools.partial(self._counts, actors)
+        counts = functools.partial(self._counts, actors, stream)
         config, replay = self._config, actors.replay
         with tensorboard.MetricsWriter(self._workdir / "tensorboard") as writer_:
             writer_.hyperparameters(config_values.flatten(dataclasses.asdict(config)))
@@ -277,7 +274,8 @@ class Training:
             self._member.check()
         return stop.is_set()
 
-    def _counts(self, actors: acting.Acting) -> dict[str, float]:
-        """What actors measure, and the updates that were dropped in all of the run."""
+    def _counts(self, actors: acting.Acting, stream: batches.BatchStream) -> dict[str, float]:
+        """What actors measure, unrolls lost, and updates dropped in all of the run."""
         dropped = float(self.counters.non_finite_updates)
-        return actors.metrics() | {"learner/non_finite_updates": dropped}
+        unrolls = stream.accounting.metrics()
+        return actors.metrics() | unrolls | {"learner/non_finite_updates": dropped}

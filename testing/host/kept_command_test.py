@@ -10,7 +10,6 @@ import time
 
 from absl.testing import absltest
 
-
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # What a child does is said by the file that it finds: each start takes the first line.
