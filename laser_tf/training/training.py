@@ -85,8 +85,8 @@ class Training:
             )
         self.counters = self._learner.counters
         # The same as numbers of Python's: TensorFlow keeps 16 bytes of every look at a variable.
-        self._learner_updates = int(self.counters.learner_updates)
-        self._agent_steps = int(self.counters.agent_steps)
+        self._learner_updates = int(self.counters.learner_updates.numpy())
+        self._agent_steps = int(self.counters.agent_steps.numpy())
         self._episodes = episode_log.EpisodeLog(workdir, config.environment.tasks)
         self.learner_seconds = 0.0  # spent in updates by this process
 
@@ -139,7 +139,7 @@ class Training:
 
     def _tell_losses(self, faults: Mapping[str, float]) -> None:
         """Says what was lost to values that are not finite and to games that failed, if any."""
-        if dropped := int(self.counters.non_finite_updates):
+        if dropped := int(self.counters.non_finite_updates.numpy()):
             logging.warning(
                 "%d of %d updates were dropped, as their loss or gradient was not finite "
                 "(learner/non_finite_updates in TensorBoard)", dropped, self._learner_updates,
@@ -266,5 +266,5 @@ class Training:
 
     def _counts(self, acting: actor.ActorThread) -> dict[str, float]:
         """What the actor measures, and the updates that were dropped in all of the run."""
-        dropped = float(self.counters.non_finite_updates)
+        dropped = float(self.counters.non_finite_updates.numpy())
         return acting.metrics() | {"learner/non_finite_updates": dropped}
