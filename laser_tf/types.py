@@ -94,7 +94,7 @@ class Unroll(NamedTuple):
 class LossOutput(NamedTuple):
     """What an agent's loss returns.
 
-    Where several learners hold a share of the joint batch each, the joint loss is the sum of theirs,
+    Of several learners each holds a share of the joint batch: the joint loss is the sum of theirs,
     and so is each metric that is no `ops.joint_batch.Mean`.
     """
 

@@ -15,6 +15,7 @@ FINISHED, FINISHED_AGENTS = "finished", "finished_agents"  # in a sweep's: who s
 ORIGIN = "init_from"  # in config.json: the run whose weights it began from
 _KINDS = {RUN: "run", SWEEP: "sweep"}
 _HAS_CHECKPOINT = "has_checkpoint"  # in config.json: there was one once
+_MAY_CHANGE = ("learner.replicas",)  # where it is computed is none of what a run learns
 _LENGTH, _SCHEDULE = "run.env_frames", "learner.learning_rate_schedule"
 
 
@@ -202,7 +203,7 @@ def _write(path: pathlib.Path, content: dict[str, Any]) -> None:
 
 def _is_longer(before: dict[str, Any], now: dict[str, Any]) -> bool:
     """Whether a run is the one before with more frames."""
-    before, now = config_values.flatten(before), config_values.flatten(now)
+    before, now = _what_counts(before), _what_counts(now)
     more = now.pop(_LENGTH, 0) > before.pop(_LENGTH, 0)
     return more and before == now
 
@@ -233,11 +234,14 @@ def _lengthen(path: pathlib.Path, config: dict[str, Any], extend: bool) -> None:
             (path.parent / name).rename(path.parent / f"{name}_{before[_LENGTH]}")
 
 
+def _what_counts(config: dict[str, Any]) -> dict[str, Any]:
+    """The values, flat, in which two runs of a folder must be equal."""
+    values = config_values.flatten(config)
+    return {key: value for key, value in values.items() if not key.startswith(_MAY_CHANGE)}
+
+
 def _check_same_config(path: pathlib.Path, config: dict[str, Any]) -> None:
-    before, now = (
-        config_values.flatten(read_config(path.parent, path.name)),
-        config_values.flatten(config),
-    )
+    before, now = _what_counts(read_config(path.parent, path.name)), _what_counts(config)
     differing = [
         f"{key} (there {before.get(key)!r}, now {now.get(key)!r})"
         for key in sorted(before.keys() | now.keys())

@@ -18,7 +18,7 @@ class Mean(NamedTuple):
 
     @property
     def value(self) -> tf.Tensor:
-        """float32 []; NaN where there is nothing to be averaged, so that no such value is logged."""
+        """float32 []; NaN where there is nothing to be averaged: no such value is logged."""
         return self.total / self.count
 
 
@@ -46,9 +46,7 @@ def total(share: Any) -> Any:
     context = tf.distribute.get_replica_context()
     summed = context.all_reduce(tf.distribute.ReduceOp.SUM, tf.stop_gradient(message))
     parts = tf.split(summed, [tensor.shape.num_elements() for tensor in flat])
-    restored = [
-        tf.reshape(part, tensor.shape) for part, tensor in zip(parts, flat, strict=True)
-    ]
+    restored = [tf.reshape(part, tensor.shape) for part, tensor in zip(parts, flat, strict=True)]
     return tf.nest.pack_sequence_as(share, restored)
 
 

@@ -66,6 +66,12 @@ class RunConfig:
                 f"config.replay: capacity is {capacity} agent steps, but an episode can have "
                 f"{longest}: raise replay.capacity or lower environment.max_frames_per_episode"
             )
+        learners, size = self.learner.replicas, self.replay.batch_size
+        if size % learners:
+            raise ValueError(
+                f"config.learner: replicas is {learners}, but a batch has {size} unrolls: use a "
+                "divisor of replay.batch_size, since all take equal shares of it"
+            )
         try:
             self.agent.check_replay(
                 learns_from_replay_alone=bool(self.replay.steps_per_update),

@@ -7,6 +7,7 @@ same step and the copies stay equal; nothing else is ever sent.
 
 import contextlib
 import logging
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -19,6 +20,14 @@ from laser_tf.replay import stored_unroll
 from laser_tf.training import array_function
 
 _JOB = "worker"
+# What TensorFlow raises when another process is dead, stands still or was started anew.
+_OF_OTHERS = (
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.FailedPreconditionError,
+)
 
 
 class LearnersLostError(errors.UserError):
@@ -41,14 +50,22 @@ def make(
 
     Raises:
       ValueError: if there are not so many devices.
+      LearnersLostError: if the processes do not find each other.
     """
-    if len(addresses) > 1:
-        return _across_machines(replicas, addresses, index)
-    if replicas == 1:
+    if len(addresses) < 2 and replicas == 1:
         return None
-    if tf.config.list_physical_devices("TPU"):
-        return _on_tpu(replicas)
-    return tf.distribute.MirroredStrategy(_local_devices(replicas))
+    tf.get_logger().setLevel(logging.WARNING)  # it tells of each sum that it compiles
+    if len(addresses) > 1:
+        strategy = _across_machines(replicas, addresses, index)
+    elif tf.config.list_physical_devices("TPU"):
+        strategy = _on_tpu(replicas)
+    else:
+        strategy = tf.distribute.MirroredStrategy(_local_devices(replicas))
+    logging.info(
+        "%d learners share each batch, here on %s", strategy.num_replicas_in_sync,
+        ", ".join(strategy.extended.worker_devices),
+    )  # fmt: skip
+    return strategy
 
 
 def is_chief(strategy: tf.distribute.Strategy | None) -> bool:
@@ -67,19 +84,6 @@ def check_jit(strategy: tf.distribute.Strategy | None, *, jit: bool) -> None:
         raise ValueError(
             "learner.jit_compile is 'on': XLA has no sums over several learners on CPUs; use "
             "learner.jit_compile=auto or off, or one learner"
-        )
-
-
-def check_shares(batch_size: int, learners: int) -> None:
-    """Checks that a batch can be shared out.
-
-    Raises:
-      ValueError: if it has no equal shares.
-    """
-    if batch_size % learners:
-        raise ValueError(
-            f"batch_size is {batch_size}, for {learners} learners: use a multiple of {learners}, "
-            "of which each takes an equal share"
         )
 
 
@@ -149,9 +153,7 @@ def _share_out(batch: stored_unroll.Batch, replicas: int) -> list[stored_unroll.
     ]
 
 
-def copy_from_chief(
-    strategy: tf.distribute.Strategy, variables: Sequence[tf.Variable]
-) -> None:
+def copy_from_chief(strategy: tf.distribute.Strategy, variables: Sequence[tf.Variable]) -> None:
     """Gives every replica what the chief's first one holds; all processes call it."""
 
     def copy() -> None:
@@ -183,21 +185,19 @@ def watch(strategy: tf.distribute.Strategy | None) -> Iterator[None]:
     """
     try:
         yield
-    except (
-        tf.errors.UnavailableError,
-        tf.errors.AbortedError,
-        tf.errors.CancelledError,
-        tf.errors.InternalError,
-        tf.errors.FailedPreconditionError,
-        tf.errors.DeadlineExceededError,
-    ) as error:
+    except _OF_OTHERS as error:
         if not _spans_machines(strategy):
             raise
-        reason = str(error.message).strip().splitlines()[0]
         raise LearnersLostError(
-            f"another learner has gone ({reason}): this one cannot go on alone and ends; start all "
-            "learners again, they go on from the newest checkpoint"
+            f"another learner has gone ({_reason(error)}): this one cannot go on alone and ends; "
+            "start all learners again, they go on from the newest checkpoint"
         ) from None
+
+
+def _reason(error: tf.errors.OpError) -> str:
+    """One sentence of TensorFlow's many lines."""
+    found = re.search(r"Collective ops is aborted by: (.*?)(\. |\n|$)", error.message)
+    return found[1] if found else error.message.strip().splitlines()[-1]
 
 
 def _spans_machines(strategy: tf.distribute.Strategy | None) -> bool:
@@ -212,7 +212,6 @@ def _local_devices(replicas: int) -> list[str]:
     if len(tf.config.get_logical_device_configuration(cpu) or [cpu]) < replicas:
         parts = [tf.config.LogicalDeviceConfiguration()] * replicas
         tf.config.set_logical_device_configuration(cpu, parts)
-    logging.info("no GPU here: %d learners share the processor", replicas)
     return [f"CPU:{index}" for index in range(replicas)]
 
 
@@ -241,9 +240,7 @@ def _on_tpu(replicas: int) -> tf.distribute.Strategy:
     return strategy
 
 
-def _across_machines(
-    replicas: int, addresses: Sequence[str], index: int
-) -> tf.distribute.Strategy:
+def _across_machines(replicas: int, addresses: Sequence[str], index: int) -> tf.distribute.Strategy:
     gpus = _limit_gpus(replicas)
     if replicas > 1 and not gpus:
         raise ValueError(
@@ -257,4 +254,10 @@ def _across_machines(
         num_accelerators={"GPU": replicas} if gpus else {},
         rpc_layer="grpc",
     )
-    return tf.distribute.MultiWorkerMirroredStrategy(resolver)
+    try:
+        return tf.distribute.MultiWorkerMirroredStrategy(resolver)
+    except tf.errors.OpError as error:
+        raise LearnersLostError(
+            f"learner {index} of {', '.join(addresses)} cannot join the others ({_reason(error)}): "
+            f"its port must be free here, and all of them must be started together"
+        ) from None

@@ -30,6 +30,7 @@ from laser_tf.training import (
     membership,
     run_config,
     saver,
+    strategies,
     weights,
 )
 
@@ -69,7 +70,12 @@ class Training:
 
         probe = factory.make_environment(config.environment, seed=0, num_envs=1)
         self._learner = assembly.build_learner(
-            config, probe, self._dtype, jit=jit, member=self._member_index
+            config,
+            probe,
+            self._dtype,
+            jit=jit,
+            member=self._member_index,
+            strategy=strategies.make(config.learner.replicas),
         )
         self._signature = assembly.unroll_signature(config, probe, self._learner.agent)
         self.returns = reporting.EpisodeReturns(config.environment.suite, probe.tasks)
