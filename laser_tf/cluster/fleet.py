@@ -65,6 +65,17 @@ class Fleet:
             num_cpus=cluster.learner_cpus,
             num_gpus=cluster.learner_gpus,
         )
+        self._followers = [
+            self._make(
+                f"learner_{index}",
+                "learner_role:FollowerRole",
+                {"config": config, "spec": spec, "index": index},
+                is_vital=True,
+                num_cpus=cluster.learner_cpus,
+                num_gpus=cluster.learner_gpus,
+            )
+            for index in range(1, cluster.learners)
+        ]
         self._actors = [
             self._make(
                 f"{hub.ACTOR}{index:02d}",
@@ -112,8 +123,12 @@ class Fleet:
         return supervision.Supervised(name, actor, self._versions, is_vital=is_vital)
 
     @property
+    def _learners(self) -> list[supervision.Supervised]:
+        return [self._learner, *self._followers]
+
+    @property
     def _all(self) -> list[supervision.Supervised]:
-        return [self._replay, self._learner, *self._actors, *self._evaluators]
+        return [self._replay, *self._learners, *self._actors, *self._evaluators]
 
     def run(self, interrupted: interruption.Interruption, display: "reporting.Display") -> bool:
         """Supervises the roles until the learner is done, or the user interrupts.
@@ -162,7 +177,7 @@ class Fleet:
 
     def _end(self, interrupted: interruption.Interruption) -> None:
         """Actors first, replay last: nobody is left waiting for another."""
-        for roles in (self._actors + self._evaluators, [self._learner], [self._replay]):
+        for roles in (self._actors + self._evaluators, self._learners, [self._replay]):
             for role in roles:
                 role.stop()
             deadline = time.monotonic() + _END_SECONDS
