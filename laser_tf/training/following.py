@@ -1,4 +1,4 @@
-"""A learner that takes part in the updates of another one, the chief, which alone saves and tells."""
+"""A learner that takes part in the updates of the chief, which alone saves and tells."""
 
 from collections.abc import Callable
 

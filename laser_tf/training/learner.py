@@ -12,7 +12,6 @@ from laser_tf.ops import joint_batch
 from laser_tf.replay import stored_unroll
 from laser_tf.training import adam, array_function, learner_config, rmsprop, strategies
 
-
 NEW_STEPS = "learner/new_steps"  # metric: agent steps that were new in an update
 
 

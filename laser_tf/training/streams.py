@@ -4,13 +4,15 @@ from laser_tf.agents import base as agents_base
 from laser_tf.replay import connection, replay_config, stored_unroll
 from laser_tf.training import assembly, batches
 
+LearnersStream = batches.MixedBatchStream | batches.EpisodeBatchStream | batches.ReplayBatchStream
+
 
 def make_stream(
     config: replay_config.ReplayConfig,
     replay: connection.Connection,
     signature: stored_unroll.StoredUnroll,
     agent: agents_base.Agent,
-) -> batches.BatchStream:
+) -> LearnersStream:
     """Starts to fetch a learner's batches.
 
     Args:

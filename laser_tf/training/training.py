@@ -24,7 +24,6 @@ from laser_tf.training import (
     acting,
     actor,
     assembly,
-    batches,
     evaluations,
     experience_age,
     initial_weights,
@@ -227,7 +226,7 @@ class Training:
         stop: threading.Event,
         display: reporting.Display,
         actors: acting.Acting,
-        stream: batches.BatchStream,
+        stream: streams.LearnersStream,
         saving: saver.Saver,
         beside: evaluations.Evaluations,
     ) -> None:
@@ -278,8 +277,10 @@ class Training:
             self._member.check()
         return stop.is_set()
 
-    def _counts(self, actors: acting.Acting, stream: batches.BatchStream) -> dict[str, float]:
+    def _counts(self, actors: acting.Acting, stream: streams.LearnersStream) -> dict[str, float]:
         """What actors measure, unrolls lost, and updates dropped in all of the run."""
         dropped = float(self.counters.non_finite_updates.numpy())
-        unrolls = stream.accounting.metrics()
+        # Of several learners none sees all unrolls of an actor.
+        alone = self._config.cluster.learners == 1
+        unrolls = stream.accounting.metrics() if alone else {}
         return actors.metrics() | unrolls | {"learner/non_finite_updates": dropped}
