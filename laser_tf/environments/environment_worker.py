@@ -12,7 +12,13 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-from laser_tf.environments import canonical_specs, faults, game_processes, shared_rows
+from laser_tf.environments import (
+    canonical_actions,
+    canonical_observations,
+    faults,
+    game_processes,
+    shared_rows,
+)
 
 NOTHING, STEP, RESET = range(3)  # what an environment is told
 
@@ -72,7 +78,7 @@ class Worker:
         """Makes the first environment and reads its specs."""
         try:
             self._start(0)
-        except (canonical_specs.RefusedError, ImportError) as error:
+        except (faults.RefusedError, ImportError) as error:
             return Refusal(" ".join(str(error).split()))
         except Exception as error:  # whatever user code raises, the message has to name it
             return Refusal(faults.describe(error), traceback.format_exc())
@@ -88,10 +94,10 @@ class Worker:
         np.random.seed(seed)
         environment = self._make(seed)
         if self._rows is None:
-            self._observation = canonical_specs.Observation(
+            self._observation = canonical_observations.Observation(
                 environment.observation_spec(), self._text_length
             )
-            self._action = canonical_specs.Action(environment.action_spec())
+            self._action = canonical_actions.Action(environment.action_spec())
             self._rows = shared_rows.SharedRows(
                 self._file, self._observation.spec, len(self._seeds)
             )

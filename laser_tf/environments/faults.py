@@ -24,6 +24,10 @@ class EnvironmentFailedError(errors.UserError):
     """A game cannot be played on; the message names it, the reason and the remedy."""
 
 
+class RefusedError(ValueError):
+    """What agents cannot read or do, and why: one line."""
+
+
 class Faults:
     """The faults of a batch of N games.
 

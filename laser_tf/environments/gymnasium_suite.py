@@ -15,7 +15,7 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-from laser_tf.environments import canonical_specs, names, python_config, user_modules
+from laser_tf.environments import faults, names, python_config, user_modules
 
 if TYPE_CHECKING:  # it is loaded in workers
     import gymnasium
@@ -66,7 +66,7 @@ def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> "G
     try:
         names.check("gymnasium environment", name, gymnasium.registry, example="CartPole-v1")
     except ValueError as error:
-        raise canonical_specs.RefusedError(str(error)) from None
+        raise faults.RefusedError(str(error)) from None
     if rendering and _draws(name):
         arguments = {"render_mode": _PICTURES, **arguments}
     return Gymnasium(gymnasium.make(name, disable_env_checker=True, **arguments), seed)
@@ -168,7 +168,7 @@ def spec_of(space: "gymnasium.Space", name: str) -> Any:
         case spaces.Tuple():
             parts = enumerate(space.spaces)
             return tuple(spec_of(part, f"{name}[{index}]") for index, part in parts)
-    raise canonical_specs.RefusedError(
+    raise faults.RefusedError(
         f"its {name} is a {type(space).__name__}: agents read Box, Discrete, MultiBinary, "
         "MultiDiscrete and Text, and Dict and Tuple of them; change it by a gymnasium wrapper"
     )
@@ -183,7 +183,7 @@ def _action_spec(space: "gymnasium.Space") -> specs.Array:
             return specs.BoundedArray((), np.int64, int(space.start), last, "action")
         case spaces.Box():
             return specs.BoundedArray(space.shape, space.dtype, space.low, space.high, "action")
-    raise canonical_specs.RefusedError(
+    raise faults.RefusedError(
         f"its action is a {type(space).__name__}: agents take Discrete, or Box of floats with "
         "finite bounds; change it by a gymnasium wrapper"
     )
