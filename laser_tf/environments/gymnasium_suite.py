@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # it is loaded in workers
 
 _ID = re.compile(r"([A-Za-z_][\w.]*:)?[\w./-]+")
 _PICTURES = "rgb_array"
+_NO_BOX2D = "Box2D is not installed: run make box2d, or pip install box2d"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -55,7 +56,7 @@ def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> "G
       seed: of its first reset; its random stream then runs on.
 
     Raises:
-      RefusedError: for an unknown id, or spaces that agents cannot read.
+      RefusedError: for an unknown id, a package that it needs, or spaces that agents cannot read.
     """
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     import gymnasium
@@ -67,9 +68,15 @@ def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> "G
         names.check("gymnasium environment", name, gymnasium.registry, example="CartPole-v1")
     except ValueError as error:
         raise faults.RefusedError(str(error)) from None
-    if rendering and _draws(name):
-        arguments = {"render_mode": _PICTURES, **arguments}
-    return Gymnasium(gymnasium.make(name, disable_env_checker=True, **arguments), seed)
+    try:
+        if rendering and _draws(name):
+            arguments = {"render_mode": _PICTURES, **arguments}
+        environment = gymnasium.make(name, disable_env_checker=True, **arguments)
+    except gymnasium.error.DependencyNotInstalled as error:
+        # Its own words ask for swig, which Box2D's wheel does not need.
+        is_box2d = "Box2D" in str(error)
+        raise faults.RefusedError(_NO_BOX2D if is_box2d else str(error)) from error
+    return Gymnasium(environment, seed)
 
 
 def _draws(name: str) -> bool:
