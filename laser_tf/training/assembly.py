@@ -29,6 +29,8 @@ def build_agent(
     seed: int,
     *,
     evaluating: bool = False,
+    actor: int = 0,
+    actors: int = 1,
 ) -> agents_base.Agent:
     """Creates an agent whose variables exist.
 
@@ -38,6 +40,8 @@ def build_agent(
       dtype: compute dtype, "float32" or "bfloat16".
       seed: of the actions it will draw.
       evaluating: whether it plays an evaluation instead of gathering experience.
+      actor: index of the actor that it acts in.
+      actors: how many there are.
     """
     context = agents_base.Context(
         spec=_seen_by_agent(spec, config.replay.frame_stack),
@@ -46,6 +50,8 @@ def build_agent(
         seed=seed,
         burn_in=config.replay.burn_in,
         evaluating=evaluating,
+        actor=actor,
+        actors=actors,
     )
     return registry.make(config.agent, context)
 
@@ -157,18 +163,16 @@ def make_recorders(
         priority = initial_priority(agent)
         return [
             sequence_writer.SequenceWriter(
-                replay.client, make_buffer(signature), config, queue, signature, priority
+                replay, make_buffer(signature), config, queue, signature, priority
             )
         ]
     unrolls = writer.UnrollWriter(
-        replay.client, config.unroll_tables(queue), config.counting_tables(queue)
+        replay, config.unroll_tables(queue), config.counting_tables(queue)
     )
     recorders: list[recorder.Recorder] = [writer.UnrollRecorder(unrolls, make_buffer(signature))]
     if config.replay_table == replay_config.EPISODES:
         buffer = make_buffer(signature._replace(core_state=()))
-        recorders.append(
-            episode_writer.EpisodeWriter(replay.client, buffer, max_unrolls_per_episode)
-        )
+        recorders.append(episode_writer.EpisodeWriter(replay, buffer, max_unrolls_per_episode))
     return recorders
 
 

@@ -14,9 +14,9 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from laser_tf.environments import catch, episode_statistics, factory
-from laser_tf.evaluation import evaluator
+from laser_tf.evaluation import evaluator, evaluator_process
 from laser_tf.host import run_folder
-from laser_tf.monitoring import episode_log, tensorboard
+from laser_tf.monitoring import episode_log, evaluation_log, tensorboard
 from laser_tf.replay import connection
 from laser_tf.scores import minatar
 from laser_tf.training import finiteness, learner, run_config, training
@@ -195,6 +195,31 @@ class TrainingTest(parameterized.TestCase):
             steps, values = tensorboard.read_scalars(self._workdir / "tensorboard", name)
             self.assertNotEmpty(steps, name)
             self.assertTrue(np.isfinite(values).all(), name)
+
+    def test_evaluations_beside_training_are_in_the_log_and_in_tensorboard(self):
+        config = fakes.catch_config(
+            run={"env_frames": 20_000, "evaluate_every_env_frames": 2_000,
+                 "evaluation_episodes_beside": 5},
+        )  # fmt: skip
+        run = runs.make(config, self._workdir)
+        with evaluator_process.beside(config, self._workdir) as beside:
+            runs.go_on(run, evaluator=beside)
+        self.assertTrue(run.finished)
+        rows = evaluation_log.read(self._workdir)
+        self.assertNotEmpty(rows)
+        frames = [row.env_frames for row in rows]
+        self.assertBetween(frames[0], 2_000, 2_039)  # of an update, 40
+        self.assertTrue(np.all(np.diff([frame // 2_000 for frame in frames]) >= 1))
+        for row in rows:
+            self.assertEqual(row.episodes, 5)
+            self.assertEqual(row.learner_updates * 40, row.env_frames)
+        steps, values = tensorboard.read_scalars(
+            self._workdir / "tensorboard", tensorboard.EVALUATION_RETURN
+        )
+        np.testing.assert_array_equal(steps, frames)
+        np.testing.assert_allclose(values, [row.mean_return for row in rows], atol=1e-6)
+        frames, _ = tensorboard.read_scalars(self._workdir / "tensorboard", tensorboard.RETURN)
+        self.assertEqual(frames[-1], 20_000)  # the training's, as ever
 
     def test_a_resumed_run_goes_on_exactly_where_it_stopped(self):
         config = fakes.catch_config(run={"env_frames": 4_000})
