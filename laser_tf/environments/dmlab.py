@@ -73,7 +73,7 @@ class DMLab(base.BatchedEnvironment):
 
     Actions are the 15 of `dmlab_game.ACTIONS`. Rewards are raw. A level ends by its clock, after
     some minutes of game time: as in IMPALA's code that is an episode's end, with discount 0. The
-    engine shows nothing there, so that row repeats the frame and the text before it.
+    engine shows nothing there, so that step repeats the frame and the text before it.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class DMLab(base.BatchedEnvironment):
         for index in np.flatnonzero(~is_first).tolist():
             if isinstance(answers[index], game_processes.Failure):
                 self._note_failure(index, answers[index])
-                # Nothing was seen of this step: the row before is the episode's last, as at a cut.
+                # Nothing was seen of this step: the one before is the episode's last, as at a cut.
                 answers[index] = self._steps[index]._replace(reward=0.0, over=True)
         self._steps = self._begun(answers)
         self._over = np.array([step.over for step in self._steps])
