@@ -80,7 +80,7 @@ def _evaluate(workdir: pathlib.Path, config: run_config.RunConfig) -> None:
         ("learning curves", "tensorboard"),
         ("checkpoints", "checkpoints"),
         ("evaluation", "evaluation.json"),
-        ("its curve", "evaluations.csv"),
+        ("evaluation curve", "evaluations.csv"),
         ("videos", "videos"),
         ("C++ libraries", "native.log"),
     ):
