@@ -1,4 +1,4 @@
-"""`launch.train` with an evaluator beside it: one that dies, Ctrl-C, and what the run goes on with."""
+"""`launch.train` beside an evaluator that dies or hangs; Ctrl-C; what a resumed run keeps."""
 
 import os
 import pathlib
