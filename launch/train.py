@@ -51,9 +51,10 @@ def main() -> None:
     environment = factory.make_environment(config.environment, seed=0, num_envs=1)
     # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
     from laser_tf.host import run_folder
-    from laser_tf.training import initial_weights, training
+    from laser_tf.training import initial_weights, strategies, training
     from launch import session
 
+    strategy = strategies.make(config.learner)
     initial = initial_weights.find(workdir, _initial_workdir())
     if initial:
         initial_weights.check(initial, config, environment)
@@ -65,7 +66,7 @@ def main() -> None:
         extend=_EXTEND.value,
     )
     command_line.divert_native_messages(workdir / "native.log")
-    run = training.Training(config, workdir, initial=initial)
+    run = training.Training(config, workdir, initial=initial, strategy=strategy)
     stopped_by = session.run_to_the_end(run, config, workdir)
     if stopped_by:
         interruption.end_by(stopped_by)

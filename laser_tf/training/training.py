@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 
 import numpy as np
+import tensorflow as tf
 
 from laser_tf import config_values
 from laser_tf.environments import episode_statistics, factory
@@ -30,7 +31,6 @@ from laser_tf.training import (
     membership,
     run_config,
     saver,
-    strategies,
     weights,
 )
 
@@ -46,6 +46,7 @@ class Training:
         workdir: pathlib.Path,
         member: membership.Membership | None = None,
         initial: initial_weights.InitialWeights | None = None,
+        strategy: tf.distribute.Strategy | None = None,
     ):
         """Builds the learner and restores what the folder holds; nothing moves yet.
 
@@ -54,11 +55,14 @@ class Training:
           workdir: its folder, opened.
           member: of a sweep, where the run belongs to one.
           initial: what a run begins from that has no checkpoint yet.
+          strategy: of several learners, from `strategies.make`; None for one.
 
         Raises:
           WorkdirError: if none of the folder's checkpoints can be read.
           ValueError: if `initial` does not fit.
         """
+        if config.learner.replicas > 1 and not strategy:
+            raise ValueError(f"learner.replicas is {config.learner.replicas}, without a strategy")
         self._config = config
         self._workdir = workdir
         self._member = member
@@ -75,7 +79,7 @@ class Training:
             self._dtype,
             jit=jit,
             member=self._member_index,
-            strategy=strategies.make(config.learner.replicas),
+            strategy=strategy,
         )
         self._signature = assembly.unroll_signature(config, probe, self._learner.agent)
         self.returns = reporting.EpisodeReturns(config.environment.suite, probe.tasks)
