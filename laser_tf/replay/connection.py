@@ -62,9 +62,10 @@ class Connection:
         self.is_answering = True
         self.passed_over = 0
         self._looking = threading.RLock()
+        self._has_moved = False
         self._refusal: ValueError | None = None
         self._sizes: dict[str, int] = {}  # of the tables, at the last look
-        self._age, self._seen = 0.0, 0.0  # of the server, seconds, and when that was asked
+        self._seen: tuple[float, float, int] | None = None  # when, the server's age, its inserts
         self._silent_since: float | None = None
         self._is_silence_told = False
         self._stopped = threading.Event()
@@ -161,7 +162,7 @@ class Connection:
         address = self._find()
         if address != self.address:
             self.address, self.client = address, reverb.Client(address)
-            self._age = float("inf")  # whatever answers there is another server
+            self._has_moved = True
 
     def _note_silence(self) -> None:
         now = time.time()
@@ -176,14 +177,11 @@ class Connection:
             )  # fmt: skip
 
     def _note_answer(self, info: Mapping[str, Any]) -> None:
-        age, now = _age(info), time.monotonic()
-        # A server that started after the last look is younger than that is ago.
-        is_other = age < max(self._age, self._age + now - self._seen - _LATE_SECONDS)
-        self._age, self._seen = age, now
+        is_other = self._is_other(info)
+        self._compare_tables(info)
         held, sizes = self._sizes, {name: table.current_size for name, table in info.items()}
         self._sizes = sizes
         if is_other:
-            self._compare_tables(info)
             self.restarts += 1
             table = self._config.replay_table or self.queue
             logging.warning(
@@ -195,6 +193,19 @@ class Connection:
             logging.info("the replay server at %s answers after %.0f s", self.address, seconds)
         self._silent_since, self._is_silence_told = None, False
         self.is_answering = True
+
+    def _is_other(self, info: Mapping[str, Any]) -> bool:
+        """Whether another server answers than at the last look."""
+        now, age = time.monotonic(), _age(info)
+        inserts = sum(table.rate_limiter_info.insert_stats.completed for table in info.values())
+        before, self._seen = self._seen, (now, age, inserts)
+        has_moved, self._has_moved = self._has_moved, False
+        if before is None:
+            return False
+        seen, age_before, inserts_before = before
+        expected = age_before + now - seen
+        is_younger = age < max(age_before, expected - _LATE_SECONDS)
+        return has_moved or is_younger or inserts < inserts_before
 
     def size(self) -> int:
         """Items in replay, of `steps_per_item` agent steps each; 0 without a replay table.
