@@ -96,19 +96,11 @@ class Connection:
                     f"the replay server at {self.address} has no table {name!r}, only "
                     f"{', '.join(map(repr, sorted(info)))}: start it with this run's replay"
                 )
-            self._compare(info[name].signature, expected)
-
-    def _compare(self, there: Any, here: Any) -> None:
-        served, given = ([_describe(s) for s in tf.nest.flatten(spec)] for spec in (there, here))
-        if served != given:
-            mine, theirs = next(
-                (pair for pair in zip(given, served, strict=False) if pair[0] != pair[1]),
-                (f"{len(given)} columns", f"{len(served)} columns"),
-            )
-            raise ValueError(
-                f"the replay server at {self.address} takes other unrolls: {theirs} there, {mine} "
-                "here; agents on one replay need the same environment, core and unrolls"
-            )
+            if found := difference(info[name].signature, expected):
+                raise ValueError(
+                    f"the replay server at {self.address} takes other unrolls: {found}; agents on "
+                    "one replay need the same environment, core and unrolls"
+                )
 
     def watch(self) -> None:
         """Looks at the server every few seconds from now on, until `stop`."""
@@ -142,8 +134,7 @@ class Connection:
           ValueError: if another server has taken its place, which takes other unrolls.
         """
         with self._looking:
-            if self._refusal is not None:
-                raise self._refusal
+            self.raise_refusal()
             try:
                 info = self.client.server_info(timeout=_LOOK_SECONDS)
             except (reverb.ReverbError, RuntimeError):
@@ -156,6 +147,11 @@ class Connection:
                 self._refusal = error
                 raise
             return True
+
+    def raise_refusal(self) -> None:
+        """Raises the ValueError of a look that found a server which takes other unrolls."""
+        if self._refusal is not None:
+            raise self._refusal
 
     def _follow(self) -> None:
         """Goes where the server is now."""
@@ -273,6 +269,17 @@ def _age(info: Mapping[str, Any]) -> float:
         sum(value for _, value in table.table_worker_time.ListFields()) / 1000
         for table in info.values()
     )
+
+
+def difference(there: Any, here: Any) -> str:
+    """The first difference of two tables' signatures, in words; "" where they are alike."""
+    theirs, ours = ([_describe(s) for s in tf.nest.flatten(spec)] for spec in (there, here))
+    for pair in zip(theirs, ours, strict=False):
+        if pair[0] != pair[1]:
+            return f"{pair[0]} there, {pair[1]} here"
+    if len(theirs) != len(ours):
+        return f"{len(theirs)} columns there, {len(ours)} columns here"
+    return ""
 
 
 def _describe(spec: tf.TensorSpec) -> str:
