@@ -15,6 +15,7 @@ FINISHED, FINISHED_AGENTS = "finished", "finished_agents"  # in a sweep's: who s
 ORIGIN = "init_from"  # in config.json: the run whose weights it began from
 _KINDS = {RUN: "run", SWEEP: "sweep"}
 _HAS_CHECKPOINT = "has_checkpoint"  # in config.json: there was one once
+_MAY_CHANGE = "cluster."  # where a run's processes are is none of what it learns
 _LENGTH, _SCHEDULE = "run.env_frames", "learner.learning_rate_schedule"
 
 
@@ -241,7 +242,7 @@ def _check_same_config(path: pathlib.Path, config: dict[str, Any]) -> None:
     differing = [
         f"{key} (there {before.get(key)!r}, now {now.get(key)!r})"
         for key in sorted(before.keys() | now.keys())
-        if before.get(key) != now.get(key)
+        if before.get(key) != now.get(key) and not key.startswith(_MAY_CHANGE)
     ]
     if differing:
         raise WorkdirError(

@@ -9,7 +9,7 @@ from laser_tf import config_checks
 from laser_tf.agents import agent_config, registry
 from laser_tf.environments import environment_config, suites
 from laser_tf.replay import replay_config
-from laser_tf.training import learner_config
+from laser_tf.training import cluster_config, learner_config
 
 Section = TypeVar("Section")
 
@@ -51,6 +51,7 @@ class RunConfig:
     replay: replay_config.ReplayConfig
     learner: learner_config.LearnerConfig
     run: Config
+    cluster: cluster_config.ClusterConfig = cluster_config.ClusterConfig()
 
     def __post_init__(self):
         longest, capacity = self.environment.max_steps_per_episode, self.replay.capacity

@@ -1,4 +1,4 @@
-"""Training: an actor thread and the learner in one process, with replay embedded or shared."""
+"""Training: the learner's loop, with actors in this process or in others."""
 
 import dataclasses
 import functools
@@ -6,32 +6,39 @@ import logging
 import pathlib
 import threading
 import time
-from collections.abc import Mapping
-
-import numpy as np
+from collections.abc import Callable, Mapping
 
 from laser_tf import config_values
 from laser_tf.environments import episode_statistics, factory
 from laser_tf.host import hardware
-from laser_tf.monitoring import episode_log, progress, reporting, tensorboard
+from laser_tf.monitoring import episode_log, reporting, tensorboard
 from laser_tf.replay import (
     connection,
     dataset,
     replay_config,
     server,
+    stored_unroll,
 )
 from laser_tf.training import (
+    acting,
     actor,
     assembly,
     batches,
     experience_age,
     initial_weights,
+    learner,
     learner_checkpoints,
     membership,
     run_config,
     saver,
-    weights,
 )
+
+# What a learner, the signature of an unroll and what takes finished episodes make of actors that
+# other processes have begun.
+ActElsewhere = Callable[
+    [learner.Learner, stored_unroll.StoredUnroll, Callable[[episode_statistics.Episode], None]],
+    acting.Acting,
+]
 
 _STALL_SECONDS = 60.0  # without experience, after which the learner says so
 
@@ -45,6 +52,7 @@ class Training:
         workdir: pathlib.Path,
         member: membership.Membership | None = None,
         initial: initial_weights.InitialWeights | None = None,
+        act_elsewhere: ActElsewhere | None = None,
     ):
         """Builds the learner and restores what the folder holds; nothing moves yet.
 
@@ -53,6 +61,7 @@ class Training:
           workdir: its folder, opened.
           member: of a sweep, where the run belongs to one.
           initial: what a run begins from that has no checkpoint yet.
+          act_elsewhere: finds actors in other processes; None: an actor acts in this one.
 
         Raises:
           WorkdirError: if none of the folder's checkpoints can be read.
@@ -61,6 +70,7 @@ class Training:
         self._config = config
         self._workdir = workdir
         self._member = member
+        self._act_elsewhere = act_elsewhere
         self._member_index = member.index if member else 0
         self._dtype, reason = hardware.choose_compute_dtype(config.learner.compute_dtype)
         logging.info("compute dtype: %s (%s)", self._dtype, reason)
@@ -100,11 +110,11 @@ class Training:
         """Whether the budget is spent."""
         return self._agent_steps >= self._config.total_agent_steps
 
-    def run(self, stop: threading.Event, display: progress.ProgressDisplay) -> None:
+    def run(self, stop: threading.Event, display: reporting.Display) -> None:
         """Acts and learns until the budget is spent or `stop` is set, then saves everything.
 
         Raises:
-          EnvironmentFailedError: if the games cannot go on; the state before is saved.
+          EnvironmentFailedError: if the environments cannot go on; the state before is saved.
           NonFiniteLossError: see `learner.Learner.update`; the state before is saved.
           WorkdirError: if the episodes' log or the last checkpoint cannot be written.
           ValueError: if the replay's port is in use, a shared replay takes other unrolls, or the
@@ -118,27 +128,26 @@ class Training:
             self.returns.add(episode)
         if member:
             member.start()
-        replay = self._open_replay()
-        acting = actor.ActorThread(self._make_actor(replay))
-        stream = self._make_stream(replay)
+        actors = self._begin_acting()
+        stream = self._make_stream(actors.replay)
         saving = saver.Saver(
-            self._config.run, self._workdir, self._checkpoints, replay, self.counters
+            self._config.run, self._workdir, self._checkpoints, actors.replay, self.counters
         )
         try:
-            self._learn(stop, display, replay, acting, stream, saving)
+            self._learn(stop, display, actors, stream, saving)
         finally:
-            acting.stop()
+            actors.stop()
             self._episodes.flush()
             stream.close()
             saving.save_all()
-            replay.stop()
-            self._tell_losses(acting.faults())
+            actors.replay.stop()
+            self._tell_losses(actors.faults())
         if member:
             # Nobody has to wait while the agent is evaluated.
             member.close(finished=self.finished)
 
     def _tell_losses(self, faults: Mapping[str, float]) -> None:
-        """Says what was lost to values that are not finite and to games that failed, if any."""
+        """Says what was lost to values that are not finite and to failed environments, if any."""
         if dropped := int(self.counters.non_finite_updates):
             logging.warning(
                 "%d of %d updates were dropped, as their loss or gradient was not finite "
@@ -146,7 +155,7 @@ class Training:
             )  # fmt: skip
         if counts := [f"{name} {count:.0f}" for name, count in faults.items() if count]:
             logging.warning(
-                "faults of the games, each of which cost an episode: %s", ", ".join(counts)
+                "faults of the environments, each of which cost an episode: %s", ", ".join(counts)
             )
 
     def _open_replay(self) -> connection.Connection:
@@ -179,30 +188,17 @@ class Training:
             replay.address, config, replay.queue, self._signature, next_state
         )
 
-    def _make_actor(self, replay: connection.Connection) -> actor.Actor:
-        config = self._config
-        # A resumed run goes on with fresh randomness instead of repeating its first games.
-        seeds = np.random.SeedSequence([config.run.seed, self._agent_steps])
-        environment_seed, action_seed = (int(seed) >> 2 for seed in seeds.generate_state(2))
-        environment = factory.make_environment(
-            config.environment, seed=environment_seed, fault_folder=self._workdir
-        )
-        agent = assembly.build_agent(config, environment, self._dtype, action_seed)
-        copier = weights.WeightCopier(self._learner.agent, agent, self.counters.learner_updates)
-        return actor.Actor(
-            environment,
-            actor.ActingPolicy(agent, environment, config.replay.frame_stack),
-            assembly.make_recorders(
-                config.replay,
-                replay,
-                self._signature,
-                agent,
-                task_ids=environment.task_ids,
-                member=self._member_index,
-                max_unrolls_per_episode=config.max_unrolls_per_episode,
-            ),
-            refresh_steps=config.replay.unroll_length,
-            refresh=copier.refresh,
+    def _begin_acting(self) -> acting.Acting:
+        if self._act_elsewhere:
+            return self._act_elsewhere(self._learner, self._signature, self._add_episode)
+        return acting.LocalActing(
+            self._config,
+            self._open_replay(),
+            self._signature,
+            self._learner,
+            dtype=self._dtype,
+            workdir=self._workdir,
+            member=self._member_index,
             on_episode=self._add_episode,
         )
 
@@ -213,17 +209,16 @@ class Training:
     def _learn(
         self,
         stop: threading.Event,
-        display: progress.ProgressDisplay,
-        replay: connection.Connection,
-        acting: actor.ActorThread,
+        display: reporting.Display,
+        actors: acting.Acting,
         stream: batches.BatchStream,
         saving: saver.Saver,
     ) -> None:
         """The learning loop."""
-        has_to_stop = functools.partial(self._has_to_stop, acting, stop)
-        watch = actor.StallWatch(acting, _STALL_SECONDS)
-        counts = functools.partial(self._counts, acting)
-        config = self._config
+        has_to_stop = functools.partial(self._has_to_stop, actors, stop)
+        watch = actor.StallWatch(actors, _STALL_SECONDS)
+        counts = functools.partial(self._counts, actors)
+        config, replay = self._config, actors.replay
         with tensorboard.MetricsWriter(self._workdir / "tensorboard") as writer_:
             writer_.hyperparameters(config_values.flatten(dataclasses.asdict(config)))
             reporter = reporting.Reporter(
@@ -258,13 +253,13 @@ class Training:
                 saving.save_when_due()
             reporter.report(self.env_frames, replay.fill, counts, last=True)
 
-    def _has_to_stop(self, acting: actor.ActorThread, stop: threading.Event) -> bool:
-        acting.check()
+    def _has_to_stop(self, actors: acting.Acting, stop: threading.Event) -> bool:
+        actors.check()
         if self._member:
             self._member.check()
         return stop.is_set()
 
-    def _counts(self, acting: actor.ActorThread) -> dict[str, float]:
-        """What the actor measures, and the updates that were dropped in all of the run."""
+    def _counts(self, actors: acting.Acting) -> dict[str, float]:
+        """What actors measure, and the updates that were dropped in all of the run."""
         dropped = float(self.counters.non_finite_updates)
-        return acting.metrics() | {"learner/non_finite_updates": dropped}
+        return actors.metrics() | {"learner/non_finite_updates": dropped}

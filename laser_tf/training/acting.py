@@ -1,0 +1,95 @@
+"""Where a learner's experience comes from: a replay, and whoever fills it."""
+
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import numpy as np
+
+from laser_tf.environments import episode_statistics, factory
+from laser_tf.replay import connection, stored_unroll
+from laser_tf.training import actor, assembly, learner, run_config, weights
+
+
+class Acting(Protocol):
+    """Actors that play for a learner: in this process (`LocalActing`), or in others."""
+
+    replay: connection.Connection  # where the learner reads what they write
+
+    def check(self) -> None:
+        """Raises the error that ended acting, if one did."""
+
+    def metrics(self) -> dict[str, float]:
+        """For TensorBoard, `faults` among them."""
+
+    def faults(self) -> Mapping[str, float]:
+        """How often each kind of fault has happened in the environments, by its metric's name."""
+
+    @property
+    def time_steps(self) -> int:
+        """How many time steps environments have returned, to see whether there are new ones."""
+
+    @property
+    def state(self) -> str:
+        """What acting is at now, in words that follow "the actor"."""
+
+    def stop(self) -> None:
+        """Ends acting."""
+
+
+class LocalActing(actor.ActorThread):
+    """An actor in a thread of the learner's process."""
+
+    def __init__(
+        self,
+        config: run_config.RunConfig,
+        replay: connection.Connection,
+        signature: stored_unroll.StoredUnroll,
+        trained: learner.Learner,
+        *,
+        dtype: str,
+        workdir: pathlib.Path,
+        member: int,
+        on_episode: Callable[[episode_statistics.Episode], None],
+    ):
+        """Begins to act.
+
+        Args:
+          config: of the run.
+          replay: where to write.
+          signature: of an unroll.
+          trained: whose newest weights act.
+          dtype: compute dtype, "float32" or "bfloat16".
+          workdir: the run's folder, for what is told of environments that fail.
+          member: index of the run in its sweep.
+          on_episode: called with each finished episode, in another thread.
+        """
+        self.replay = replay
+        # A resumed run goes on with fresh randomness instead of repeating its first games.
+        played = int(trained.counters.agent_steps)
+        seeds = np.random.SeedSequence([config.run.seed, played])
+        environment_seed, action_seed = (int(seed) >> 2 for seed in seeds.generate_state(2))
+        environment = factory.make_environment(
+            config.environment, seed=environment_seed, fault_folder=workdir
+        )
+        agent = assembly.build_agent(config, environment, dtype, action_seed)
+        copier = weights.WeightCopier(trained.agent, agent, trained.counters.learner_updates)
+        recorders = assembly.make_recorders(
+            config.replay,
+            replay,
+            signature,
+            agent,
+            task_ids=environment.task_ids,
+            member=member,
+            max_unrolls_per_episode=config.max_unrolls_per_episode,
+        )
+        super().__init__(
+            actor.Actor(
+                environment,
+                actor.ActingPolicy(agent, environment, config.replay.frame_stack),
+                recorders,
+                refresh_steps=config.replay.unroll_length,
+                refresh=copier.refresh,
+                on_episode=on_episode,
+            )
+        )
