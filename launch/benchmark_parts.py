@@ -31,7 +31,7 @@ def end_to_end(
     endless = dataclasses.replace(config.run, env_frames=10**12, checkpoint_minutes=10**6)
     config = dataclasses.replace(config, run=endless)
     run_folder.open_workdir(workdir, dataclasses.asdict(config), {})
-    run = training.Training(config, workdir)
+    run = training.Training(config, workdir, factory.environment_spec(config.environment))
     stop = threading.Event()
     result = {}
 
@@ -79,8 +79,9 @@ class Parts:
         self._seconds = seconds
         self._config = config
         self._environment = factory.make_environment(config.environment, seed=1)
-        self._learner = assembly.build_learner(config, self._environment, dtype, jit=jit)
-        signature = assembly.unroll_signature(config, self._environment, self._learner.agent)
+        spec = self._environment.spec()
+        self._learner = assembly.build_learner(config, spec, dtype, jit=jit)
+        signature = assembly.unroll_signature(config, spec, self._learner.agent)
         # Writing and sampling are timed on replay alone, which neither blocks nor runs empty,
         # whatever the configuration mixes.
         self._tables = dataclasses.replace(

@@ -69,10 +69,9 @@ def main() -> None:
 def _start_replay(config: sweep_config.SweepConfig, workdir: pathlib.Path) -> server.EmbeddedReplay:
     """Starts Reverb with a queue for each agent, from its last checkpoint where there is one."""
     first = config.first
-    probe = factory.make_environment(first.environment, seed=0, num_envs=1)
-    agent = assembly.build_agent(first, probe, "float32", seed=0)
-    signature = assembly.unroll_signature(first, probe, agent)
-    probe.close()
+    spec = factory.environment_spec(first.environment)
+    agent = assembly.build_agent(first, spec, "float32", seed=0)
+    signature = assembly.unroll_signature(first, spec, agent)
     replay = server.EmbeddedReplay(
         first.replay,
         signature,

@@ -19,6 +19,7 @@ import time
 
 from absl import flags
 
+from laser_tf.environments import factory
 from laser_tf.host import folder_lock, run_folder, supervisor
 from laser_tf.sweeps import rpc, sweep_member
 from laser_tf.training import run_config, training
@@ -80,7 +81,7 @@ def _run(member: sweep_member.SweepMember, workdir: pathlib.Path) -> None:
         extend=True,  # what the sweep has taken
     )
     command_line.divert_native_messages(workdir / "native.log")
-    run = training.Training(config, workdir, member)
+    run = training.Training(config, workdir, factory.environment_spec(config.environment), member)
     if run.finished:
         member.close(finished=True)  # nobody has to wait while the agent is evaluated
     try:

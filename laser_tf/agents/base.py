@@ -23,6 +23,8 @@ class Context:
     seed: int = 0  # of the actions that `act` draws
     burn_in: int = 0  # steps at the start of an unroll that only carry the core state on
     evaluating: bool = False  # whether `act` explores as an evaluation does, not as actors do
+    actor: int = 0  # index of the actor that acts, of `actors`
+    actors: int = 1  # that explore beside each other, each with as many environments
 
 
 class Agent(tf.Module, abc.ABC):

@@ -34,6 +34,7 @@ class R2D2(base.Agent):
         self._num_tasks = spec.num_tasks
         self._burn_in = context.burn_in
         self._evaluating = context.evaluating
+        self._actor, self._actors = context.actor, context.actors
         self._online, self._target = (
             q_network.QNetwork(
                 config,
@@ -149,9 +150,10 @@ class R2D2(base.Agent):
             return tf.fill([batch_size], self._config.evaluation_epsilon)
         per_task = batch_size // self._num_tasks
         ladder = epsilon_greedy.ladder(
-            per_task, self._config.epsilon_base, self._config.epsilon_alpha
+            per_task * self._actors, self._config.epsilon_base, self._config.epsilon_alpha
         )
-        return tf.tile(ladder, [self._num_tasks])
+        # Each actor has bold and timid ones.
+        return tf.tile(ladder[self._actor :: self._actors], [self._num_tasks])
 
     def _after_burn_in(self, unroll: types.Unroll) -> types.Unroll:
         """What is learned from."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from laser_tf.environments import episode_statistics
 
+ACTOR = "actor_"  # begins the names of all actors
 _EPISODES_KEPT = 100_000  # while no learner takes them
 
 
@@ -18,8 +19,10 @@ class Health(NamedTuple):
     """How a role is, as it says itself."""
 
     host: str  # of its machine
+    node: str  # Ray's id of it
     process: int
     state: str  # in words
+    is_at_risk: bool  # whether what it is at might never end: a step of somebody's environment
     metrics: Mapping[str, float]  # name -> value, for TensorBoard and Prometheus
     seconds: float = 0.0  # since it was said
 

@@ -19,8 +19,14 @@ from laser_tf.cluster import hub, role_metrics
 from laser_tf.environments import episode_statistics
 from laser_tf.host import failure_notice, versions
 
+TIME_STEPS = "time_steps"  # metric of a role that acts: how often its environments have returned
+CONTROL = "control"  # Ray's threads of a role for what is called beside its work
 LOGS = "logs"  # folder of a run's, of a file a role
 _REPORT_SECONDS = 1.0
+
+
+class MachineDiffersError(errors.UserError):
+    """A machine has other versions or sources than the driver's."""
 
 
 class Context:
@@ -39,6 +45,7 @@ class Context:
         self.hub = hub_
         self.stop = threading.Event()  # set: save what is to be saved, and end
         self.state = "starts"  # in words
+        self.is_at_risk = False  # see `hub.Health`
         self.replay: tuple[int, str] | None = None  # where it serves replay, see `hub.Hub.report`
         self._lock = threading.Lock()
         self._episodes: list[episode_statistics.Episode] = []
@@ -129,7 +136,8 @@ class RoleProcess:
           recorded_versions: of the driver's machine, which must be the same here.
 
         Raises:
-          UserError: if this machine has other versions, or for what the user can mend.
+          MachineDiffersError: if this machine has other versions.
+          UserError: for what the user can mend.
         """
         self._check_versions(recorded_versions)
         module, name = self._place.split(":")
@@ -144,22 +152,19 @@ class RoleProcess:
             self._report()  # the last episodes
 
     def _check_versions(self, expected: Mapping[str, str]) -> None:
-        here = versions.of_machine()
-        differing = [
-            f"{package} {here.get(package, 'is missing')} instead of {version}"
-            for package, version in expected.items()
-            if here.get(package) != version
-        ]
+        differing = versions.differing(expected)
         if differing:
-            raise errors.UserError(
-                f"{socket.gethostname()}, where {self._context.name} is to run, has "
-                f"{', '.join(differing)}: install the same requirements.lock on all machines"
+            raise MachineDiffersError(
+                f"{socket.gethostname()}, where {self._context.name} is to run, has {differing}: "
+                "install the same requirements.lock and the same laser_tf on all machines"
             )
 
+    @ray.method(concurrency_group=CONTROL)
     def stop(self) -> None:
         """Has `run` save what is to be saved, and end."""
         self._context.stop.set()
 
+    @ray.method(concurrency_group=CONTROL)
     def leave(self) -> None:
         """Ends the process, which Ray then starts anew."""
         os._exit(1)
@@ -189,7 +194,14 @@ class RoleProcess:
         context = self._context
         metrics = role_metrics.of_process() | dict(self._role.metrics() if self._role else {})
         self._gauges.set(metrics)
-        health = hub.Health(socket.gethostname(), os.getpid(), context.state, metrics)
+        health = hub.Health(
+            socket.gethostname(),
+            ray.get_runtime_context().get_node_id(),
+            os.getpid(),
+            context.state,
+            context.is_at_risk,
+            metrics,
+        )
         sent = context.hub.report.remote(
             context.name, health, context.take_episodes(), context.replay
         )

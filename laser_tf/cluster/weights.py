@@ -71,13 +71,15 @@ class Subscriber:
     def __init__(self, context: role_process.Context, variables: Sequence[tf.Variable]):
         """Takes the variables of an agent of the learner's configuration."""
         self._context = context
-        self._assign = array_function.ArrayFunction(
-            lambda values: tf.group(
-                *[variable.assign(value) for variable, value in zip(variables, values, strict=True)]
-            )
-        )
+        self._variables = tuple(variables)
+        self._assign = array_function.ArrayFunction(self._assign_all)
         self._asked: Any = None  # reference to an answer of the hub's
         self._updates = -1  # behind the weights here
+
+    def _assign_all(self, values: Sequence[tf.Tensor]) -> tf.Tensor:
+        for variable, value in zip(self._variables, values, strict=True):
+            variable.assign(value)
+        return tf.constant(len(values))
 
     @property
     def learner_updates(self) -> int:

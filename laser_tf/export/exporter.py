@@ -33,10 +33,9 @@ def export(workdir: pathlib.Path, output: pathlib.Path, compute_dtype: str = "")
     if compute_dtype:
         learner = dataclasses.replace(config.learner, compute_dtype=compute_dtype)
         config = dataclasses.replace(config, learner=learner)
-    environment = factory.make_environment(config.environment, seed=0, num_envs=1)
-    agent, counters = trained.restore_agent(workdir, config, environment, seed=0)
-    policy = portable_policy.PortablePolicy(agent, environment.spec(), config.replay.frame_stack)
-    environment.close()
+    spec = factory.environment_spec(config.environment)
+    agent, counters = trained.restore_agent(workdir, config, spec, seed=0)
+    policy = portable_policy.PortablePolicy(agent, spec, config.replay.frame_stack)
     about = description.describe(policy, config, int(counters.agent_steps))
     _write(policy, about, output, int(counters.learner_updates))
 

@@ -15,7 +15,8 @@ FINISHED, FINISHED_AGENTS = "finished", "finished_agents"  # in a sweep's: who s
 ORIGIN = "init_from"  # in config.json: the run whose weights it began from
 _KINDS = {RUN: "run", SWEEP: "sweep"}
 _HAS_CHECKPOINT = "has_checkpoint"  # in config.json: there was one once
-_MAY_CHANGE = "cluster."  # where a run's processes are is none of what it learns
+# What a resumed run may have otherwise: none of it is in what the run learns.
+_MAY_CHANGE = ("cluster.", "run.evaluate_every_env_frames", "run.evaluation_episodes_beside")
 _LENGTH, _SCHEDULE = "run.env_frames", "learner.learning_rate_schedule"
 
 
@@ -201,9 +202,15 @@ def _write(path: pathlib.Path, content: dict[str, Any]) -> None:
         ) from None
 
 
+def _identity(config: dict[str, Any]) -> dict[str, Any]:
+    """What tells a configuration from another one, flat."""
+    flat = config_values.flatten(config)
+    return {key: value for key, value in flat.items() if not key.startswith(_MAY_CHANGE)}
+
+
 def _is_longer(before: dict[str, Any], now: dict[str, Any]) -> bool:
     """Whether a run is the one before with more frames."""
-    before, now = config_values.flatten(before), config_values.flatten(now)
+    before, now = _identity(before), _identity(now)
     more = now.pop(_LENGTH, 0) > before.pop(_LENGTH, 0)
     return more and before == now
 
@@ -235,14 +242,11 @@ def _lengthen(path: pathlib.Path, config: dict[str, Any], extend: bool) -> None:
 
 
 def _check_same_config(path: pathlib.Path, config: dict[str, Any]) -> None:
-    before, now = (
-        config_values.flatten(read_config(path.parent, path.name)),
-        config_values.flatten(config),
-    )
+    before, now = _identity(read_config(path.parent, path.name)), _identity(config)
     differing = [
         f"{key} (there {before.get(key)!r}, now {now.get(key)!r})"
         for key in sorted(before.keys() | now.keys())
-        if before.get(key) != now.get(key) and not key.startswith(_MAY_CHANGE)
+        if before.get(key) != now.get(key)
     ]
     if differing:
         raise WorkdirError(

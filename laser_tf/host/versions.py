@@ -43,6 +43,16 @@ def of_machine() -> dict[str, str]:
     return recorded() | {"laser_tf": f"with sources {_sources()}"}
 
 
+def differing(expected: dict[str, str]) -> str:
+    """What this machine has instead of another one's `of_machine`, in words; "": nothing."""
+    here = of_machine()
+    return ", ".join(
+        f"{package} {here.get(package, 'is missing')} instead of {version}"
+        for package, version in expected.items()
+        if here.get(package) != version
+    )
+
+
 def _sources() -> str:
     """Short for the text of all modules of this package."""
     package = pathlib.Path(__file__).resolve().parents[1]

@@ -69,6 +69,14 @@ class Connection:
         """Agent steps in replay over its capacity, in [0, 1]."""
         return self.size() * self._config.steps_per_item / self._config.capacity
 
+    def loads(self) -> dict[str, float]:
+        """How full the server's tables are, items over the most they hold, by metric's name."""
+        info = self.client.server_info(timeout=TIMEOUT_SECONDS)
+        return {
+            f"replay/{table}_fill": about.current_size / about.max_size
+            for table, about in info.items()
+        }
+
     def update_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
         """Gives items of replay new priorities; those that are gone by now are passed over.
 

@@ -2,11 +2,12 @@
 
 import pathlib
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from laser_tf.environments import episode_statistics, factory
+from laser_tf.agents import base as agents_base
+from laser_tf.environments import base, episode_statistics, factory
 from laser_tf.replay import connection, stored_unroll
 from laser_tf.training import actor, assembly, learner, run_config, weights
 
@@ -65,16 +66,67 @@ class LocalActing(actor.ActorThread):
           on_episode: called with each finished episode, in another thread.
         """
         self.replay = replay
-        # A resumed run goes on with fresh randomness instead of repeating its first games.
-        played = int(trained.counters.agent_steps)
-        seeds = np.random.SeedSequence([config.run.seed, played])
-        environment_seed, action_seed = (int(seed) >> 2 for seed in seeds.generate_state(2))
+        # A resumed run goes on with fresh randomness instead of repeating its first episodes.
+        seeds = draw_seeds(config.run.seed, int(trained.counters.agent_steps))
         environment = factory.make_environment(
-            config.environment, seed=environment_seed, fault_folder=workdir
+            config.environment, seed=seeds.environment, fault_folder=workdir
         )
-        agent = assembly.build_agent(config, environment, dtype, action_seed)
+        agent = assembly.build_agent(config, environment.spec(), dtype, seeds.actions)
         copier = weights.WeightCopier(trained.agent, agent, trained.counters.learner_updates)
-        recorders = assembly.make_recorders(
+        super().__init__(
+            make_actor(
+                config,
+                environment,
+                agent,
+                replay,
+                signature,
+                member=member,
+                refresh=copier.refresh,
+                on_episode=on_episode,
+            )
+        )
+
+
+class Seeds(NamedTuple):
+    """What an actor draws from."""
+
+    environment: int
+    actions: int
+
+
+def draw_seeds(*entropy: int) -> Seeds:
+    """Seeds that any other entropy, numbers from 0, gives differently."""
+    drawn = np.random.SeedSequence(entropy).generate_state(2)
+    return Seeds(*(int(seed) >> 2 for seed in drawn))
+
+
+def make_actor(
+    config: run_config.RunConfig,
+    environment: base.BatchedEnvironment,
+    agent: agents_base.Agent,
+    replay: connection.Connection,
+    signature: stored_unroll.StoredUnroll,
+    *,
+    member: int,
+    refresh: Callable[[], int],
+    on_episode: Callable[[episode_statistics.Episode], None],
+) -> actor.Actor:
+    """Makes an actor of a run.
+
+    Args:
+      config: of the run.
+      environment: what it plays.
+      agent: what acts.
+      replay: where to write.
+      signature: of an unroll.
+      member: index of the run in its sweep.
+      refresh: see `actor.Actor`.
+      on_episode: see `actor.Actor`.
+    """
+    return actor.Actor(
+        environment,
+        actor.ActingPolicy(agent, environment, config.replay.frame_stack),
+        assembly.make_recorders(
             config.replay,
             replay,
             signature,
@@ -82,14 +134,8 @@ class LocalActing(actor.ActorThread):
             task_ids=environment.task_ids,
             member=member,
             max_unrolls_per_episode=config.max_unrolls_per_episode,
-        )
-        super().__init__(
-            actor.Actor(
-                environment,
-                actor.ActingPolicy(agent, environment, config.replay.frame_stack),
-                recorders,
-                refresh_steps=config.replay.unroll_length,
-                refresh=copier.refresh,
-                on_episode=on_episode,
-            )
-        )
+        ),
+        refresh_steps=config.replay.unroll_length,
+        refresh=refresh,
+        on_episode=on_episode,
+    )

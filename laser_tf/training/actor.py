@@ -124,6 +124,19 @@ class Actor:
         counts = self._environment.fault_counts()
         return {f"environment/{kind}": float(counts[kind]) for kind in faults.KINDS}
 
+    def pace_metrics(self) -> dict[str, float]:
+        """Agent steps a second spent in each part, since the start."""
+        return {
+            f"throughput/{part}_steps_per_second": self.agent_steps / seconds
+            for part, seconds in self.seconds.copy().items()
+            if seconds and part != "waiting"
+        }
+
+    @property
+    def state(self) -> str:
+        """What it is at now, in words that follow "the actor"."""
+        return _STATES[self.part]
+
     def _act_on(self, env_output: types.EnvOutput, stop: threading.Event) -> np.ndarray:
         """Records a step and returns the actions int32 [N] taken there."""
         self.time_steps += 1
@@ -168,13 +181,7 @@ class ActorThread:
 
     def metrics(self) -> dict[str, float]:
         """Each part's agent steps a second spent in it, and the faults, since the start."""
-        steps = self._acting.agent_steps
-        paces = {
-            f"throughput/{part}_steps_per_second": steps / seconds
-            for part, seconds in self._acting.seconds.copy().items()
-            if seconds and part != "waiting"
-        }
-        return paces | self.faults()
+        return self._acting.pace_metrics() | self.faults()
 
     def faults(self) -> dict[str, float]:
         """How often each kind of fault has happened in the environments, by its metric's name."""
@@ -187,8 +194,8 @@ class ActorThread:
 
     @property
     def state(self) -> str:
-        """What the actor is at now, in words."""
-        return _STATES[self._acting.part]
+        """See `Actor.state`."""
+        return self._acting.state
 
     def stop(self) -> None:
         """Ends the actor at its next look at the stop flag."""

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from laser_tf import errors
-from laser_tf.agents import base
+from laser_tf.agents import agent_config, base
 from laser_tf.replay import stored_unroll
 from laser_tf.training import adam, array_function, learner_config, rmsprop
 
@@ -124,7 +124,7 @@ class Learner(tf.Module):
             stored = float(np.float32(value))
             if not (
                 math.isfinite(stored)
-                and (stored > 0 or name == learner_config.ENTROPY_COST and value == 0)
+                and (stored > 0 or name == agent_config.ENTROPY_COST and value == 0)
             ):
                 raise ValueError(f"{name} is {value}: use a value above 0 that float32 can hold")
         for name, value in values.items():

@@ -3,16 +3,14 @@
 import dataclasses
 
 from laser_tf import config_checks
+from laser_tf.agents import agent_config
 
 JIT_COMPILE = ("auto", "on", "off")
 COMPUTE_DTYPES = ("auto", "float32", "bfloat16")
 SCHEDULES = ("linear", "constant")
 OPTIMIZERS = RMSPROP, ADAM = ("rmsprop", "adam")
-LEARNING_RATE, ENTROPY_COST, RMSPROP_EPSILON = TUNABLE = (
-    "learner.learning_rate",
-    "agent.entropy_cost",
-    "learner.rmsprop_epsilon",
-)
+LEARNING_RATE, RMSPROP_EPSILON = "learner.learning_rate", "learner.rmsprop_epsilon"
+TUNABLE = (LEARNING_RATE, agent_config.ENTROPY_COST, RMSPROP_EPSILON)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -29,12 +29,16 @@ class Config:
     metrics_seconds: float = 10.0  # seconds; between rows in TensorBoard, 200 in all at least
     replay_port: int = 0  # port; of the embedded Reverb server; 0 takes a free one
     evaluation_episodes: int = 30  # episodes; of each task after training; 0 for none
+    evaluate_every_env_frames: int = 0  # env frames; between evaluations beside training; 0: none
+    evaluation_episodes_beside: int = 10  # episodes; of each task in each of these
 
     def __post_init__(self):
         config_checks.check_types(self)
         config_checks.check_range(self, "env_frames", 1)
         config_checks.check_range(self, "seed", 0, 2_000_000_000, "games count up from it")
         config_checks.check_range(self, "evaluation_episodes", 0)
+        config_checks.check_range(self, "evaluate_every_env_frames", 0)
+        config_checks.check_range(self, "evaluation_episodes_beside", 1)
         if not 0 <= self.replay_port < 65536:
             raise ValueError(f"replay_port is {self.replay_port}: use 1 to 65535, or 0 for any")
         for name in ("checkpoint_minutes", "replay_checkpoint_minutes", "metrics_seconds"):
@@ -66,6 +70,13 @@ class RunConfig:
             raise ValueError(
                 f"config.replay: capacity is {capacity} agent steps, but an episode can have "
                 f"{longest}: raise replay.capacity or lower environment.max_frames_per_episode"
+            )
+        period = self.run.evaluate_every_env_frames
+        unroll_frames = self.replay.unroll_length * self.environment.action_repeat
+        if 0 < period < unroll_frames:
+            raise ValueError(
+                f"config.run: evaluate_every_env_frames is {period}, but weights change after an "
+                f"unroll of {unroll_frames} at the earliest: use so many or more, or 0 for none"
             )
         try:
             self.agent.check_replay(

@@ -8,8 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from laser_tf import config_values
-from laser_tf.environments import episode_statistics, factory
+from laser_tf import config_values, types
+from laser_tf.environments import episode_statistics
 from laser_tf.host import hardware
 from laser_tf.monitoring import episode_log, reporting, tensorboard
 from laser_tf.replay import (
@@ -24,6 +24,7 @@ from laser_tf.training import (
     actor,
     assembly,
     batches,
+    evaluations,
     experience_age,
     initial_weights,
     learner,
@@ -50,6 +51,7 @@ class Training:
         self,
         config: run_config.RunConfig,
         workdir: pathlib.Path,
+        spec: types.EnvironmentSpec,
         member: membership.Membership | None = None,
         initial: initial_weights.InitialWeights | None = None,
         act_elsewhere: ActElsewhere | None = None,
@@ -59,6 +61,7 @@ class Training:
         Args:
           config: of the run.
           workdir: its folder, opened.
+          spec: of its environment, see `factory.environment_spec`.
           member: of a sweep, where the run belongs to one.
           initial: what a run begins from that has no checkpoint yet.
           act_elsewhere: finds actors in other processes; None: an actor acts in this one.
@@ -77,13 +80,11 @@ class Training:
         jit, reason = hardware.choose_jit_compile(config.learner.jit_compile)
         logging.info("XLA: %s (%s)", "on" if jit else "off", reason)
 
-        probe = factory.make_environment(config.environment, seed=0, num_envs=1)
         self._learner = assembly.build_learner(
-            config, probe, self._dtype, jit=jit, member=self._member_index
+            config, spec, self._dtype, jit=jit, member=self._member_index
         )
-        self._signature = assembly.unroll_signature(config, probe, self._learner.agent)
-        self.returns = reporting.EpisodeReturns(config.environment.suite, probe.tasks)
-        probe.close()
+        self._signature = assembly.unroll_signature(config, spec, self._learner.agent)
+        self.returns = reporting.EpisodeReturns(config.environment.suite, config.environment.tasks)
         self._checkpoints = learner_checkpoints.LearnerCheckpoints(
             workdir / "checkpoints/learner", self._learner
         )
@@ -110,8 +111,18 @@ class Training:
         """Whether the budget is spent."""
         return self._agent_steps >= self._config.total_agent_steps
 
-    def run(self, stop: threading.Event, display: reporting.Display) -> None:
+    def run(
+        self,
+        stop: threading.Event,
+        display: reporting.Display,
+        evaluator: evaluations.Evaluator | None = None,
+    ) -> None:
         """Acts and learns until the budget is spent or `stop` is set, then saves everything.
+
+        Args:
+          stop: looked at all the time.
+          display: of the progress.
+          evaluator: plays beside the training; None: nobody does.
 
         Raises:
           EnvironmentFailedError: if the environments cannot go on; the state before is saved.
@@ -126,6 +137,10 @@ class Training:
         frames = self.env_frames if self.resumed else None
         for episode in self._episodes.resume(frames, newer_than=copied):
             self.returns.add(episode)
+        beside = evaluations.Evaluations(
+            self._config, self._workdir, self._learner.agent, evaluator
+        )
+        beside.resume(frames)
         if member:
             member.start()
         actors = self._begin_acting()
@@ -134,7 +149,7 @@ class Training:
             self._config.run, self._workdir, self._checkpoints, actors.replay, self.counters
         )
         try:
-            self._learn(stop, display, actors, stream, saving)
+            self._learn(stop, display, actors, stream, saving, beside)
         finally:
             actors.stop()
             self._episodes.flush()
@@ -213,6 +228,7 @@ class Training:
         actors: acting.Acting,
         stream: batches.BatchStream,
         saving: saver.Saver,
+        beside: evaluations.Evaluations,
     ) -> None:
         """The learning loop."""
         has_to_stop = functools.partial(self._has_to_stop, actors, stop)
@@ -251,6 +267,8 @@ class Training:
                 if self._member and self._member.after_update(self._learner, self.env_frames):
                     saving.make_weights_due()
                 saving.save_when_due()
+                beside.offer(self.env_frames, self._learner_updates, writer_)
+            beside.finish(writer_, stop.is_set)
             reporter.report(self.env_frames, replay.fill, counts, last=True)
 
     def _has_to_stop(self, actors: acting.Acting, stop: threading.Event) -> bool:

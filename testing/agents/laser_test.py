@@ -1,6 +1,7 @@
 """The agent's loss and acting, on unrolls whose right answers are known."""
 
 import dataclasses
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
@@ -106,6 +107,16 @@ class LossTest(parameterized.TestCase):
 
         expected = _reference_loss(config, unroll, logits.numpy(), values.numpy())
         np.testing.assert_allclose(agent.loss(unroll).loss, expected, rtol=1e-4)
+
+    @parameterized.parameters("none", "implied", "behaviour")
+    def test_the_divergence_from_the_behaviour_policy_is_computed_once(self, relevance):
+        agent = _agent(relevance=relevance)
+        unroll = fakes.random_unroll(5, 4, NUM_ACTIONS, SHAPE)
+        with mock.patch.object(
+            agent._distribution, "kl_divergence", wraps=agent._distribution.kl_divergence
+        ) as computing:
+            agent.loss(unroll)
+        computing.assert_called_once()
 
     def test_rejected_transitions_change_nothing(self):
         agent = _agent(kl_threshold=1e-6)

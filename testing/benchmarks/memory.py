@@ -29,8 +29,8 @@ def main(_: list[str]) -> None:
     values["replay"].update(capacity=10 * _STEPS.value, replay_fraction=0.5)
     config = run_config.parse(values)
     environment = factory.make_environment(config.environment, seed=1)
-    agent = assembly.build_agent(config, environment, "float32", seed=1)
-    signature = assembly.unroll_signature(config, environment, agent)
+    agent = assembly.build_agent(config, environment.spec(), "float32", seed=1)
+    signature = assembly.unroll_signature(config, environment.spec(), agent)
     with tempfile.TemporaryDirectory() as folder:
         replay = server.EmbeddedReplay(config.replay, signature, pathlib.Path(folder))
         print(json.dumps(_fill(config, environment, agent, signature, replay), indent=2))

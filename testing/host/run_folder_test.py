@@ -46,6 +46,15 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
             run_folder.open_workdir(self._folder, other, {})
         self.assertEqual((self._folder / "config.json").read_text(), before)
 
+    @parameterized.parameters("constant", "linear")
+    def test_evaluations_beside_training_may_change_and_need_not_have_been_known(self, schedule):
+        config = _scheduled(schedule, 10)
+        run_folder.open_workdir(self._folder, config, {})  # of a version that had none
+        for env_frames in (10, 20):
+            other = _scheduled(schedule, env_frames)
+            other["run"] |= {"evaluate_every_env_frames": 5, "evaluation_episodes_beside": 3}
+            self.assertTrue(run_folder.open_workdir(self._folder, other, {}, extend=True))
+
     def test_more_frames_are_the_same_run_at_a_constant_learning_rate(self):
         config = {"learner": {"learning_rate_schedule": "constant"}, "run": {"env_frames": 10}}
         longer = {**config, "run": {"env_frames": 20}}

@@ -1,0 +1,89 @@
+"""The role that acts: environments of its own, the learner's weights, unrolls to replay."""
+
+import secrets
+from collections.abc import Mapping
+
+from laser_tf import types
+from laser_tf.cluster import role_process, weights
+from laser_tf.environments import factory
+from laser_tf.host import hardware
+from laser_tf.replay import connection
+from laser_tf.training import acting, actor, assembly, run_config
+
+
+class ActorRole(role_process.Role):
+    """Acts until it is told to stop."""
+
+    def __init__(
+        self,
+        context: role_process.Context,
+        config: run_config.RunConfig,
+        spec: types.EnvironmentSpec,
+        index: int,
+    ):
+        """Finds replay and makes environments and an agent.
+
+        Args:
+          context: of the role.
+          config: of the run, with the environments of one actor.
+          spec: of its environment.
+          index: of the actor among all.
+        """
+        self._context = context
+        self._index = index
+        self._actor: actor.Actor | None = None
+        self._make(config, spec)
+
+    def _make(self, config: run_config.RunConfig, spec: types.EnvironmentSpec) -> None:
+        address = self._context.wait_for("replay_address", 0, what="replay")
+        if address is None:
+            return
+        replay = connection.Connection(address, config.replay)
+        # What a process before this one has drawn is not drawn again.
+        seeds = acting.draw_seeds(config.run.seed, self._index, secrets.randbits(48))
+        folder = self._context.workdir
+        environment = factory.make_environment(
+            config.environment,
+            seed=seeds.environment,
+            fault_folder=folder if folder.is_dir() else None,
+        )
+        dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
+        agent = assembly.build_agent(
+            config, spec, dtype, seeds.actions, actor=self._index, actors=config.cluster.actors
+        )
+        self._weights = weights.Subscriber(self._context, agent.acting_variables)
+        self._actor = acting.make_actor(
+            config,
+            environment,
+            agent,
+            replay,
+            assembly.unroll_signature(config, spec, agent),
+            member=0,
+            refresh=self._weights.refresh,
+            on_episode=self._context.add_episode,
+        )
+
+    def run(self) -> bool:
+        """See `role_process.Role`.
+
+        Raises:
+          EnvironmentFailedError: if the environments cannot go on.
+        """
+        if self._actor:
+            self._actor.run(self._context.stop)
+        return False
+
+    def metrics(self) -> Mapping[str, float]:
+        """Agent steps, what the actor is at, faults, and how old its weights are."""
+        actor = self._actor
+        if actor is None:
+            return {}
+        self._context.state = actor.state
+        self._context.is_at_risk = actor.part == "environment"
+        return {
+            "agent_steps": float(actor.agent_steps),
+            role_process.TIME_STEPS: float(actor.time_steps),
+            "learner_updates": float(self._weights.learner_updates),
+            **actor.pace_metrics(),
+            **actor.fault_metrics(),
+        }
