@@ -3,6 +3,8 @@
 import copy
 import re
 import shlex
+import sys
+from unittest import mock
 
 import jsonschema
 from absl import flags
@@ -29,13 +31,13 @@ def _server():
 
 def _config(arguments):
     """The configuration that a command line gives, as the commands read it."""
+    given = found_config.find(_flag(arguments, "config"))
+    line = ["", *(argument for argument in arguments if argument.startswith("--config."))]
     values = flags.FlagValues()
-    (given,) = (a.removeprefix("--config=") for a in arguments if a.startswith("--config="))
-    config = config_flags.DEFINE_config_file(
-        "config", found_config.find(given), flag_values=values
-    )  # fmt: skip
-    values(["", *(a for a in arguments if a.startswith("--config."))])
-    return run_config.parse(config.value.to_dict())
+    with mock.patch.object(sys, "argv", line):  # where ml_collections looks for the keys
+        config = config_flags.DEFINE_config_file("config", given, flag_values=values)
+        values(line)
+        return run_config.parse(config.value.to_dict())
 
 
 def _flag(arguments, name):
