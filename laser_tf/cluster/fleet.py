@@ -10,22 +10,23 @@ import ray
 from ray.util import scheduling_strategies
 
 from laser_tf import types
-from laser_tf.cluster import hub, role_process, supervision
+from laser_tf.cluster import hub, role_metrics, role_process, supervision
 from laser_tf.host import folder_lock, interruption, versions, whole_files
-from laser_tf.monitoring import reporting
 from laser_tf.training import run_config
 
-if TYPE_CHECKING:  # it needs TensorFlow
+if TYPE_CHECKING:  # they need TensorFlow
+    from laser_tf.monitoring import reporting
     from laser_tf.training import initial_weights
 
-ROLES = "roles.txt"  # in a run's folder: a line a role
+ROLES = "roles.csv"  # in a run's folder, written anew all the time: a line a role
+_HEADER = "role,state,host,process,memory_mebibytes,silent_seconds,restarts"
 _END_SECONDS = 180.0  # for roles to save themselves
 _WATCH_SECONDS = 0.5
 _ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
 
 class Fleet:
-    """Replay, learner and actors of a run."""
+    """Replay, learner, actors and evaluator of a run."""
 
     def __init__(
         self,
@@ -64,6 +65,17 @@ class Fleet:
             num_cpus=cluster.learner_cpus,
             num_gpus=cluster.learner_gpus,
         )
+        self._followers = [
+            self._make(
+                f"learner_{index}",
+                "learner_role:FollowerRole",
+                {"config": config, "spec": spec, "index": index},
+                is_vital=True,
+                num_cpus=cluster.learner_cpus,
+                num_gpus=cluster.learner_gpus,
+            )
+            for index in range(1, cluster.learners)
+        ]
         self._actors = [
             self._make(
                 f"{hub.ACTOR}{index:02d}",
@@ -75,6 +87,17 @@ class Fleet:
             )
             for index in range(cluster.actors)
         ]
+
+        self._evaluators = []
+        if config.run.evaluate_every_env_frames:
+            evaluator = self._make(
+                "evaluator",
+                "evaluator_role:EvaluatorRole",
+                {"config": config},
+                variables=_ONE_THREAD,
+                num_cpus=cluster.evaluator_cpus,
+            )
+            self._evaluators.append(evaluator)
 
     def _make(
         self,
@@ -100,10 +123,14 @@ class Fleet:
         return supervision.Supervised(name, actor, self._versions, is_vital=is_vital)
 
     @property
-    def _all(self) -> list[supervision.Supervised]:
-        return [self._replay, self._learner, *self._actors]
+    def _learners(self) -> list[supervision.Supervised]:
+        return [self._learner, *self._followers]
 
-    def run(self, interrupted: interruption.Interruption, display: reporting.Display) -> bool:
+    @property
+    def _all(self) -> list[supervision.Supervised]:
+        return [self._replay, *self._learners, *self._actors, *self._evaluators]
+
+    def run(self, interrupted: interruption.Interruption, display: "reporting.Display") -> bool:
         """Supervises the roles until the learner is done, or the user interrupts.
 
         Args:
@@ -135,22 +162,22 @@ class Fleet:
         except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
             return {}  # it is being restarted
 
-    def _show(self, healths: Mapping[str, hub.Health], display: reporting.Display) -> None:
+    def _show(self, healths: Mapping[str, hub.Health], display: "reporting.Display") -> None:
         if "learner" in healths:
             start = "progress/"
-            numbers = {
+            numbers: dict[str, Any] = {
                 name.removeprefix(start): value
                 for name, value in healths["learner"].metrics.items()
                 if name.startswith(start)
             }
             if numbers:
                 display.update(**numbers | {"env_frames": int(numbers["env_frames"])})
-        lines = [_describe(role, healths.get(role.name)) for role in self._all]
+        lines = [_HEADER, *(_health_line(role, healths.get(role.name)) for role in self._all)]
         whole_files.try_write(self._workdir / ROLES, "\n".join(lines) + "\n")
 
     def _end(self, interrupted: interruption.Interruption) -> None:
         """Actors first, replay last: nobody is left waiting for another."""
-        for roles in (self._actors, [self._learner], [self._replay]):
+        for roles in (self._actors + self._evaluators, self._learners, [self._replay]):
             for role in roles:
                 role.stop()
             deadline = time.monotonic() + _END_SECONDS
@@ -160,13 +187,15 @@ class Fleet:
                 time.sleep(0.1)
 
 
-def _describe(role: supervision.Supervised, said: hub.Health | None) -> str:
+def _health_line(role: supervision.Supervised, said: hub.Health | None) -> str:
     state = "failed" if role.has_failed else "done" if role.is_done else "starts"
-    if said and state == "starts":
-        memory = said.metrics.get("memory_mebibytes", 0.0)
-        state = f"{said.state} (process {said.process} on {said.host}, {memory:.0f} MiB, "
-        state += f"{said.seconds:.0f} s ago)"
-    return f"{role.name}: {state}, begun again {role.restarts} times"
+    if said is None:
+        return f"{role.name},{state},,,,,{role.restarts}"
+    if state == "starts":
+        state = said.state.replace(",", ";")
+    memory = said.metrics.get(role_metrics.MEMORY, 0.0)
+    place = f"{said.host},{said.process},{memory:.0f},{said.seconds:.1f}"
+    return f"{role.name},{state},{place},{role.restarts}"
 
 
 def _of_one_actor(config: run_config.RunConfig) -> run_config.RunConfig:
@@ -200,4 +229,6 @@ def _make_hub(workdir: pathlib.Path) -> Any:
 def asked_cpus(config: run_config.RunConfig) -> float:
     """CPUs that a run's roles ask Ray for together."""
     cluster = config.cluster
-    return cluster.replay_cpus + cluster.learner_cpus + cluster.actors * cluster.actor_cpus
+    evaluator = cluster.evaluator_cpus if config.run.evaluate_every_env_frames else 0.0
+    actors = cluster.actors * cluster.actor_cpus
+    return cluster.replay_cpus + cluster.learners * cluster.learner_cpus + actors + evaluator

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import pathlib
 import socket
 from collections.abc import Iterator, Mapping
 
@@ -55,20 +56,34 @@ def _start(cpus: float) -> None:
     # Logical CPUs: processes of a laptop share the real ones.
     logical = max(int(-(-cpus // 1)), len(os.sched_getaffinity(0)))
     try:
-        ray.init(
-            address="local",
-            num_cpus=logical,
-            include_dashboard=False,
-            object_store_memory=_STORE_BYTES,
-            log_to_driver=False,
-            configure_logging=False,
-            _node_ip_address="127.0.0.1",
-            _system_config={"gcs_rpc_server_reconnect_timeout_s": _LOST_SECONDS},
-        )
+        with _quiet():
+            ray.init(
+                address="local",
+                num_cpus=logical,
+                include_dashboard=False,
+                object_store_memory=_STORE_BYTES,
+                log_to_driver=False,
+                configure_logging=False,
+                _node_ip_address="127.0.0.1",
+                _system_config={"gcs_rpc_server_reconnect_timeout_s": _LOST_SECONDS},
+            )
     except Exception as error:  # whatever a process of Ray's that does not start makes of it
         raise ClusterError(
             f"cannot start Ray on this machine: {_first_line(error)}; its logs are in /tmp/ray"
         ) from None
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps what Ray's processes print from the terminal: they have logs of their own."""
+    shown = os.dup(2)
+    try:
+        with pathlib.Path(os.devnull).open("w") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(shown, 2)
+        os.close(shown)
 
 
 def _join(address: str) -> None:
