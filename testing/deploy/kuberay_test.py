@@ -2,14 +2,11 @@
 
 import copy
 import re
+import runpy
 import shlex
-import sys
-from unittest import mock
 
 import jsonschema
-from absl import flags
 from absl.testing import absltest, parameterized
-from ml_collections import config_flags
 
 from laser_tf.training import run_config
 from launch import found_config
@@ -30,14 +27,14 @@ def _server():
 
 
 def _config(arguments):
-    """The configuration that a command line gives, as the commands read it."""
-    given = found_config.find(_flag(arguments, "config"))
-    line = ["", *(argument for argument in arguments if argument.startswith("--config."))]
-    values = flags.FlagValues()
-    with mock.patch.object(sys, "argv", line):  # where ml_collections looks for the keys
-        config = config_flags.DEFINE_config_file("config", given, flag_values=values)
-        values(line)
-        return run_config.parse(config.value.to_dict())
+    """The configuration that a command line gives."""
+    config = runpy.run_path(found_config.find(_flag(arguments, "config")))["get_config"]()
+    for argument in arguments:
+        if argument.startswith("--config."):
+            key, _, text = argument.removeprefix("--config.").partition("=")
+            section, name = key.split(".")
+            config[section][name] = type(config[section][name])(text)
+    return run_config.parse(config.to_dict())
 
 
 def _flag(arguments, name):
