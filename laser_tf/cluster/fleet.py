@@ -1,6 +1,7 @@
 """The roles of one run: placed, supervised, and ended in order. Without TensorFlow or Reverb."""
 
 import dataclasses
+import logging
 import pathlib
 import time
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ if TYPE_CHECKING:  # they need TensorFlow
 ROLES = "roles.csv"  # in a run's folder, written anew all the time: a line a role
 _HEADER = "role,state,host,process,memory_mebibytes,silent_seconds,restarts"
 _END_SECONDS = 180.0  # for roles to save themselves
+_ROOM_MINUTES = 2.0  # that placing and starting a process may take
 _WATCH_SECONDS = 0.5
 _ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
@@ -49,6 +51,8 @@ class Fleet:
         """
         self._config = config
         self._workdir = workdir
+        self._began = time.monotonic()
+        self._is_room_told = False
         self._versions = versions.of_machine()
         (workdir / role_process.LOGS).mkdir(exist_ok=True)
         self._hub = _make_hub(workdir)
@@ -150,11 +154,30 @@ class Fleet:
                     role.watch(healths.get(role.name))
                 if all(actor.has_failed for actor in self._actors):
                     raise supervision.RoleFailedError(self._actors[0].failure)
+                self._check_room(healths)
                 self._show(healths, display)
                 time.sleep(_WATCH_SECONDS)
         finally:
             self._end(interrupted)
         return self._learner.is_done
+
+    def _check_room(self, healths: Mapping[str, hub.Health]) -> None:
+        """Tells, once, who waits for a machine with room; raises where that was long enough."""
+        minutes = (time.monotonic() - self._began) / 60
+        missing = [role.name for role in self._all if role.name not in healths]
+        if not missing or minutes < _ROOM_MINUTES or not self._config.cluster.address:
+            return
+        names = f"{', '.join(missing[:4])}{' and others' * (len(missing) > 4)}"
+        vital = {role.name for role in [self._replay, *self._learners]}
+        if minutes > max(_ROOM_MINUTES, self._config.cluster.wait_minutes) and vital & set(missing):
+            raise supervision.RoleFailedError(
+                f"after {minutes:.0f} minutes no machine of the cluster has room for {names}: add "
+                "machines, lower cluster.learner_gpus or cluster.learner_cpus, or raise "
+                "cluster.wait_minutes"
+            )
+        if not self._is_room_told:
+            logging.info("%s wait for a machine with room", names)
+            self._is_room_told = True
 
     def _healths(self) -> dict[str, hub.Health]:
         try:
