@@ -99,17 +99,17 @@ class JobTest(parameterized.TestCase):
         self.assertEqual(cluster.address, "auto")
         self.assertGreaterEqual(self._amount("learner", _GPUS), cluster.learner_gpus)
         self.assertGreaterEqual(self._amount("learner", _CPUS), cluster.learner_cpus)
-        self.assertGreaterEqual(self._groups["learner"]["replicas"], cluster.learners)
+        self.assertGreaterEqual(self._groups["learner"]["maxReplicas"], cluster.learners)
         asked = cluster.actors * cluster.actor_cpus + cluster.evaluator_cpus + cluster.replay_cpus
         self.assertGreaterEqual(
-            self._amount("actors", _CPUS) * self._groups["actors"]["replicas"], asked
+            self._amount("actors", _CPUS) * self._groups["actors"]["maxReplicas"], asked
         )
 
-    def test_the_autoscaler_has_room_in_both_directions(self):
+    def test_the_autoscaler_adds_pods_and_the_run_waits_for_them(self):
         self.assertTrue(_job()["rayClusterSpec"]["enableInTreeAutoscaling"])
         actors = self._groups["actors"]
-        self.assertLess(actors["minReplicas"], actors["replicas"])
-        self.assertLess(actors["replicas"], actors["maxReplicas"])
+        self.assertLess(actors["minReplicas"], actors["maxReplicas"])
+        self.assertGreater(_config(self._arguments).cluster.wait_minutes, 0)
 
     def test_runs_lie_on_a_volume_that_all_nodes_write_to(self):
         claim = objects.named("PersistentVolumeClaim", "laser-runs")
