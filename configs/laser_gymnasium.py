@@ -31,8 +31,8 @@ def get_config() -> ml_collections.ConfigDict:
             # be a thousand times the policy's in the layers that they share.
             "reward_clip": "none",
             "popart": True,
-            # An update; Hessel et al. 3e-4. Ours: a run has a few thousand. At 0.01 sigma falls below
-            # 0.1 where all returns are alike, and what advantages are then left is noise.
+            # An update; Hessel et al. have 3e-4. Ours: a run has few thousand. At 0.01 sigma falls
+            # below 0.1 where all returns are alike, and what advantages are then left is noise.
             "popart_step": 1e-3,
         }
     )
