@@ -65,7 +65,7 @@ class ActorRole(role_process.Role):
             on_episode=self._context.add_episode,
         )
 
-    def run(self) -> bool:
+    def run(self) -> str:
         """See `role_process.Role`.
 
         Raises:
@@ -73,7 +73,7 @@ class ActorRole(role_process.Role):
         """
         if self._actor:
             self._actor.run(self._context.stop)
-        return False
+        return role_process.TOLD
 
     def metrics(self) -> Mapping[str, float]:
         """Agent steps, what the actor is at, faults, and how old its weights are."""

@@ -31,7 +31,7 @@ class EvaluatorRole(role_process.Role):
             config, attempt=os.getpid(), fault_folder=folder
         )
 
-    def run(self) -> bool:
+    def run(self) -> str:
         """See `role_process.Role`.
 
         Raises:
@@ -47,7 +47,7 @@ class EvaluatorRole(role_process.Role):
             else:
                 self._context.stop.wait(_POLL_SECONDS)
         self._evaluator.close()
-        return False
+        return role_process.TOLD
 
     def _evaluate(self, asked: hub.Weights) -> Mapping | game_processes.Failure:
         try:

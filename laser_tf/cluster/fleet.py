@@ -1,6 +1,7 @@
 """The roles of one run: placed, supervised, and ended in order. Without TensorFlow or Reverb."""
 
 import dataclasses
+import logging
 import pathlib
 import time
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ if TYPE_CHECKING:  # they need TensorFlow
 ROLES = "roles.csv"  # in a run's folder, written anew all the time: a line a role
 _HEADER = "role,state,host,process,memory_mebibytes,silent_seconds,restarts"
 _END_SECONDS = 180.0  # for roles to save themselves
+_ROOM_MINUTES = 2.0  # that placing and starting a process may take
 _WATCH_SECONDS = 0.5
 _ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
@@ -49,6 +51,8 @@ class Fleet:
         """
         self._config = config
         self._workdir = workdir
+        self._began = time.monotonic()
+        self._is_room_told = False
         self._versions = versions.of_machine()
         (workdir / role_process.LOGS).mkdir(exist_ok=True)
         self._hub = _make_hub(workdir)
@@ -65,6 +69,17 @@ class Fleet:
             num_cpus=cluster.learner_cpus,
             num_gpus=cluster.learner_gpus,
         )
+        self._followers = [
+            self._make(
+                f"learner_{index}",
+                "learner_role:FollowerRole",
+                {"config": config, "spec": spec, "index": index},
+                is_vital=True,
+                num_cpus=cluster.learner_cpus,
+                num_gpus=cluster.learner_gpus,
+            )
+            for index in range(1, cluster.learners)
+        ]
         self._actors = [
             self._make(
                 f"{hub.ACTOR}{index:02d}",
@@ -112,8 +127,12 @@ class Fleet:
         return supervision.Supervised(name, actor, self._versions, is_vital=is_vital)
 
     @property
+    def _learners(self) -> list[supervision.Supervised]:
+        return [self._learner, *self._followers]
+
+    @property
     def _all(self) -> list[supervision.Supervised]:
-        return [self._replay, self._learner, *self._actors, *self._evaluators]
+        return [self._replay, *self._learners, *self._actors, *self._evaluators]
 
     def run(self, interrupted: interruption.Interruption, display: "reporting.Display") -> bool:
         """Supervises the roles until the learner is done, or the user interrupts.
@@ -135,11 +154,30 @@ class Fleet:
                     role.watch(healths.get(role.name))
                 if all(actor.has_failed for actor in self._actors):
                     raise supervision.RoleFailedError(self._actors[0].failure)
+                self._check_room(healths)
                 self._show(healths, display)
                 time.sleep(_WATCH_SECONDS)
         finally:
             self._end(interrupted)
         return self._learner.is_done
+
+    def _check_room(self, healths: Mapping[str, hub.Health]) -> None:
+        """Tells, once, who waits for a machine with room; raises where that was long enough."""
+        minutes = (time.monotonic() - self._began) / 60
+        missing = [role.name for role in self._all if role.name not in healths]
+        if not missing or minutes < _ROOM_MINUTES or not self._config.cluster.address:
+            return
+        names = f"{', '.join(missing[:4])}{' and others' * (len(missing) > 4)}"
+        vital = {role.name for role in [self._replay, *self._learners]}
+        if minutes > max(_ROOM_MINUTES, self._config.cluster.wait_minutes) and vital & set(missing):
+            raise supervision.RoleFailedError(
+                f"after {minutes:.0f} minutes no machine of the cluster has room for {names}: add "
+                "machines, lower cluster.learner_gpus or cluster.learner_cpus, or raise "
+                "cluster.wait_minutes"
+            )
+        if not self._is_room_told:
+            logging.info("%s wait for a machine with room", names)
+            self._is_room_told = True
 
     def _healths(self) -> dict[str, hub.Health]:
         try:
@@ -162,7 +200,7 @@ class Fleet:
 
     def _end(self, interrupted: interruption.Interruption) -> None:
         """Actors first, replay last: nobody is left waiting for another."""
-        for roles in (self._actors + self._evaluators, [self._learner], [self._replay]):
+        for roles in (self._actors + self._evaluators, self._learners, [self._replay]):
             for role in roles:
                 role.stop()
             deadline = time.monotonic() + _END_SECONDS

@@ -43,6 +43,7 @@ class Hub:
         self._healths: dict[str, tuple[float, Health]] = {}
         self._replay: dict[int, str] = {}
         self._weights: Weights | None = None
+        self._learners: dict[int, str] = {}  # of one round, see `meet`
         self._asked: Weights | None = None  # that are to be evaluated
         self._outcome: Mapping[str, Any] | game_processes.Failure | None = None
         self._episodes: collections.deque = collections.deque(maxlen=_EPISODES_KEPT)
@@ -78,6 +79,27 @@ class Hub:
     def replay_address(self, index: int) -> str | None:
         """Where a replay listens, "host:port"; None before it has said so."""
         return self._replay.get(index)
+
+    def meet(self, index: int, address: str, number: int) -> list[str] | None:
+        """Brings the learners together that learn with one another; asked until all are there.
+
+        A learner that was begun again asks with another address: those that met before it cannot
+        go on without the one that it was, and will be begun again as well.
+
+        Args:
+          index: of the learner.
+          address: "host:port" that nobody has asked with before.
+          number: of learners.
+
+        Returns:
+          Their addresses, in order; None while some are missing.
+        """
+        if self._learners.get(index, address) != address:
+            self._learners.clear()
+        self._learners[index] = address
+        if len(self._learners) < number:
+            return None
+        return [self._learners[i] for i in range(number)]
 
     def publish(self, weights: Weights) -> None:
         """Takes the learner's newest weights."""

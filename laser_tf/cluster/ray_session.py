@@ -17,6 +17,7 @@ import ray
 from ray.util import scheduling_strategies
 
 from laser_tf.host import versions
+from laser_tf.training import cluster_config
 
 _CONNECT_SECONDS = 10.0
 _STORE_BYTES = 512 * 2**20  # of an own Ray's object store: some copies of the weights
@@ -28,11 +29,11 @@ class ClusterError(errors.UserError):
 
 
 @contextlib.contextmanager
-def session(address: str, cpus: float, gpus: float) -> Iterator[None]:
+def session(config: cluster_config.ClusterConfig, cpus: float, gpus: float) -> Iterator[None]:
     """Joins a cluster or starts a Ray of one's own, and leaves or ends it.
 
     Args:
-      address: "host:port" of a cluster's head, or "auto" for one of this machine; "": an own Ray.
+      config: of the cluster.
       cpus: that the run's processes ask for together.
       gpus: the same.
 
@@ -42,11 +43,12 @@ def session(address: str, cpus: float, gpus: float) -> Iterator[None]:
     """
     logging.getLogger("ray").setLevel(logging.ERROR)
     try:
-        if address:
-            _join(address)
+        if config.address:
+            _join(config.address)
         else:
             _start(cpus)
-        _check_resources(address, {"CPU": cpus, "GPU": gpus})
+        if not config.wait_minutes:
+            _check_resources(config.address, {"CPU": cpus, "GPU": gpus})
         yield
     finally:
         ray.shutdown()
@@ -129,7 +131,8 @@ def _check_resources(address: str, asked: Mapping[str, float]) -> None:
             where = f"the Ray at {address}" if address else "this machine"
             raise ClusterError(
                 f"the run asks for {amount:g} {kind}s, but {where} has {there.get(kind, 0):g}: "
-                "lower cluster.learner_gpus, cluster.learners, cluster.actors or cluster.actor_cpus"
+                "lower cluster.learner_gpus, cluster.learners, cluster.actors or "
+                "cluster.actor_cpus, or set cluster.wait_minutes for machines that will join"
             )
 
 

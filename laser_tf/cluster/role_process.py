@@ -97,12 +97,19 @@ class Context:
         return None
 
 
+TOLD = "was told to end"  # why most roles end
+
+
 class Role(abc.ABC):
     """What a process does for a run."""
 
     @abc.abstractmethod
-    def run(self) -> bool:
-        """Works until the context's `stop` is set, or all is done; returns whether that is so."""
+    def run(self) -> str | None:
+        """Works until the context's `stop` is set, or all is done.
+
+        Returns:
+          None where all is done; else why the work has ended before, in words.
+        """
 
     @abc.abstractmethod
     def metrics(self) -> Mapping[str, float]:
@@ -141,8 +148,8 @@ class RoleProcess:
         self._gauges = role_metrics.Gauges(name)
         threading.Thread(target=self._keep_reporting, name="report", daemon=True).start()
 
-    def run(self, recorded_versions: Mapping[str, str]) -> bool:
-        """Does the role's work; returns whether all is done.
+    def run(self, recorded_versions: Mapping[str, str]) -> str | None:
+        """Does the role's work; returns None where all is done, else why it has ended before.
 
         Args:
           recorded_versions: of the driver's machine, which must be the same here.

@@ -80,10 +80,10 @@ class Supervised:
 
     def _end(self) -> None:
         try:
-            self.is_done = ray.get(self._work)
-            if not self.is_done:
-                # A signal told it to, as a machine does that is about to go.
-                self._begin_again("was told to end")
+            reason = ray.get(self._work)
+            self.is_done = reason is None
+            if reason:  # a signal, as from a machine that is about to go, or another role's death
+                self._begin_again(reason)
         except ray.exceptions.RayTaskError as error:
             cause = error.cause
             is_final = isinstance(cause, role_process.MachineDiffersError) or (

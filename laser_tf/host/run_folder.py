@@ -15,7 +15,12 @@ ORIGIN = "init_from"  # in config.json: the run whose weights it began from
 _KINDS = {RUN: "run", SWEEP: "sweep"}
 _HAS_CHECKPOINT = "has_checkpoint"  # in config.json: there was one once
 # What a resumed run may have otherwise: none of it is in what the run learns.
-_MAY_CHANGE = ("cluster.", "run.evaluate_every_env_frames", "run.evaluation_episodes_beside")
+_MAY_CHANGE = (
+    "cluster.",
+    "learner.replicas",
+    "run.evaluate_every_env_frames",
+    "run.evaluation_episodes_beside",
+)
 _LENGTH, _SCHEDULE = "run.env_frames", "learner.learning_rate_schedule"
 
 

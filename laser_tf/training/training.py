@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
+import tensorflow as tf
+
 from laser_tf import config_values, types
 from laser_tf.environments import episode_statistics
 from laser_tf.host import hardware
@@ -22,7 +24,6 @@ from laser_tf.training import (
     acting,
     actor,
     assembly,
-    batches,
     evaluations,
     experience_age,
     initial_weights,
@@ -31,6 +32,7 @@ from laser_tf.training import (
     membership,
     run_config,
     saver,
+    streams,
 )
 
 # What a learner, the signature of an unroll and what takes finished episodes make of actors that
@@ -54,6 +56,7 @@ class Training:
         member: membership.Membership | None = None,
         initial: initial_weights.InitialWeights | None = None,
         act_elsewhere: ActElsewhere | None = None,
+        strategy: tf.distribute.Strategy | None = None,
     ):
         """Builds the learner and restores what the folder holds; nothing moves yet.
 
@@ -64,11 +67,14 @@ class Training:
           member: of a sweep, where the run belongs to one.
           initial: what a run begins from that has no checkpoint yet.
           act_elsewhere: finds actors in other processes; None: an actor acts in this one.
+          strategy: of several learners, whose chief this is, from `strategies.make`; None for one.
 
         Raises:
           WorkdirError: if none of the folder's checkpoints can be read.
           ValueError: if `initial` does not fit.
         """
+        if config.learner.replicas > 1 and not strategy:
+            raise ValueError(f"learner.replicas is {config.learner.replicas}, without a strategy")
         self._config = config
         self._workdir = workdir
         self._member = member
@@ -80,7 +86,12 @@ class Training:
         logging.info("XLA: %s (%s)", "on" if jit else "off", reason)
 
         self._learner = assembly.build_learner(
-            config, spec, self._dtype, jit=jit, member=self._member_index
+            config,
+            spec,
+            self._dtype,
+            jit=jit,
+            member=self._member_index,
+            strategy=strategy,
         )
         self._signature = assembly.unroll_signature(config, spec, self._learner.agent)
         self.returns = reporting.EpisodeReturns(config.environment.suite, config.environment.tasks)
@@ -93,10 +104,11 @@ class Training:
             logging.info(
                 "weights of %s after %s updates", initial.source, f"{initial.learner_updates:,}"
             )
+        self._learner.take_from_chief()
         self.counters = self._learner.counters
         # The same as numbers of Python's: TensorFlow keeps 16 bytes of every look at a variable.
-        self._learner_updates = int(self.counters.learner_updates)
-        self._agent_steps = int(self.counters.agent_steps)
+        self._learner_updates = int(self.counters.learner_updates.numpy())
+        self._agent_steps = int(self.counters.agent_steps.numpy())
         self._episodes = episode_log.EpisodeLog(workdir, config.environment.tasks)
         self.learner_seconds = 0.0  # spent in updates by this process
 
@@ -143,7 +155,9 @@ class Training:
         if member:
             member.start()
         actors = self._begin_acting()
-        stream = self._make_stream(actors.replay)
+        stream = streams.make_stream(
+            self._config.share_of_replay, actors.replay, self._signature, self._learner.agent
+        )
         saving = saver.Saver(
             self._config.run, self._workdir, self._checkpoints, actors.replay, self.counters
         )
@@ -162,7 +176,7 @@ class Training:
 
     def _tell_losses(self, faults: Mapping[str, float]) -> None:
         """Says what was lost to values that are not finite and to failed environments, if any."""
-        if dropped := int(self.counters.non_finite_updates):
+        if dropped := int(self.counters.non_finite_updates.numpy()):
             logging.warning(
                 "%d of %d updates were dropped, as their loss or gradient was not finite "
                 "(learner/non_finite_updates in TensorBoard)", dropped, self._learner_updates,
@@ -190,16 +204,6 @@ class Training:
             logging.warning("no replay checkpoint to resume from: replay fills anew")
         return replay
 
-    def _make_stream(self, replay: connection.Connection) -> batches.BatchStream:
-        config = self._config.replay
-        if config.steps_per_update:
-            return batches.ReplayBatchStream(replay, config, replay.size)
-        if config.replay_table != replay_config.EPISODES:
-            return batches.MixedBatchStream(replay, config)
-
-        next_state = assembly.state_recomputation(self._learner.agent, config)
-        return batches.EpisodeBatchStream(replay, config, self._signature, next_state)
-
     def _begin_acting(self) -> acting.Acting:
         if self._act_elsewhere:
             return self._act_elsewhere(self._learner, self._signature, self._add_episode)
@@ -223,7 +227,7 @@ class Training:
         stop: threading.Event,
         display: reporting.Display,
         actors: acting.Acting,
-        stream: batches.BatchStream,
+        stream: streams.LearnersStream,
         saving: saver.Saver,
         beside: evaluations.Evaluations,
     ) -> None:
@@ -246,13 +250,13 @@ class Training:
                 if self._member:
                     self._member.keep_pace(self.env_frames, has_to_stop)
                 batch = stream.get(watch.beside(has_to_stop))
-                if batch is None:
+                if not self._learner.all_agree(batch is not None):
                     break
                 watch.fed()
                 start = time.monotonic()
                 values, priorities = self._learner.update(batch)
                 self._learner_updates += 1
-                self._agent_steps += int(batch.new_steps)
+                self._agent_steps += int(values[learner.NEW_STEPS])
                 values |= experience_age.metrics(batch, self._learner_updates, self._member_index)
                 if config.replay.priority_exponent:
                     drawn = ~batch.is_online
@@ -274,8 +278,10 @@ class Training:
             self._member.check()
         return stop.is_set()
 
-    def _counts(self, actors: acting.Acting, stream: batches.BatchStream) -> dict[str, float]:
+    def _counts(self, actors: acting.Acting, stream: streams.LearnersStream) -> dict[str, float]:
         """What actors measure, unrolls lost, and updates dropped in all of the run."""
-        dropped = float(self.counters.non_finite_updates)
-        unrolls = stream.accounting.metrics()
+        dropped = float(self.counters.non_finite_updates.numpy())
+        # Of several learners none sees all unrolls of an actor.
+        alone = self._config.cluster.learners == 1
+        unrolls = stream.accounting.metrics() if alone else {}
         return actors.metrics() | unrolls | {"learner/non_finite_updates": dropped}
