@@ -113,6 +113,7 @@ class LostServerTest(absltest.TestCase):
         stream = self._stream(replay)
         self._learn(stream, 9)  # the checkpoint has all of them still in the queue
         self._write(target, range(10, 34))  # of which some wait in the queue
+        replay.look()  # a server that is killed before anybody looks is not told from its successor
         served.kill()
         with self.assertLogs(level="WARNING") as logs:
             self._serve(port=served.port)
@@ -188,6 +189,31 @@ class LostServerTest(absltest.TestCase):
         ):
             with self.assertRaisesRegex(ValueError, "^.*has no table 'replay', only 'online'.*$"):
                 act()
+
+    def test_a_frozen_actor_holds_up_nobody(self):
+        served = self._serve()
+        actor = replay_processes.WriterProcess(served.address, CONFIG, SIGNATURE)
+        self.addCleanup(actor.kill)
+        replay = self._connect(served)
+        target, stream = self._writer(replay), self._stream(replay)
+        self.assertIsNotNone(stream.get(self._stop.is_set))
+        actor.freeze()  # in the midst of writing: the queue was full
+        writing = threading.Thread(target=self._write, args=(target, range(40)))
+        writing.start()
+        of_ours = 0
+        end = time.monotonic() + 60
+        while of_ours < 30:
+            batch = stream.get(lambda: time.monotonic() > end)
+            self.assertIsNotNone(batch, of_ours)
+            of_ours += int((batch.unrolls.actor[batch.is_online] == ACTOR).sum())
+        actor.thaw()
+        of_the_actor = 0
+        while of_the_actor < 2 * CONFIG.queue_capacity:  # it goes on, without a gap
+            batch = stream.get(lambda: time.monotonic() > end)
+            self.assertIsNotNone(batch, of_the_actor)
+            of_the_actor += int((batch.unrolls.actor[batch.is_online] == 0).sum())
+        writing.join()
+        self.assertEqual((stream.accounting.lost, stream.accounting.doubled), (0, 0))
 
     def test_close_does_not_wait_for_a_dead_server(self):
         signature = fakes.signature(

@@ -153,6 +153,7 @@ class TrainingTest(parameterized.TestCase):
             steps, values = tensorboard.read_scalars(self._workdir / "tensorboard", name)
             self.assertNotEmpty(steps, name)
             self.assertTrue(np.isfinite(values).all(), name)
+        self._check_that_no_unroll_was_lost()
 
     def test_what_tensorboard_gets(self):
         runs.train(fakes.catch_config(), self._workdir)
@@ -176,6 +177,13 @@ class TrainingTest(parameterized.TestCase):
             steps, values = tensorboard.read_scalars(self._workdir / "tensorboard", name)
             self.assertNotEmpty(steps, name)
             self.assertTrue(np.isfinite(values).all(), name)
+        self._check_that_no_unroll_was_lost()
+
+    def _check_that_no_unroll_was_lost(self):
+        for name in ("replay/lost_unrolls", "replay/doubled_unrolls"):
+            steps, values = tensorboard.read_scalars(self._workdir / "tensorboard", name)
+            self.assertNotEmpty(steps, name)
+            np.testing.assert_array_equal(values, 0)
 
     def test_a_resumed_run_goes_on_exactly_where_it_stopped(self):
         config = fakes.catch_config(run={"env_frames": 4_000})
