@@ -3,7 +3,6 @@
 import json
 import logging
 import pathlib
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -189,7 +188,7 @@ def _read(path: pathlib.Path) -> dict[str, Any]:
         kind = _KINDS[path.name]
         raise WorkdirError(f"{path.parent} holds no {kind}: there is no {path}") from None
     except (OSError, ValueError) as error:
-        raise WorkdirError(f"cannot read {path}: {first_line(error)}") from None
+        raise WorkdirError(f"cannot read {path}: {errors.first_line(error)}") from None
     if not isinstance(content, dict) or not isinstance(content.get("config", {}), dict):
         raise WorkdirError(
             f"cannot read {path}: it holds no configuration; restore it from a backup, or use "
@@ -258,9 +257,3 @@ def _check_same_config(path: pathlib.Path, config: dict[str, Any]) -> None:
             f"{path.parent} belongs to a {_KINDS[path.name]} of another config: "
             f"{', '.join(differing)}. Use another --workdir, or the same values to resume"
         )
-
-
-def first_line(error: BaseException) -> str:
-    """What an error of TensorFlow's or another says, as a line of text."""
-    text = re.sub(r"\{\{.*?\}\}|\[Op:.*?\]", "", str(error)).strip()  # TensorFlow's graph names
-    return text.splitlines()[0][:400].strip() if text else type(error).__name__
