@@ -2,14 +2,14 @@
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import ray
 
 from laser_tf import types
 from laser_tf.cluster import role_process
 from laser_tf.host import failure_notice
-from laser_tf.replay import server
+from laser_tf.replay import replay_config, server
 from laser_tf.training import assembly, run_config
 
 
@@ -21,6 +21,8 @@ class ReplayRole(role_process.Role):
         context: role_process.Context,
         config: run_config.RunConfig,
         spec: types.EnvironmentSpec,
+        folder: str = "checkpoints/replay",
+        queues: Sequence[str] = (replay_config.ONLINE,),
     ):
         """Starts the server.
 
@@ -28,16 +30,20 @@ class ReplayRole(role_process.Role):
           context: of the role.
           config: of the run.
           spec: of its environment.
+          folder: of the checkpoint, in the run's or the sweep's.
+          queues: one for each learner.
+
+        Raises:
+          ValueError: if a restored replay takes other unrolls.
         """
         self._context = context
         self._seconds = 60 * config.run.replay_checkpoint_minutes
         agent = assembly.build_agent(config, spec, "float32", seed=0)
+        signature = assembly.unroll_signature(config, spec, agent)
         self._replay = server.EmbeddedReplay(
-            config.replay,
-            assembly.unroll_signature(config, spec, agent),
-            context.workdir / "checkpoints/replay",
-            config.run.replay_port,
+            config.replay, signature, context.workdir / folder, config.run.replay_port, queues
         )
+        self._replay.check(signature)  # a restored table keeps its own
         self._notice = failure_notice.FailureNotice("replay can be saved again")
         logging.info(
             "replay listens at port %d, %.0f%% full", self._replay.port, 100 * self._replay.fill()

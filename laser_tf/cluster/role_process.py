@@ -29,6 +29,10 @@ class MachineDiffersError(errors.UserError):
     """A machine has other versions or sources than the driver's."""
 
 
+class TryAgainError(RuntimeError):
+    """A role has saved all, and goes on in a new process; the message says why."""
+
+
 class Context:
     """What a role knows of the run that it is part of."""
 
@@ -124,7 +128,7 @@ class RoleProcess:
         self._place, self._arguments = place, arguments
         self._role: Role | None = None
         self._notice = failure_notice.FailureNotice("the hub answers again")
-        _log_to(workdir / LOGS / f"{name}.log")
+        log_to(workdir / LOGS / f"{name}.log")
         self._stop_on_signals()
         self._gauges = role_metrics.Gauges(name)
         threading.Thread(target=self._keep_reporting, name="report", daemon=True).start()
@@ -137,6 +141,7 @@ class RoleProcess:
 
         Raises:
           MachineDiffersError: if this machine has other versions.
+          TryAgainError: if another process is to go on, for no fault of the role's.
           UserError: for what the user can mend.
         """
         self._check_versions(recorded_versions)
@@ -212,7 +217,7 @@ class RoleProcess:
             self._notice.failed(f"the hub does not answer ({type(error).__name__})")
 
 
-def _log_to(path: pathlib.Path) -> None:
+def log_to(path: pathlib.Path) -> None:
     """Sends what this process prints, and C++ libraries do, to a file, where its folder is seen.
 
     Elsewhere it stays in Ray's own logs.

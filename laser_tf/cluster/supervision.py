@@ -91,7 +91,10 @@ class Supervised:
             )
             if is_final:
                 raise RoleFailedError(f"{self.name}: {_one_line(cause)}") from None
-            self._note_failure(_one_line(cause))
+            if isinstance(cause, role_process.TryAgainError):
+                self._begin_again(_one_line(cause))
+            else:
+                self._note_failure(_one_line(cause))
         except ray.exceptions.ActorDiedError as error:
             # Ray starts it again without end, unless Ray itself has gone.
             raise LostError(_one_line(error)) from None
@@ -139,6 +142,10 @@ class Supervised:
     def stop(self) -> None:
         """Asks the role to save what is to be saved, and to end."""
         self._actor.stop.remote()
+
+    def release(self) -> None:
+        """Ends its process, which has no more to do."""
+        ray.kill(self._actor, no_restart=True)
 
     @property
     def is_working(self) -> bool:

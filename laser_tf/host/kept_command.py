@@ -4,6 +4,7 @@ Ray ends the process that drives a run when its head dies, without asking. What 
 in its folder, so that the same command goes on.
 """
 
+import ctypes
 import logging
 import os
 import signal
@@ -13,12 +14,14 @@ import time
 from collections.abc import Sequence
 from typing import NoReturn
 
-from laser_tf.host import interruption, supervisor
+from laser_tf.host import interruption
 
 _PIPE = "LASER_TF_KEPT_BY"  # environment variable: where a child says that it ends by itself
 _YOUNG_SECONDS = 120.0
 _MOST_FAILURES = 4  # in a row, each time young
 _DELAY_SECONDS = 2.0
+_PR_SET_PDEATHSIG = 1
+_LIBRARY = ctypes.CDLL(None)  # loaded here: a forked child should take no locks
 
 
 def is_child() -> bool:
@@ -67,7 +70,7 @@ def _run_child(
         env=os.environ | {_PIPE: str(sender)},
         pass_fds=(sender,),
         start_new_session=True,  # Ctrl-C reaches it by way of this process alone
-        preexec_fn=supervisor.end_with_parent,
+        preexec_fn=end_with_parent,
     )
     os.close(sender)
     sent = 0
@@ -83,6 +86,14 @@ def _run_child(
         is_end = False  # processes of Ray's may hold the pipe still
     os.close(receiver)
     return child.returncode, is_end
+
+
+def end_with_parent() -> None:
+    """Has the system end this process, cleanly, when the one that started it has ended.
+
+    For a child, before it becomes its command.
+    """
+    _LIBRARY.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _describe(code: int) -> str:
