@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from laser_tf import types
 from laser_tf.cluster import hub, role_process, roles, supervision
-from laser_tf.host import interruption, versions, whole_files
+from laser_tf.host import interruption, versions
 from laser_tf.monitoring import reporting
 from laser_tf.training import run_config
 
 if TYPE_CHECKING:  # it needs TensorFlow
     from laser_tf.training import initial_weights
 
-ROLES = "roles.txt"  # in a run's folder: a line a role
 _WATCH_SECONDS = 0.5
 _ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
@@ -120,17 +119,7 @@ class Fleet:
             }
             if numbers:
                 display.update(**numbers | {"env_frames": int(numbers["env_frames"])})
-        lines = [_describe(role, healths.get(role.name)) for role in self._all]
-        whole_files.try_write(self._workdir / ROLES, "\n".join(lines) + "\n")
-
-
-def _describe(role: supervision.Supervised, said: hub.Health | None) -> str:
-    state = "failed" if role.has_failed else "done" if role.is_done else "starts"
-    if said and state == "starts":
-        memory = said.metrics.get("memory_mebibytes", 0.0)
-        state = f"{said.state} (process {said.process} on {said.host}, {memory:.0f} MiB, "
-        state += f"{said.seconds:.0f} s ago)"
-    return f"{role.name}: {state}, begun again {role.restarts} times"
+        roles.write_states(self._workdir, self._all, healths)
 
 
 def _of_one_actor(config: run_config.RunConfig) -> run_config.RunConfig:

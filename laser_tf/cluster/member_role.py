@@ -129,6 +129,8 @@ class MemberRole(role_process.Role):
         self._context.state = "learns"
         with evaluator_process.beside(self._config, self._workdir) as beside:
             run.run(self._context.stop, _NoDisplay(), beside)
+        mean = run.returns.mean_return()
+        logging.info("mean return of the last 100 training episodes: %.2f", mean)
         return run.finished
 
     def _wait_for_replay(self) -> str:

@@ -8,9 +8,11 @@ import ray
 
 from laser_tf import types
 from laser_tf.cluster import role_process
-from laser_tf.host import failure_notice
+from laser_tf.host import failure_notice, folder_lock
 from laser_tf.replay import replay_config, server
 from laser_tf.training import assembly, run_config
+
+LOCK = "replay_lock"  # in the folder of a run or a sweep; its own is held by the driver
 
 
 class ReplayRole(role_process.Role):
@@ -37,6 +39,9 @@ class ReplayRole(role_process.Role):
           ValueError: if a restored replay takes other unrolls.
         """
         self._context = context
+        # One that was cut off from the rest, or whose driver was killed, may be saving still.
+        context.state = "waits until another replay has left the folder"
+        folder_lock.hold(context.workdir / LOCK, folder_lock.LEAVING_SECONDS)
         self._seconds = 60 * config.run.replay_checkpoint_minutes
         agent = assembly.build_agent(config, spec, "float32", seed=0)
         signature = assembly.unroll_signature(config, spec, agent)

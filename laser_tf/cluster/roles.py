@@ -9,8 +9,9 @@ import ray
 from ray.util import scheduling_strategies
 
 from laser_tf.cluster import hub, role_process, supervision
-from laser_tf.host import folder_lock, interruption
+from laser_tf.host import folder_lock, interruption, whole_files
 
+STATES = "roles.txt"  # in the folder of a run or a sweep
 _END_SECONDS = 180.0  # for roles to save themselves
 _NAMESPACE = "laser_tf"  # else Ray would give each driver names of its own
 
@@ -89,6 +90,25 @@ def healths(hub_: Any) -> dict[str, hub.Health]:
         return ray.get(hub_.healths.remote(), timeout=10.0)
     except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
         return {}
+
+
+def write_states(
+    workdir: pathlib.Path,
+    of: Iterable[supervision.Supervised],
+    healths_: Mapping[str, hub.Health],
+) -> None:
+    """Writes `STATES`: how each role is and where, a line for each."""
+    lines = [_describe(role, healths_.get(role.name)) for role in of]
+    whole_files.try_write(workdir / STATES, "\n".join(lines) + "\n")
+
+
+def _describe(role: supervision.Supervised, said: hub.Health | None) -> str:
+    state = "failed" if role.has_failed else "done" if role.is_done else "starts"
+    if said and state == "starts":
+        memory = said.metrics.get("memory_mebibytes", 0.0)
+        state = f"{said.state} (process {said.process} on {said.host}, {memory:.0f} MiB, "
+        state += f"{said.seconds:.0f} s ago)"
+    return f"{role.name}: {state}, begun again {role.restarts} times"
 
 
 def end(

@@ -10,9 +10,10 @@ import ray
 
 from laser_tf import errors, types
 from laser_tf.cluster import role_process, roles, supervision
-from laser_tf.host import interruption, run_folder, versions
-from laser_tf.sweeps import coordinator, sweep_config, sweep_display
+from laser_tf.host import folder_lock, interruption, run_folder, versions
+from laser_tf.sweeps import coordinator, lineage, sweep_config, sweep_display
 
+_LOCK = "coordinator_lock"  # in a sweep's folder; its own is held by the driver
 _WATCH_SECONDS = 0.5
 
 
@@ -21,6 +22,8 @@ class _Meeting(coordinator.Coordinator):
 
     def __init__(self, config: sweep_config.SweepConfig, folder: pathlib.Path):
         role_process.log_to(folder / role_process.LOGS / "coordinator.log")
+        # One whose driver was killed may write still.
+        folder_lock.hold(folder / _LOCK, folder_lock.LEAVING_SECONDS)
         super().__init__(config, folder)
         logging.info("process %d expects %d agents", os.getpid(), len(config.agents))
 
@@ -44,7 +47,7 @@ class SweepFleet:
         """
         self._config = config
         self._workdir = workdir
-        coordinator.Coordinator(config, workdir)  # a damaged lineage is refused here, in one line
+        lineage.read(workdir / lineage.FILE)  # a damaged one is refused here, in one line
         (workdir / role_process.LOGS).mkdir(exist_ok=True)
         self._hub = roles.make_hub(workdir)
         self._meeting = ray.remote(
@@ -126,7 +129,9 @@ class SweepFleet:
 
     def _watch(self) -> None:
         healths = roles.healths(self._hub)
-        for role in (*self._replay, *self._agents.values()):
+        everybody = (*self._replay, *self._agents.values())
+        roles.write_states(self._workdir, everybody, healths)
+        for role in everybody:
             was_over = _is_over(role)
             role.watch(healths.get(role.name))
             if _is_over(role) and not was_over:
