@@ -20,6 +20,7 @@ from laser_tf.environments import episode_statistics
 from laser_tf.host import failure_notice, versions
 
 TIME_STEPS = "time_steps"  # metric of a role that acts: how often its environments have returned
+STARTS, ENDED = "starts", "has ended"  # states
 CONTROL = "control"  # Ray's threads of a role for what is called beside its work
 LOGS = "logs"  # folder of a run's, of a file a role
 _REPORT_SECONDS = 1.0
@@ -48,7 +49,7 @@ class Context:
         self.workdir = workdir
         self.hub = hub_
         self.stop = threading.Event()  # set: save what is to be saved, and end
-        self.state = "starts"  # in words
+        self.state = STARTS  # in words
         self.is_at_risk = False  # see `hub.Health`
         self.replay: tuple[int, str] | None = None  # where it serves replay, see `hub.Hub.report`
         self._lock = threading.Lock()
@@ -153,7 +154,7 @@ class RoleProcess:
         try:
             return self._role.run()
         finally:
-            self._context.state = "has ended"
+            self._context.state = ENDED
             self._report()  # the last episodes
 
     def _check_versions(self, expected: Mapping[str, str]) -> None:

@@ -13,7 +13,7 @@ from ray.util import scheduling_strategies
 from laser_tf import errors
 from laser_tf.cluster import hub, role_process
 
-_YOUNG_SECONDS = 60.0  # a process that ends before that has not recovered
+_YOUNG_SECONDS = 60.0  # of work; a process that ends before that has not recovered
 _MOST_FAILURES = 4  # in a row, each time young
 _DELAY_SECONDS = 2.0  # before a role that has failed begins again
 _SILENT_SECONDS = 120.0  # without a report, after which a process is killed
@@ -52,7 +52,7 @@ class Supervised:
         self._begin()
 
     def _begin(self) -> None:
-        self._began = self._progressed = time.monotonic()
+        self._began = self._progressed = self._loaded = time.monotonic()
         self._progress: tuple = ()
         self._begin_at: float | None = None
         self._work = self._actor.run.remote(self._versions)
@@ -69,6 +69,9 @@ class Supervised:
         """
         if self.is_done or self.has_failed:
             return
+        # Loading TensorFlow, which is no work yet, may take a minute on a busy machine.
+        if not said or said.state in (role_process.STARTS, role_process.ENDED):
+            self._loaded = time.monotonic()
         if self._begin_at is not None:
             if time.monotonic() >= self._begin_at:
                 self.restarts += 1
@@ -102,7 +105,7 @@ class Supervised:
             self._note_failure(f"its process has died ({type(error).__name__})")
 
     def _note_failure(self, failure: str) -> None:
-        young = time.monotonic() - self._began < _YOUNG_SECONDS
+        young = time.monotonic() - self._loaded < _YOUNG_SECONDS
         self._failures = self._failures + 1 if young else 0
         if self._failures < _MOST_FAILURES:
             self._begin_again(failure)
