@@ -42,7 +42,7 @@ def run_to_the_end(
     interrupted = interruption.Interruption()
     cluster = config.cluster
     asked = fleet.asked_cpus(config), cluster.learners * cluster.learner_gpus
-    with ray_session.session(cluster.address, *asked):
+    with ray_session.session(cluster, *asked):
         ray_session.check_versions()
         resumed = open_workdir()
         logging.info("%s %s", "resuming" if resumed else "a new run in", workdir)

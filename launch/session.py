@@ -29,7 +29,7 @@ def run_to_the_end(
         logging.info("%s frames are trained already", f"{run.env_frames:,}")
     else:
         signals = _train(run, config, workdir)
-        if not run.finished:
+        if signals:  # even where the budget is spent: whoever stops a run waits for no evaluation
             logging.info(
                 "stopped at %s frames and saved; the same command resumes", f"{run.env_frames:,}"
             )
@@ -72,7 +72,7 @@ def evaluate(workdir: pathlib.Path, config: run_config.RunConfig) -> None:
         ("learning curves", "tensorboard"),
         ("checkpoints", "checkpoints"),
         ("evaluation", "evaluation.json"),
-        ("its curve", "evaluations.csv"),
+        ("evaluation curve", "evaluations.csv"),
         ("videos", "videos"),
         ("C++ libraries", "native.log"),
     ):

@@ -80,7 +80,7 @@ def _run(
     from laser_tf.cluster import ray_session, sweep_fleet
     from laser_tf.sweeps import sweep_display
 
-    with ray_session.session(config.cluster.address, *sweep_fleet.asked(config)):
+    with ray_session.session(config.cluster, *sweep_fleet.asked(config)):
         ray_session.check_versions()
         if not _open(config, values, workdir):
             return None

@@ -64,7 +64,11 @@ class Agent(tf.Module, abc.ABC):
 
     @abc.abstractmethod
     def loss(self, unroll: types.Unroll) -> types.LossOutput:
-        """The loss of a batch of unrolls [T + 1, B, ...], whose gradient the learner descends."""
+        """The loss of a batch of unrolls [T + 1, B, ...], whose gradient the learner descends.
+
+        Several learners call it with a share of the joint batch each and descend the sum: what it
+        takes a mean of, or moments, goes by way of `ops.joint_batch`.
+        """
 
     def after_update(self) -> None:  # noqa: B027 (most agents have nothing to do)
         """Called after each gradient step: for target networks and averages of policies."""

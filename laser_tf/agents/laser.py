@@ -14,6 +14,7 @@ from laser_tf.distributions import factory
 from laser_tf.networks import heads, trunk
 from laser_tf.ops import (
     diagnostics,
+    joint_batch,
     masking,
     policy_gradient,
     reward_clipping,
@@ -219,7 +220,9 @@ class Laser(base.Agent):
         # Without a trust region everything is in it, be the divergence infinite or NaN.
         return (relevance < config.kl_threshold) | (config.relevance == "none")
 
-    def _off_policy_metrics(self, unroll: types.Unroll, learned: _Learned) -> dict[str, tf.Tensor]:
+    def _off_policy_metrics(
+        self, unroll: types.Unroll, learned: _Learned
+    ) -> dict[str, joint_batch.Mean]:
         return diagnostics.off_policy(
             self._distribution.entropy(learned.target),
             learned.kl,

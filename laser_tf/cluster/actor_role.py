@@ -35,10 +35,9 @@ class ActorRole(role_process.Role):
         self._make(config, spec)
 
     def _make(self, config: run_config.RunConfig, spec: types.EnvironmentSpec) -> None:
-        address = self._context.wait_for("replay_address", 0, what="replay")
-        if address is None:
+        if self._context.find_replay() is None:
             return
-        replay = connection.Connection(address, config.replay)
+        replay = connection.Connection(self._context.newest_replay_address, config.replay)
         # What a process before this one has drawn is not drawn again.
         seeds = acting.draw_seeds(config.run.seed, self._index, secrets.randbits(48))
         folder = self._context.workdir
@@ -52,18 +51,21 @@ class ActorRole(role_process.Role):
             config, spec, dtype, seeds.actions, actor=self._index, actors=config.cluster.actors
         )
         self._weights = weights.Subscriber(self._context, agent.acting_variables)
+        signature = assembly.unroll_signature(config, spec, agent)
+        replay.check(signature)
+        replay.watch()
         self._actor = acting.make_actor(
             config,
             environment,
             agent,
             replay,
-            assembly.unroll_signature(config, spec, agent),
+            signature,
             member=0,
             refresh=self._weights.refresh,
             on_episode=self._context.add_episode,
         )
 
-    def run(self) -> bool:
+    def run(self) -> str:
         """See `role_process.Role`.
 
         Raises:
@@ -71,7 +73,7 @@ class ActorRole(role_process.Role):
         """
         if self._actor:
             self._actor.run(self._context.stop)
-        return False
+        return role_process.TOLD
 
     def metrics(self) -> Mapping[str, float]:
         """Agent steps, what the actor is at, faults, and how old its weights are."""

@@ -1,6 +1,7 @@
 """The roles of one run: placed, supervised, and ended in order. Without TensorFlow or Reverb."""
 
 import dataclasses
+import logging
 import pathlib
 import time
 from collections.abc import Mapping
@@ -9,18 +10,19 @@ from typing import TYPE_CHECKING, Any
 from laser_tf import types
 from laser_tf.cluster import hub, role_process, roles, supervision
 from laser_tf.host import interruption, versions
-from laser_tf.monitoring import reporting
 from laser_tf.training import run_config
 
-if TYPE_CHECKING:  # it needs TensorFlow
+if TYPE_CHECKING:  # they need TensorFlow
+    from laser_tf.monitoring import reporting
     from laser_tf.training import initial_weights
 
+_ROOM_MINUTES = 2.0  # that placing and starting a process may take
 _WATCH_SECONDS = 0.5
 _ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
 
 class Fleet:
-    """Replay, learner and actors of a run."""
+    """Replay, learner, actors and evaluator of a run."""
 
     def __init__(
         self,
@@ -43,6 +45,8 @@ class Fleet:
         """
         self._config = config
         self._workdir = workdir
+        self._began = time.monotonic()
+        self._is_room_told = False
         self._versions = versions.of_machine()
         (workdir / role_process.LOGS).mkdir(exist_ok=True)
         self._hub = roles.make_hub(workdir)
@@ -59,6 +63,17 @@ class Fleet:
             num_cpus=cluster.learner_cpus,
             num_gpus=cluster.learner_gpus,
         )
+        self._followers = [
+            self._make(
+                f"learner_{index}",
+                "learner_role:FollowerRole",
+                {"config": config, "spec": spec, "index": index},
+                is_vital=True,
+                num_cpus=cluster.learner_cpus,
+                num_gpus=cluster.learner_gpus,
+            )
+            for index in range(1, cluster.learners)
+        ]
         self._actors = [
             self._make(
                 f"{hub.ACTOR}{index:02d}",
@@ -71,6 +86,17 @@ class Fleet:
             for index in range(cluster.actors)
         ]
 
+        self._evaluators = []
+        if config.run.evaluate_every_env_frames:
+            evaluator = self._make(
+                "evaluator",
+                "evaluator_role:EvaluatorRole",
+                {"config": config},
+                variables=_ONE_THREAD,
+                num_cpus=cluster.evaluator_cpus,
+            )
+            self._evaluators.append(evaluator)
+
     def _make(
         self, name: str, place: str, arguments: Mapping[str, Any], **options: Any
     ) -> supervision.Supervised:
@@ -79,10 +105,14 @@ class Fleet:
         )
 
     @property
-    def _all(self) -> list[supervision.Supervised]:
-        return [self._replay, self._learner, *self._actors]
+    def _learners(self) -> list[supervision.Supervised]:
+        return [self._learner, *self._followers]
 
-    def run(self, interrupted: interruption.Interruption, display: reporting.Display) -> bool:
+    @property
+    def _all(self) -> list[supervision.Supervised]:
+        return [self._replay, *self._learners, *self._actors, *self._evaluators]
+
+    def run(self, interrupted: interruption.Interruption, display: "reporting.Display") -> bool:
         """Supervises the roles until the learner is done, or the user interrupts.
 
         Args:
@@ -102,17 +132,37 @@ class Fleet:
                     role.watch(healths.get(role.name))
                 if all(actor.has_failed for actor in self._actors):
                     raise supervision.RoleFailedError(self._actors[0].failure)
+                self._check_room(healths)
                 self._show(healths, display)
                 time.sleep(_WATCH_SECONDS)
         finally:
             # Replay last: nobody is left waiting for another.
-            roles.end((self._actors, [self._learner], [self._replay]), interrupted)
+            groups = self._actors + self._evaluators, self._learners, [self._replay]
+            roles.end(groups, interrupted)
         return self._learner.is_done
 
-    def _show(self, healths: Mapping[str, hub.Health], display: reporting.Display) -> None:
+    def _check_room(self, healths: Mapping[str, hub.Health]) -> None:
+        """Tells, once, who waits for a machine with room; raises where that was long enough."""
+        minutes = (time.monotonic() - self._began) / 60
+        missing = [role.name for role in self._all if role.name not in healths]
+        if not missing or minutes < _ROOM_MINUTES or not self._config.cluster.address:
+            return
+        names = f"{', '.join(missing[:4])}{' and others' * (len(missing) > 4)}"
+        vital = {role.name for role in [self._replay, *self._learners]}
+        if minutes > max(_ROOM_MINUTES, self._config.cluster.wait_minutes) and vital & set(missing):
+            raise supervision.RoleFailedError(
+                f"after {minutes:.0f} minutes no machine of the cluster has room for {names}: add "
+                "machines, lower cluster.learner_gpus or cluster.learner_cpus, or raise "
+                "cluster.wait_minutes"
+            )
+        if not self._is_room_told:
+            logging.info("%s wait for a machine with room", names)
+            self._is_room_told = True
+
+    def _show(self, healths: Mapping[str, hub.Health], display: "reporting.Display") -> None:
         if "learner" in healths:
             start = "progress/"
-            numbers = {
+            numbers: dict[str, Any] = {
                 name.removeprefix(start): value
                 for name, value in healths["learner"].metrics.items()
                 if name.startswith(start)
@@ -131,4 +181,6 @@ def _of_one_actor(config: run_config.RunConfig) -> run_config.RunConfig:
 def asked_cpus(config: run_config.RunConfig) -> float:
     """CPUs that a run's roles ask Ray for together."""
     cluster = config.cluster
-    return cluster.replay_cpus + cluster.learner_cpus + cluster.actors * cluster.actor_cpus
+    evaluator = cluster.evaluator_cpus if config.run.evaluate_every_env_frames else 0.0
+    actors = cluster.actors * cluster.actor_cpus
+    return cluster.replay_cpus + cluster.learners * cluster.learner_cpus + actors + evaluator

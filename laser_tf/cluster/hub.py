@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from laser_tf.environments import episode_statistics
+from laser_tf.environments import episode_statistics, game_processes
 
 ACTOR = "actor_"  # begins the names of all actors
 _EPISODES_KEPT = 100_000  # while no learner takes them
@@ -43,6 +43,9 @@ class Hub:
         self._healths: dict[str, tuple[float, Health]] = {}
         self._replay: dict[int, str] = {}
         self._weights: Weights | None = None
+        self._learners: dict[int, str] = {}  # of one round, see `meet`
+        self._asked: Weights | None = None  # that are to be evaluated
+        self._outcome: Mapping[str, Any] | game_processes.Failure | None = None
         self._episodes: collections.deque = collections.deque(maxlen=_EPISODES_KEPT)
 
     def report(
@@ -77,6 +80,27 @@ class Hub:
         """Where a replay listens, "host:port"; None before it has said so."""
         return self._replay.get(index)
 
+    def meet(self, index: int, address: str, number: int) -> list[str] | None:
+        """Brings the learners together that learn with one another; asked until all are there.
+
+        A learner that was begun again asks with another address: those that met before it cannot
+        go on without the one that it was, and will be begun again as well.
+
+        Args:
+          index: of the learner.
+          address: "host:port" that nobody has asked with before.
+          number: of learners.
+
+        Returns:
+          Their addresses, in order; None while some are missing.
+        """
+        if self._learners.get(index, address) != address:
+            self._learners.clear()
+        self._learners[index] = address
+        if len(self._learners) < number:
+            return None
+        return [self._learners[i] for i in range(number)]
+
     def publish(self, weights: Weights) -> None:
         """Takes the learner's newest weights."""
         self._weights = weights
@@ -95,3 +119,23 @@ class Hub:
         episodes = list(self._episodes)
         self._episodes.clear()
         return episodes
+
+    def ask_evaluation(self, weights: Weights) -> None:
+        """Takes weights that are to be evaluated, in place of others that were."""
+        self._asked, self._outcome = weights, None
+
+    def asked_evaluation(self) -> Weights | None:
+        """The weights that are to be evaluated, until there is an outcome."""
+        return self._asked
+
+    def give_evaluation(
+        self, env_frames: int, outcome: Mapping[str, Any] | game_processes.Failure
+    ) -> None:
+        """Takes what came of the evaluation of weights that had learned from so many frames."""
+        if self._asked and self._asked.env_frames == env_frames:
+            self._asked, self._outcome = None, outcome
+
+    def take_evaluation(self) -> Mapping[str, Any] | game_processes.Failure | None:
+        """The outcome, once; None while there is none."""
+        outcome, self._outcome = self._outcome, None
+        return outcome

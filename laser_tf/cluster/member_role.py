@@ -18,7 +18,6 @@ from laser_tf.sweeps import coordinator, sweep_member
 from laser_tf.training import run_config, training
 
 _ANSWER_SECONDS = 120.0  # for the coordinator, to whom weights may go, and from whom they may come
-_CONNECT_SECONDS = 5.0  # for replay
 
 
 class _NoDisplay:
@@ -62,31 +61,20 @@ class MemberRole(role_process.Role):
         self._workdir = context.workdir / context.name
         self._training: training.Training | None = None
 
-    def run(self) -> bool:
+    def run(self) -> str | None:
         """See `role_process.Role`.
 
         Raises:
-          TryAgainError: if replay is lost, or another process is the agent now.
           UserError, ValueError: for what the user can mend.
         """
         self._open_folder()
         try:
-            if not self._train():
-                return False
+            is_finished = self._train() and self._evaluate()
         except sweep_member.StoppedError:
-            return False
-        except (sweep_member.ReplayLostError, coordinator.StaleError) as error:
-            raise role_process.TryAgainError(self._saved(error)) from None
-        except Exception as error:  # whatever a lost replay breaks first: writer, dataset or call
-            if self._has_replay():
-                raise
-            raise role_process.TryAgainError(self._saved(error)) from None
-        return self._evaluate()
-
-    def _saved(self, error: Exception) -> str:
-        logging.info("%s ends this process", type(error).__name__, exc_info=error)
-        frames = f"saved at {self._training.env_frames:,} frames" if self._training else "not begun"
-        return f"it has lost the sweep ({type(error).__name__}), {frames}"
+            is_finished = False
+        except coordinator.StaleError as error:
+            return str(error)
+        return None if is_finished else role_process.TOLD
 
     def _open_folder(self) -> None:
         sweep = self._context.workdir
@@ -110,14 +98,14 @@ class MemberRole(role_process.Role):
 
     def _train(self) -> bool:
         """Returns whether the budget is spent."""
-        replay_address = self._wait_for_replay() if self._shares_replay else None
+        if self._shares_replay and self._context.find_replay() is None:
+            return False
         member = sweep_member.SweepMember(
             self._name,
             self._index,
             self._call,
             self._context.stop,
-            self._find_replay,
-            replay_address,
+            self._context.newest_replay_address if self._shares_replay else None,
         )
         spec = factory.environment_spec(self._config.environment)
         self._training = run = training.Training(self._config, self._workdir, spec, member)
@@ -132,27 +120,6 @@ class MemberRole(role_process.Role):
         mean = run.returns.mean_return()
         logging.info("mean return of the last 100 training episodes: %.2f", mean)
         return run.finished
-
-    def _wait_for_replay(self) -> str:
-        while not self._has_replay():
-            self._context.state = "waits for replay"
-            if self._context.stop.wait(0.5):
-                raise sweep_member.StoppedError
-        return self._find_replay()
-
-    def _find_replay(self) -> str | None:
-        return self._context.ask("replay_address", 0) if self._shares_replay else None
-
-    def _has_replay(self) -> bool:
-        """Whether the shared replay, if there is one, listens where it last said."""
-        if not self._shares_replay:
-            return True
-        host, _, port = (self._find_replay() or "").rpartition(":")
-        try:
-            socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
-        except (OSError, ValueError):
-            return False
-        return True
 
     def _call(self, method: str, *arguments: Any) -> Any:
         """See `sweep_member.Call`."""

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import pathlib
 import socket
 from collections.abc import Iterator, Mapping
 
@@ -16,6 +17,7 @@ import ray
 from ray.util import scheduling_strategies
 
 from laser_tf.host import versions
+from laser_tf.training import cluster_config
 
 _CONNECT_SECONDS = 10.0
 _STORE_BYTES = 512 * 2**20  # of an own Ray's object store: some copies of the weights
@@ -27,11 +29,11 @@ class ClusterError(errors.UserError):
 
 
 @contextlib.contextmanager
-def session(address: str, cpus: float, gpus: float) -> Iterator[None]:
+def session(config: cluster_config.ClusterConfig, cpus: float, gpus: float) -> Iterator[None]:
     """Joins a cluster or starts a Ray of one's own, and leaves or ends it.
 
     Args:
-      address: "host:port" of a cluster's head, or "auto" for one of this machine; "": an own Ray.
+      config: of the cluster.
       cpus: that the run's processes ask for together.
       gpus: the same.
 
@@ -41,11 +43,12 @@ def session(address: str, cpus: float, gpus: float) -> Iterator[None]:
     """
     logging.getLogger("ray").setLevel(logging.ERROR)
     try:
-        if address:
-            _join(address)
+        if config.address:
+            _join(config.address)
         else:
             _start(cpus)
-        _check_resources(address, {"CPU": cpus, "GPU": gpus})
+        if not config.wait_minutes:
+            _check_resources(config.address, {"CPU": cpus, "GPU": gpus})
         yield
     finally:
         ray.shutdown()
@@ -55,20 +58,34 @@ def _start(cpus: float) -> None:
     # Logical CPUs: processes of a laptop share the real ones.
     logical = max(int(-(-cpus // 1)), len(os.sched_getaffinity(0)))
     try:
-        ray.init(
-            address="local",
-            num_cpus=logical,
-            include_dashboard=False,
-            object_store_memory=_STORE_BYTES,
-            log_to_driver=False,
-            configure_logging=False,
-            _node_ip_address="127.0.0.1",
-            _system_config={"gcs_rpc_server_reconnect_timeout_s": _LOST_SECONDS},
-        )
+        with _quiet():
+            ray.init(
+                address="local",
+                num_cpus=logical,
+                include_dashboard=False,
+                object_store_memory=_STORE_BYTES,
+                log_to_driver=False,
+                configure_logging=False,
+                _node_ip_address="127.0.0.1",
+                _system_config={"gcs_rpc_server_reconnect_timeout_s": _LOST_SECONDS},
+            )
     except Exception as error:  # whatever a process of Ray's that does not start makes of it
         raise ClusterError(
             f"cannot start Ray on this machine: {_first_line(error)}; its logs are in /tmp/ray"
         ) from None
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps what Ray's processes print from the terminal: they have logs of their own."""
+    shown = os.dup(2)
+    try:
+        with pathlib.Path(os.devnull).open("w") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(shown, 2)
+        os.close(shown)
 
 
 def _join(address: str) -> None:
@@ -114,7 +131,8 @@ def _check_resources(address: str, asked: Mapping[str, float]) -> None:
             where = f"the Ray at {address}" if address else "this machine"
             raise ClusterError(
                 f"the run asks for {amount:g} {kind}s, but {where} has {there.get(kind, 0):g}: "
-                "lower cluster.learner_gpus, cluster.learners, cluster.actors or cluster.actor_cpus"
+                "lower cluster.learner_gpus, cluster.learners, cluster.actors or "
+                "cluster.actor_cpus, or set cluster.wait_minutes for machines that will join"
             )
 
 

@@ -39,11 +39,11 @@ class RemoteActing:
           StoppedError: if the role is to stop before replay is there.
           ValueError: if replay takes other unrolls.
         """
-        address = context.wait_for("replay_address", 0, what="replay")
-        if address is None:
+        if context.find_replay() is None:
             raise StoppedError
-        self.replay = connection.Connection(address, config.replay)
+        self.replay = connection.Connection(context.newest_replay_address, config.replay)
         self.replay.check(signature)
+        self.replay.watch()
         self._context = context
         self._on_episode = on_episode
         self._healths: dict[str, hub.Health] = {}

@@ -8,7 +8,7 @@ import ray
 
 from laser_tf import types
 from laser_tf.cluster import role_process
-from laser_tf.host import failure_notice, folder_lock
+from laser_tf.host import failure_notice, folder_lock, folder_traces
 from laser_tf.replay import replay_config, server
 from laser_tf.training import assembly, run_config
 
@@ -56,7 +56,7 @@ class ReplayRole(role_process.Role):
         context.replay = 0, f"{ray.util.get_node_ip_address()}:{self._replay.port}"
         context.state = "serves"
 
-    def run(self) -> bool:
+    def run(self) -> str:
         """See `role_process.Role`."""
         next_save = time.monotonic() + self._seconds
         while not self._context.stop.wait(0.5):
@@ -66,9 +66,12 @@ class ReplayRole(role_process.Role):
         self._context.state = "saves"
         self._save()
         self._replay.stop()
-        return False
+        return role_process.TOLD
 
     def _save(self) -> None:
+        # A folder with a saved replay and no weights would look like one that has lost them.
+        if not folder_traces.has_checkpoint(self._context.workdir):
+            return
         try:
             self._replay.checkpoint()
         except RuntimeError as error:

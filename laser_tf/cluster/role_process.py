@@ -30,10 +30,6 @@ class MachineDiffersError(errors.UserError):
     """A machine has other versions or sources than the driver's."""
 
 
-class TryAgainError(RuntimeError):
-    """A role has saved all, and goes on in a new process; the message says why."""
-
-
 class Context:
     """What a role knows of the run that it is part of."""
 
@@ -52,6 +48,7 @@ class Context:
         self.state = STARTS  # in words
         self.is_at_risk = False  # see `hub.Health`
         self.replay: tuple[int, str] | None = None  # where it serves replay, see `hub.Hub.report`
+        self._replay_address = ""  # before `find_replay`
         self._lock = threading.Lock()
         self._episodes: list[episode_statistics.Episode] = []
 
@@ -73,6 +70,17 @@ class Context:
         except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
             return None
 
+    def find_replay(self) -> str | None:
+        """Where replay listens, "host:port"; waits until it does; None once the role is to stop."""
+        address = self.wait_for("replay_address", 0, what="replay")
+        self._replay_address = address or self._replay_address
+        return address
+
+    def newest_replay_address(self) -> str:
+        """Where replay listens by now, as far as the hub says; as `find_replay` has found it."""
+        self._replay_address = self.ask("replay_address", 0) or self._replay_address
+        return self._replay_address
+
     def wait_for(self, method: str, *arguments: Any, what: str) -> Any:
         """What the hub answers once that is not None; None once the role is to stop.
 
@@ -90,12 +98,19 @@ class Context:
         return None
 
 
+TOLD = "was told to end"  # why most roles end
+
+
 class Role(abc.ABC):
     """What a process does for a run."""
 
     @abc.abstractmethod
-    def run(self) -> bool:
-        """Works until the context's `stop` is set, or all is done; returns whether that is so."""
+    def run(self) -> str | None:
+        """Works until the context's `stop` is set, or all is done.
+
+        Returns:
+          None where all is done; else why the work has ended before, in words.
+        """
 
     @abc.abstractmethod
     def metrics(self) -> Mapping[str, float]:
@@ -134,15 +149,14 @@ class RoleProcess:
         self._gauges = role_metrics.Gauges(name)
         threading.Thread(target=self._keep_reporting, name="report", daemon=True).start()
 
-    def run(self, recorded_versions: Mapping[str, str]) -> bool:
-        """Does the role's work; returns whether all is done.
+    def run(self, recorded_versions: Mapping[str, str]) -> str | None:
+        """Does the role's work; returns None where all is done, else why it has ended before.
 
         Args:
           recorded_versions: of the driver's machine, which must be the same here.
 
         Raises:
           MachineDiffersError: if this machine has other versions.
-          TryAgainError: if another process is to go on, for no fault of the role's.
           UserError: for what the user can mend.
         """
         self._check_versions(recorded_versions)

@@ -8,10 +8,11 @@ from typing import Any
 import ray
 from ray.util import scheduling_strategies
 
-from laser_tf.cluster import hub, role_process, supervision
+from laser_tf.cluster import hub, role_metrics, role_process, supervision
 from laser_tf.host import folder_lock, interruption, whole_files
 
-STATES = "roles.txt"  # in the folder of a run or a sweep
+ROLES = "roles.csv"  # in the folder of a run or a sweep, written anew all the time: a line a role
+_HEADER = "role,state,host,process,memory_mebibytes,silent_seconds,restarts"
 _END_SECONDS = 180.0  # for roles to save themselves
 _NAMESPACE = "laser_tf"  # else Ray would give each driver names of its own
 
@@ -97,18 +98,20 @@ def write_states(
     of: Iterable[supervision.Supervised],
     healths_: Mapping[str, hub.Health],
 ) -> None:
-    """Writes `STATES`: how each role is and where, a line for each."""
-    lines = [_describe(role, healths_.get(role.name)) for role in of]
-    whole_files.try_write(workdir / STATES, "\n".join(lines) + "\n")
+    """Writes `ROLES`: how each role is and where."""
+    lines = [_HEADER, *(_health_line(role, healths_.get(role.name)) for role in of)]
+    whole_files.try_write(workdir / ROLES, "\n".join(lines) + "\n")
 
 
-def _describe(role: supervision.Supervised, said: hub.Health | None) -> str:
-    state = "failed" if role.has_failed else "done" if role.is_done else "starts"
-    if said and state == "starts":
-        memory = said.metrics.get("memory_mebibytes", 0.0)
-        state = f"{said.state} (process {said.process} on {said.host}, {memory:.0f} MiB, "
-        state += f"{said.seconds:.0f} s ago)"
-    return f"{role.name}: {state}, begun again {role.restarts} times"
+def _health_line(role: supervision.Supervised, said: hub.Health | None) -> str:
+    state = "failed" if role.has_failed else "done" if role.is_done else role_process.STARTS
+    if said is None:
+        return f"{role.name},{state},,,,,{role.restarts}"
+    if state == role_process.STARTS:
+        state = said.state.replace(",", ";")
+    memory = said.metrics.get(role_metrics.MEMORY, 0.0)
+    place = f"{said.host},{said.process},{memory:.0f},{said.seconds:.1f}"
+    return f"{role.name},{state},{place},{role.restarts}"
 
 
 def end(

@@ -53,6 +53,7 @@ class Supervised:
 
     def _begin(self) -> None:
         self._began = self._progressed = self._loaded = time.monotonic()
+        self._has_worked = False
         self._progress: tuple = ()
         self._begin_at: float | None = None
         self._work = self._actor.run.remote(self._versions)
@@ -69,9 +70,7 @@ class Supervised:
         """
         if self.is_done or self.has_failed:
             return
-        # Loading TensorFlow, which is no work yet, may take a minute on a busy machine.
-        if not said or said.state in (role_process.STARTS, role_process.ENDED):
-            self._loaded = time.monotonic()
+        self._note_work(said)
         if self._begin_at is not None:
             if time.monotonic() >= self._begin_at:
                 self.restarts += 1
@@ -81,12 +80,21 @@ class Supervised:
         elif said:
             self._kill_if_stuck(said)
 
+    def _note_work(self, said: hub.Health | None) -> None:
+        """Loading TensorFlow is no work yet, and may take a minute on a busy machine."""
+        now = time.monotonic()
+        if said and said.seconds < now - self._began:  # else it was said by a process before
+            states = role_process.STARTS, role_process.ENDED
+            self._has_worked = self._has_worked or said.state not in states
+        if not self._has_worked:
+            self._loaded = now
+
     def _end(self) -> None:
         try:
-            self.is_done = ray.get(self._work)
-            if not self.is_done:
-                # A signal told it to, as a machine does that is about to go.
-                self._begin_again("was told to end")
+            reason = ray.get(self._work)
+            self.is_done = reason is None
+            if reason:  # a signal, as from a machine that is about to go, or another role's death
+                self._begin_again(reason)
         except ray.exceptions.RayTaskError as error:
             cause = error.cause
             is_final = isinstance(cause, role_process.MachineDiffersError) or (
@@ -94,10 +102,7 @@ class Supervised:
             )
             if is_final:
                 raise RoleFailedError(f"{self.name}: {_one_line(cause)}") from None
-            if isinstance(cause, role_process.TryAgainError):
-                self._begin_again(_one_line(cause))
-            else:
-                self._note_failure(_one_line(cause))
+            self._note_failure(_one_line(cause))
         except ray.exceptions.ActorDiedError as error:
             # Ray starts it again without end, unless Ray itself has gone.
             raise LostError(_one_line(error)) from None

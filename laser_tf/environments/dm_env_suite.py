@@ -5,7 +5,7 @@ from typing import Any
 
 import dm_env
 
-from laser_tf.environments import canonical_specs, python_config, user_modules
+from laser_tf.environments import faults, python_config, user_modules
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -19,7 +19,7 @@ class DmEnvConfig(python_config.FunctionConfig):
         """See `FunctionConfig`."""
         environment = user_modules.call(path, arguments, seed)
         if not isinstance(environment, dm_env.Environment):
-            raise canonical_specs.RefusedError(
+            raise faults.RefusedError(
                 f"{path} returned a {type(environment).__name__}, not a dm_env.Environment"
             )
         return environment

@@ -14,7 +14,7 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-from laser_tf.environments import canonical_specs, python_config, user_modules
+from laser_tf.environments import faults, python_config, user_modules
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,11 +31,11 @@ class TFAgentsConfig(python_config.FunctionConfig):
         environment = user_modules.call(path, arguments, seed)
         module = sys.modules.get("tf_agents.environments.py_environment")
         if module is None or not isinstance(environment, module.PyEnvironment):
-            raise canonical_specs.RefusedError(
+            raise faults.RefusedError(
                 f"{path} returned a {type(environment).__name__}, not a TF-Agents PyEnvironment"
             )
         if environment.batched:
-            raise canonical_specs.RefusedError(
+            raise faults.RefusedError(
                 f"{path} returned a batch of {environment.batch_size}: return one environment, "
                 "environment.num_envs says how many are made"
             )
@@ -98,7 +98,7 @@ def _spec(spec: Any) -> Any:
     if isinstance(spec, tuple | list):
         return tuple(map(_spec, spec))
     if not hasattr(spec, "shape") or not hasattr(spec, "dtype"):
-        raise canonical_specs.RefusedError(
+        raise faults.RefusedError(
             f"its specs hold a {type(spec).__name__}: agents read ArraySpec and BoundedArraySpec"
         )
     shape, dtype, name = tuple(spec.shape), np.dtype(spec.dtype), spec.name or "observation"

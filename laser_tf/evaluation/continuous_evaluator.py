@@ -53,7 +53,7 @@ class ContinuousEvaluator:
         )
         dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
         self._agent = assembly.build_agent(
-            config, self._environment, dtype, action_seed, evaluating=True
+            config, self._environment.spec(), dtype, action_seed, evaluating=True
         )
         self._policy = actor.ActingPolicy(self._agent, self._environment, config.replay.frame_stack)
 

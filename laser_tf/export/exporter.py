@@ -8,6 +8,7 @@ import shutil
 
 import tensorflow as tf
 
+from laser_tf import errors
 from laser_tf.environments import factory
 from laser_tf.export import description, portable_policy, saved_model
 from laser_tf.host import run_folder
@@ -52,7 +53,7 @@ def _write(
         unfinished.rename(output)
     except (OSError, tf.errors.OpError) as error:
         raise run_folder.WorkdirError(
-            f"cannot write {output}: {run_folder.first_line(error)}; choose another --output or "
+            f"cannot write {output}: {errors.first_line(error)}; choose another --output or "
             "free space"
         ) from None
     finally:

@@ -3,7 +3,6 @@
 import json
 import logging
 import pathlib
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +15,12 @@ ORIGIN = "init_from"  # in config.json: the run whose weights it began from
 _KINDS = {RUN: "run", SWEEP: "sweep"}
 _HAS_CHECKPOINT = "has_checkpoint"  # in config.json: there was one once
 # What a resumed run may have otherwise: none of it is in what the run learns.
-_MAY_CHANGE = ("cluster.", "run.evaluate_every_env_frames", "run.evaluation_episodes_beside")
+_MAY_CHANGE = (
+    "cluster.",
+    "learner.replicas",
+    "run.evaluate_every_env_frames",
+    "run.evaluation_episodes_beside",
+)
 _LENGTH, _SCHEDULE = "run.env_frames", "learner.learning_rate_schedule"
 
 
@@ -184,7 +188,7 @@ def _read(path: pathlib.Path) -> dict[str, Any]:
         kind = _KINDS[path.name]
         raise WorkdirError(f"{path.parent} holds no {kind}: there is no {path}") from None
     except (OSError, ValueError) as error:
-        raise WorkdirError(f"cannot read {path}: {first_line(error)}") from None
+        raise WorkdirError(f"cannot read {path}: {errors.first_line(error)}") from None
     if not isinstance(content, dict) or not isinstance(content.get("config", {}), dict):
         raise WorkdirError(
             f"cannot read {path}: it holds no configuration; restore it from a backup, or use "
@@ -253,9 +257,3 @@ def _check_same_config(path: pathlib.Path, config: dict[str, Any]) -> None:
             f"{path.parent} belongs to a {_KINDS[path.name]} of another config: "
             f"{', '.join(differing)}. Use another --workdir, or the same values to resume"
         )
-
-
-def first_line(error: BaseException) -> str:
-    """What an error of TensorFlow's or another says, as a line of text."""
-    text = re.sub(r"\{\{.*?\}\}|\[Op:.*?\]", "", str(error)).strip()  # TensorFlow's graph names
-    return text.splitlines()[0][:400].strip() if text else type(error).__name__

@@ -4,6 +4,7 @@ import hashlib
 import importlib.metadata
 import pathlib
 import platform
+from collections.abc import Mapping
 
 # dm-reverb's compiled ops load into exactly one TensorFlow; any other fails at import with an
 # undefined symbol.
@@ -43,7 +44,7 @@ def of_machine() -> dict[str, str]:
     return recorded() | {"laser_tf": f"with sources {_sources()}"}
 
 
-def differing(expected: dict[str, str]) -> str:
+def differing(expected: Mapping[str, str]) -> str:
     """What this machine has instead of another one's `of_machine`, in words; "": nothing."""
     here = of_machine()
     return ", ".join(

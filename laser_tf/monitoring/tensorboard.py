@@ -19,7 +19,8 @@ from tensorboard.plugins.image import metadata as image_metadata
 from tensorboard.plugins.scalar import metadata as scalar_metadata
 from tensorboard.plugins.scalar import summary_v2 as scalar_summary
 
-from laser_tf.host import failure_notice, run_folder
+from laser_tf import errors
+from laser_tf.host import failure_notice
 
 RETURN = "episode/mean_return_last_100"
 EVALUATION_RETURN = "episode/evaluation_mean_return"
@@ -159,7 +160,7 @@ def _warning_of_failures(
         yield
         notice.succeeded()
     except (tf.errors.OpError, OSError) as error:
-        reason = run_folder.first_line(error)
+        reason = errors.first_line(error)
         notice.failed(f"what TensorBoard shows of {folder.parent} has a gap: {reason}")
         for path in folder.glob("events.*"):  # a file for each attempt, else
             if not path.stat().st_size:

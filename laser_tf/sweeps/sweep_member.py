@@ -24,10 +24,6 @@ class StoppedError(RuntimeError):
     """The agent is told to stop while it waits for an answer."""
 
 
-class ReplayLostError(RuntimeError):
-    """The shared replay has died: what was written to it and drawn from it has no other end."""
-
-
 class Call(Protocol):
     """Calls a method of the `coordinator.Coordinator`."""
 
@@ -48,8 +44,7 @@ class SweepMember:
         index: int,
         call: Call,
         stop: threading.Event,
-        find_replay: Callable[[], str | None],
-        replay_address: str | None,
+        replay_address: Callable[[], str] | None,
     ):
         """Joins.
 
@@ -58,9 +53,7 @@ class SweepMember:
           index: of it in the sweep.
           call: reaches the coordinator.
           stop: set where the agent is told to stop.
-          find_replay: says where the shared replay listens; None: nobody knows.
-          replay_address: where it listened when the agent's process began; None: the agent has its
-            own replay.
+          replay_address: see `training.membership.Membership`.
 
         Raises:
           StoppedError: if the agent is told to stop before it has an answer.
@@ -70,7 +63,6 @@ class SweepMember:
         self.replay_address = replay_address
         self._call = call
         self._stop = stop
-        self._find_replay = find_replay
         self._session = uuid.uuid4().hex
         self._next_ready: int | None = None  # env frames; None: no population
         self._copied = -1  # env frames at which it last became a copy
@@ -127,8 +119,6 @@ class SweepMember:
         while not (self._closed.is_set() or self._lost):
             try:
                 self._report()
-                if self._find_replay() not in (self.replay_address, None):
-                    self._lost = ReplayLostError("the replay has been started again")
             except UnansweredError:
                 pass  # it will be there again
             except Exception as error:  # whatever it is, nobody else would hear of it
@@ -142,7 +132,7 @@ class SweepMember:
         self._limit = self._call("report", *arguments)
 
     def check(self) -> None:
-        """Raises what ended the membership: StaleError or ReplayLostError."""
+        """Raises what ended the membership, such as StaleError."""
         if self._lost:
             raise self._lost
 

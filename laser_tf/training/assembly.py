@@ -19,7 +19,7 @@ from laser_tf.replay import (
     unroll_buffer,
     writer,
 )
-from laser_tf.training import array_function, learner, run_config
+from laser_tf.training import array_function, learner, run_config, strategies
 
 
 def build_agent(
@@ -67,6 +67,7 @@ def build_learner(
     *,
     jit: bool,
     member: int = 0,
+    strategy: tf.distribute.Strategy | None = None,
 ) -> learner.Learner:
     """Creates the learner of a run, with fresh weights.
 
@@ -76,15 +77,21 @@ def build_learner(
       dtype: compute dtype, "float32" or "bfloat16".
       jit: whether XLA compiles the update.
       member: index of the agent in its sweep.
+      strategy: of several learners, from `strategies.make`; None for one.
+
+    Raises:
+      ValueError: if several learners cannot have their update compiled.
     """
     tf.keras.utils.set_random_seed(config.run.seed)
-    return learner.Learner(
-        build_agent(config, spec, dtype, config.run.seed),
-        config.learner,
-        total_agent_steps=config.total_agent_steps,
-        jit=jit,
-        member=member,
-    )
+    with strategies.variables(strategy):
+        return learner.Learner(
+            build_agent(config, spec, dtype, config.run.seed),
+            config.learner,
+            total_agent_steps=config.total_agent_steps,
+            jit=jit,
+            member=member,
+            strategy=strategy,
+        )
 
 
 def unroll_signature(
@@ -163,18 +170,16 @@ def make_recorders(
         priority = initial_priority(agent)
         return [
             sequence_writer.SequenceWriter(
-                replay.client, make_buffer(signature), config, queue, signature, priority
+                replay, make_buffer(signature), config, queue, signature, priority
             )
         ]
     unrolls = writer.UnrollWriter(
-        replay.client, config.unroll_tables(queue), config.counting_tables(queue)
+        replay, config.unroll_tables(queue), config.counting_tables(queue)
     )
     recorders: list[recorder.Recorder] = [writer.UnrollRecorder(unrolls, make_buffer(signature))]
     if config.replay_table == replay_config.EPISODES:
         buffer = make_buffer(signature._replace(core_state=()))
-        recorders.append(
-            episode_writer.EpisodeWriter(replay.client, buffer, max_unrolls_per_episode)
-        )
+        recorders.append(episode_writer.EpisodeWriter(replay, buffer, max_unrolls_per_episode))
     return recorders
 
 

@@ -26,6 +26,7 @@ class ClusterConfig:
     learner_gpus: float = 0.0  # GPUs; that Ray keeps for each learner
     replay_cpus: float = 1.0  # CPUs; that Ray keeps for replay, where it is the run's own
     evaluator_cpus: float = 1.0  # CPUs; that Ray keeps for the evaluator, where there is one
+    wait_minutes: float = 0.0  # minutes; for machines with room to join; 0: refuse the run at once
     weights_seconds: float = 0.2  # seconds; from one copy of the weights for actors to the next
 
     def __post_init__(self):
@@ -36,6 +37,8 @@ class ClusterConfig:
         for name in ("actor_cpus", "learner_cpus", "learner_gpus", "replay_cpus", "evaluator_cpus"):
             if not 0 <= getattr(self, name) <= MOST_PROCESSES:
                 raise ValueError(f"{name} is {getattr(self, name)}: use 0 to {MOST_PROCESSES}")
+        if not 0 <= self.wait_minutes <= 10_000:
+            raise ValueError(f"wait_minutes is {self.wait_minutes}: use 0 to 10000")
         if not 0 < self.weights_seconds <= 3_600:
             raise ValueError(f"weights_seconds is {self.weights_seconds}: use above 0, up to 3600")
         if self.address and not _ADDRESS.fullmatch(self.address):

@@ -83,6 +83,7 @@ class RunConfig:
                 self.cluster.check_one_process()
             except ValueError as error:
                 raise ValueError(f"config.cluster: {error}") from None
+        self._check_shares()
         try:
             self.agent.check_replay(
                 learns_from_replay_alone=bool(self.replay.steps_per_update),
@@ -90,6 +91,41 @@ class RunConfig:
             )
         except ValueError as error:
             raise ValueError(f"config.agent: {error}") from None
+
+    def _check_shares(self) -> None:
+        learners, replay = self.cluster.learners, self.replay
+        for size, name in (
+            (replay.batch_size, "batch_size"),
+            (replay.steps_per_update, "steps_per_update"),
+        ):
+            if size % learners:
+                raise ValueError(
+                    f"config.cluster: learners is {learners}, but replay.{name} is {size}: use a "
+                    "divisor of it, since all take equal shares"
+                )
+        try:
+            share = self.share_of_replay.batch_size
+        except ValueError as error:
+            raise ValueError(
+                f"config.cluster: learners is {learners}, each with its share of a batch: {error}"
+            ) from None
+        if share % self.learner.replicas:
+            raise ValueError(
+                f"config.learner: replicas is {self.learner.replicas}, but a learner's batch has "
+                f"{share} unrolls: use a divisor of it, since all take equal shares"
+            )
+
+    @property
+    def share_of_replay(self) -> replay_config.ReplayConfig:
+        """What one learner of `cluster.learners` draws of each batch."""
+        learners = self.cluster.learners
+        if learners == 1:
+            return self.replay
+        return dataclasses.replace(
+            self.replay,
+            batch_size=self.replay.batch_size // learners,
+            steps_per_update=self.replay.steps_per_update // learners,
+        )
 
     @property
     def total_agent_steps(self) -> int:

@@ -94,7 +94,7 @@ class Saver:
         now = time.monotonic()
         self._counters.wall_seconds.assign_add(now - self._clock)
         self._clock = now
-        self._checkpoints.save(int(self._counters.learner_updates))
+        self._checkpoints.save(int(self._counters.learner_updates.numpy()))
         if not self._is_noted:
             with contextlib.suppress(run_folder.WorkdirError):  # tried again with the next one
                 run_folder.note_checkpoint(self._workdir)

@@ -8,13 +8,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
+import tensorflow as tf
+
 from laser_tf import config_values, types
 from laser_tf.environments import episode_statistics
 from laser_tf.host import hardware
 from laser_tf.monitoring import episode_log, reporting, tensorboard
 from laser_tf.replay import (
     connection,
-    dataset,
     replay_config,
     server,
     stored_unroll,
@@ -23,7 +24,6 @@ from laser_tf.training import (
     acting,
     actor,
     assembly,
-    batches,
     evaluations,
     experience_age,
     initial_weights,
@@ -32,6 +32,8 @@ from laser_tf.training import (
     membership,
     run_config,
     saver,
+    strategies,
+    streams,
 )
 
 # What a learner, the signature of an unroll and what takes finished episodes make of actors that
@@ -55,6 +57,7 @@ class Training:
         member: membership.Membership | None = None,
         initial: initial_weights.InitialWeights | None = None,
         act_elsewhere: ActElsewhere | None = None,
+        strategy: tf.distribute.Strategy | None = None,
     ):
         """Builds the learner and restores what the folder holds; nothing moves yet.
 
@@ -65,6 +68,7 @@ class Training:
           member: of a sweep, where the run belongs to one.
           initial: what a run begins from that has no checkpoint yet.
           act_elsewhere: finds actors in other processes; None: an actor acts in this one.
+          strategy: of learners on several machines, of which this is the chief; None: alone.
 
         Raises:
           WorkdirError: if none of the folder's checkpoints can be read.
@@ -81,7 +85,12 @@ class Training:
         logging.info("XLA: %s (%s)", "on" if jit else "off", reason)
 
         self._learner = assembly.build_learner(
-            config, spec, self._dtype, jit=jit, member=self._member_index
+            config,
+            spec,
+            self._dtype,
+            jit=jit,
+            member=self._member_index,
+            strategy=strategy or strategies.make(config.learner.replicas),
         )
         self._signature = assembly.unroll_signature(config, spec, self._learner.agent)
         self.returns = reporting.EpisodeReturns(config.environment.suite, config.environment.tasks)
@@ -94,10 +103,11 @@ class Training:
             logging.info(
                 "weights of %s after %s updates", initial.source, f"{initial.learner_updates:,}"
             )
+        self._learner.take_from_chief()
         self.counters = self._learner.counters
         # The same as numbers of Python's: TensorFlow keeps 16 bytes of every look at a variable.
-        self._learner_updates = int(self.counters.learner_updates)
-        self._agent_steps = int(self.counters.agent_steps)
+        self._learner_updates = int(self.counters.learner_updates.numpy())
+        self._agent_steps = int(self.counters.agent_steps.numpy())
         self._episodes = episode_log.EpisodeLog(workdir, config.environment.tasks)
         self.learner_seconds = 0.0  # spent in updates by this process
 
@@ -144,7 +154,9 @@ class Training:
         if member:
             member.start()
         actors = self._begin_acting()
-        stream = self._make_stream(actors.replay)
+        stream = streams.make_stream(
+            self._config.share_of_replay, actors.replay, self._signature, self._learner.agent
+        )
         saving = saver.Saver(
             self._config.run, self._workdir, self._checkpoints, actors.replay, self.counters
         )
@@ -163,7 +175,7 @@ class Training:
 
     def _tell_losses(self, faults: Mapping[str, float]) -> None:
         """Says what was lost to values that are not finite and to failed environments, if any."""
-        if dropped := int(self.counters.non_finite_updates):
+        if dropped := int(self.counters.non_finite_updates.numpy()):
             logging.warning(
                 "%d of %d updates were dropped, as their loss or gradient was not finite "
                 "(learner/non_finite_updates in TensorBoard)", dropped, self._learner_updates,
@@ -179,6 +191,7 @@ class Training:
             queue = replay_config.queue_of(self._member.name)
             replay = connection.Connection(self._member.replay_address, config.replay, queue)
             replay.check(self._signature)
+            replay.watch()
             return replay
         replay = server.EmbeddedReplay(
             config.replay,
@@ -189,19 +202,6 @@ class Training:
         if self.resumed and config.replay.replay_table and not replay.is_restored:
             logging.warning("no replay checkpoint to resume from: replay fills anew")
         return replay
-
-    def _make_stream(self, replay: connection.Connection) -> batches.BatchStream:
-        config = self._config.replay
-        if config.steps_per_update:
-            return batches.ReplayBatchStream(replay.address, config, replay.queue, replay.size)
-        if config.replay_table != replay_config.EPISODES:
-            mixed = dataset.make_dataset(replay.address, config, replay.queue)
-            return batches.BatchStream(batches.fetcher(mixed))
-
-        next_state = assembly.state_recomputation(self._learner.agent, config)
-        return batches.EpisodeBatchStream(
-            replay.address, config, replay.queue, self._signature, next_state
-        )
 
     def _begin_acting(self) -> acting.Acting:
         if self._act_elsewhere:
@@ -226,14 +226,14 @@ class Training:
         stop: threading.Event,
         display: reporting.Display,
         actors: acting.Acting,
-        stream: batches.BatchStream,
+        stream: streams.LearnersStream,
         saving: saver.Saver,
         beside: evaluations.Evaluations,
     ) -> None:
         """The learning loop."""
         has_to_stop = functools.partial(self._has_to_stop, actors, stop)
         watch = actor.StallWatch(actors, _STALL_SECONDS)
-        counts = functools.partial(self._counts, actors)
+        counts = functools.partial(self._counts, actors, stream)
         config, replay = self._config, actors.replay
         with tensorboard.MetricsWriter(self._workdir / "tensorboard") as writer_:
             writer_.hyperparameters(config_values.flatten(dataclasses.asdict(config)))
@@ -249,13 +249,13 @@ class Training:
                 if self._member:
                     self._member.keep_pace(self.env_frames, has_to_stop)
                 batch = stream.get(watch.beside(has_to_stop))
-                if batch is None:
+                if not self._learner.all_agree(batch is not None):
                     break
                 watch.fed()
                 start = time.monotonic()
                 values, priorities = self._learner.update(batch)
                 self._learner_updates += 1
-                self._agent_steps += int(batch.new_steps)
+                self._agent_steps += int(values[learner.NEW_STEPS])
                 values |= experience_age.metrics(batch, self._learner_updates, self._member_index)
                 if config.replay.priority_exponent:
                     drawn = ~batch.is_online
@@ -277,7 +277,10 @@ class Training:
             self._member.check()
         return stop.is_set()
 
-    def _counts(self, actors: acting.Acting) -> dict[str, float]:
-        """What actors measure, and the updates that were dropped in all of the run."""
-        dropped = float(self.counters.non_finite_updates)
-        return actors.metrics() | {"learner/non_finite_updates": dropped}
+    def _counts(self, actors: acting.Acting, stream: streams.LearnersStream) -> dict[str, float]:
+        """What actors measure, unrolls lost, and updates dropped in all of the run."""
+        dropped = float(self.counters.non_finite_updates.numpy())
+        # Of several learners none sees all unrolls of an actor.
+        alone = self._config.cluster.learners == 1
+        unrolls = stream.accounting.metrics() if alone else {}
+        return actors.metrics() | unrolls | {"learner/non_finite_updates": dropped}

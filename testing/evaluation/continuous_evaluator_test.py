@@ -3,6 +3,8 @@
 import os
 import pathlib
 import signal
+import subprocess
+import sys
 import tempfile
 import time
 from unittest import mock
@@ -189,6 +191,16 @@ class EvaluatorProcessTest(parameterized.TestCase):
         self.assertRegex(failure.reason, "^EnvironmentFailedError: .*KeyError.*broken off")
         self.assertNotIn("\n", failure.reason)
         self.assertIn("KeyError", (self._workdir / faults.FILE).read_text())
+
+    def test_the_child_lowers_its_priority_before_it_loads_anything_large(self):
+        program = (
+            "import sys; import laser_tf.evaluation.evaluator_process; "
+            "print(*sorted({'tensorflow', 'reverb'} & set(sys.modules)))"
+        )
+        output = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        ).stdout
+        self.assertEqual(output.strip(), "")
 
     def test_none_is_started_for_a_run_that_asks_for_none(self):
         before = set(_children())

@@ -65,6 +65,27 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
         with self.assertRaisesRegex(run_folder.WorkdirError, "run.env_frames .there 20, now 10"):
             run_folder.open_workdir(self._folder, config, {})
 
+    def test_where_it_is_computed_may_change(self):
+        # Runs that were made before there was the key have none.
+        one, two = ({"learner": {"replicas": replicas}, **CONFIG} for replicas in (1, 2))
+        for before, now in ((CONFIG, one), (one, two)):
+            longer = now | {"run": {"seed": 1, "env_frames": 20}}
+            with tempfile.TemporaryDirectory() as folder:
+                workdir = pathlib.Path(folder)
+                run_folder.open_workdir(workdir, before, {})
+                self.assertTrue(run_folder.open_workdir(workdir, now, {}))
+                with self.assertRaisesRegex(run_folder.WorkdirError, "run.seed .there 1, now 2"):
+                    run_folder.open_workdir(workdir, now | {"run": {"seed": 2}}, {})
+            with tempfile.TemporaryDirectory() as folder:
+                workdir = pathlib.Path(folder)
+                short = before | {"run": {"seed": 1, "env_frames": 10}}
+                short["learner"] = before.get("learner", {}) | {
+                    "learning_rate_schedule": "constant"
+                }
+                longer["learner"] = now["learner"] | {"learning_rate_schedule": "constant"}
+                run_folder.open_workdir(workdir, short, {})
+                self.assertTrue(run_folder.open_workdir(workdir, longer, {}))
+
     @parameterized.product(schedule=("linear", "constant"), extend=(False, True))
     def test_another_value_ties_a_run_to_its_frames(self, schedule, extend):
         config = _scheduled(schedule, 10)

@@ -30,7 +30,7 @@ OLDER, NEWER = 3, 8  # items in the two checkpoints
 
 def _write(replay: server.EmbeddedReplay, items: int) -> None:
     target = writer.UnrollWriter(
-        replay.client,
+        replay,
         CONFIG.unroll_tables(replay_config.ONLINE),
         CONFIG.counting_tables(replay_config.ONLINE),
     )
@@ -40,7 +40,7 @@ def _write(replay: server.EmbeddedReplay, items: int) -> None:
     first = replay.size()
     for number in range(first, items):
         unroll = unroll._replace(learner_update=np.int64(number), new_steps=np.int64(5))
-        target.write(unroll, lambda: False)
+        target.write([unroll], lambda: False)
     target.wait(lambda: False)
 
 

@@ -40,7 +40,6 @@ class SweepMemberTest(absltest.TestCase):
         self._meeting = coordinator.Coordinator(self._config, self._folder)
         self._unheard: set[str] = set()  # methods that do not reach the coordinator
         self._lost_answers: set[str] = set()  # that do, to no avail
-        self._replay = "localhost:1"
         self._stop = threading.Event()
 
     def _call(self, method: str, *arguments: Any) -> Any:
@@ -54,9 +53,7 @@ class SweepMemberTest(absltest.TestCase):
 
     def _join(self, name: str) -> sweep_member.SweepMember:
         index = list(self._config.agents).index(name)
-        member = sweep_member.SweepMember(
-            name, index, self._call, self._stop, lambda: self._replay, self._replay
-        )
+        member = sweep_member.SweepMember(name, index, self._call, self._stop, None)
         self.addCleanup(member._closed.set)
         return member
 
@@ -173,12 +170,6 @@ class SweepMemberTest(absltest.TestCase):
             self._wait_until_it_ends(member)
         with self.assertRaises(coordinator.StaleError):
             member.after_update(trained, 100)
-
-    def test_a_replay_that_was_started_again_ends_the_process(self):
-        member, _, _ = self._start(COPYING, 0.1)
-        self._replay = "localhost:2"
-        with self.assertRaises(sweep_member.ReplayLostError):
-            self._wait_until_it_ends(member)
 
     def test_a_coordinator_that_is_away_ends_nothing(self):
         member, trained, _ = self._start(COPYING, 0.1)
