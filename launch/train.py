@@ -70,6 +70,11 @@ def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
     # Environments that are not installed or do not fit each other are refused before anything is
     # written, and so are weights that do not fit.
     spec = factory.environment_spec(config.environment)
+    strategy = None
+    if config.learner.replicas > 1 and not config.cluster.actors:
+        from laser_tf.training import strategies
+
+        strategy = strategies.make(config.learner)  # before TensorFlow computes anything
     initial = _initial_weights(config, workdir, spec)
     open_workdir = functools.partial(
         run_folder.open_workdir,
@@ -88,7 +93,7 @@ def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
 
     open_workdir()
     command_line.divert_native_messages(workdir / "native.log")
-    run = training.Training(config, workdir, spec, initial=initial)
+    run = training.Training(config, workdir, spec, initial=initial, strategy=strategy)
     return session.run_to_the_end(run, config, workdir)
 
 

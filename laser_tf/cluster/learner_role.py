@@ -173,13 +173,13 @@ def _meet(
       StoppedError: if the role is to stop before that.
       LearnersLostError: if they do not find each other.
     """
-    replicas, number = config.learner.replicas, config.cluster.learners
+    number = config.cluster.learners
     if number == 1:
-        return None
+        return strategies.make(config.learner)
     with socket.socket() as probe:
         probe.bind(("", 0))
         address = f"{ray.util.get_node_ip_address()}:{probe.getsockname()[1]}"
     addresses = context.wait_for("meet", index, address, number, what="the other learners")
     if addresses is None:
         raise remote_acting.StoppedError
-    return strategies.make(replicas, addresses, index)
+    return strategies.make(config.learner, addresses, index)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import ray
+import tensorflow as tf
 
 from laser_tf.cluster import role_process
 from laser_tf.environments import factory
@@ -15,7 +16,7 @@ from laser_tf.evaluation import after_training, evaluator_process
 from laser_tf.host import folder_lock, run_folder, versions
 from laser_tf.monitoring import tensorboard
 from laser_tf.sweeps import coordinator, sweep_member
-from laser_tf.training import run_config, training
+from laser_tf.training import run_config, strategies, training
 
 _ANSWER_SECONDS = 120.0  # for the coordinator, to whom weights may go, and from whom they may come
 
@@ -67,9 +68,10 @@ class MemberRole(role_process.Role):
         Raises:
           UserError, ValueError: for what the user can mend.
         """
+        strategy = strategies.make(self._config.learner)  # before TensorFlow computes anything
         self._open_folder()
         try:
-            is_finished = self._train() and self._evaluate()
+            is_finished = self._train(strategy) and self._evaluate()
         except sweep_member.StoppedError:
             is_finished = False
         except coordinator.StaleError as error:
@@ -96,7 +98,7 @@ class MemberRole(role_process.Role):
             extend=True,  # what the sweep has taken
         )
 
-    def _train(self) -> bool:
+    def _train(self, strategy: tf.distribute.Strategy | None) -> bool:
         """Returns whether the budget is spent."""
         if self._shares_replay and self._context.find_replay() is None:
             return False
@@ -108,7 +110,9 @@ class MemberRole(role_process.Role):
             self._context.newest_replay_address if self._shares_replay else None,
         )
         spec = factory.environment_spec(self._config.environment)
-        self._training = run = training.Training(self._config, self._workdir, spec, member)
+        self._training = run = training.Training(
+            self._config, self._workdir, spec, member, strategy=strategy
+        )
         logging.info("%s at %s frames", "resumed" if run.resumed else "begins",
                      f"{run.env_frames:,}")  # fmt: skip
         if run.finished:

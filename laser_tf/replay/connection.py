@@ -62,9 +62,10 @@ class Connection:
         self.is_answering = True
         self.passed_over = 0
         self._looking = threading.RLock()
+        self._has_moved = False
         self._refusal: ValueError | None = None
         self._sizes: dict[str, int] = {}  # of the tables, at the last look
-        self._age, self._seen = 0.0, 0.0  # of the server, seconds, and when that was asked
+        self._seen: tuple[float, float, int] | None = None  # when, the server's age, its inserts
         self._silent_since: float | None = None
         self._is_silence_told = False
         self._stopped = threading.Event()
@@ -95,19 +96,11 @@ class Connection:
                     f"the replay server at {self.address} has no table {name!r}, only "
                     f"{', '.join(map(repr, sorted(info)))}: start it with this run's replay"
                 )
-            self._compare(info[name].signature, expected)
-
-    def _compare(self, there: Any, here: Any) -> None:
-        served, given = ([_describe(s) for s in tf.nest.flatten(spec)] for spec in (there, here))
-        if served != given:
-            mine, theirs = next(
-                (pair for pair in zip(given, served, strict=False) if pair[0] != pair[1]),
-                (f"{len(given)} columns", f"{len(served)} columns"),
-            )
-            raise ValueError(
-                f"the replay server at {self.address} takes other unrolls: {theirs} there, {mine} "
-                "here; agents on one replay need the same environment, core and unrolls"
-            )
+            if found := difference(info[name].signature, expected):
+                raise ValueError(
+                    f"the replay server at {self.address} takes other unrolls: {found}; agents on "
+                    "one replay need the same environment, core and unrolls"
+                )
 
     def watch(self) -> None:
         """Looks at the server every few seconds from now on, until `stop`."""
@@ -141,8 +134,7 @@ class Connection:
           ValueError: if another server has taken its place, which takes other unrolls.
         """
         with self._looking:
-            if self._refusal is not None:
-                raise self._refusal
+            self.raise_refusal()
             try:
                 info = self.client.server_info(timeout=_LOOK_SECONDS)
             except (reverb.ReverbError, RuntimeError):
@@ -156,12 +148,17 @@ class Connection:
                 raise
             return True
 
+    def raise_refusal(self) -> None:
+        """Raises the ValueError of a look that found a server which takes other unrolls."""
+        if self._refusal is not None:
+            raise self._refusal
+
     def _follow(self) -> None:
         """Goes where the server is now."""
         address = self._find()
         if address != self.address:
             self.address, self.client = address, reverb.Client(address)
-            self._age = float("inf")  # whatever answers there is another server
+            self._has_moved = True
 
     def _note_silence(self) -> None:
         now = time.time()
@@ -176,14 +173,11 @@ class Connection:
             )  # fmt: skip
 
     def _note_answer(self, info: Mapping[str, Any]) -> None:
-        age, now = _age(info), time.monotonic()
-        # A server that started after the last look is younger than that is ago.
-        is_other = age < max(self._age, self._age + now - self._seen - _LATE_SECONDS)
-        self._age, self._seen = age, now
+        is_other = self._is_other(info)
+        self._compare_tables(info)
         held, sizes = self._sizes, {name: table.current_size for name, table in info.items()}
         self._sizes = sizes
         if is_other:
-            self._compare_tables(info)
             self.restarts += 1
             table = self._config.replay_table or self.queue
             logging.warning(
@@ -195,6 +189,19 @@ class Connection:
             logging.info("the replay server at %s answers after %.0f s", self.address, seconds)
         self._silent_since, self._is_silence_told = None, False
         self.is_answering = True
+
+    def _is_other(self, info: Mapping[str, Any]) -> bool:
+        """Whether another server answers than at the last look."""
+        now, age = time.monotonic(), _age(info)
+        inserts = sum(table.rate_limiter_info.insert_stats.completed for table in info.values())
+        before, self._seen = self._seen, (now, age, inserts)
+        has_moved, self._has_moved = self._has_moved, False
+        if before is None:
+            return False
+        seen, age_before, inserts_before = before
+        expected = age_before + now - seen
+        is_younger = age < max(age_before, expected - _LATE_SECONDS)
+        return has_moved or is_younger or inserts < inserts_before
 
     def size(self) -> int:
         """Items in replay, of `steps_per_item` agent steps each; 0 without a replay table.
@@ -270,6 +277,17 @@ def _age(info: Mapping[str, Any]) -> float:
         sum(value for _, value in table.table_worker_time.ListFields()) / 1000
         for table in info.values()
     )
+
+
+def difference(there: Any, here: Any) -> str:
+    """The first difference of two tables' signatures, in words; "" where they are alike."""
+    theirs, ours = ([_describe(s) for s in tf.nest.flatten(spec)] for spec in (there, here))
+    for pair in zip(theirs, ours, strict=False):
+        if pair[0] != pair[1]:
+            return f"{pair[0]} there, {pair[1]} here"
+    if len(theirs) != len(ours):
+        return f"{len(theirs)} columns there, {len(ours)} columns here"
+    return ""
 
 
 def _describe(spec: tf.TensorSpec) -> str:

@@ -78,9 +78,6 @@ def build_learner(
       jit: whether XLA compiles the update.
       member: index of the agent in its sweep.
       strategy: of several learners, from `strategies.make`; None for one.
-
-    Raises:
-      ValueError: if several learners cannot have their update compiled.
     """
     tf.keras.utils.set_random_seed(config.run.seed)
     with strategies.variables(strategy):

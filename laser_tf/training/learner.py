@@ -68,11 +68,7 @@ class Learner(tf.Module):
           member: index of the agent in its sweep.
           strategy: of several learners, in whose `strategies.variables` the agent was made and this
             is called; None for one.
-
-        Raises:
-          ValueError: if XLA cannot compile it.
         """
-        strategies.check_jit(strategy, jit=jit)
         super().__init__()
         self.agent = agent
         self.counters = Counters()

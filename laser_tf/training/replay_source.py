@@ -74,7 +74,12 @@ class ReplaySource:
             self._waiting_since = None
 
     def check(self) -> None:
-        """Ends a call in another thread that waits for a server which is no longer there."""
+        """Ends a call in another thread that waits for a server which is no longer there.
+
+        Raises:
+          ValueError: if another server has taken the server's place, which has other tables.
+        """
+        self._replay.raise_refusal()
         fetch, since = self._fetch, self._waiting_since
         if fetch is None or since is None:
             return

@@ -17,7 +17,7 @@ import tensorflow as tf
 from laser_tf import errors
 from laser_tf.ops import joint_batch
 from laser_tf.replay import stored_unroll
-from laser_tf.training import array_function
+from laser_tf.training import array_function, learner_config
 
 _JOB = "worker"
 # What TensorFlow raises when another process is dead, stands still or was started anew.
@@ -35,7 +35,7 @@ class LearnersLostError(errors.UserError):
 
 
 def make(
-    replicas: int, addresses: Sequence[str] = (), index: int = 0
+    config: learner_config.LearnerConfig, addresses: Sequence[str] = (), index: int = 0
 ) -> tf.distribute.Strategy | None:
     """How this process learns together with others; None for one learner.
 
@@ -43,15 +43,16 @@ def make(
     in a process. With several processes it waits until all of them have called it.
 
     Args:
-      replicas: devices of this machine that learn: all cores of a TPU, or GPUs if there are any,
-        otherwise logical CPUs, for tests.
+      config: says how many devices of this machine learn: all cores of a TPU, or GPUs if there are
+        any, otherwise logical CPUs, which is for tests.
       addresses: "host:port" of each process that learns, in the same order in all of them.
       index: of this process among them; 0 is the chief.
 
     Raises:
-      ValueError: if there are not so many devices.
+      ValueError: if there are not so many devices, or XLA cannot compile for them.
       LearnersLostError: if the processes do not find each other.
     """
+    replicas = config.replicas
     if len(addresses) < 2 and replicas == 1:
         return None
     tf.get_logger().setLevel(logging.WARNING)  # it tells of each sum that it compiles
@@ -61,9 +62,15 @@ def make(
         strategy = _on_tpu(replicas)
     else:
         strategy = tf.distribute.MirroredStrategy(_local_devices(replicas))
+    devices = strategy.extended.worker_devices
+    if config.jit_compile == "on" and "CPU" in devices[0]:
+        raise ValueError(
+            "learner.jit_compile is 'on': XLA has no sums over several learners on CPUs; use "
+            "learner.jit_compile=auto or off, or one learner"
+        )
     logging.info(
         "%d learners share each batch, here on %s", strategy.num_replicas_in_sync,
-        ", ".join(strategy.extended.worker_devices),
+        ", ".join(devices),
     )  # fmt: skip
     return strategy
 
@@ -71,20 +78,6 @@ def make(
 def is_chief(strategy: tf.distribute.Strategy | None) -> bool:
     """Whether this process writes checkpoints and logs: one of several does."""
     return not _spans_machines(strategy) or strategy.cluster_resolver.task_id == 0
-
-
-def check_jit(strategy: tf.distribute.Strategy | None, *, jit: bool) -> None:
-    """Checks that XLA can compile the update.
-
-    Raises:
-      ValueError: on CPUs, where it cannot sum over replicas.
-    """
-    on_cpu = strategy and "CPU" in strategy.extended.worker_devices[0].upper()
-    if jit and on_cpu:
-        raise ValueError(
-            "learner.jit_compile is 'on': XLA has no sums over several learners on CPUs; use "
-            "learner.jit_compile=auto or off, or one learner"
-        )
 
 
 @contextlib.contextmanager

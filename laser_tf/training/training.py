@@ -32,7 +32,6 @@ from laser_tf.training import (
     membership,
     run_config,
     saver,
-    strategies,
     streams,
 )
 
@@ -68,12 +67,14 @@ class Training:
           member: of a sweep, where the run belongs to one.
           initial: what a run begins from that has no checkpoint yet.
           act_elsewhere: finds actors in other processes; None: an actor acts in this one.
-          strategy: of learners on several machines, of which this is the chief; None: alone.
+          strategy: of several learners, whose chief this is, from `strategies.make`; None for one.
 
         Raises:
           WorkdirError: if none of the folder's checkpoints can be read.
           ValueError: if `initial` does not fit.
         """
+        if config.learner.replicas > 1 and not strategy:
+            raise ValueError(f"learner.replicas is {config.learner.replicas}, without a strategy")
         self._config = config
         self._workdir = workdir
         self._member = member
@@ -90,7 +91,7 @@ class Training:
             self._dtype,
             jit=jit,
             member=self._member_index,
-            strategy=strategy or strategies.make(config.learner.replicas),
+            strategy=strategy,
         )
         self._signature = assembly.unroll_signature(config, spec, self._learner.agent)
         self.returns = reporting.EpisodeReturns(config.environment.suite, config.environment.tasks)

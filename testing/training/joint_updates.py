@@ -216,7 +216,8 @@ def main() -> None:
     addresses = arguments.addresses.split(",") if arguments.addresses else []
     processes, index = max(1, len(addresses)), arguments.index
     try:
-        strategy = strategies.make(LEARNERS // processes, addresses, index)
+        config = learner_config.LearnerConfig(replicas=LEARNERS // processes)
+        strategy = strategies.make(config, addresses, index)
         if arguments.endless:
             _learn_for_ever(make(CASES["clipped"], strategy), index, processes)
         results = {name: play(case, strategy, index, processes) for name, case in CASES.items()}

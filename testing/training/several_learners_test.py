@@ -81,22 +81,26 @@ def _entries(name: Any) -> slice:
     return slice(None) if name == "devices" else slice(half * name, half * (name + 1))
 
 
+def check_equal(one: dict[str, Any], several: dict[str, Any], entries: slice) -> None:
+    """Holds what `joint_updates.play` returned to what one learner did, for some entries."""
+    for expected, metrics in zip(one["metrics"], several["metrics"], strict=True):
+        _check_close(metrics, expected, 1e-6)
+    _check_close(
+        {"priorities": several["priorities"]}, {"priorities": one["priorities"][:, entries]}, 1e-6
+    )
+    _check_close(several["variables"], one["variables"], 1e-5)
+
+
+def _check_close(actual: dict[str, Any], expected: dict[str, Any], atol: float) -> None:
+    assert actual.keys() == expected.keys(), actual.keys() ^ expected.keys()
+    for key, value in expected.items():
+        np.testing.assert_allclose(actual[key], value, rtol=1e-4, atol=atol, err_msg=key)
+
+
 class JointBatchTest(parameterized.TestCase):
     @parameterized.product(case=tuple(joint_updates.CASES), name=("devices", 0, 1))
     def test_updates_equal_those_of_one_learner_on_the_joint_batch(self, case, name):
-        one, several = _ONE[case], _SEVERAL[name][case]
-        for expected, metrics in zip(one["metrics"], several["metrics"], strict=True):
-            self.assertEqual(expected.keys(), metrics.keys())
-            for key, value in expected.items():
-                np.testing.assert_allclose(metrics[key], value, rtol=1e-4, atol=1e-6, err_msg=key)
-        np.testing.assert_allclose(
-            several["priorities"], one["priorities"][:, _entries(name)], rtol=1e-4, atol=1e-6
-        )
-        self.assertEqual(one["variables"].keys(), several["variables"].keys())
-        for key, value in one["variables"].items():
-            np.testing.assert_allclose(
-                several["variables"][key], value, rtol=1e-4, atol=1e-5, err_msg=key
-            )
+        check_equal(_ONE[case], _SEVERAL[name][case], _entries(name))
 
     @parameterized.parameters(*joint_updates.CASES)
     def test_all_copies_are_equal_bit_for_bit(self, case):
@@ -122,8 +126,9 @@ class JointBatchTest(parameterized.TestCase):
         variables = _SEVERAL[name]["laser"]["variables"]
         self.assertEqual(variables["learner/counters/non_finite_updates"], 2)
         self.assertEqual(variables["learner/counters/learner_updates"], joint_updates.UPDATES)
-        losses = [metrics["loss/total"] for metrics in _SEVERAL[name]["laser"]["metrics"]]
-        np.testing.assert_array_equal(np.isfinite(losses), [True, False, False, True, True])
+        # The core reads rewards, too: NaN is in the gradient, and the loss leaves it out.
+        norms = [m["learner/gradient_norm"] for m in _SEVERAL[name]["laser"]["metrics"]]
+        np.testing.assert_array_equal(np.isfinite(norms), [True, False, False, True, True])
         for key, value in variables.items():
             self.assertTrue(np.isfinite(value).all(), key)
 
