@@ -15,6 +15,7 @@ from laser_tf.environments import factory
 from laser_tf.evaluation import after_training, evaluator_process
 from laser_tf.host import folder_lock, run_folder, versions
 from laser_tf.monitoring import tensorboard
+from laser_tf.replay import connection, replay_config
 from laser_tf.sweeps import coordinator, sweep_member
 from laser_tf.training import run_config, strategies, training
 
@@ -100,7 +101,7 @@ class MemberRole(role_process.Role):
 
     def _train(self, strategy: tf.distribute.Strategy | None) -> bool:
         """Returns whether the budget is spent."""
-        if self._shares_replay and self._context.find_replay() is None:
+        if self._shares_replay and not self._wait_for_replay():
             return False
         member = sweep_member.SweepMember(
             self._name,
@@ -124,6 +125,16 @@ class MemberRole(role_process.Role):
         mean = run.returns.mean_return()
         logging.info("mean return of the last 100 training episodes: %.2f", mean)
         return run.finished
+
+    def _wait_for_replay(self) -> bool:
+        """Returns False once the role is to stop."""
+        if self._context.find_replay() is None:
+            return False
+        # Where it was last: it may have died at the same time, and be somewhere else soon.
+        queue = replay_config.queue_of(self._name)
+        address = self._context.newest_replay_address
+        replay = connection.Connection(address, self._config.replay, queue)
+        return replay.wait(self._context.stop.is_set)
 
     def _call(self, method: str, *arguments: Any) -> Any:
         """See `sweep_member.Call`."""

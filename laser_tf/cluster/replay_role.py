@@ -8,7 +8,7 @@ import ray
 
 from laser_tf import types
 from laser_tf.cluster import role_process
-from laser_tf.host import failure_notice, folder_lock, folder_traces
+from laser_tf.host import failure_notice, folder_lock, folder_traces, run_folder
 from laser_tf.replay import replay_config, server
 from laser_tf.training import assembly, run_config
 
@@ -34,9 +34,6 @@ class ReplayRole(role_process.Role):
           spec: of its environment.
           folder: of the checkpoint, in the run's or the sweep's.
           queues: one for each learner.
-
-        Raises:
-          ValueError: if a restored replay takes other unrolls.
         """
         self._context = context
         # One that was cut off from the rest, or whose driver was killed, may be saving still.
@@ -48,7 +45,6 @@ class ReplayRole(role_process.Role):
         self._replay = server.EmbeddedReplay(
             config.replay, signature, context.workdir / folder, config.run.replay_port, queues
         )
-        self._replay.check(signature)  # a restored table keeps its own
         self._notice = failure_notice.FailureNotice("replay can be saved again")
         logging.info(
             "replay listens at port %d, %.0f%% full", self._replay.port, 100 * self._replay.fill()
@@ -69,8 +65,9 @@ class ReplayRole(role_process.Role):
         return role_process.TOLD
 
     def _save(self) -> None:
-        # A folder with a saved replay and no weights would look like one that has lost them.
-        if not folder_traces.has_checkpoint(self._context.workdir):
+        # A run's folder with a saved replay and no weights would look like one that has lost them.
+        workdir = self._context.workdir
+        if (workdir / run_folder.RUN).exists() and not folder_traces.has_checkpoint(workdir):
             return
         try:
             self._replay.checkpoint()

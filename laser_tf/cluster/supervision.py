@@ -53,7 +53,7 @@ class Supervised:
 
     def _begin(self) -> None:
         self._began = self._progressed = self._loaded = time.monotonic()
-        self._has_worked = False
+        self._is_there = self._has_worked = False  # its process
         self._progress: tuple = ()
         self._begin_at: float | None = None
         self._work = self._actor.run.remote(self._versions)
@@ -73,7 +73,6 @@ class Supervised:
         self._note_work(said)
         if self._begin_at is not None:
             if time.monotonic() >= self._begin_at:
-                self.restarts += 1
                 self._begin()
         elif ray.wait([self._work], timeout=0)[0]:
             self._end()
@@ -85,6 +84,7 @@ class Supervised:
         now = time.monotonic()
         if said and said.seconds < now - self._began:  # else it was said by a process before
             states = role_process.STARTS, role_process.ENDED
+            self._is_there = True
             self._has_worked = self._has_worked or said.state not in states
         if not self._has_worked:
             self._loaded = now
@@ -94,6 +94,7 @@ class Supervised:
             reason = ray.get(self._work)
             self.is_done = reason is None
             if reason:  # a signal, as from a machine that is about to go, or another role's death
+                self._actor.leave.remote()  # what is left of its process
                 self._begin_again(reason)
         except ray.exceptions.RayTaskError as error:
             cause = error.cause
@@ -102,12 +103,19 @@ class Supervised:
             )
             if is_final:
                 raise RoleFailedError(f"{self.name}: {_one_line(cause)}") from None
+            self._actor.leave.remote()
             self._note_failure(_one_line(cause))
         except ray.exceptions.ActorDiedError as error:
             # Ray starts it again without end, unless Ray itself has gone.
             raise LostError(_one_line(error)) from None
         except ray.exceptions.RayError as error:
-            self._note_failure(f"its process has died ({type(error).__name__})")
+            self._note_death(type(error).__name__)
+
+    def _note_death(self, error: str) -> None:
+        if self._is_there:
+            self._note_failure(f"its process has died ({error})")
+        else:  # Ray, which is starting the process again, has refused the work
+            self._begin_at = time.monotonic() + _DELAY_SECONDS
 
     def _note_failure(self, failure: str) -> None:
         young = time.monotonic() - self._loaded < _YOUNG_SECONDS
@@ -126,8 +134,8 @@ class Supervised:
 
     def _begin_again(self, reason: str) -> None:
         logging.warning("%s: %s; it begins again", self.name, reason)
+        self.restarts += 1
         self._begin_at = time.monotonic() + _DELAY_SECONDS
-        self._actor.leave.remote()  # what is left of its process
 
     def _kill_if_stuck(self, said: hub.Health) -> None:
         now = time.monotonic()
