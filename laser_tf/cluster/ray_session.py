@@ -6,6 +6,7 @@ import os
 import pathlib
 import secrets
 import shutil
+import signal
 import socket
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -50,11 +51,13 @@ def session(config: cluster_config.ClusterConfig, cpus: float, gpus: float) -> I
     logging.getLogger("ray").setLevel(logging.ERROR)
     # Of an own Ray: in the common one its address would pass for that of a cluster.
     folder = None if config.address else tempfile.mkdtemp(prefix=_FOLDER, dir=_FOLDERS)
+    on_sigterm = signal.getsignal(signal.SIGTERM)
     try:
         if folder:
             _start(cpus, folder)
         else:
             _join(config.address)
+        signal.signal(signal.SIGTERM, on_sigterm)  # for which Ray has put a handler of its own
         if not config.wait_minutes:
             _check_resources(config.address, {"CPU": cpus, "GPU": gpus})
         yield
