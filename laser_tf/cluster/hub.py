@@ -22,7 +22,7 @@ class Health(NamedTuple):
     node: str  # Ray's id of it
     process: int
     state: str  # in words
-    is_at_risk: bool  # whether what it is at might never end: a step of somebody's environment
+    is_at_risk: bool  # whether what it is at might never end, as a step of an environment
     metrics: Mapping[str, float]  # name -> value, for TensorBoard and Prometheus
     seconds: float = 0.0  # since it was said
 

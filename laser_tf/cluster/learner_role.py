@@ -182,4 +182,9 @@ def _meet(
     addresses = context.wait_for("meet", index, address, number, what="the other learners")
     if addresses is None:
         raise remote_acting.StoppedError
-    return strategies.make(config.learner, addresses, index)
+    context.state = "joins the other learners"
+    context.is_at_risk = True  # TensorFlow waits without end for one that has died meanwhile
+    try:
+        return strategies.make(config.learner, addresses, index)
+    finally:
+        context.is_at_risk = False
