@@ -25,6 +25,7 @@ NEST = types.EnvironmentSpec(
 def _config(**overrides) -> laser_config.LaserConfig:
     defaults = {"torso": "flat", "mlp_units": (6,), "reward_clip": "none", "discount": 0.9}
     defaults |= {"relevance": "behaviour", "kl_threshold": 1.0, "normalise_vectors": False}
+    defaults |= {"mlp_activation": "relu"}  # policies move further apart with it
     return laser_config.LaserConfig(**defaults | overrides)
 
 
