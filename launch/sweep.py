@@ -56,17 +56,8 @@ def main() -> None:
     workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir("config")).absolute()
     if not kept_command.is_child():
         kept_command.keep([f"--workdir={workdir}"])
-    from laser_tf.cluster import supervision
-
-    try:
+    with kept_command.ending():
         stopped_by = _run(config, values, workdir)
-    except supervision.LostError as error:
-        logging.warning("%s", command_line.one_line(error))
-        command_line.leave(1)  # this process is started again, with another Ray
-    except BaseException:
-        kept_command.tell_end()
-        raise
-    kept_command.tell_end()
     if stopped_by:
         interruption.end_by(stopped_by)
 

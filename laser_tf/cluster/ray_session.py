@@ -22,7 +22,7 @@ from laser_tf.training import cluster_config
 _CONNECT_SECONDS = 10.0
 _ATTEMPTS = 3  # to start an own Ray: it gives a process of its own 15 s, fixed, to load
 _STORE_BYTES = 512 * 2**20  # of an own Ray's object store: some copies of the weights
-_LOST_SECONDS = 10  # without Ray's head, after which an own Ray's processes end
+_LOST_SECONDS = 20  # without Ray's head, after which an own Ray's processes end
 
 
 class ClusterError(errors.UserError):
@@ -60,7 +60,7 @@ def _start(cpus: float) -> None:
     logical = max(int(-(-cpus // 1)), len(os.sched_getaffinity(0)))
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            with _quiet():
+            with _quiet(), _private_files():
                 ray.init(
                     address="local",
                     num_cpus=logical,
@@ -80,6 +80,16 @@ def _start(cpus: float) -> None:
                     "/tmp/ray"
                 ) from None
             logging.warning("Ray has not started (%s): once more", _first_line(error))
+
+
+@contextlib.contextmanager
+def _private_files() -> Iterator[None]:
+    """Ray makes the file with its token, which lets run anything, readable by all users."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 @contextlib.contextmanager

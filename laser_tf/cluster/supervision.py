@@ -12,6 +12,7 @@ from ray.util import scheduling_strategies
 
 from laser_tf import errors
 from laser_tf.cluster import hub, role_process
+from laser_tf.host import kept_command
 
 _YOUNG_SECONDS = 60.0  # of work; a process that ends before that has not recovered
 _MOST_FAILURES = 4  # in a row, each time young
@@ -22,10 +23,6 @@ _STUCK_SECONDS = 60.0  # in one step of its environments, after which it is
 
 class RoleFailedError(errors.UserError):
     """A role that a run cannot do without has failed for good."""
-
-
-class LostError(RuntimeError):
-    """Ray has lost the processes, as when its head dies."""
 
 
 class Supervised:
@@ -107,7 +104,7 @@ class Supervised:
             self._note_failure(_one_line(cause))
         except ray.exceptions.ActorDiedError as error:
             # Ray starts it again without end, unless Ray itself has gone.
-            raise LostError(_one_line(error)) from None
+            raise kept_command.LostError(_one_line(error)) from None
         except ray.exceptions.RayError as error:
             self._note_death(type(error).__name__)
 

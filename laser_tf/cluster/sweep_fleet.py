@@ -10,7 +10,7 @@ import ray
 
 from laser_tf import errors, types
 from laser_tf.cluster import role_process, roles, supervision
-from laser_tf.host import folder_lock, interruption, run_folder, versions
+from laser_tf.host import folder_lock, interruption, kept_command, run_folder, versions
 from laser_tf.sweeps import coordinator, lineage, sweep_config, sweep_display
 
 _LOCK = "coordinator_lock"  # in a sweep's folder; its own is held by the driver
@@ -149,7 +149,7 @@ class SweepFleet:
         except ray.exceptions.ActorDiedError as error:
             # It is started again without end, unless it cannot begin or Ray has gone.
             log = self._workdir / role_process.LOGS / "coordinator.log"
-            raise supervision.LostError(f"the sweep's coordinator is lost, see {log}") from error
+            raise kept_command.LostError(f"the sweep's coordinator is lost, see {log}") from error
         except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
             return {}  # it is being restarted
 

@@ -4,6 +4,7 @@ Ray ends the process that drives a run when its head dies, without asking. What 
 in its folder, so that the same command goes on.
 """
 
+import contextlib
 import ctypes
 import logging
 import os
@@ -11,10 +12,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
-from laser_tf.host import interruption
+from laser_tf.host import interruption, terminal
 
 _PIPE = "LASER_TF_KEPT_BY"  # environment variable: where a child says that it ends by itself
 _YOUNG_SECONDS = 120.0
@@ -29,8 +30,26 @@ def is_child() -> bool:
     return _PIPE in os.environ
 
 
-def tell_end() -> None:
-    """Tells the parent that what comes is no accident."""
+class LostError(RuntimeError):
+    """This process cannot go on, but another one in its place can."""
+
+
+@contextlib.contextmanager
+def ending() -> Iterator[None]:
+    """Around all of a child's work: tells the parent that its end is no accident, unless it is."""
+    try:
+        yield
+    except LostError as error:
+        logging.warning("%s", " ".join(str(error).split()))
+        terminal.flush()
+        os._exit(1)  # it is started again
+    except BaseException:
+        _tell_end()
+        raise
+    _tell_end()
+
+
+def _tell_end() -> None:
     if is_child():
         os.write(int(os.environ[_PIPE]), b"e")
 

@@ -27,7 +27,7 @@ def write(path: pathlib.Path, weights: Mapping[str, np.ndarray]) -> None:
       OSError: if it cannot be written.
     """
     file = io.BytesIO()
-    np.savez(file, **weights)  # type: ignore[arg-type]
+    np.savez(file, **weights)
     path.parent.mkdir(parents=True, exist_ok=True)
     whole_files.write(path, file.getvalue())
 
