@@ -4,7 +4,11 @@ import contextlib
 import logging
 import os
 import pathlib
+import secrets
+import shutil
+import signal
 import socket
+import tempfile
 from collections.abc import Iterator, Mapping
 
 from laser_tf import errors
@@ -22,6 +26,8 @@ from laser_tf.training import cluster_config
 _CONNECT_SECONDS = 10.0
 _ATTEMPTS = 3  # to start an own Ray: it gives a process of its own 15 s, fixed, to load
 _STORE_BYTES = 512 * 2**20  # of an own Ray's object store: some copies of the weights
+_FOLDERS = "/tmp"  # Linux takes no path of a socket above 107 characters, and Ray's are long
+_FOLDER = "laser_tf_ray_"  # begins the name of an own Ray's folder there
 _LOST_SECONDS = 20  # without Ray's head, after which an own Ray's processes end
 
 
@@ -43,24 +49,31 @@ def session(config: cluster_config.ClusterConfig, cpus: float, gpus: float) -> I
         has fewer GPUs or CPUs than asked for.
     """
     logging.getLogger("ray").setLevel(logging.ERROR)
+    # Of an own Ray: in the common one its address would pass for that of a cluster.
+    folder = None if config.address else tempfile.mkdtemp(prefix=_FOLDER, dir=_FOLDERS)
+    on_sigterm = signal.getsignal(signal.SIGTERM)
     try:
-        if config.address:
-            _join(config.address)
+        if folder:
+            _start(cpus, folder)
         else:
-            _start(cpus)
+            _join(config.address)
+        signal.signal(signal.SIGTERM, on_sigterm)  # for which Ray has put a handler of its own
         if not config.wait_minutes:
             _check_resources(config.address, {"CPU": cpus, "GPU": gpus})
         yield
     finally:
         ray.shutdown()
+    if folder:  # where something went wrong its logs stay
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _start(cpus: float) -> None:
+def _start(cpus: float, folder: str) -> None:
     # Logical CPUs: processes of a laptop share the real ones.
     logical = max(int(-(-cpus // 1)), len(os.sched_getaffinity(0)))
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            with _quiet(), _private_files():
+            _make_token()
+            with _quiet():
                 ray.init(
                     address="local",
                     num_cpus=logical,
@@ -69,6 +82,7 @@ def _start(cpus: float) -> None:
                     log_to_driver=False,
                     configure_logging=False,
                     _node_ip_address="127.0.0.1",
+                    _temp_dir=folder,
                     _system_config={"gcs_rpc_server_reconnect_timeout_s": _LOST_SECONDS},
                 )
             return
@@ -77,19 +91,24 @@ def _start(cpus: float) -> None:
             if attempt == _ATTEMPTS:
                 raise ClusterError(
                     f"cannot start Ray on this machine: {_first_line(error)}; its logs are in "
-                    "/tmp/ray"
+                    f"{folder}"
                 ) from None
             logging.warning("Ray has not started (%s): once more", _first_line(error))
 
 
-@contextlib.contextmanager
-def _private_files() -> Iterator[None]:
-    """Ray makes the file with its token, which lets run anything, readable by all users."""
-    before = os.umask(0o077)
-    try:
-        yield
-    finally:
-        os.umask(before)
+def _make_token() -> None:
+    """Makes the token that Ray would make, but as a file that only its user can read.
+
+    Whoever has it can run anything as the user.
+    """
+    if {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys():
+        return
+    path = pathlib.Path.home() / ".ray/auth_token"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_hex(32))
 
 
 @contextlib.contextmanager
@@ -106,8 +125,9 @@ def _quiet() -> Iterator[None]:
 
 
 def _join(address: str) -> None:
-    if address != "auto":
-        _check_answers(address)
+    if address == "auto":
+        address = _find()
+    _check_answers(address)
     try:
         ray.init(address=address, log_to_driver=False, configure_logging=False)
     except ray.exceptions.AuthenticationError:
@@ -115,13 +135,20 @@ def _join(address: str) -> None:
             f"the Ray at {address} refuses this machine's token: copy the head's (ray "
             "get-auth-token prints it) to ~/.ray/auth_token here, or set RAY_AUTH_TOKEN"
         ) from None
-    except ConnectionError as error:
-        raise ClusterError(
-            f"cluster.address is {address!r}, but there is no Ray ({_first_line(error)}): start it "
-            "with ray start --head, give host:port of a head, or nothing for a Ray of the run's own"
-        ) from None
     except Exception as error:  # another version's is a RuntimeError
         raise ClusterError(f"cannot join the Ray at {address}: {_first_line(error)}") from None
+
+
+def _find() -> str:
+    """The address of this machine's Ray, as Ray itself finds it."""
+    folder = pathlib.Path(os.environ.get("RAY_TMPDIR", "/tmp"))
+    try:
+        return os.environ.get("RAY_ADDRESS") or (folder / "ray/ray_current_cluster").read_text()
+    except OSError:
+        raise ClusterError(
+            "cluster.address is auto, but there is no Ray on this machine: use ray start first, "
+            "give host:port of a head, or nothing for a Ray of the run's own"
+        ) from None
 
 
 def _check_answers(address: str) -> None:
