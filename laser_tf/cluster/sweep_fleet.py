@@ -60,6 +60,7 @@ class SweepFleet:
             name: self._make_agent(name, index) for index, name in enumerate(config.agents)
         }
         self._working = set(self._agents)  # whose processes are not known to have died
+        self._heard: set[str] = set()  # who has had a process
 
     def _make_replay(self, spec: types.EnvironmentSpec) -> supervision.Supervised:
         return roles.make_role(
@@ -129,6 +130,7 @@ class SweepFleet:
 
     def _watch(self) -> None:
         healths = roles.healths(self._hub)
+        self._heard.update(healths)
         everybody = (*self._replay, *self._agents.values())
         roles.write_states(self._workdir, everybody, healths)
         for role in everybody:
@@ -164,6 +166,8 @@ class SweepFleet:
         if self._reports.get(name, {}).get("finished"):
             evaluates = self._config.agents[name].run.evaluation_episodes
             return "finished, evaluating" if evaluates else "finished"
+        if name not in self._heard:  # Ray starts its process, or waits for a machine with room
+            return "starts"
         return "running" + (f", restarted {agent.restarts} times" if agent.restarts else "")
 
     def check_outcome(self) -> None:

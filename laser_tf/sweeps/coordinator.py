@@ -207,9 +207,15 @@ class Coordinator:
         if self._members[name].session != "":  # else it has said so before, and was not answered
             self._member(name, session)
         if finished:
+            self._note_finished(name)
+        self.lose(name)
+
+    def _note_finished(self, name: str) -> None:
+        try:
             self._finished(name).parent.mkdir(exist_ok=True)
             self._finished(name).touch()
-        self.lose(name)
+        except OSError as error:  # it says so again when the sweep is resumed
+            logging.warning("cannot note that %s is finished: %s", name, error)
 
     def lose(self, name: str) -> None:
         """Has nobody wait for an agent whose process has died, until there is another one."""

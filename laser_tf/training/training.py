@@ -140,8 +140,8 @@ class Training:
           NonFiniteLossError: see `learner.Learner.update`; the state before is saved.
           WorkdirError: if the episodes' log or the last checkpoint cannot be written.
           ValueError: if the replay's port is in use, a shared replay takes other unrolls, or the
-            sweep's server refuses something.
-          ServerLostError: if the sweep's server has gone; the state before is saved.
+            sweep's population refuses something.
+          StaleError: if another process is this member of the sweep; the state before is saved.
         """
         member = self._member
         copied = member.resume(self._learner, self.env_frames, self.returns) if member else -1

@@ -5,8 +5,11 @@ A limit on the size of files stands for it, which takes no rights: weights fit, 
 
 import json
 import pathlib
+import re
 import resource
+import subprocess
 import tempfile
+import time
 
 from absl.testing import absltest
 
@@ -27,11 +30,11 @@ class FullDiskTest(absltest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self._workdir = pathlib.Path(folder.name) / "run"
+
+    def test_a_run_goes_on_and_says_so_once(self):
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (_LIMIT, before[1]))  # children inherit it
         self.addCleanup(resource.setrlimit, resource.RLIMIT_FSIZE, before)
-
-    def test_a_run_goes_on_and_says_so_once(self):
         code, _, errors = commands.run(
             "train",
             "--config=configs/laser_catch.py",
@@ -47,7 +50,7 @@ class FullDiskTest(absltest.TestCase):
         self._assert_no_parts(self._workdir / "checkpoints")
 
     def test_a_sweep_goes_on_and_says_so_once(self):
-        code, _, errors = commands.run(
+        process = commands.start(
             "sweep",
             "--config=configs/sweep_laser_catch.py",
             *_FLAGS,
@@ -55,11 +58,23 @@ class FullDiskTest(absltest.TestCase):
             "--config.run.env_frames=10000",
             f"--workdir={self._workdir}",
         )
-        self.assertEqual(code, 0, errors)
+        self.addCleanup(process.kill)
+        # Not for all: Ray makes a large file in memory for its objects.
+        resource.prlimit(self._wait_for_replay(process), resource.RLIMIT_FSIZE, (_LIMIT, _LIMIT))
+        _, errors = process.communicate(timeout=400)
+        self.assertEqual(process.returncode, 0, errors)
         self.assertNotIn("begins again", errors)
         log = (self._workdir / "logs/replay.log").read_text()
-        self.assertEqual(log.count("it is tried again"), 1)
+        self.assertEqual(log.count("it is tried again"), 1, log)
         self._assert_no_parts(self._workdir)
+
+    def _wait_for_replay(self, process: subprocess.Popen) -> int:
+        """Id of the process that keeps replay."""
+        log = self._workdir / "logs/replay.log"
+        while not log.exists() or not (found := re.search(r"process (\d+) on", log.read_text())):
+            self.assertIsNone(process.poll())
+            time.sleep(0.1)
+        return int(found[1])
 
     def _assert_no_parts(self, folder: pathlib.Path) -> None:
         self.assertEmpty(list(folder.rglob("*_saving")) + list(folder.rglob("unfinished")))

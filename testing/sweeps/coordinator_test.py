@@ -238,6 +238,18 @@ class CoordinatorTest(absltest.TestCase):
             self.assertEqual(self._resume("agent_00", 0).copied, -1)
         self.assertEqual(self._decide("agent_00", 115, -0.5).parent, "agent_03")
 
+    def test_a_full_disk_keeps_nobody_from_leaving(self):
+        self._introduce_all()
+        full = OSError(28, "No space left on device")
+        with (
+            mock.patch.object(pathlib.Path, "touch", side_effect=full),
+            self.assertLogs(level="WARNING") as logs,
+        ):
+            self._leave("agent_00", True)
+        self.assertRegex(logs.output[0], "cannot note that agent_00 is finished: .*No space left")
+        with self.assertRaises(coordinator.StaleError):  # it has left
+            self._report("agent_00", 60)
+
     def test_weights_that_are_gone_or_damaged_are_named(self):
         self._introduce_all()
         self._decide("agent_03", 100, 0.9)

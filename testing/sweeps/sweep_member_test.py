@@ -215,7 +215,7 @@ class SweepMemberTest(absltest.TestCase):
             return False
 
         ahead.keep_pace(lead + 10, note)
-        self.assertGreater(len(waited), 3)
+        self.assertGreaterEqual(len(waited), 3)
 
     def test_who_was_trained_already_says_so_and_leaves(self):
         member = self._join(COPYING)

@@ -1,0 +1,139 @@
+"""When a role begins again and when it is given up, without processes."""
+
+from unittest import mock
+
+import ray
+from absl.testing import absltest
+
+from laser_tf import errors
+from laser_tf.cluster import hub, role_process, supervision
+
+_UNDER_WAY = object()
+_DEAD = ray.exceptions.ActorUnavailableError("its socket is closed", None)
+
+
+class _Actor:
+    """Stands for Ray's handle: what `run` comes to is the last of `outcomes`."""
+
+    def __init__(self):
+        self.outcomes: list = []
+        self.leave, self.stop = mock.Mock(), mock.Mock()
+        self.run = mock.Mock()
+        self.run.remote = self._run
+
+    def _run(self, _) -> int:
+        self.outcomes.append(_UNDER_WAY)
+        return len(self.outcomes) - 1
+
+
+class SupervisedTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self._now = 1000.0
+        self._actor = _Actor()
+        self.enter_context(
+            mock.patch.object(supervision.time, "monotonic", side_effect=lambda: self._now)
+        )
+        self.enter_context(mock.patch.object(supervision.ray, "wait", self._wait))
+        self.enter_context(mock.patch.object(supervision.ray, "get", self._get))
+
+    def _wait(self, works: list[int], timeout: float) -> tuple[list, list]:
+        del timeout
+        is_over = self._actor.outcomes[works[0]] is not _UNDER_WAY
+        return (works, []) if is_over else ([], works)
+
+    def _get(self, work: int) -> str | None:
+        outcome = self._actor.outcomes[work]
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def _make(self, is_vital: bool = False) -> supervision.Supervised:
+        return supervision.Supervised("agent_00", self._actor, {}, is_vital=is_vital)
+
+    def _pass(
+        self, role: supervision.Supervised, seconds: float, state: str | None, outcome=_UNDER_WAY
+    ) -> None:
+        """Time in which a process says how it is, if there is one, and its work ends."""
+        for _ in range(round(seconds)):
+            self._now += 1.0
+            role.watch(state and hub.Health("here", "node", 7, state, False, {}, 0.1))
+        self._actor.outcomes[-1] = outcome
+        role.watch(state and hub.Health("here", "node", 7, state, False, {}, 0.1))
+
+    def _fail(self, role: supervision.Supervised, seconds: float) -> None:
+        """The role raises an error."""
+        error = ray.exceptions.RayTaskError("run", "Traceback", ValueError("no such level"))
+        self._pass(role, seconds, "learns", error)
+
+    def test_one_death_is_one_failure_however_long_ray_takes_to_start_a_process(self):
+        role = self._make()
+        self._pass(role, 300, "learns", _DEAD)
+        self.assertEqual(role.restarts, 1)
+        for _ in range(20):  # refused at once, while there is no process
+            self._pass(role, 3, None, _DEAD)
+        self.assertFalse(role.has_failed)
+        self._pass(role, 3, None)
+        self._pass(role, 10, "learns")
+        self.assertTrue(role.is_working)
+        self.assertEqual(role.restarts, 1)
+        self._actor.leave.remote.assert_not_called()  # it would end the new process
+
+    def test_what_the_process_before_has_said_is_not_taken_for_the_new_one(self):
+        role = self._make()
+        self._pass(role, 300, "learns", _DEAD)
+        self._now += 3.0
+        role.watch(None)
+        for _ in range(20):
+            self._now += 3.0
+            self._actor.outcomes[-1] = _DEAD
+            said = hub.Health("here", "node", 7, "learns", False, {}, self._now - 1300.0)
+            role.watch(said)
+            role.watch(said)
+        self.assertFalse(role.has_failed)
+
+    def test_four_failures_at_once_are_the_end(self):
+        role = self._make()
+        for count in (1, 2, 3):
+            self._fail(role, 5)
+            self.assertEqual(role.restarts, count)
+            self.assertFalse(role.has_failed)
+            self._pass(role, 3, None)
+        self._fail(role, 5)
+        self.assertTrue(role.has_failed)
+        self.assertRegex(role.failure, "agent_00 failed 4 times at once .no such level")
+
+    def test_time_to_load_is_no_work(self):
+        role = self._make()
+        for _ in range(4):
+            self._pass(role, 100, role_process.STARTS)
+            self._fail(role, 5)
+            self._pass(role, 3, None)
+        self.assertTrue(role.has_failed)
+
+    def test_who_has_worked_for_long_may_fail_again(self):
+        role = self._make()
+        for _ in range(10):
+            self._fail(role, 70)
+            self._pass(role, 3, None)
+        self.assertFalse(role.has_failed)
+        self.assertEqual(role.restarts, 10)
+
+    def test_who_ends_for_a_reason_begins_again(self):
+        role = self._make()
+        for _ in range(10):
+            self._pass(role, 5, "learns", role_process.TOLD)
+            self._pass(role, 3, None)
+        self.assertFalse(role.has_failed)
+        self._pass(role, 5, "learns", None)
+        self.assertTrue(role.is_done)
+
+    def test_a_fault_of_the_user_s_ends_a_run_at_once_where_it_is_vital(self):
+        role = self._make(is_vital=True)
+        error = ray.exceptions.RayTaskError("run", "Traceback", errors.UserError("no room"))
+        with self.assertRaisesRegex(supervision.RoleFailedError, "agent_00: no room"):
+            self._pass(role, 5, "learns", error)
+
+
+if __name__ == "__main__":
+    absltest.main()
