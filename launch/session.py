@@ -1,12 +1,11 @@
-"""A run from its start to its evaluation: what `train` and `sweep_agent` share."""
+"""A run from its start to its evaluation: trained, evaluated, and told about."""
 
-import json
 import logging
 import pathlib
 import signal
 import threading
 
-from laser_tf.evaluation import evaluator, evaluator_process
+from laser_tf.evaluation import after_training, evaluator_process
 from laser_tf.host import interruption
 from laser_tf.monitoring import progress
 from laser_tf.training import run_config, training
@@ -67,15 +66,7 @@ def _train(
 
 def evaluate(workdir: pathlib.Path, config: run_config.RunConfig) -> None:
     """Evaluates a finished run, unless that is done, and says where all lies."""
-    if config.run.evaluation_episodes and not _is_evaluated(workdir, config):
-        summary = evaluator.evaluate(
-            workdir, episodes=config.run.evaluation_episodes, seed=config.run.seed, video=True
-        )
-        logging.info(
-            "mean return of %d evaluation episodes: %.2f",
-            summary["episodes"],
-            summary["mean_return"],
-        )
+    after_training.evaluate(workdir, config)
     for what, name in (
         ("configuration", "config.json"),
         ("learning curves", "tensorboard"),
@@ -87,12 +78,3 @@ def evaluate(workdir: pathlib.Path, config: run_config.RunConfig) -> None:
     ):
         if (workdir / name).exists():
             logging.info("%-16s %s", what, workdir / name)
-
-
-def _is_evaluated(workdir: pathlib.Path, config: run_config.RunConfig) -> bool:
-    """Whether an evaluation saw all of the training, which may have gone on since."""
-    try:
-        summary = json.loads((workdir / "evaluation.json").read_text())
-        return summary["env_frames"] >= config.run.env_frames
-    except (OSError, ValueError, KeyError):  # none, or not one of ours
-        return False

@@ -4,7 +4,7 @@ import logging
 import subprocess
 import sys
 
-from laser_tf.host import interruption, supervisor
+from laser_tf.host import interruption, kept_command
 from launch import command_line
 
 
@@ -23,7 +23,7 @@ def run(module: str, *arguments: str) -> None:
         stdin=subprocess.DEVNULL,
         # A group of its own: it gets each Ctrl-C once, from here, and has the time to save all.
         start_new_session=True,
-        preexec_fn=supervisor.end_with_parent,
+        preexec_fn=kept_command.end_with_parent,
     )
     interrupted = []
 

@@ -3,22 +3,24 @@
     python -m launch.sweep --config=configs/sweep_laser_minatar.py --workdir=runs/sweep
     python -m launch.sweep --config=configs/sweep_laser_atari.py --shared_replay=true
     python -m launch.sweep --grid=agent.entropy_cost=0.005,0.01 --population=pbt
+    python -m launch.sweep --config.cluster.address=auto  # on all machines of a Ray cluster
 
 The same command with the same --workdir resumes a sweep that was interrupted.
 """
 
-from laser_tf.host import interruption, private_network, versions
+import sys
+
+from laser_tf.host import interruption, kept_command, private_network, versions
 
 if __name__ == "__main__":
-    import sys
-
     interruption.before_imports()
     versions.check()
-    # Agents on other machines have to reach this one.
-    _IS_OPEN = any(argument.startswith(("--port", "-port")) for argument in sys.argv)
+    # A child is there already, and a sweep on several machines has to reach them.
+    _IS_OPEN = kept_command.is_child() or any("cluster.address=" in given for given in sys.argv)
     _NETWORK_WARNING = None if _IS_OPEN else private_network.enter(sys.argv)
 
 import ast
+import contextlib
 import logging
 import pathlib
 import uuid
@@ -27,6 +29,7 @@ from typing import Any
 from absl import flags
 
 from laser_tf.environments import factory
+from laser_tf.host import run_folder
 from laser_tf.sweeps import sweep_config
 from launch import command_line
 
@@ -41,30 +44,59 @@ _PRIVATE_NETWORK = command_line.define_private_network()
 _EXTEND = flags.DEFINE_bool(
     "extend", False, "take a higher run.env_frames, and a learning-rate schedule to there"
 )
-_LOCAL = flags.DEFINE_list("local", None, "agents to run on this machine, e.g. agent_00 [all]")
-_PORT = flags.DEFINE_integer(
-    "port", None, "where agents on other machines join [none can]", lower_bound=1, upper_bound=65535
-)
 
 
 def main() -> None:
-    """Starts the server and the agents, keeps them alive, and ends them in order."""
+    """Checks the sweep, then starts its roles, keeps them alive, and ends them in order."""
     command_line.check_private_network(_PRIVATE_NETWORK)
-    if not _PORT.value and _NETWORK_WARNING:
+    if _NETWORK_WARNING:
         logging.warning("%s", _NETWORK_WARNING)
     values = _values()
     config = sweep_config.parse(values)
-    local = _local_agents(config)
-    factory.environment_spec(config.first.environment)  # refused here if it cannot be made
-    # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
-    from laser_tf.host import run_folder
-    from laser_tf.monitoring import tensorboard
-    from laser_tf.replay import server
-    from laser_tf.sweeps import sweep_processes
-
-    if _PORT.value:
-        server.check_port(_PORT.value)
     workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir("config")).absolute()
+    if not kept_command.is_child():
+        kept_command.keep([f"--workdir={workdir}"])
+    with kept_command.ending():
+        stopped_by = _run(config, values, workdir)
+    if stopped_by:
+        interruption.end_by(stopped_by)
+
+
+def _run(
+    config: sweep_config.SweepConfig, values: dict[str, Any], workdir: pathlib.Path
+) -> int | None:
+    """Returns the signal that stopped the sweep, if one did."""
+    spec = factory.environment_spec(config.first.environment)  # refused here if there is none
+    interrupted = interruption.Interruption()
+    from laser_tf.cluster import ray_session, sweep_fleet
+    from laser_tf.sweeps import sweep_display
+
+    with ray_session.session(config.cluster, *sweep_fleet.asked(config)):
+        ray_session.check_versions()
+        if not _open(config, values, workdir):
+            return None
+        title = f"{config.first.environment.task}, {len(config.agents)} agents"
+        command_line.divert_native_messages(workdir / "native.log")
+        fleet = sweep_fleet.SweepFleet(config, workdir, spec)
+        # Ray prints to standard output when a process dies; what matters of it the fleet says.
+        with (
+            sweep_display.SweepDisplay(config.first.run.env_frames, title, sys.stdout) as display,
+            (workdir / "native.log").open("a") as log,
+            contextlib.redirect_stdout(log),
+        ):
+            fleet.run(interrupted, display)
+    if interrupted.hurry:
+        logging.info("killed; the same command resumes from the last checkpoints")
+    elif interrupted.stop:
+        logging.info("stopped and saved; the same command resumes")
+    else:
+        fleet.check_outcome()
+        logging.info("done; python -m launch.report --workdir=%s shows it", workdir)
+    return interrupted.signal_number
+
+
+def _open(config: sweep_config.SweepConfig, values: dict[str, Any], workdir: pathlib.Path) -> bool:
+    """Opens the sweep's folder; returns whether there is something left to train."""
     extra = {
         "id": uuid.uuid4().hex,
         "label": config.sweep.label or workdir.name,
@@ -74,14 +106,10 @@ def main() -> None:
     }
     resumed = run_folder.open_sweep(workdir, values, extra, extend=_EXTEND.value)
     logging.info("%s %s", "resuming" if resumed else "a new sweep in", workdir)
-    if (workdir / run_folder.FINISHED).exists():
+    is_finished = (workdir / run_folder.FINISHED).exists()
+    if is_finished:
         logging.info("all agents are trained already")
-        return
-    tensorboard.write_sweep_columns(workdir / "tensorboard", config.hyperparameters)
-    interrupted = interruption.Interruption()
-    sweep_processes.SweepProcesses(config, local, workdir, _PORT.value).run(interrupted)
-    if interrupted.stop:
-        interruption.end_by(interrupted.signal_number)
+    return not is_finished
 
 
 def _values() -> dict[str, Any]:
@@ -112,21 +140,6 @@ def _literal(text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
-
-
-def _local_agents(config: sweep_config.SweepConfig) -> list[str]:
-    if _LOCAL.value is None:
-        return list(config.agents)
-    for name in _LOCAL.value:
-        if name not in config.agents:
-            raise command_line.UsageError(
-                f"--local={name}: the sweep's agents are {', '.join(config.agents)}"
-            )
-    if _LOCAL.value != list(config.agents) and not _PORT.value:
-        raise command_line.UsageError(
-            "--local leaves agents to other machines: give --port, where they join"
-        )
-    return _LOCAL.value
 
 
 if __name__ == "__main__":

@@ -57,10 +57,8 @@ def main() -> None:
     workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir("config")).absolute()
     if config.cluster.actors and not kept_command.is_child():
         kept_command.keep([f"--workdir={workdir}"])
-    try:
+    with kept_command.ending():
         stopped_by = _run(config, workdir)
-    finally:
-        kept_command.tell_end()
     if stopped_by:
         interruption.end_by(stopped_by)
 

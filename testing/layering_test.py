@@ -133,7 +133,7 @@ class LayeringTest(absltest.TestCase):
                 self.assertIn(_room(module), ("cluster", "testing"), module)
 
     def test_what_drives_a_cluster_needs_no_tensorflow(self):
-        reached, ahead = set(), ["laser_tf/cluster/fleet"]
+        reached, ahead = set(), ["laser_tf/cluster/fleet", "laser_tf/cluster/sweep_fleet"]
         while ahead:
             module = ahead.pop()
             reached.add(module)

@@ -1,14 +1,18 @@
 """Replay servers in processes of their own, to be stopped and killed."""
 
+import itertools
 import multiprocessing
 import os
 import pathlib
 import signal
 import time
+from collections.abc import Callable
 from multiprocessing import connection as pipes
 from typing import Any
 
-from laser_tf.replay import replay_config, server
+import numpy as np
+
+from laser_tf.replay import connection, replay_config, server, stored_unroll, writer
 
 # A fork of a process that has imported all, but started nothing: a server is there at once.
 _CONTEXT = multiprocessing.get_context("forkserver")
@@ -30,34 +34,18 @@ def _serve(
         pipe.send("done")
 
 
-class ReplayProcess:
-    """A replay server that a test may kill."""
+class _Process:
+    """One that a test may stop and kill."""
 
-    def __init__(
-        self,
-        config: replay_config.ReplayConfig,
-        signature: Any,
-        folder: pathlib.Path,
-        port: int = 0,
-    ):
-        """Starts it, from the checkpoint in a folder if one is there, and waits until it serves."""
+    def __init__(self, target: Callable[..., None], *arguments: Any):
         self._pipe, theirs = _CONTEXT.Pipe()
-        self._process = _CONTEXT.Process(
-            target=_serve, args=(theirs, config, signature, folder, port), daemon=True
-        )
+        self._process = _CONTEXT.Process(target=target, args=(theirs, *arguments), daemon=True)
         self._process.start()
-        self.port = self._receive()
-        self.address = f"localhost:{self.port}"
 
     def _receive(self) -> Any:
         if not self._pipe.poll(_START_SECONDS):
-            raise TimeoutError("the server's process says nothing")
+            raise TimeoutError("the process says nothing")
         return self._pipe.recv()
-
-    def checkpoint(self) -> None:
-        """Has it saved."""
-        self._pipe.send("checkpoint")
-        self._receive()
 
     def freeze(self) -> None:
         """Stops the process; whoever is connected to it stays so."""
@@ -73,7 +61,50 @@ class ReplayProcess:
         self._process.join()
 
 
-def wait_until(condition: Any, seconds: float = 60.0) -> None:
+class ReplayProcess(_Process):
+    """A replay server."""
+
+    def __init__(
+        self,
+        config: replay_config.ReplayConfig,
+        signature: Any,
+        folder: pathlib.Path,
+        port: int = 0,
+    ):
+        """Starts it, from the checkpoint in a folder if one is there, and waits until it serves."""
+        super().__init__(_serve, config, signature, folder, port)
+        self.port = self._receive()
+        self.address = f"localhost:{self.port}"
+
+    def checkpoint(self) -> None:
+        """Has it saved."""
+        self._pipe.send("checkpoint")
+        self._receive()
+
+
+def _keep_writing(
+    pipe: pipes.Connection, address: str, config: replay_config.ReplayConfig, signature: Any
+) -> None:
+    replay = connection.Connection(address, config)
+    target = writer.UnrollWriter(replay, config.unroll_tables(replay_config.ONLINE))
+    unroll = stored_unroll.blank(signature)
+    for number in itertools.count():
+        target.write([unroll._replace(number=np.int64(number))], lambda: False)
+        target.wait(lambda: False)
+        if number == 0:
+            pipe.send("writing")
+
+
+class WriterProcess(_Process):
+    """An actor, number 0, that writes blank unrolls as fast as it can."""
+
+    def __init__(self, address: str, config: replay_config.ReplayConfig, signature: Any):
+        """Starts it and waits until it writes."""
+        super().__init__(_keep_writing, address, config, signature)
+        self._receive()
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 60.0) -> None:
     """Raises TimeoutError unless a condition comes true in time."""
     end = time.monotonic() + seconds
     while not condition():

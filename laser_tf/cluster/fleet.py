@@ -7,21 +7,15 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import ray
-from ray.util import scheduling_strategies
-
 from laser_tf import types
-from laser_tf.cluster import hub, role_metrics, role_process, supervision
-from laser_tf.host import folder_lock, interruption, versions, whole_files
+from laser_tf.cluster import hub, role_process, roles, supervision
+from laser_tf.host import interruption, versions
 from laser_tf.training import run_config
 
 if TYPE_CHECKING:  # they need TensorFlow
     from laser_tf.monitoring import reporting
     from laser_tf.training import initial_weights
 
-ROLES = "roles.csv"  # in a run's folder, written anew all the time: a line a role
-_HEADER = "role,state,host,process,memory_mebibytes,silent_seconds,restarts"
-_END_SECONDS = 180.0  # for roles to save themselves
 _ROOM_MINUTES = 2.0  # that placing and starting a process may take
 _WATCH_SECONDS = 0.5
 _ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
@@ -55,7 +49,7 @@ class Fleet:
         self._is_room_told = False
         self._versions = versions.of_machine()
         (workdir / role_process.LOGS).mkdir(exist_ok=True)
-        self._hub = _make_hub(workdir)
+        self._hub = roles.make_hub(workdir)
         cluster = config.cluster
         shared = {"config": _of_one_actor(config), "spec": spec}
         self._replay = self._make(
@@ -104,27 +98,11 @@ class Fleet:
             self._evaluators.append(evaluator)
 
     def _make(
-        self,
-        name: str,
-        place: str,
-        arguments: Mapping[str, Any],
-        *,
-        variables: Mapping[str, str] | None = None,
-        is_vital: bool = False,
-        **options: Any,
+        self, name: str, place: str, arguments: Mapping[str, Any], **options: Any
     ) -> supervision.Supervised:
-        process = ray.remote(
-            concurrency_groups={role_process.CONTROL: 2}, max_restarts=-1, name=name, **options
-        )(role_process.RoleProcess)
-        actor = process.remote(
-            name,
-            f"laser_tf.cluster.{place}",
-            arguments,
-            self._workdir,
-            self._hub,
-            variables or {},
+        return roles.make_role(
+            name, place, arguments, self._workdir, self._hub, self._versions, **options
         )
-        return supervision.Supervised(name, actor, self._versions, is_vital=is_vital)
 
     @property
     def _learners(self) -> list[supervision.Supervised]:
@@ -149,7 +127,7 @@ class Fleet:
         """
         try:
             while not interrupted.stop and not self._learner.is_done:
-                healths = self._healths()
+                healths = roles.healths(self._hub)
                 for role in self._all:
                     role.watch(healths.get(role.name))
                 if all(actor.has_failed for actor in self._actors):
@@ -158,7 +136,9 @@ class Fleet:
                 self._show(healths, display)
                 time.sleep(_WATCH_SECONDS)
         finally:
-            self._end(interrupted)
+            # Replay last: nobody is left waiting for another.
+            groups = self._actors + self._evaluators, self._learners, [self._replay]
+            roles.end(groups, interrupted)
         return self._learner.is_done
 
     def _check_room(self, healths: Mapping[str, hub.Health]) -> None:
@@ -179,12 +159,6 @@ class Fleet:
             logging.info("%s wait for a machine with room", names)
             self._is_room_told = True
 
-    def _healths(self) -> dict[str, hub.Health]:
-        try:
-            return ray.get(self._hub.healths.remote(), timeout=10.0)
-        except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
-            return {}  # it is being restarted
-
     def _show(self, healths: Mapping[str, hub.Health], display: "reporting.Display") -> None:
         if "learner" in healths:
             start = "progress/"
@@ -195,58 +169,13 @@ class Fleet:
             }
             if numbers:
                 display.update(**numbers | {"env_frames": int(numbers["env_frames"])})
-        lines = [_HEADER, *(_health_line(role, healths.get(role.name)) for role in self._all)]
-        whole_files.try_write(self._workdir / ROLES, "\n".join(lines) + "\n")
-
-    def _end(self, interrupted: interruption.Interruption) -> None:
-        """Actors first, replay last: nobody is left waiting for another."""
-        for roles in (self._actors + self._evaluators, self._learners, [self._replay]):
-            for role in roles:
-                role.stop()
-            deadline = time.monotonic() + _END_SECONDS
-            while any(role.is_working for role in roles) and time.monotonic() < deadline:
-                if interrupted.hurry:
-                    return
-                time.sleep(0.1)
-
-
-def _health_line(role: supervision.Supervised, said: hub.Health | None) -> str:
-    state = "failed" if role.has_failed else "done" if role.is_done else "starts"
-    if said is None:
-        return f"{role.name},{state},,,,,{role.restarts}"
-    if state == "starts":
-        state = said.state.replace(",", ";")
-    memory = said.metrics.get(role_metrics.MEMORY, 0.0)
-    place = f"{said.host},{said.process},{memory:.0f},{said.seconds:.1f}"
-    return f"{role.name},{state},{place},{role.restarts}"
+        roles.write_states(self._workdir, self._all, healths)
 
 
 def _of_one_actor(config: run_config.RunConfig) -> run_config.RunConfig:
     num_envs = config.cluster.envs_per_actor or config.environment.num_envs
     environment = dataclasses.replace(config.environment, num_envs=num_envs)
     return dataclasses.replace(config, environment=environment)
-
-
-def _make_hub(workdir: pathlib.Path) -> Any:
-    """The run's hub, on this machine; its name is what tells a second run on the same folder."""
-    here = scheduling_strategies.NodeAffinitySchedulingStrategy(
-        ray.get_runtime_context().get_node_id(), soft=True
-    )
-    name = f"laser_tf:{workdir}"
-    make = ray.remote(
-        num_cpus=0, max_restarts=-1, max_task_retries=0, name=name, scheduling_strategy=here
-    )(hub.Hub)
-    deadline = time.monotonic() + folder_lock.LEAVING_SECONDS
-    while True:
-        try:
-            return make.remote()
-        except ValueError:  # the name is taken
-            if time.monotonic() >= deadline:
-                raise folder_lock.InUseError(
-                    f"another run of this cluster works in {workdir}: wait for its end or end it, "
-                    "or use another --workdir"
-                ) from None
-            time.sleep(1.0)
 
 
 def asked_cpus(config: run_config.RunConfig) -> float:

@@ -11,7 +11,7 @@ from laser_tf import errors
 
 # Before Ray is imported: it reads them then.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")  # of a busy machine
+os.environ.setdefault("RAY_raylet_start_wait_time_s", "60")  # of a busy machine
 
 import ray
 from ray.util import scheduling_strategies
@@ -20,8 +20,9 @@ from laser_tf.host import versions
 from laser_tf.training import cluster_config
 
 _CONNECT_SECONDS = 10.0
+_ATTEMPTS = 3  # to start an own Ray: it gives a process of its own 15 s, fixed, to load
 _STORE_BYTES = 512 * 2**20  # of an own Ray's object store: some copies of the weights
-_LOST_SECONDS = 10  # without Ray's head, after which an own Ray's processes end
+_LOST_SECONDS = 20  # without Ray's head, after which an own Ray's processes end
 
 
 class ClusterError(errors.UserError):
@@ -57,22 +58,38 @@ def session(config: cluster_config.ClusterConfig, cpus: float, gpus: float) -> I
 def _start(cpus: float) -> None:
     # Logical CPUs: processes of a laptop share the real ones.
     logical = max(int(-(-cpus // 1)), len(os.sched_getaffinity(0)))
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            with _quiet(), _private_files():
+                ray.init(
+                    address="local",
+                    num_cpus=logical,
+                    include_dashboard=False,
+                    object_store_memory=_STORE_BYTES,
+                    log_to_driver=False,
+                    configure_logging=False,
+                    _node_ip_address="127.0.0.1",
+                    _system_config={"gcs_rpc_server_reconnect_timeout_s": _LOST_SECONDS},
+                )
+            return
+        except Exception as error:  # whatever a process of Ray's that does not start makes of it
+            ray.shutdown()
+            if attempt == _ATTEMPTS:
+                raise ClusterError(
+                    f"cannot start Ray on this machine: {_first_line(error)}; its logs are in "
+                    "/tmp/ray"
+                ) from None
+            logging.warning("Ray has not started (%s): once more", _first_line(error))
+
+
+@contextlib.contextmanager
+def _private_files() -> Iterator[None]:
+    """Ray makes the file with its token, which lets run anything, readable by all users."""
+    before = os.umask(0o077)
     try:
-        with _quiet():
-            ray.init(
-                address="local",
-                num_cpus=logical,
-                include_dashboard=False,
-                object_store_memory=_STORE_BYTES,
-                log_to_driver=False,
-                configure_logging=False,
-                _node_ip_address="127.0.0.1",
-                _system_config={"gcs_rpc_server_reconnect_timeout_s": _LOST_SECONDS},
-            )
-    except Exception as error:  # whatever a process of Ray's that does not start makes of it
-        raise ClusterError(
-            f"cannot start Ray on this machine: {_first_line(error)}; its logs are in /tmp/ray"
-        ) from None
+        yield
+    finally:
+        os.umask(before)
 
 
 @contextlib.contextmanager

@@ -2,15 +2,17 @@
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import ray
 
 from laser_tf import types
 from laser_tf.cluster import role_process
-from laser_tf.host import failure_notice, folder_traces
-from laser_tf.replay import server
+from laser_tf.host import failure_notice, folder_lock, folder_traces, run_folder
+from laser_tf.replay import replay_config, server
 from laser_tf.training import assembly, run_config
+
+LOCK = "replay_lock"  # in the folder of a run or a sweep; its own is held by the driver
 
 
 class ReplayRole(role_process.Role):
@@ -21,6 +23,8 @@ class ReplayRole(role_process.Role):
         context: role_process.Context,
         config: run_config.RunConfig,
         spec: types.EnvironmentSpec,
+        folder: str = "checkpoints/replay",
+        queues: Sequence[str] = (replay_config.ONLINE,),
     ):
         """Starts the server.
 
@@ -28,15 +32,18 @@ class ReplayRole(role_process.Role):
           context: of the role.
           config: of the run.
           spec: of its environment.
+          folder: of the checkpoint, in the run's or the sweep's.
+          queues: one for each learner.
         """
         self._context = context
+        # One that was cut off from the rest, or whose driver was killed, may be saving still.
+        context.state = "waits until another replay has left the folder"
+        folder_lock.hold(context.workdir / LOCK, folder_lock.LEAVING_SECONDS)
         self._seconds = 60 * config.run.replay_checkpoint_minutes
         agent = assembly.build_agent(config, spec, "float32", seed=0)
+        signature = assembly.unroll_signature(config, spec, agent)
         self._replay = server.EmbeddedReplay(
-            config.replay,
-            assembly.unroll_signature(config, spec, agent),
-            context.workdir / "checkpoints/replay",
-            config.run.replay_port,
+            config.replay, signature, context.workdir / folder, config.run.replay_port, queues
         )
         self._notice = failure_notice.FailureNotice("replay can be saved again")
         logging.info(
@@ -58,8 +65,9 @@ class ReplayRole(role_process.Role):
         return role_process.TOLD
 
     def _save(self) -> None:
-        # A folder with a saved replay and no weights would look like one that has lost them.
-        if not folder_traces.has_checkpoint(self._context.workdir):
+        # A run's folder with a saved replay and no weights would look like one that has lost them.
+        workdir = self._context.workdir
+        if (workdir / run_folder.RUN).exists() and not folder_traces.has_checkpoint(workdir):
             return
         try:
             self._replay.checkpoint()

@@ -20,6 +20,7 @@ from laser_tf.environments import episode_statistics
 from laser_tf.host import failure_notice, versions
 
 TIME_STEPS = "time_steps"  # metric of a role that acts: how often its environments have returned
+STARTS, ENDED = "starts", "has ended"  # states
 CONTROL = "control"  # Ray's threads of a role for what is called beside its work
 LOGS = "logs"  # folder of a run's, of a file a role
 _REPORT_SECONDS = 1.0
@@ -44,7 +45,7 @@ class Context:
         self.workdir = workdir
         self.hub = hub_
         self.stop = threading.Event()  # set: save what is to be saved, and end
-        self.state = "starts"  # in words
+        self.state = STARTS  # in words
         self.is_at_risk = False  # see `hub.Health`
         self.replay: tuple[int, str] | None = None  # where it serves replay, see `hub.Hub.report`
         self._replay_address = ""  # before `find_replay`
@@ -143,7 +144,7 @@ class RoleProcess:
         self._place, self._arguments = place, arguments
         self._role: Role | None = None
         self._notice = failure_notice.FailureNotice("the hub answers again")
-        _log_to(workdir / LOGS / f"{name}.log")
+        log_to(workdir / LOGS / f"{name}.log")
         self._stop_on_signals()
         self._gauges = role_metrics.Gauges(name)
         threading.Thread(target=self._keep_reporting, name="report", daemon=True).start()
@@ -167,7 +168,7 @@ class RoleProcess:
         try:
             return self._role.run()
         finally:
-            self._context.state = "has ended"
+            self._context.state = ENDED
             self._report()  # the last episodes
 
     def _check_versions(self, expected: Mapping[str, str]) -> None:
@@ -231,7 +232,7 @@ class RoleProcess:
             self._notice.failed(f"the hub does not answer ({type(error).__name__})")
 
 
-def _log_to(path: pathlib.Path) -> None:
+def log_to(path: pathlib.Path) -> None:
     """Sends what this process prints, and C++ libraries do, to a file, where its folder is seen.
 
     Elsewhere it stays in Ray's own logs.

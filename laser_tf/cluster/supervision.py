@@ -12,8 +12,9 @@ from ray.util import scheduling_strategies
 
 from laser_tf import errors
 from laser_tf.cluster import hub, role_process
+from laser_tf.host import kept_command
 
-_YOUNG_SECONDS = 60.0  # a process that ends before that has not recovered
+_YOUNG_SECONDS = 60.0  # of work; a process that ends before that has not recovered
 _MOST_FAILURES = 4  # in a row, each time young
 _DELAY_SECONDS = 2.0  # before a role that has failed begins again
 _SILENT_SECONDS = 120.0  # without a report, after which a process is killed
@@ -22,10 +23,6 @@ _STUCK_SECONDS = 60.0  # in one step of its environments, after which it is
 
 class RoleFailedError(errors.UserError):
     """A role that a run cannot do without has failed for good."""
-
-
-class LostError(RuntimeError):
-    """Ray has lost the processes, as when its head dies."""
 
 
 class Supervised:
@@ -52,7 +49,8 @@ class Supervised:
         self._begin()
 
     def _begin(self) -> None:
-        self._began = self._progressed = time.monotonic()
+        self._began = self._progressed = self._loaded = time.monotonic()
+        self._is_there = self._has_worked = False  # its process
         self._progress: tuple = ()
         self._begin_at: float | None = None
         self._work = self._actor.run.remote(self._versions)
@@ -69,20 +67,31 @@ class Supervised:
         """
         if self.is_done or self.has_failed:
             return
+        self._note_work(said)
         if self._begin_at is not None:
             if time.monotonic() >= self._begin_at:
-                self.restarts += 1
                 self._begin()
         elif ray.wait([self._work], timeout=0)[0]:
             self._end()
         elif said:
             self._kill_if_stuck(said)
 
+    def _note_work(self, said: hub.Health | None) -> None:
+        """Loading TensorFlow is no work yet, and may take a minute on a busy machine."""
+        now = time.monotonic()
+        if said and said.seconds < now - self._began:  # else it was said by a process before
+            states = role_process.STARTS, role_process.ENDED
+            self._is_there = True
+            self._has_worked = self._has_worked or said.state not in states
+        if not self._has_worked:
+            self._loaded = now
+
     def _end(self) -> None:
         try:
             reason = ray.get(self._work)
             self.is_done = reason is None
             if reason:  # a signal, as from a machine that is about to go, or another role's death
+                self._actor.leave.remote()  # what is left of its process
                 self._begin_again(reason)
         except ray.exceptions.RayTaskError as error:
             cause = error.cause
@@ -91,15 +100,22 @@ class Supervised:
             )
             if is_final:
                 raise RoleFailedError(f"{self.name}: {_one_line(cause)}") from None
+            self._actor.leave.remote()
             self._note_failure(_one_line(cause))
         except ray.exceptions.ActorDiedError as error:
             # Ray starts it again without end, unless Ray itself has gone.
-            raise LostError(_one_line(error)) from None
+            raise kept_command.LostError(_one_line(error)) from None
         except ray.exceptions.RayError as error:
-            self._note_failure(f"its process has died ({type(error).__name__})")
+            self._note_death(type(error).__name__)
+
+    def _note_death(self, error: str) -> None:
+        if self._is_there:
+            self._note_failure(f"its process has died ({error})")
+        else:  # Ray, which is starting the process again, has refused the work
+            self._begin_at = time.monotonic() + _DELAY_SECONDS
 
     def _note_failure(self, failure: str) -> None:
-        young = time.monotonic() - self._began < _YOUNG_SECONDS
+        young = time.monotonic() - self._loaded < _YOUNG_SECONDS
         self._failures = self._failures + 1 if young else 0
         if self._failures < _MOST_FAILURES:
             self._begin_again(failure)
@@ -115,8 +131,8 @@ class Supervised:
 
     def _begin_again(self, reason: str) -> None:
         logging.warning("%s: %s; it begins again", self.name, reason)
+        self.restarts += 1
         self._begin_at = time.monotonic() + _DELAY_SECONDS
-        self._actor.leave.remote()  # what is left of its process
 
     def _kill_if_stuck(self, said: hub.Health) -> None:
         now = time.monotonic()
@@ -139,6 +155,10 @@ class Supervised:
     def stop(self) -> None:
         """Asks the role to save what is to be saved, and to end."""
         self._actor.stop.remote()
+
+    def release(self) -> None:
+        """Ends its process, which has no more to do."""
+        ray.kill(self._actor, no_restart=True)
 
     @property
     def is_working(self) -> bool:

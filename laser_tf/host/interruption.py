@@ -73,7 +73,7 @@ class Interruption:
 
     def _note(self, signal_number: int, _: object) -> None:
         # A second Ctrl-C is meant. SIGTERM comes several times from a parent that is killed, as
-        # Linux sends it with each of the parent's threads (see `supervisor.end_with_parent`), and
+        # Linux sends it with each of the parent's threads (see `kept_command.end_with_parent`), and
         # SIGHUP from the shell and from the terminal.
         if self.stop and signal_number == signal.SIGINT:
             self.hurry = True

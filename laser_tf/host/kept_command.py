@@ -4,21 +4,25 @@ Ray ends the process that drives a run when its head dies, without asking. What 
 in its folder, so that the same command goes on.
 """
 
+import contextlib
+import ctypes
 import logging
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
-from laser_tf.host import interruption, supervisor
+from laser_tf.host import interruption, terminal
 
 _PIPE = "LASER_TF_KEPT_BY"  # environment variable: where a child says that it ends by itself
 _YOUNG_SECONDS = 120.0
 _MOST_FAILURES = 4  # in a row, each time young
 _DELAY_SECONDS = 2.0
+_PR_SET_PDEATHSIG = 1
+_LIBRARY = ctypes.CDLL(None)  # loaded here: a forked child should take no locks
 
 
 def is_child() -> bool:
@@ -26,8 +30,26 @@ def is_child() -> bool:
     return _PIPE in os.environ
 
 
-def tell_end() -> None:
-    """Tells the parent that what comes is no accident."""
+class LostError(RuntimeError):
+    """This process cannot go on, but another one in its place can."""
+
+
+@contextlib.contextmanager
+def ending() -> Iterator[None]:
+    """Around all of a child's work: tells the parent that its end is no accident, unless it is."""
+    try:
+        yield
+    except LostError as error:
+        logging.warning("%s", " ".join(str(error).split()))
+        terminal.flush()
+        os._exit(1)  # it is started again
+    except BaseException:
+        _tell_end()
+        raise
+    _tell_end()
+
+
+def _tell_end() -> None:
     if is_child():
         os.write(int(os.environ[_PIPE]), b"e")
 
@@ -67,7 +89,7 @@ def _run_child(
         env=os.environ | {_PIPE: str(sender)},
         pass_fds=(sender,),
         start_new_session=True,  # Ctrl-C reaches it by way of this process alone
-        preexec_fn=supervisor.end_with_parent,
+        preexec_fn=end_with_parent,
     )
     os.close(sender)
     sent = 0
@@ -83,6 +105,14 @@ def _run_child(
         is_end = False  # processes of Ray's may hold the pipe still
     os.close(receiver)
     return child.returncode, is_end
+
+
+def end_with_parent() -> None:
+    """Has the system end this process, cleanly, when the one that started it has ended.
+
+    For a child, before it becomes its command.
+    """
+    _LIBRARY.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _describe(code: int) -> str:

@@ -41,10 +41,6 @@ def count_of(unroll: StoredUnroll) -> Count:
     return Count(unroll.new_steps, unroll.actor, unroll.number)
 
 
-_BESIDE_TIME = ("core_state", "next_core_state", "task", "member", "learner_update")
-WITHOUT_TIME = dict.fromkeys((*_BESIDE_TIME, *Count._fields), ())
-
-
 class Batch(NamedTuple):
     """What the learner gets at once: unrolls, online ones first."""
 

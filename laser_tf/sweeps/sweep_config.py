@@ -11,10 +11,10 @@ import numpy as np
 from laser_tf import config_checks, config_values
 from laser_tf.replay import replay_config
 from laser_tf.sweeps import population
-from laser_tf.training import run_config
+from laser_tf.training import cluster_config, run_config
 
 MOST_AGENTS = 1_000  # more need another engine
-_OWN_SECTIONS = ("sweep", "population")
+_OWN_SECTIONS = ("sweep", "population", "cluster")
 # Of one replay's agents; whatever else the environment and replay sections say must be the same.
 _MAY_DIFFER = (
     "environment.num_envs",
@@ -84,6 +84,7 @@ class SweepConfig:
 
     sweep: Config
     population: population.Config
+    cluster: cluster_config.ClusterConfig  # where its processes are
     agents: Mapping[str, run_config.RunConfig]  # name -> its whole configuration
     hyperparameters: Mapping[str, Mapping[str, Any]]  # name -> "section.key" -> what it was given
 
@@ -96,7 +97,7 @@ class SweepConfig:
 def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
     """Builds a sweep's configuration from nested mappings, one for each section.
 
-    Sections are those of a run, `sweep` and `population`.
+    Sections are those of a run, `sweep` and `population`; `cluster` is the sweep's own.
 
     Raises:
       ValueError: for an unknown, a missing or an invalid key, or agents that cannot share a replay;
@@ -113,13 +114,28 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
         name: _parse_agent(name, base, {"run.seed": first_seed + index} | overrides)
         for index, (name, overrides) in enumerate(hyperparameters.items())
     }
+    cluster = _parse_cluster(values, agents)
     if sweep.shared_replay:
         _check_shareable(agents)
     elif port := base.get("run", {}).get("replay_port"):
         raise ValueError(
             f"config.run: replay_port is {port}, but each agent has a replay of its own: use 0"
         )
-    return SweepConfig(sweep, _parse_population(values, agents), agents, hyperparameters)
+    return SweepConfig(sweep, _parse_population(values, agents), cluster, agents, hyperparameters)
+
+
+def _parse_cluster(
+    values: Mapping[str, Mapping[str, Any]], agents: Mapping[str, run_config.RunConfig]
+) -> cluster_config.ClusterConfig:
+    for config in agents.values():
+        if config.cluster != cluster_config.ClusterConfig():
+            raise ValueError("config.sweep: cluster is the same for all agents: sweep other keys")
+    cluster = run_config.parse_section("cluster", cluster_config.ClusterConfig, values)
+    try:
+        cluster.check_sweep()
+    except ValueError as error:
+        raise ValueError(f"config.cluster: {error}") from None
+    return cluster
 
 
 def _overrides(sweep: Config) -> Iterator[dict[str, Any]]:

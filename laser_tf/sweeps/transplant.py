@@ -5,9 +5,7 @@ optimiser's. It is not the state of the run: counters, random generators, replay
 hyper-parameters stay each learner's own.
 """
 
-import io
-import zipfile
-import zlib
+from collections.abc import Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -15,22 +13,20 @@ import tensorflow as tf
 from laser_tf.training import finiteness, learner, named_variables
 
 
-def hand_over(source: learner.Learner) -> bytes:
-    """The weights and the optimiser's state, as an uncompressed .npz without pickled objects.
+def hand_over(source: learner.Learner) -> dict[str, np.ndarray]:
+    """The weights and the optimiser's state, by their names.
 
     Call it between two updates, or it mixes variables from before and after one.
 
     Raises:
       NonFiniteWeightsError: if a variable is not finite: nobody should go on from it.
     """
-    file = io.BytesIO()
     arrays = {name: variable.numpy() for name, variable in _variables(source).items()}
     _check_finite(arrays, "this agent's weights are handed over to nobody")
-    np.savez(file, **arrays)
-    return file.getvalue()
+    return arrays
 
 
-def take_over(target: learner.Learner, handed_over: bytes) -> None:
+def take_over(target: learner.Learner, handed_over: Mapping[str, np.ndarray]) -> None:
     """Makes a learner go on from what another one handed over; call it between two updates.
 
     Args:
@@ -38,39 +34,25 @@ def take_over(target: learner.Learner, handed_over: bytes) -> None:
       handed_over: from `hand_over`.
 
     Raises:
-      ValueError: if the bytes are damaged or of another architecture; the message names the first
-        difference, and nothing has been assigned.
+      ValueError: if it is of another architecture; the message names the first difference, and
+        nothing has been assigned.
       NonFiniteWeightsError: if a value is not finite, in the same way.
     """
-    arrays = _read(handed_over)
     variables = _variables(target)
-    if differing := named_variables.differences(arrays, variables):
+    if differing := named_variables.differences(handed_over, variables):
         raise ValueError(
             f"cannot take over the copied agent: {differing[0]}; "
             "give all agents of a population the same network, environment and optimiser"
         )
-    _check_finite(arrays, "the copied agent's weights are not taken over")
+    _check_finite(handed_over, "the copied agent's weights are not taken over")
     for name, variable in variables.items():
-        variable.assign(arrays[name])
+        variable.assign(handed_over[name])
 
 
-def _check_finite(arrays: dict[str, np.ndarray], consequence: str) -> None:
+def _check_finite(arrays: Mapping[str, np.ndarray], consequence: str) -> None:
     non_finite = finiteness.find_non_finite(arrays.items())
     if non_finite:
         raise finiteness.NonFiniteWeightsError(f"{non_finite} is not finite: {consequence}")
-
-
-def _read(handed_over: bytes) -> dict[str, np.ndarray]:
-    try:
-        with np.load(io.BytesIO(handed_over), allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    # A lone array is no context manager: TypeError or AttributeError.
-    except (ValueError, TypeError, AttributeError, OSError, EOFError, KeyError, RuntimeError,
-            NotImplementedError, zipfile.BadZipFile, zlib.error) as error:  # fmt: skip
-        raise ValueError(
-            f"the {len(handed_over)} bytes of the copied agent are damaged "
-            f"({type(error).__name__}): have them sent again"
-        ) from None
 
 
 def _variables(source: learner.Learner) -> dict[str, tf.Variable]:

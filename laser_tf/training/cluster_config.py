@@ -46,10 +46,29 @@ class ClusterConfig:
                 f"address is {self.address!r}: use host:port of Ray's head, auto, or nothing for a "
                 "Ray of the run's own"
             )
-        if not self.actors:
-            for name, default in (("envs_per_actor", 0), ("address", ""), ("learners", 1)):
-                if getattr(self, name) != default:
-                    raise ValueError(
-                        f"{name} is {getattr(self, name)!r}, but actors is 0, one process: set "
-                        "cluster.actors"
-                    )
+
+    def check_one_process(self) -> None:
+        """Checks that a run of one process asks for nothing that needs several.
+
+        Raises:
+          ValueError: if it does.
+        """
+        for name, default in (("envs_per_actor", 0), ("address", ""), ("learners", 1)):
+            if getattr(self, name) != default:
+                raise ValueError(
+                    f"{name} is {getattr(self, name)!r}, but actors is 0, one process: set "
+                    "cluster.actors"
+                )
+
+    def check_sweep(self) -> None:
+        """Checks that a sweep's agents are one process each.
+
+        Raises:
+          ValueError: if they are to be more.
+        """
+        for name, default in (("actors", 0), ("envs_per_actor", 0), ("learners", 1)):
+            if getattr(self, name) != default:
+                raise ValueError(
+                    f"{name} is {getattr(self, name)!r}, but each agent of a sweep acts and learns "
+                    f"in one process: use {default}"
+                )

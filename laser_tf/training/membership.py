@@ -13,12 +13,12 @@ class Membership(Protocol):
     Attributes:
       name: of the member.
       index: in the sweep.
-      replay_address: "host:port" of the replay that all share; None: the run has its own.
+      replay_address: finds "host:port" of the replay that all share; None: the run has its own.
     """
 
     name: str
     index: int
-    replay_address: str | None
+    replay_address: Callable[[], str] | None
 
     def resume(
         self, trained: learner.Learner, env_frames: int, returns: reporting.EpisodeReturns

@@ -78,6 +78,11 @@ class RunConfig:
                 f"config.run: evaluate_every_env_frames is {period}, but weights change after an "
                 f"unroll of {unroll_frames} at the earliest: use so many or more, or 0 for none"
             )
+        if not self.cluster.actors:
+            try:
+                self.cluster.check_one_process()
+            except ValueError as error:
+                raise ValueError(f"config.cluster: {error}") from None
         self._check_shares()
         try:
             self.agent.check_replay(

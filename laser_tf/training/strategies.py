@@ -8,6 +8,8 @@ same step and the copies stay equal; nothing else is ever sent.
 import contextlib
 import logging
 import re
+import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -247,6 +249,7 @@ def _across_machines(replicas: int, addresses: Sequence[str], index: int) -> tf.
         num_accelerators={"GPU": replicas} if gpus else {},
         rpc_layer="grpc",
     )
+    at_sigterm = signal.getsignal(signal.SIGTERM)
     try:
         return tf.distribute.MultiWorkerMirroredStrategy(resolver)
     except tf.errors.OpError as error:
@@ -254,3 +257,7 @@ def _across_machines(replicas: int, addresses: Sequence[str], index: int) -> tf.
             f"learner {index} of {', '.join(addresses)} cannot join the others ({_reason(error)}): "
             f"its port must be free here, and all of them must be started together"
         ) from None
+    finally:
+        # TensorFlow takes the signal for a notice to itself: no process would end by it any more.
+        if at_sigterm is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, at_sigterm)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from absl.testing import absltest
 
-from laser_tf.cluster import fleet, role_process
+from laser_tf.cluster import role_process, roles
 from laser_tf.host import folder_traces
 from testing import commands
 
@@ -41,7 +41,7 @@ class FleetTest(absltest.TestCase):
         return process
 
     def _roles(self) -> dict[str, dict[str, str]]:
-        path = self._workdir / fleet.ROLES
+        path = self._workdir / roles.ROLES
         if not path.exists():
             return {}
         return {row["role"]: row for row in csv.DictReader(path.read_text().splitlines())}

@@ -32,6 +32,7 @@ _PROGRAMS = {
     + 'while [[ $1 != -- ]]; do shift; done; shift\n"$@"\n',
     "laser-train": _NOTE
     + """trap 'echo saved >>"$CALLS"; trap - TERM; kill -TERM $$' TERM\n"""
+    + '[[ -z "${IS_DONE:-}" ]] || trap "exit 0" TERM\n'
     + 'echo training >>"$CALLS"\n'
     + _WAIT % "TENTHS_TO_TRAIN"
     + 'exit "${CODE:-0}"\n',
@@ -132,6 +133,10 @@ class SlurmTest(parameterized.TestCase):
         self.assertEqual("scontrol" in self._calls.read_text(), again)
         if again:
             self.assertEqual(self._call("scontrol"), ["requeue", "77"])
+
+    def test_a_run_that_is_done_when_the_time_is_up_is_not_queued_again(self):
+        self.assertEqual(self._signalled(signal.SIGUSR1, after="training", IS_DONE="1"), 0)
+        self.assertNotIn("scontrol", self._calls.read_text())
 
     def test_a_signal_that_comes_before_there_is_a_driver_ends_the_job(self):
         status = self._signalled(signal.SIGTERM, after="ray 'symmetric-run'", TENTHS_TO_START="600")

@@ -38,9 +38,14 @@ STEPS = 100
 
 @contextlib.contextmanager
 def make(suite, task, *, seed=0, rendering=False, folder=None, **options):
-    """An environment of up to two workers, that closes when its `with` block ends."""
+    """An environment of up to two workers, that closes when its `with` block ends.
+
+    Workers of TF-Agents load TensorFlow, which takes minutes where the machine is busy.
+    """
     config = suites.config_class(suite)(
-        suite=suite, task=task, **{"num_envs": 3, "num_workers": 2, **options}
+        suite=suite,
+        task=task,
+        **{"num_envs": 3, "num_workers": 2, "reply_seconds": 600.0, **options},
     )
     environment = factory.make_environment(
         config, seed=seed, rendering=rendering, fault_folder=folder

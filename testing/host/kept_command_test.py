@@ -32,10 +32,12 @@ if order == "wait":
     interrupted = interruption.Interruption()
     while not interrupted.stop:
         time.sleep(0.05)
-    print("saved", interrupted.signal_number, flush=True)
-    kept_command.tell_end()
+    with kept_command.ending():
+        print("saved", interrupted.signal_number, flush=True)
     interruption.end_by(interrupted.signal_number)
-kept_command.tell_end()
+with kept_command.ending():
+    if order == "lose":
+        raise kept_command.LostError("it is gone")
 os._exit(3)
 """
 
@@ -58,12 +60,13 @@ class KeptCommandTest(absltest.TestCase):
         )
 
     def test_one_that_dies_is_started_again_and_its_end_is_handed_on(self):
-        process = self._start("die", "exit")
+        process = self._start("die", "exit", "lose")
         output, _ = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 3)
         lines = output.splitlines()
         self.assertEqual([line for line in lines if "extra" in line][-1], "end extra")
         self.assertIn("has died (signal SIGKILL): it is started again", output)
+        self.assertIn("it is gone", output)
         self.assertIn("has died (exit code 1): it is started again", output)
 
     def test_one_that_cannot_go_on_is_given_up(self):

@@ -56,10 +56,9 @@ class FullDiskTest(absltest.TestCase):
             f"--workdir={self._workdir}",
         )
         self.assertEqual(code, 0, errors)
-        self.assertNotIn("is started again", errors)
-        self.assertEqual(
-            (self._workdir / "server.log").read_text().count("the sweep goes on and tries again"), 1
-        )
+        self.assertNotIn("begins again", errors)
+        log = (self._workdir / "logs/replay.log").read_text()
+        self.assertEqual(log.count("it is tried again"), 1)
         self._assert_no_parts(self._workdir)
 
     def _assert_no_parts(self, folder: pathlib.Path) -> None:

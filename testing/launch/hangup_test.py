@@ -29,7 +29,6 @@ COMMANDS = (
     "report",
     "reproduce",
     "sweep",
-    "sweep_agent",
     "track",
     "train",
 )  # fmt: skip

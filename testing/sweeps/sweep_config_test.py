@@ -6,6 +6,7 @@ from absl.testing import absltest, parameterized
 
 from configs import sweep_laser_atari, sweep_laser_catch
 from laser_tf.sweeps import sweep_config
+from laser_tf.training import cluster_config
 
 
 def _values(sweep: dict, **sections) -> dict:
@@ -138,6 +139,24 @@ class SweepConfigTest(parameterized.TestCase):
     def test_replays_of_their_own_need_ports_of_their_own(self):
         with self.assertRaisesRegex(ValueError, "replay_port is 6000, but each agent"):
             sweep_config.parse(_values({"shared_replay": False}, run={"replay_port": 6000}))
+
+    def test_where_the_processes_are_is_the_sweep_s_own(self):
+        values = _values({"samples": 2}, cluster={"address": "head:6379", "learner_gpus": 0.5})
+        config = sweep_config.parse(values)
+        self.assertEqual(config.cluster.address, "head:6379")
+        self.assertEqual(config.cluster.learner_gpus, 0.5)
+        for agent in config.agents.values():
+            self.assertEqual(agent.cluster, cluster_config.ClusterConfig())
+
+    @parameterized.parameters(
+        ({}, {"actors": 2}, "config.cluster: actors is 2, but each agent of a sweep"),
+        ({}, {"learners": 2}, "config.cluster: learners is 2, but each agent"),
+        ({}, {"adress": "auto"}, "no cluster key 'adress': did you mean address"),
+        ({"grid": {"cluster": {"actors": (1, 2)}}}, {}, "cluster is the same for all agents"),
+    )
+    def test_an_agent_is_one_process(self, sweep, cluster, message):
+        with self.assertRaisesRegex(ValueError, message):
+            sweep_config.parse(_values(sweep, cluster=cluster))
 
     @parameterized.parameters(
         ({}, {"priority_exponent": 0.6}, "priority_exponent is 0.6.*shared_replay=false"),

@@ -1,9 +1,9 @@
-"""An agent and its sweep's server: decisions, and answers that are lost."""
+"""An agent and its sweep's coordinator: decisions, and answers that are lost."""
 
-import io
 import pathlib
 import tempfile
-from collections.abc import Callable
+import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,14 @@ from absl.testing import absltest
 from configs import sweep_laser_catch
 from laser_tf.environments import episode_statistics, factory
 from laser_tf.monitoring import reporting
-from laser_tf.sweeps import coordinator, rpc, sweep_config, sweep_member, transplant
+from laser_tf.sweeps import (
+    coordinator,
+    kept_weights,
+    lineage,
+    sweep_config,
+    sweep_member,
+    transplant,
+)
 from laser_tf.training import assembly, finiteness, learner
 
 COPYING, COPIED = "agent_00", "agent_01"
@@ -30,35 +37,24 @@ class SweepMemberTest(absltest.TestCase):
         values["population"] = {"method": "pbt", "ready_env_frames": 100}
         values["learner"]["optimizer"] = self.OPTIMIZER
         self._config = sweep_config.parse(values)
-        meeting = coordinator.Coordinator(self._config, self._folder, None, "mine")
-        self._lost_answers: set[str] = set()  # to which methods
-        self._server = rpc.Server(
-            {name: self._losing(name, method) for name, method in meeting.methods.items()},
-            0,
-            "secret",
-            max_bytes=rpc.WEIGHTS_BYTES,
-        )
-        self.addCleanup(self._server.stop)
+        self._meeting = coordinator.Coordinator(self._config, self._folder)
+        self._unheard: set[str] = set()  # methods that do not reach the coordinator
+        self._lost_answers: set[str] = set()  # that do, to no avail
+        self._stop = threading.Event()
 
-    def _losing(
-        self, name: str, method: Callable[[rpc.Message], rpc.Message]
-    ) -> Callable[[rpc.Message], rpc.Message]:
-        def answer(message: rpc.Message) -> rpc.Message:
-            answered = method(message)
-            if name in self._lost_answers:
-                raise RuntimeError("the line is cut")
-            return answered
-
+    def _call(self, method: str, *arguments: Any) -> Any:
+        if method in self._unheard:
+            raise sweep_member.UnansweredError
+        answer = getattr(self._meeting, method)(*arguments)
+        if method in self._lost_answers:
+            self._lost_answers.remove(method)
+            raise sweep_member.UnansweredError
         return answer
 
-    def _call(self, method: str, values: dict[str, Any]) -> dict[str, Any]:
-        client = rpc.Client(f"localhost:{self._server.port}", "secret")
-        self.addCleanup(client.close)
-        return client.call(method, values).values
-
     def _join(self, name: str) -> sweep_member.SweepMember:
-        member = sweep_member.SweepMember(f"localhost:{self._server.port}", name, "secret")
-        self.addCleanup(member.close)
+        index = list(self._config.agents).index(name)
+        member = sweep_member.SweepMember(name, index, self._call, self._stop, None)
+        self.addCleanup(member._closed.set)
         return member
 
     def _learner(self, name: str) -> learner.Learner:
@@ -79,29 +75,47 @@ class SweepMemberTest(absltest.TestCase):
         return member, trained, returns
 
     def _assert_same_weights(self, one: learner.Learner, other: learner.Learner) -> None:
-        arrays = [np.load(io.BytesIO(transplant.hand_over(made))) for made in (one, other)]
-        for name in arrays[0].files:
-            np.testing.assert_array_equal(arrays[0][name], arrays[1][name], name)
+        weights, others = (transplant.hand_over(made) for made in (one, other))
+        for name in weights:
+            np.testing.assert_array_equal(weights[name], others[name], name)
+
+    def _assert_copied(self, copy: learner.Learner, parent: learner.Learner) -> None:
+        self._assert_same_weights(copy, parent)
+        given, inherited = copy.hyperparameters(), parent.hyperparameters()
+        for key, value in given.items():
+            self.assertAlmostEqual(abs(np.log(value / inherited[key])), np.log(1.2), places=4)
 
     def test_a_decision_whose_answer_was_lost_is_made_up_for(self):
         better, parent, _ = self._start(COPIED, 0.9)
         self.assertFalse(better.after_update(parent, 100))
-        worse, before, _ = self._start(COPYING, -0.9)
+        worse, trained, returns = self._start(COPYING, -0.9)
         self._lost_answers.add("decide")
-        with self.assertRaises(sweep_member.ServerLostError):
-            worse.after_update(before, 105)
-        self.assertTrue(worse.has_lost_server())  # it has to join again
-        with self.assertRaises(sweep_member.ServerLostError):
-            worse.check()
-        worse.close()
+        self.assertTrue(worse.after_update(trained, 105))
+        self._assert_copied(trained, parent)
+        self.assertTrue(np.isnan(returns.mean_return()))
+        self.assertLen(lineage.read(self._folder / lineage.FILE), 4)  # decided once
+
+    def test_a_decision_that_nobody_heard_of_is_asked_for_again(self):
+        better, parent, _ = self._start(COPIED, 0.9)
+        self.assertFalse(better.after_update(parent, 100))
+        worse, trained, _ = self._start(COPYING, -0.9)
+        self._unheard.add("decide")
+        self.assertFalse(worse.after_update(trained, 105))
+        self._meeting = coordinator.Coordinator(self._config, self._folder)  # it was restarted
+        self._unheard.clear()
+        self.assertTrue(worse.after_update(trained, 106))
+        self._assert_copied(trained, parent)
+
+    def test_a_process_that_died_before_it_could_act_does_so_when_it_comes_back(self):
+        better, parent, _ = self._start(COPIED, 0.9)
+        self.assertFalse(better.after_update(parent, 100))
+        worse, before, _ = self._start(COPYING, -0.9)
+        self.assertTrue(worse.after_update(before, 105))
 
         again, resumed = self._join(COPYING), self._learner(COPYING)
         returns = reporting.EpisodeReturns("catch", ["catch"])
         self.assertEqual(again.resume(resumed, 105, returns), 105)
-        self._assert_same_weights(resumed, parent)
-        given, inherited = resumed.hyperparameters(), parent.hyperparameters()
-        for key, value in given.items():
-            self.assertAlmostEqual(abs(np.log(value / inherited[key])), np.log(1.2), places=4)
+        self._assert_copied(resumed, parent)
         untouched = self._learner(COPYING)
         self.assertEqual(again.resume(untouched, 145, returns), 105)
         self.assertEqual(untouched.hyperparameters(), self._learner(COPYING).hyperparameters())
@@ -119,10 +133,9 @@ class SweepMemberTest(absltest.TestCase):
         better, parent, _ = self._start(COPIED, 0.9)
         better.after_update(parent, 100)
         path = self._folder / "population" / f"{COPIED}.npz"  # as an earlier version kept them
-        arrays = dict(np.load(path))
-        name = next(name for name in arrays if name.startswith("agent"))
-        with path.open("wb") as file:
-            np.savez(file, **{**arrays, name: np.full_like(arrays[name], np.nan)})
+        weights = kept_weights.read(path)
+        name = next(name for name in weights if name.startswith("agent"))
+        kept_weights.write(path, weights | {name: np.full_like(weights[name], np.nan)})
         worse, trained, returns = self._start(COPYING, -0.9)
         with self.assertLogs(level="WARNING") as logs:
             worse.after_update(trained, 100)
@@ -139,25 +152,77 @@ class SweepMemberTest(absltest.TestCase):
         variable.assign(np.full(variable.shape, np.nan))
         with self.assertRaisesRegex(finiteness.NonFiniteWeightsError, "handed over to nobody"):
             better.after_update(parent, 100)
-        kept = np.load(self._folder / "population" / f"{COPIED}.npz")
-        self.assertTrue(all(np.isfinite(kept[name]).all() for name in kept.files))
+        kept = kept_weights.read(self._folder / "population" / f"{COPIED}.npz")
+        self.assertTrue(all(np.isfinite(values).all() for values in kept.values()))
 
-    def test_a_server_that_is_new_is_no_error_of_the_agent(self):
-        member = self._join(COPYING)
-        self._call("leave", {"name": COPYING})  # it knows nothing of the session either
-        with self.assertRaisesRegex(rpc.RefusedError, "another process is agent_00 now"):
-            member.resume(self._learner(COPYING), 0, reporting.EpisodeReturns("catch", ["catch"]))
-        self.assertTrue(member.has_lost_server())
+    def _wait_until_it_ends(self, member: sweep_member.SweepMember) -> None:
+        """Raises what `check` does, which looks at what a heartbeat has found."""
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            member.check()
+            time.sleep(0.01)
+
+    def test_a_process_that_was_replaced_ends(self):
+        member, trained, _ = self._start(COPYING, 0.1)
+        member.check()
+        self._join(COPYING)
+        with self.assertRaisesRegex(coordinator.StaleError, "another process is agent_00 now"):
+            self._wait_until_it_ends(member)
+        with self.assertRaises(coordinator.StaleError):
+            member.after_update(trained, 100)
+
+    def test_a_coordinator_that_is_away_ends_nothing(self):
+        member, trained, _ = self._start(COPYING, 0.1)
+        self._unheard.update(("report", "decide", "resume"))
+        threading.Timer(0.5, self._unheard.clear).start()
+        self.assertFalse(member.after_update(trained, 105))
+        self.assertEmpty(self._unheard)  # it has waited
+        member.check()
+
+    def test_who_is_told_to_stop_waits_for_nobody(self):
+        member, trained, returns = self._start(COPYING, 0.1)
+        self._unheard.update(("decide", "resume", "leave", "join"))
+        threading.Timer(0.5, self._stop.set).start()
+        for wait in (
+            lambda: member.after_update(trained, 105),
+            lambda: member.resume(trained, 105, returns),
+            lambda: self._join(COPYING),
+            lambda: member.close(finished=True),
+        ):
+            with self.assertRaises(sweep_member.StoppedError):
+                wait()
+        self.assertFalse(self._meeting.status()[COPYING]["finished"])
+
+    def test_who_is_told_to_stop_still_says_that_it_is_finished(self):
+        member, _, _ = self._start(COPYING, 0.1)
+        self._stop.set()
+        member.close(finished=True)
+        self.assertTrue(self._meeting.status()[COPYING]["finished"])
+
+    def test_nobody_gets_further_ahead_than_allowed(self):
+        ahead, _, _ = self._start(COPYING, 0.1)
+        behind, _, _ = self._start(COPIED, 0.1)
+        for name in list(self._config.agents)[2:]:
+            self._meeting.lose(name)
+        lead = self._config.sweep.max_lead_env_frames
+        behind.keep_pace(10, lambda: False)  # goes on at once
+        waited = []
+
+        def note() -> bool:
+            waited.append(None)
+            if len(waited) == 3:
+                behind.keep_pace(lead, lambda: False)
+            return False
+
+        ahead.keep_pace(lead + 10, note)
+        self.assertGreater(len(waited), 3)
 
     def test_who_was_trained_already_says_so_and_leaves(self):
         member = self._join(COPYING)
         member.close(finished=True)
-        status = self._call("status", {})
+        status = self._meeting.status()
         budget = self._config.agents[COPYING].run.env_frames
-        self.assertEqual(status[COPYING]["env_frames"], budget)
-        self.assertTrue(status[COPYING]["finished"])
-        self.assertFalse(status[COPYING]["running"])
-        self.assertFalse(member.has_lost_server())
+        self.assertEqual(status[COPYING], {"env_frames": budget, "finished": True})
 
 
 class AdamSweepMemberTest(SweepMemberTest):

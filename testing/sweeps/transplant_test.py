@@ -1,7 +1,5 @@
 """Copying an agent: what goes over, what stays, and what is refused."""
 
-import io
-
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
@@ -115,49 +113,27 @@ class TransplantTest(parameterized.TestCase):
 
     def test_another_dtype_is_refused(self):
         target = self._learner(1)
-        arrays = dict(np.load(io.BytesIO(transplant.hand_over(target))))
+        arrays = transplant.hand_over(target)
         name = "agent/_policy_head/bias"
-        file = io.BytesIO()
-        np.savez(file, **{**arrays, name: arrays[name].astype(np.float64)})
         with self.assertRaisesRegex(ValueError, f"{name} is float64.3. there and float32.3. here"):
-            transplant.take_over(target, file.getvalue())
+            transplant.take_over(target, arrays | {name: arrays[name].astype(np.float64)})
 
     @parameterized.product(value=(np.nan, np.inf), part=("agent", "optimizer"))
     def test_what_is_not_finite_is_neither_handed_over_nor_taken_over(self, value, part):
         source, target = self._learner(1), self._learner(2)
         name = next(n for n in transplant._variables(source) if n.startswith(part))
-        good = dict(np.load(io.BytesIO(transplant.hand_over(source))))
+        good = transplant.hand_over(source)
         variable = transplant._variables(source)[name]
         variable.assign(tf.fill(variable.shape, tf.cast(value, variable.dtype)))
         with self.assertRaisesRegex(
             finiteness.NonFiniteWeightsError, f"^{name} is not finite: .*handed over to nobody"
         ):
             transplant.hand_over(source)
-        file = io.BytesIO()
-        np.savez(file, **{**good, name: variable.numpy()})
         before = self._state(target)
         with self.assertRaisesRegex(
             finiteness.NonFiniteWeightsError, f"^{name} is not finite: .*not taken over"
         ):
-            transplant.take_over(target, file.getvalue())
-        for old, new in zip(before, self._state(target), strict=True):
-            np.testing.assert_array_equal(old, new)
-
-    def test_damaged_bytes_and_pickles_are_refused(self):
-        target = self._learner(1)
-        good = transplant.hand_over(target)
-        flipped = bytearray(good)
-        flipped[len(good) // 2] ^= 1
-        pickled, lone = io.BytesIO(), io.BytesIO()
-        np.savez(pickled, a=np.array([{}], dtype=object))
-        np.save(lone, np.zeros(3))
-        before = self._state(target)
-        for data in (
-            b"", b"weights", good[:-1], good[: len(good) // 2], bytes(flipped),
-            pickled.getvalue(), lone.getvalue(),
-        ):  # fmt: skip
-            with self.assertRaisesRegex(ValueError, "bytes of the copied agent are damaged"):
-                transplant.take_over(target, data)
+            transplant.take_over(target, good | {name: variable.numpy()})
         for old, new in zip(before, self._state(target), strict=True):
             np.testing.assert_array_equal(old, new)
 

@@ -15,6 +15,7 @@ from absl.testing import absltest
 from laser_tf import types
 from laser_tf.replay import (
     connection,
+    dataset,
     replay_config,
     sequence_writer,
     stored_unroll,
@@ -113,6 +114,7 @@ class LostServerTest(absltest.TestCase):
         stream = self._stream(replay)
         self._learn(stream, 9)  # the checkpoint has all of them still in the queue
         self._write(target, range(10, 34))  # of which some wait in the queue
+        replay.look()  # a server that is killed before anybody looks is not told from its successor
         served.kill()
         with self.assertLogs(level="WARNING") as logs:
             self._serve(port=served.port)
@@ -189,35 +191,109 @@ class LostServerTest(absltest.TestCase):
             with self.assertRaisesRegex(ValueError, "^.*has no table 'replay', only 'online'.*$"):
                 act()
 
-    def test_close_does_not_wait_for_a_dead_server(self):
-        signature = fakes.signature(
+    def test_a_frozen_actor_holds_up_nobody(self):
+        served = self._serve()
+        actor = replay_processes.WriterProcess(served.address, CONFIG, SIGNATURE)
+        self.addCleanup(actor.kill)
+        replay = self._connect(served)
+        target, stream = self._writer(replay), self._stream(replay)
+        self.assertIsNotNone(stream.get(self._stop.is_set))
+        actor.freeze()  # in the midst of writing: the queue was full
+        writing = threading.Thread(target=self._write, args=(target, range(40)))
+        writing.start()
+        of_ours = 0
+        end = time.monotonic() + 60
+        while of_ours < 30:
+            batch = stream.get(lambda: time.monotonic() > end)
+            self.assertIsNotNone(batch, of_ours)
+            of_ours += int((batch.unrolls.actor[batch.is_online] == ACTOR).sum())
+        actor.thaw()
+        of_the_actor = 0
+        while of_the_actor < 2 * CONFIG.queue_capacity:  # it goes on, without a gap
+            batch = stream.get(lambda: time.monotonic() > end)
+            self.assertIsNotNone(batch, of_the_actor)
+            of_the_actor += int((batch.unrolls.actor[batch.is_online] == 0).sum())
+        writing.join()
+        self.assertEqual((stream.accounting.lost, stream.accounting.doubled), (0, 0))
+
+
+def _row(number: int, games: int) -> types.EnvOutput:
+    """A row of episodes that began with row 0."""
+    return types.EnvOutput(
+        observation=np.zeros([games, 4, 3, 1], np.uint8),
+        reward=np.full(games, number, np.float32),
+        discount=np.ones(games, np.float32),
+        is_first=np.full(games, number == 0),
+        previous_action=np.zeros(games, np.int32),
+    )
+
+
+class LostSequencesTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._folder = pathlib.Path(folder.name)
+        self._stop = threading.Event()
+        self.addCleanup(self._stop.set)
+        self._signature = fakes.signature(
             SPEC, (tf.zeros([1, 2]),), unroll_length=T, frame_stack=2, for_sequences=True
         )
-        config = replay_config.ReplayConfig(
+        self._config = replay_config.ReplayConfig(
             unroll_length=T, frame_stack=2, batch_size=2, steps_per_update=T, sequence_length=T,
+            burn_in=T,
         )  # fmt: skip
-        served = self._serve(config=config, signature=signature)
-        replay = connection.Connection(served.address, config)
-        games = 8
-        buffer = unroll_buffer.UnrollBuffer(signature, np.zeros(games, np.int32))
+        self._served = self._serve("replay")
+        self._addresses = [self._served.address]
+        self._replay = connection.Connection(lambda: self._addresses[-1], self._config)
+
+    def _serve(self, name: str) -> replay_processes.ReplayProcess:
+        served = replay_processes.ReplayProcess(self._config, self._signature, self._folder / name)
+        self.addCleanup(served.kill)
+        return served
+
+    def _writer(self, games: int) -> sequence_writer.SequenceWriter:
+        buffer = unroll_buffer.UnrollBuffer(self._signature, np.zeros(games, np.int32))
         target = sequence_writer.SequenceWriter(
-            replay, buffer, config, replay_config.ONLINE, signature, lambda parts: 1.0
-        )
-        stream = batches.ReplayBatchStream(replay, config, replay.size)
-        row = types.EnvOutput(
-            np.zeros([games, 4, 3, 1], np.uint8), np.zeros(games, np.float32),
-            np.ones(games, np.float32), np.zeros(games, bool), np.zeros(games, np.int32),
+            self._replay, buffer, self._config, replay_config.ONLINE, self._signature,
+            lambda parts: 1.0,
         )  # fmt: skip
+        self.addCleanup(target.close)
+        return target
+
+    def _play(self, target: sequence_writer.SequenceWriter, games: int, rows: range) -> None:
         answer = types.AgentOutput(np.zeros(games, np.int32), np.zeros([games, 3], np.float32))
+        for number in rows:
+            state = (np.zeros([games, 2], np.float32),)
+            target.add(_row(number, games), answer, state, 0, self._stop.is_set)
 
-        def play(rows: int) -> None:
-            for _ in range(rows):
-                target.add(row, answer, (np.zeros([games, 2], np.float32),), 0, self._stop.is_set)
+    def test_sequences_go_on_at_another_address(self):
+        target = self._writer(games=2)
+        self._play(target, 2, range(3 * T + 1))
+        target.wait(self._stop.is_set)
+        self._served.kill()
+        self._addresses.append(self._serve("another").address)
+        self._replay.look()
+        self._play(target, 2, range(3 * T + 1, 7 * T + 1))
+        target.wait(self._stop.is_set)
+        info = self._replay.client.server_info(timeout=10)
+        self.assertEqual(info[replay_config.ONLINE].current_size, 2 * 4)
+        # Of four unrolls the first is the burn-in of the first sequence.
+        self.assertEqual(self._replay.size(), 2 * 3)
+        for batch in dataset.replayed_batches(self._replay.address, self._config).take(20):
+            self.assertFalse(batch.unrolls.env_output.is_first.numpy().any())
+            steps = batch.unrolls.env_output.reward.numpy()
+            np.testing.assert_array_equal(np.diff(steps, axis=1), 1)
+            self.assertGreaterEqual(steps.min(), 3 * T)
 
-        play(2 * T + 1)
+    def test_close_does_not_wait_for_a_dead_server(self):
+        games = 8
+        target = self._writer(games)
+        stream = batches.ReplayBatchStream(self._replay, self._config, self._replay.size)
+        self._play(target, games, range(2 * T + 1))
         self.assertIsNotNone(stream.get(self._stop.is_set))
-        served.kill()
-        play(T)
+        self._served.kill()
+        self._play(target, games, range(2 * T + 1, 3 * T + 1))
         time.sleep(2)  # until attempts to connect are far apart
         waiting = threading.Thread(target=target.wait, args=(self._stop.is_set,))
         waiting.start()

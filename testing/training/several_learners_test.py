@@ -176,7 +176,8 @@ class ProcessesTest(absltest.TestCase):
             for line in survivor.stdout:
                 if line.startswith("update 3"):
                     break
-            victim.send_signal(signal.SIGKILL)
+            victim.send_signal(signal.SIGTERM)  # which TensorFlow would take for itself
+            self.assertEqual(victim.wait(_SECONDS), -signal.SIGTERM)
             _, stderr = survivor.communicate(timeout=_SECONDS)
         self.assertEqual(survivor.returncode, 1)
         said = [line for line in stderr.splitlines() if "learner" in line]

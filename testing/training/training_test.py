@@ -172,6 +172,7 @@ class TrainingTest(parameterized.TestCase):
             steps, values = tensorboard.read_scalars(self._workdir / "tensorboard", name)
             self.assertNotEmpty(steps, name)
             self.assertTrue(np.isfinite(values).all(), name)
+        self._check_that_no_unroll_was_lost()
 
     def test_what_tensorboard_gets(self):
         runs.train(fakes.catch_config(), self._workdir)
@@ -195,6 +196,13 @@ class TrainingTest(parameterized.TestCase):
             steps, values = tensorboard.read_scalars(self._workdir / "tensorboard", name)
             self.assertNotEmpty(steps, name)
             self.assertTrue(np.isfinite(values).all(), name)
+        self._check_that_no_unroll_was_lost()
+
+    def _check_that_no_unroll_was_lost(self):
+        for name in ("replay/lost_unrolls", "replay/doubled_unrolls"):
+            steps, values = tensorboard.read_scalars(self._workdir / "tensorboard", name)
+            self.assertNotEmpty(steps, name)
+            np.testing.assert_array_equal(values, 0)
 
     def test_evaluations_beside_training_are_in_the_log_and_in_tensorboard(self):
         config = fakes.catch_config(

@@ -1,0 +1,128 @@
+"""What the drivers of a run and of a sweep do with their roles."""
+
+import pathlib
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import ray
+from ray.util import scheduling_strategies
+
+from laser_tf.cluster import hub, role_metrics, role_process, supervision
+from laser_tf.host import folder_lock, interruption, whole_files
+
+ROLES = "roles.csv"  # in the folder of a run or a sweep, written anew all the time: a line a role
+_HEADER = "role,state,host,process,memory_mebibytes,silent_seconds,restarts"
+_END_SECONDS = 180.0  # for roles to save themselves
+_NAMESPACE = "laser_tf"  # else Ray would give each driver names of its own
+
+
+def here() -> scheduling_strategies.NodeAffinitySchedulingStrategy:
+    """Has Ray place something on this machine, as long as it is there."""
+    return scheduling_strategies.NodeAffinitySchedulingStrategy(
+        ray.get_runtime_context().get_node_id(), soft=True
+    )
+
+
+def make_hub(workdir: pathlib.Path) -> Any:
+    """The hub, on this machine; its name is what tells a second driver on the same folder.
+
+    Raises:
+      InUseError: if there is one of this cluster already.
+    """
+    make = ray.remote(
+        num_cpus=0,
+        max_restarts=-1,
+        max_task_retries=0,
+        name=f"hub of {workdir}",
+        namespace=_NAMESPACE,
+        scheduling_strategy=here(),
+    )(hub.Hub)
+    deadline = time.monotonic() + folder_lock.LEAVING_SECONDS
+    while True:
+        try:
+            return make.remote()
+        except ValueError:  # the name is taken
+            if time.monotonic() >= deadline:
+                raise folder_lock.InUseError(
+                    f"another run of this cluster works in {workdir}: wait for its end or end it, "
+                    "or use another --workdir"
+                ) from None
+            time.sleep(1.0)
+
+
+def make_role(
+    name: str,
+    place: str,
+    arguments: Mapping[str, Any],
+    workdir: pathlib.Path,
+    hub_: Any,
+    versions: Mapping[str, str],
+    *,
+    variables: Mapping[str, str] | None = None,
+    is_vital: bool = False,
+    **options: Any,
+) -> supervision.Supervised:
+    """Begins a role's work in a process of its own.
+
+    Args:
+      name: of the role.
+      place: "module:class" of it in this package.
+      arguments: of the class, after the context.
+      workdir: folder of the run or the sweep.
+      hub_: its hub.
+      versions: of this machine, see `versions.of_machine`.
+      variables: of the process's environment.
+      is_vital: see `supervision.Supervised`.
+      **options: of Ray's, e.g. `num_cpus`.
+    """
+    process = ray.remote(
+        concurrency_groups={role_process.CONTROL: 2}, max_restarts=-1, name=name, **options
+    )(role_process.RoleProcess)
+    actor = process.remote(
+        name, f"laser_tf.cluster.{place}", arguments, workdir, hub_, variables or {}
+    )
+    return supervision.Supervised(name, actor, versions, is_vital=is_vital)
+
+
+def healths(hub_: Any) -> dict[str, hub.Health]:
+    """How each role was when it last reported; none where the hub is being restarted."""
+    try:
+        return ray.get(hub_.healths.remote(), timeout=10.0)
+    except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
+        return {}
+
+
+def write_states(
+    workdir: pathlib.Path,
+    of: Iterable[supervision.Supervised],
+    healths_: Mapping[str, hub.Health],
+) -> None:
+    """Writes `ROLES`: how each role is and where."""
+    lines = [_HEADER, *(_health_line(role, healths_.get(role.name)) for role in of)]
+    whole_files.try_write(workdir / ROLES, "\n".join(lines) + "\n")
+
+
+def _health_line(role: supervision.Supervised, said: hub.Health | None) -> str:
+    state = "failed" if role.has_failed else "done" if role.is_done else role_process.STARTS
+    if said is None:
+        return f"{role.name},{state},,,,,{role.restarts}"
+    if state == role_process.STARTS:
+        state = said.state.replace(",", ";")
+    memory = said.metrics.get(role_metrics.MEMORY, 0.0)
+    place = f"{said.host},{said.process},{memory:.0f},{said.seconds:.1f}"
+    return f"{role.name},{state},{place},{role.restarts}"
+
+
+def end(
+    groups: Iterable[Sequence[supervision.Supervised]], interrupted: interruption.Interruption
+) -> None:
+    """Asks one group of roles after the other to save themselves and end, and waits for each."""
+    for roles in groups:
+        for role in roles:
+            role.stop()
+        deadline = time.monotonic() + _END_SECONDS
+        while any(role.is_working for role in roles) and time.monotonic() < deadline:
+            if interrupted.hurry:
+                return
+            time.sleep(0.1)

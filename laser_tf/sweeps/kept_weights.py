@@ -1,0 +1,53 @@
+"""Weights of a population's agents on disk: what others may go on from."""
+
+import io
+import pathlib
+import zipfile
+import zlib
+from collections.abc import Mapping
+
+import numpy as np
+
+from laser_tf import errors
+from laser_tf.host import whole_files
+
+
+class UnreadableError(errors.UserError):
+    """The file is gone or damaged; the message names it."""
+
+
+def write(path: pathlib.Path, weights: Mapping[str, np.ndarray]) -> None:
+    """Writes an uncompressed .npz, whole or not at all; makes its folder.
+
+    Args:
+      path: of the file.
+      weights: name -> values.
+
+    Raises:
+      OSError: if it cannot be written.
+    """
+    file = io.BytesIO()
+    np.savez(file, **weights)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    whole_files.write(path, file.getvalue())
+
+
+def read(path: pathlib.Path) -> dict[str, np.ndarray]:
+    """What `write` has written.
+
+    Raises:
+      UnreadableError: if it cannot be read.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except OSError as error:
+        reason = error.strerror or "it is damaged"
+    # A lone array is no context manager: TypeError or AttributeError.
+    except (ValueError, TypeError, AttributeError, EOFError, KeyError, RuntimeError,
+            NotImplementedError, zipfile.BadZipFile, zlib.error) as error:  # fmt: skip
+        reason = f"it is damaged, {type(error).__name__}"
+    raise UnreadableError(
+        f"cannot read {path} ({reason}), the weights of an agent: restore the file from a backup, "
+        "or start again with another --workdir"
+    )
