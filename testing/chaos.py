@@ -3,16 +3,15 @@
     python -m testing.chaos --minutes=20 --seed=1 --output=/tmp/chaos
     python -m testing.chaos --minutes=0 --power_cuts=50 --damage=20 --output=/tmp/chaos
 
-A real run of `launch.train` with four actors and an evaluator is hurt in all ways of `faults.KINDS`,
-each time it has recovered from the last one; then its agent is compared with that of a run which
-nobody has disturbed. Writes `faults.csv` and the runs' folders, prints a table, and ends with 1 and
-a list of what should not be. Needs Linux, and `unshare` for a disk of its own.
+A real run of `launch.train` with four actors and an evaluator is hurt in all ways of
+`faults.KINDS`, each time when it has recovered from the last one; then its agent is compared with
+that of a run which nobody has disturbed. Writes `faults.csv` and the runs' folders, prints a table,
+and ends with 1 and a list of what should not be. Needs Linux, and `unshare` for a disk of its own.
 """
 
 import argparse
 import os
 import pathlib
-import subprocess
 import sys
 
 from testing.chaos_parts import descendants, disturbed_run, outcomes
@@ -21,8 +20,11 @@ _INSIDE = "LASER_TF_CHAOS_INSIDE"  # environment variable: the mounts are this c
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m testing.chaos", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser = argparse.ArgumentParser(
+        prog="python -m testing.chaos",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--minutes", type=float, default=20.0, help="of faults; 0: none")
     parser.add_argument("--seed", type=int, default=1, help="of the faults' order")
     parser.add_argument("--output", type=pathlib.Path, required=True, help="a new folder")
@@ -42,9 +44,7 @@ def _enter_own_mounts() -> None:
     os.environ[_INSIDE] = "1"
     rights = [] if os.geteuid() == 0 else ["--map-root-user"]
     command = ["unshare", "--mount", "--propagation=private", *rights]
-    os.execvp(
-        command[0], [*command, sys.executable, "-m", "testing.chaos", *sys.argv[1:]]
-    )
+    os.execvp(command[0], [*command, sys.executable, "-m", "testing.chaos", *sys.argv[1:]])
 
 
 def main() -> int:

@@ -5,8 +5,10 @@ import ctypes
 import os
 import pathlib
 import signal
+import subprocess
 import threading
 import time
+from collections.abc import Sequence
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -28,26 +30,27 @@ def adopt_orphans() -> None:
     threading.Thread(target=_bury, name="undertaker", daemon=True).start()
 
 
-_own_children: set[int] = set()  # that somebody else waits for
+_lock = threading.Lock()
+_started: set[int] = set()  # by `start`, whose caller waits for them
 
 
-def wait_elsewhere(number: int) -> None:
-    """Leaves a child to the one that has started it."""
-    _own_children.add(number)
+def start(command: Sequence[str], log: pathlib.Path) -> subprocess.Popen:
+    """Starts a command, whose output is appended to `log` and whose end the caller waits for."""
+    with _lock, log.open("ab") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=file)
+        _started.add(process.pid)
+    return process
 
 
 def _bury() -> None:
+    children = pathlib.Path(f"/proc/self/task/{os.getpid()}/children")  # of the main thread
     while True:
-        try:
-            dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT).si_pid
-        except ChildProcessError:  # there is none at all
-            time.sleep(0.2)
-            continue
-        if dead in _own_children:
-            time.sleep(0.1)  # for the one that waits for it
-            continue
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(dead, os.WNOHANG)
+        with _lock:
+            for number in map(int, children.read_text().split()):
+                if number not in _started:
+                    with contextlib.suppress(ChildProcessError):
+                        os.waitpid(number, os.WNOHANG)
+        time.sleep(0.2)
 
 
 def _read_all() -> list[Process]:

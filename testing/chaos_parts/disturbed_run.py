@@ -3,7 +3,6 @@
 import json
 import pathlib
 import shutil
-import subprocess
 import sys
 import time
 
@@ -43,9 +42,7 @@ class DisturbedRun:
         self._patience = patience
         disk = output / "disk"
         disk.mkdir()
-        subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", f"size={_DISK_BYTES}", "chaos", str(disk)], check=True
-        )
+        self._command("mount", "-t", "tmpfs", "-o", f"size={_DISK_BYTES}", "chaos", str(disk))
         hang_file = output / "hang"
         self._run = watched_run.WatchedRun(
             disk / "run",
@@ -93,7 +90,9 @@ class DisturbedRun:
             if run.wait_until(goes_on, self._patience):
                 outcome.seconds = time.monotonic() - ended
             else:
-                self.violations.append(f"{kind}: not over after {self._patience:.0f} s: {run.roles()}")
+                self.violations.append(
+                    f"{kind}: not over after {self._patience:.0f} s: {run.roles()}"
+                )
         except (watched_run.EndedError, LookupError) as error:
             self.violations.append(f"{kind}: {error}")
             if run.has_ended:
@@ -171,12 +170,13 @@ class DisturbedRun:
     def _evaluate(self, folder: pathlib.Path) -> dict:
         path = folder / "evaluation.json"
         if not path.exists():
-            subprocess.run(
-                [
-                    sys.executable, "-m", "launch.evaluate", f"--workdir={folder}",
-                    f"--episodes={_EPISODES}",
-                ],
-                check=True,
-                capture_output=True,
+            self._command(
+                sys.executable, "-m", "launch.evaluate", f"--workdir={folder}",
+                f"--episodes={_EPISODES}",
             )  # fmt: skip
         return json.loads(path.read_text())
+
+    def _command(self, *command: str) -> None:
+        log = self._output / "commands.log"
+        if code := descendants.start(command, log).wait():
+            raise RuntimeError(f"{command[0]} ended with {code}, see {log}")

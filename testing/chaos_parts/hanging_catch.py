@@ -1,6 +1,6 @@
 """Catch for gymnasium, of which one game hangs when it is told to."""
 
-import os
+import pathlib
 import time
 
 import gymnasium
@@ -16,8 +16,8 @@ class HangingCatch(gymnasium.Env):
     observation_space = spaces.Box(0, 255, [_ROWS, _COLUMNS, 1], np.uint8)
     action_space = spaces.Discrete(3)
 
-    def __init__(self, hang_file=""):
-        self._hang_file = hang_file
+    def __init__(self, hang_file="hang"):
+        self._hang_file = pathlib.Path(hang_file)
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -31,7 +31,7 @@ class HangingCatch(gymnasium.Env):
         return board
 
     def step(self, action):
-        if os.path.exists(self._hang_file):
+        if self._hang_file.exists():
             self._hang_once()
         self._row += 1
         self._paddle = int(np.clip(self._paddle + action - 1, 0, _COLUMNS - 1))
@@ -41,7 +41,7 @@ class HangingCatch(gymnasium.Env):
 
     def _hang_once(self):
         try:
-            os.unlink(self._hang_file)
+            self._hang_file.unlink()
         except FileNotFoundError:  # another game was quicker
             return
         time.sleep(86_400)

@@ -1,4 +1,4 @@
-"""What a run on one process has saved, when it is killed while it saves, or when files are damaged."""
+"""What a run on one process has saved where it is killed while it saves, or files are damaged."""
 
 import pathlib
 import random

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from laser_tf.cluster import fleet, role_process
+from laser_tf.cluster import role_process, roles
 from laser_tf.host import folder_traces
 from testing.chaos_parts import descendants
 
@@ -39,9 +39,7 @@ class WatchedRun:
 
     def start(self) -> None:
         """Starts the command, for the first time or again."""
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
-        descendants.wait_elsewhere(self._process.pid)
+        self._process = descendants.start(self._command, self._log)
 
     @property
     def has_ended(self) -> bool:
@@ -69,7 +67,7 @@ class WatchedRun:
 
     def roles(self) -> dict[str, dict[str, str]]:
         """What the driver says of each role; nothing where the driver says nothing."""
-        path = self.workdir / fleet.ROLES
+        path = self.workdir / roles.ROLES
         try:
             if time.time() - path.stat().st_mtime > WELL_SECONDS:
                 return {}
