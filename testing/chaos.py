@@ -14,7 +14,7 @@ import os
 import pathlib
 import sys
 
-from testing.chaos_parts import descendants, disturbed_run, outcomes
+from testing.chaos_parts import descendants, disturbed_run, faults, link_cuts, outcomes
 
 _INSIDE = "LASER_TF_CHAOS_INSIDE"  # environment variable: the mounts are this command's own
 
@@ -32,6 +32,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--patience", type=float, default=300.0, help="seconds to recover in")
     parser.add_argument("--baseline", type=pathlib.Path, help="an undisturbed run's folder")
     parser.add_argument("--no_baseline", action="store_true", help="compare with no other run")
+    parser.add_argument("--link_cuts", type=int, default=0, help="of a machine with two actors")
     parser.add_argument("--power_cuts", type=int, default=0, help="while a small run saves itself")
     parser.add_argument("--damage", type=int, default=0, help="times that a saved file is damaged")
     return parser.parse_args()
@@ -58,19 +59,28 @@ def main() -> int:
         print(f"error: {output} is there already: use another --output", file=sys.stderr)
         return 1
     descendants.adopt_orphans()
+    seed, patience = arguments.seed, arguments.patience
     suffered: list[outcomes.Outcome] = []
     violations: list[str] = []
     try:
         if arguments.minutes:
-            disturbed = disturbed_run.DisturbedRun(output, arguments.seed, arguments.patience)
-            disturbed.disturb(60 * arguments.minutes, arguments.only)
-            disturbed.judge(arguments.baseline, compare=not arguments.no_baseline)
-            suffered += disturbed.outcomes
-            violations += disturbed.violations
+            run = disturbed_run.DisturbedRun(output / "faults", seed, patience)
+            run.disturb(faults.draw(seed, arguments.only), 60 * arguments.minutes)
+            run.judge(arguments.baseline, compare=not arguments.no_baseline)
+            suffered += run.outcomes
+            violations += run.violations
+        if arguments.link_cuts:
+            machines = link_cuts.Machines(output / "machines.log", faults.ACTORS + 1, 2)
+            with machines.running():
+                run = disturbed_run.DisturbedRun(output / "links", seed, patience, machines)
+                run.disturb([faults.LINK_CUT] * arguments.link_cuts)
+                run.judge(None, compare=False)
+            suffered += run.outcomes
+            violations += run.violations
         if arguments.power_cuts or arguments.damage:
             from testing.chaos_parts import saved_states  # TensorFlow
 
-            states = saved_states.SavedStates(output / "saving", arguments.seed, arguments.patience)
+            states = saved_states.SavedStates(output / "saving", seed, patience)
             states.cut_power(arguments.power_cuts)
             states.damage(arguments.damage)
             suffered += states.outcomes

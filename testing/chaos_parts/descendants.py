@@ -42,6 +42,11 @@ def start(command: Sequence[str], log: pathlib.Path) -> subprocess.Popen:
     return process
 
 
+def run(command: Sequence[str], log: pathlib.Path) -> int:
+    """The same, and waits; returns the exit code."""
+    return start(command, log).wait()
+
+
 def _bury() -> None:
     children = pathlib.Path(f"/proc/self/task/{os.getpid()}/children")  # of the main thread
     while True:

@@ -1,12 +1,14 @@
 """A run on many processes, disturbed, and what has to hold of it."""
 
 import json
+import math
 import pathlib
 import shutil
 import sys
 import time
+from collections.abc import Iterable
 
-from testing.chaos_parts import descendants, faults, outcomes, watched_run
+from testing.chaos_parts import descendants, faults, link_cuts, outcomes, watched_run
 
 _DISK_BYTES = 512 * 2**20
 _START_SECONDS = 600.0
@@ -33,15 +35,27 @@ _FLAGS = (
 class DisturbedRun:
     """On a small disk of its own."""
 
-    def __init__(self, output: pathlib.Path, seed: int, patience: float):
-        """Mounts the disk; `patience`: seconds that a recovery may take."""
+    def __init__(
+        self,
+        output: pathlib.Path,
+        seed: int,
+        patience: float,
+        machines: link_cuts.Machines | None = None,
+    ):
+        """Mounts the disk.
+
+        Args:
+          output: a folder.
+          seed: of what faults draw.
+          patience: seconds that a recovery may take.
+          machines: that the run is spread over; None: it has a Ray of its own.
+        """
         self.outcomes: list[outcomes.Outcome] = []
         self.violations: list[str] = []
         self._output = output
-        self._seed = seed
         self._patience = patience
         disk = output / "disk"
-        disk.mkdir()
+        disk.mkdir(parents=True)
         self._command("mount", "-t", "tmpfs", "-o", f"size={_DISK_BYTES}", "chaos", str(disk))
         hang_file = output / "hang"
         self._run = watched_run.WatchedRun(
@@ -50,17 +64,24 @@ class DisturbedRun:
             *_FLAGS,
             "--config.run.env_frames=1000000000",
             f"--config.environment.arguments=hang_file='{hang_file}'",
+            *([f"--config.cluster.address={machines.address}"] if machines else []),
+            python=machines.command() if machines else [sys.executable],
         )
-        self._injector = faults.Injector(self._run, hang_file, seed)
+        self._injector = faults.Injector(self._run, hang_file, seed, machines)
 
-    def disturb(self, seconds: float, only: str) -> None:
-        """Does faults for so long, each after the recovery from the last one; then ends the run."""
+    def disturb(self, kinds: Iterable[str], seconds: float = math.inf) -> None:
+        """Does faults, each after the recovery from the last one; then ends the run in order.
+
+        Args:
+          kinds: of faults.
+          seconds: after which no other one is begun.
+        """
         run = self._run
         run.start()
         if not run.wait_until(lambda: run.is_well and run.newest_checkpoint() > 0, _START_SECONDS):
             raise TimeoutError(f"the run does not begin: {run.roles()}")
         began = time.monotonic()
-        for kind in faults.draw(self._seed, only):
+        for kind in kinds:
             run.wait_until(lambda: False, _PAUSE_SECONDS)
             if time.monotonic() - began > seconds:
                 break
@@ -178,5 +199,5 @@ class DisturbedRun:
 
     def _command(self, *command: str) -> None:
         log = self._output / "commands.log"
-        if code := descendants.start(command, log).wait():
+        if code := descendants.run(command, log):
             raise RuntimeError(f"{command[0]} ended with {code}, see {log}")

@@ -8,16 +8,21 @@ import signal
 import time
 from collections.abc import Iterator
 
-from testing.chaos_parts import descendants, watched_run
+from testing.chaos_parts import descendants, link_cuts, watched_run
 
 ACTORS = 4
 _PARTS = ("actor", "learner", "replay", "evaluator", "hub", "driver", "Ray's head", "raylet")
 POWER_CUT, HANG, FULL_DISK = "all processes killed at once", "a game hangs", "disk full"
 _STOP_SECONDS = (5.0, 25.0)
 _FULL_SECONDS = 20.0
+_CUT_SECONDS = 60.0
+_HANG_SECONDS = 60.0  # until a game looks
+LINK_CUT = f"a machine of actors cut off for {_CUT_SECONDS:.0f} s"  # needs two machines
+_KILLED = " killed"
+_STOPPED = f" stopped for {_STOP_SECONDS[0]:.0f} to {_STOP_SECONDS[1]:.0f} s"
+_WHOLE = (POWER_CUT, HANG, FULL_DISK, LINK_CUT)
 KINDS = (
-    *(f"{part} killed" for part in _PARTS),
-    *(f"{part} stopped for {_STOP_SECONDS[0]:.0f} to {_STOP_SECONDS[1]:.0f} s" for part in _PARTS),
+    *(part + how for part in _PARTS for how in (_KILLED, _STOPPED)),
     POWER_CUT,
     HANG,
     FULL_DISK,
@@ -35,9 +40,16 @@ def draw(seed: int, only: str = "") -> Iterator[str]:
 class Injector:
     """Does it."""
 
-    def __init__(self, run: watched_run.WatchedRun, hang_file: pathlib.Path, seed: int):
+    def __init__(
+        self,
+        run: watched_run.WatchedRun,
+        hang_file: pathlib.Path,
+        seed: int,
+        machines: link_cuts.Machines | None,
+    ):
         """`hang_file`: that the run's games look for."""
         self._run = run
+        self._machines = machines
         self._hang_file = hang_file
         self._stream = random.Random(seed)
 
@@ -50,24 +62,27 @@ class Injector:
         Raises:
           LookupError: if there is no such process.
         """
+        if kind not in _WHOLE:
+            return self._hurt_process(kind)
         if kind == POWER_CUT:
             descendants.kill_all()
             self._run.reap()
             self._run.start()
-            return set()
-        if kind == HANG:
+        elif kind == HANG:
             self._hang_file.touch()
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + _HANG_SECONDS
             while self._hang_file.exists() and time.monotonic() < deadline:
                 time.sleep(0.1)
-            return set()
-        if kind == FULL_DISK:
+        elif kind == FULL_DISK:
             with _full(self._run.workdir.parent):
                 time.sleep(_FULL_SECONDS)
-            return set()
-        part, _, what = kind.rpartition(" killed") if " killed" in kind else kind.partition(" stop")
-        process = self._process_of(part)
-        if kind.endswith("killed"):
+        else:
+            self._machines.cut(_CUT_SECONDS)
+        return set()
+
+    def _hurt_process(self, kind: str) -> set[int]:
+        process = self._process_of(kind.rpartition(_KILLED)[0] or kind.partition(_STOPPED)[0])
+        if kind.endswith(_KILLED):
             descendants.send(process, signal.SIGKILL)
             return {process}
         descendants.send(process, signal.SIGSTOP)

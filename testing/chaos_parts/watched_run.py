@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from laser_tf.cluster import role_process, roles
 from laser_tf.host import folder_traces
@@ -26,15 +26,19 @@ class EndedError(RuntimeError):
 class WatchedRun:
     """One folder, and the command that works in it."""
 
-    def __init__(self, workdir: pathlib.Path, log: pathlib.Path, *arguments: str):
+    def __init__(
+        self,
+        workdir: pathlib.Path,
+        log: pathlib.Path,
+        *arguments: str,
+        python: Sequence[str] = (sys.executable,),
+    ):
         """`arguments` are those of `launch.train`, whose output is appended to `log`."""
         self.workdir = workdir
         self.memory: list[tuple[float, str, int, float]] = []  # time, role, process, MiB
         self._next_sample = 0.0
         self._log = log
-        self._command = [
-            sys.executable, "-m", "launch.train", f"--workdir={workdir}", *arguments
-        ]  # fmt: skip
+        self._command = [*python, "-m", "launch.train", f"--workdir={workdir}", *arguments]
         self._process: subprocess.Popen | None = None
 
     def start(self) -> None:
