@@ -78,7 +78,9 @@ class DisturbedRun:
         """
         run = self._run
         run.start()
-        if not run.wait_until(lambda: run.is_well and run.newest_checkpoint() > 0, _START_SECONDS):
+        if not run.wait_until(
+            lambda: run.is_well() and run.newest_checkpoint() > 0, _START_SECONDS
+        ):
             raise TimeoutError(f"the run does not begin: {run.roles()}")
         began = time.monotonic()
         for kind in kinds:
@@ -98,18 +100,18 @@ class DisturbedRun:
         pace = self._pace()
         outcome = outcomes.Outcome(kind, time.time())
         self.outcomes.append(outcome)
+        print(f"{time.strftime('%X')} {kind}: ", end="", flush=True)
         try:
             killed = self._injector.inject(kind)
-            saved = run.newest_checkpoint()
+            ended, saved = time.time(), run.newest_checkpoint()
             age = run.checkpoint_age(saved)
-            ended = time.monotonic()
 
             def goes_on() -> bool:
-                numbers = {int(row["process"] or 0) for row in run.roles().values()}
-                return run.is_well and run.newest_checkpoint() > saved and not killed & numbers
+                learns = run.newest_checkpoint() > saved and run.is_well(since=ended)
+                return learns and self._injector.is_replaced(killed)
 
             if run.wait_until(goes_on, self._patience):
-                outcome.seconds = time.monotonic() - ended
+                outcome.seconds = time.time() - ended
             else:
                 self.violations.append(
                     f"{kind}: not over after {self._patience:.0f} s: {run.roles()}"
@@ -119,7 +121,7 @@ class DisturbedRun:
             if run.has_ended:
                 descendants.kill_all()
                 run.start()
-                run.wait_until(lambda: run.is_well, _START_SECONDS)
+                run.wait_until(run.is_well, _START_SECONDS)
             return
         for number in run.resumed_at()[resumed:]:
             outcome.lost_updates = max(outcome.lost_updates, pace * age)
@@ -128,7 +130,7 @@ class DisturbedRun:
                     f"{kind}: the learner resumed at {number} updates, {saved} were saved"
                 )
         took = "never" if outcome.seconds is None else f"{outcome.seconds:.1f} s"
-        print(f"{kind}: {took}, resumed at {run.resumed_at()[resumed:]}, saved {saved}", flush=True)
+        print(f"{took}, resumed at {run.resumed_at()[resumed:]}, saved {saved}", flush=True)
 
     def _pace(self) -> float:
         """Updates a second, over some seconds."""

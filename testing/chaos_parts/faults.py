@@ -53,11 +53,11 @@ class Injector:
         self._hang_file = hang_file
         self._stream = random.Random(seed)
 
-    def inject(self, kind: str) -> set[int]:
+    def inject(self, kind: str) -> tuple[str, int] | None:
         """Does one fault, and waits while it lasts.
 
         Returns:
-          Processes that were killed.
+          What was killed alone, if that is what was done: a part and its process.
 
         Raises:
           LookupError: if there is no such process.
@@ -78,24 +78,26 @@ class Injector:
                 time.sleep(_FULL_SECONDS)
         else:
             self._machines.cut(_CUT_SECONDS)
-        return set()
+        return None
 
-    def _hurt_process(self, kind: str) -> set[int]:
-        process = self._process_of(kind.rpartition(_KILLED)[0] or kind.partition(_STOPPED)[0])
+    def _hurt_process(self, kind: str) -> tuple[str, int] | None:
+        part = kind.rpartition(_KILLED)[0] or kind.partition(_STOPPED)[0]
+        if part == "actor":
+            part = f"actor_{self._stream.randrange(ACTORS):02d}"
+        process = self._run.process_of(part)
+        if not process:
+            raise LookupError(f"there is no process of {part}")
         if kind.endswith(_KILLED):
             descendants.send(process, signal.SIGKILL)
-            return {process}
+            return part, process
         descendants.send(process, signal.SIGSTOP)
         time.sleep(self._stream.uniform(*_STOP_SECONDS))
         descendants.send(process, signal.SIGCONT)
-        return set()
+        return None
 
-    def _process_of(self, part: str) -> int:
-        name = f"actor_{self._stream.randrange(ACTORS):02d}" if part == "actor" else part
-        process = self._run.process_of(name)
-        if not process:
-            raise LookupError(f"there is no process of {name}")
-        return process
+    def is_replaced(self, killed: tuple[str, int] | None) -> bool:
+        """Whether what was killed has another process."""
+        return not killed or self._run.process_of(killed[0]) not in (0, killed[1])
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from laser_tf.cluster import role_process, roles
 from laser_tf.host import folder_traces
 from testing.chaos_parts import descendants
 
-WELL_SECONDS = 5.0  # since each role has reported
+_NEW_SECONDS = 5.0  # for a report of a role or the driver
 _SAMPLE_SECONDS = 5.0
 _READY = {"learner": "learns", "replay": "serves"}  # states; others may have any but these:
 _NOT_READY = ("", "starts", "failed", "has ended")
@@ -71,13 +71,18 @@ class WatchedRun:
 
     def roles(self) -> dict[str, dict[str, str]]:
         """What the driver says of each role; nothing where the driver says nothing."""
+        return self._read_roles()[1]
+
+    def _read_roles(self) -> tuple[float, dict[str, dict[str, str]]]:
+        """When the driver has said it last, and what."""
         path = self.workdir / roles.ROLES
         try:
-            if time.time() - path.stat().st_mtime > WELL_SECONDS:
-                return {}
-            return {row["role"]: row for row in csv.DictReader(path.read_text().splitlines())}
+            said = path.stat().st_mtime
+            rows = csv.DictReader(path.read_text().splitlines())
         except OSError:
-            return {}
+            return 0.0, {}
+        is_new = time.time() - said < _NEW_SECONDS
+        return said, {row["role"]: row for row in rows} if is_new else {}
 
     def process_of(self, part: str) -> int:
         """The number of a role's process, or of another part's; 0 where there is none."""
@@ -90,15 +95,14 @@ class WatchedRun:
             return int(self.roles().get(part, {}).get("process") or 0)
         return found[0].number if found else 0
 
-    @property
-    def is_well(self) -> bool:
-        """Whether every role works and has reported just now."""
-        roles = self.roles().values()
-        return bool(roles) and all(
+    def is_well(self, since: float = 0.0) -> bool:
+        """Whether every role works, and has reported just now, and since a time."""
+        said, rows = self._read_roles()
+        return bool(rows) and all(
             row["state"] == _READY.get(row["role"], row["state"])
             and row["state"] not in _NOT_READY
-            and float(row["silent_seconds"] or 1e9) < WELL_SECONDS
-            for row in roles
+            and float(row["silent_seconds"] or 1e9) < min(_NEW_SECONDS, said - since)
+            for row in rows.values()
         )
 
     def newest_checkpoint(self) -> int:
