@@ -135,7 +135,12 @@ class Hub:
         if self._asked and self._asked.env_frames == env_frames:
             self._asked, self._outcome = None, outcome
 
-    def take_evaluation(self) -> Mapping[str, Any] | game_processes.Failure | None:
-        """The outcome, once; None while there is none."""
+    def take_evaluation(self, env_frames: int) -> Mapping[str, Any] | game_processes.Failure | None:
+        """The outcome of what was asked with so many frames, once; None while there is none.
+
+        A hub that was restarted between the question and this knows of neither.
+        """
         outcome, self._outcome = self._outcome, None
+        if outcome is None and (self._asked is None or self._asked.env_frames != env_frames):
+            return game_processes.Failure("the run's hub was restarted")
         return outcome

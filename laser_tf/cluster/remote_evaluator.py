@@ -17,17 +17,18 @@ class RemoteEvaluator:
         """Asks for nothing yet; `context` is of the learner's role."""
         self._hub = context.hub
         self._kept: Any = None  # reference to the weights, which are freed without
+        self._env_frames = 0  # behind them
         self._asked: Any = None  # reference to the hub's answer
 
     def begin(self, weights: Sequence[np.ndarray], env_frames: int, learner_updates: int) -> None:
         """See `training.evaluations.Evaluator`."""
-        self._kept = ray.put(list(weights))
+        self._kept, self._env_frames = ray.put(list(weights)), env_frames
         self._hub.ask_evaluation.remote(hub.Weights(learner_updates, env_frames, [self._kept]))
 
     def result(self) -> Mapping[str, Any] | game_processes.Failure | None:
         """See `training.evaluations.Evaluator`."""
         if self._asked is None:
-            self._asked = self._hub.take_evaluation.remote()
+            self._asked = self._hub.take_evaluation.remote(self._env_frames)
         if not ray.wait([self._asked], timeout=0)[0]:
             return None
         asked, self._asked = self._asked, None

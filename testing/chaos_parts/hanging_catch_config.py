@@ -1,0 +1,20 @@
+"""LASER on the catch that can hang, in many processes."""
+
+import dataclasses
+
+from configs import laser_catch
+from laser_tf.environments import gymnasium_suite
+
+
+def get_config():
+    """What differs from `laser_catch`."""
+    config = laser_catch.get_config()
+    config.environment = dataclasses.asdict(
+        gymnasium_suite.GymnasiumConfig(
+            task="testing.chaos_parts.hanging_catch:HangingCatch-v0",
+            num_envs=8,
+            num_workers=1,
+            reply_seconds=10.0,
+        )
+    )
+    return config
