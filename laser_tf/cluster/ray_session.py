@@ -143,7 +143,7 @@ def _find() -> str:
     """The address of this machine's Ray, as Ray itself finds it."""
     folder = pathlib.Path(os.environ.get("RAY_TMPDIR", "/tmp"))
     try:
-        return os.environ.get("RAY_ADDRESS") or (folder / "ray/ray_current_cluster").read_text()
+        return os.environ.get("RAY_ADDRESS") or (folder / "ray" / "ray_current_cluster").read_text()
     except OSError:
         raise ClusterError(
             "cluster.address is auto, but there is no Ray on this machine: use ray start first, "
