@@ -23,7 +23,8 @@ _PATH = re.compile(
 )
 _MODULE = re.compile(r"\b((?:launch|testing\.benchmarks|testing)\.[a-z_]+(?:\.[a-z_]+)*)\b")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?%?")
-_NO_METRICS = ("checkpoints", "tensorboard", "frames")  # what looks like a metric's name otherwise
+# What looks like a metric's name otherwise.
+_NO_METRICS = ("checkpoints", "tensorboard", "frames", "ray")
 # What a page tells its readers to write themselves.
 _PLACES_TO_FILL = ("NAME",)
 
