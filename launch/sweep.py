@@ -59,11 +59,11 @@ def main() -> None:
     # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
     from laser_tf.host import run_folder
     from laser_tf.monitoring import tensorboard
-    from laser_tf.replay import server
+    from laser_tf.replay import server_addresses
     from laser_tf.sweeps import sweep_processes
 
     if _PORT.value:
-        server.check_port(_PORT.value)
+        server_addresses.check_port(_PORT.value)
     workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir("config")).absolute()
     extra = {
         "id": uuid.uuid4().hex,

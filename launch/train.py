@@ -45,6 +45,7 @@ def main() -> None:
     if _NETWORK_WARNING:
         logging.warning("%s", _NETWORK_WARNING)
     config = run_config.parse(command_line.config_values(_CONFIG))
+    command_line.check_replay_servers(config.replay.servers, _PRIVATE_NETWORK)
     workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir("config")).absolute()
     # Games that are not installed or do not fit each other are refused before anything is written,
     # and so are weights that do not fit.

@@ -15,6 +15,7 @@ FINISHED, FINISHED_AGENTS = "finished", "finished_agents"  # in a sweep's: who s
 ORIGIN = "init_from"  # in config.json: the run whose weights it began from
 _KINDS = {RUN: "run", SWEEP: "sweep"}
 _HAS_CHECKPOINT = "has_checkpoint"  # in config.json: there was one once
+_ADDRESSES = "replay.addresses"  # servers may move while a run goes on
 _LENGTH, _SCHEDULE = "run.env_frames", "learner.learning_rate_schedule"
 
 
@@ -203,6 +204,8 @@ def _write(path: pathlib.Path, content: dict[str, Any]) -> None:
 def _is_longer(before: dict[str, Any], now: dict[str, Any]) -> bool:
     """Whether a run is the one before with more frames."""
     before, now = config_values.flatten(before), config_values.flatten(now)
+    for values in (before, now):
+        values.pop(_ADDRESSES, None)
     more = now.pop(_LENGTH, 0) > before.pop(_LENGTH, 0)
     return more and before == now
 
@@ -241,7 +244,7 @@ def _check_same_config(path: pathlib.Path, config: dict[str, Any]) -> None:
     differing = [
         f"{key} (there {before.get(key)!r}, now {now.get(key)!r})"
         for key in sorted(before.keys() | now.keys())
-        if before.get(key) != now.get(key)
+        if before.get(key) != now.get(key) and key != _ADDRESSES
     ]
     if differing:
         raise WorkdirError(

@@ -33,6 +33,11 @@ class Connection:
         self.client = reverb.Client(address)
         self._config = config
 
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Of all servers that are drawn from."""
+        return (self.address,)
+
     def check(self, signature: stored_unroll.StoredUnroll) -> None:
         """Raises ValueError, naming the first difference, unless the server takes such unrolls."""
         info = self.client.server_info(timeout=TIMEOUT_SECONDS)
@@ -78,6 +83,16 @@ class Connection:
         """
         updates = dict(zip(keys.tolist(), priorities.tolist(), strict=True))
         self.client.mutate_priorities(self._config.replay_table, updates)
+
+    def take_priorities(self, batch: stored_unroll.Batch, priorities: np.ndarray) -> None:
+        """Gives what a batch replayed the priorities that its loss returned.
+
+        Args:
+          batch: arrays.
+          priorities: float [B], at least 0; of online entries none are used.
+        """
+        drawn = ~batch.is_online
+        self.update_priorities(batch.key[drawn], priorities[drawn])
 
     def checkpoint(self) -> None:
         """Does nothing: a shared server is saved by the process that runs it."""

@@ -3,16 +3,33 @@
 import queue
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
 import tree
 
-from laser_tf.replay import dataset, replay_config, replayer, stored_unroll
+from laser_tf.replay import replay_config, replayer, stored_unroll
 from laser_tf.training import array_function
 
 _POLL_SECONDS = 0.5
+
+
+class Stream(Protocol):
+    """What elements come from."""
+
+    def get(self, should_stop: Callable[[], bool]) -> Any | None:
+        """Returns the next one, arrays, or None once `should_stop` (which may raise) says so."""
+
+    def close(self) -> None:
+        """Ends fetching."""
+
+
+class PolledStream(Stream, Protocol):
+    """One that also answers at once."""
+
+    def poll(self, seconds: float) -> Any | None:
+        """Returns the next element, or None where none comes within some seconds."""
 
 
 class BatchStream:
@@ -72,25 +89,23 @@ class EpisodeBatchStream(BatchStream):
 
     def __init__(
         self,
-        server_address: str,
+        online: Stream,
+        episodes: PolledStream,
         config: replay_config.ReplayConfig,
-        queue_name: str,
         unroll_signature: stored_unroll.StoredUnroll,
         next_state: Callable[[stored_unroll.StoredUnroll], Any],
     ):
         """Starts fetching `stored_unroll.Batch`es of arrays, online unrolls first.
 
         Args:
-          server_address: "host:port" of the Reverb server.
-          config: of its tables.
-          queue_name: the learner's.
+          online: of the online unrolls of each batch.
+          episodes: of whole episodes.
+          config: of the tables.
           unroll_signature: with core state.
           next_state: see `replayer.Replayer`.
         """
-        self._online = BatchStream(
-            fetcher(dataset.online_unrolls(server_address, config, queue_name))
-        )
-        self._episodes = BatchStream(fetcher(dataset.episodes(server_address)))
+        self._online = online
+        self._episodes = episodes
         self._replayer = replayer.Replayer(config.replay_entries, unroll_signature, next_state)
         self._is_online = np.arange(config.batch_size) < config.online_entries
         self._new_steps = config.fresh_steps_per_update
@@ -126,21 +141,21 @@ class ReplayBatchStream(BatchStream):
 
     def __init__(
         self,
-        server_address: str,
+        new: Stream,
+        replayed: Stream,
         config: replay_config.ReplayConfig,
-        queue_name: str,
         replay_size: Callable[[], int],
     ):
         """Starts fetching `stored_unroll.Batch`es of arrays.
 
         Args:
-          server_address: "host:port" of the Reverb server.
-          config: of its tables.
-          queue_name: the learner's.
+          new: of the agent steps that each new unroll adds.
+          replayed: of batches.
+          config: of the tables.
           replay_size: items in replay now; asked until the warm-up is over.
         """
-        self._new = BatchStream(fetcher(dataset.new_steps(server_address, queue_name)))
-        self._replayed = BatchStream(fetcher(dataset.replayed_batches(server_address, config)))
+        self._new = new
+        self._replayed = replayed
         self._replay_size = replay_size
         self._least = max(1, config.warm_up // config.steps_per_item)
         self._warm = False

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import logging
 import pathlib
+import socket
 import threading
 import time
 from collections.abc import Mapping
@@ -16,9 +17,9 @@ from laser_tf.host import hardware
 from laser_tf.monitoring import episode_log, progress, reporting, tensorboard
 from laser_tf.replay import (
     connection,
-    dataset,
     replay_config,
     server,
+    several_servers,
 )
 from laser_tf.training import (
     actor,
@@ -30,6 +31,7 @@ from laser_tf.training import (
     membership,
     run_config,
     saver,
+    streams,
     weights,
 )
 
@@ -120,7 +122,9 @@ class Training:
             member.start()
         replay = self._open_replay()
         acting = actor.ActorThread(self._make_actor(replay))
-        stream = self._make_stream(replay)
+        stream = streams.make_stream(
+            self._config.replay, replay, self._signature, self._learner.agent
+        )
         saving = saver.Saver(
             self._config.run, self._workdir, self._checkpoints, replay, self.counters
         )
@@ -156,6 +160,9 @@ class Training:
             replay = connection.Connection(self._member.replay_address, config.replay, queue)
             replay.check(self._signature)
             return replay
+        if config.replay.servers:
+            name = f"{socket.gethostname()}:{self._workdir}"
+            return several_servers.open_connection(config.replay, self._signature, name)
         replay = server.EmbeddedReplay(
             config.replay,
             self._signature,
@@ -165,19 +172,6 @@ class Training:
         if self.resumed and config.replay.replay_table and not replay.is_restored:
             logging.warning("no replay checkpoint to resume from: replay fills anew")
         return replay
-
-    def _make_stream(self, replay: connection.Connection) -> batches.BatchStream:
-        config = self._config.replay
-        if config.steps_per_update:
-            return batches.ReplayBatchStream(replay.address, config, replay.queue, replay.size)
-        if config.replay_table != replay_config.EPISODES:
-            mixed = dataset.make_dataset(replay.address, config, replay.queue)
-            return batches.BatchStream(batches.fetcher(mixed))
-
-        next_state = assembly.state_recomputation(self._learner.agent, config)
-        return batches.EpisodeBatchStream(
-            replay.address, config, replay.queue, self._signature, next_state
-        )
 
     def _make_actor(self, replay: connection.Connection) -> actor.Actor:
         config = self._config
@@ -247,8 +241,7 @@ class Training:
                 self._agent_steps += int(batch.new_steps)
                 values |= experience_age.metrics(batch, self._learner_updates, self._member_index)
                 if config.replay.priority_exponent:
-                    drawn = ~batch.is_online
-                    replay.update_priorities(batch.key[drawn], priorities[drawn])
+                    replay.take_priorities(batch, priorities)
                 busy = time.monotonic() - start
                 self.learner_seconds += busy
                 reporter.add_update(values, busy)
