@@ -12,6 +12,7 @@ process is as large as before.
 
 import ctypes
 import logging
+import math
 import os
 import pathlib
 import time
@@ -20,7 +21,7 @@ import reverb
 
 from laser_tf.replay import saved_tables, server
 
-_FILLED_TO = 0.95  # of the limit, when items are removed
+_FILLED_TO = 0.95  # of what the limit leaves to replay, when items are removed
 _DRAIN_SECONDS = 0.2  # spent at once on samples that only free memory
 GIGABYTE = 10**9
 
@@ -42,6 +43,7 @@ class MemoryLimit:
         self._limit = limit_bytes
         self._base = base
         self._most: int | None = None  # items that fit; None: all so far
+        self._told = math.inf  # the smallest number of items that was logged
         self._unfreed = 0  # deleted items that may still take memory
         self._keys: list[int] | None = None
         self._malloc_trim = ctypes.CDLL(None).malloc_trim
@@ -74,8 +76,13 @@ class MemoryLimit:
             self._malloc_trim(0)  # else the pages stay with this process
 
     def _lower(self, size: int, used: int) -> None:
-        room = max(0.0, _FILLED_TO * self._limit - self._base)
-        self._most = int(size * min(1.0, room / max(1, used - self._base)))
+        room = max(0.0, _FILLED_TO * (self._limit - self._base))
+        most = int(size * min(1.0, room / max(1, used - self._base)))
+        # Never more again: what came since the last look needs room, too.
+        self._most = most if self._most is None else min(most, self._most)
+        if self._most >= 0.8 * self._told:
+            return
+        self._told = self._most
         logging.warning(
             "the process takes %.2f GB, more than its limit of %.2f GB: replay keeps the newest "
             "%s items of %s from now on; lower replay.capacity, or raise --memory_limit_gb",
