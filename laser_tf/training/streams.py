@@ -25,8 +25,9 @@ def make_stream(
       signature: of an unroll.
       agent: the learner's, with whose weights core states are recomputed.
     """
-    several = isinstance(replay, several_servers.ReplayServers) and len(replay.addresses) > 1
-    sources = _SeveralServers(config, replay) if several else _OneServer(config, replay)
+    sources: _OneServer | _SeveralServers = _OneServer(config, replay)
+    if isinstance(replay, several_servers.ReplayServers) and len(replay.addresses) > 1:
+        sources = _SeveralServers(config, replay)
     if config.steps_per_update:
         return batches.ReplayBatchStream(
             sources.new_steps(), sources.replayed(), config, replay.size

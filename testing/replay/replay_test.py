@@ -82,7 +82,12 @@ class ReplayTest(parameterized.TestCase):
         replay = self._serve(config)
         self._write(replay, config, range(6))
         stream = batches.ReplayBatchStream(
-            replay.address, config, replay_config.ONLINE, replay.size
+            batches.BatchStream(
+                batches.fetcher(dataset.new_steps(replay.address, replay_config.ONLINE))
+            ),
+            batches.BatchStream(batches.fetcher(dataset.replayed_batches(replay.address, config))),
+            config,
+            replay.size,
         )
         self.addCleanup(stream.close)
         for _ in range(3):
@@ -103,7 +108,7 @@ class ReplayTest(parameterized.TestCase):
         self._write(replay, config, range(2 * online_entries))
         stream = iter(dataset.make_dataset(replay.address, config, replay_config.ONLINE))
         for first in (0, online_entries):
-            stored, is_online, _, weights, new_steps, _ = next(stream)
+            stored, is_online, _, weights, new_steps, *_ = next(stream)
             np.testing.assert_array_equal(weights, np.ones(batch_size))
             self.assertEqual(new_steps, online_entries * T)
             self.assertEqual(stored.env_output.observation.shape, [batch_size, 7, 4, 3, 1])

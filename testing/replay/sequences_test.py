@@ -244,7 +244,12 @@ class SequencesTest(parameterized.TestCase):
         replay = self._write(config, [[14 * U]])
         sizes = itertools.chain([0, 3, 3], itertools.repeat(4))
         stream = batches.ReplayBatchStream(
-            replay.address, config, replay_config.ONLINE, lambda: next(sizes)
+            batches.BatchStream(
+                batches.fetcher(dataset.new_steps(replay.address, replay_config.ONLINE))
+            ),
+            batches.BatchStream(batches.fetcher(dataset.replayed_batches(replay.address, config))),
+            config,
+            lambda: next(sizes),
         )
         self.addCleanup(stream.close)
         steps = [int(stream.get(self._stop.is_set).new_steps) for _ in range(4)]
