@@ -4,8 +4,9 @@
 # make docs    builds the site in site/ from README.md, docs/ and the docstrings; a dead link fails
 #
 # make vizdoom, make minigrid, make control   add these suites to the environment
+# make box2d                                  adds the physics of gymnasium's LunarLander-v3
 # make gpu                                    adds the CUDA libraries that TensorFlow needs
-# make test-extras                            adds the three suites and plays them
+# make test-extras                            adds these four and plays them
 
 PYTHON ?= python3.11
 VENV := .venv
@@ -14,7 +15,7 @@ INSTALLED := $(VENV)/installed
 DOCS_VENV := .venv-docs
 DOCS_INSTALLED := $(DOCS_VENV)/installed
 
-.PHONY: train test docs format environment vizdoom minigrid control gpu test-extras
+.PHONY: train test docs format environment vizdoom minigrid control box2d gpu test-extras
 .DEFAULT_GOAL := test
 
 train: $(INSTALLED)
@@ -31,7 +32,7 @@ docs: $(DOCS_INSTALLED)
 	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build
 	@echo "site/index.html; with search: python -m http.server -d site"
 
-test-extras: vizdoom minigrid control
+test-extras: vizdoom minigrid control box2d
 	@$(VENV)/bin/python -m pytest -q testing/extras/*_extra.py
 
 format: $(INSTALLED)
@@ -40,7 +41,7 @@ format: $(INSTALLED)
 
 environment: $(INSTALLED)
 
-vizdoom minigrid control: $(INSTALLED)
+vizdoom minigrid control box2d: $(INSTALLED)
 	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -r requirements-$@.txt
 
 gpu: $(INSTALLED)

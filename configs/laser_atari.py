@@ -10,7 +10,7 @@ import ml_collections
 from laser_tf.agents import laser_config
 from laser_tf.environments import atari
 from laser_tf.replay import replay_config
-from laser_tf.training import learner_config, run_config
+from laser_tf.training import cluster_config, learner_config, run_config
 
 
 def get_config() -> ml_collections.ConfigDict:
@@ -74,4 +74,5 @@ def get_config() -> ml_collections.ConfigDict:
             evaluation_episodes=30,
         )
     )
+    config.cluster = dataclasses.asdict(cluster_config.ClusterConfig())
     return config

@@ -124,7 +124,8 @@ def _page(source: str) -> str:
     text = (ROOT / source).read_text()
     if source.endswith(".md"):
         return text
-    return f"# {source}\n\n````python\n{text}````\n"
+    language = "python" if source.endswith(".py") else "text"
+    return f"# {source}\n\n````{language}\n{text}````\n"
 
 
 def _api_pages() -> dict[str, str]:

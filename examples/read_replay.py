@@ -28,10 +28,9 @@ def read(workdir: pathlib.Path, unrolls: int) -> pd.DataFrame:
       unrolls: how many.
     """
     config = run_config.parse(run_folder.read_config(workdir))
-    environment = factory.make_environment(config.environment, seed=0, num_envs=1)
-    agent = assembly.build_agent(config, environment, "float32", seed=0)
-    signature = assembly.unroll_signature(config, environment, agent)
-    environment.close()
+    spec = factory.environment_spec(config.environment)
+    agent = assembly.build_agent(config, spec, "float32", seed=0)
+    signature = assembly.unroll_signature(config, spec, agent)
     with tempfile.TemporaryDirectory() as folder:
         copy = pathlib.Path(folder) / "replay"
         shutil.copytree(workdir / "checkpoints/replay", copy)

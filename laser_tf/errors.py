@@ -1,5 +1,13 @@
 """What ends a command with one line instead of a traceback."""
 
+import re
+
 
 class UserError(RuntimeError):
     """The user can act on it: the message, one line, says what was refused, why and what to do."""
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of TensorFlow's or another says, as a line of text."""
+    text = re.sub(r"\{\{.*?\}\}|\[Op:.*?\]", "", str(error)).strip()  # TensorFlow's graph names
+    return text.splitlines()[0][:400].strip() if text else type(error).__name__

@@ -92,8 +92,12 @@ class Unroll(NamedTuple):
 
 
 class LossOutput(NamedTuple):
-    """What an agent's loss returns."""
+    """What an agent's loss returns.
+
+    Of several learners each holds a share of the joint batch: the joint loss is the sum of theirs,
+    and so is each metric that is no `ops.joint_batch.Mean`.
+    """
 
     loss: "tf.Tensor"  # float32 []
-    metrics: "dict[str, tf.Tensor]"  # name -> float32 []
+    metrics: "dict[str, Any]"  # name -> float32 [], or a `Mean`
     priorities: "tf.Tensor"  # float32 [B], above 0, for replay that is prioritised

@@ -15,7 +15,7 @@ from laser_tf.environments import factory
 from laser_tf.host import run_folder
 from laser_tf.monitoring import progress
 from laser_tf.replay import dataset, server
-from laser_tf.training import actor, array_function, assembly, run_config, training
+from laser_tf.training import actor, array_function, assembly, run_config, strategies, training
 
 
 def end_to_end(
@@ -30,22 +30,27 @@ def end_to_end(
     """
     endless = dataclasses.replace(config.run, env_frames=10**12, checkpoint_minutes=10**6)
     config = dataclasses.replace(config, run=endless)
+    strategy = strategies.make(config.learner)
     run_folder.open_workdir(workdir, dataclasses.asdict(config), {})
-    run = training.Training(config, workdir)
+    spec = factory.environment_spec(config.environment)
+    run = training.Training(config, workdir, spec, strategy=strategy)
     stop = threading.Event()
     result = {}
 
     def measure() -> None:
         time.sleep(seconds)
-        steps, updates = int(run.counters.agent_steps), int(run.counters.learner_updates)
+        steps, updates = (
+            int(run.counters.agent_steps.numpy()),
+            int(run.counters.learner_updates.numpy()),
+        )
         busy, start = run.learner_seconds, time.monotonic()
         time.sleep(seconds)
         passed = time.monotonic() - start
         result["agent_steps_per_second"] = round(
-            (int(run.counters.agent_steps) - steps) / passed, 1
+            (int(run.counters.agent_steps.numpy()) - steps) / passed, 1
         )
         result["learner_updates_per_second"] = round(
-            (int(run.counters.learner_updates) - updates) / passed, 2
+            (int(run.counters.learner_updates.numpy()) - updates) / passed, 2
         )
         result["learner_busy_fraction"] = round((run.learner_seconds - busy) / passed, 3)
         stop.set()
@@ -79,8 +84,9 @@ class Parts:
         self._seconds = seconds
         self._config = config
         self._environment = factory.make_environment(config.environment, seed=1)
-        self._learner = assembly.build_learner(config, self._environment, dtype, jit=jit)
-        signature = assembly.unroll_signature(config, self._environment, self._learner.agent)
+        spec = self._environment.spec()
+        self._learner = assembly.build_learner(config, spec, dtype, jit=jit)
+        signature = assembly.unroll_signature(config, spec, self._learner.agent)
         # Writing and sampling are timed on replay alone, which neither blocks nor runs empty,
         # whatever the configuration mixes.
         self._tables = dataclasses.replace(

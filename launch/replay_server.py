@@ -60,16 +60,15 @@ def main() -> None:
     config = run_config.parse(command_line.config_values(_CONFIG))
     folder, queues = _check_flags()
     limit_bytes = int(_MEMORY_LIMIT_GB.value * 1e9)
-    environment = factory.make_environment(config.environment, seed=0, num_envs=1)
+    spec = factory.environment_spec(config.environment)
     folder_lock.hold(folder / folder_lock.FILE, flag="--checkpoint_folder")
     interrupted = interruption.Interruption()
     # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
     from laser_tf.replay import memory_limit, server_health, standalone
     from laser_tf.training import assembly
 
-    agent = assembly.build_agent(config, environment, "float32", seed=0)
-    signature = assembly.unroll_signature(config, environment, agent)
-    environment.close()
+    agent = assembly.build_agent(config, spec, "float32", seed=0)
+    signature = assembly.unroll_signature(config, spec, agent)
     base = memory_limit.resident_bytes()
     least = base + standalone.least_memory(config.replay, signature, len(queues))
     if limit_bytes and limit_bytes < least:

@@ -6,7 +6,7 @@ import pathlib
 import signal
 import threading
 
-from laser_tf.evaluation import evaluator
+from laser_tf.evaluation import evaluator, evaluator_process
 from laser_tf.host import interruption
 from laser_tf.monitoring import progress
 from laser_tf.training import run_config, training
@@ -29,18 +29,20 @@ def run_to_the_end(
     if run.finished:
         logging.info("%s frames are trained already", f"{run.env_frames:,}")
     else:
-        signals = _train(run, config)
-        if not run.finished:
+        signals = _train(run, config, workdir)
+        if signals:  # even where the budget is spent: whoever stops a run waits for no evaluation
             logging.info(
                 "stopped at %s frames and saved; the same command resumes", f"{run.env_frames:,}"
             )
             return signals[0]
     interruption.give_back()  # an evaluation has nothing to save
-    _evaluate(workdir, config)
+    evaluate(workdir, config)
     return None
 
 
-def _train(run: training.Training, config: run_config.RunConfig) -> list[int]:
+def _train(
+    run: training.Training, config: run_config.RunConfig, workdir: pathlib.Path
+) -> list[int]:
     """Trains until the budget is spent or the user interrupts; returns the signals that came."""
     stop = threading.Event()
     signals = []
@@ -54,13 +56,17 @@ def _train(run: training.Training, config: run_config.RunConfig) -> list[int]:
 
     interruption.take_over(interrupt)
     title = f"{config.environment.task}, seed {config.run.seed}"
-    with progress.ProgressDisplay(config.run.env_frames, title) as display:
-        run.run(stop, display)
+    with (
+        progress.ProgressDisplay(config.run.env_frames, title) as display,
+        evaluator_process.beside(config, workdir) as beside,
+    ):
+        run.run(stop, display, beside)
     logging.info("mean return of the last 100 training episodes: %.2f", run.returns.mean_return())
     return signals
 
 
-def _evaluate(workdir: pathlib.Path, config: run_config.RunConfig) -> None:
+def evaluate(workdir: pathlib.Path, config: run_config.RunConfig) -> None:
+    """Evaluates a finished run, unless that is done, and says where all lies."""
     if config.run.evaluation_episodes and not _is_evaluated(workdir, config):
         summary = evaluator.evaluate(
             workdir, episodes=config.run.evaluation_episodes, seed=config.run.seed, video=True
@@ -75,6 +81,7 @@ def _evaluate(workdir: pathlib.Path, config: run_config.RunConfig) -> None:
         ("learning curves", "tensorboard"),
         ("checkpoints", "checkpoints"),
         ("evaluation", "evaluation.json"),
+        ("evaluation curve", "evaluations.csv"),
         ("videos", "videos"),
         ("C++ libraries", "native.log"),
     ):

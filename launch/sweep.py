@@ -55,7 +55,7 @@ def main() -> None:
     values = _values()
     config = sweep_config.parse(values)
     local = _local_agents(config)
-    factory.make_environment(config.first.environment, seed=0, num_envs=1).close()
+    factory.environment_spec(config.first.environment)  # refused here if it cannot be made
     # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
     from laser_tf.host import run_folder
     from laser_tf.monitoring import tensorboard

@@ -19,9 +19,10 @@ import time
 
 from absl import flags
 
+from laser_tf.environments import factory
 from laser_tf.host import folder_lock, run_folder, supervisor
 from laser_tf.sweeps import rpc, sweep_member
-from laser_tf.training import run_config, training
+from laser_tf.training import run_config, strategies, training
 from launch import command_line, session
 
 _SERVER = flags.DEFINE_string("server", None, "HOST:PORT of the sweep's server")
@@ -71,6 +72,7 @@ def _join(secret: str) -> sweep_member.SweepMember:
 
 def _run(member: sweep_member.SweepMember, workdir: pathlib.Path) -> None:
     config = run_config.parse(member.config)
+    strategy = strategies.make(config.learner)
     run_folder.open_workdir(
         workdir,
         dataclasses.asdict(config),
@@ -80,7 +82,8 @@ def _run(member: sweep_member.SweepMember, workdir: pathlib.Path) -> None:
         extend=True,  # what the sweep has taken
     )
     command_line.divert_native_messages(workdir / "native.log")
-    run = training.Training(config, workdir, member)
+    spec = factory.environment_spec(config.environment)
+    run = training.Training(config, workdir, spec, member, strategy=strategy)
     if run.finished:
         member.close(finished=True)  # nobody has to wait while the agent is evaluated
     try:

@@ -8,7 +8,7 @@
 The same command with the same --workdir resumes a run that was interrupted.
 """
 
-from laser_tf.host import interruption, private_network, versions
+from laser_tf.host import interruption, kept_command, private_network, versions
 
 if __name__ == "__main__":
     import sys
@@ -16,17 +16,26 @@ if __name__ == "__main__":
     interruption.before_imports()
     # Before all other imports: only a process of one thread can move to a network of its own.
     versions.check()
-    _NETWORK_WARNING = private_network.enter(sys.argv)
+    # A child is there already, and a run of several machines has to reach them.
+    _IS_OPEN = kept_command.is_child() or any("cluster.address=" in given for given in sys.argv)
+    _NETWORK_WARNING = None if _IS_OPEN else private_network.enter(sys.argv)
 
 import dataclasses
+import functools
 import logging
 import pathlib
+from typing import TYPE_CHECKING
 
 from absl import flags
 
+from laser_tf import types
 from laser_tf.environments import factory
+from laser_tf.host import run_folder
 from laser_tf.training import run_config
 from launch import command_line
+
+if TYPE_CHECKING:  # it needs TensorFlow
+    from laser_tf.training import initial_weights
 
 _CONFIG = command_line.define_config("configs/laser_atari.py")
 _WORKDIR = flags.DEFINE_string("workdir", None, "the run's folder [runs/<config>-<time>]")
@@ -45,35 +54,64 @@ def main() -> None:
     if _NETWORK_WARNING:
         logging.warning("%s", _NETWORK_WARNING)
     config = run_config.parse(command_line.config_values(_CONFIG))
-    command_line.check_replay_servers(config.replay.servers, _PRIVATE_NETWORK)
+    if not kept_command.is_child():  # a driver that is started again waits for them
+        command_line.check_replay_servers(config.replay.servers, _PRIVATE_NETWORK)
     workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir("config")).absolute()
-    # Games that are not installed or do not fit each other are refused before anything is written,
-    # and so are weights that do not fit.
-    environment = factory.make_environment(config.environment, seed=0, num_envs=1)
-    # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
-    from laser_tf.host import run_folder
-    from laser_tf.training import initial_weights, training
-    from launch import session
+    if config.cluster.actors and not kept_command.is_child():
+        kept_command.keep([f"--workdir={workdir}"])
+    try:
+        stopped_by = _run(config, workdir)
+    finally:
+        kept_command.tell_end()
+    if stopped_by:
+        interruption.end_by(stopped_by)
 
-    initial = initial_weights.find(workdir, _initial_workdir())
-    if initial:
-        initial_weights.check(initial, config, environment)
-    environment.close()
-    run_folder.open_workdir(
+
+def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
+    """Returns the signal that stopped the training, if one did."""
+    # Environments that are not installed or do not fit each other are refused before anything is
+    # written, and so are weights that do not fit.
+    spec = factory.environment_spec(config.environment)
+    strategy = None
+    if config.learner.replicas > 1 and not config.cluster.actors:
+        from laser_tf.training import strategies
+
+        strategy = strategies.make(config.learner)  # before TensorFlow computes anything
+    initial = _initial_weights(config, workdir, spec)
+    open_workdir = functools.partial(
+        run_folder.open_workdir,
         workdir,
         dataclasses.asdict(config),
         {"versions": versions.recorded(), **(initial.record() if initial else {})},
         extend=_EXTEND.value,
     )
+    if config.cluster.actors:
+        from launch import fleet_session
+
+        return fleet_session.run_to_the_end(config, workdir, spec, initial, open_workdir)
+    # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
+    from laser_tf.training import training
+    from launch import session
+
+    open_workdir()
     command_line.divert_native_messages(workdir / "native.log")
-    run = training.Training(config, workdir, initial=initial)
-    stopped_by = session.run_to_the_end(run, config, workdir)
-    if stopped_by:
-        interruption.end_by(stopped_by)
+    run = training.Training(config, workdir, spec, initial=initial, strategy=strategy)
+    return session.run_to_the_end(run, config, workdir)
 
 
-def _initial_workdir() -> pathlib.Path | None:
-    return pathlib.Path(_INIT_FROM.value).absolute() if _INIT_FROM.value else None
+def _initial_weights(
+    config: run_config.RunConfig, workdir: pathlib.Path, spec: types.EnvironmentSpec
+) -> "initial_weights.InitialWeights | None":
+    """What a run begins from, if it is another run's weights and it has none of its own."""
+    wanted = pathlib.Path(_INIT_FROM.value).absolute() if _INIT_FROM.value else None
+    if not wanted and not ((workdir / run_folder.RUN).exists() and run_folder.read_origin(workdir)):
+        return None
+    from laser_tf.training import initial_weights
+
+    initial = initial_weights.find(workdir, wanted)
+    if initial:
+        initial_weights.check(initial, config, spec)
+    return initial
 
 
 if __name__ == "__main__":

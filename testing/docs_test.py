@@ -18,7 +18,8 @@ _FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _OUTSIDE = re.compile(r"[a-z]+:")
 _PATH = re.compile(
-    r"(?<![\w./-])((?:configs|docs|laser_tf|launch|results|testing)/[\w./-]*\.(?:py|csv|png|md))\b"
+    r"(?<![\w./-])((?:configs|deploy|docs|laser_tf|launch|results|testing)/[\w./-]*"
+    r"\.(?:py|csv|png|md|yaml|sbatch|service))\b"
 )
 _MODULE = re.compile(r"\b((?:launch|testing\.benchmarks|testing)\.[a-z_]+(?:\.[a-z_]+)*)\b")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?%?")

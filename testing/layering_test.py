@@ -38,10 +38,11 @@ def _modules() -> dict[str, pathlib.Path]:
 
 
 @functools.cache
-def _imports(path: pathlib.Path) -> tuple[set[str], set[str]]:
-    """Project modules and outside packages that a file imports, lazily or not."""
+def _imports(path: pathlib.Path, at_start: bool = False) -> tuple[set[str], set[str]]:
+    """Project modules and outside packages that a file imports, lazily or not, or at its start."""
     modules, inside, outside = _modules(), set(), set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    tree = ast.parse(path.read_text())
+    for node in tree.body if at_start else ast.walk(tree):
         for name in _names(node):
             if name.replace(".", "/") in modules:
                 inside.add(name.replace(".", "/"))
@@ -125,6 +126,20 @@ class LayeringTest(absltest.TestCase):
         for module, path in _modules().items():
             if "reverb" in _imports(path)[1]:
                 self.assertIn(_room(module), ("replay", "testing"), module)
+
+    def test_ray_is_imported_in_its_room_alone(self):
+        for module, path in _modules().items():
+            if "ray" in _imports(path)[1]:
+                self.assertIn(_room(module), ("cluster", "testing"), module)
+
+    def test_what_drives_a_cluster_needs_no_tensorflow(self):
+        reached, ahead = set(), ["laser_tf/cluster/fleet"]
+        while ahead:
+            module = ahead.pop()
+            reached.add(module)
+            inside, outside = _imports(_modules()[module], at_start=True)
+            self.assertFalse({"tensorflow", "reverb"} & outside, module)
+            ahead.extend(inside - reached)
 
     def test_tf_agents_is_imported_where_it_is_used(self):
         for module, path in _modules().items():

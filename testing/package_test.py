@@ -148,6 +148,13 @@ class RequirementsTest(absltest.TestCase):
                         waiting.append((of, required.name))
                     seen.add((str(of), required.name))
 
+    def test_an_extra_has_the_versions_that_make_installs(self):
+        extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        for extra, pins in extras["optional-dependencies"].items():
+            if extra != "gpu":  # see below
+                made = (ROOT / f"requirements-{extra}.txt").read_text().splitlines()
+                self.assertContainsSubset(pins, made, extra)
+
     def test_the_lock_of_gpu_machines_has_what_tensorflow_asks_for(self):
         asked = {
             str(requirements.Requirement(line.split(";")[0].strip()))

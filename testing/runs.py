@@ -5,21 +5,35 @@ import io
 import pathlib
 import threading
 
+from laser_tf.environments import factory
 from laser_tf.host import run_folder
 from laser_tf.monitoring import progress
-from laser_tf.training import run_config, training
+from laser_tf.training import evaluations, membership, run_config, training
 
 
 def make(config: run_config.RunConfig, workdir: pathlib.Path) -> training.Training:
     """Makes a run, new or from what its folder holds."""
     run_folder.open_workdir(workdir, dataclasses.asdict(config), {})
-    return training.Training(config, workdir)
+    return build(config, workdir)
 
 
-def go_on(run: training.Training, stop: threading.Event | None = None) -> None:
+def build(
+    config: run_config.RunConfig,
+    workdir: pathlib.Path,
+    member: membership.Membership | None = None,
+) -> training.Training:
+    """Builds the run of a folder that is open already."""
+    return training.Training(config, workdir, factory.environment_spec(config.environment), member)
+
+
+def go_on(
+    run: training.Training,
+    stop: threading.Event | None = None,
+    evaluator: evaluations.Evaluator | None = None,
+) -> None:
     """Trains until the budget is spent or `stop` is set."""
     with progress.ProgressDisplay(1, "test", io.StringIO()) as display:
-        run.run(stop or threading.Event(), display)
+        run.run(stop or threading.Event(), display, evaluator)
 
 
 def train(config: run_config.RunConfig, workdir: pathlib.Path) -> training.Training:

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 # The keys of ops.reward_clipping's.
 REWARD_CLIPS = ("none", "unit", "optimistic_asymmetric", "soft_asymmetric")
+# Of agents that have one, as section.key: it may change while the run goes on.
+ENTROPY_COST = "agent.entropy_cost"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

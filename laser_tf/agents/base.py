@@ -23,6 +23,8 @@ class Context:
     seed: int = 0  # of the actions that `act` draws
     burn_in: int = 0  # steps at the start of an unroll that only carry the core state on
     evaluating: bool = False  # whether `act` explores as an evaluation does, not as actors do
+    actor: int = 0  # index of the actor that acts, of `actors`
+    actors: int = 1  # that explore beside each other, each with as many environments
 
 
 class Agent(tf.Module, abc.ABC):
@@ -62,7 +64,11 @@ class Agent(tf.Module, abc.ABC):
 
     @abc.abstractmethod
     def loss(self, unroll: types.Unroll) -> types.LossOutput:
-        """The loss of a batch of unrolls [T + 1, B, ...], whose gradient the learner descends."""
+        """The loss of a batch of unrolls [T + 1, B, ...], whose gradient the learner descends.
+
+        Several learners call it with a share of the joint batch each and descend the sum: what it
+        takes a mean of, or moments, goes by way of `ops.joint_batch`.
+        """
 
     def after_update(self) -> None:  # noqa: B027 (most agents have nothing to do)
         """Called after each gradient step: for target networks and averages of policies."""

@@ -9,19 +9,18 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from laser_tf import observations, types
-from laser_tf.agents import base, laser_config, pixel_control_task, state_values
+from laser_tf.agents import agent_config, base, laser_config, pixel_control_task, state_values
 from laser_tf.distributions import factory
 from laser_tf.networks import heads, trunk
 from laser_tf.ops import (
     diagnostics,
+    joint_batch,
     masking,
     policy_gradient,
     reward_clipping,
     trust_region,
     vtrace,
 )
-
-ENTROPY_COST = "agent.entropy_cost"
 
 
 class _Learned(NamedTuple):
@@ -30,6 +29,7 @@ class _Learned(NamedTuple):
     target: Any  # the target policy's parameters; no gradient flows into them
     targets: vtrace.VTraceOutput
     log_rhos: tf.Tensor  # float32
+    kl: tf.Tensor  # float32, KL(pi || mu)
     is_transition: tf.Tensor  # bool, false for the step between two episodes
     trusted: tf.Tensor  # bool, the transitions that count
 
@@ -88,7 +88,7 @@ class Laser(base.Agent):
     @property
     def hyperparameters(self) -> dict[str, tf.Variable]:
         """The entropy cost."""
-        return {ENTROPY_COST: self.entropy_cost}
+        return {agent_config.ENTROPY_COST: self.entropy_cost}
 
     @property
     def acting_variables(self) -> tuple[tf.Variable, ...]:
@@ -170,7 +170,8 @@ class Laser(base.Agent):
         behaviour = _acted(unroll)
         target = self._distribution.parameters(tf.stop_gradient(outputs))
         is_transition = tf.logical_not(env_output.is_first[1:])
-        trusted = is_transition & self._in_trust_region(target, behaviour.policy)
+        kl = self._distribution.kl_divergence(target, behaviour.policy)
+        trusted = is_transition & self._in_trust_region(target, behaviour.policy, kl)
         log_rhos = self._distribution.log_importance_ratio(
             target, behaviour.policy, behaviour.action, behaviour.extras
         )
@@ -184,7 +185,7 @@ class Laser(base.Agent):
             c_bar=config.c_bar,
             lambda_=config.lambda_,
         )
-        return _Learned(target, targets, log_rhos, is_transition, trusted)
+        return _Learned(target, targets, log_rhos, kl, is_transition, trusted)
 
     def _terms(
         self,
@@ -211,21 +212,20 @@ class Laser(base.Agent):
             ),
         }
 
-    def _in_trust_region(self, target: Any, behaviour: Any) -> tf.Tensor:
-        """beta(pi, mu, x) < b: parameters [T, B, ...] twice -> bool [T, B]."""
-        config = self._config
+    def _in_trust_region(self, target: Any, behaviour: Any, kl: tf.Tensor) -> tf.Tensor:
+        """beta(pi, mu, x) < b, bool [T, B]: of parameters [T, B, ...] and KL(pi || mu), [T, B]."""
+        config, relevance = self._config, kl
         if config.relevance == "implied":
             relevance = trust_region.implied_relevance(target, behaviour, config.rho_bar)
-        else:
-            relevance = self._distribution.kl_divergence(target, behaviour)
         # Without a trust region everything is in it, be the divergence infinite or NaN.
         return (relevance < config.kl_threshold) | (config.relevance == "none")
 
-    def _off_policy_metrics(self, unroll: types.Unroll, learned: _Learned) -> dict[str, tf.Tensor]:
-        behaviour = _acted(unroll).policy
+    def _off_policy_metrics(
+        self, unroll: types.Unroll, learned: _Learned
+    ) -> dict[str, joint_batch.Mean]:
         return diagnostics.off_policy(
             self._distribution.entropy(learned.target),
-            self._distribution.kl_divergence(learned.target, behaviour),
+            learned.kl,
             learned.log_rhos,
             is_transition=learned.is_transition,
             trusted=learned.trusted,

@@ -8,7 +8,14 @@ from dm_env import specs
 from laser_tf import observations, types
 from laser_tf.agents import base, r2d2_config
 from laser_tf.networks import q_network
-from laser_tf.ops import diagnostics, epsilon_greedy, n_step, q_discrepancy, reward_clipping
+from laser_tf.ops import (
+    diagnostics,
+    epsilon_greedy,
+    joint_batch,
+    n_step,
+    q_discrepancy,
+    reward_clipping,
+)
 
 
 class R2D2(base.Agent):
@@ -34,6 +41,7 @@ class R2D2(base.Agent):
         self._num_tasks = spec.num_tasks
         self._burn_in = context.burn_in
         self._evaluating = context.evaluating
+        self._actor, self._actors = context.actor, context.actors
         self._online, self._target = (
             q_network.QNetwork(
                 config,
@@ -98,6 +106,8 @@ class R2D2(base.Agent):
     def loss(self, unroll: types.Unroll) -> types.LossOutput:
         """n-step double Q-learning (section 2.3): summed over time, a mean over sequences.
 
+        Several learners take the mean over their joint batch, this being one share of it.
+
         The first `burn_in` steps carry both networks' core states on, without gradient.
 
         Args:
@@ -112,14 +122,17 @@ class R2D2(base.Agent):
         q_target = self._unroll(self._target, unroll, learned)
         errors, is_transition = self._errors(learned, q_values, q_target)
         squares = tf.where(is_transition, 0.5 * tf.square(errors), 0.0)
-        loss = tf.reduce_mean(unroll.importance_weight * tf.reduce_sum(squares, axis=0))
+        weighted = unroll.importance_weight * tf.reduce_sum(squares, axis=0)
+        loss = tf.reduce_mean(weighted) / joint_batch.shares()
         metrics = {
             "loss/total": loss,
             "q_learning/q_value": diagnostics.masked_mean(
                 tf.reduce_max(q_values[:-1], axis=-1), is_transition
             ),
             "q_learning/absolute_error": diagnostics.masked_mean(tf.abs(errors), is_transition),
-            "replay/importance_weight": tf.reduce_mean(unroll.importance_weight),
+            "replay/importance_weight": diagnostics.masked_mean(
+                unroll.importance_weight, tf.ones_like(unroll.is_online)
+            ),
             **self._staleness(unroll, learned, q_values),
         }
         priorities = n_step.sequence_priorities(errors, is_transition, self._config.priority_eta)
@@ -149,9 +162,10 @@ class R2D2(base.Agent):
             return tf.fill([batch_size], self._config.evaluation_epsilon)
         per_task = batch_size // self._num_tasks
         ladder = epsilon_greedy.ladder(
-            per_task, self._config.epsilon_base, self._config.epsilon_alpha
+            per_task * self._actors, self._config.epsilon_base, self._config.epsilon_alpha
         )
-        return tf.tile(ladder, [self._num_tasks])
+        # Each actor has bold and timid ones.
+        return tf.tile(ladder[self._actor :: self._actors], [self._num_tasks])
 
     def _after_burn_in(self, unroll: types.Unroll) -> types.Unroll:
         """What is learned from."""
@@ -192,7 +206,7 @@ class R2D2(base.Agent):
 
     def _staleness(
         self, unroll: types.Unroll, learned: types.Unroll, q_values: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
+    ) -> dict[str, joint_batch.Mean]:
         """Delta Q (section 3) at the first and the last step after the burn-in."""
         if unroll.stored_states == ():
             return {}

@@ -8,7 +8,7 @@ from typing import Any
 from laser_tf import config_values, errors
 from laser_tf.evaluation import evaluation_files
 from laser_tf.host import run_folder
-from laser_tf.monitoring import episode_log, tensorboard
+from laser_tf.monitoring import episode_log, evaluation_log, tensorboard
 
 # Package -> what to install. Newer releases of wandb lack the protobuf 4 that Reverb needs.
 _INSTALLED_BY = {"wandb": "wandb==0.19.11", "mlflow": "mlflow-skinny==3.17.2"}
@@ -35,7 +35,11 @@ def hand_over(workdir: pathlib.Path, service: str, project: str) -> int:
     rows = tensorboard.read_rows(workdir / "tensorboard")
     if not rows:
         raise errors.UserError(f"{workdir} holds no metrics yet: train first")
-    results = (workdir / episode_log.FILE, evaluation_files.result_file(workdir))
+    results = (
+        workdir / episode_log.FILE,
+        workdir / evaluation_log.FILE,
+        evaluation_files.result_file(workdir),
+    )
     files = [path for path in results if path.exists()]
     send = {"wandb": _to_wandb, "mlflow": _to_mlflow}[service]
     send(package, project, workdir.absolute().name, config, rows, files)

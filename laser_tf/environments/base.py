@@ -27,8 +27,8 @@ class BatchedEnvironment(abc.ABC):
     Environment i depends on `seed + i` and its own actions only, so that a batch of one with that
     seed plays it again. Returned arrays are the caller's to keep.
 
-    A reward, discount or float of an observation that is not finite never leaves: the row gets
-    reward 0, discount 1 and the observation before, and the next row has `is_first`, as after a
+    A reward, discount or float of an observation that is not finite never leaves: the step gets
+    reward 0, discount 1 and the observation before, and the next step has `is_first`, as after a
     time limit. A suite starts a new episode there if it looks at `_over`; in others the game goes
     on from where it is.
 
@@ -142,7 +142,7 @@ class BatchedEnvironment(abc.ABC):
             raise self.faults.failure(error) from error
 
     def _screened(self, output: types.EnvOutput) -> types.EnvOutput:
-        """The row with what is not finite taken out, and its games' episodes ended."""
+        """The step with what is not finite taken out, and its games' episodes ended."""
         if self._is_cut.any():  # a game that went on all the same opens an episode here
             output = output._replace(
                 reward=np.where(self._is_cut, np.float32(0), output.reward),
@@ -163,7 +163,7 @@ class BatchedEnvironment(abc.ABC):
         return output
 
     def _screened_observation(self, observation: Any) -> Any:
-        """Arrays [N, ...], where a game's are not finite those of the row before (or zeros)."""
+        """Arrays [N, ...], where a game's are not finite those of the step before (or zeros)."""
         floats = [leaf for leaf in tree.flatten(observation) if leaf.dtype.kind == "f"]
         if not floats:
             return observation

@@ -1,6 +1,7 @@
 """Catch, as bsuite has it: a ball falls, a paddle must be under it. For tests and first tries."""
 
 import dataclasses
+import time
 
 import numpy as np
 from dm_env import specs
@@ -15,10 +16,16 @@ _PIXELS = 16  # of a cell in a picture
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CatchConfig(environment_config.EnvironmentConfig):
-    """Of catch, which has nothing to choose."""
+    """Of catch, whose boards are all alike."""
 
     suite: str = "catch"
     task: str = "catch"
+    wait_milliseconds: float = 0.0  # milliseconds; that a step waits, as slow environments do
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not 0 <= self.wait_milliseconds <= 60_000:
+            raise ValueError(f"wait_milliseconds is {self.wait_milliseconds}: use 0 to 60000")
 
     def check_task(self, task: str) -> str:
         """See `EnvironmentConfig`."""
@@ -31,7 +38,7 @@ class CatchConfig(environment_config.EnvironmentConfig):
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "Catch":
         """See `EnvironmentConfig`."""
-        return Catch(num_envs, seed)
+        return Catch(num_envs, seed, self.wait_milliseconds / 1000)
 
 
 class Catch(base.BatchedEnvironment):
@@ -40,8 +47,8 @@ class Catch(base.BatchedEnvironment):
     A board is uint8 [10, 5, 1] with 255 at ball and paddle. Actions: 0 left, 1 stay, 2 right.
     """
 
-    def __init__(self, num_envs: int, seed: int):
-        """Game i draws its columns from `seed + i`."""
+    def __init__(self, num_envs: int, seed: int, wait_seconds: float = 0.0):
+        """Game i draws its columns from `seed + i`; all wait together in each step."""
         super().__init__(
             num_envs,
             action_repeat=1,
@@ -50,6 +57,7 @@ class Catch(base.BatchedEnvironment):
         )
         self._streams = random_streams.draw(seed + np.arange(num_envs, dtype=np.uint64))
         self._episodes = np.zeros(num_envs, np.uint64)
+        self._wait_seconds = wait_seconds
 
     def _reset(self) -> np.ndarray:
         self._ball_row = np.zeros(self.num_envs, int)
@@ -68,6 +76,8 @@ class Catch(base.BatchedEnvironment):
         self._paddle[games] = COLUMNS // 2
 
     def _step(self, actions: np.ndarray) -> types.EnvOutput:
+        if self._wait_seconds:
+            time.sleep(self._wait_seconds)
         is_first = self._over
         self._ball_row += 1
         self._paddle = np.clip(self._paddle + actions - 1, 0, COLUMNS - 1)

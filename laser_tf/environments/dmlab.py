@@ -13,50 +13,13 @@ from laser_tf import config_checks, observations, types
 from laser_tf.environments import (
     base,
     dmlab_game,
+    dmlab_levels,
     environment_config,
     faults,
     game_processes,
     instructions,
     names,
 )
-
-# By their names in training. Two have another level for testing: see `level_to_play`.
-LEVELS = (
-    "rooms_collect_good_objects_train",
-    "rooms_exploit_deferred_effects_train",
-    "rooms_select_nonmatching_object",
-    "rooms_watermaze",
-    "rooms_keys_doors_puzzle",
-    "language_select_described_object",
-    "language_select_located_object",
-    "language_execute_random_task",
-    "language_answer_quantitative_question",
-    "lasertag_one_opponent_small",
-    "lasertag_three_opponents_small",
-    "lasertag_one_opponent_large",
-    "lasertag_three_opponents_large",
-    "natlab_fixed_large_map",
-    "natlab_varying_map_regrowth",
-    "natlab_varying_map_randomized",
-    "skymaze_irreversible_path_hard",
-    "skymaze_irreversible_path_varied",
-    "psychlab_arbitrary_visuomotor_mapping",
-    "psychlab_continuous_recognition",
-    "psychlab_sequential_comparison",
-    "psychlab_visual_search",
-    "explore_object_locations_small",
-    "explore_object_locations_large",
-    "explore_obstructed_goals_small",
-    "explore_obstructed_goals_large",
-    "explore_goal_locations_small",
-    "explore_goal_locations_large",
-    "explore_object_rewards_few",
-    "explore_object_rewards_many",
-)
-
-# The engine mixes it into every seed, so that testing meets no map of training (0 in both IMPALA's
-# training and the engine's default). The number is that of IMPALA's published code.
-_TRAINING_MIXER_SEED, _HOLD_OUT_MIXER_SEED = 0, 0x600D5EED
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,11 +44,13 @@ class DMLabConfig(environment_config.TimeLimitedConfig):
 
     def all_tasks(self) -> tuple[str, ...]:
         """The thirty levels."""
-        return LEVELS
+        return dmlab_levels.LEVELS
 
     def check_task(self, task: str) -> str:
         """See `EnvironmentConfig`; names are those of training."""
-        return names.check("training level of DMLab-30", task, LEVELS, example="rooms_watermaze")
+        return names.check(
+            "training level of DMLab-30", task, dmlab_levels.LEVELS, example="rooms_watermaze"
+        )
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "DMLab":
         """See `EnvironmentConfig`."""
@@ -103,20 +68,12 @@ class DMLabConfig(environment_config.TimeLimitedConfig):
         )
 
 
-def level_to_play(task: str, hold_out: bool) -> str:
-    """The level behind a task, by its name in training or, held out, in testing.
-
-    Levels without a test version are tested on themselves, with other seeds.
-    """
-    return task.removesuffix("_train") + "_test" if hold_out and task.endswith("_train") else task
-
-
 class DMLab(base.BatchedEnvironment):
     """N games of a level, each in a process of its own; frames are uint8 [72, 96, 3].
 
     Actions are the 15 of `dmlab_game.ACTIONS`. Rewards are raw. A level ends by its clock, after
     some minutes of game time: as in IMPALA's code that is an episode's end, with discount 0. The
-    engine shows nothing there, so that row repeats the frame and the text before it.
+    engine shows nothing there, so that step repeats the frame and the text before it.
     """
 
     def __init__(
@@ -136,7 +93,7 @@ class DMLab(base.BatchedEnvironment):
         """Starts the engines; game i draws the seeds of its episodes from `seed + i`.
 
         Args:
-          task: one of `LEVELS`.
+          task: one of `dmlab_levels.LEVELS`.
           num_envs: N.
           seed: see above.
           action_repeat: env frames an action is held; 4 in IMPALA.
@@ -156,14 +113,14 @@ class DMLab(base.BatchedEnvironment):
         _check_engine()
         if level_cache:
             pathlib.Path(level_cache).mkdir(parents=True, exist_ok=True)
-        level = level_to_play(task, hold_out)
+        level = dmlab_levels.level_to_play(task, hold_out)
         start = functools.partial(
             dmlab_game.Game,
             level=f"contributed/dmlab30/{level}",
             action_repeat=action_repeat,
             max_frames_per_episode=max_frames_per_episode,
             with_text=instruction_length > 0,
-            settings=_settings(hold_out, dataset_path),
+            settings=dmlab_levels.settings(hold_out, dataset_path),
             level_cache=level_cache,
         )
         self._games = game_processes.GameProcesses(
@@ -200,7 +157,7 @@ class DMLab(base.BatchedEnvironment):
         for index in np.flatnonzero(~is_first).tolist():
             if isinstance(answers[index], game_processes.Failure):
                 self._note_failure(index, answers[index])
-                # Nothing was seen of this step: the row before is the episode's last, as at a cut.
+                # Nothing was seen of this step: the one before is the episode's last, as at a cut.
                 answers[index] = self._steps[index]._replace(reward=0.0, over=True)
         self._steps = self._begun(answers)
         self._over = np.array([step.over for step in self._steps])
@@ -246,19 +203,6 @@ class DMLab(base.BatchedEnvironment):
         """Ends the engines' processes."""
         super().close()
         self._games.close()
-
-
-def _settings(hold_out: bool, dataset_path: str) -> dict[str, str]:
-    """What IMPALA's published code sets; without `allowHoldOutLevels` test levels do not load."""
-    settings = {
-        "logLevel": "WARN",
-        "mixerSeed": str(_HOLD_OUT_MIXER_SEED if hold_out else _TRAINING_MIXER_SEED),
-    }
-    if hold_out:
-        settings["allowHoldOutLevels"] = "true"
-    if dataset_path:
-        settings["datasetPath"] = dataset_path
-    return settings
 
 
 def _check_engine() -> None:

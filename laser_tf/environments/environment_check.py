@@ -50,7 +50,7 @@ class _FirstFault(faults.Faults):
 
 
 class _Play(NamedTuple):
-    """Random play of one environment: arrays of T + 1 rows."""
+    """Random play of one environment: arrays of T + 1 steps."""
 
     checksums: np.ndarray  # int64 [T + 1, fields]
     reward: np.ndarray
@@ -107,20 +107,23 @@ def _made(config: environment_config.EnvironmentConfig, seed: int, num_envs: int
 def _play(environment: base.BatchedEnvironment, steps: int, seed: int) -> _Play:
     generator = np.random.default_rng(seed)
     actions = [environment.random_actions(generator) for _ in range(steps)]
-    row, rows = environment.reset(), []
+    env_output, played = environment.reset(), []
     seconds = 0.0
     for step in range(steps + 1):
-        _check_bounds(environment, row, step)
-        rows.append((_checksums(row), row.reward[0], row.discount[0], row.is_first[0]))
+        _check_bounds(environment, env_output, step)
+        reward, discount = env_output.reward[0], env_output.discount[0]
+        played.append((_checksums(env_output), reward, discount, env_output.is_first[0]))
         if step < steps:
             start = time.perf_counter()
-            row = environment.step(actions[step])
+            env_output = environment.step(actions[step])
             seconds += time.perf_counter() - start
-    checksums, rewards, discounts, firsts = map(np.array, zip(*rows, strict=True))
+    checksums, rewards, discounts, firsts = map(np.array, zip(*played, strict=True))
     return _Play(checksums, rewards, discounts, firsts, steps / seconds)
 
 
-def _check_bounds(environment: base.BatchedEnvironment, row: types.EnvOutput, step: int) -> None:
+def _check_bounds(
+    environment: base.BatchedEnvironment, env_output: types.EnvOutput, step: int
+) -> None:
     if not isinstance(environment, python_environments.PythonEnvironments):
         return
     outside = environment.outside_bounds()
@@ -128,11 +131,11 @@ def _check_bounds(environment: base.BatchedEnvironment, row: types.EnvOutput, st
         raise _FoundError(f"{outside} (step {step} of random play)")
 
 
-def _checksums(row: types.EnvOutput) -> list[int]:
+def _checksums(env_output: types.EnvOutput) -> list[int]:
     sums = []
     for name in _FIELDS:
         total = 0
-        for leaf in tree.flatten(getattr(row, name)):
+        for leaf in tree.flatten(getattr(env_output, name)):
             total = zlib.crc32(np.ascontiguousarray(leaf).tobytes(), total)
         sums.append(total)
     return sums
@@ -213,7 +216,7 @@ def _span(values: Sequence[float]) -> str:
 def _determinism(first: _Play, again: _Play) -> str:
     differs = first.checksums != again.checksums
     if not differs.any():
-        return "deterministic  yes: the same seed and actions gave the same rows"
+        return "deterministic  yes: the same seed and actions gave the same steps"
     step = int(np.flatnonzero(differs.any(axis=1))[0])
     field = _FIELDS[int(np.flatnonzero(differs[step])[0])]
     return (

@@ -12,7 +12,13 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-from laser_tf.environments import canonical_specs, faults, game_processes, shared_rows
+from laser_tf.environments import (
+    canonical_actions,
+    canonical_observations,
+    faults,
+    game_processes,
+    shared_steps,
+)
 
 NOTHING, STEP, RESET = range(3)  # what an environment is told
 
@@ -52,7 +58,7 @@ class Worker:
           seeds: one for each environment; an environment that is made again gets others.
           max_steps: of an episode, which is then cut; 0: no limit.
           text_length: L, words of the longest text.
-          file: of `shared_rows`.
+          file: of `shared_steps`.
         """
         folder = str(pathlib.Path.cwd())
         if folder not in sys.path:  # commands that are installed do not look there
@@ -66,13 +72,13 @@ class Worker:
         self._environments: list[dm_env.Environment | None] = [None] * len(seeds)
         self._steps = [0] * len(seeds)  # of each episode
         self._shown: list[Any] = [None] * len(seeds)  # each environment's own last observation
-        self._rows: shared_rows.SharedRows | None = None
+        self._newest: shared_steps.SharedSteps | None = None
 
     def describe(self) -> Description | Refusal:
         """Makes the first environment and reads its specs."""
         try:
             self._start(0)
-        except (canonical_specs.RefusedError, ImportError) as error:
+        except (faults.RefusedError, ImportError) as error:
             return Refusal(" ".join(str(error).split()))
         except Exception as error:  # whatever user code raises, the message has to name it
             return Refusal(faults.describe(error), traceback.format_exc())
@@ -87,12 +93,12 @@ class Worker:
         random.seed(seed)  # for those that draw their own seed from a global generator
         np.random.seed(seed)
         environment = self._make(seed)
-        if self._rows is None:
-            self._observation = canonical_specs.Observation(
+        if self._newest is None:
+            self._observation = canonical_observations.Observation(
                 environment.observation_spec(), self._text_length
             )
-            self._action = canonical_specs.Action(environment.action_spec())
-            self._rows = shared_rows.SharedRows(
+            self._action = canonical_actions.Action(environment.action_spec())
+            self._newest = shared_steps.SharedSteps(
                 self._file, self._observation.spec, len(self._seeds)
             )
         self._environments[index] = environment
@@ -101,7 +107,7 @@ class Worker:
     def play(
         self, commands: Sequence[int], actions: np.ndarray
     ) -> dict[int, game_processes.Failure]:
-        """Takes each environment one step on and writes its row.
+        """Takes each environment one step on and writes what it showed.
 
         Args:
           commands: NOTHING, STEP or RESET for each.
@@ -125,12 +131,12 @@ class Worker:
         return failures
 
     def _play(self, index: int, command: int, action: np.ndarray) -> None:
-        if self._rows is not None:
-            self._rows.busy[0] = index
+        if self._newest is not None:
+            self._newest.busy[0] = index
         environment = self._environments[index]
         if command == RESET:
             environment = environment or self._start(index)
-            self._rows.busy[0] = index
+            self._newest.busy[0] = index
             time_step = environment.reset()
             self._steps[index] = 0
         else:
@@ -139,12 +145,12 @@ class Worker:
         reward, discount = _outcome(time_step, command)
         self._shown[index] = time_step.observation
         leaves = self._observation(time_step.observation)
-        for column, leaf in zip(self._rows.observation, leaves, strict=True):
-            column[index] = leaf
-        self._rows.reward[index] = reward
-        self._rows.discount[index] = discount
+        for array, leaf in zip(self._newest.observation, leaves, strict=True):
+            array[index] = leaf
+        self._newest.reward[index] = reward
+        self._newest.discount[index] = discount
         is_last = int(time_step.step_type) == dm_env.StepType.LAST
-        self._rows.over[index] = is_last or 0 < self._max_steps <= self._steps[index]
+        self._newest.over[index] = is_last or 0 < self._max_steps <= self._steps[index]
 
     def _discard(self, index: int) -> None:
         environment, self._environments[index] = self._environments[index], None

@@ -18,7 +18,7 @@ class Episode(NamedTuple):
 
 
 class EpisodeTracker:
-    """Sums rewards per game; an episode has ended when the next one's first row arrives."""
+    """Sums rewards per game; an episode has ended when the next one's first step arrives."""
 
     def __init__(self, environment: base.BatchedEnvironment):
         """Expects the environment's first output next."""
@@ -28,7 +28,7 @@ class EpisodeTracker:
         self._lengths = np.zeros(environment.num_envs, int)
 
     def update(self, env_output: types.EnvOutput) -> list[Episode]:
-        """Takes the next row [N] and returns the episodes that it shows to be over."""
+        """Takes the next step [N] and returns the episodes that it shows to be over."""
         over = np.flatnonzero(env_output.is_first & (self._lengths > 0))
         finished = [
             Episode(

@@ -1,7 +1,9 @@
 """Makes the environments of any configuration."""
 
+import contextlib
 import pathlib
 
+from laser_tf import types
 from laser_tf.environments import base, environment_config, faults, multi_task
 
 _LARGEST_SEED = 2**31 - 1  # ALE's
@@ -46,6 +48,16 @@ def make_environment(
     return multi_task.MultiTask(
         config.tasks, environments, config.reward_scales or (1.0,) * len(config.tasks)
     )
+
+
+def environment_spec(config: environment_config.EnvironmentConfig) -> types.EnvironmentSpec:
+    """What an agent that plays these environments must fit: one is made, and closed again.
+
+    Raises:
+      EnvironmentFailedError, ImportError, ValueError: see `make_environment`.
+    """
+    with contextlib.closing(make_environment(config, seed=0, num_envs=1)) as environment:
+        return environment.spec()
 
 
 def _make(

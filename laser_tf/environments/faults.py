@@ -24,6 +24,10 @@ class EnvironmentFailedError(errors.UserError):
     """A game cannot be played on; the message names it, the reason and the remedy."""
 
 
+class RefusedError(ValueError):
+    """What agents cannot read or do, and why: one line."""
+
+
 class Faults:
     """The faults of a batch of N games.
 
@@ -57,7 +61,7 @@ class Faults:
         self._told: set[tuple[int, str]] = set()
 
     def follow(self, is_first: np.ndarray) -> None:
-        """Takes which games' episodes begin with the next row, bool [N]."""
+        """Takes which games' episodes begin with the next step, bool [N]."""
         self._in_a_row[is_first & ~self._is_broken & (self._steps > 0)] = 0
         self._is_broken &= ~is_first
         self._steps = np.where(is_first, 0, self._steps + 1)

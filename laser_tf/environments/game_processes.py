@@ -71,7 +71,7 @@ class GameProcesses:
           RuntimeError: for a game that could not be made; the message names it.
         """
         self._reply_seconds = reply_seconds
-        self._games = [_Game(factory, files) for factory in factories.values()]
+        self._games = [GameProcess(factory, files) for factory in factories.values()]
         try:
             answers = self._collect(range(len(self._games)))
             for name, answer in zip(factories, answers, strict=True):
@@ -138,8 +138,8 @@ class GameProcesses:
         self._games = []
 
 
-class _Game:
-    """One game's process, and the pipe to it."""
+class GameProcess:
+    """One game's process, and the pipe to it; for what need not answer beside others."""
 
     def __init__(self, factory: Callable[[int], Any], files: Sequence[int]):
         """Starts the process; its first answer says whether the game could be made."""

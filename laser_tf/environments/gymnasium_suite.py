@@ -15,13 +15,14 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-from laser_tf.environments import canonical_specs, names, python_config, user_modules
+from laser_tf.environments import faults, names, python_config, user_modules
 
 if TYPE_CHECKING:  # it is loaded in workers
     import gymnasium
 
 _ID = re.compile(r"([A-Za-z_][\w.]*:)?[\w./-]+")
 _PICTURES = "rgb_array"
+_NO_BOX2D = "Box2D is not installed: run make box2d, or pip install box2d"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -55,7 +56,7 @@ def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> "G
       seed: of its first reset; its random stream then runs on.
 
     Raises:
-      RefusedError: for an unknown id, or spaces that agents cannot read.
+      RefusedError: for an unknown id, a package that it needs, or spaces that agents cannot read.
     """
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     import gymnasium
@@ -66,10 +67,16 @@ def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> "G
     try:
         names.check("gymnasium environment", name, gymnasium.registry, example="CartPole-v1")
     except ValueError as error:
-        raise canonical_specs.RefusedError(str(error)) from None
-    if rendering and _draws(name):
-        arguments = {"render_mode": _PICTURES, **arguments}
-    return Gymnasium(gymnasium.make(name, disable_env_checker=True, **arguments), seed)
+        raise faults.RefusedError(str(error)) from None
+    try:
+        if rendering and _draws(name):
+            arguments = {"render_mode": _PICTURES, **arguments}
+        environment = gymnasium.make(name, disable_env_checker=True, **arguments)
+    except gymnasium.error.DependencyNotInstalled as error:
+        # Its own words ask for swig, which Box2D's wheel does not need.
+        is_box2d = "Box2D" in str(error)
+        raise faults.RefusedError(_NO_BOX2D if is_box2d else str(error)) from error
+    return Gymnasium(environment, seed)
 
 
 def _draws(name: str) -> bool:
@@ -168,7 +175,7 @@ def spec_of(space: "gymnasium.Space", name: str) -> Any:
         case spaces.Tuple():
             parts = enumerate(space.spaces)
             return tuple(spec_of(part, f"{name}[{index}]") for index, part in parts)
-    raise canonical_specs.RefusedError(
+    raise faults.RefusedError(
         f"its {name} is a {type(space).__name__}: agents read Box, Discrete, MultiBinary, "
         "MultiDiscrete and Text, and Dict and Tuple of them; change it by a gymnasium wrapper"
     )
@@ -183,7 +190,7 @@ def _action_spec(space: "gymnasium.Space") -> specs.Array:
             return specs.BoundedArray((), np.int64, int(space.start), last, "action")
         case spaces.Box():
             return specs.BoundedArray(space.shape, space.dtype, space.low, space.high, "action")
-    raise canonical_specs.RefusedError(
+    raise faults.RefusedError(
         f"its action is a {type(space).__name__}: agents take Discrete, or Box of floats with "
         "finite bounds; change it by a gymnasium wrapper"
     )

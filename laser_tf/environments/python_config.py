@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import functools
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -9,7 +10,7 @@ from typing import Any, ClassVar
 import dm_env
 
 from laser_tf import config_checks
-from laser_tf.environments import environment_config, python_environments
+from laser_tf.environments import environment_config, python_environments, user_modules
 
 _WORDS = {"true": True, "false": False, "none": None}
 
@@ -72,6 +73,31 @@ class PythonConfig(environment_config.EnvironmentConfig):
             max_steps_per_episode=self.max_frames_per_episode,
             text_length=self.text_length,
         )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FunctionConfig(PythonConfig):
+    """Of a user's functions, each named as `module:function`, that return an environment.
+
+    The function gets `arguments`, and `seed` if it has such a parameter.
+    """
+
+    def check_task(self, task: str) -> str:
+        """Checks the form alone: user code runs in workers only."""
+        return user_modules.check_path(f"a task of {self.suite}", task)
+
+    def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
+        """See `PythonConfig`."""
+        return functools.partial(self.call, task, self.keyword_arguments())
+
+    @staticmethod
+    def call(path: str, arguments: dict[str, Any], seed: int) -> dm_env.Environment:
+        """Calls the user's function, in a worker.
+
+        Raises:
+          RefusedError: where there is none, or it returns something else.
+        """
+        raise NotImplementedError
 
 
 def parse_arguments(text: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from laser_tf.environments import (
     environment_worker,
     faults,
     game_processes,
-    shared_rows,
+    shared_steps,
 )
 
 
@@ -23,7 +23,7 @@ class PythonEnvironments(base.BatchedEnvironment):
     """N environments, each a `dm_env.Environment` in one of several workers.
 
     An environment that raises, or returns what its specs do not allow, is made again; so are all of
-    a worker that dies or gives no answer in time. What was seen of that step is lost: the row
+    a worker that dies or gives no answer in time. What was seen of that step is lost: the step
     before stands in for it, as the episode's last, with reward 0 and discount 1.
     """
 
@@ -56,8 +56,8 @@ class PythonEnvironments(base.BatchedEnvironment):
         """
         self._parts = np.array_split(np.arange(num_envs), num_workers)  # each worker's
         self._name = name
-        self._files = [shared_rows.create() for _ in self._parts]
-        self._rows: list[shared_rows.SharedRows] = []
+        self._files = [shared_steps.create() for _ in self._parts]
+        self._newest: list[shared_steps.SharedSteps] = []
         self._workers: game_processes.GameProcesses | None = None
         try:
             self._workers = self._start(
@@ -74,8 +74,8 @@ class PythonEnvironments(base.BatchedEnvironment):
         except BaseException:
             self._free()
             raise
-        self._rows = [
-            shared_rows.SharedRows(file, description.observation, len(part))
+        self._newest = [
+            shared_steps.SharedSteps(file, description.observation, len(part))
             for file, part in zip(self._files, self._parts, strict=True)
         ]
         super().__init__(
@@ -174,20 +174,20 @@ class PythonEnvironments(base.BatchedEnvironment):
         reason = f"its worker process: {failure.reason}"
         if len(part) > 1:
             reason += f"; environments {part[0]} to {part[-1]} shared it"
-        self._note_restart(part[self._rows[worker].busy[0]], reason, failure.details)
+        self._note_restart(part[self._newest[worker].busy[0]], reason, failure.details)
 
     def _note_restart(self, index: int, reason: str, details: str) -> None:
         self.faults.note(int(index), faults.RESTARTS, reason + faults.STARTED_AGAIN, details)
 
     def _read(self) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
-        """The newest rows of all workers, copied."""
+        """The newest time steps of all workers, copied."""
         leaves = [
-            np.concatenate(columns)
-            for columns in zip(*(rows.observation for rows in self._rows), strict=True)
+            np.concatenate(parts)
+            for parts in zip(*(steps.observation for steps in self._newest), strict=True)
         ]
         observation = tree.unflatten_as(self._observation_spec, leaves)
         return observation, *(
-            np.concatenate([getattr(rows, name) for rows in self._rows])
+            np.concatenate([getattr(steps, name) for steps in self._newest])
             for name in ("reward", "discount", "over")
         )
 
@@ -226,7 +226,7 @@ class PythonEnvironments(base.BatchedEnvironment):
     def _free(self) -> None:
         if self._workers is not None:
             self._workers.close()
-        self._rows = []  # they hold the files, too
+        self._newest = []  # they hold the files, too
         for file in self._files:
             os.close(file)
         self._files = []

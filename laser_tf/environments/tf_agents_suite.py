@@ -5,58 +5,41 @@ TF-Agents and TensorFlow are loaded by the user's module, in workers only.
 
 import contextlib
 import dataclasses
-import functools
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import dm_env
 import numpy as np
 from dm_env import specs
 
-from laser_tf.environments import canonical_specs, python_config, user_modules
+from laser_tf.environments import faults, python_config, user_modules
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TFAgentsConfig(python_config.PythonConfig):
-    """Of functions that return a `PyEnvironment`.
-
-    The function gets `arguments`, and `seed` if it has such a parameter.
-    """
+class TFAgentsConfig(python_config.FunctionConfig):
+    """Of functions that return a `PyEnvironment`."""
 
     suite: str = "tf_agents"
-    task: str
 
-    def check_task(self, task: str) -> str:
-        """Checks the form alone: user code runs in workers only."""
-        return user_modules.check_path("a task of tf_agents", task)
-
-    def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
-        """See `PythonConfig`."""
-        return functools.partial(make, task, self.keyword_arguments())
-
-
-def make(path: str, arguments: dict[str, Any], seed: int) -> "TFAgents":
-    """Calls the user's function.
-
-    Raises:
-      RefusedError: where there is none, or it returns something else.
-    """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the learner's
-    environment = user_modules.call(path, arguments, seed)
-    module = sys.modules.get("tf_agents.environments.py_environment")
-    if module is None or not isinstance(environment, module.PyEnvironment):
-        raise canonical_specs.RefusedError(
-            f"{path} returned a {type(environment).__name__}, not a TF-Agents PyEnvironment"
-        )
-    if environment.batched:
-        raise canonical_specs.RefusedError(
-            f"{path} returned a batch of {environment.batch_size}: return one environment, "
-            "environment.num_envs says how many are made"
-        )
-    return TFAgents(environment, seed)
+    @staticmethod
+    def call(path: str, arguments: dict[str, Any], seed: int) -> dm_env.Environment:
+        """See `FunctionConfig`."""
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the learner's
+        environment = user_modules.call(path, arguments, seed)
+        module = sys.modules.get("tf_agents.environments.py_environment")
+        if module is None or not isinstance(environment, module.PyEnvironment):
+            raise faults.RefusedError(
+                f"{path} returned a {type(environment).__name__}, not a TF-Agents PyEnvironment"
+            )
+        if environment.batched:
+            raise faults.RefusedError(
+                f"{path} returned a batch of {environment.batch_size}: return one environment, "
+                "environment.num_envs says how many are made"
+            )
+        return TFAgents(environment, seed)
 
 
 class TFAgents(dm_env.Environment):
@@ -115,7 +98,7 @@ def _spec(spec: Any) -> Any:
     if isinstance(spec, tuple | list):
         return tuple(map(_spec, spec))
     if not hasattr(spec, "shape") or not hasattr(spec, "dtype"):
-        raise canonical_specs.RefusedError(
+        raise faults.RefusedError(
             f"its specs hold a {type(spec).__name__}: agents read ArraySpec and BoundedArraySpec"
         )
     shape, dtype, name = tuple(spec.shape), np.dtype(spec.dtype), spec.name or "observation"

@@ -7,7 +7,7 @@ import re
 from types import ModuleType
 from typing import Any
 
-from laser_tf.environments import canonical_specs, names
+from laser_tf.environments import faults, names
 
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
@@ -29,10 +29,10 @@ def load_module(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise canonical_specs.RefusedError(
+            raise faults.RefusedError(
                 f"{name} needs the package {error.name!r}, which is not installed"
             ) from error
-        raise canonical_specs.RefusedError(
+        raise faults.RefusedError(
             f"there is no module {name!r}: install it, or start the command in its folder (this is "
             f"{pathlib.Path.cwd()})"
         ) from None
@@ -52,10 +52,10 @@ def load(path: str) -> Any:
             try:
                 names.check(f"name in {module_name}", part, public, example=f"{module_name}:make")
             except ValueError as error:
-                raise canonical_specs.RefusedError(str(error)) from None
+                raise faults.RefusedError(str(error)) from None
         value = getattr(value, part)
     if not callable(value):
-        raise canonical_specs.RefusedError(
+        raise faults.RefusedError(
             f"{path} is a {type(value).__name__}: name a function that returns an environment"
         )
     return value

@@ -8,6 +8,8 @@ import numpy as np
 from laser_tf import types
 from laser_tf.environments import base, episode_statistics
 
+MAX_ENVIRONMENTS = 32  # of all tasks together, where they are fewer than that
+
 
 class Game(NamedTuple):
     """One episode and where it lies in its environment's stream of steps."""
@@ -69,6 +71,11 @@ class EpisodePlayer:
             self.actions.append(action)
             env_output = self._environment.step(action)
         return games
+
+
+def environments_at_once(episodes: int, num_tasks: int) -> int:
+    """How many environments of each task play so many episodes of it."""
+    return min(episodes, max(1, MAX_ENVIRONMENTS // num_tasks))
 
 
 def by_task(games: Sequence[Game]) -> list[list[Game]]:

@@ -13,7 +13,25 @@ from laser_tf.training import learner, run_config
 def summarise(
     config: run_config.RunConfig, counters: learner.Counters, games: Sequence[episode_player.Game]
 ) -> dict[str, Any]:
-    """Returns of episodes, raw, and how much training is behind them.
+    """Returns of episodes, as `summarise_returns`, and how much training is behind them."""
+    agent_steps, wall_seconds = int(counters.agent_steps), float(counters.wall_seconds)
+    summary = summarise_returns(config, games)
+    tasks = summary.pop("tasks")  # the longest part, at the file's end
+    return {
+        **summary,
+        "env_frames": agent_steps * config.environment.action_repeat,
+        "agent_steps": agent_steps,
+        "learner_updates": int(counters.learner_updates),
+        "wall_seconds": round(wall_seconds, 1),
+        "agent_steps_per_second": round(agent_steps / wall_seconds, 1) if wall_seconds else 0.0,
+        "tasks": tasks,
+    }
+
+
+def summarise_returns(
+    config: run_config.RunConfig, games: Sequence[episode_player.Game]
+) -> dict[str, Any]:
+    """Returns of episodes, raw, and their scores.
 
     A mean over several tasks is the mean of their means; standard deviation (of the episodes, not
     of their mean), median, least and largest are of all episodes together.
@@ -21,7 +39,6 @@ def summarise(
     returns = [
         [game.episode_return for game in of_task] for of_task in episode_player.by_task(games)
     ]
-    agent_steps, wall_seconds = int(counters.agent_steps), float(counters.wall_seconds)
     suite, tasks = config.environment.suite, config.environment.tasks
     means = {task: float(np.mean(of_task)) for task, of_task in zip(tasks, returns, strict=True)}
     scores = reference.normalised_scores(suite, means)
@@ -35,11 +52,6 @@ def summarise(
         "min_return": float(together.min()),
         "max_return": float(together.max()),
         "human_normalised_score": None,
-        "env_frames": agent_steps * config.environment.action_repeat,
-        "agent_steps": agent_steps,
-        "learner_updates": int(counters.learner_updates),
-        "wall_seconds": round(wall_seconds, 1),
-        "agent_steps_per_second": round(agent_steps / wall_seconds, 1) if wall_seconds else 0.0,
         **(
             _summarise_scores(f"{reference.kind(suite)}_normalised_score", scores) if scores else {}
         ),

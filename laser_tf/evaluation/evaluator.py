@@ -27,8 +27,6 @@ from laser_tf.training import (
     trained,
 )
 
-MAX_ENVIRONMENTS = 32
-
 
 def evaluate(
     workdir: pathlib.Path,
@@ -65,11 +63,11 @@ def evaluate(
     """
     config = run_config.parse(run_folder.read_config(workdir))
     tasks = config.environment.tasks
-    num_envs = min(episodes, max(1, MAX_ENVIRONMENTS // len(tasks)))
+    num_envs = episode_player.environments_at_once(episodes, len(tasks))
     environment = factory.make_environment(
         config.environment, seed=seed, num_envs=num_envs, fault_folder=workdir
     )
-    agent, counters = trained.restore_agent(workdir, config, environment, seed=seed)
+    agent, counters = trained.restore_agent(workdir, config, environment.spec(), seed=seed)
     policy: Any
     if history_length:
         policy = memory_restriction.RestrictedPolicy(

@@ -8,6 +8,7 @@ import shutil
 
 import tensorflow as tf
 
+from laser_tf import errors
 from laser_tf.environments import factory
 from laser_tf.export import description, portable_policy, saved_model
 from laser_tf.host import run_folder
@@ -33,10 +34,9 @@ def export(workdir: pathlib.Path, output: pathlib.Path, compute_dtype: str = "")
     if compute_dtype:
         learner = dataclasses.replace(config.learner, compute_dtype=compute_dtype)
         config = dataclasses.replace(config, learner=learner)
-    environment = factory.make_environment(config.environment, seed=0, num_envs=1)
-    agent, counters = trained.restore_agent(workdir, config, environment, seed=0)
-    policy = portable_policy.PortablePolicy(agent, environment.spec(), config.replay.frame_stack)
-    environment.close()
+    spec = factory.environment_spec(config.environment)
+    agent, counters = trained.restore_agent(workdir, config, spec, seed=0)
+    policy = portable_policy.PortablePolicy(agent, spec, config.replay.frame_stack)
     about = description.describe(policy, config, int(counters.agent_steps))
     _write(policy, about, output, int(counters.learner_updates))
 
@@ -53,7 +53,7 @@ def _write(
         unfinished.rename(output)
     except (OSError, tf.errors.OpError) as error:
         raise run_folder.WorkdirError(
-            f"cannot write {output}: {run_folder.first_line(error)}; choose another --output or "
+            f"cannot write {output}: {errors.first_line(error)}; choose another --output or "
             "free space"
         ) from None
     finally:

@@ -62,6 +62,7 @@ class Interruption:
     def __init__(self):
         """Takes the signals over."""
         self.signal_number: int | None = None  # the first that came
+        self.count = 0  # signals that came
         self.hurry = False  # do not even wait for what is being saved
         take_over(self._note)
 
@@ -77,3 +78,4 @@ class Interruption:
         if self.stop and signal_number == signal.SIGINT:
             self.hurry = True
         self.signal_number = self.signal_number or signal_number
+        self.count += 1

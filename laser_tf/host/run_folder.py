@@ -3,20 +3,18 @@
 import json
 import logging
 import pathlib
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from laser_tf import config_values, errors
-from laser_tf.host import folder_lock, folder_traces, whole_files
+from laser_tf.host import folder_lock, folder_traces, run_identity, whole_files
 
 RUN, SWEEP = "config.json", "sweep.json"  # where a folder's configuration lies
 FINISHED, FINISHED_AGENTS = "finished", "finished_agents"  # in a sweep's: who spent its budget
 ORIGIN = "init_from"  # in config.json: the run whose weights it began from
 _KINDS = {RUN: "run", SWEEP: "sweep"}
 _HAS_CHECKPOINT = "has_checkpoint"  # in config.json: there was one once
-_ADDRESSES = "replay.addresses"  # servers may move while a run goes on
-_LENGTH, _SCHEDULE = "run.env_frames", "learner.learning_rate_schedule"
+_SCHEDULE = "learner.learning_rate_schedule"
 
 
 class WorkdirError(errors.UserError):
@@ -111,7 +109,7 @@ def _open(
             (workdir / name).mkdir(parents=True, exist_ok=True)
         folder_lock.hold(workdir / folder_lock.FILE, patience_seconds)
         if path.exists():
-            if _is_longer(read_config(workdir, path.name), config):
+            if run_identity.is_longer(read_config(workdir, path.name), config):
                 _lengthen(path, config, extend)
             _check_same_config(path, config)
             return True
@@ -183,7 +181,7 @@ def _read(path: pathlib.Path) -> dict[str, Any]:
         kind = _KINDS[path.name]
         raise WorkdirError(f"{path.parent} holds no {kind}: there is no {path}") from None
     except (OSError, ValueError) as error:
-        raise WorkdirError(f"cannot read {path}: {first_line(error)}") from None
+        raise WorkdirError(f"cannot read {path}: {errors.first_line(error)}") from None
     if not isinstance(content, dict) or not isinstance(content.get("config", {}), dict):
         raise WorkdirError(
             f"cannot read {path}: it holds no configuration; restore it from a backup, or use "
@@ -201,59 +199,36 @@ def _write(path: pathlib.Path, content: dict[str, Any]) -> None:
         ) from None
 
 
-def _is_longer(before: dict[str, Any], now: dict[str, Any]) -> bool:
-    """Whether a run is the one before with more frames."""
-    before, now = config_values.flatten(before), config_values.flatten(now)
-    for values in (before, now):
-        values.pop(_ADDRESSES, None)
-    more = now.pop(_LENGTH, 0) > before.pop(_LENGTH, 0)
-    return more and before == now
-
-
 def _lengthen(path: pathlib.Path, config: dict[str, Any], extend: bool) -> None:
     """Notes more env frames; those to which a learning rate is tied only where that is wanted."""
     noted, now = _read(path), config_values.flatten(config)
-    before = config_values.flatten(noted["config"])
+    before, length = config_values.flatten(noted["config"]), run_identity.LENGTH
     noted["config"] = config
     if now.get(_SCHEDULE) != "constant":
-        ends = f"{before[_LENGTH]:,} env frames"
+        ends = f"{before[length]:,} env frames"
         if not extend:
             raise WorkdirError(
                 f"{path.parent} has a learning rate that falls to zero at {ends}, so that "
-                f"{_LENGTH}={now[_LENGTH]} is another schedule: with --extend the run goes on with "
-                f"the rate that a schedule to there has, which is higher; else use {_LENGTH}="
-                f"{before[_LENGTH]}, or another --workdir"
+                f"{length}={now[length]} is another schedule: with --extend the run goes on with "
+                f"the rate that a schedule to there has, which is higher; else use {length}="
+                f"{before[length]}, or another --workdir"
             )
         logging.warning(
             "the learning rate falls to zero at %s env frames from now on instead of at %s: it "
-            "jumps up where the run stands", f"{now[_LENGTH]:,}", f"{before[_LENGTH]:,}",
+            "jumps up where the run stands", f"{now[length]:,}", f"{before[length]:,}",
         )  # fmt: skip
         # Curves of such a run are no curves of one that was planned so long.
-        noted.setdefault("extended_from_env_frames", []).append(before[_LENGTH])
+        noted.setdefault("extended_from_env_frames", []).append(before[length])
     _write(path, noted)
     for name in (FINISHED, FINISHED_AGENTS):  # of a sweep
         if (path.parent / name).exists():
-            (path.parent / name).rename(path.parent / f"{name}_{before[_LENGTH]}")
+            (path.parent / name).rename(path.parent / f"{name}_{before[length]}")
 
 
 def _check_same_config(path: pathlib.Path, config: dict[str, Any]) -> None:
-    before, now = (
-        config_values.flatten(read_config(path.parent, path.name)),
-        config_values.flatten(config),
-    )
-    differing = [
-        f"{key} (there {before.get(key)!r}, now {now.get(key)!r})"
-        for key in sorted(before.keys() | now.keys())
-        if before.get(key) != now.get(key) and key != _ADDRESSES
-    ]
+    differing = run_identity.differences(read_config(path.parent, path.name), config)
     if differing:
         raise WorkdirError(
             f"{path.parent} belongs to a {_KINDS[path.name]} of another config: "
             f"{', '.join(differing)}. Use another --workdir, or the same values to resume"
         )
-
-
-def first_line(error: BaseException) -> str:
-    """What an error of TensorFlow's or another says, as a line of text."""
-    text = re.sub(r"\{\{.*?\}\}|\[Op:.*?\]", "", str(error)).strip()  # TensorFlow's graph names
-    return text.splitlines()[0][:400].strip() if text else type(error).__name__

@@ -1,12 +1,15 @@
 """The versions that must fit together; standard library only, to look before anything imports."""
 
+import hashlib
 import importlib.metadata
+import pathlib
 import platform
+from collections.abc import Mapping
 
 # dm-reverb's compiled ops load into exactly one TensorFlow; any other fails at import with an
 # undefined symbol.
 _REQUIRED = {"dm-reverb": "0.14.0", "tensorflow": "2.15."}
-_RECORDED = ("tensorflow", "keras", "dm-reverb", "ale-py", "minatar", "numpy", "protobuf")
+_RECORDED = ("tensorflow", "keras", "dm-reverb", "ale-py", "minatar", "numpy", "protobuf", "ray")
 
 
 class VersionError(SystemExit):
@@ -34,6 +37,31 @@ def recorded() -> dict[str, str]:
     """The versions that a run's folder notes."""
     versions = {package: _version(package) for package in _RECORDED}
     return {"python": platform.python_version(), **{k: v for k, v in versions.items() if v}}
+
+
+def of_machine() -> dict[str, str]:
+    """What must be the same on all machines of a run: versions, and the sources of this package."""
+    return recorded() | {"laser_tf": f"with sources {_sources()}"}
+
+
+def differing(expected: Mapping[str, str]) -> str:
+    """What this machine has instead of another one's `of_machine`, in words; "": nothing."""
+    here = of_machine()
+    return ", ".join(
+        f"{package} {here.get(package, 'is missing')} instead of {version}"
+        for package, version in expected.items()
+        if here.get(package) != version
+    )
+
+
+def _sources() -> str:
+    """Short for the text of all modules of this package."""
+    package = pathlib.Path(__file__).resolve().parents[1]
+    digest = hashlib.sha1(usedforsecurity=False)
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:10]
 
 
 def _version(package: str) -> str | None:

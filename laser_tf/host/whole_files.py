@@ -1,5 +1,6 @@
 """Files that are there in full or not at all, whatever ends the process or the machine."""
 
+import contextlib
 import os
 import pathlib
 
@@ -19,6 +20,12 @@ def write(path: pathlib.Path, content: str | bytes) -> None:
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def try_write(path: pathlib.Path, content: str) -> None:
+    """The same for what may be missing: nothing happens where it cannot be written."""
+    with contextlib.suppress(OSError):
+        write(path, content)
 
 
 def sync(descriptor: int) -> None:

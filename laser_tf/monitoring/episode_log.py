@@ -4,16 +4,14 @@ Columns: `env_frames`, frames the learner had consumed for the first time when t
 reported; `task`, its name; `return`, the sum of raw rewards; `length` in agent steps.
 """
 
-import logging
 import pathlib
-import threading
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from laser_tf.environments import episode_statistics
-from laser_tf.host import failure_notice, run_folder, whole_files
+from laser_tf.monitoring import row_file
 
 FILE = "episodes.csv"
 _HEADER = "env_frames,task,return,length"
@@ -39,12 +37,8 @@ class EpisodeLog:
 
     def __init__(self, workdir: pathlib.Path, tasks: Sequence[str]):
         """Leaves the file as it is until `resume`; `tasks` are the names behind `Episode.task`."""
-        self._path = workdir / FILE
+        self._file = _file(workdir)
         self._tasks = tuple(tasks)
-        self._lock = threading.Lock()
-        self._lines: list[str] = []  # not written yet
-        self._notice = failure_notice.FailureNotice(f"{self._path} can be written again")
-        self._size = 0  # bytes of the file that are whole rows
 
     def resume(
         self, env_frames: int | None, newer_than: int = -1
@@ -61,16 +55,11 @@ class EpisodeLog:
         Raises:
           WorkdirError: if the file cannot be read or written.
         """
-        try:
-            rows = [] if env_frames is None else _rows(self._path)
-            rows = [row for row in rows if row.env_frames <= env_frames and row.task in self._tasks]
-            text = "".join(f"{line}\n" for line in (_HEADER, *map(_line, rows)))
-            whole_files.write(self._path, text)
-        except OSError as error:
-            raise run_folder.WorkdirError(
-                f"cannot write {self._path}: {error.strerror}; free space, then run again"
-            ) from None
-        self._size = len(text.encode())
+
+        def stays(row: _Row) -> bool:
+            return row.env_frames <= env_frames and row.task in self._tasks
+
+        rows = self._file.keep(None if env_frames is None else stays)
         return [
             episode_statistics.Episode(
                 -1, self._tasks.index(row.task), row.episode_return, row.length
@@ -81,32 +70,12 @@ class EpisodeLog:
 
     def add(self, env_frames: int, episode: episode_statistics.Episode) -> None:
         """Takes a finished episode, from any thread; `flush` writes it."""
-        row = _Row(env_frames, self._tasks[episode.task], episode.episode_return, episode.length)
-        with self._lock:
-            self._lines.append(_line(row))
+        task = self._tasks[episode.task]
+        self._file.add(_Row(env_frames, task, episode.episode_return, episode.length))
 
     def flush(self) -> None:
-        """Appends what has come since the last call; tells of failures and tries again next time.
-
-        A crash of the process loses what was not flushed.
-        """
-        with self._lock:
-            lines, self._lines = self._lines, []
-        if not lines:
-            return
-        data = "".join(f"{line}\n" for line in lines).encode()
-        try:
-            with self._path.open("r+b") as file:
-                file.seek(self._size)  # over the half row of a failure before
-                file.write(data)
-            self._size += len(data)
-            self._notice.succeeded()
-        except OSError as error:
-            self._notice.failed(
-                f"cannot write {self._path}: {error.strerror}; episodes are kept until it works"
-            )
-            with self._lock:
-                self._lines = lines + self._lines
+        """Writes what has come since the last call; see `row_file.RowFile.flush`."""
+        self._file.flush()
 
 
 def read(workdir: pathlib.Path) -> dict[str, Episodes]:
@@ -118,7 +87,7 @@ def read(workdir: pathlib.Path) -> dict[str, Episodes]:
       OSError: if the file is there and cannot be read.
     """
     tasks: dict[str, list[_Row]] = {}
-    for row in _rows(workdir / FILE):
+    for row in _file(workdir).read():
         tasks.setdefault(row.task, []).append(row)
     return {
         task: Episodes(
@@ -130,25 +99,14 @@ def read(workdir: pathlib.Path) -> dict[str, Episodes]:
     }
 
 
-def _line(row: _Row) -> str:
+def _file(workdir: pathlib.Path) -> row_file.RowFile[_Row]:
+    return row_file.RowFile(workdir / FILE, _HEADER, _parse, _render)
+
+
+def _render(row: _Row) -> str:
     return f"{row.env_frames},{row.task},{row.episode_return:.10g},{row.length}"
 
 
-def _rows(path: pathlib.Path) -> list[_Row]:
-    if not path.exists():
-        return []
-    # What stands after the last line's end is torn, even where it reads like a row.
-    *lines, _ = path.read_text(errors="replace").split("\n")
-    rows = [_parse(line) for line in lines[1:]]
-    damaged = rows.count(None)
-    if damaged:
-        logging.warning("%s: %d damaged rows are left out", path, damaged)
-    return [row for row in rows if row]
-
-
-def _parse(line: str) -> _Row | None:
-    try:
-        env_frames, task, episode_return, length = line.split(",")
-        return _Row(int(env_frames), task, float(episode_return), int(length))
-    except ValueError:
-        return None
+def _parse(line: str) -> _Row:
+    env_frames, task, episode_return, length = line.split(",")
+    return _Row(int(env_frames), task, float(episode_return), int(length))

@@ -4,9 +4,10 @@ import collections
 import math
 import time
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from laser_tf.environments import episode_statistics
-from laser_tf.monitoring import episode_log, progress, tensorboard
+from laser_tf.monitoring import episode_log, tensorboard
 from laser_tf.scores import aggregates, reference
 
 PROGRESS_SECONDS = 0.5
@@ -76,12 +77,28 @@ class EpisodeReturns:
         return rows
 
 
+class Display(Protocol):
+    """What a reporter refreshes; see `progress.ProgressDisplay.update` for the numbers."""
+
+    def update(
+        self,
+        *,
+        env_frames: int,
+        updates_per_second: float,
+        mean_return: float,
+        replay_fill: float,
+        policy_lag: float,
+        learner_busy: float,
+    ) -> None:
+        """Shows the newest numbers."""
+
+
 class Reporter:
     """Averages the learner's metrics and measures the parts' pace between two reports."""
 
     def __init__(
         self,
-        display: progress.ProgressDisplay,
+        display: Display,
         writer: tensorboard.MetricsWriter,
         returns: EpisodeReturns,
         episodes: episode_log.EpisodeLog,

@@ -12,14 +12,18 @@ import numpy as np
 import tensorflow as tf
 from tensorboard.backend.event_processing import event_accumulator
 from tensorboard.compat.proto import event_pb2, summary_pb2
+from tensorboard.plugins.custom_scalar import layout_pb2
+from tensorboard.plugins.custom_scalar import metadata as layout_metadata
 from tensorboard.plugins.hparams import api as hparams
 from tensorboard.plugins.image import metadata as image_metadata
 from tensorboard.plugins.scalar import metadata as scalar_metadata
 from tensorboard.plugins.scalar import summary_v2 as scalar_summary
 
-from laser_tf.host import failure_notice, run_folder
+from laser_tf import errors
+from laser_tf.host import failure_notice
 
 RETURN = "episode/mean_return_last_100"
+EVALUATION_RETURN = "episode/evaluation_mean_return"
 
 
 class MetricsWriter:
@@ -71,8 +75,26 @@ class MetricsWriter:
 
         self._append(0, write)
 
+    def chart_returns(self) -> None:
+        """Has the CUSTOM SCALARS page show training's returns and evaluations' in one chart."""
+        both = layout_pb2.MultilineChartContent(tag=[f"^{RETURN}$", f"^{EVALUATION_RETURN}$"])
+        chart = layout_pb2.Chart(title="mean return: training and evaluations", multiline=both)
+        layout = layout_pb2.Layout(category=[layout_pb2.Category(title="episode", chart=[chart])])
+
+        def write(_: tf.summary.SummaryWriter) -> None:
+            tf.summary.write(
+                layout_metadata.CONFIG_SUMMARY_TAG,
+                layout.SerializeToString(),
+                metadata=layout_metadata.create_summary_metadata(),
+            )
+
+        self._append(0, write)
+
     def write(self, env_frames: int, metrics: dict[str, float]) -> None:
-        """Writes one row; NaNs (nothing measured yet) are left out."""
+        """Writes one row; NaNs (nothing measured yet) are left out.
+
+        Rows of other metrics may be of later frames.
+        """
         values = {name: value for name, value in metrics.items() if not math.isnan(value)}
 
         def write(writer: tf.summary.SummaryWriter) -> None:
@@ -83,7 +105,7 @@ class MetricsWriter:
             _write_event(writer, env_frames, summary=_scalars(values))
 
         self._append(env_frames, write)
-        self._is_first_row = self._writer is None
+        self._is_first_row &= self._writer is None
 
 
 def _write_event(writer: tf.summary.SummaryWriter, env_frames: int, **content: Any) -> None:
@@ -138,7 +160,7 @@ def _warning_of_failures(
         yield
         notice.succeeded()
     except (tf.errors.OpError, OSError) as error:
-        reason = run_folder.first_line(error)
+        reason = errors.first_line(error)
         notice.failed(f"what TensorBoard shows of {folder.parent} has a gap: {reason}")
         for path in folder.glob("events.*"):  # a file for each attempt, else
             if not path.stat().st_size:

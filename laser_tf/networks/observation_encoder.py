@@ -54,7 +54,7 @@ class ObservationEncoder(tf.Module):
                 )
         if not self._encoders or not (size or any(self._encoders)):
             raise ValueError("the observation is empty: an agent needs at least one number")
-        self._mlp = torsos.MLP(config.mlp_units, dtype) if size else None
+        self._mlp = torsos.MLP(config.mlp_units, config.mlp_activation, dtype) if size else None
         self._normaliser = (
             vector_normaliser.VectorNormaliser(size) if size and config.normalise_vectors else None
         )

@@ -1,10 +1,10 @@
 """Torsos: from images [N, H, W, C] with stacked frames, or vectors, to features [N, F].
 
 Weights are drawn from a truncated normal of variance 2 / fan-in (He et al. 2015), which keeps the
-scale of features through ReLUs. `dtype` is the compute dtype; the variables are float32. `center`
-subtracts each observation's mean, which the papers do not: on a bright background all inputs of a
-convolution are positive, its weights then move up or down together, and RMSProp's first updates
-leave most channels below zero everywhere, for good.
+scale of features through ReLUs, or of 1 / fan-in before a tanh. `dtype` is the compute dtype; the
+variables are float32. `center` subtracts each observation's mean, which the papers do not: on a
+bright background all inputs of a convolution are positive, its weights then move up or down
+together, and RMSProp's first updates leave most channels below zero everywhere, for good.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,9 +15,9 @@ import tensorflow as tf
 Layer: TypeAlias = tf.keras.layers.Layer
 
 
-def _initializer() -> tf.keras.initializers.Initializer:
+def _initializer(scale: float = 2.0) -> tf.keras.initializers.Initializer:
     # A fresh object a layer: a shared unseeded initializer would warn and repeat itself.
-    return tf.keras.initializers.VarianceScaling(2.0, "fan_in", "truncated_normal")
+    return tf.keras.initializers.VarianceScaling(scale, "fan_in", "truncated_normal")
 
 
 def _policy(dtype: str) -> tf.keras.mixed_precision.Policy:
@@ -35,8 +35,10 @@ def _conv(channels: int, size: int, stride: int, padding: str, dtype: str) -> La
     )
 
 
-def _dense(units: int, dtype: str) -> Layer:
-    return tf.keras.layers.Dense(units, kernel_initializer=_initializer(), dtype=_policy(dtype))
+def _dense(units: int, dtype: str, scale: float = 2.0) -> Layer:
+    return tf.keras.layers.Dense(
+        units, kernel_initializer=_initializer(scale), dtype=_policy(dtype)
+    )
 
 
 def _rectified(convolutions: Sequence[Layer], inputs: tf.Tensor) -> tf.Tensor:
@@ -174,18 +176,32 @@ class FlatTorso(_DenseTorso):
         return scaled
 
 
-class MLP(tf.Module):
-    """Dense layers with ReLU, for vectors."""
+# With the variance, times fan-in, of the weights before it.
+ACTIVATIONS: dict[str, tuple[Callable[[tf.Tensor], tf.Tensor], float]] = {
+    "tanh": (tf.tanh, 1.0),
+    "relu": (tf.nn.relu, 2.0),
+}
 
-    def __init__(self, units: Sequence[int], dtype: str):
-        """Creates a layer for each number of `units`."""
+
+class MLP(tf.Module):
+    """Dense layers for vectors.
+
+    With tanh (Andrychowicz et al. 2021, "What Matters for On-Policy Deep Actor-Critic Methods?",
+    compared them) what is rarely seen has features of the same size as the rest. ReLU's grow with
+    the distance from it: while values go to a scale of their own, those of rare states overshoot,
+    and where rewards are negative the agent comes to avoid what it has not tried.
+    """
+
+    def __init__(self, units: Sequence[int], activation: str, dtype: str):
+        """Creates a layer for each number of `units`; `activation` is a key of `ACTIVATIONS`."""
         super().__init__()
-        self._layers = [_dense(size, dtype) for size in units]
+        self._activation, scale = ACTIVATIONS[activation]
+        self._layers = [_dense(size, dtype, scale) for size in units]
 
     def __call__(self, vectors: tf.Tensor) -> tf.Tensor:
         """float32 [N, D] -> [N, units of the last layer]."""
         for layer in self._layers:
-            vectors = tf.nn.relu(layer(vectors))
+            vectors = self._activation(layer(vectors))
         return vectors
 
 

@@ -7,6 +7,7 @@ from laser_tf import config_checks
 # The keys of torsos.TORSOS and, after "none" for a feed-forward network, of cores.CORES.
 TORSOS = ("shallow", "deep", "dqn", "minatar", "flat")
 CORES = ("none", "lstm", "preco_lstm")
+ACTIVATIONS = ("tanh", "relu")  # the keys of torsos.ACTIVATIONS
 
 TOO_LARGE = "a layer of more has too many weights for any memory"
 
@@ -23,6 +24,7 @@ class TrunkConfig:
     channel_multiplier: int = 1  # factor; of the torso's channels
     center_observation: bool = False  # subtract each image's mean, see networks.torsos
     mlp_units: tuple[int, ...] = (64, 64)  # units; of each hidden layer over vectors
+    mlp_activation: str = "tanh"  # of these layers: tanh or relu, see networks.torsos.MLP
     normalise_vectors: bool = True  # by their running mean and deviation
     core: str = "none"  # remembers: lstm or preco_lstm; none: feed-forward
     core_size: int = 256  # units; of the core
@@ -32,6 +34,7 @@ class TrunkConfig:
         config_checks.check_types(self)
         config_checks.check_choice(self, "torso", TORSOS)
         config_checks.check_choice(self, "core", CORES)
+        config_checks.check_choice(self, "mlp_activation", ACTIVATIONS)
         # At the most, a deep torso's convolution has 10^10 weights and an LSTM's kernel 2 * 10^9.
         config_checks.check_range(self, "channel_multiplier", 1, 1_024, TOO_LARGE)
         config_checks.check_range(self, "core_size", 1, 16_384, TOO_LARGE)

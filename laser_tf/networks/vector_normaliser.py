@@ -2,6 +2,8 @@
 
 import tensorflow as tf
 
+from laser_tf.ops import joint_batch
+
 _LARGEST = 10.0  # of a normalised entry: a rare spike must not blow the network up
 _MEMORY = 1e6  # vectors that the moments are the mean of at most: later ones always count
 _LEAST_VARIANCE = 1e-8
@@ -35,7 +37,7 @@ class VectorNormaliser(tf.Module):
         """Adds vectors to the moments (Chan, Golub and LeVeque 1983, equation 2.1).
 
         Vectors that are not finite are left out: the learner skips such an update, and the moments
-        would never recover from it.
+        would never recover from it. With several learners, those of all of them are added.
 
             delta = m_B - m,   w = n_B / (n + n_B)
             m' = m + w delta,  s' = (1 - w) s + w s_B + w (1 - w) delta^2
@@ -46,10 +48,12 @@ class VectorNormaliser(tf.Module):
         """
         mask &= tf.reduce_all(tf.math.is_finite(vectors), axis=-1)
         kept = tf.where(mask[:, None], vectors, 0.0)
-        count = tf.reduce_sum(tf.cast(mask, tf.float32))
-        batch_mean = tf.reduce_sum(kept, axis=0) / tf.maximum(count, 1.0)
+        count, summed = joint_batch.total(
+            (tf.reduce_sum(tf.cast(mask, tf.float32)), tf.reduce_sum(kept, axis=0))
+        )
+        batch_mean = summed / tf.maximum(count, 1.0)
         errors = tf.where(mask[:, None], tf.square(vectors - batch_mean), 0.0)
-        batch_variance = tf.reduce_sum(errors, axis=0) / tf.maximum(count, 1.0)
+        batch_variance = joint_batch.total(tf.reduce_sum(errors, axis=0)) / tf.maximum(count, 1.0)
         share = count / tf.maximum(self._count + count, 1.0)
         delta = batch_mean - self._mean
         variance = (1 - share) * self._variance + share * batch_variance

@@ -4,6 +4,8 @@ import math
 
 import tensorflow as tf
 
+from laser_tf.ops import joint_batch
+
 
 def off_policy(
     entropy: tf.Tensor,
@@ -15,7 +17,7 @@ def off_policy(
     is_online: tf.Tensor,
     is_own: tf.Tensor,
     rho_bar: float,
-) -> dict[str, tf.Tensor]:
+) -> dict[str, joint_batch.Mean]:
     """How far pi is from mu, and what V-trace and the trust region make of it.
 
     Args:
@@ -29,7 +31,7 @@ def off_policy(
       rho_bar: where V-trace clips.
 
     Returns:
-      Name of a metric -> float32 [], NaN where nothing is to be averaged.
+      Name of a metric -> its mean.
     """
     online, replayed = is_transition & is_online, is_transition & ~is_online
     own, foreign = replayed & is_own, replayed & ~is_own
@@ -50,11 +52,11 @@ def off_policy(
     }
 
 
-def masked_mean(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """Mean where `mask` holds; NaN where it holds nowhere, so that no such value is logged."""
+def masked_mean(values: tf.Tensor, mask: tf.Tensor) -> joint_batch.Mean:
+    """Mean where `mask` holds."""
     # Not a product with the mask: what is left out may be NaN, e.g. of a blank unroll's policy.
     kept = tf.where(mask, values, 0.0)
-    return tf.reduce_sum(kept) / tf.reduce_sum(tf.cast(mask, tf.float32))
+    return joint_batch.Mean(tf.reduce_sum(kept), tf.reduce_sum(tf.cast(mask, tf.float32)))
 
 
 PRIORITY_FLOOR = 1e-3

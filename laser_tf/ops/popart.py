@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from laser_tf.ops import masking
+from laser_tf.ops import joint_batch, masking
 
 SIGMA_MIN, SIGMA_MAX = 1e-4, 1e6
 
@@ -87,6 +87,7 @@ def update(
 
     Tasks without a target in the batch keep their statistics bit for bit. So do tasks whose targets
     are not finite: the learner skips such an update, and the averages would never recover from it.
+    With several learners, the batch is their joint one.
 
     Args:
       statistics: of K tasks.
@@ -101,14 +102,16 @@ def update(
     mean, variance = statistics
     mask = tf.cast(mask, tf.bool)
     columns = tf.one_hot(tasks, mean.shape[0], True, False, dtype=tf.bool)  # [B, K]
-    counts = _sum_by_task(tf.cast(mask, tf.float32), columns)
-    at_least_one = tf.maximum(counts, 1.0)
 
     # Distances from the old mean, then from the batch's: squares of small numbers.
     distances = masking.keep(mask, targets - tf.gather(mean, tasks))
-    shift = _sum_by_task(distances, columns) / at_least_one
+    counts, shifts = joint_batch.total(
+        (_sum_by_task(tf.cast(mask, tf.float32), columns), _sum_by_task(distances, columns))
+    )
+    at_least_one = tf.maximum(counts, 1.0)
+    shift = shifts / at_least_one
     spreads = tf.square(masking.keep(mask, distances - tf.gather(shift, tasks)))
-    spread = _sum_by_task(spreads, columns) / at_least_one
+    spread = joint_batch.total(_sum_by_task(spreads, columns)) / at_least_one
 
     new_mean = mean + step * shift
     new_variance = (1 - step) * (variance + step * tf.square(shift)) + step * spread

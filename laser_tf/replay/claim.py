@@ -95,7 +95,7 @@ class Claim:
 
     def release(self) -> None:
         """Lets others have the queue at once."""
-        with contextlib.suppress(RuntimeError):  # a server that has gone
+        with contextlib.suppress(RuntimeError, reverb.ReverbError):  # a server that has gone
             if self._holder() == self._run:
                 self._client.reset(self._table)
 

@@ -1,6 +1,10 @@
-"""A learner's side of a replay server, its own or one that it shares."""
+"""A client's side of a replay server in this process or another one, which may be restarted."""
 
+import logging
 import os
+import threading
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,79 +14,275 @@ import tensorflow as tf
 from laser_tf.replay import replay_config, stored_unroll, tables
 
 TIMEOUT_SECONDS = 20
+_LOOK_SECONDS = 3  # that a server has to answer in
+_PERIOD_SECONDS = 2.0  # from one look at the server to the next
+_SILENT_SECONDS = 5.0  # without an answer, after which that is told
+_BETWEEN_LOOKS = 0.1  # seconds, of whoever waits for the server
+_LATE_SECONDS = 4.0  # by which a server's age may be behind its own of the last look
 
 # gRPC would ask the proxy of `http_proxy` even for localhost. Empty means none.
 os.environ.setdefault("grpc_proxy", "")
 
 
 class Connection:
-    """What a run asks of replay beside writing and sampling."""
+    """What a process asks of replay beside writing and sampling.
+
+    A server that is killed and comes back is noticed: by Reverb's clients alone it is not, they
+    go on with an empty server without an error.
+
+    Attributes:
+      address: "host:port", where the server was last.
+      client: of the server there.
+      restarts: how often another server was found in its place.
+      is_answering: whether it answered the last look.
+      passed_over: priorities that could not be updated.
+    """
 
     def __init__(
-        self, address: str, config: replay_config.ReplayConfig, queue: str = replay_config.ONLINE
+        self,
+        address: str | Callable[[], str],
+        config: replay_config.ReplayConfig,
+        queue: str = replay_config.ONLINE,
     ):
         """Connects; nothing is sent yet.
 
         Args:
-          address: "host:port" of the Reverb server.
+          address: "host:port" of the Reverb server, or what returns it: asked anew while the
+            server does not answer.
           config: of its tables.
           queue: this learner's.
         """
-        self.address = address
+        self._find: Callable[[], str] = address if callable(address) else lambda: address
+        self.address = self._find()
         self.queue = queue
-        self.client = reverb.Client(address)
+        self.client = reverb.Client(self.address)
         self._config = config
+        self._signature: stored_unroll.StoredUnroll | None = None
+        self.restarts = 0
+        self.is_answering = True
+        self.passed_over = 0
+        self._looking = threading.RLock()
+        self._has_moved = False
+        self._refusal: ValueError | None = None
+        self._sizes: dict[str, int] = {}  # of the tables, at the last look
+        self._drawable = 0
+        self._seen: tuple[float, float, int] | None = None  # when, the server's age, its inserts
+        self._silent_since: float | None = None
+        self._is_silence_told = False
+        self._stopped = threading.Event()
+        self._watch: threading.Thread | None = None
+        self._updating: tuple[reverb.Client, threading.Thread] | None = None
 
     @property
-    def addresses(self) -> tuple[str, ...]:
-        """Of all servers that are drawn from."""
-        return (self.address,)
+    def servers(self) -> tuple["Connection", ...]:
+        """All servers that are drawn from: this one."""
+        return (self,)
 
     def check(self, signature: stored_unroll.StoredUnroll) -> None:
-        """Raises ValueError, naming the first difference, unless the server takes such unrolls."""
+        """Raises ValueError, naming the first difference, unless the server takes such unrolls.
+
+        A server that takes its place later is held against them, too.
+        """
         info = self.client.server_info(timeout=TIMEOUT_SECONDS)
+        self._signature = signature
+        self._compare_tables(info)
+
+    def _compare_tables(self, info: Mapping[str, Any]) -> None:
         if self.queue not in info:
             raise ValueError(
                 f"the replay server at {self.address} has no table {self.queue!r}, only "
                 f"{', '.join(map(repr, sorted(info)))}: it serves another sweep"
             )
-        for table, expected in tables.signatures_of(self._config, signature).items():
-            there = info[self.queue if table == replay_config.ONLINE else table].signature
-            self._compare(there, expected)
+        if self._signature is None:
+            return
+        for table, expected in tables.signatures_of(self._config, self._signature).items():
+            name = self.queue if table == replay_config.ONLINE else table
+            if name not in info:
+                raise ValueError(
+                    f"the replay server at {self.address} has no table {name!r}, only "
+                    f"{', '.join(map(repr, sorted(info)))}: start it with this run's replay"
+                )
+            if found := difference(info[name].signature, expected):
+                raise ValueError(
+                    f"the replay server at {self.address} takes other unrolls: {found}; agents on "
+                    "one replay need the same environment, core and unrolls"
+                )
 
-    def _compare(self, there: Any, here: Any) -> None:
-        served, given = ([_describe(s) for s in tf.nest.flatten(spec)] for spec in (there, here))
-        if served != given:
-            mine, theirs = next(
-                (pair for pair in zip(given, served, strict=False) if pair[0] != pair[1]),
-                (f"{len(given)} columns", f"{len(served)} columns"),
-            )
-            raise ValueError(
-                f"the replay server at {self.address} takes other unrolls: {theirs} there, {mine} "
-                "here; agents on one replay need the same environment, core and unrolls"
-            )
+    def watch(self) -> None:
+        """Looks at the server every few seconds from now on, until `stop`."""
+        self._watch = threading.Thread(target=self._keep_looking, name="replay watch", daemon=True)
+        self._watch.start()
+
+    def _keep_looking(self) -> None:
+        while not self._stopped.is_set() and self._refusal is None:
+            try:
+                self.look()
+            except ValueError:
+                return  # kept for whoever waits for the server
+            self._stopped.wait(_PERIOD_SECONDS)
+
+    def wait(self, should_stop: Callable[[], bool]) -> bool:
+        """Blocks until the server answers; returns False once `should_stop` says so.
+
+        Raises:
+          ValueError: if another server has taken its place, which takes other unrolls.
+        """
+        while not should_stop():
+            if self.look():
+                return True
+            time.sleep(_BETWEEN_LOOKS)
+        return False
+
+    def look(self) -> bool:
+        """Whether the server answers, wherever it is by now; notes whether it is the same one.
+
+        Raises:
+          ValueError: if another server has taken its place, which takes other unrolls.
+        """
+        with self._looking:
+            self.raise_refusal()
+            try:
+                info = self.client.server_info(timeout=_LOOK_SECONDS)
+            except (reverb.ReverbError, RuntimeError):
+                self._note_silence()
+                self._follow()
+                return False
+            try:
+                self._note_answer(info)
+            except ValueError as error:
+                self._refusal = error
+                raise
+            return True
+
+    def raise_refusal(self) -> None:
+        """Raises the ValueError of a look that found a server which takes other unrolls."""
+        if self._refusal is not None:
+            raise self._refusal
+
+    def refuse(self, error: ValueError) -> None:
+        """Has whoever waits for the server, from now on, get an error instead."""
+        self._refusal = error
+
+    def _follow(self) -> None:
+        """Goes where the server is now."""
+        address = self._find()
+        if address != self.address:
+            self.address, self.client = address, reverb.Client(address)
+            self._has_moved = True
+
+    def _note_silence(self) -> None:
+        now = time.time()
+        self.is_answering = False
+        if self._silent_since is None:
+            self._silent_since, self._is_silence_told = now - _LOOK_SECONDS, False
+        if now - self._silent_since >= _SILENT_SECONDS and not self._is_silence_told:
+            self._is_silence_told = True
+            logging.warning(
+                "the replay server at %s does not answer since %s: waiting for it",
+                self.address, time.strftime("%H:%M:%S", time.localtime(self._silent_since)),
+            )  # fmt: skip
+
+    def _note_answer(self, info: Mapping[str, Any]) -> None:
+        is_other = self._is_other(info)
+        self._compare_tables(info)
+        held, sizes = self._sizes, {name: table.current_size for name, table in info.items()}
+        self._sizes = sizes
+        if replayed := info.get(self._config.replay_table):
+            is_episodes = self._config.replay_table == replay_config.EPISODES
+            self._drawable = replayed.num_episodes if is_episodes else replayed.current_size
+        if is_other:
+            self.restarts += 1
+            table = self._config.replay_table or self.queue
+            logging.warning(
+                "the replay server was restarted, at %s: it holds %d of %d items",
+                self.address, sizes[table], held.get(table, 0),
+            )  # fmt: skip
+        elif self._is_silence_told:
+            seconds = time.time() - self._silent_since
+            logging.info("the replay server at %s answers after %.0f s", self.address, seconds)
+        self._silent_since, self._is_silence_told = None, False
+        self.is_answering = True
+
+    def _is_other(self, info: Mapping[str, Any]) -> bool:
+        """Whether another server answers than at the last look."""
+        now, age = time.monotonic(), _age(info)
+        inserts = sum(table.rate_limiter_info.insert_stats.completed for table in info.values())
+        before, self._seen = self._seen, (now, age, inserts)
+        has_moved, self._has_moved = self._has_moved, False
+        if before is None:
+            return False
+        seen, age_before, inserts_before = before
+        expected = age_before + now - seen
+        is_younger = age < max(age_before, expected - _LATE_SECONDS)
+        return has_moved or is_younger or inserts < inserts_before
+
+    @property
+    def drawable(self) -> int:
+        """What the server's share of replayed entries goes by, at the last look.
+
+        Its unrolls or sequences; of a table of episodes the episodes; 0 while it does not answer.
+        """
+        return self._drawable if self.is_answering else 0
 
     def size(self) -> int:
-        """Items in replay, of `steps_per_item` agent steps each; 0 without a replay table."""
+        """Items in replay, of `steps_per_item` agent steps each; 0 without a replay table.
+
+        While the server does not answer: what there were before.
+        """
         table = self._config.replay_table
         if not table:
             return 0
-        # A server that has died would else be waited for without end.
-        return self.client.server_info(timeout=TIMEOUT_SECONDS)[table].current_size
+        if self._watch is None:
+            self.look()
+        return self._sizes.get(table, 0)
 
     def fill(self) -> float:
         """Agent steps in replay over its capacity, in [0, 1]."""
         return self.size() * self._config.steps_per_item / self._config.capacity
 
+    def loads(self) -> dict[str, float]:
+        """How full the server's tables are, items over the most they hold, by metric's name."""
+        info = self.client.server_info(timeout=TIMEOUT_SECONDS)
+        return {
+            f"replay/{table}_fill": about.current_size / about.max_size
+            for table, about in info.items()
+        }
+
     def update_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
         """Gives items of replay new priorities; those that are gone by now are passed over.
+
+        So are all while the server does not answer.
 
         Args:
           keys: uint64 [B].
           priorities: float [B], at least 0.
         """
+        if self._watch is None:
+            self._update(self.client, keys, priorities)
+            return
+        if not self.is_answering or self._is_updating():
+            self.passed_over += len(keys)
+            return
+        # Reverb would wait for a server that has gone without end.
+        self._updating = (
+            self.client,
+            threading.Thread(
+                target=self._update, args=(self.client, keys, priorities), daemon=True
+            ),
+        )
+        self._updating[1].start()
+        self._updating[1].join(_LOOK_SECONDS)
+
+    def _is_updating(self) -> bool:
+        client, thread = self._updating or (None, None)
+        return client is self.client and thread.is_alive()
+
+    def _update(self, client: reverb.Client, keys: np.ndarray, priorities: np.ndarray) -> None:
         updates = dict(zip(keys.tolist(), priorities.tolist(), strict=True))
-        self.client.mutate_priorities(self._config.replay_table, updates)
+        try:
+            client.mutate_priorities(self._config.replay_table, updates)
+        except RuntimeError:  # the server has just gone
+            self.passed_over += len(keys)
 
     def take_priorities(self, batch: stored_unroll.Batch, priorities: np.ndarray) -> None:
         """Gives what a batch replayed the priorities that its loss returned.
@@ -98,7 +298,27 @@ class Connection:
         """Does nothing: a shared server is saved by the process that runs it."""
 
     def stop(self) -> None:
-        """Does nothing: a shared server outlives its learners."""
+        """Ends watching; a shared server outlives its learners."""
+        self._stopped.set()
+
+
+def _age(info: Mapping[str, Any]) -> float:
+    """Seconds since a server's start: what its tables' threads have done and waited."""
+    return max(
+        sum(value for _, value in table.table_worker_time.ListFields()) / 1000
+        for table in info.values()
+    )
+
+
+def difference(there: Any, here: Any) -> str:
+    """The first difference of two tables' signatures, in words; "" where they are alike."""
+    theirs, ours = ([_describe(s) for s in tf.nest.flatten(spec)] for spec in (there, here))
+    for pair in zip(theirs, ours, strict=False):
+        if pair[0] != pair[1]:
+            return f"{pair[0]} there, {pair[1]} here"
+    if len(theirs) != len(ours):
+        return f"{len(theirs)} columns there, {len(ours)} columns here"
+    return ""
 
 
 def _describe(spec: tf.TensorSpec) -> str:

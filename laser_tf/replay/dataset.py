@@ -106,8 +106,8 @@ def online_unrolls(
     return unrolls(server_address, queue, config.online_entries, in_flight=4)
 
 
-def new_steps(server_address: str, queue: str) -> tf.data.Dataset:
-    """Counts what is new: an element, int64 [], for every unroll."""
+def counts(server_address: str, queue: str) -> tf.data.Dataset:
+    """What is new: a `stored_unroll.Count` for every unroll."""
     samples = reverb.TrajectoryDataset.from_table_signature(
         server_address,
         queue,

@@ -15,14 +15,19 @@ from laser_tf.replay import game_writer, replay_config, stored_unroll
 
 
 class EpisodeWriter(game_writer.GameWriter):
-    """Writes each game's episode when it is over; unrolls are kept until then."""
+    """Writes each game's episode when it is over; unrolls are kept until then.
+
+    An episode whose stream is lost is left out: it could not be replayed from its start.
+    """
 
     def _append(self, game: int, unroll: stored_unroll.StoredUnroll) -> None:
-        self._writers[game].append(unroll)
+        if not self._unrolls[game] and not stored_unroll.begins_episode(unroll):
+            return
+        self._streams[game].append(unroll)
         self._unrolls[game] += 1
 
     def _end(self, game: int) -> None:
-        stream, unrolls = self._writers[game], self._unrolls[game]
+        stream, unrolls = self._streams[game], self._unrolls[game]
         parts = [slice(-unrolls, None), *(slice(index, index + 1) for index in range(-unrolls, -1))]
         for number, part in enumerate(parts):
             trajectory = tree.map_structure(lambda column, part=part: column[part], stream.history)

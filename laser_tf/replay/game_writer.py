@@ -5,10 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import reverb
 
 from laser_tf import types
-from laser_tf.replay import recorder, stored_unroll, unroll_buffer, writer
+from laser_tf.replay import connection, recorder, stored_unroll, stream, unroll_buffer
 
 
 class GameWriter(recorder.Recorder):
@@ -16,19 +15,29 @@ class GameWriter(recorder.Recorder):
 
     The steps that follow an episode's end in its last unroll have `is_first`, so that losses mask
     them.
+
+    A stream that is lost takes along what replay had not confirmed, and the history that the
+    game's next items were to refer to: see `_cut`.
     """
 
     def __init__(
-        self, client: reverb.Client, buffer: unroll_buffer.UnrollBuffer, unrolls_kept: int
+        self,
+        replay: connection.Connection,
+        buffer: unroll_buffer.UnrollBuffer,
+        unrolls_kept: int,
+        signature: stored_unroll.StoredUnroll | None = None,
     ):
-        """Opens a stream for each game.
+        """Prepares a stream for each game, which its first unroll opens.
 
         Args:
-          client: of the replay server.
+          replay: where to write.
           buffer: where unrolls are filled.
           unrolls_kept: of each game, which items may refer to.
+          signature: see `stream.Stream`.
         """
-        self._writers = [client.trajectory_writer(unrolls_kept) for _ in range(buffer.num_envs)]
+        self._streams = [
+            stream.Stream(replay, unrolls_kept, signature) for _ in range(buffer.num_envs)
+        ]
         self._buffer = buffer
         self._steps = np.zeros(buffer.num_envs, int)  # filled in each game's buffer
         self._unrolls = np.zeros(buffer.num_envs, int)  # appended of each game's episode
@@ -49,19 +58,21 @@ class GameWriter(recorder.Recorder):
         self._steps += 1
         self._new_steps += 1
         for game in np.flatnonzero(self._steps > self._buffer.last_step):
-            self._append(game, self._take_unroll(game, learner_update))
+            self._hand_over(game, learner_update, should_stop)
             self._buffer.carry_over(game)
             self._steps[game] = 1
 
     def wait(self, should_stop: Callable[[], bool]) -> None:
         """See `Recorder`."""
-        for stream in self._writers:
-            writer.flush(stream, should_stop)
+        for game, stream_ in enumerate(self._streams):
+            try:
+                stream_.flush(should_stop)
+            except stream.StreamLostError:
+                self._cut(game)
 
     def close(self) -> None:
         """See `Recorder`; episodes that are not over are lost."""
-        for stream in self._writers:
-            stream.close()
+        stream.close_all(self._streams)
 
     def _finish_episode(
         self, game: int, learner_update: int, should_stop: Callable[[], bool]
@@ -69,21 +80,24 @@ class GameWriter(recorder.Recorder):
         """Writes what is left of the episode that ended in the step before, if there was one."""
         if self._steps[game] > 1:  # a single step is an end that the last unroll has already
             self._buffer.end_episode(game, self._steps[game])
-            self._append(game, self._take_unroll(game, learner_update))
+            self._hand_over(game, learner_update, should_stop)
         if self._unrolls[game]:
-            self._end(game)
-            self._close_episode(self._writers[game], should_stop)
+            try:
+                self._end(game)
+                self._streams[game].end_episode(should_stop)
+            except stream.StreamLostError:
+                self._cut(game)
         self._steps[game] = self._unrolls[game] = 0
 
-    def _close_episode(
-        self, stream: reverb.TrajectoryWriter, should_stop: Callable[[], bool]
-    ) -> None:
-        while not should_stop():
+    def _hand_over(self, game: int, learner_update: int, should_stop: Callable[[], bool]) -> None:
+        """Writes a game's full unroll, with another stream where the first is lost."""
+        unroll = self._take_unroll(game, learner_update)
+        while self._streams[game].open(should_stop):
             try:
-                stream.end_episode(timeout_ms=writer.TIMEOUT_MS)
+                self._append(game, unroll)
                 return
-            except reverb.DeadlineExceededError:
-                continue
+            except stream.StreamLostError:
+                self._cut(game)
 
     def _take_unroll(self, game: int, learner_update: int) -> stored_unroll.StoredUnroll:
         unroll = self._buffer.unroll(game, learner_update, self._new_steps[game])
@@ -93,6 +107,10 @@ class GameWriter(recorder.Recorder):
     @abc.abstractmethod
     def _append(self, game: int, unroll: stored_unroll.StoredUnroll) -> None:
         """Appends a game's full unroll to its stream, and counts it."""
+
+    def _cut(self, game: int) -> None:
+        """Takes that the stream of a game, with its history, is lost in the midst of an episode."""
+        self._unrolls[game] = 0
 
     @abc.abstractmethod
     def _end(self, game: int) -> None:

@@ -149,12 +149,12 @@ class ReplayConfig:
 
     @property
     def replay_entries(self) -> int:
-        """Rows of a batch that come from replay."""
+        """Entries of a batch that come from replay."""
         return self.batch_size - self.online_entries
 
     @property
     def online_entries(self) -> int:
-        """Rows of a batch that come fresh from actors."""
+        """Entries of a batch that come fresh from actors."""
         if self.steps_per_update:
             return 0
         return self.batch_size - round(self.batch_size * self.replay_fraction)
@@ -166,7 +166,7 @@ class ReplayConfig:
 
     @property
     def steps_per_entry(self) -> int:
-        """T, agent steps of a row of the batch."""
+        """T, agent steps of an entry of the batch."""
         return self.burn_in + self.sequence_length or self.unroll_length
 
     @property

@@ -10,10 +10,9 @@ memory.
 from collections.abc import Callable
 
 import numpy as np
-import reverb
 import tree
 
-from laser_tf.replay import game_writer, replay_config, stored_unroll, unroll_buffer
+from laser_tf.replay import connection, game_writer, replay_config, stored_unroll, unroll_buffer
 
 
 class SequenceWriter(game_writer.GameWriter):
@@ -21,17 +20,17 @@ class SequenceWriter(game_writer.GameWriter):
 
     def __init__(
         self,
-        client: reverb.Client,
+        replay: connection.Connection,
         buffer: unroll_buffer.UnrollBuffer,
         config: replay_config.ReplayConfig,
         queue: str,
         unroll_signature: stored_unroll.StoredUnroll,
         priority: Callable[[stored_unroll.StoredUnroll], float],
     ):
-        """Opens a stream for each game.
+        """Prepares a stream for each game.
 
         Args:
-          client: of the replay server.
+          replay: where to write.
           buffer: where unrolls are filled.
           config: of the tables.
           queue: the learner's.
@@ -42,24 +41,21 @@ class SequenceWriter(game_writer.GameWriter):
         self._burn_in = config.burn_in // length
         self._size = config.steps_per_entry // length
         self._period = config.steps_per_item // length
-        super().__init__(client, buffer, self._size)
-        for stream in self._writers:
-            # One unroll a chunk: neither an item nor the count waits for the next unroll.
-            for path, _ in tree.flatten_with_path(unroll_signature):
-                stream.configure(path, num_keep_alive_refs=self._size, max_chunk_length=1)
+        super().__init__(replay, buffer, self._size, unroll_signature)
         self._queue = queue
         self._blank = stored_unroll.blank(unroll_signature)
         self._priority = priority
-        self._recent: list[list[stored_unroll.StoredUnroll]] = [[] for _ in self._writers]
+        self._recent: list[list[stored_unroll.StoredUnroll]] = [[] for _ in self._streams]
 
     def _append(self, game: int, unroll: stored_unroll.StoredUnroll) -> None:
         if not self._unrolls[game]:
             self._recent[game] = []
-            for _ in range(self._burn_in):
+            # After a stream's loss the episode's next steps are the burn-in instead.
+            for _ in range(self._burn_in if stored_unroll.begins_episode(unroll) else 0):
                 self._append_unroll(game, self._blank_before(unroll))
         self._append_unroll(game, unroll)
-        count = self._writers[game].history.new_steps[-1]
-        self._writers[game].create_item(self._queue, 1.0, count)
+        columns = tree.map_structure(lambda column: column[-1], self._streams[game].history)
+        self._streams[game].create_item(self._queue, 1.0, stored_unroll.count_of(columns))
 
     def _end(self, game: int) -> None:
         last = self._recent[game][-1]
@@ -86,7 +82,7 @@ class SequenceWriter(game_writer.GameWriter):
         )
 
     def _append_unroll(self, game: int, unroll: stored_unroll.StoredUnroll) -> None:
-        stream = self._writers[game]
+        stream = self._streams[game]
         stream.append(unroll)
         self._unrolls[game] += 1
         # The buffer will be overwritten: a copy of what priorities are made of.

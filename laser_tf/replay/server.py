@@ -100,6 +100,7 @@ class EmbeddedReplay(connection.Connection):
         self, made: list[reverb.Table], port: int | None, checkpoint: pathlib.Path
     ) -> reverb.Server:
         items = saved_tables.verify(checkpoint)
+        signatures = {table.name: table.info.signature for table in made}
         try:
             server = self._serve(made, port, checkpoint)
         except Exception as error:  # Reverb raises almost any
@@ -112,6 +113,10 @@ class EmbeddedReplay(connection.Connection):
         if found != items:
             server.stop()
             raise saved_tables.DamagedError(f"of the items {items} came back {found}")
+        for table, here in signatures.items():
+            if other := connection.difference(info[table].signature, here):
+                server.stop()
+                raise saved_tables.DamagedError(f"it is of other unrolls: {other}")
         return server
 
     def _serve(

@@ -24,11 +24,21 @@ class StoredUnroll(NamedTuple):
     member: Any  # int32 [], index of the sweep's member that acted; 0 where it is alone
     learner_update: Any  # int64 [], updates behind the weights that acted at the first steps
     new_steps: Any  # int64 [], agent steps that it adds to those of the unrolls before it
+    actor: Any  # int64 [], drawn at random for each stream of an actor's process
+    number: Any  # int64 [], of the unroll in that stream, from 0
 
 
-WITHOUT_TIME = dict.fromkeys(
-    ("core_state", "next_core_state", "task", "member", "learner_update", "new_steps"), ()
-)
+class Count(NamedTuple):
+    """What the queue holds of an unroll for a learner from replay alone; see `StoredUnroll`."""
+
+    new_steps: Any
+    actor: Any
+    number: Any
+
+
+def count_of(unroll: StoredUnroll) -> Count:
+    """An unroll's count; of its signature, or of its columns, likewise."""
+    return Count(unroll.new_steps, unroll.actor, unroll.number)
 
 
 class Batch(NamedTuple):
@@ -106,12 +116,19 @@ def signature(
         member=tf.TensorSpec([], tf.int32, "member"),
         learner_update=tf.TensorSpec([], tf.int64, "learner_update"),
         new_steps=tf.TensorSpec([], tf.int64, "new_steps"),
+        actor=tf.TensorSpec([], tf.int64, "actor"),
+        number=tf.TensorSpec([], tf.int64, "number"),
     )
 
 
 def num_steps(env_output: types.EnvOutput) -> int:
     """T + 1 of a stored unroll without a batch axis: its reward alone never has a history."""
     return env_output.reward.shape[0]
+
+
+def begins_episode(unroll: StoredUnroll) -> bool:
+    """Whether step 0 of an unroll without a batch axis is an episode's first."""
+    return bool(unroll.env_output.is_first[-num_steps(unroll.env_output)])
 
 
 def blank(unroll_signature: StoredUnroll) -> StoredUnroll:
@@ -174,6 +191,8 @@ def join(parts: StoredUnroll) -> tuple[StoredUnroll, Any]:
         member=parts.member[:, -1],
         learner_update=parts.learner_update[:, -1],
         new_steps=tf.reduce_sum(parts.new_steps, axis=1),
+        actor=parts.actor[:, -1],
+        number=parts.number[:, -1],
     )
     states = tf.nest.map_structure(
         lambda state, next_: tf.concat([state[:, :1], next_], axis=1),

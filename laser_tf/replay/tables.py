@@ -58,7 +58,9 @@ def signatures_of(
     """
     # Whoever learns from replay alone only counts what is new.
     signatures = {
-        replay_config.ONLINE: signature.new_steps if config.steps_per_update else signature
+        replay_config.ONLINE: (
+            stored_unroll.count_of(signature) if config.steps_per_update else signature
+        )
     }
     table = config.replay_table
     if table == replay_config.REPLAY:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from laser_tf import config_checks
 from laser_tf.sweeps import lineage
+from laser_tf.training import learner_config
 
 METHODS = ("none", "pbt")
 # A perturbed value outside these is not taken: float32 holds it, its inverse and its square root.
@@ -42,11 +43,7 @@ class Config:
     explore_without_copy: bool = False  # whether those perturb, too, that keep their weights
     # IMPALA's; LASER fixes the epsilon on DMLab-30. A sweep that names none takes those that its
     # agents have: see `sweep_config`.
-    tuned: tuple[str, ...] = (
-        "learner.learning_rate",
-        "agent.entropy_cost",
-        "learner.rmsprop_epsilon",
-    )  # hyper-parameters that change, as section.key
+    tuned: tuple[str, ...] = learner_config.TUNABLE  # hyper-parameters that change, as section.key
     seed: int = 1  # seed; of the draws
 
     def __post_init__(self):

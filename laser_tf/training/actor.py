@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -43,11 +43,11 @@ class ActingPolicy:
 
     @property
     def core_state(self) -> Any:
-        """The core state before the next row, [N, ...]."""
+        """The core state before the next step, [N, ...]."""
         return self._state
 
     def __call__(self, env_output: types.EnvOutput) -> types.AgentOutput:
-        """Acts on the next row of all environments; NumPy arrays [N, ...] in and out."""
+        """Acts on the next step of all environments; NumPy arrays [N, ...] in and out."""
         stacked = self._stacker.push(env_output.observation, env_output.is_first)
         output, self._state = self._act(env_output._replace(observation=stacked), self._state)
         return output
@@ -69,10 +69,10 @@ class Actor:
         """Creates the actor.
 
         Args:
-          environment: N games.
+          environment: N of them.
           policy: acts for all of them at once.
-          recorders: take every row.
-          refresh_steps: agent steps of a game from one copy of the weights to the next.
+          recorders: take every step.
+          refresh_steps: agent steps of an environment from one copy of the weights to the next.
           refresh: copies the learner's newest weights into the policy and returns how many updates
             are behind them.
           on_episode: called with each finished episode.
@@ -87,14 +87,14 @@ class Actor:
         self._on_episode = on_episode
         self.seconds: dict[str, float] = collections.defaultdict(float)  # spent in each part
         self.agent_steps = 0
-        self.rows = 0  # that the environment has returned
+        self.time_steps = 0  # of all environments at once, that have been returned
         self.part = "start"  # what it is at now, of `seconds`
 
     def run(self, stop: threading.Event) -> None:
         """Acts until `stop` is set; blocks while the learner's queue is full.
 
         Raises:
-          EnvironmentFailedError: if the games cannot go on.
+          EnvironmentFailedError: if the environments cannot go on.
         """
         try:
             self._act(stop)
@@ -120,13 +120,26 @@ class Actor:
             recorder_.close()
 
     def fault_metrics(self) -> dict[str, float]:
-        """How often each kind of fault has happened in the games, since the start."""
+        """How often each kind of fault has happened in the environments, since the start."""
         counts = self._environment.fault_counts()
         return {f"environment/{kind}": float(counts[kind]) for kind in faults.KINDS}
 
+    def pace_metrics(self) -> dict[str, float]:
+        """Agent steps a second spent in each part, since the start."""
+        return {
+            f"throughput/{part}_steps_per_second": self.agent_steps / seconds
+            for part, seconds in self.seconds.copy().items()
+            if seconds and part != "waiting"
+        }
+
+    @property
+    def state(self) -> str:
+        """What it is at now, in words that follow "the actor"."""
+        return _STATES[self.part]
+
     def _act_on(self, env_output: types.EnvOutput, stop: threading.Event) -> np.ndarray:
-        """Records a row and returns the actions int32 [N] taken there."""
-        self.rows += 1
+        """Records a step and returns the actions int32 [N] taken there."""
+        self.time_steps += 1
         for episode in self._tracker.update(env_output):
             self._on_episode(episode)
         core_state = self._policy.core_state
@@ -167,28 +180,22 @@ class ActorThread:
             raise self._error
 
     def metrics(self) -> dict[str, float]:
-        """Since the start: each part's agent steps a second spent in it, and the games' faults."""
-        steps = self._acting.agent_steps
-        paces = {
-            f"throughput/{part}_steps_per_second": steps / seconds
-            for part, seconds in self._acting.seconds.copy().items()
-            if seconds and part != "waiting"
-        }
-        return paces | self.faults()
+        """Each part's agent steps a second spent in it, and the faults, since the start."""
+        return self._acting.pace_metrics() | self.faults()
 
     def faults(self) -> dict[str, float]:
-        """How often each kind of fault has happened in the games, by its metric's name."""
+        """How often each kind of fault has happened in the environments, by its metric's name."""
         return self._acting.fault_metrics()
 
     @property
-    def rows(self) -> int:
-        """How many rows the environment has returned."""
-        return self._acting.rows
+    def time_steps(self) -> int:
+        """How often the environments have returned, all at once."""
+        return self._acting.time_steps
 
     @property
     def state(self) -> str:
-        """What the actor is at now, in words."""
-        return _STATES[self._acting.part]
+        """See `Actor.state`."""
+        return self._acting.state
 
     def stop(self) -> None:
         """Ends the actor at its next look at the stop flag."""
@@ -196,15 +203,27 @@ class ActorThread:
         self._thread.join(timeout=30)
 
 
+class Watched(Protocol):
+    """What `StallWatch` reads of an actor."""
+
+    @property
+    def time_steps(self) -> int:
+        """How often its environments have returned."""
+
+    @property
+    def state(self) -> str:
+        """What it is at now, in words that follow "the actor"."""
+
+
 class StallWatch:
     """Tells, once each time, that a learner which waits for experience gets none."""
 
-    def __init__(self, acting: ActorThread, seconds: float):
+    def __init__(self, acting: "Watched", seconds: float):
         """Watches an actor.
 
         Args:
           acting: the one that the learner waits for.
-          seconds: without a row from its environment, after which the learner says so.
+          seconds: without a step of its environments, after which the learner says so.
         """
         self._acting = acting
         self._seconds = seconds
@@ -212,7 +231,7 @@ class StallWatch:
 
     def fed(self) -> None:
         """Takes that the learner has got what it waited for."""
-        self._rows = -1
+        self._time_steps = -1
 
     def beside(self, should_stop: Callable[[], bool]) -> Callable[[], bool]:
         """What the learner, while it waits, is to ask again and again in place of `should_stop`."""
@@ -224,9 +243,9 @@ class StallWatch:
         return look_and_ask
 
     def _look(self) -> None:
-        now, rows = time.monotonic(), self._acting.rows
-        if rows != self._rows:
-            self._rows, self._since, self._is_told = rows, now, False
+        now, time_steps = time.monotonic(), self._acting.time_steps
+        if time_steps != self._time_steps:
+            self._time_steps, self._since, self._is_told = time_steps, now, False
         elif now - self._since >= self._seconds and not self._is_told:
             self._is_told = True
             logging.warning(

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
+from laser_tf.ops import joint_batch
+
 
 class Adam(tf.Module):
     """Keras's rule, for each variable w with gradient g, in step t = 1, 2, ...
@@ -38,4 +40,11 @@ class Adam(tf.Module):
     def apply(self, gradients: Sequence[tf.Tensor], learning_rate: tf.Tensor) -> None:
         """Takes one step; `gradients` are in the order of the variables given at creation."""
         self._adam.learning_rate.assign(learning_rate)
-        self._adam.apply_gradients(zip(gradients, self._variables, strict=True))
+        pairs = zip(gradients, self._variables, strict=True)
+        if joint_batch.shares() == 1:
+            self._adam.apply_gradients(pairs)
+            return
+        # Keras would have the replicas meet here, which they cannot within a condition.
+        for gradient, variable in pairs:
+            self._adam.update_step(gradient, variable)
+        self._adam.iterations.assign_add(1)

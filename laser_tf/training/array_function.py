@@ -1,10 +1,12 @@
 """Compiled functions between NumPy arrays."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager import cancellation, context, execute
 
 
 class ArrayFunction:
@@ -31,9 +33,12 @@ class ArrayFunction:
           *arguments: nests of arrays, of the same shapes and dtypes in every call.
         """
         self._arguments = arguments
-        self._call()
+        self._run()
         results, self._results = self._results, None
         return results
+
+    def _run(self) -> None:
+        self._call()
 
     def _trace(self) -> None:
         examples = tf.nest.map_structure(np.asarray, self._arguments)
@@ -54,3 +59,32 @@ class ArrayFunction:
 
     def _give(self) -> list[Any]:
         return tf.nest.flatten(self._arguments)
+
+
+class CancellableFunction(ArrayFunction):
+    """An `ArrayFunction` whose call may be ended from another thread, for what may never return."""
+
+    def __init__(self, function: Callable[..., Any]):
+        """Compiles `function`, of nests of tensors, at its first call."""
+        super().__init__(function)
+        self._cancellation = cancellation.CancellationManager()
+        self._concrete: Any = None
+
+    def cancel(self) -> None:
+        """Has the call under way, and all to come, raise `tf.errors.CancelledError`."""
+        self._cancellation.start_cancel()
+
+    def _run(self) -> None:
+        if self._concrete is None:
+            self._concrete = self._call.get_concrete_function()
+        # TensorFlow's own context for this is one for all threads: the learner's update would be
+        # cancelled along.
+        options = context.context().function_call_options.as_attrs()
+        execute.execute_with_cancellation(
+            tf.compat.as_str(self._concrete.name),
+            num_outputs=0,
+            inputs=self._concrete.captured_inputs,
+            attrs=tuple(itertools.chain(*options.items())),
+            ctx=context.context(),
+            cancellation_manager=self._cancellation,
+        )

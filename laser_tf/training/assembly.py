@@ -9,7 +9,6 @@ import tensorflow as tf
 from laser_tf import observations, types
 from laser_tf.agents import base as agents_base
 from laser_tf.agents import registry
-from laser_tf.environments import base
 from laser_tf.replay import (
     connection,
     episode_writer,
@@ -20,33 +19,39 @@ from laser_tf.replay import (
     unroll_buffer,
     writer,
 )
-from laser_tf.training import array_function, learner, run_config
+from laser_tf.training import array_function, learner, run_config, strategies
 
 
 def build_agent(
     config: run_config.RunConfig,
-    environment: base.BatchedEnvironment,
+    spec: types.EnvironmentSpec,
     dtype: str,
     seed: int,
     *,
     evaluating: bool = False,
+    actor: int = 0,
+    actors: int = 1,
 ) -> agents_base.Agent:
     """Creates an agent whose variables exist.
 
     Args:
       config: the run's.
-      environment: whose specs the agent must fit.
+      spec: of the environment, images as single frames.
       dtype: compute dtype, "float32" or "bfloat16".
       seed: of the actions it will draw.
       evaluating: whether it plays an evaluation instead of gathering experience.
+      actor: index of the actor that it acts in.
+      actors: how many there are.
     """
     context = agents_base.Context(
-        spec=_seen_by_agent(environment.spec(), config.replay.frame_stack),
+        spec=_seen_by_agent(spec, config.replay.frame_stack),
         frame_stack=config.replay.frame_stack,
         dtype=dtype,
         seed=seed,
         burn_in=config.replay.burn_in,
         evaluating=evaluating,
+        actor=actor,
+        actors=actors,
     )
     return registry.make(config.agent, context)
 
@@ -57,36 +62,40 @@ def _seen_by_agent(spec: types.EnvironmentSpec, frame_stack: int) -> types.Envir
 
 def build_learner(
     config: run_config.RunConfig,
-    environment: base.BatchedEnvironment,
+    spec: types.EnvironmentSpec,
     dtype: str,
     *,
     jit: bool,
     member: int = 0,
+    strategy: tf.distribute.Strategy | None = None,
 ) -> learner.Learner:
     """Creates the learner of a run, with fresh weights.
 
     Args:
       config: the run's.
-      environment: whose specs the agent must fit.
+      spec: of the environment, images as single frames.
       dtype: compute dtype, "float32" or "bfloat16".
       jit: whether XLA compiles the update.
       member: index of the agent in its sweep.
+      strategy: of several learners, from `strategies.make`; None for one.
     """
     tf.keras.utils.set_random_seed(config.run.seed)
-    return learner.Learner(
-        build_agent(config, environment, dtype, config.run.seed),
-        config.learner,
-        total_agent_steps=config.total_agent_steps,
-        jit=jit,
-        member=member,
-    )
+    with strategies.variables(strategy):
+        return learner.Learner(
+            build_agent(config, spec, dtype, config.run.seed),
+            config.learner,
+            total_agent_steps=config.total_agent_steps,
+            jit=jit,
+            member=member,
+            strategy=strategy,
+        )
 
 
 def unroll_signature(
-    config: run_config.RunConfig, environment: base.BatchedEnvironment, agent: agents_base.Agent
+    config: run_config.RunConfig, spec: types.EnvironmentSpec, agent: agents_base.Agent
 ) -> stored_unroll.StoredUnroll:
     """The `tf.TensorSpec`s of what the run's actors write."""
-    spec, frame_stack = environment.spec(), config.replay.frame_stack
+    frame_stack = config.replay.frame_stack
     step = tf.nest.map_structure(
         tf.TensorSpec.from_tensor,
         tf.nest.map_structure(
@@ -158,18 +167,16 @@ def make_recorders(
         priority = initial_priority(agent)
         return [
             sequence_writer.SequenceWriter(
-                replay.client, make_buffer(signature), config, queue, signature, priority
+                replay, make_buffer(signature), config, queue, signature, priority
             )
         ]
     unrolls = writer.UnrollWriter(
-        replay.client, config.unroll_tables(queue), config.counting_tables(queue)
+        replay, config.unroll_tables(queue), config.counting_tables(queue)
     )
     recorders: list[recorder.Recorder] = [writer.UnrollRecorder(unrolls, make_buffer(signature))]
     if config.replay_table == replay_config.EPISODES:
         buffer = make_buffer(signature._replace(core_state=()))
-        recorders.append(
-            episode_writer.EpisodeWriter(replay.client, buffer, max_unrolls_per_episode)
-        )
+        recorders.append(episode_writer.EpisodeWriter(replay, buffer, max_unrolls_per_episode))
     return recorders
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from laser_tf.replay import replay_config, replayer, stored_unroll
-from laser_tf.training import array_function
+from laser_tf.replay import connection, dataset, replay_config, replayer, stored_unroll
+from laser_tf.training import replay_source, unroll_accounting
 
 _POLL_SECONDS = 0.5
 
@@ -84,6 +84,66 @@ class BatchStream:
         self._closed.set()
 
 
+class SourceStream(BatchStream):
+    """The elements of a dataset on a replay server, arrays; survives the server's restarts."""
+
+    def __init__(
+        self,
+        replay: connection.Connection,
+        make: Callable[[str], tf.data.Dataset],
+        change: Callable[[Any], Any] = lambda element: element,
+    ):
+        """Starts fetching.
+
+        Args:
+          replay: the server.
+          make: returns the dataset for the server's address.
+          change: what is done to each element, in the background.
+        """
+        self._source = replay_source.ReplaySource(replay, make)
+        self._change = change
+        super().__init__(self._next_changed)
+
+    def _next_changed(self) -> Any | None:
+        element = self._source()
+        return None if element is None else self._change(element)
+
+    def poll(self, seconds: float) -> Any | None:
+        """See `BatchStream`."""
+        self._source.check()
+        return super().poll(seconds)
+
+    def close(self) -> None:
+        """See `BatchStream`."""
+        super().close()
+        self._source.close()
+
+
+class MixedBatchStream(SourceStream):
+    """Online unrolls beside replayed ones, `stored_unroll.Batch`es, online ones first."""
+
+    def __init__(self, replay: connection.Connection, config: replay_config.ReplayConfig):
+        """Starts fetching.
+
+        Args:
+          replay: the server.
+          config: of its tables.
+        """
+        self._online = config.online_entries
+        self._steps = config.unroll_length
+        self.accounting = unroll_accounting.UnrollAccounting()
+        super().__init__(
+            replay,
+            lambda address: dataset.make_dataset(address, config, replay.queue),
+            self._account,
+        )
+
+    def _account(self, batch: stored_unroll.Batch) -> stored_unroll.Batch:
+        unrolls, doubled = account(self.accounting, batch.unrolls, self._online)
+        new_steps = np.int64(batch.new_steps - doubled * self._steps)
+        return batch._replace(unrolls=unrolls, new_steps=new_steps)
+
+
 class EpisodeBatchStream(BatchStream):
     """Online unrolls beside unrolls of whole episodes, whose core states are recomputed."""
 
@@ -108,7 +168,8 @@ class EpisodeBatchStream(BatchStream):
         self._episodes = episodes
         self._replayer = replayer.Replayer(config.replay_entries, unroll_signature, next_state)
         self._is_online = np.arange(config.batch_size) < config.online_entries
-        self._new_steps = config.fresh_steps_per_update
+        self._steps = config.unroll_length
+        self.accounting = unroll_accounting.UnrollAccounting()
         self._episode_seen = False
         super().__init__(self._mix)
 
@@ -116,9 +177,11 @@ class EpisodeBatchStream(BatchStream):
         online = self._online.get(self._closed.is_set)
         if online is None:
             return None
+        online, doubled = account(self.accounting, online, len(online.number))
+        new_steps = (len(online.number) - doubled) * self._steps
         replayed = self._replayer.next_batch(self._draw)
         mixed = tree.map_structure(lambda *rows: np.concatenate(rows), online, replayed)
-        return stored_unroll.unweighted(mixed, self._is_online, self._new_steps)
+        return stored_unroll.unweighted(mixed, self._is_online, new_steps)
 
     def _draw(self) -> stored_unroll.StoredUnroll | None:
         if self._episode_seen:
@@ -141,7 +204,7 @@ class ReplayBatchStream(BatchStream):
 
     def __init__(
         self,
-        new: Stream,
+        counts: Stream,
         replayed: Stream,
         config: replay_config.ReplayConfig,
         replay_size: Callable[[], int],
@@ -149,13 +212,14 @@ class ReplayBatchStream(BatchStream):
         """Starts fetching `stored_unroll.Batch`es of arrays.
 
         Args:
-          new: of the agent steps that each new unroll adds.
+          counts: a `stored_unroll.Count` for every new unroll.
           replayed: of batches.
           config: of the tables.
           replay_size: items in replay now; asked until the warm-up is over.
         """
-        self._new = new
+        self._counts = counts
         self._replayed = replayed
+        self.accounting = unroll_accounting.UnrollAccounting()
         self._replay_size = replay_size
         self._least = max(1, config.warm_up // config.steps_per_item)
         self._warm = False
@@ -167,10 +231,11 @@ class ReplayBatchStream(BatchStream):
         new = 0
         # The queue is emptied during the warm-up, too, or it would stop the actors.
         while self._ahead + new < self._period or not self._is_warm():
-            steps = self._new.get(self._closed.is_set)
-            if steps is None:
+            count = self._counts.get(self._closed.is_set)
+            if count is None:
                 return None
-            new += int(steps)
+            if not self.accounting.add(count.actor[None], count.number[None])[0]:
+                new += int(count.new_steps)
         # The warm-up's steps are counted, but no updates are owed for them.
         self._ahead = (self._ahead + new) % self._period
         batch = self._replayed.get(self._closed.is_set)
@@ -183,10 +248,27 @@ class ReplayBatchStream(BatchStream):
     def close(self) -> None:
         """Ends fetching."""
         super().close()
-        self._new.close()
+        self._counts.close()
         self._replayed.close()
 
 
-def fetcher(batches: tf.data.Dataset) -> Callable[[], Any]:
-    """What returns a dataset's next element as arrays."""
-    return array_function.ArrayFunction(iter(batches).get_next)
+def account(
+    accounting: unroll_accounting.UnrollAccounting, unrolls: stored_unroll.StoredUnroll, online: int
+) -> tuple[stored_unroll.StoredUnroll, int]:
+    """Counts online unrolls, and blanks those that have been learned from before.
+
+    Args:
+      accounting: of the queue.
+      unrolls: arrays [B, ...].
+      online: how many of them are online; they come first.
+
+    Returns:
+      The unrolls, where every step of a doubled one opens an episode, so that it has no
+      transitions; and the number of those.
+    """
+    doubled = np.flatnonzero(accounting.add(unrolls.actor[:online], unrolls.number[:online]))
+    if doubled.size:
+        is_first = unrolls.env_output.is_first.copy()
+        is_first[doubled] = True
+        unrolls = unrolls._replace(env_output=unrolls.env_output._replace(is_first=is_first))
+    return unrolls, doubled.size

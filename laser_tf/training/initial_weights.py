@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from laser_tf import types
 from laser_tf.agents import base as agents_base
-from laser_tf.environments import base, factory
+from laser_tf.environments import factory
 from laser_tf.host import folder_traces, run_folder
 from laser_tf.training import assembly, named_variables, run_config, trained
 
@@ -63,22 +64,20 @@ def read(source: pathlib.Path) -> InitialWeights:
       ValueError, ImportError, EnvironmentFailedError: if its environment cannot be made.
     """
     config = run_config.parse(run_folder.read_config(source))
-    environment = factory.make_environment(config.environment, seed=0, num_envs=1)
-    restored = trained.restore_learner(source, config, environment)
-    environment.close()
+    restored = trained.restore_learner(source, config, factory.environment_spec(config.environment))
     arrays = {name: variable.numpy() for name, variable in learnt(restored.agent).items()}
     return InitialWeights(source, int(restored.counters.learner_updates), arrays)
 
 
 def check(
-    initial: InitialWeights, config: run_config.RunConfig, environment: base.BatchedEnvironment
+    initial: InitialWeights, config: run_config.RunConfig, spec: types.EnvironmentSpec
 ) -> None:
     """Checks that a run of a configuration can begin from these weights, before it leaves a trace.
 
     Raises:
       ValueError: if they do not fit; it names variables with both shapes.
     """
-    _check(initial, learnt(assembly.build_agent(config, environment, "float32", seed=0)))
+    _check(initial, learnt(assembly.build_agent(config, spec, "float32", seed=0)))
 
 
 def assign(initial: InitialWeights, agent: agents_base.Agent) -> None:

@@ -11,41 +11,70 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 import tree
 
-from laser_tf.replay import dataset, replay_config, several_servers, stored_unroll
-from laser_tf.training import batches
+from laser_tf.replay import (
+    connection,
+    dataset,
+    learners_replay,
+    replay_config,
+    stored_unroll,
+)
+from laser_tf.training import batches, replay_source, unroll_accounting
 
 _POLL_SECONDS = 0.1  # while no server holds anything
 _PATIENCE_SECONDS = 0.5  # with the server whose turn it is, before another one's is taken
 
 
 class JointStream(batches.BatchStream):
-    """The elements of several servers as they come, in turn where all have some."""
+    """The elements of several servers as they come, in turn where all have some.
 
-    def __init__(self, fetches: Sequence[Callable[[], Any]]):
+    Survives each server's restarts, see `replay_source.ReplaySource`.
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[connection.Connection],
+        make: Callable[[str], tf.data.Dataset],
+    ):
         """Starts fetching.
 
         Args:
-          fetches: one for each server; each returns its next element.
+          servers: where from.
+          make: returns the dataset for a server's address.
         """
-        super().__init__(fetches[0])
+        self._sources = [replay_source.ReplaySource(server, make) for server in servers]
+        super().__init__(self._sources[0])
         # They wait for the same place in the queue, which Python gives them in turn.
-        for fetch in fetches[1:]:
-            threading.Thread(target=self._fetch, args=(fetch,), name="batches", daemon=True).start()
+        for source in self._sources[1:]:
+            thread = threading.Thread(
+                target=self._fetch, args=(source,), name="batches", daemon=True
+            )
+            thread.start()
+
+    def poll(self, seconds: float) -> Any | None:
+        """See `BatchStream`."""
+        for source in self._sources:
+            source.check()
+        return super().poll(seconds)
+
+    def close(self) -> None:
+        """See `BatchStream`."""
+        super().close()
+        for source in self._sources:
+            source.close()
 
 
 class OnlineStream:
     """Batches of online unrolls, each put together from groups of several servers."""
 
-    def __init__(self, replay: several_servers.ReplayServers, config: replay_config.ReplayConfig):
+    def __init__(self, replay: learners_replay.LearnersReplay, config: replay_config.ReplayConfig):
         """Starts fetching from the learner's queue on each server."""
-        size = group_size(config.online_entries, len(replay.addresses))
+        size = group_size(config.online_entries, len(replay.servers))
         self._groups = JointStream(
-            [
-                batches.fetcher(dataset.unrolls(address, replay.queue, size, in_flight=4))
-                for address in replay.addresses
-            ]
+            replay.servers,
+            lambda address: dataset.unrolls(address, replay.queue, size, in_flight=4),
         )
         self._number = config.online_entries // size
 
@@ -62,16 +91,16 @@ class OnlineStream:
 class SharedStream:
     """Elements drawn from several servers in proportion to what each of them holds."""
 
-    def __init__(self, fetches: Sequence[Callable[[], Any]], held: Callable[[], Sequence[int]]):
-        """Starts fetching.
+    def __init__(self, streams: Sequence[batches.PolledStream], held: Callable[[], Sequence[int]]):
+        """Takes its elements from streams, which it closes.
 
         Args:
-          fetches: one for each server; each returns its next element.
+          streams: one for each server.
           held: what each server holds now; nothing is drawn where that is 0.
         """
-        self._streams = [batches.BatchStream(fetch) for fetch in fetches]
+        self._streams = streams
         self._held = held
-        self._due = np.zeros(len(fetches))  # elements that each server has yet to give
+        self._due = np.zeros(len(streams))  # elements that each server has yet to give
         self.server = 0  # that the last element came from
 
     def get(self, should_stop: Callable[[], bool]) -> Any | None:
@@ -109,18 +138,29 @@ class SharedStream:
             stream.close()
 
 
+def shared_stream(
+    replay: learners_replay.LearnersReplay, make: Callable[[str], tf.data.Dataset]
+) -> SharedStream:
+    """Starts fetching from the replay table of each server.
+
+    Args:
+      replay: the servers, which survive their restarts.
+      make: returns the dataset for a server's address.
+    """
+    return SharedStream(
+        [batches.SourceStream(server, make) for server in replay.servers],
+        lambda: [server.drawable for server in replay.servers],
+    )
+
+
 class ReplayedStream:
     """Batches of replayed entries, each put together from groups of several servers."""
 
-    def __init__(self, replay: several_servers.ReplayServers, config: replay_config.ReplayConfig):
+    def __init__(self, replay: learners_replay.LearnersReplay, config: replay_config.ReplayConfig):
         """Starts fetching from the replay table of each server."""
-        size = group_size(config.replay_entries, 2 * len(replay.addresses))
-        self._groups = SharedStream(
-            [
-                batches.fetcher(dataset.replayed_entries(address, config, size))
-                for address in replay.addresses
-            ],
-            replay.items,
+        size = group_size(config.replay_entries, 2 * len(replay.servers))
+        self._groups = shared_stream(
+            replay, lambda address: dataset.replayed_entries(address, config, size)
         )
         self._size = size
         self._number = config.replay_entries // size
@@ -148,7 +188,7 @@ class ReplayedStream:
 class JointBatchStream(batches.BatchStream):
     """Online and replayed entries side by side, as many as configured."""
 
-    def __init__(self, replay: several_servers.ReplayServers, config: replay_config.ReplayConfig):
+    def __init__(self, replay: learners_replay.LearnersReplay, config: replay_config.ReplayConfig):
         """Starts fetching `stored_unroll.Batch`es of arrays, online unrolls first.
 
         Args:
@@ -158,14 +198,18 @@ class JointBatchStream(batches.BatchStream):
         self._config = config
         self._online = OnlineStream(replay, config)
         self._replayed = ReplayedStream(replay, config) if config.replay_entries else None
+        # An actor writes to one server: what comes of it from there is all that it wrote.
+        self.accounting = unroll_accounting.UnrollAccounting()
         super().__init__(self._next)
 
     def _next(self) -> stored_unroll.Batch | None:
         unrolls = self._online.get(self._closed.is_set)
         if unrolls is None:
             return None
-        is_online = np.ones(self._config.online_entries, bool)
-        new_steps = self._config.fresh_steps_per_update
+        size = self._config.online_entries
+        unrolls, doubled = batches.account(self.accounting, unrolls, size)
+        is_online = np.ones(size, bool)
+        new_steps = (size - doubled) * self._config.unroll_length
         online = stored_unroll.unweighted(unrolls, is_online, new_steps)
         if not self._replayed:
             return online
@@ -173,7 +217,7 @@ class JointBatchStream(batches.BatchStream):
         if replayed is None:
             return None
         parts = (
-            online._replace(new_steps=(), server=np.zeros(len(is_online), np.int32)),
+            online._replace(new_steps=(), server=np.zeros(size, np.int32)),
             replayed._replace(new_steps=()),
         )
         return _concatenate(parts)._replace(new_steps=online.new_steps)

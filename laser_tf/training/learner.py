@@ -7,9 +7,12 @@ import numpy as np
 import tensorflow as tf
 
 from laser_tf import errors
-from laser_tf.agents import base
+from laser_tf.agents import agent_config, base
+from laser_tf.ops import joint_batch
 from laser_tf.replay import stored_unroll
-from laser_tf.training import adam, array_function, learner_config, rmsprop
+from laser_tf.training import adam, array_function, learner_config, rmsprop, strategies
+
+NEW_STEPS = "learner/new_steps"  # metric: agent steps that were new in an update
 
 
 class NonFiniteLossError(errors.UserError):
@@ -53,6 +56,7 @@ class Learner(tf.Module):
         total_agent_steps: int,
         jit: bool,
         member: int = 0,
+        strategy: tf.distribute.Strategy | None = None,
     ):
         """Creates the learner.
 
@@ -62,6 +66,8 @@ class Learner(tf.Module):
           total_agent_steps: of the whole run, where a linear learning rate reaches zero.
           jit: whether XLA compiles the update.
           member: index of the agent in its sweep.
+          strategy: of several learners, in whose `strategies.variables` the agent was made and this
+            is called; None for one.
         """
         super().__init__()
         self.agent = agent
@@ -73,24 +79,60 @@ class Learner(tf.Module):
         self._variables = agent.trainable_variables
         self.optimizer = _make_optimizer(config, self._variables)
         self._non_finite_in_a_row = 0
-        self._compiled_update = array_function.ArrayFunction(self._update, jit_compile=jit)
+        self._strategy = strategy
+        if strategy:
+            update = strategies.replicated(strategy, self._update, jit=jit)
+            self._compiled_update = array_function.ArrayFunction(update)
+            self._vote = strategies.vote(strategy)
+        else:
+            self._compiled_update = array_function.ArrayFunction(self._update, jit_compile=jit)
 
     def update(self, batch: stored_unroll.Batch) -> tuple[dict[str, float], np.ndarray]:
         """Takes one step and counts it.
+
+        Several learners call it each with their share of the joint batch, as often, and wait in it
+        for one another.
 
         Args:
           batch: arrays [B, ...].
 
         Returns:
-          The loss's metrics with those of the step itself, and the unrolls' priorities [B].
+          The loss's metrics with those of the step itself, of the joint batch, and the priorities
+          [B] of this batch's unrolls.
 
         Raises:
           NonFiniteLossError: after `non_finite_limit` skipped updates in a row.
+          LearnersLostError: if another learner has gone.
         """
-        values, priorities = self._compiled_update(batch)
+        with strategies.watch(self._strategy):
+            values, priorities = self._compiled_update(batch)
         metrics = {name: float(value) for name, value in values.items()}
         self._stop_if_non_finite(bool(metrics.pop("finite")))
         return metrics, priorities
+
+    def all_agree(self, agrees: bool) -> bool:
+        """Whether every learner says True; several wait in it for one another.
+
+        To be asked before each update whether to take it: a learner that ends without the others
+        would leave them waiting for its share.
+
+        Raises:
+          LearnersLostError: if another learner has gone.
+        """
+        if self._strategy is None:
+            return agrees
+        with strategies.watch(self._strategy):
+            return int(self._vote(np.array(agrees))) == self._strategy.num_replicas_in_sync
+
+    def take_from_chief(self) -> None:
+        """Gives several learners what the chief holds, e.g. of a checkpoint that it restored.
+
+        Raises:
+          LearnersLostError: if another learner has gone.
+        """
+        if self._strategy:
+            with strategies.watch(self._strategy):
+                strategies.copy_from_chief(self._strategy, self.variables)
 
     @property
     def hyperparameter_variables(self) -> dict[str, tf.Variable]:
@@ -124,7 +166,7 @@ class Learner(tf.Module):
             stored = float(np.float32(value))
             if not (
                 math.isfinite(stored)
-                and (stored > 0 or name == learner_config.ENTROPY_COST and value == 0)
+                and (stored > 0 or name == agent_config.ENTROPY_COST and value == 0)
             ):
                 raise ValueError(f"{name} is {value}: use a value above 0 that float32 can hold")
         for name, value in values.items():
@@ -134,23 +176,26 @@ class Learner(tf.Module):
         unroll = stored_unroll.unpack(batch, self._member)
         with tf.GradientTape() as tape:
             output = self.agent.loss(unroll)
-        gradients = tape.gradient(output.loss, self._variables)
+        gradients, loss, metrics = joint_batch.total(
+            (tape.gradient(output.loss, self._variables), output.loss, output.metrics)
+        )
         norm = tf.linalg.global_norm(gradients)
-        finite = tf.math.is_finite(output.loss) & tf.math.is_finite(norm)
+        finite = tf.math.is_finite(loss) & tf.math.is_finite(norm)
         if self._config.gradient_clip:
             gradients, _ = tf.clip_by_global_norm(gradients, self._config.gradient_clip, norm)
         learning_rate = self.learning_rate * self._schedule()
         tf.cond(finite, lambda: self._apply(gradients, learning_rate), lambda: None)
         self.counters.learner_updates.assign_add(1)
-        self.counters.agent_steps.assign_add(batch.new_steps)
+        new_steps = joint_batch.total(batch.new_steps)
+        self.counters.agent_steps.assign_add(new_steps)
         self.counters.non_finite_updates.assign_add(tf.cast(~finite, tf.int64))
-        metrics = {
-            **output.metrics,
+        step = {
             "learner/gradient_norm": norm,
             "learner/learning_rate": learning_rate,
+            NEW_STEPS: new_steps,
             "finite": finite,
         }
-        return metrics, output.priorities
+        return joint_batch.values(metrics) | step, output.priorities
 
     def _apply(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor) -> None:
         self.optimizer.apply(gradients, learning_rate)

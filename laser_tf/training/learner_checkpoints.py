@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
+from laser_tf import errors
 from laser_tf.host import run_folder, whole_files
 from laser_tf.training import finiteness
 
@@ -119,7 +120,7 @@ class LearnerCheckpoints:
 
 
 def _describe(error: Exception) -> str:
-    return re.sub(r"/proc/self/fd/\d+/", "", run_folder.first_line(error))  # `_plain_name`'s
+    return re.sub(r"/proc/self/fd/\d+/", "", errors.first_line(error))  # `_plain_name`'s
 
 
 @contextlib.contextmanager

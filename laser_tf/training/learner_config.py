@@ -3,16 +3,14 @@
 import dataclasses
 
 from laser_tf import config_checks
+from laser_tf.agents import agent_config
 
 JIT_COMPILE = ("auto", "on", "off")
 COMPUTE_DTYPES = ("auto", "float32", "bfloat16")
 SCHEDULES = ("linear", "constant")
 OPTIMIZERS = RMSPROP, ADAM = ("rmsprop", "adam")
-LEARNING_RATE, ENTROPY_COST, RMSPROP_EPSILON = TUNABLE = (
-    "learner.learning_rate",
-    "agent.entropy_cost",
-    "learner.rmsprop_epsilon",
-)
+LEARNING_RATE, RMSPROP_EPSILON = "learner.learning_rate", "learner.rmsprop_epsilon"
+TUNABLE = (LEARNING_RATE, agent_config.ENTROPY_COST, RMSPROP_EPSILON)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +34,7 @@ class LearnerConfig:
     non_finite_limit: int = 10  # learner updates; skipped in a row that end the run
     jit_compile: str = "auto"  # whether XLA compiles the update: auto, on or off
     compute_dtype: str = "auto"  # of the torso: auto, float32 or bfloat16
+    replicas: int = 1  # devices; of a machine that share each batch: GPUs, TPU cores, else CPUs
 
     def __post_init__(self):
         config_checks.check_types(self)
@@ -54,7 +53,8 @@ class LearnerConfig:
                 raise ValueError(f"{name} is {getattr(self, name)}: use a value from 0 to below 1")
         if not self.gradient_clip >= 0:
             raise ValueError(f"gradient_clip is {self.gradient_clip}: use 0 (off) or more")
-        config_checks.check_range(self, "non_finite_limit", 1)
+        for name in ("non_finite_limit", "replicas"):
+            config_checks.check_range(self, name, 1)
 
     @property
     def tunable(self) -> tuple[str, ...]:

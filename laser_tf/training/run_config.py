@@ -9,7 +9,7 @@ from laser_tf import config_checks
 from laser_tf.agents import agent_config, registry
 from laser_tf.environments import environment_config, suites
 from laser_tf.replay import replay_config
-from laser_tf.training import learner_config
+from laser_tf.training import cluster_config, learner_config
 
 Section = TypeVar("Section")
 
@@ -29,12 +29,16 @@ class Config:
     metrics_seconds: float = 10.0  # seconds; between rows in TensorBoard, 200 in all at least
     replay_port: int = 0  # port; of the embedded Reverb server; 0 takes a free one
     evaluation_episodes: int = 30  # episodes; of each task after training; 0 for none
+    evaluate_every_env_frames: int = 0  # env frames; between evaluations beside training; 0: none
+    evaluation_episodes_beside: int = 10  # episodes; of each task in each of these
 
     def __post_init__(self):
         config_checks.check_types(self)
         config_checks.check_range(self, "env_frames", 1)
         config_checks.check_range(self, "seed", 0, 2_000_000_000, "games count up from it")
         config_checks.check_range(self, "evaluation_episodes", 0)
+        config_checks.check_range(self, "evaluate_every_env_frames", 0)
+        config_checks.check_range(self, "evaluation_episodes_beside", 1)
         if not 0 <= self.replay_port < 65536:
             raise ValueError(f"replay_port is {self.replay_port}: use 1 to 65535, or 0 for any")
         for name in ("checkpoint_minutes", "replay_checkpoint_minutes", "metrics_seconds"):
@@ -51,6 +55,7 @@ class RunConfig:
     replay: replay_config.ReplayConfig
     learner: learner_config.LearnerConfig
     run: Config
+    cluster: cluster_config.ClusterConfig = cluster_config.ClusterConfig()
 
     def __post_init__(self):
         longest, capacity = self.environment.max_steps_per_episode, self.replay.capacity
@@ -66,6 +71,14 @@ class RunConfig:
                 f"config.replay: capacity is {capacity} agent steps, but an episode can have "
                 f"{longest}: raise replay.capacity or lower environment.max_frames_per_episode"
             )
+        period = self.run.evaluate_every_env_frames
+        unroll_frames = self.replay.unroll_length * self.environment.action_repeat
+        if 0 < period < unroll_frames:
+            raise ValueError(
+                f"config.run: evaluate_every_env_frames is {period}, but weights change after an "
+                f"unroll of {unroll_frames} at the earliest: use so many or more, or 0 for none"
+            )
+        self._check_shares()
         try:
             self.agent.check_replay(
                 learns_from_replay_alone=bool(self.replay.steps_per_update),
@@ -73,6 +86,41 @@ class RunConfig:
             )
         except ValueError as error:
             raise ValueError(f"config.agent: {error}") from None
+
+    def _check_shares(self) -> None:
+        learners, replay = self.cluster.learners, self.replay
+        for size, name in (
+            (replay.batch_size, "batch_size"),
+            (replay.steps_per_update, "steps_per_update"),
+        ):
+            if size % learners:
+                raise ValueError(
+                    f"config.cluster: learners is {learners}, but replay.{name} is {size}: use a "
+                    "divisor of it, since all take equal shares"
+                )
+        try:
+            share = self.share_of_replay.batch_size
+        except ValueError as error:
+            raise ValueError(
+                f"config.cluster: learners is {learners}, each with its share of a batch: {error}"
+            ) from None
+        if share % self.learner.replicas:
+            raise ValueError(
+                f"config.learner: replicas is {self.learner.replicas}, but a learner's batch has "
+                f"{share} unrolls: use a divisor of it, since all take equal shares"
+            )
+
+    @property
+    def share_of_replay(self) -> replay_config.ReplayConfig:
+        """What one learner of `cluster.learners` draws of each batch."""
+        learners = self.cluster.learners
+        if learners == 1:
+            return self.replay
+        return dataclasses.replace(
+            self.replay,
+            batch_size=self.replay.batch_size // learners,
+            steps_per_update=self.replay.steps_per_update // learners,
+        )
 
     @property
     def total_agent_steps(self) -> int:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from laser_tf.host import failure_notice, run_folder
-from laser_tf.replay import connection
+from laser_tf.replay import learners_replay
 from laser_tf.training import learner, learner_checkpoints, run_config
 
 
@@ -22,7 +22,7 @@ class Saver:
         config: run_config.Config,
         workdir: pathlib.Path,
         checkpoints: learner_checkpoints.LearnerCheckpoints,
-        replay: connection.Connection,
+        replay: learners_replay.LearnersReplay,
         counters: learner.Counters,
     ):
         """Starts the clocks."""
@@ -94,7 +94,7 @@ class Saver:
         now = time.monotonic()
         self._counters.wall_seconds.assign_add(now - self._clock)
         self._clock = now
-        self._checkpoints.save(int(self._counters.learner_updates))
+        self._checkpoints.save(int(self._counters.learner_updates.numpy()))
         if not self._is_noted:
             with contextlib.suppress(run_folder.WorkdirError):  # tried again with the next one
                 run_folder.note_checkpoint(self._workdir)

@@ -1,86 +1,83 @@
 """The stream of batches that a configuration asks for, from one replay server or several."""
 
 from laser_tf.agents import base as agents_base
-from laser_tf.replay import (
-    connection,
-    dataset,
-    replay_config,
-    several_servers,
-    stored_unroll,
-)
+from laser_tf.replay import dataset, learners_replay, replay_config, stored_unroll
 from laser_tf.training import assembly, batches, joint_batches
+
+LearnersStream = (
+    batches.MixedBatchStream
+    | batches.EpisodeBatchStream
+    | batches.ReplayBatchStream
+    | joint_batches.JointBatchStream
+)
 
 
 def make_stream(
     config: replay_config.ReplayConfig,
-    replay: connection.Connection,
+    replay: learners_replay.LearnersReplay,
     signature: stored_unroll.StoredUnroll,
     agent: agents_base.Agent,
-) -> batches.BatchStream:
+) -> LearnersStream:
     """Starts to fetch a learner's batches.
 
     Args:
-      config: of the tables.
-      replay: where the experience lies.
+      config: of what one learner draws.
+      replay: where from.
       signature: of an unroll.
       agent: the learner's, with whose weights core states are recomputed.
     """
-    sources: _OneServer | _SeveralServers = _OneServer(config, replay)
-    if isinstance(replay, several_servers.ReplayServers) and len(replay.addresses) > 1:
-        sources = _SeveralServers(config, replay)
+    several = len(replay.servers) > 1
+    sources = _SeveralServers(config, replay) if several else _OneServer(config, replay)
     if config.steps_per_update:
-        return batches.ReplayBatchStream(
-            sources.new_steps(), sources.replayed(), config, replay.size
-        )
-    if config.replay_table == replay_config.EPISODES:
-        next_state = assembly.state_recomputation(agent, config)
-        return batches.EpisodeBatchStream(
-            sources.online(), sources.episodes(), config, signature, next_state
-        )
-    return sources.mixed()
+        return batches.ReplayBatchStream(sources.counts(), sources.replayed(), config, replay.size)
+    if config.replay_table != replay_config.EPISODES:
+        return sources.mixed()
+    next_state = assembly.state_recomputation(agent, config)
+    return batches.EpisodeBatchStream(
+        sources.online(), sources.episodes(), config, signature, next_state
+    )
 
 
 class _OneServer:
     """Where streams of one server come from; TensorFlow mixes them."""
 
-    def __init__(self, config: replay_config.ReplayConfig, replay: connection.Connection):
+    def __init__(self, config: replay_config.ReplayConfig, replay: learners_replay.LearnersReplay):
         self._config = config
-        self._address = replay.address
-        self._queue = replay.queue
+        (self._server,) = replay.servers
 
-    def new_steps(self) -> batches.Stream:
-        steps = dataset.new_steps(self._address, self._queue)
-        return batches.BatchStream(batches.fetcher(steps))
+    def counts(self) -> batches.Stream:
+        queue = self._server.queue
+        return batches.SourceStream(self._server, lambda address: dataset.counts(address, queue))
 
     def replayed(self) -> batches.Stream:
-        replayed = dataset.replayed_batches(self._address, self._config)
-        return batches.BatchStream(batches.fetcher(replayed))
+        return batches.SourceStream(
+            self._server, lambda address: dataset.replayed_batches(address, self._config)
+        )
 
     def online(self) -> batches.Stream:
-        online = dataset.online_unrolls(self._address, self._config, self._queue)
-        return batches.BatchStream(batches.fetcher(online))
+        config, queue = self._config, self._server.queue
+        return batches.SourceStream(
+            self._server, lambda address: dataset.online_unrolls(address, config, queue)
+        )
 
     def episodes(self) -> batches.PolledStream:
-        return batches.BatchStream(batches.fetcher(dataset.episodes(self._address)))
+        return batches.SourceStream(self._server, dataset.episodes)
 
-    def mixed(self) -> batches.BatchStream:
-        mixed = dataset.make_dataset(self._address, self._config, self._queue)
-        return batches.BatchStream(batches.fetcher(mixed))
+    def mixed(self) -> batches.MixedBatchStream:
+        return batches.MixedBatchStream(self._server, self._config)
 
 
 class _SeveralServers:
     """Where streams of several servers come from."""
 
-    def __init__(self, config: replay_config.ReplayConfig, replay: several_servers.ReplayServers):
+    def __init__(self, config: replay_config.ReplayConfig, replay: learners_replay.LearnersReplay):
         self._config = config
         self._replay = replay
 
-    def new_steps(self) -> batches.Stream:
+    def counts(self) -> batches.Stream:
+        queue = self._replay.queue
         return joint_batches.JointStream(
-            [
-                batches.fetcher(dataset.new_steps(address, self._replay.queue))
-                for address in self._replay.addresses
-            ]
+            self._replay.servers, lambda address: dataset.counts(address, queue)
         )
 
     def replayed(self) -> batches.Stream:
@@ -90,10 +87,7 @@ class _SeveralServers:
         return joint_batches.OnlineStream(self._replay, self._config)
 
     def episodes(self) -> batches.PolledStream:
-        return joint_batches.SharedStream(
-            [batches.fetcher(dataset.episodes(address)) for address in self._replay.addresses],
-            self._replay.items,
-        )
+        return joint_batches.shared_stream(self._replay, dataset.episodes)
 
-    def mixed(self) -> batches.BatchStream:
+    def mixed(self) -> joint_batches.JointBatchStream:
         return joint_batches.JointBatchStream(self._replay, self._config)

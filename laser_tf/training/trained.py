@@ -2,14 +2,14 @@
 
 import pathlib
 
+from laser_tf import types
 from laser_tf.agents import base as agents_base
-from laser_tf.environments import base
 from laser_tf.host import hardware, run_folder
 from laser_tf.training import assembly, learner, learner_checkpoints, run_config, weights
 
 
 def restore_learner(
-    workdir: pathlib.Path, config: run_config.RunConfig, environment: base.BatchedEnvironment
+    workdir: pathlib.Path, config: run_config.RunConfig, spec: types.EnvironmentSpec
 ) -> learner.Learner:
     """A run's learner as its newest readable checkpoint has it.
 
@@ -17,7 +17,7 @@ def restore_learner(
       WorkdirError: if the folder holds no checkpoint, or none that can be read.
     """
     dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
-    restored = assembly.build_learner(config, environment, dtype, jit=False)
+    restored = assembly.build_learner(config, spec, dtype, jit=False)
     checkpoints = learner_checkpoints.LearnerCheckpoints(workdir / "checkpoints/learner", restored)
     if checkpoints.restore() is None:
         raise run_folder.WorkdirError(
@@ -29,7 +29,7 @@ def restore_learner(
 def restore_agent(
     workdir: pathlib.Path,
     config: run_config.RunConfig,
-    environment: base.BatchedEnvironment,
+    spec: types.EnvironmentSpec,
     *,
     seed: int,
 ) -> tuple[agents_base.Agent, learner.Counters]:
@@ -38,14 +38,14 @@ def restore_agent(
     Args:
       workdir: the run's folder.
       config: the run's.
-      environment: whose specs the agent must fit.
+      spec: of the environment, images as single frames.
       seed: of the actions it will draw.
 
     Raises:
       WorkdirError: if the folder holds no checkpoint, or none that can be read.
     """
-    restored = restore_learner(workdir, config, environment)
+    restored = restore_learner(workdir, config, spec)
     dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
-    agent = assembly.build_agent(config, environment, dtype, seed, evaluating=True)
+    agent = assembly.build_agent(config, spec, dtype, seed, evaluating=True)
     weights.WeightCopier(restored.agent, agent, restored.counters.learner_updates).refresh()
     return agent, restored.counters

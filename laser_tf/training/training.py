@@ -1,39 +1,48 @@
-"""Training: an actor thread and the learner in one process, with replay embedded or shared."""
+"""Training: the learner's loop, with actors in this process or in others."""
 
 import dataclasses
 import functools
 import logging
 import pathlib
-import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-import numpy as np
+import tensorflow as tf
 
-from laser_tf import config_values
-from laser_tf.environments import episode_statistics, factory
+from laser_tf import config_values, types
+from laser_tf.environments import episode_statistics
 from laser_tf.host import hardware
-from laser_tf.monitoring import episode_log, progress, reporting, tensorboard
+from laser_tf.monitoring import episode_log, reporting, tensorboard
 from laser_tf.replay import (
     connection,
+    learners_replay,
     replay_config,
     server,
     several_servers,
+    stored_unroll,
 )
 from laser_tf.training import (
+    acting,
     actor,
     assembly,
-    batches,
+    evaluations,
     experience_age,
     initial_weights,
+    learner,
     learner_checkpoints,
     membership,
     run_config,
     saver,
     streams,
-    weights,
 )
+
+# What a learner, the signature of an unroll and what takes finished episodes make of actors that
+# other processes have begun.
+ActElsewhere = Callable[
+    [learner.Learner, stored_unroll.StoredUnroll, Callable[[episode_statistics.Episode], None]],
+    acting.Acting,
+]
 
 _STALL_SECONDS = 60.0  # without experience, after which the learner says so
 
@@ -45,37 +54,49 @@ class Training:
         self,
         config: run_config.RunConfig,
         workdir: pathlib.Path,
+        spec: types.EnvironmentSpec,
         member: membership.Membership | None = None,
         initial: initial_weights.InitialWeights | None = None,
+        act_elsewhere: ActElsewhere | None = None,
+        strategy: tf.distribute.Strategy | None = None,
     ):
         """Builds the learner and restores what the folder holds; nothing moves yet.
 
         Args:
           config: of the run.
           workdir: its folder, opened.
+          spec: of its environment, see `factory.environment_spec`.
           member: of a sweep, where the run belongs to one.
           initial: what a run begins from that has no checkpoint yet.
+          act_elsewhere: finds actors in other processes; None: an actor acts in this one.
+          strategy: of several learners, whose chief this is, from `strategies.make`; None for one.
 
         Raises:
           WorkdirError: if none of the folder's checkpoints can be read.
           ValueError: if `initial` does not fit.
         """
+        if config.learner.replicas > 1 and not strategy:
+            raise ValueError(f"learner.replicas is {config.learner.replicas}, without a strategy")
         self._config = config
         self._workdir = workdir
         self._member = member
+        self._act_elsewhere = act_elsewhere
         self._member_index = member.index if member else 0
         self._dtype, reason = hardware.choose_compute_dtype(config.learner.compute_dtype)
         logging.info("compute dtype: %s (%s)", self._dtype, reason)
         jit, reason = hardware.choose_jit_compile(config.learner.jit_compile)
         logging.info("XLA: %s (%s)", "on" if jit else "off", reason)
 
-        probe = factory.make_environment(config.environment, seed=0, num_envs=1)
         self._learner = assembly.build_learner(
-            config, probe, self._dtype, jit=jit, member=self._member_index
+            config,
+            spec,
+            self._dtype,
+            jit=jit,
+            member=self._member_index,
+            strategy=strategy,
         )
-        self._signature = assembly.unroll_signature(config, probe, self._learner.agent)
-        self.returns = reporting.EpisodeReturns(config.environment.suite, probe.tasks)
-        probe.close()
+        self._signature = assembly.unroll_signature(config, spec, self._learner.agent)
+        self.returns = reporting.EpisodeReturns(config.environment.suite, config.environment.tasks)
         self._checkpoints = learner_checkpoints.LearnerCheckpoints(
             workdir / "checkpoints/learner", self._learner
         )
@@ -85,10 +106,11 @@ class Training:
             logging.info(
                 "weights of %s after %s updates", initial.source, f"{initial.learner_updates:,}"
             )
+        self._learner.take_from_chief()
         self.counters = self._learner.counters
         # The same as numbers of Python's: TensorFlow keeps 16 bytes of every look at a variable.
-        self._learner_updates = int(self.counters.learner_updates)
-        self._agent_steps = int(self.counters.agent_steps)
+        self._learner_updates = int(self.counters.learner_updates.numpy())
+        self._agent_steps = int(self.counters.agent_steps.numpy())
         self._episodes = episode_log.EpisodeLog(workdir, config.environment.tasks)
         self.learner_seconds = 0.0  # spent in updates by this process
 
@@ -102,15 +124,25 @@ class Training:
         """Whether the budget is spent."""
         return self._agent_steps >= self._config.total_agent_steps
 
-    def run(self, stop: threading.Event, display: progress.ProgressDisplay) -> None:
+    def run(
+        self,
+        stop: threading.Event,
+        display: reporting.Display,
+        evaluator: evaluations.Evaluator | None = None,
+    ) -> None:
         """Acts and learns until the budget is spent or `stop` is set, then saves everything.
 
+        Args:
+          stop: looked at all the time.
+          display: of the progress.
+          evaluator: plays beside the training; None: nobody does.
+
         Raises:
-          EnvironmentFailedError: if the games cannot go on; the state before is saved.
+          EnvironmentFailedError: if the environments cannot go on; the state before is saved.
           NonFiniteLossError: see `learner.Learner.update`; the state before is saved.
           WorkdirError: if the episodes' log or the last checkpoint cannot be written.
-          ValueError: if the replay's port is in use, a shared replay takes other unrolls, or the
-            sweep's server refuses something.
+          ValueError: if the replay's port is in use, a shared replay takes other unrolls or serves
+            another run, or the sweep's server refuses something.
           ServerLostError: if the sweep's server has gone; the state before is saved.
         """
         member = self._member
@@ -118,51 +150,55 @@ class Training:
         frames = self.env_frames if self.resumed else None
         for episode in self._episodes.resume(frames, newer_than=copied):
             self.returns.add(episode)
+        beside = evaluations.Evaluations(
+            self._config, self._workdir, self._learner.agent, evaluator
+        )
+        beside.resume(frames)
         if member:
             member.start()
-        replay = self._open_replay()
-        acting = actor.ActorThread(self._make_actor(replay))
+        actors = self._begin_acting()
         stream = streams.make_stream(
-            self._config.replay, replay, self._signature, self._learner.agent
+            self._config.share_of_replay, actors.replay, self._signature, self._learner.agent
         )
         saving = saver.Saver(
-            self._config.run, self._workdir, self._checkpoints, replay, self.counters
+            self._config.run, self._workdir, self._checkpoints, actors.replay, self.counters
         )
         try:
-            self._learn(stop, display, replay, acting, stream, saving)
+            self._learn(stop, display, actors, stream, saving, beside)
         finally:
-            acting.stop()
+            actors.stop()
             self._episodes.flush()
             stream.close()
             saving.save_all()
-            replay.stop()
-            self._tell_losses(acting.faults())
+            actors.replay.stop()
+            self._tell_losses(actors.faults())
         if member:
             # Nobody has to wait while the agent is evaluated.
             member.close(finished=self.finished)
 
     def _tell_losses(self, faults: Mapping[str, float]) -> None:
-        """Says what was lost to values that are not finite and to games that failed, if any."""
-        if dropped := int(self.counters.non_finite_updates):
+        """Says what was lost to values that are not finite and to failed environments, if any."""
+        if dropped := int(self.counters.non_finite_updates.numpy()):
             logging.warning(
                 "%d of %d updates were dropped, as their loss or gradient was not finite "
                 "(learner/non_finite_updates in TensorBoard)", dropped, self._learner_updates,
             )  # fmt: skip
         if counts := [f"{name} {count:.0f}" for name, count in faults.items() if count]:
             logging.warning(
-                "faults of the games, each of which cost an episode: %s", ", ".join(counts)
+                "faults of the environments, each of which cost an episode: %s", ", ".join(counts)
             )
 
-    def _open_replay(self) -> connection.Connection:
+    def _open_replay(self) -> learners_replay.LearnersReplay:
         config = self._config
         if self._member and self._member.replay_address:
             queue = replay_config.queue_of(self._member.name)
             replay = connection.Connection(self._member.replay_address, config.replay, queue)
             replay.check(self._signature)
+            replay.watch()
             return replay
         if config.replay.servers:
-            name = f"{socket.gethostname()}:{self._workdir}"
-            return several_servers.open_connection(config.replay, self._signature, name)
+            run = several_servers.name_of_run(self._workdir)
+            return several_servers.open_connection(config.replay, self._signature, run)
         replay = server.EmbeddedReplay(
             config.replay,
             self._signature,
@@ -173,30 +209,17 @@ class Training:
             logging.warning("no replay checkpoint to resume from: replay fills anew")
         return replay
 
-    def _make_actor(self, replay: connection.Connection) -> actor.Actor:
-        config = self._config
-        # A resumed run goes on with fresh randomness instead of repeating its first games.
-        seeds = np.random.SeedSequence([config.run.seed, self._agent_steps])
-        environment_seed, action_seed = (int(seed) >> 2 for seed in seeds.generate_state(2))
-        environment = factory.make_environment(
-            config.environment, seed=environment_seed, fault_folder=self._workdir
-        )
-        agent = assembly.build_agent(config, environment, self._dtype, action_seed)
-        copier = weights.WeightCopier(self._learner.agent, agent, self.counters.learner_updates)
-        return actor.Actor(
-            environment,
-            actor.ActingPolicy(agent, environment, config.replay.frame_stack),
-            assembly.make_recorders(
-                config.replay,
-                replay,
-                self._signature,
-                agent,
-                task_ids=environment.task_ids,
-                member=self._member_index,
-                max_unrolls_per_episode=config.max_unrolls_per_episode,
-            ),
-            refresh_steps=config.replay.unroll_length,
-            refresh=copier.refresh,
+    def _begin_acting(self) -> acting.Acting:
+        if self._act_elsewhere:
+            return self._act_elsewhere(self._learner, self._signature, self._add_episode)
+        return acting.LocalActing(
+            self._config,
+            self._open_replay(),
+            self._signature,
+            self._learner,
+            dtype=self._dtype,
+            workdir=self._workdir,
+            member=self._member_index,
             on_episode=self._add_episode,
         )
 
@@ -207,17 +230,17 @@ class Training:
     def _learn(
         self,
         stop: threading.Event,
-        display: progress.ProgressDisplay,
-        replay: connection.Connection,
-        acting: actor.ActorThread,
-        stream: batches.BatchStream,
+        display: reporting.Display,
+        actors: acting.Acting,
+        stream: streams.LearnersStream,
         saving: saver.Saver,
+        beside: evaluations.Evaluations,
     ) -> None:
         """The learning loop."""
-        has_to_stop = functools.partial(self._has_to_stop, acting, stop)
-        watch = actor.StallWatch(acting, _STALL_SECONDS)
-        counts = functools.partial(self._counts, acting)
-        config = self._config
+        has_to_stop = functools.partial(self._has_to_stop, actors, stop)
+        watch = actor.StallWatch(actors, _STALL_SECONDS)
+        counts = functools.partial(self._counts, actors, stream)
+        config, replay = self._config, actors.replay
         with tensorboard.MetricsWriter(self._workdir / "tensorboard") as writer_:
             writer_.hyperparameters(config_values.flatten(dataclasses.asdict(config)))
             reporter = reporting.Reporter(
@@ -232,13 +255,13 @@ class Training:
                 if self._member:
                     self._member.keep_pace(self.env_frames, has_to_stop)
                 batch = stream.get(watch.beside(has_to_stop))
-                if batch is None:
+                if not self._learner.all_agree(batch is not None):
                     break
                 watch.fed()
                 start = time.monotonic()
                 values, priorities = self._learner.update(batch)
                 self._learner_updates += 1
-                self._agent_steps += int(batch.new_steps)
+                self._agent_steps += int(values[learner.NEW_STEPS])
                 values |= experience_age.metrics(batch, self._learner_updates, self._member_index)
                 if config.replay.priority_exponent:
                     replay.take_priorities(batch, priorities)
@@ -249,15 +272,20 @@ class Training:
                 if self._member and self._member.after_update(self._learner, self.env_frames):
                     saving.make_weights_due()
                 saving.save_when_due()
+                beside.offer(self.env_frames, self._learner_updates, writer_)
+            beside.finish(writer_, stop.is_set)
             reporter.report(self.env_frames, replay.fill, counts, last=True)
 
-    def _has_to_stop(self, acting: actor.ActorThread, stop: threading.Event) -> bool:
-        acting.check()
+    def _has_to_stop(self, actors: acting.Acting, stop: threading.Event) -> bool:
+        actors.check()
         if self._member:
             self._member.check()
         return stop.is_set()
 
-    def _counts(self, acting: actor.ActorThread) -> dict[str, float]:
-        """What the actor measures, and the updates that were dropped in all of the run."""
-        dropped = float(self.counters.non_finite_updates)
-        return acting.metrics() | {"learner/non_finite_updates": dropped}
+    def _counts(self, actors: acting.Acting, stream: streams.LearnersStream) -> dict[str, float]:
+        """What actors measure, unrolls lost, and updates dropped in all of the run."""
+        dropped = float(self.counters.non_finite_updates.numpy())
+        # Of several learners none sees all unrolls of an actor.
+        alone = self._config.cluster.learners == 1
+        unrolls = stream.accounting.metrics() if alone else {}
+        return actors.metrics() | unrolls | {"learner/non_finite_updates": dropped}

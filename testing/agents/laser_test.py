@@ -1,6 +1,7 @@
 """The agent's loss and acting, on unrolls whose right answers are known."""
 
 import dataclasses
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
@@ -107,11 +108,21 @@ class LossTest(parameterized.TestCase):
         expected = _reference_loss(config, unroll, logits.numpy(), values.numpy())
         np.testing.assert_allclose(agent.loss(unroll).loss, expected, rtol=1e-4)
 
+    @parameterized.parameters("none", "implied", "behaviour")
+    def test_the_divergence_from_the_behaviour_policy_is_computed_once(self, relevance):
+        agent = _agent(relevance=relevance)
+        unroll = fakes.random_unroll(5, 4, NUM_ACTIONS, SHAPE)
+        with mock.patch.object(
+            agent._distribution, "kl_divergence", wraps=agent._distribution.kl_divergence
+        ) as computing:
+            agent.loss(unroll)
+        computing.assert_called_once()
+
     def test_rejected_transitions_change_nothing(self):
         agent = _agent(kl_threshold=1e-6)
         unroll = fakes.random_unroll(5, 4, NUM_ACTIONS, SHAPE)
         output = agent.loss(unroll)
-        self.assertEqual(output.metrics["trust_region/accepted_fraction"], 0.0)
+        self.assertEqual(output.metrics["trust_region/accepted_fraction"].value, 0.0)
         self.assertEqual(output.loss, 0.0)
         for gradient in _gradients(agent, unroll):
             self.assertFalse(np.any(gradient))
@@ -152,7 +163,7 @@ class LossTest(parameterized.TestCase):
             ("trust_region/accepted_foreign_fraction", trusted[:, 2:].mean()),
             ("replay/foreign_fraction", 2 / 3),
         ):
-            np.testing.assert_allclose(metrics[name], value, rtol=1e-5, err_msg=name)
+            np.testing.assert_allclose(metrics[name].value, value, rtol=1e-5, err_msg=name)
 
     def test_entropy_cost_is_a_runtime_variable(self):
         agent = _agent(relevance="none")
@@ -261,11 +272,11 @@ class PopArtTest(absltest.TestCase):
     def test_values_stay_and_moments_of_absent_tasks_too(self):
         agent = _agent(popart=True, relevance="none", num_tasks=3)
         unroll = _replace_env(self._unroll(), reward=tf.fill([6, 4], 50.0))
-        before = agent.loss(unroll).metrics["vtrace/value"]
+        before = agent.loss(unroll).metrics["vtrace/value"].value
         mean, variance = (variable.numpy() for variable in _moments(agent))
         self.assertTrue((mean[[0, 2]] > 0).all() and (variance[[0, 2]] != 1).all())
         self.assertEqual((mean[1], variance[1]), (0.0, 1.0))
-        after = agent.loss(unroll).metrics["vtrace/value"]
+        after = agent.loss(unroll).metrics["vtrace/value"].value
         np.testing.assert_allclose(before, after, rtol=1e-5)
 
     def test_the_loss_is_that_of_normalised_values_and_advantages(self):
@@ -286,7 +297,9 @@ class PopArtTest(absltest.TestCase):
         layer.bias.assign(layer.bias / [1.0, 1.0, 2.0])
         expected, actual = plain.loss(unroll).metrics, agent.loss(unroll).metrics
         entries = [plain.loss(_entry(unroll, index)).metrics for index in range(4)]
-        np.testing.assert_allclose(actual["vtrace/value"], expected["vtrace/value"], rtol=1e-4)
+        np.testing.assert_allclose(
+            actual["vtrace/value"].value, expected["vtrace/value"].value, rtol=1e-4
+        )
         # Moments move by 3e-4 toward the targets' before the loss, hence the tolerance.
         for name, power in (("loss/policy", 1), ("loss/value", 2)):
             scaled = [c[name] / s**power for c, s in zip(entries, (1, 2, 2, 1), strict=True)]

@@ -262,8 +262,8 @@ class StalenessTest(absltest.TestCase):
     def test_true_states_have_no_discrepancy(self):
         agent = _agent(burn_in=BURN_IN)
         metrics = agent.loss(self._with_states(agent, _unroll(agent))).metrics
-        self.assertLess(metrics["staleness/delta_q_first"], 1e-5)
-        self.assertLess(metrics["staleness/delta_q_last"], 1e-5)
+        self.assertLess(metrics["staleness/delta_q_first"].value, 1e-5)
+        self.assertLess(metrics["staleness/delta_q_last"].value, 1e-5)
 
     def test_it_is_the_distance_over_the_largest_q_value(self):
         agent = _agent(burn_in=BURN_IN)
@@ -281,7 +281,9 @@ class StalenessTest(absltest.TestCase):
             distances = np.linalg.norm(q_values[step] - stored, axis=-1) / scale
             self.assertGreater(distances[list(entries)].min(), 1e-3)
             np.testing.assert_allclose(
-                metrics[f"staleness/delta_q_{name}"], distances[list(entries)].mean(), rtol=1e-3
+                metrics[f"staleness/delta_q_{name}"].value,
+                distances[list(entries)].mean(),
+                rtol=1e-3,
             )
 
 

@@ -5,6 +5,8 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from laser_tf.agents import state_values
+from laser_tf.networks import torsos, trunk_config
+from laser_tf.training import rmsprop
 
 T, B, F, K = 4, 6, 5, 3
 TASKS = tf.constant([0, 2, 2, 0, 2, 0])  # task 1 is absent
@@ -37,6 +39,37 @@ class BothTest(parameterized.TestCase):
         np.testing.assert_array_equal(regression.values, values)
         np.testing.assert_array_equal(regression.targets, targets)
         np.testing.assert_array_equal(regression.scale * tf.ones([B]), np.ones(B))
+
+
+class RarelySeenTest(absltest.TestCase):
+    def test_their_values_do_not_overshoot_those_of_the_rest(self):
+        # Acrobot before its goal is found: all returns are -100, and what is fast is rarely seen.
+        config = trunk_config.TrunkConfig()
+        tf.keras.utils.set_random_seed(1)
+        mlp = torsos.MLP(config.mlp_units, config.mlp_activation, "float32")
+        critic = state_values.PopArtStateValues(1, step=0.01)
+        vectors = tf.random.stateless_normal([40, 8, 6], [0, 1])
+        tasks, everywhere = tf.zeros([8], tf.int32), tf.ones([40, 8], tf.bool)
+        critic(mlp(vectors), tasks)
+        weights = (*mlp.trainable_variables, *critic.trainable_variables)
+        optimizer = rmsprop.RMSProp(weights, epsilon=1e-5)
+
+        @tf.function
+        def update() -> None:
+            with tf.GradientTape() as tape:
+                features = mlp(vectors)
+                targets = tf.fill([40, 8], -100.0)
+                values = critic(features, tasks)
+                learned = critic.regression(features, values, targets, everywhere, tasks)
+                loss = 0.5 * tf.reduce_sum(tf.square(learned.targets - learned.values))
+            gradients, _ = tf.clip_by_global_norm(tape.gradient(loss, weights), 40.0)
+            optimizer.apply(gradients, tf.constant(1e-3))
+
+        for _ in range(200):
+            update()
+        self.assertBetween(np.mean(critic(mlp(vectors), tasks)), -105, -90)
+        # With ReLU -550, at six times the distance.
+        self.assertGreater(np.min(critic(mlp(6 * vectors), tasks)), -170)
 
 
 class PlainTest(absltest.TestCase):

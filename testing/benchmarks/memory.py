@@ -29,8 +29,8 @@ def main(_: list[str]) -> None:
     values["replay"].update(capacity=10 * _STEPS.value, replay_fraction=0.5)
     config = run_config.parse(values)
     environment = factory.make_environment(config.environment, seed=1)
-    agent = assembly.build_agent(config, environment, "float32", seed=1)
-    signature = assembly.unroll_signature(config, environment, agent)
+    agent = assembly.build_agent(config, environment.spec(), "float32", seed=1)
+    signature = assembly.unroll_signature(config, environment.spec(), agent)
     with tempfile.TemporaryDirectory() as folder:
         replay = server.EmbeddedReplay(config.replay, signature, pathlib.Path(folder))
         print(json.dumps(_fill(config, environment, agent, signature, replay), indent=2))
@@ -41,20 +41,20 @@ def _fill(config, environment, agent, signature, replay) -> dict[str, float]:
     num_envs = environment.num_envs
     policy = actor.ActingPolicy(agent, environment, config.replay.frame_stack)
     buffer = unroll_buffer.UnrollBuffer(signature, environment.task_ids)
-    target = writer.UnrollWriter(replay.client, ["replay"])
+    target = writer.UnrollWriter(replay, ["replay"])
     env_output = environment.reset()
     steps, start = 0, None
     while steps < _STEPS.value:
-        for row in range(0 if steps == 0 else 1, buffer.last_row + 1):
+        for row in range(0 if steps == 0 else 1, buffer.last_step + 1):
             core_state = policy.core_state
             agent_output = policy(env_output)
             buffer.write(row, env_output, agent_output, core_state)
             env_output = environment.step(agent_output.action)
         for index in range(num_envs):
-            target.write(buffer.unroll(index, 0), lambda: False)
+            target.write([buffer.unroll(index, 0)], lambda: False)
         target.wait(lambda: False)
         buffer.carry_over()
-        steps += num_envs * buffer.last_row
+        steps += num_envs * buffer.last_step
         if start is None and steps >= _STEPS.value // 10:  # allocators have warmed up
             start = steps, _resident_bytes()
     stored = steps - start[0]

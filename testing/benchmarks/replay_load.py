@@ -105,10 +105,9 @@ def _serve(ports: queues.Queue, stop: synchronize.Event) -> None:
 
 
 def _write(address: str, stop: synchronize.Event) -> None:
-    import reverb
     import tree
 
-    from laser_tf.replay import writer
+    from laser_tf.replay import connection, replay_config, writer
 
     random = np.random.default_rng()
     unroll = tree.map_structure(
@@ -117,9 +116,10 @@ def _write(address: str, stop: synchronize.Event) -> None:
     unroll.env_output.observation[:, :_NOISY_ROWS] = random.integers(
         0, 256, unroll.env_output.observation[:, :_NOISY_ROWS].shape
     )
-    target = writer.UnrollWriter(reverb.Client(address), ["replay"])
+    replay = connection.Connection(address, replay_config.ReplayConfig())
+    target = writer.UnrollWriter(replay, ["replay"])
     while not stop.is_set():
-        target.write(unroll, stop.is_set)
+        target.write([unroll], stop.is_set)
 
 
 def _sample(addresses: list[str], stop: synchronize.Event) -> None:

@@ -13,10 +13,10 @@ from absl.testing import absltest, parameterized
 from laser_tf.environments import (
     dmlab,
     dmlab_game,
+    dmlab_levels,
     faults,
     game_processes,
 )
-from laser_tf.scores import dmlab30
 from testing.environments import fake_deepmind_lab, rollouts
 
 TASK = "language_execute_random_task"
@@ -200,7 +200,9 @@ class RefusalTest(DMLabTest):
                     environment.step([0])
 
     def test_what_the_engine_refuses_is_told_in_one_line(self):
-        with mock.patch.object(dmlab, "_settings", return_value={}):  # test levels do not load so
+        with mock.patch.object(
+            dmlab_levels, "settings", return_value={}
+        ):  # test levels do not load so
             with self.assertRaisesRegex(
                 faults.EnvironmentFailedError,
                 "^rooms_collect_good_objects_train failed: .*_test, game 0, cannot be made: .*Hold",
@@ -216,16 +218,6 @@ class MissingEngineTest(parameterized.TestCase):
         self.assertNotIn("\n", str(context.exception))
         self.assertIn("bazel build", str(context.exception))
         started.assert_not_called()
-
-
-class LevelsTest(parameterized.TestCase):
-    def test_the_levels_are_those_with_reference_scores(self):
-        self.assertEqual(dmlab.LEVELS, tuple(dmlab30.test_levels()))
-
-    def test_all_levels_map_to_what_is_held_out(self):
-        for task, test_level in dmlab30.test_levels().items():
-            self.assertEqual(dmlab.level_to_play(task, hold_out=True), test_level)
-            self.assertEqual(dmlab.level_to_play(task, hold_out=False), task)
 
 
 class LevelCacheTest(DMLabTest):

@@ -1,8 +1,11 @@
 """Configurations that are refused, and what making an environment loads."""
 
 import dataclasses
+import io
+import pickle
 import subprocess
 import sys
+from unittest import mock
 
 from absl.testing import absltest, parameterized
 
@@ -107,6 +110,35 @@ class MakeEnvironmentTest(parameterized.TestCase):
         ):
             with rollouts.make(suite, task, num_envs=1, seed=2**31 - 1) as environment:
                 environment.reset()
+
+    def test_a_spec_travels_to_machines_without_tensorflow(self):
+        program = """
+import pickle, sys
+from laser_tf.environments import factory, suites
+for suite in ("catch", "tmaze", "minatar"):
+    sys.stdout.buffer.write(pickle.dumps(factory.environment_spec(suites.config_class(suite)())))
+assert "tensorflow" not in sys.modules
+"""
+        result = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        stream = io.BytesIO(result.stdout)
+        for suite in ("catch", "tmaze", "minatar"):
+            spec = factory.environment_spec(suites.config_class(suite)())
+            self.assertEqual(pickle.load(stream), spec)
+
+    def test_a_spec_of_texts_and_several_tasks_is_the_same_elsewhere(self):
+        self.enter_context(fake_minigrid.installed())
+        config = suites.config_class("minigrid")(
+            task="BabyAI-GoToLocal-v0,BabyAI-GoToSeq-v0", num_envs=8
+        )
+        spec = factory.environment_spec(config)
+        self.assertEqual(spec.num_tasks, 2)
+        self.assertEqual(pickle.loads(pickle.dumps(spec)), spec)
+
+    def test_a_spec_s_environment_is_closed(self):
+        with mock.patch.object(catch.Catch, "close") as close:
+            factory.environment_spec(catch.CatchConfig())
+        close.assert_called_once()
 
     def test_small_games_load_neither_emulator_nor_plots_and_print_nothing(self):
         program = """

@@ -17,7 +17,7 @@ from absl.testing import absltest, parameterized
 from dm_env import specs
 
 from laser_tf import types
-from laser_tf.environments import base, factory, faults, shared_rows, suites
+from laser_tf.environments import base, factory, faults, shared_steps, suites
 from laser_tf.training import run_config
 
 SMALL = "testing.environments.small_environments"
@@ -38,9 +38,14 @@ STEPS = 100
 
 @contextlib.contextmanager
 def make(suite, task, *, seed=0, rendering=False, folder=None, **options):
-    """An environment of up to two workers, that closes when its `with` block ends."""
+    """An environment of up to two workers, that closes when its `with` block ends.
+
+    Workers of TF-Agents load TensorFlow, which takes minutes where the machine is busy.
+    """
     config = suites.config_class(suite)(
-        suite=suite, task=task, **{"num_envs": 3, "num_workers": 2, **options}
+        suite=suite,
+        task=task,
+        **{"num_envs": 3, "num_workers": 2, "reply_seconds": 600.0, **options},
     )
     environment = factory.make_environment(
         config, seed=seed, rendering=rendering, fault_folder=folder
@@ -462,18 +467,18 @@ def _runs(stat):
         return False
 
 
-class SharedRowsTest(absltest.TestCase):
+class SharedStepsTest(absltest.TestCase):
     def test_a_file_of_another_size_is_left_as_it_is(self):
-        file = shared_rows.create()
+        file = shared_steps.create()
         self.addCleanup(os.close, file)
         spec = {"b": specs.Array([2], np.float32), "a": specs.Array([3], np.uint8)}
-        one = shared_rows.SharedRows(file, spec, 4)
-        other = shared_rows.SharedRows(file, spec, 4)
+        one = shared_steps.SharedSteps(file, spec, 4)
+        other = shared_steps.SharedSteps(file, spec, 4)
         one.observation[1][2] = [0.5, 1]
         np.testing.assert_array_equal(other.observation[1][2], [0.5, 1])
         self.assertEqual([leaf.shape for leaf in other.observation], [(4, 3), (4, 2)])
         with self.assertRaisesRegex(ValueError, "not those that it had before"):
-            shared_rows.SharedRows(file, specs.Array([9, 9, 9], np.uint8), 4)
+            shared_steps.SharedSteps(file, specs.Array([9, 9, 9], np.uint8), 4)
         one.reward[:] = 3  # would end the process by SIGBUS
         np.testing.assert_array_equal(other.reward, 3)
 

@@ -1,6 +1,7 @@
 """Environments as users write them, for gymnasium and dm_env, and one that breaks on demand."""
 
 import os
+import pathlib
 import random
 import sys
 import time
@@ -170,6 +171,13 @@ class Beacons(dm_env.Environment):
         picture = np.zeros([6, 6, 3], np.uint8)
         picture[:, 3 * self._lit :][:, :3] = 255
         return {"picture": picture, "body": (self._random.random(2), self._flip)}
+
+
+def counted_beacons(log, seed=0):
+    """`Beacons`, and a line in a file for each that is made."""
+    with pathlib.Path(log).open("a") as file:
+        file.write("made\n")
+    return Beacons(seed)
 
 
 class Still(dm_env.Environment):

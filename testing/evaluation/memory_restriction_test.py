@@ -47,7 +47,7 @@ def _environment(config=MAZE):
 
 
 def _agent(config=MAZE):
-    return assembly.build_agent(config, _environment(config), "float32", seed=1)
+    return assembly.build_agent(config, _environment(config).spec(), "float32", seed=1)
 
 
 def _policy(agent, history_length: int, config=MAZE):

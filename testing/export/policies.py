@@ -34,7 +34,7 @@ def make(kind: str) -> Example:
         environment = continuous_game.ContinuousGame(GAMES, seed=2)
     else:
         environment = factory.make_environment(config.environment, seed=2, num_envs=GAMES)
-    agent = assembly.build_agent(config, environment, "float32", 1, evaluating=True)
+    agent = assembly.build_agent(config, environment.spec(), "float32", 1, evaluating=True)
     for index, variable in enumerate(agent.acting_variables):
         # Fresh weights would take the same action everywhere; moments of 0 and 1 change nothing.
         noise = tf.random.stateless_uniform(variable.shape, [index, 7], 0.1, 0.9)

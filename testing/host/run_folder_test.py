@@ -46,6 +46,15 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
             run_folder.open_workdir(self._folder, other, {})
         self.assertEqual((self._folder / "config.json").read_text(), before)
 
+    @parameterized.parameters("constant", "linear")
+    def test_evaluations_beside_training_may_change_and_need_not_have_been_known(self, schedule):
+        config = _scheduled(schedule, 10)
+        run_folder.open_workdir(self._folder, config, {})  # of a version that had none
+        for env_frames in (10, 20):
+            other = _scheduled(schedule, env_frames)
+            other["run"] |= {"evaluate_every_env_frames": 5, "evaluation_episodes_beside": 3}
+            self.assertTrue(run_folder.open_workdir(self._folder, other, {}, extend=True))
+
     def test_more_frames_are_the_same_run_at_a_constant_learning_rate(self):
         config = {"learner": {"learning_rate_schedule": "constant"}, "run": {"env_frames": 10}}
         longer = {**config, "run": {"env_frames": 20}}
@@ -55,6 +64,27 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
         self.assertEqual(noted, {"config": longer, "sweep_id": "", "versions": "noted"})
         with self.assertRaisesRegex(run_folder.WorkdirError, "run.env_frames .there 20, now 10"):
             run_folder.open_workdir(self._folder, config, {})
+
+    def test_where_it_is_computed_may_change(self):
+        # Runs that were made before there was the key have none.
+        one, two = ({"learner": {"replicas": replicas}, **CONFIG} for replicas in (1, 2))
+        for before, now in ((CONFIG, one), (one, two)):
+            longer = now | {"run": {"seed": 1, "env_frames": 20}}
+            with tempfile.TemporaryDirectory() as folder:
+                workdir = pathlib.Path(folder)
+                run_folder.open_workdir(workdir, before, {})
+                self.assertTrue(run_folder.open_workdir(workdir, now, {}))
+                with self.assertRaisesRegex(run_folder.WorkdirError, "run.seed .there 1, now 2"):
+                    run_folder.open_workdir(workdir, now | {"run": {"seed": 2}}, {})
+            with tempfile.TemporaryDirectory() as folder:
+                workdir = pathlib.Path(folder)
+                short = before | {"run": {"seed": 1, "env_frames": 10}}
+                short["learner"] = before.get("learner", {}) | {
+                    "learning_rate_schedule": "constant"
+                }
+                longer["learner"] = now["learner"] | {"learning_rate_schedule": "constant"}
+                run_folder.open_workdir(workdir, short, {})
+                self.assertTrue(run_folder.open_workdir(workdir, longer, {}))
 
     @parameterized.product(schedule=("linear", "constant"), extend=(False, True))
     def test_another_value_ties_a_run_to_its_frames(self, schedule, extend):

@@ -68,6 +68,20 @@ class OwnEnvironmentTest(absltest.TestCase):
         self.assertIn("Traceback", (self._workdir / "environment_errors.txt").read_text())
         self.assertGreaterEqual(self._summary()["mean_return"], 0.9)
 
+    def test_a_run_makes_an_environment_to_describe_it_and_those_that_it_plays(self):
+        made = self._workdir.with_name("made")
+        code, _, errors = self._train(
+            f"{SMALL}:counted_beacons",
+            "--config.environment.suite=dm_env",
+            f"--config.environment.arguments=log={made}",
+            "--config.environment.num_envs=1",
+            "--config.run.evaluation_episodes=0",
+            "--config.agent.torso=flat",
+            env_frames=400,
+        )
+        self.assertEqual(code, 0, errors)
+        self.assertEqual(made.read_text(), "made\n" * 2)
+
     def test_what_cannot_be_played_leaves_nothing_behind(self):
         code, output, errors = self._train(f"{SMALL}:Corridoor-v0")
         self.assertEqual((code, output), (1, ""))

@@ -2,14 +2,22 @@
 
 import math
 import pathlib
+import re
 import resource
 import tempfile
+from unittest import mock
 
 import imageio.v2 as imageio
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest
-from tensorboard.backend.event_processing import event_accumulator, plugin_event_accumulator
+from tensorboard.backend.event_processing import (
+    event_accumulator,
+    plugin_event_accumulator,
+    plugin_event_multiplexer,
+)
+from tensorboard.plugins.custom_scalar import layout_pb2
+from tensorboard.plugins.custom_scalar import metadata as custom_scalar_metadata
 from tensorboard.plugins.hparams import plugin_data_pb2
 
 from laser_tf.monitoring import tensorboard
@@ -119,6 +127,37 @@ class MetricsTest(absltest.TestCase):
             ["| key | value |", "|---|---|", "| agent.discount | `0.99` |",
              "| agent.torso | `a\\|b` |", "| x.y | ` ` |"],
         )  # fmt: skip
+
+    def test_returns_of_training_and_of_evaluations_share_a_chart(self):
+        with tensorboard.MetricsWriter(self._folder) as writer:
+            writer.write(100, {tensorboard.RETURN: 1.0})
+            writer.chart_returns()
+            writer.write(50, {tensorboard.EVALUATION_RETURN: 2.0})
+        found = plugin_event_multiplexer.EventMultiplexer().AddRunsFromDirectory(str(self._folder))
+        found.Reload()
+        (event,) = found.Tensors(".", custom_scalar_metadata.CONFIG_SUMMARY_TAG)
+        layout = layout_pb2.Layout.FromString(event.tensor_proto.string_val[0])
+        (pattern, other) = layout.category[0].chart[0].multiline.tag
+        tags = found.GetAccumulator(".").Tags()["tensors"]
+        self.assertEqual([t for t in tags if re.search(pattern, t)], [tensorboard.RETURN])
+        self.assertEqual([t for t in tags if re.search(other, t)], [tensorboard.EVALUATION_RETURN])
+
+    def test_a_row_of_earlier_frames_takes_none_away(self):
+        with tensorboard.MetricsWriter(self._folder) as writer:
+            for step in (100, 200, 300):
+                writer.write(step, {NAME: float(step)})
+            with (
+                mock.patch.object(tf.summary, "create_file_writer", side_effect=OSError("full")),
+                mock.patch.object(writer, "_writer", None),
+                self.assertLogs(level="WARNING"),
+            ):
+                writer.write(310, {NAME: 310.0})
+            writer._writer = None  # as after any failure: the next row begins another file
+            writer.write(150, {tensorboard.EVALUATION_RETURN: 1.0})
+            writer.write(400, {NAME: 400.0})
+        pages = plugin_event_accumulator.EventAccumulator(str(self._folder)).Reload()
+        steps = [event.step for event in pages.Tensors(NAME)]
+        self.assertEqual(steps, [100, 200, 300, 400])
 
     def test_a_film_is_a_moving_picture_and_leaves_the_curves_alone(self):
         pictures = [np.full((6, 4, 3), 40 * k, np.uint8) for k in range(3)]

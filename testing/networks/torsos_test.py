@@ -126,13 +126,20 @@ class TorsosTest(parameterized.TestCase):
         expected = tf.nn.relu(tf.reshape(observation, [3, 4]) @ torso._dense.kernel)
         np.testing.assert_allclose(features, expected, rtol=1e-5, atol=1e-6)
 
-    def test_an_mlp_is_dense_layers_with_relu(self):
-        mlp = torsos.MLP((5, 2), "float32")
+    @parameterized.parameters(("relu", tf.nn.relu), ("tanh", tf.tanh))
+    def test_an_mlp_is_dense_layers_with_the_activation(self, name, activation):
+        mlp = torsos.MLP((5, 2), name, "float32")
         vectors = tf.random.stateless_normal([4, 3], [0, 1])
         outputs = mlp(vectors)
         for layer in mlp._layers:
-            vectors = tf.nn.relu(vectors @ layer.kernel)
+            vectors = activation(vectors @ layer.kernel)
         np.testing.assert_allclose(outputs, vectors, rtol=1e-5, atol=1e-6)
+
+    @parameterized.parameters(("relu", 2.0), ("tanh", 1.0))
+    def test_an_mlp_s_weights_have_the_variance_of_its_activation(self, name, scale):
+        mlp = torsos.MLP((400,), name, "float32")
+        mlp(tf.zeros([1, 100]))
+        self.assertAlmostEqual(np.var(mlp._layers[0].kernel) * 100, scale, delta=0.05 * scale)
 
     @parameterized.parameters(
         ("shallow", (84, 84, 4)),

@@ -80,7 +80,7 @@ class _ReplayTestCase(parameterized.TestCase):
         replay = server.EmbeddedReplay(config, SIGNATURE, self._folder)
         self.addCleanup(replay.stop)
         target = episode_writer.EpisodeWriter(
-            replay.client,
+            replay,
             unroll_buffer.UnrollBuffer(
                 SIGNATURE._replace(core_state=()), np.arange(len(lengths), dtype=np.int32)
             ),

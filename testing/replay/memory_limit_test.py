@@ -35,7 +35,7 @@ class MemoryLimitTest(absltest.TestCase):
         folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self._replay = standalone.start(CONFIG, SIGNATURE, folder, 0, ["online"])
         self.addCleanup(self._replay.stop)
-        self._target = writer.UnrollWriter(self._replay.client, [replay_config.REPLAY])
+        self._target = writer.UnrollWriter(self._replay, [replay_config.REPLAY])
         self._random = np.random.default_rng(0)
         self._number = 0
         self._write(100)  # buffers of gRPC's are part of what the process takes anyway
@@ -58,7 +58,7 @@ class MemoryLimitTest(absltest.TestCase):
                 env_output=blank.env_output._replace(observation=picture),
                 learner_update=np.int64(self._number),
             )
-            self._target.write(unroll, lambda: False)
+            self._target.write([unroll], lambda: False)
             self._number += 1
         self._target.wait(lambda: False)
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from laser_tf.replay import dataset, replay_config, server, stored_unroll, writer
-from laser_tf.training import batches
+from laser_tf.training import streams
 from testing import fakes
 
 T = 5
@@ -32,6 +32,8 @@ def _unroll(number: int) -> stored_unroll.StoredUnroll:
     return unroll._replace(
         learner_update=np.int64(number),
         new_steps=np.int64(T),
+        actor=np.int64(1),
+        number=np.int64(number),
         env_output=unroll.env_output._replace(
             observation=np.full(unroll.env_output.observation.shape, number % 256, np.uint8)
         ),
@@ -68,12 +70,12 @@ class ReplayTest(parameterized.TestCase):
 
     def _write(self, replay, config, numbers) -> writer.UnrollWriter:
         target = writer.UnrollWriter(
-            replay.client,
+            replay,
             config.unroll_tables(replay_config.ONLINE),
             config.counting_tables(replay_config.ONLINE),
         )
         for number in numbers:
-            target.write(_unroll(number), _never)
+            target.write([_unroll(number)], _never)
         target.wait(_never)
         return target
 
@@ -81,14 +83,7 @@ class ReplayTest(parameterized.TestCase):
         config = _config(batch_size=4, steps_per_update=2 * T, capacity=1000)
         replay = self._serve(config)
         self._write(replay, config, range(6))
-        stream = batches.ReplayBatchStream(
-            batches.BatchStream(
-                batches.fetcher(dataset.new_steps(replay.address, replay_config.ONLINE))
-            ),
-            batches.BatchStream(batches.fetcher(dataset.replayed_batches(replay.address, config))),
-            config,
-            replay.size,
-        )
+        stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock())
         self.addCleanup(stream.close)
         for _ in range(3):
             batch = stream.get(_never)
@@ -177,12 +172,12 @@ class ReplayTest(parameterized.TestCase):
         replay = server.EmbeddedReplay(config, signature, self._folder)
         self.addCleanup(replay.stop)
         target = writer.UnrollWriter(
-            replay.client,
+            replay,
             config.unroll_tables(replay_config.ONLINE),
             config.counting_tables(replay_config.ONLINE),
         )
         for number in range(3):
-            target.write(_unroll(number)._replace(core_state=(np.ones(3, np.float32),)), _never)
+            target.write([_unroll(number)._replace(core_state=(np.ones(3, np.float32),))], _never)
         batch = next(iter(dataset.make_dataset(replay.address, config, replay_config.ONLINE)))
         np.testing.assert_array_equal(
             batch.unrolls.core_state[0], np.array([[1.0], [0], [0], [0]]) * np.ones(3)
@@ -198,12 +193,12 @@ class ReplayTest(parameterized.TestCase):
         config = _config(queue_capacity=2)
         replay = self._serve(config)
         target = writer.UnrollWriter(
-            replay.client,
+            replay,
             config.unroll_tables(replay_config.ONLINE),
             config.counting_tables(replay_config.ONLINE),
         )
         for number in range(4):
-            target.write(_unroll(number), _never)
+            target.write([_unroll(number)], _never)
         looks = iter([False, False, True])
         target.wait(lambda: next(looks))
         self.assertEqual(replay.client.server_info()[replay_config.ONLINE].current_size, 2)

@@ -37,7 +37,7 @@ OLDER, NEWER = 3, 8  # items in the two checkpoints
 
 def _write(replay: server.EmbeddedReplay, items: int) -> None:
     target = writer.UnrollWriter(
-        replay.client,
+        replay,
         CONFIG.unroll_tables(replay_config.ONLINE),
         CONFIG.counting_tables(replay_config.ONLINE),
     )
@@ -47,7 +47,7 @@ def _write(replay: server.EmbeddedReplay, items: int) -> None:
     first = replay.size()
     for number in range(first, items):
         unroll = unroll._replace(learner_update=np.int64(number), new_steps=np.int64(5))
-        target.write(unroll, lambda: False)
+        target.write([unroll], lambda: False)
     target.wait(lambda: False)
 
 
@@ -228,6 +228,22 @@ class DamageTest(FolderTest):
             replay = self._serve()
         self.assertIn("going on from the one before it", logs.output[0])
         self.assertEqual(replay.size(), OLDER)
+
+    def test_one_of_other_unrolls_leaves_an_empty_replay(self):
+        shutil.rmtree(self._folder.with_name("replay_previous"))
+        other = fakes.signature(SPEC, (), unroll_length=5, frame_stack=3)
+        with self.assertLogs(level="WARNING") as logs:
+            replay = server.EmbeddedReplay(CONFIG, other, self._folder)
+        self.addCleanup(replay.stop)
+        self.assertLen(logs.output, 1)
+        self.assertRegex(
+            logs.output[0],
+            r"cannot be used \(it is of other unrolls: image uint8 \[7, 4, 3, 1\] there, "
+            r"image uint8 \[8, 4, 3, 1\] here\): replay starts empty",
+        )
+        self.assertFalse(replay.is_restored)
+        self.assertEqual(replay.size(), 0)
+        replay.check(other)
 
     def test_a_port_that_is_taken_meanwhile_costs_no_checkpoint(self):
         with (

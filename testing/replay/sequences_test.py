@@ -4,6 +4,7 @@ import itertools
 import pathlib
 import tempfile
 import threading
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
@@ -19,7 +20,7 @@ from laser_tf.replay import (
     stored_unroll,
     unroll_buffer,
 )
-from laser_tf.training import batches
+from laser_tf.training import batches, streams
 from testing import fakes
 
 U, K, A, H = 4, 3, 2, 2  # steps of an unroll, frames of a stack, actions, units of the core
@@ -90,7 +91,7 @@ class SequencesTest(parameterized.TestCase):
         self.addCleanup(replay.stop)
         buffer = unroll_buffer.UnrollBuffer(SIGNATURE, np.arange(len(lengths), dtype=np.int32))
         target = sequence_writer.SequenceWriter(
-            replay.client, buffer, config, replay_config.ONLINE, SIGNATURE, self._priority
+            replay, buffer, config, replay_config.ONLINE, SIGNATURE, self._priority
         )
         for step in _numbered(lengths):
             answers = np.repeat(step.reward[:, None], A, axis=1)
@@ -231,10 +232,11 @@ class SequencesTest(parameterized.TestCase):
         config = _config()
         replay = self._write(config, [[3 * U, 1, U + 1, 2], [17]])
         unrolls = replay.client.server_info()[replay_config.ONLINE].current_size
-        counts = dataset.new_steps(replay.address, replay_config.ONLINE)
-        stream = batches.BatchStream(batches.fetcher(counts))
+        stream = batches.SourceStream(
+            replay, lambda address: dataset.counts(address, replay_config.ONLINE)
+        )
         self.addCleanup(stream.close)
-        counted = [int(stream.get(self._stop.is_set)) for _ in range(unrolls)]
+        counted = [int(stream.get(self._stop.is_set).new_steps) for _ in range(unrolls)]
         # Steps of episodes, the one that ends them included. All of game 0's; game 1's first, and
         # one full unroll of what it plays meanwhile.
         self.assertEqual(sum(counted), (3 * U + 1) + 2 + (U + 2) + 3 + (17 + 1) + (U + 1))
@@ -243,14 +245,8 @@ class SequencesTest(parameterized.TestCase):
         config = _config(steps_per_update=2 * U + 2, warm_up=4 * U)
         replay = self._write(config, [[14 * U]])
         sizes = itertools.chain([0, 3, 3], itertools.repeat(4))
-        stream = batches.ReplayBatchStream(
-            batches.BatchStream(
-                batches.fetcher(dataset.new_steps(replay.address, replay_config.ONLINE))
-            ),
-            batches.BatchStream(batches.fetcher(dataset.replayed_batches(replay.address, config))),
-            config,
-            lambda: next(sizes),
-        )
+        self.enter_context(mock.patch.object(replay, "size", lambda: next(sizes)))
+        stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock())
         self.addCleanup(stream.close)
         steps = [int(stream.get(self._stop.is_set).new_steps) for _ in range(4)]
         # The first unroll has one more step, 5. Cold at 13, 17 and 21 steps; warm at 25, of which 5

@@ -63,8 +63,8 @@ class SweepMemberTest(absltest.TestCase):
 
     def _learner(self, name: str) -> learner.Learner:
         config = self._config.agents[name]
-        environment = factory.make_environment(config.environment, seed=1, num_envs=1)
-        return assembly.build_learner(config, environment, "float32", jit=False)
+        spec = factory.environment_spec(config.environment)
+        return assembly.build_learner(config, spec, "float32", jit=False)
 
     def _start(
         self, name: str, mean_return: float

@@ -31,9 +31,9 @@ class TransplantTest(parameterized.TestCase):
             run={"seed": seed},
             learner={"rmsprop_momentum": 0.5, "optimizer": optimizer},
         )
-        environment = factory.make_environment(config.environment, seed=1, num_envs=1)
-        made = assembly.build_learner(config, environment, "float32", jit=False)
-        self._signature = assembly.unroll_signature(config, environment, made.agent)
+        spec = factory.environment_spec(config.environment)
+        made = assembly.build_learner(config, spec, "float32", jit=False)
+        self._signature = assembly.unroll_signature(config, spec, made.agent)
         return made
 
     def _update(self, made: learner.Learner, seed: int) -> None:

@@ -110,7 +110,7 @@ class StallWatchTest(absltest.TestCase):
         self._now = 100.0
         clock = mock.patch.object(actor.time, "monotonic", lambda: self._now)
         self.enter_context(clock)
-        self._acting = mock.Mock(rows=0, state="sleeps")
+        self._acting = mock.Mock(time_steps=0, state="sleeps")
         self._watch = actor.StallWatch(self._acting, 60.0)
         self._ask = self._watch.beside(lambda: False)
 
@@ -122,8 +122,8 @@ class StallWatchTest(absltest.TestCase):
         self._wait(0)
         with self.assertNoLogs(level="WARNING"):
             self._wait(59)
-        for rows in (0, 1):
-            self._acting.rows = rows
+        for time_steps in (0, 1):
+            self._acting.time_steps = time_steps
             with self.assertLogs(level="WARNING") as logs:
                 self._wait(61)
                 self._wait(61)
@@ -133,8 +133,8 @@ class StallWatchTest(absltest.TestCase):
 
     def test_an_actor_that_fills_replay_is_no_stall(self):
         with self.assertNoLogs(level="WARNING"):
-            for rows in range(20):
-                self._acting.rows = rows
+            for time_steps in range(20):
+                self._acting.time_steps = time_steps
                 self._wait(30)
 
     def test_the_learners_own_time_does_not_count(self):

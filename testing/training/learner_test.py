@@ -24,9 +24,9 @@ def _learner(
     jit: bool = False, agent: dict | None = None, **overrides
 ) -> tuple[learner.Learner, stored_unroll.StoredUnroll]:
     config = fakes.catch_config(agent=agent or {}, learner=overrides)
-    environment = factory.make_environment(config.environment, seed=1, num_envs=1)
-    made = assembly.build_learner(config, environment, "float32", jit=jit)
-    signature = assembly.unroll_signature(config, environment, made.agent)
+    spec = factory.environment_spec(config.environment)
+    made = assembly.build_learner(config, spec, "float32", jit=jit)
+    signature = assembly.unroll_signature(config, spec, made.agent)
     generator = np.random.default_rng(1)
     batch = tf.nest.map_structure(
         lambda spec: generator.integers(0, 2, (4, *spec.shape)).astype(spec.dtype.as_numpy_dtype),
@@ -238,8 +238,8 @@ class HyperparametersTest(parameterized.TestCase):
     )
     def test_an_agent_without_entropy_has_no_entropy_cost(self, optimizer, expected):
         run = fakes.r2d2_catch_config()
-        environment = factory.make_environment(run.environment, seed=1, num_envs=1)
-        agent = assembly.build_agent(run, environment, "float32", seed=1)
+        spec = factory.environment_spec(run.environment)
+        agent = assembly.build_agent(run, spec, "float32", seed=1)
         config = learner_config.LearnerConfig(optimizer=optimizer)
         made = learner.Learner(agent, config, total_agent_steps=1, jit=False)
         self.assertCountEqual(made.hyperparameters(), expected)

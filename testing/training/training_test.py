@@ -13,11 +13,12 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from laser_tf.environments import catch
-from laser_tf.evaluation import evaluator
+from laser_tf.environments import catch, episode_statistics, factory
+from laser_tf.evaluation import evaluator, evaluator_process
 from laser_tf.host import run_folder
-from laser_tf.monitoring import episode_log, tensorboard
+from laser_tf.monitoring import episode_log, evaluation_log, tensorboard
 from laser_tf.replay import connection
+from laser_tf.scores import minatar
 from laser_tf.training import finiteness, learner, run_config, training
 from testing import fakes, runs
 
@@ -93,6 +94,24 @@ class TrainingTest(parameterized.TestCase):
         summary = evaluator.evaluate(self._workdir, episodes=50, seed=2, video=False)
         self.assertGreater(summary["mean_return"], 0.8)
 
+    def test_a_run_of_known_specs_makes_the_environments_that_it_plays_alone(self):
+        config = fakes.catch_config(run={"env_frames": 400})
+        run_folder.open_workdir(self._workdir, dataclasses.asdict(config), {})
+        spec = factory.environment_spec(config.environment)
+        with mock.patch.object(
+            factory, "make_environment", wraps=factory.make_environment
+        ) as making:
+            runs.go_on(training.Training(config, self._workdir, spec))
+        making.assert_called_once()
+
+    def test_the_fitness_of_a_run_of_one_game_is_normalised(self):
+        values = fakes.config_values(fakes.catch_config())
+        values["environment"] = {"suite": "minatar", "task": "breakout"}
+        run = runs.make(run_config.parse(values), self._workdir)
+        random_score, score = minatar.reference_scores()["breakout"]
+        run.returns.add(episode_statistics.Episode(0, 0, (random_score + score) / 2, 9))
+        self.assertAlmostEqual(run.returns.fitness(), 0.5)
+
     def test_a_resumed_r2d2_goes_on_without_another_warm_up(self):
         config = fakes.r2d2_catch_config(run={"env_frames": 1_500})
         first = runs.train(config, self._workdir)
@@ -102,7 +121,7 @@ class TrainingTest(parameterized.TestCase):
         stored = json.loads(config_file.read_text())
         stored["config"]["run"]["env_frames"] = 3_000
         config_file.write_text(json.dumps(stored))
-        again = training.Training(run_config.parse(values), self._workdir)
+        again = runs.build(run_config.parse(values), self._workdir)
         for old, new in zip(first._learner.variables, again._learner.variables, strict=True):
             np.testing.assert_array_equal(old, new)
         runs.go_on(again, threading.Event())
@@ -153,6 +172,7 @@ class TrainingTest(parameterized.TestCase):
             steps, values = tensorboard.read_scalars(self._workdir / "tensorboard", name)
             self.assertNotEmpty(steps, name)
             self.assertTrue(np.isfinite(values).all(), name)
+        self._check_that_no_unroll_was_lost()
 
     def test_what_tensorboard_gets(self):
         runs.train(fakes.catch_config(), self._workdir)
@@ -176,11 +196,43 @@ class TrainingTest(parameterized.TestCase):
             steps, values = tensorboard.read_scalars(self._workdir / "tensorboard", name)
             self.assertNotEmpty(steps, name)
             self.assertTrue(np.isfinite(values).all(), name)
+        self._check_that_no_unroll_was_lost()
+
+    def _check_that_no_unroll_was_lost(self):
+        for name in ("replay/lost_unrolls", "replay/doubled_unrolls"):
+            steps, values = tensorboard.read_scalars(self._workdir / "tensorboard", name)
+            self.assertNotEmpty(steps, name)
+            np.testing.assert_array_equal(values, 0)
+
+    def test_evaluations_beside_training_are_in_the_log_and_in_tensorboard(self):
+        config = fakes.catch_config(
+            run={"env_frames": 20_000, "evaluate_every_env_frames": 2_000,
+                 "evaluation_episodes_beside": 5},
+        )  # fmt: skip
+        run = runs.make(config, self._workdir)
+        with evaluator_process.beside(config, self._workdir) as beside:
+            runs.go_on(run, evaluator=beside)
+        self.assertTrue(run.finished)
+        rows = evaluation_log.read(self._workdir)
+        self.assertNotEmpty(rows)
+        frames = [row.env_frames for row in rows]
+        self.assertBetween(frames[0], 2_000, 2_039)  # of an update, 40
+        self.assertTrue(np.all(np.diff([frame // 2_000 for frame in frames]) >= 1))
+        for row in rows:
+            self.assertEqual(row.episodes, 5)
+            self.assertEqual(row.learner_updates * 40, row.env_frames)
+        steps, values = tensorboard.read_scalars(
+            self._workdir / "tensorboard", tensorboard.EVALUATION_RETURN
+        )
+        np.testing.assert_array_equal(steps, frames)
+        np.testing.assert_allclose(values, [row.mean_return for row in rows], atol=1e-6)
+        frames, _ = tensorboard.read_scalars(self._workdir / "tensorboard", tensorboard.RETURN)
+        self.assertEqual(frames[-1], 20_000)  # the training's, as ever
 
     def test_a_resumed_run_goes_on_exactly_where_it_stopped(self):
         config = fakes.catch_config(run={"env_frames": 4_000})
         run_folder.open_workdir(self._workdir, dataclasses.asdict(config), {})
-        first = training.Training(config, self._workdir)
+        first = runs.build(config, self._workdir)
 
         class Halfway(threading.Event):
             def is_set(self) -> bool:
@@ -188,7 +240,7 @@ class TrainingTest(parameterized.TestCase):
 
         runs.go_on(first, Halfway())
         self.assertEqual(first.env_frames, 2_000)
-        again = training.Training(config, self._workdir)
+        again = runs.build(config, self._workdir)
         self.assertTrue(again.resumed)
         self.assertEqual(again.env_frames, first.env_frames)
         # Weights, optimiser, counters and runtime hyper-parameters are all its variables.
@@ -209,7 +261,7 @@ class TrainingTest(parameterized.TestCase):
     def test_the_log_of_episodes_goes_on_with_the_run(self):
         config = fakes.catch_config(run={"env_frames": 20_000})
         run_folder.open_workdir(self._workdir, dataclasses.asdict(config), {})
-        first = training.Training(config, self._workdir)
+        first = runs.build(config, self._workdir)
 
         class Halfway(threading.Event):
             def is_set(self) -> bool:
@@ -224,12 +276,12 @@ class TrainingTest(parameterized.TestCase):
 
         with (self._workdir / "episodes.csv").open("a") as log:
             log.write("10040,catch,77,9\n10080,catch,7")  # of a crashed process
-        again = training.Training(config, self._workdir)
+        again = runs.build(config, self._workdir)
         _stop_at_once(again)
         # A few episodes at most came from this process, all else from the log.
         last = episode_log.read(self._workdir)["catch"].returns[-100:]
         self.assertAlmostEqual(again.returns.mean_return(), last.mean())
-        again = training.Training(config, self._workdir)
+        again = runs.build(config, self._workdir)
         runs.go_on(again, threading.Event())
         after = episode_log.read(self._workdir)["catch"]
         self.assertNotIn(77.0, after.returns)
@@ -243,7 +295,7 @@ class TrainingTest(parameterized.TestCase):
         (self._workdir / "episodes.csv").write_text(
             "\n".join(["env_frames,task,return,length", *rows, ""])
         )
-        again = training.Training(config, self._workdir, _Member(copied=1_500))
+        again = runs.build(config, self._workdir, _Member(copied=1_500))
         _stop_at_once(again)
         # How many episodes this process plays before it stops is not known: they come last.
         episodes = episode_log.read(self._workdir)["catch"]
@@ -254,7 +306,7 @@ class TrainingTest(parameterized.TestCase):
     def _half(self, config: run_config.RunConfig) -> training.Training:
         """A run that was stopped and saved in the middle."""
         run_folder.open_workdir(self._workdir, dataclasses.asdict(config), {})
-        run = training.Training(config, self._workdir)
+        run = runs.build(config, self._workdir)
 
         class Halfway(threading.Event):
             def is_set(self) -> bool:
@@ -267,13 +319,13 @@ class TrainingTest(parameterized.TestCase):
         config = fakes.catch_config(run={"env_frames": 4_000})
         first = self._half(config)
         saved = sorted((self._workdir / "checkpoints").rglob("*"))
-        broken = training.Training(config, self._workdir)
+        broken = runs.build(config, self._workdir)
         bias = next(v for v in broken._learner.agent.trainable_variables if v.shape.rank == 1)
         bias.assign(tf.fill(bias.shape, np.nan))
         with self.assertRaisesRegex(finiteness.NonFiniteWeightsError, "is not finite after"):
             runs.go_on(broken, threading.Event())
         self.assertEqual(sorted((self._workdir / "checkpoints").rglob("*")), saved)
-        again = training.Training(config, self._workdir)
+        again = runs.build(config, self._workdir)
         self.assertEqual(again.env_frames, first.env_frames)
         runs.go_on(again, threading.Event())
         self.assertTrue(again.finished)
@@ -283,7 +335,7 @@ class TrainingTest(parameterized.TestCase):
         self._half(config)
         shutil.rmtree(self._workdir / "checkpoints/replay")
         with self.assertLogs(level="WARNING") as logs:
-            _stop_at_once(training.Training(config, self._workdir))
+            _stop_at_once(runs.build(config, self._workdir))
         self.assertLen(logs.output, 1)
         self.assertIn("no replay checkpoint to resume from: replay fills anew", logs.output[0])
 
@@ -301,7 +353,7 @@ class TrainingTest(parameterized.TestCase):
         config = fakes.catch_config(run={"env_frames": 8_000})
         with self.assertLogs(level="WARNING"):
             run_folder.open_workdir(self._workdir, dataclasses.asdict(config), {}, extend=True)
-        again = training.Training(config, self._workdir)
+        again = runs.build(config, self._workdir)
         self.assertBetween(again.env_frames, 2_000, 2_100)
         runs.go_on(again, threading.Event())
         self.assertEqual(again.env_frames, 8_000)
@@ -324,8 +376,8 @@ class TrainingTest(parameterized.TestCase):
 
     def test_the_same_seed_starts_with_the_same_weights(self):
         config = fakes.catch_config()
-        one, two = (training.Training(config, self._workdir)._learner for _ in range(2))
-        other = training.Training(fakes.catch_config(run={"seed": 2}), self._workdir)._learner
+        one, two = (runs.build(config, self._workdir)._learner for _ in range(2))
+        other = runs.build(fakes.catch_config(run={"seed": 2}), self._workdir)._learner
         for a, b in zip(one.agent.variables, two.agent.variables, strict=True):
             np.testing.assert_array_equal(a, b)
         kernels = [

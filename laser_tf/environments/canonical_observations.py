@@ -1,4 +1,4 @@
-"""From whatever dm_env specs an environment has to those that agents read, values with them.
+"""From the observations that an environment's own dm_env specs tell to those that agents read.
 
 An observation may be any nest of dictionaries and tuples. Its leaves become
 
@@ -8,9 +8,6 @@ An observation may be any nest of dictionaries and tuples. Its leaves become
     other numbers [M, N]                    their entries as a vector, float32 [M * N]
     `DiscreteArray`                         itself, int32
     `StringArray` of rank 0                 a `types.TextSpec`
-
-and an action is a `DiscreteArray`, or a `BoundedArray`: an integer becomes a `DiscreteArray` from
-0, floats of any shape a vector float32 [D] with finite bounds.
 """
 
 from collections.abc import Mapping
@@ -20,13 +17,7 @@ import numpy as np
 from dm_env import specs
 
 from laser_tf import observations, types
-from laser_tf.environments import instructions
-
-_MOST_ACTIONS = 10_000  # a policy has an output for each
-
-
-class RefusedError(ValueError):
-    """What agents cannot read or do, and why: one line."""
+from laser_tf.environments import faults, instructions
 
 
 class Observation:
@@ -46,7 +37,7 @@ class Observation:
         self._text_length = text_length
         self.spec = self._map(spec, "observation")
         if isinstance(spec, Mapping | tuple | list) and not _leaves(self.spec):
-            raise RefusedError("its observation is empty: show the agent something")
+            raise faults.RefusedError("its observation is empty: show the agent something")
 
     def _map(self, spec: Any, name: str) -> Any:
         if isinstance(spec, Mapping):
@@ -77,7 +68,7 @@ class Observation:
                 self._convert(own[key], spec[key], value[key], f"{name}[{key!r}]", leaves)
         elif isinstance(spec, tuple):
             if not isinstance(value, tuple | list) or len(value) != len(spec):
-                raise ValueError(f"its {name} is {_brief(value)}, and its spec {len(spec)} parts")
+                raise ValueError(f"its {name} is {brief(value)}, and its spec {len(spec)} parts")
             for index, parts in enumerate(zip(own, spec, value, strict=True)):
                 self._convert(*parts, f"{name}[{index}]", leaves)
         elif isinstance(spec, types.TextSpec) and not isinstance(own, types.TextSpec):
@@ -116,18 +107,22 @@ def _canonical_leaf(spec: Any, name: str, text_length: int) -> specs.Array:
     if isinstance(spec, specs.StringArray) and not spec.shape:
         return types.TextSpec(text_length)
     if isinstance(spec, specs.StringArray) or not isinstance(spec, specs.Array):
-        raise RefusedError(f"its {name} is {_brief(spec)}: agents read arrays of numbers and texts")
+        raise faults.RefusedError(
+            f"its {name} is {brief(spec)}: agents read arrays of numbers and texts"
+        )
     shape, kind = spec.shape, spec.dtype.kind
     if isinstance(spec, specs.DiscreteArray):
         return specs.DiscreteArray(spec.num_values, np.int32, spec.name)
     if kind not in "buif":
-        raise RefusedError(
+        raise faults.RefusedError(
             f"its {name} has the dtype {spec.dtype}: agents read numbers (bool, integers, floats)"
         )
     if 0 in shape:
-        raise RefusedError(f"its {name} has the shape {list(shape)}, no entries: leave it out")
+        raise faults.RefusedError(
+            f"its {name} has the shape {list(shape)}, no entries: leave it out"
+        )
     if len(shape) > 3:
-        raise RefusedError(
+        raise faults.RefusedError(
             f"its {name} has the shape {list(shape)}: agents read images [H, W, C] and vectors "
             "[D]; reshape it in the environment"
         )
@@ -165,7 +160,7 @@ def _encode(value: Any, length: int, name: str) -> np.ndarray:
     if isinstance(text, bytes):
         text = text.decode()
     if not isinstance(text, str):
-        raise ValueError(f"its {name} is {_brief(value)}, and its spec a text")
+        raise ValueError(f"its {name} is {brief(value)}, and its spec a text")
     words = instructions.count(text)
     if words > length:
         raise ValueError(
@@ -174,82 +169,12 @@ def _encode(value: Any, length: int, name: str) -> np.ndarray:
     return instructions.encode(text, length)
 
 
-class Action:
-    """One environment's actions, from canonical ones.
-
-    Attributes:
-      spec: that agents see.
-    """
-
-    def __init__(self, spec: Any):
-        """Takes the environment's own spec.
-
-        Raises:
-          RefusedError: for what has no canonical form; the message says why.
-        """
-        if not isinstance(spec, specs.Array):
-            raise RefusedError(
-                f"its action is {_brief(spec)}: agents take one integer or one array of floats; "
-                "put parts together in the environment"
-            )
-        self._own = spec
-        if isinstance(spec, specs.DiscreteArray) or not spec.shape and spec.dtype.kind in "ui":
-            self.spec: specs.BoundedArray = self._discrete(spec)
-        else:
-            self.spec = self._continuous(spec)
-
-    def _discrete(self, spec: specs.Array) -> specs.DiscreteArray:
-        if not isinstance(spec, specs.BoundedArray):
-            raise RefusedError("its action is an integer without bounds: give least and greatest")
-        self._least = int(spec.minimum)
-        values = int(spec.maximum) - self._least + 1
-        if not 1 <= values <= _MOST_ACTIONS:
-            raise RefusedError(
-                f"its action has {values} values: agents choose among 1 to {_MOST_ACTIONS:,}"
-            )
-        return specs.DiscreteArray(values, np.int32, "action")
-
-    def _continuous(self, spec: specs.Array) -> specs.BoundedArray:
-        if spec.dtype.kind != "f":
-            raise RefusedError(
-                f"its action is {spec.dtype} {list(spec.shape)}: agents take one integer or an "
-                "array of floats; make one integer of all combinations in the environment"
-            )
-        if not isinstance(spec, specs.BoundedArray):
-            raise RefusedError("its action has no bounds: give its spec finite ones")
-        low, high = (
-            np.broadcast_to(bound, spec.shape).reshape(-1) for bound in (spec.minimum, spec.maximum)
-        )
-        with np.errstate(over="ignore"):
-            low, high = low.astype(np.float32), high.astype(np.float32)
-        if not low.size:
-            raise RefusedError(f"its action has the shape {list(spec.shape)}: no entries")
-        if not (np.isfinite(low).all() and np.isfinite(high).all()):
-            raise RefusedError(
-                f"its action has the bounds {low.tolist()} and {high.tolist()}: agents need finite "
-                "ones (gymnasium.wrappers.RescaleAction or ClipAction)"
-            )
-        if not (low < high).all():
-            raise RefusedError(
-                f"its action has the bounds {low.tolist()} and {high.tolist()}: each lower one "
-                "must be below its upper one"
-            )
-        return specs.BoundedArray(low.shape, np.float32, low, high, "action")
-
-    def __call__(self, action: np.ndarray) -> Any:
-        """What the environment is sent: a canonical action, int32 [] or float32 [D]."""
-        if isinstance(self.spec, specs.DiscreteArray):
-            return self._own.dtype.type(int(action) + self._least)
-        # Bounds of float64 may lie within their own float32.
-        shaped = action.reshape(self._own.shape).astype(self._own.dtype)
-        return np.clip(shaped, self._own.minimum, self._own.maximum)
-
-
 def _keys(value: Any) -> str:
-    return f"the keys {list(value)}" if isinstance(value, Mapping) else f"no keys ({_brief(value)})"
+    return f"the keys {list(value)}" if isinstance(value, Mapping) else f"no keys ({brief(value)})"
 
 
-def _brief(value: Any) -> str:
+def brief(value: Any) -> str:
+    """What kind of thing somebody gave, in words for messages."""
     if isinstance(value, Mapping | tuple | list):
         return f"a {type(value).__name__} of {len(value)} parts"
     return f"a {type(value).__name__}"

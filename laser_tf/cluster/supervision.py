@@ -1,0 +1,150 @@
+"""Roles that are kept alive: Ray starts their processes again, this begins their work again."""
+
+import logging
+import os
+import signal
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import ray
+from ray.util import scheduling_strategies
+
+from laser_tf import errors
+from laser_tf.cluster import hub, role_process
+
+_YOUNG_SECONDS = 60.0  # a process that ends before that has not recovered
+_MOST_FAILURES = 4  # in a row, each time young
+_DELAY_SECONDS = 2.0  # before a role that has failed begins again
+_SILENT_SECONDS = 120.0  # without a report, after which a process is killed
+_STUCK_SECONDS = 60.0  # in one step of its environments, after which it is
+
+
+class RoleFailedError(errors.UserError):
+    """A role that a run cannot do without has failed for good."""
+
+
+class LostError(RuntimeError):
+    """Ray has lost the processes, as when its head dies."""
+
+
+class Supervised:
+    """A role in a process of its own."""
+
+    def __init__(self, name: str, actor: Any, versions: Mapping[str, str], *, is_vital: bool):
+        """Begins the role's work.
+
+        Args:
+          name: of the role.
+          actor: handle of its `role_process.RoleProcess`.
+          versions: see `role_process.RoleProcess.run`.
+          is_vital: whether the run ends with it.
+        """
+        self.name = name
+        self.restarts = 0
+        self.is_done = False  # its work
+        self.has_failed = False  # for good
+        self.failure = ""  # the last one, in words
+        self._actor = actor
+        self._versions = dict(versions)
+        self._is_vital = is_vital
+        self._failures = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._began = self._progressed = time.monotonic()
+        self._progress: tuple = ()
+        self._begin_at: float | None = None
+        self._work = self._actor.run.remote(self._versions)
+
+    def watch(self, said: hub.Health | None) -> None:
+        """Begins the work again where it has ended, and kills a process that is stuck.
+
+        Args:
+          said: how the role was when it last reported; None: it never has.
+
+        Raises:
+          RoleFailedError: if it is vital and has failed for good.
+          LostError: if Ray has gone.
+        """
+        if self.is_done or self.has_failed:
+            return
+        if self._begin_at is not None:
+            if time.monotonic() >= self._begin_at:
+                self.restarts += 1
+                self._begin()
+        elif ray.wait([self._work], timeout=0)[0]:
+            self._end()
+        elif said:
+            self._kill_if_stuck(said)
+
+    def _end(self) -> None:
+        try:
+            reason = ray.get(self._work)
+            self.is_done = reason is None
+            if reason:  # a signal, as from a machine that is about to go, or another role's death
+                self._begin_again(reason)
+        except ray.exceptions.RayTaskError as error:
+            cause = error.cause
+            is_final = isinstance(cause, role_process.MachineDiffersError) or (
+                self._is_vital and isinstance(cause, errors.UserError | ValueError)
+            )
+            if is_final:
+                raise RoleFailedError(f"{self.name}: {_one_line(cause)}") from None
+            self._note_failure(_one_line(cause))
+        except ray.exceptions.ActorDiedError as error:
+            # Ray starts it again without end, unless Ray itself has gone.
+            raise LostError(_one_line(error)) from None
+        except ray.exceptions.RayError as error:
+            self._note_failure(f"its process has died ({type(error).__name__})")
+
+    def _note_failure(self, failure: str) -> None:
+        young = time.monotonic() - self._began < _YOUNG_SECONDS
+        self._failures = self._failures + 1 if young else 0
+        if self._failures < _MOST_FAILURES:
+            self._begin_again(failure)
+            return
+        self.has_failed = True
+        self.failure = (
+            f"{self.name} failed {self._failures} times at once ({failure}); see its log in "
+            f"{role_process.LOGS}/"
+        )
+        if self._is_vital:
+            raise RoleFailedError(self.failure)
+        logging.warning("%s: it is given up, the others go on", self.failure)
+
+    def _begin_again(self, reason: str) -> None:
+        logging.warning("%s: %s; it begins again", self.name, reason)
+        self._begin_at = time.monotonic() + _DELAY_SECONDS
+        self._actor.leave.remote()  # what is left of its process
+
+    def _kill_if_stuck(self, said: hub.Health) -> None:
+        now = time.monotonic()
+        progress = said.process, said.state, said.metrics.get(role_process.TIME_STEPS)
+        if progress != self._progress or not said.is_at_risk:
+            self._progress, self._progressed = progress, now
+        if said.seconds > _SILENT_SECONDS and now - self._began > _SILENT_SECONDS:
+            self._kill_process(said, f"has said nothing for {said.seconds:.0f} s")
+        elif now - self._progressed > _STUCK_SECONDS:
+            self._kill_process(said, f"{said.state}, for {now - self._progressed:.0f} s")
+
+    def _kill_process(self, said: hub.Health, reason: str) -> None:
+        logging.warning("%s %s: its process is killed", self.name, reason)
+        self._began = self._progressed = time.monotonic()
+        # Ray would ask the process to end itself, which a stopped one does not do.
+        place = scheduling_strategies.NodeAffinitySchedulingStrategy(said.node, soft=False)
+        kill = ray.remote(num_cpus=0, max_retries=0)(os.kill).options(scheduling_strategy=place)
+        kill.remote(said.process, signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Asks the role to save what is to be saved, and to end."""
+        self._actor.stop.remote()
+
+    @property
+    def is_working(self) -> bool:
+        """Whether its work has neither ended nor failed."""
+        return not ray.wait([self._work], timeout=0)[0]
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:400] or type(error).__name__

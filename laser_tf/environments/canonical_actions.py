@@ -1,0 +1,87 @@
+"""From the actions that agents give to those that an environment's own dm_env spec asks for.
+
+An action is a `DiscreteArray`, or a `BoundedArray`: an integer becomes a `DiscreteArray` from 0,
+floats of any shape a vector float32 [D] with finite bounds.
+"""
+
+from typing import Any
+
+import numpy as np
+from dm_env import specs
+
+from laser_tf.environments import canonical_observations, faults
+
+_MOST_ACTIONS = 10_000  # a policy has an output for each
+
+
+class Action:
+    """One environment's actions, from canonical ones.
+
+    Attributes:
+      spec: that agents see.
+    """
+
+    def __init__(self, spec: Any):
+        """Takes the environment's own spec.
+
+        Raises:
+          RefusedError: for what has no canonical form; the message says why.
+        """
+        if not isinstance(spec, specs.Array):
+            raise faults.RefusedError(
+                f"its action is {canonical_observations.brief(spec)}: agents take one integer or "
+                "one array of floats; put parts together in the environment"
+            )
+        self._own = spec
+        if isinstance(spec, specs.DiscreteArray) or not spec.shape and spec.dtype.kind in "ui":
+            self.spec: specs.BoundedArray = self._discrete(spec)
+        else:
+            self.spec = self._continuous(spec)
+
+    def _discrete(self, spec: specs.Array) -> specs.DiscreteArray:
+        if not isinstance(spec, specs.BoundedArray):
+            raise faults.RefusedError(
+                "its action is an integer without bounds: give least and greatest"
+            )
+        self._least = int(spec.minimum)
+        values = int(spec.maximum) - self._least + 1
+        if not 1 <= values <= _MOST_ACTIONS:
+            raise faults.RefusedError(
+                f"its action has {values} values: agents choose among 1 to {_MOST_ACTIONS:,}"
+            )
+        return specs.DiscreteArray(values, np.int32, "action")
+
+    def _continuous(self, spec: specs.Array) -> specs.BoundedArray:
+        if spec.dtype.kind != "f":
+            raise faults.RefusedError(
+                f"its action is {spec.dtype} {list(spec.shape)}: agents take one integer or an "
+                "array of floats; make one integer of all combinations in the environment"
+            )
+        if not isinstance(spec, specs.BoundedArray):
+            raise faults.RefusedError("its action has no bounds: give its spec finite ones")
+        low, high = (
+            np.broadcast_to(bound, spec.shape).reshape(-1) for bound in (spec.minimum, spec.maximum)
+        )
+        with np.errstate(over="ignore"):
+            low, high = low.astype(np.float32), high.astype(np.float32)
+        if not low.size:
+            raise faults.RefusedError(f"its action has the shape {list(spec.shape)}: no entries")
+        if not (np.isfinite(low).all() and np.isfinite(high).all()):
+            raise faults.RefusedError(
+                f"its action has the bounds {low.tolist()} and {high.tolist()}: agents need finite "
+                "ones (gymnasium.wrappers.RescaleAction or ClipAction)"
+            )
+        if not (low < high).all():
+            raise faults.RefusedError(
+                f"its action has the bounds {low.tolist()} and {high.tolist()}: each lower one "
+                "must be below its upper one"
+            )
+        return specs.BoundedArray(low.shape, np.float32, low, high, "action")
+
+    def __call__(self, action: np.ndarray) -> Any:
+        """What the environment is sent: a canonical action, int32 [] or float32 [D]."""
+        if isinstance(self.spec, specs.DiscreteArray):
+            return self._own.dtype.type(int(action) + self._least)
+        # Bounds of float64 may lie within their own float32.
+        shaped = action.reshape(self._own.shape).astype(self._own.dtype)
+        return np.clip(shaped, self._own.minimum, self._own.maximum)

@@ -1,0 +1,38 @@
+"""Which configurations are the same run's: what tells runs apart, and what may change."""
+
+from typing import Any
+
+from laser_tf import config_values
+
+LENGTH = "run.env_frames"
+# What a resumed run may have otherwise: none of it is in what the run learns.
+_MAY_CHANGE = (
+    "cluster.",
+    "learner.replicas",
+    "replay.addresses",
+    "run.evaluate_every_env_frames",
+    "run.evaluation_episodes_beside",
+)
+
+
+def is_longer(before: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Whether a run is the one before with more frames; nested configurations."""
+    before, now = _identity(before), _identity(now)
+    more = now.pop(LENGTH, 0) > before.pop(LENGTH, 0)
+    return more and before == now
+
+
+def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """What makes two nested configurations those of different runs, in words; [] for one run."""
+    before, now = _identity(before), _identity(now)
+    return [
+        f"{key} (there {before.get(key)!r}, now {now.get(key)!r})"
+        for key in sorted(before.keys() | now.keys())
+        if before.get(key) != now.get(key)
+    ]
+
+
+def _identity(config: dict[str, Any]) -> dict[str, Any]:
+    """What tells a configuration from another one, flat."""
+    flat = config_values.flatten(config)
+    return {key: value for key, value in flat.items() if not key.startswith(_MAY_CHANGE)}

@@ -1,0 +1,136 @@
+"""`evaluations.csv`: the evaluations that were played beside a run's training.
+
+A row of each task for each of them. Columns are those of `Row`; `normalised_score` is empty where
+there is no reference. The evaluation at a run's end, whose file is `evaluation.json`, is no row.
+"""
+
+import math
+import pathlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from laser_tf.monitoring import row_file, tensorboard
+from laser_tf.scores import reference
+
+FILE = "evaluations.csv"
+
+
+class Row(NamedTuple):
+    """What whole episodes of one task came to."""
+
+    env_frames: int  # behind the weights that played
+    learner_updates: int  # behind them
+    task: str
+    episodes: int
+    mean_return: float  # all returns raw
+    standard_deviation: float  # of the episodes, not of their mean
+    median_return: float
+    min_return: float
+    max_return: float
+    normalised_score: float  # of the mean; NaN where there is no reference
+    seconds: float  # that the evaluation took, all tasks together
+
+
+class EvaluationLog:
+    """Writes a run's log; for one thread."""
+
+    def __init__(self, workdir: pathlib.Path):
+        """Leaves the file as it is until `resume`."""
+        self._path = workdir / FILE
+        self._file = _file(workdir)
+
+    def resume(self, env_frames: int | None) -> None:
+        """Makes the file, or drops its rows beyond a checkpoint: they will be played again.
+
+        Args:
+          env_frames: that the checkpoint had consumed; None without one, when no row stays.
+
+        Raises:
+          WorkdirError: if the file cannot be read or written.
+        """
+        self._file.keep(None if env_frames is None else lambda row: row.env_frames <= env_frames)
+
+    def exists(self) -> bool:
+        """Whether there is a file, of this process or of one before it."""
+        return self._path.exists()
+
+    def add(self, summary: Mapping[str, Any]) -> None:
+        """Appends an evaluation; where that fails it is told, and made up for by the next one.
+
+        Args:
+          summary: of `continuous_evaluator.ContinuousEvaluator.evaluate`.
+        """
+        for task, of_task in summary["tasks"].items():
+            returns, score = of_task["returns"], of_task["normalised_score"]
+            self._file.add(
+                Row(
+                    summary["env_frames"],
+                    summary["learner_updates"],
+                    task,
+                    len(returns),
+                    of_task["mean_return"],
+                    of_task["standard_deviation"],
+                    float(np.median(returns)),
+                    min(returns),
+                    max(returns),
+                    math.nan if score is None else score,
+                    summary["seconds"],
+                )
+            )
+        self._file.flush()
+
+
+def read(workdir: pathlib.Path) -> list[Row]:
+    """The evaluations beside a run, oldest first; see `row_file.RowFile.read` for damage.
+
+    Raises:
+      OSError: if the file is there and cannot be read.
+    """
+    return _file(workdir).read()
+
+
+def metrics(suite: str, summary: Mapping[str, Any]) -> dict[str, float]:
+    """What TensorBoard gets of an evaluation: as `reporting.EpisodeReturns.metrics` of training."""
+    values = {
+        tensorboard.EVALUATION_RETURN: summary["mean_return"],
+        "throughput/evaluation_seconds": summary["seconds"],
+    }
+    if len(summary["tasks"]) == 1:
+        return values
+    for task, of_task in summary["tasks"].items():
+        values[f"task/{task}/evaluation_mean_return"] = of_task["mean_return"]
+    name = f"{reference.kind(suite)}_normalised"
+    if f"mean_capped_{name}_score" in summary:
+        values[f"episode/evaluation_median_{name}"] = summary[f"{name}_score"]
+        values[f"episode/evaluation_mean_capped_{name}"] = summary[f"mean_capped_{name}_score"]
+    return values
+
+
+def _file(workdir: pathlib.Path) -> row_file.RowFile[Row]:
+    return row_file.RowFile(workdir / FILE, ",".join(Row._fields), _parse, _render)
+
+
+def _render(row: Row) -> str:
+    cells = (f"{value:.10g}" if isinstance(value, float) else str(value) for value in row)
+    return ",".join("" if cell == "nan" else cell for cell in cells)
+
+
+def _parse(line: str) -> Row:
+    frames, updates, task, episodes, mean, deviation, median, least, most, score, seconds = (
+        line.split(",")
+    )
+    return Row(
+        int(frames),
+        int(updates),
+        task,
+        int(episodes),
+        float(mean),
+        float(deviation),
+        float(median),
+        float(least),
+        float(most),
+        float(score) if score else math.nan,
+        float(seconds),
+    )

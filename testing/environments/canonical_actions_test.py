@@ -1,0 +1,70 @@
+"""From an environment's own actions to what agents give: docs/environments.md, and refusals."""
+
+import numpy as np
+from absl.testing import absltest, parameterized
+from dm_env import specs
+from gymnasium import spaces
+
+from laser_tf.environments import canonical_actions, faults, gymnasium_suite
+
+
+class ActionTest(parameterized.TestCase):
+    @parameterized.parameters(
+        (spaces.Discrete(3), [0, 1, 2]),
+        (spaces.Discrete(3, start=-1), [-1, 0, 1]),
+        (spaces.Box(4, 6, [], np.int64), [4, 5, 6]),
+    )
+    def test_integers_count_from_zero(self, space, expected):
+        action = canonical_actions.Action(gymnasium_suite._action_spec(space))
+        self.assertEqual(action.spec, specs.DiscreteArray(3, np.int32, "action"))
+        sent = [action(np.int32(number)) for number in range(3)]
+        self.assertEqual(sent, expected)
+        self.assertTrue(all(map(space.contains, sent)))
+
+    @parameterized.parameters(
+        (specs.BoundedArray([2, 3], np.float64, -1, [[1, 2, 3], [4, 5, 6]]), 6),
+        (specs.BoundedArray([], np.float32, -0.1, 0.1), 1),
+        (specs.BoundedArray([2], np.float64, -0.1, 0.7), 2),
+    )
+    def test_floats_are_sent_in_the_environments_shape_and_bounds(self, own, size):
+        action = canonical_actions.Action(own)
+        self.assertEqual((action.spec.shape, action.spec.dtype), ((size,), np.float32))
+        for canonical in (action.spec.minimum, action.spec.maximum):
+            own.validate(action(np.asarray(canonical)))  # float32 may round beyond the bounds
+        if size == 6:
+            np.testing.assert_array_equal(
+                action(np.arange(-1, 0, 1 / 6, dtype=np.float32)).shape, (2, 3)
+            )
+
+    @parameterized.parameters(
+        (spaces.MultiDiscrete([2, 3]), "action is a MultiDiscrete"),
+        (spaces.MultiBinary(3), "action is a MultiBinary"),
+        (spaces.Dict(a=spaces.Discrete(2)), "action is a Dict"),
+        (spaces.Tuple([spaces.Discrete(2)]), "action is a Tuple"),
+        (spaces.Box(0, 5, [2], np.int64), r"action is int64 \[2\]: agents take one integer"),
+        (spaces.Box(-np.inf, np.inf, [2]), r"bounds \[-inf, -inf\] and \[inf, inf\].*finite"),
+        (spaces.Box(-np.inf, 1, [1], np.float64), r"bounds \[-inf\] and \[1.0\].*finite"),
+        (spaces.Box(-1e300, 1e300, [1], np.float64), "agents need finite ones"),
+        (spaces.Box(1, 1, [1], np.float32), "each lower one must be below its upper one"),
+        (spaces.Box(0, 10**6, [], np.int64), "1000001 values: agents choose among 1 to 10,000"),
+    )
+    def test_what_no_agent_does_is_refused(self, space, message):
+        with self.assertRaisesRegex(faults.RefusedError, message) as context:
+            canonical_actions.Action(gymnasium_suite._action_spec(space))
+        self.assertNotIn("\n", str(context.exception))
+
+    @parameterized.parameters(
+        ({"a": specs.DiscreteArray(2)}, "action is a dict of 1 parts"),
+        ([specs.DiscreteArray(2)], "action is a list of 1 parts"),
+        (specs.Array([2], np.float32), "action has no bounds"),
+        (specs.Array([], np.int32), "an integer without bounds"),
+        (specs.BoundedArray([0], np.float32, -1, 1), r"the shape \[0\]"),
+        (specs.BoundedArray([], bool, False, True), "action is bool"),
+    )
+    def test_specs_that_no_agent_acts_by_are_refused(self, spec, message):
+        with self.assertRaisesRegex(faults.RefusedError, message):
+            canonical_actions.Action(spec)
+
+
+if __name__ == "__main__":
+    absltest.main()

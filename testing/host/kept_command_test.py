@@ -1,0 +1,97 @@
+"""A command that is kept alive, as a process."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from absl.testing import absltest
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# What a child does is said by the file that it finds: each start takes the first line.
+_PROGRAM = """
+import os, pathlib, signal, sys, time
+from laser_tf.host import interruption, kept_command
+
+path = pathlib.Path(sys.argv[1])
+if not kept_command.is_child():
+    kept_command.keep(["extra"])
+orders = path.read_text().splitlines()
+path.write_text("\\n".join(orders[1:]))
+order = orders[0] if orders else "end"
+print(order, *sys.argv[2:], flush=True)
+if order == "die":
+    os.kill(os.getpid(), signal.SIGKILL)
+if order == "exit":
+    os._exit(1)
+if order == "wait":
+    interrupted = interruption.Interruption()
+    while not interrupted.stop:
+        time.sleep(0.05)
+    print("saved", interrupted.signal_number, flush=True)
+    kept_command.tell_end()
+    interruption.end_by(interrupted.signal_number)
+kept_command.tell_end()
+os._exit(3)
+"""
+
+
+class KeptCommandTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._orders = pathlib.Path(folder.name) / "orders"
+
+    def _start(self, *orders: str) -> subprocess.Popen:
+        self._orders.write_text("\n".join(orders))
+        return subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM, str(self._orders)],
+            cwd=_ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def test_one_that_dies_is_started_again_and_its_end_is_handed_on(self):
+        process = self._start("die", "exit")
+        output, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 3)
+        lines = output.splitlines()
+        self.assertEqual([line for line in lines if "extra" in line][-1], "end extra")
+        self.assertIn("has died (signal SIGKILL): it is started again", output)
+        self.assertIn("has died (exit code 1): it is started again", output)
+
+    def test_one_that_cannot_go_on_is_given_up(self):
+        process = self._start(*["exit"] * 10)
+        output, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("died 4 times at once: given up", output)
+        self.assertLen(self._orders.read_text().splitlines(), 6)
+
+    def test_signals_reach_it_and_it_ends_by_them(self):
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
+            process = self._start("wait")
+            self.assertEqual(process.stdout.readline(), "wait extra\n")
+            time.sleep(0.5)
+            process.send_signal(signal_number)
+            output, _ = process.communicate(timeout=60)
+            self.assertEqual(output, f"saved {int(signal_number)}\n")
+            self.assertEqual(process.returncode, -signal_number)
+
+    def test_it_ends_with_the_process_that_keeps_it(self):
+        process = self._start("wait")
+        self.assertEqual(process.stdout.readline(), "wait extra\n")
+        time.sleep(0.5)
+        os.kill(process.pid, signal.SIGKILL)
+        self.assertEqual(process.stdout.readline(), "saved 15\n")
+        process.wait()
+        process.stdout.close()
+
+
+if __name__ == "__main__":
+    absltest.main()

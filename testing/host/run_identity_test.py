@@ -1,0 +1,44 @@
+"""Which configurations are the same run's."""
+
+from absl.testing import absltest, parameterized
+
+from laser_tf.host import run_identity
+
+BEFORE = {
+    "run": {"env_frames": 100, "seed": 1},
+    "cluster": {"actors": 0},
+    "replay": {"addresses": "a:1"},
+}
+
+
+def _changed(**sections):
+    return {name: {**BEFORE[name], **sections.get(name, {})} for name in BEFORE}
+
+
+class RunIdentityTest(parameterized.TestCase):
+    @parameterized.parameters(
+        ({},), ({"cluster": {"actors": 8}},), ({"replay": {"addresses": "a:1,b:2"}},)
+    )
+    def test_the_same_run(self, changed):
+        self.assertEmpty(run_identity.differences(BEFORE, _changed(**changed)))
+        self.assertFalse(run_identity.is_longer(BEFORE, _changed(**changed)))
+
+    def test_a_difference_is_named_with_both_values(self):
+        now = _changed(run={"seed": 2, "new": 3})
+        self.assertEqual(
+            run_identity.differences(BEFORE, now),
+            ["run.new (there None, now 3)", "run.seed (there 1, now 2)"],
+        )
+
+    @parameterized.parameters(
+        ({"env_frames": 101}, True),
+        ({"env_frames": 99}, False),
+        ({"env_frames": 101, "seed": 2}, False),
+    )
+    def test_only_more_frames_make_a_run_longer(self, run, is_longer):
+        now = _changed(run=run, cluster={"actors": 8})
+        self.assertEqual(run_identity.is_longer(BEFORE, now), is_longer)
+
+
+if __name__ == "__main__":
+    absltest.main()

@@ -1,0 +1,76 @@
+"""`launch.train` beside an evaluator that dies or hangs; Ctrl-C; what a resumed run keeps."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+
+from absl.testing import absltest
+
+from laser_tf.monitoring import evaluation_log
+from testing import commands
+
+FLAGS = (
+    "--config=configs/laser_catch.py",
+    "--config.run.env_frames=100000000",
+    "--config.run.evaluate_every_env_frames=1000",
+    "--config.run.evaluation_episodes_beside=4",
+)
+SECONDS = 180  # for what takes a few on an idle machine
+
+
+def _evaluators(run: int) -> list[int]:
+    """The processes that a run has started, by any of its threads."""
+    lists = pathlib.Path(f"/proc/{run}/task").glob("*/children")
+    return [int(number) for path in lists for number in path.read_text().split()]
+
+
+class EvaluationsBesideTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
+
+    def _train(self) -> subprocess.Popen:
+        process = commands.start("train", *FLAGS, f"--workdir={self._workdir}")
+        self.addCleanup(process.kill)
+        return process
+
+    def _wait_for_rows(self, number: int) -> list[int]:
+        """Env frames of the rows, once there are so many."""
+        deadline = time.monotonic() + SECONDS
+        while len(rows := evaluation_log.read(self._workdir)) < number:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.1)
+        return [row.env_frames for row in rows]
+
+    def test_training_outlives_its_evaluator_which_ends_with_it(self):
+        run = self._train()
+        before = self._wait_for_rows(1)
+        (evaluator,) = _evaluators(run.pid)
+        os.kill(evaluator, signal.SIGKILL)
+        after = self._wait_for_rows(len(before) + 2)
+        self.assertGreater(after[-1], before[-1])
+        (other,) = _evaluators(run.pid)
+        self.assertNotEqual(other, evaluator)
+        os.kill(other, signal.SIGSTOP)  # one that hangs holds nobody up
+        start = time.monotonic()
+        run.send_signal(signal.SIGINT)
+        _, errors = run.communicate(timeout=SECONDS)
+        self.assertEqual(run.returncode, -signal.SIGINT, errors)
+        self.assertLess(time.monotonic() - start, 60)
+        self.assertFalse(pathlib.Path(f"/proc/{other}").exists())
+        warnings = [line for line in errors.splitlines() if "the evaluation beside" in line]
+        self.assertLen(warnings, 1, errors)
+        self.assertIn("died with exit code -9", warnings[0])
+        self.assertIn("saved; the same command resumes", errors)
+        again = self._train()
+        resumed = self._wait_for_rows(len(evaluation_log.read(self._workdir)) + 1)
+        self.assertEqual(resumed[: len(after)], after)
+        again.kill()
+        again.communicate()
+
+
+if __name__ == "__main__":
+    absltest.main()

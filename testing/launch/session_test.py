@@ -1,0 +1,56 @@
+"""What follows a training: the evaluation, or the end that a signal asked for."""
+
+import pathlib
+import signal
+import tempfile
+import types
+
+from absl.testing import absltest, parameterized
+
+from launch import session
+from testing import fakes
+
+
+class _Run:
+    """A training that gets a signal at a share of its budget."""
+
+    resumed = False
+    env_frames = 100
+    returns = types.SimpleNamespace(mean_return=lambda: 0.0)
+
+    def __init__(self, signal_number: int | None, *, is_spent: bool):
+        self.finished = False
+        self._signal_number = signal_number
+        self._is_spent = is_spent
+
+    def run(self, stop, *_) -> None:
+        if self._signal_number:
+            signal.raise_signal(self._signal_number)
+        assert stop.is_set() == bool(self._signal_number)
+        self.finished = self._is_spent
+
+
+class SessionTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
+
+    @parameterized.parameters(
+        (None, True, None),
+        (signal.SIGINT, False, signal.SIGINT),
+        (signal.SIGTERM, False, signal.SIGTERM),
+        # While the last evaluation beside training is waited for, or all is saved.
+        (signal.SIGINT, True, signal.SIGINT),
+        (signal.SIGTERM, True, signal.SIGTERM),
+    )
+    def test_who_stops_a_run_waits_for_no_evaluation(self, number, is_spent, expected):
+        # Evaluating would fail: there is no run in the folder.
+        config = fakes.catch_config(run={"evaluation_episodes": 0 if number is None else 4})
+        workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        run = _Run(number, is_spent=is_spent)
+        self.assertEqual(session.run_to_the_end(run, config, workdir), expected)
+
+
+if __name__ == "__main__":
+    absltest.main()

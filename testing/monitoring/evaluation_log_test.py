@@ -1,0 +1,127 @@
+"""The log of evaluations beside training: its rows, their reading, and what TensorBoard gets."""
+
+import math
+import pathlib
+import tempfile
+from unittest import mock
+
+from absl.testing import absltest
+
+from laser_tf.evaluation import episode_player, evaluation_summary
+from laser_tf.host import run_folder
+from laser_tf.monitoring import evaluation_log
+from testing import fakes
+
+HEADER = (
+    "env_frames,learner_updates,task,episodes,mean_return,standard_deviation,median_return,"
+    "min_return,max_return,normalised_score,seconds\n"
+)
+
+
+def _summary(env_frames: int, task: str, *returns: list[float], suite: str = "minatar"):
+    config = fakes.catch_config(environment={"suite": suite, "task": task})
+    games = [
+        episode_player.Game(0, index, 0, value, 9)
+        for index, of_task in enumerate(returns)
+        for value in of_task
+    ]
+    counts = {"env_frames": env_frames, "learner_updates": env_frames // 4, "seconds": 1.25}
+    return evaluation_summary.summarise_returns(config, games) | counts
+
+
+class EvaluationLogTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        self._path = self._workdir / "evaluations.csv"
+
+    def test_an_evaluation_is_a_row_of_each_task(self):
+        log = evaluation_log.EvaluationLog(self._workdir)
+        self.assertFalse(log.exists())
+        log.resume(None)
+        self.assertTrue(log.exists())
+        log.add(_summary(400, "catch", [1.0, -1.0, 1.0, 1.0], suite="catch"))
+        log.add(_summary(800, "breakout,asterix", [1.0, 3.0], [10.0, 20.0]))
+        header, *rows = self._path.read_text().splitlines(keepends=True)
+        self.assertEqual(header, HEADER)
+        self.assertEqual(rows[0], "400,100,catch,4,0.5,0.8660254038,1,-1,1,,1.25\n")
+        self.assertStartsWith(rows[1], "800,200,breakout,2,2,1,2,1,3,")
+        self.assertStartsWith(rows[2], "800,200,asterix,2,15,5,15,10,20,")
+        catch, breakout, asterix = evaluation_log.read(self._workdir)
+        self.assertTrue(math.isnan(catch.normalised_score))
+        self.assertEqual((catch.env_frames, catch.task, catch.mean_return), (400, "catch", 0.5))
+        self.assertGreater(breakout.normalised_score, 0)
+        self.assertEqual((asterix.median_return, asterix.seconds), (15.0, 1.25))
+
+    def test_rows_beyond_a_checkpoint_are_dropped_and_torn_ones_written_over(self):
+        log = evaluation_log.EvaluationLog(self._workdir)
+        log.resume(None)
+        for frames in (100, 200, 300):
+            log.add(_summary(frames, "catch", [1.0], suite="catch"))
+        kept = self._path.read_text().splitlines(keepends=True)[:3]
+        with self._path.open("a") as file:
+            file.write("400,100,cat")  # of a crashed process
+        again = evaluation_log.EvaluationLog(self._workdir)
+        again.resume(250)
+        self.assertEqual(self._path.read_text(), "".join(kept))
+        again.add(_summary(260, "catch", [1.0], suite="catch"))
+        frames = [row.env_frames for row in evaluation_log.read(self._workdir)]
+        self.assertEqual(frames, [100, 200, 260])
+
+    def test_damaged_rows_are_told_and_the_others_read(self):
+        row = "400,100,catch,4,0.5,0.75,1,-1,1,,1.25\n"
+        self._path.write_text(HEADER + row + "1,2\n" + row.replace(",,", ",") + row)
+        with self.assertLogs(level="WARNING") as logs:
+            self.assertLen(evaluation_log.read(self._workdir), 2)
+        self.assertRegex(logs.output[0], "evaluations.csv: 2 damaged rows are left out")
+
+    def test_a_full_disk_is_told_and_made_up_for(self):
+        log = evaluation_log.EvaluationLog(self._workdir)
+        log.resume(None)
+        error = OSError(28, "No space left")
+        with (
+            mock.patch.object(pathlib.Path, "open", side_effect=error),
+            self.assertLogs(level="WARNING") as logs,
+        ):
+            log.add(_summary(100, "catch", [1.0], suite="catch"))
+        self.assertRegex(logs.output[0], "cannot write .*evaluations.csv: No space left")
+        log.add(_summary(200, "catch", [1.0], suite="catch"))
+        frames = [row.env_frames for row in evaluation_log.read(self._workdir)]
+        self.assertEqual(frames, [100, 200])
+
+    def test_a_folder_that_cannot_be_written_is_refused(self):
+        log = evaluation_log.EvaluationLog(self._workdir / "none")
+        with self.assertRaisesRegex(run_folder.WorkdirError, "cannot write .*; free space"):
+            log.resume(None)
+
+
+class MetricsTest(absltest.TestCase):
+    def test_of_one_task(self):
+        summary = _summary(400, "catch", [1.0, 0.0], suite="catch")
+        self.assertEqual(
+            evaluation_log.metrics("catch", summary),
+            {"episode/evaluation_mean_return": 0.5, "throughput/evaluation_seconds": 1.25},
+        )
+
+    def test_of_several_tasks_with_their_scores(self):
+        summary = _summary(400, "breakout,asterix", [1.0, 3.0], [10.0, 20.0])
+        metrics = evaluation_log.metrics("minatar", summary)
+        self.assertEqual(metrics["episode/evaluation_mean_return"], 8.5)
+        self.assertEqual(metrics["task/asterix/evaluation_mean_return"], 15.0)
+        scores = [of_task["normalised_score"] for of_task in summary["tasks"].values()]
+        name = "episode/evaluation_median_single_task_normalised"
+        self.assertAlmostEqual(metrics[name], sum(scores) / 2)
+        self.assertIn("episode/evaluation_mean_capped_single_task_normalised", metrics)
+
+    def test_of_several_tasks_without_a_reference(self):
+        summary = _summary(400, "breakout,asterix", [1.0], [3.0])
+        for of_task in summary["tasks"].values():
+            of_task["normalised_score"] = None
+        for name in [name for name in summary if "score" in name]:
+            del summary[name]
+        metrics = evaluation_log.metrics("dm_env", summary)
+        self.assertFalse([name for name in metrics if "normalised" in name])
+
+
+if __name__ == "__main__":
+    absltest.main()

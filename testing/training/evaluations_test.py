@@ -1,0 +1,213 @@
+"""Evaluations beside training: when they begin, with which weights, and what becomes of them."""
+
+import pathlib
+import tempfile
+import types
+from unittest import mock
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from laser_tf.environments import game_processes
+from laser_tf.monitoring import evaluation_log, tensorboard
+from laser_tf.training import evaluations
+from testing import fakes
+
+PERIOD = 100  # env frames
+CONFIG = fakes.catch_config(run={"evaluate_every_env_frames": PERIOD})
+
+
+class _Evaluator:
+    """Takes weights, and answers when the test says what."""
+
+    def __init__(self):
+        self.begun = []  # (first weight, env frames, updates)
+        self.outcome = None
+
+    def begin(self, weights, env_frames, learner_updates):
+        self.weights = weights
+        self.begun.append((float(weights[0][0]), env_frames, learner_updates))
+
+    def result(self):
+        outcome, self.outcome = self.outcome, None
+        return outcome
+
+    def finish(self, mean_return=0.5):
+        _, env_frames, updates = self.begun[-1]
+        of_task = {
+            "mean_return": mean_return,
+            "standard_deviation": 1.5,
+            "normalised_score": None,
+            "returns": [mean_return - 1.5, mean_return + 1.5],
+        }
+        self.outcome = {
+            "mean_return": mean_return,
+            "tasks": {"catch": of_task},
+            "env_frames": env_frames,
+            "learner_updates": updates,
+            "seconds": 2.5,
+        }
+
+
+class EvaluationsTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        self._evaluator = _Evaluator()
+        self._variable = tf.Variable([0.0])
+        self._writer = self.enter_context(tensorboard.MetricsWriter(self._workdir / "tensorboard"))
+
+    def _beside(self, evaluator=None) -> evaluations.Evaluations:
+        agent = types.SimpleNamespace(acting_variables=(self._variable,))
+        evaluator = evaluator or self._evaluator
+        return evaluations.Evaluations(CONFIG, self._workdir, agent, evaluator)
+
+    def _offer(self, beside: evaluations.Evaluations, *frames: int) -> None:
+        for env_frames in frames:
+            self._variable.assign([float(env_frames)])
+            beside.offer(env_frames, env_frames // 10, self._writer)
+
+    def _rows(self) -> list[int]:
+        return [row.env_frames for row in evaluation_log.read(self._workdir)]
+
+    def test_the_weights_of_each_period_play(self):
+        beside = self._beside()
+        beside.resume(None)
+        for frames in range(0, 321, 20):
+            self._offer(beside, frames)
+            if self._evaluator.begun and self._evaluator.begun[-1][1] == frames:
+                self._evaluator.finish()
+        expected = [(100.0, 100, 10), (200.0, 200, 20), (300.0, 300, 30)]
+        self.assertEqual(self._evaluator.begun, expected)
+        self.assertEqual(self._rows(), [100, 200, 300])
+
+    def test_what_is_due_while_one_plays_is_left_out_for_the_newest_weights(self):
+        beside = self._beside()
+        beside.resume(None)
+        self._offer(beside, *range(0, 441, 40))
+        self.assertEqual([begun[1] for begun in self._evaluator.begun], [120])
+        self._evaluator.finish()
+        self._offer(beside, 450, 460, 490)
+        # Not those of 200, 300 or 400; and the next is due at 500 again.
+        self.assertEqual([begun[:2] for begun in self._evaluator.begun], [(120, 120), (450, 450)])
+        self._evaluator.finish()
+        self._offer(beside, 499, 500)
+        self.assertEqual(self._evaluator.begun[-1], (500.0, 500, 50))
+
+    def test_weights_that_play_are_not_moved_by_later_updates(self):
+        beside = self._beside()
+        beside.resume(None)
+        self._offer(beside, 100)
+        self._variable.assign_add([1.0])
+        np.testing.assert_array_equal(self._evaluator.weights, [[100.0]])
+
+    def test_results_are_in_the_log_and_beside_the_training_curve(self):
+        beside = self._beside()
+        beside.resume(None)
+        self._offer(beside, 100)
+        self._evaluator.finish(mean_return=0.25)
+        # Rows of training are written while one plays; the evaluation's stands at its weights'.
+        self._writer.write(180, {tensorboard.RETURN: 0.75})
+        self._offer(beside, 190)
+        self._writer.write(220, {tensorboard.RETURN: 0.8})
+        (row,) = evaluation_log.read(self._workdir)
+        self.assertEqual(row[:4], (100, 10, "catch", 2))
+        self.assertEqual(row[4:9], (0.25, 1.5, 0.25, -1.25, 1.75))
+        self.assertTrue(np.isnan(row.normalised_score))
+        self.assertEqual(row.seconds, 2.5)
+        for name, expected in (
+            (tensorboard.EVALUATION_RETURN, ([100], [0.25])),
+            ("throughput/evaluation_seconds", ([100], [2.5])),
+            (tensorboard.RETURN, ([180, 220], [0.75, 0.8])),
+        ):
+            frames, values = tensorboard.read_scalars(self._workdir / "tensorboard", name)
+            np.testing.assert_array_equal(frames, expected[0])
+            np.testing.assert_allclose(values, expected[1])
+
+    def test_a_failure_is_one_warning_and_the_next_period_tries_again(self):
+        beside = self._beside()
+        beside.resume(None)
+        with self.assertLogs(level="INFO") as logs:
+            for frames in (100, 200):
+                self._offer(beside, frames)
+                self._evaluator.outcome = game_processes.Failure("died with exit code 3")
+                self._offer(beside, frames + 10, frames + 20)
+            self._offer(beside, 300)
+            self._evaluator.finish()
+            self._offer(beside, 310)
+        self.assertEqual(
+            [(record.levelname, record.getMessage()) for record in logs.records],
+            [
+                (
+                    "WARNING",
+                    "the evaluation beside training failed: died with exit code 3; training goes "
+                    "on, and another one is tried when it is due",
+                ),
+                ("INFO", "evaluations beside training work again"),
+            ],
+        )
+        self.assertEqual([begun[1] for begun in self._evaluator.begun], [100, 200, 300])
+        self.assertEqual(self._rows(), [300])
+
+    def test_a_resumed_run_drops_what_will_be_played_again(self):
+        beside = self._beside()
+        beside.resume(None)
+        for frames in (100, 200, 300):
+            self._offer(beside, frames)
+            self._evaluator.finish()
+        self._offer(beside, 310)
+        self.assertEqual(self._rows(), [100, 200, 300])
+        again = self._beside()
+        again.resume(250)
+        self.assertEqual(self._rows(), [100, 200])
+        self._offer(again, 260, 290)
+        self.assertLen(self._evaluator.begun, 3)  # 200 was played before
+        self._offer(again, 301)
+        self._evaluator.finish()
+        self._offer(again, 310)
+        self.assertEqual(self._rows(), [100, 200, 301])
+
+    @parameterized.parameters(False, True)
+    def test_without_an_evaluator_nothing_is_begun_and_no_file_made(self, was_evaluated):
+        path = self._workdir / evaluation_log.FILE
+        if was_evaluated:  # before it was switched off
+            before = self._beside()
+            before.resume(None)
+            for frames in (100, 200):
+                self._offer(before, frames)
+                self._evaluator.finish()
+            self._offer(before, 210)
+        agent = types.SimpleNamespace(acting_variables=(self._variable,))
+        beside = evaluations.Evaluations(CONFIG, self._workdir, agent, None)
+        beside.resume(150)
+        self._offer(beside, 160, 500)
+        beside.finish(self._writer, lambda: False)
+        self.assertEqual(self._rows(), [100] if was_evaluated else [])
+        self.assertEqual(path.exists(), was_evaluated)
+
+    def test_the_last_one_is_waited_for_unless_the_run_is_stopped(self):
+        beside = self._beside()
+        beside.resume(None)
+        beside.finish(self._writer, lambda: self.fail("waits for nothing"))
+        self._offer(beside, 100)
+        looks = []
+
+        def look() -> bool:
+            looks.append(len(looks))
+            if len(looks) == 3:
+                self._evaluator.finish()
+            return False
+
+        beside.finish(self._writer, look)
+        self.assertEqual(self._rows(), [100])
+        self._offer(beside, 200)
+        beside.finish(self._writer, lambda: True)
+        self.assertEqual(self._rows(), [100])
+        with mock.patch.object(evaluations, "_LAST_SECONDS", 0.1):
+            beside.finish(self._writer, lambda: False)  # one that hangs
+        self.assertLen(self._evaluator.begun, 2)
+
+
+if __name__ == "__main__":
+    absltest.main()

@@ -1,0 +1,313 @@
+"""Writers and batches whose replay server, in another process, is killed, moved, or frozen."""
+
+import functools
+import pathlib
+import tempfile
+import threading
+import time
+from unittest import mock
+
+import numpy as np
+import tensorflow as tf
+import tree
+from absl.testing import absltest
+
+from laser_tf import types
+from laser_tf.replay import (
+    connection,
+    dataset,
+    replay_config,
+    sequence_writer,
+    stored_unroll,
+    unroll_buffer,
+    writer,
+)
+from laser_tf.training import batches, streams, unroll_accounting
+from testing import fakes, replay_processes
+
+T = 5
+SPEC = fakes.image_spec((4, 3, 1), 3)
+SIGNATURE = fakes.signature(SPEC, (), unroll_length=T, frame_stack=2)
+CONFIG = replay_config.ReplayConfig(
+    unroll_length=T, frame_stack=2, batch_size=4, replay_fraction=0.5,
+    capacity=1000, queue_capacity=30,
+)  # fmt: skip
+ACTOR = 17
+
+
+def _unroll(number: int) -> stored_unroll.StoredUnroll:
+    zeros = tree.map_structure(
+        lambda spec: np.zeros(spec.shape, spec.dtype.as_numpy_dtype), SIGNATURE
+    )
+    return zeros._replace(new_steps=np.int64(T), actor=np.int64(ACTOR), number=np.int64(number))
+
+
+class LostServerTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._folder = pathlib.Path(folder.name)
+        self._stop = threading.Event()
+        self.addCleanup(self._stop.set)
+        self._seen: list[int] = []  # numbers of the online rows, in the order of their coming
+        self._learned: list[int] = []  # of those that had transitions
+        self._steps = 0
+        patch = mock.patch.object(unroll_accounting, "PATIENCE", 5)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def _serve(self, name: str = "replay", port: int = 0, config=CONFIG, signature=SIGNATURE):
+        served = replay_processes.ReplayProcess(config, signature, self._folder / name, port)
+        self.addCleanup(served.kill)
+        return served
+
+    def _connect(self, served, find=None) -> connection.Connection:
+        replay = connection.Connection(find or served.address, CONFIG)
+        replay.check(SIGNATURE)
+        replay.watch()
+        self.addCleanup(replay.stop)
+        return replay
+
+    def _writer(self, replay) -> writer.UnrollWriter:
+        target = writer.UnrollWriter(replay, CONFIG.unroll_tables(replay_config.ONLINE))
+        self.addCleanup(target.close)
+        return target
+
+    def _stream(self, replay) -> batches.MixedBatchStream:
+        stream = batches.MixedBatchStream(replay, CONFIG)
+        self.addCleanup(stream.close)
+        return stream
+
+    def _write(self, target: writer.UnrollWriter, numbers: range) -> None:
+        for number in numbers:
+            target.write([_unroll(number)], self._stop.is_set)
+            target.wait(self._stop.is_set)
+
+    def _learn(self, stream: batches.MixedBatchStream, until: int) -> None:
+        """Takes batches until a number has come."""
+        end = time.monotonic() + 90
+        while until not in self._seen:
+            batch = stream.get(lambda: time.monotonic() > end)
+            self.assertIsNotNone(batch, f"{until} has not come, but {self._seen}")
+            numbers = batch.unrolls.number[batch.is_online]
+            is_first = batch.unrolls.env_output.is_first[batch.is_online]
+            self._seen.extend(numbers.tolist())
+            self._learned.extend(numbers[~is_first.all(axis=1)].tolist())
+            self._steps += int(batch.new_steps)
+
+    def _check_counts(self, stream: batches.MixedBatchStream, last: int) -> tuple[int, int]:
+        """Holds the counts against what came; returns how many were lost, and doubled."""
+        lost = len(set(range(last + 1)) - set(self._seen))
+        doubled = len(self._seen) - len(set(self._seen))
+        self.assertEqual((stream.accounting.lost, stream.accounting.doubled), (lost, doubled))
+        self.assertCountEqual(self._learned, set(self._seen))  # each once
+        self.assertEqual(self._steps, T * len(set(self._seen)))
+        return lost, doubled
+
+    def test_a_killed_server_comes_back_from_its_checkpoint(self):
+        served = self._serve()
+        replay = self._connect(served)
+        target = self._writer(replay)
+        self._write(target, range(10))
+        served.checkpoint()
+        stream = self._stream(replay)
+        self._learn(stream, 9)  # the checkpoint has all of them still in the queue
+        self._write(target, range(10, 34))  # of which some wait in the queue
+        replay.look()  # a server that is killed before anybody looks is not told from its successor
+        served.kill()
+        with self.assertLogs(level="WARNING") as logs:
+            self._serve(port=served.port)
+            writing = threading.Thread(target=self._write, args=(target, range(34, 60)))
+            writing.start()
+            self._learn(stream, 59)
+            writing.join()
+        lost, doubled = self._check_counts(stream, 49)
+        self.assertEqual(doubled, 10)
+        self.assertBetween(lost, 1, 24)
+        self.assertEqual(replay.restarts, 1)
+        self.assertRegex("\n".join(logs.output), r"was restarted, at .*: it holds \d+ of \d+ items")
+
+    def test_a_server_comes_back_empty_at_another_address(self):
+        served = self._serve()
+        addresses = [served.address]
+        replay = self._connect(served, find=lambda: addresses[-1])
+        target, stream = self._writer(replay), self._stream(replay)
+        self._write(target, range(10))
+        self._learn(stream, 9)
+        served.kill()
+        # Handed over to a server that has gone: written again to the next one.
+        writing = threading.Thread(target=self._write, args=(target, range(10, 30)))
+        writing.start()
+        time.sleep(1)
+        addresses.append(self._serve("another").address)
+        self._learn(stream, 29)
+        writing.join()
+        self.assertEqual(self._check_counts(stream, 19), (0, 0))
+        self.assertEqual(replay.restarts, 1)
+        self.assertEqual(replay.address, addresses[-1])
+        self.assertEqual(replay.size(), 20)
+
+    def test_a_frozen_server_is_waited_for(self):
+        served = self._serve()
+        replay = self._connect(served)
+        target, stream = self._writer(replay), self._stream(replay)
+        self._write(target, range(4))
+        self._learn(stream, 3)
+        replay.look()  # its last one may have been before the unrolls came
+        served.freeze()
+        with self.assertLogs(level="WARNING") as logs:
+            writing = threading.Thread(target=self._write, args=(target, range(4, 20)))
+            writing.start()
+            replay_processes.wait_until(lambda: logs.output)
+            start = time.monotonic()
+            size = replay.size()
+            replay.update_priorities(np.arange(4, dtype=np.uint64), np.ones(4))
+            self.assertLess(time.monotonic() - start, 2)
+        self.assertLen(logs.output, 1)
+        self.assertRegex(logs.output[0], "does not answer since ..:..:..: waiting for it")
+        self.assertEqual((size, replay.passed_over), (4, 4))
+        served.thaw()
+        self._learn(stream, 19)
+        writing.join()
+        self.assertEqual(self._check_counts(stream, 9), (0, 0))
+        self.assertEqual(replay.restarts, 0)
+
+    def test_a_server_with_other_tables_is_an_error_in_one_line(self):
+        served = self._serve()
+        replay = self._connect(served)
+        target, stream = self._writer(replay), self._stream(replay)
+        self._write(target, range(4))
+        self._learn(stream, 3)
+        served.kill()
+        other = replay_config.ReplayConfig(
+            unroll_length=T, frame_stack=2, batch_size=4, replay_fraction=0.0
+        )
+        self._serve("another", served.port, other)
+        for act in (
+            lambda: self._write(target, range(4, 100)),
+            lambda: stream.get(self._stop.is_set),
+            functools.partial(replay.wait, self._stop.is_set),
+        ):
+            with self.assertRaisesRegex(ValueError, "^.*has no table 'replay', only .*'online'.*$"):
+                act()
+
+    def test_a_frozen_actor_holds_up_nobody(self):
+        served = self._serve()
+        actor = replay_processes.WriterProcess(served.address, CONFIG, SIGNATURE)
+        self.addCleanup(actor.kill)
+        replay = self._connect(served)
+        target, stream = self._writer(replay), self._stream(replay)
+        self.assertIsNotNone(stream.get(self._stop.is_set))
+        actor.freeze()  # in the midst of writing: the queue was full
+        writing = threading.Thread(target=self._write, args=(target, range(40)))
+        writing.start()
+        of_ours = 0
+        end = time.monotonic() + 60
+        while of_ours < 30:
+            batch = stream.get(lambda: time.monotonic() > end)
+            self.assertIsNotNone(batch, of_ours)
+            of_ours += int((batch.unrolls.actor[batch.is_online] == ACTOR).sum())
+        actor.thaw()
+        of_the_actor = 0
+        while of_the_actor < 2 * CONFIG.queue_capacity:  # it goes on, without a gap
+            batch = stream.get(lambda: time.monotonic() > end)
+            self.assertIsNotNone(batch, of_the_actor)
+            of_the_actor += int((batch.unrolls.actor[batch.is_online] == 0).sum())
+        writing.join()
+        self.assertEqual((stream.accounting.lost, stream.accounting.doubled), (0, 0))
+
+
+def _row(number: int, games: int) -> types.EnvOutput:
+    """A row of episodes that began with row 0."""
+    return types.EnvOutput(
+        observation=np.zeros([games, 4, 3, 1], np.uint8),
+        reward=np.full(games, number, np.float32),
+        discount=np.ones(games, np.float32),
+        is_first=np.full(games, number == 0),
+        previous_action=np.zeros(games, np.int32),
+    )
+
+
+class LostSequencesTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._folder = pathlib.Path(folder.name)
+        self._stop = threading.Event()
+        self.addCleanup(self._stop.set)
+        self._signature = fakes.signature(
+            SPEC, (tf.zeros([1, 2]),), unroll_length=T, frame_stack=2, for_sequences=True
+        )
+        self._config = replay_config.ReplayConfig(
+            unroll_length=T, frame_stack=2, batch_size=2, steps_per_update=T, sequence_length=T,
+            burn_in=T,
+        )  # fmt: skip
+        self._served = self._serve("replay")
+        self._addresses = [self._served.address]
+        self._replay = connection.Connection(lambda: self._addresses[-1], self._config)
+
+    def _serve(self, name: str) -> replay_processes.ReplayProcess:
+        served = replay_processes.ReplayProcess(self._config, self._signature, self._folder / name)
+        self.addCleanup(served.kill)
+        return served
+
+    def _writer(self, games: int) -> sequence_writer.SequenceWriter:
+        buffer = unroll_buffer.UnrollBuffer(self._signature, np.zeros(games, np.int32))
+        target = sequence_writer.SequenceWriter(
+            self._replay, buffer, self._config, replay_config.ONLINE, self._signature,
+            lambda parts: 1.0,
+        )  # fmt: skip
+        self.addCleanup(target.close)
+        return target
+
+    def _play(self, target: sequence_writer.SequenceWriter, games: int, rows: range) -> None:
+        answer = types.AgentOutput(np.zeros(games, np.int32), np.zeros([games, 3], np.float32))
+        for number in rows:
+            state = (np.zeros([games, 2], np.float32),)
+            target.add(_row(number, games), answer, state, 0, self._stop.is_set)
+
+    def test_sequences_go_on_at_another_address(self):
+        target = self._writer(games=2)
+        self._play(target, 2, range(3 * T + 1))
+        target.wait(self._stop.is_set)
+        self._served.kill()
+        self._addresses.append(self._serve("another").address)
+        self._replay.look()
+        self._play(target, 2, range(3 * T + 1, 7 * T + 1))
+        target.wait(self._stop.is_set)
+        info = self._replay.client.server_info(timeout=10)
+        self.assertEqual(info[replay_config.ONLINE].current_size, 2 * 4)
+        # Of four unrolls the first is the burn-in of the first sequence.
+        self.assertEqual(self._replay.size(), 2 * 3)
+        for batch in dataset.replayed_batches(self._replay.address, self._config).take(20):
+            self.assertFalse(batch.unrolls.env_output.is_first.numpy().any())
+            steps = batch.unrolls.env_output.reward.numpy()
+            np.testing.assert_array_equal(np.diff(steps, axis=1), 1)
+            self.assertGreaterEqual(steps.min(), 3 * T)
+
+    def test_close_does_not_wait_for_a_dead_server(self):
+        games = 8
+        target = self._writer(games)
+        stream = streams.make_stream(self._config, self._replay, self._signature, mock.Mock())
+        self._play(target, games, range(2 * T + 1))
+        self.assertIsNotNone(stream.get(self._stop.is_set))
+        self._served.kill()
+        self._play(target, games, range(2 * T + 1, 3 * T + 1))
+        time.sleep(2)  # until attempts to connect are far apart
+        waiting = threading.Thread(target=target.wait, args=(self._stop.is_set,))
+        waiting.start()
+        start = time.monotonic()
+        self._stop.set()
+        waiting.join()
+        target.close()
+        stream.close()
+        self.assertLess(time.monotonic() - start, 5)
+        replay_processes.wait_until(
+            lambda: not any(thread.name == "batches" for thread in threading.enumerate()), 10
+        )
+
+
+if __name__ == "__main__":
+    absltest.main()
