@@ -201,12 +201,14 @@ class RestartTest(ServersTest):
         self._config = _config(batch_size=4, replay_fraction=0.5, priority_exponent=1.0)
         self._seen: list[tuple[int, int]] = []  # actor and number of online unrolls, as they came
         self._steps = 0
+        self._processes: list[replay_processes.ReplayProcess] = []
+        self.addCleanup(lambda: [served.kill() for served in self._processes])  # clients go first
 
     def _start(self, index: int, port: int = 0) -> replay_processes.ReplayProcess:
         folder = self._folder / str(index) / "replay"
         folder.parent.mkdir(exist_ok=True)
         served = replay_processes.ReplayProcess(self._config, SIGNATURE, folder, port)
-        self.addCleanup(served.kill)
+        self._processes.append(served)
         return served
 
     def _writer(self, config: replay_config.ReplayConfig, actor: int):
@@ -270,8 +272,6 @@ class RestartTest(ServersTest):
 
         before = beats()
         replay_processes.wait_until(lambda: beats() > before)  # the run claims it still
-        stream.close()
-        replay.stop()  # while there are servers
 
 
 class PrioritiesTest(ServersTest):
