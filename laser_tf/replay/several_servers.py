@@ -9,6 +9,8 @@ import reverb
 
 from laser_tf.replay import claim, connection, replay_config, server_addresses, stored_unroll
 
+_CLOSING_SECONDS = 5.0  # for a renewal that is under way
+
 
 def open_connection(
     config: replay_config.ReplayConfig,
@@ -137,7 +139,8 @@ class ReplayServers:
 
     def stop(self) -> None:
         """Leaves the servers, which go on, to the next run."""
-        for kept in self._claims:
+        claims, self._claims = self._claims, []
+        for kept in claims:
             kept.release()
         for server in self._servers:
             server.stop()
@@ -150,7 +153,8 @@ class _KeptClaim:
         self._server = server
         self._claim = taken
         self._stopped = threading.Event()
-        threading.Thread(target=self._keep, name="replay claim", daemon=True).start()
+        self._thread = threading.Thread(target=self._keep, name="replay claim", daemon=True)
+        self._thread.start()
 
     def _keep(self) -> None:
         while not self._stopped.wait(claim.BEAT_SECONDS):
@@ -166,5 +170,6 @@ class _KeptClaim:
 
     def release(self) -> None:
         self._stopped.set()
-        if self._server.is_answering:
+        self._thread.join(_CLOSING_SECONDS)
+        if not self._thread.is_alive() and self._server.is_answering:
             self._claim.release()

@@ -92,15 +92,19 @@ class ReplayServerTest(parameterized.TestCase):
         self._end(again)
         self._end(other)
 
-    def test_a_killed_server_goes_on_from_its_last_checkpoint(self):
+    def test_a_killed_server_of_a_run_of_many_processes_goes_on_from_its_last_checkpoint(self):
         port = _free_port()
         process, log = self._start("s", port, "--checkpoint_minutes=0.02")
         flags = (
             CATCH, f"--config.replay.addresses=localhost:{port}", "--config.run.env_frames=8000",
             "--config.run.evaluation_episodes=0", f"--workdir={self._folder / 'run'}",
+            "--config.cluster.actors=2",
         )  # fmt: skip
         code, _, errors = commands.run("train", *flags)
         self.assertEqual(code, 0, errors)
+        roles = (self._folder / "run/roles.csv").read_text()
+        self.assertRegex(roles, r"\nlearner,done,(?s:.*)\nactor_01,")
+        self.assertNotIn("replay,", roles)
         time.sleep(5)
         process.kill()
         process.wait()
