@@ -58,6 +58,7 @@ def main() -> int:
     except FileExistsError:
         print(f"error: {output} is there already: use another --output", file=sys.stderr)
         return 1
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     descendants.adopt_orphans()
     seed, patience = arguments.seed, arguments.patience
     suffered: list[outcomes.Outcome] = []
@@ -80,11 +81,14 @@ def main() -> int:
         if arguments.power_cuts or arguments.damage:
             from testing.chaos_parts import saved_states  # TensorFlow
 
-            states = saved_states.SavedStates(output / "saving", seed, patience)
-            states.cut_power(arguments.power_cuts)
-            states.damage(arguments.damage)
-            suffered += states.outcomes
-            violations += states.violations
+            make = saved_states.SavedStates
+            cut = make(output / "power_cuts", seed, patience, saved_states.ALWAYS)
+            damaged = make(output / "damage", seed, patience, saved_states.OFTEN)
+            cut.cut_power(arguments.power_cuts)
+            if arguments.damage:
+                damaged.damage(arguments.damage)
+            suffered += cut.outcomes + damaged.outcomes
+            violations += cut.violations + damaged.violations
     finally:
         descendants.kill_all()
     table = outcomes.rows(suffered)
