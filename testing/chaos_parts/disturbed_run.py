@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterable
 
-from testing.chaos_parts import descendants, faults, link_cuts, outcomes, watched_run
+from testing.chaos_parts import descendants, faults, link_cuts, memory, outcomes, watched_run
 
 _DISK_BYTES = 512 * 2**20
 _START_SECONDS = 600.0
@@ -169,9 +169,7 @@ class DisturbedRun:
             self.violations.append(f"{curves.dropped_updates:.0f} updates were not finite")
 
     def _judge_memory(self) -> None:
-        from testing.chaos_parts import measurements
-
-        slopes = measurements.memory_slopes(self._run.memory, _WARM_UP_SECONDS)
+        slopes = memory.slopes(self._run.memory, _WARM_UP_SECONDS)
         for role, (slope, minutes) in slopes.items():
             print(f"memory of {role}: {slope:+.2f} MiB a minute over {minutes:.1f} minutes")
             if slope > _MOST_MEBIBYTES and minutes > _LEAST_MINUTES:

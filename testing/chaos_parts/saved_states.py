@@ -73,7 +73,7 @@ class SavedStates:
         run.start()
         try:
             is_saving = run.wait_until(
-                lambda: run.newest_checkpoint() > before and self._replay(), self._patience
+                lambda: run.newest_checkpoint() > before and self._has_one_before(), self._patience
             )
         except watched_run.EndedError as error:
             self.violations.append(f"{outcome.fault}: {error}; see {self._log}")
@@ -86,6 +86,9 @@ class SavedStates:
         descendants.kill_all()
         run.reap()
         return run.newest_checkpoint()
+
+    def _has_one_before(self) -> bool:
+        return len(self._checkpoints.numbers()) > 1 and self._replay() is not None
 
     def _replay_folders(self) -> list[pathlib.Path]:
         folder = self._workdir / _REPLAY
