@@ -98,6 +98,7 @@ class DisturbedRun:
         run = self._run
         resumed = len(run.resumed_at())
         pace = self._pace()
+        before = run.newest_checkpoint()
         outcome = outcomes.Outcome(kind, time.time())
         self.outcomes.append(outcome)
         print(f"{time.strftime('%X')} {kind}: ", end="", flush=True)
@@ -125,9 +126,9 @@ class DisturbedRun:
             return
         for number in run.resumed_at()[resumed:]:
             outcome.lost_updates = max(outcome.lost_updates, pace * age)
-            if number < saved:
+            if number < before:
                 self.violations.append(
-                    f"{kind}: the learner resumed at {number} updates, {saved} were saved"
+                    f"{kind}: the learner resumed at {number} updates, {before} were saved"
                 )
         took = "never" if outcome.seconds is None else f"{outcome.seconds:.1f} s"
         print(f"{took}, resumed at {run.resumed_at()[resumed:]}, saved {saved}", flush=True)

@@ -128,7 +128,9 @@ class SavedStates:
             logged = self._log.stat().st_size if self._log.exists() else 0
             self._run(outcome)
             lines = self._log.read_text(errors="replace")[logged:].splitlines()
-            told = [line for line in lines if "cannot be used" in line]
+            # The one before may have been damaged as well, by an earlier fault.
+            name = path.name.partition(".")[0] if part == folder_traces.LEARNER else "replay"
+            told = [line for line in lines if re.search(rf"{name}\b.* cannot be used", line)]
             if len(told) != 1 or not re.search(_WORDS[part], told[0]):
                 self.violations.append(f"{outcome.fault}: it was told as {told}")
 
