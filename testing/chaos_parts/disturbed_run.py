@@ -32,6 +32,10 @@ _FLAGS = (
 )
 
 
+def _on(machines: link_cuts.Machines) -> list[str]:
+    return [f"--config.cluster.address={machines.address}", "--config.cluster.wait_minutes=3"]
+
+
 class DisturbedRun:
     """On a small disk of its own."""
 
@@ -64,7 +68,7 @@ class DisturbedRun:
             *_FLAGS,
             "--config.run.env_frames=1000000000",
             f"--config.environment.arguments=hang_file='{hang_file}'",
-            *([f"--config.cluster.address={machines.address}"] if machines else []),
+            *(_on(machines) if machines else []),
             python=machines.command() if machines else [sys.executable],
         )
         self._injector = faults.Injector(self._run, hang_file, seed, machines)
