@@ -46,7 +46,7 @@ class DisturbedRun:
         patience: float,
         machines: link_cuts.Machines | None = None,
     ):
-        """Mounts the disk.
+        """Mounts a small disk, where it fills one.
 
         Args:
           output: a folder.
@@ -60,7 +60,8 @@ class DisturbedRun:
         self._patience = patience
         disk = output / "disk"
         disk.mkdir(parents=True)
-        self._command("mount", "-t", "tmpfs", "-o", f"size={_DISK_BYTES}", "chaos", str(disk))
+        if not machines:  # whose processes have mounts of their own
+            self._command("mount", "-t", "tmpfs", "-o", f"size={_DISK_BYTES}", "chaos", str(disk))
         hang_file = output / "hang"
         self._run = watched_run.WatchedRun(
             disk / "run",
