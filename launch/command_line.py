@@ -19,6 +19,7 @@ from ml_collections import config_flags
 
 from laser_tf import errors
 from laser_tf.host import private_network, terminal
+from laser_tf.replay import server_addresses
 from launch import found_config
 
 _HELP = ("--help", "-help", "--helpshort", "-h", "-?")
@@ -114,6 +115,25 @@ def check_private_network(flag: flags.FlagHolder) -> None:
             f"--{flag.name}={str(flag.value).lower()} comes too late in a file of flags: give it "
             "on the command line itself"
         )
+
+
+def check_replay_servers(addresses: tuple[str, ...], private: flags.FlagHolder) -> None:
+    """Checks that the replay servers of a run, if it names any, can be reached.
+
+    Args:
+      addresses: of the servers.
+      private: the `--private_network` flag.
+
+    Raises:
+      UsageError: if they are named only where the process had gone to a private network before.
+      ValueError: if one does not answer.
+    """
+    if addresses and private.value and not private_network.names_servers(sys.argv):
+        raise UsageError(
+            f"replay.addresses is {','.join(addresses)} by the config's file, which is read when "
+            f"the process has a network of its own already: give --{private.name}=false"
+        )
+    server_addresses.check_answers(addresses)
 
 
 def given_flag(arguments: Sequence[str], name: str, default: str | None) -> str | None:

@@ -1,8 +1,15 @@
-"""The server of a sweep: the common replay, and where its agents meet.
+r"""A replay server of its own, on a machine of its own, for runs that name it.
 
-    python -m launch.replay_server --workdir=runs/sweep --port=5000
+    python -m launch.replay_server --config=configs/laser_atari.py --port=5000 \
+        --checkpoint_folder=replay --memory_limit_gb=8
+    python -m launch.train --config=configs/laser_atari.py --config.replay.addresses=HOST:5000
 
-`launch.sweep` starts it. A server that was killed goes on from its replay's last checkpoint.
+Give it the config and overrides of the runs: they make its tables. It goes on from its checkpoint,
+saves itself every so many minutes and when it is told to end, and logs its state every minute.
+
+Reverb has neither TLS nor passwords, and listens on every interface ([::]), which cannot be
+changed: let only the machines of the run reach the port, by a firewall, a Kubernetes NetworkPolicy
+or a private network such as WireGuard, which also encrypts. See docs/replay_server.md.
 """
 
 from laser_tf.host import interruption, versions
@@ -12,86 +19,156 @@ if __name__ == "__main__":
     versions.check()  # a wrong TensorFlow fails while Reverb is imported
 
 import logging
+import os
 import pathlib
 import time
+from typing import TYPE_CHECKING
 
 from absl import flags
 
 from laser_tf.environments import factory
-from laser_tf.host import failure_notice, folder_lock, run_folder, supervisor
-from laser_tf.replay import server
-from laser_tf.sweeps import coordinator, rpc, sweep_config
-from laser_tf.training import assembly
+from laser_tf.host import failure_notice, folder_lock
+from laser_tf.replay import replay_config, server_addresses
+from laser_tf.training import run_config
 from launch import command_line
 
-_WORKDIR = flags.DEFINE_string("workdir", None, "the sweep's folder")
-_PORT = flags.DEFINE_integer("port", 0, "where agents join; 0 takes a free one")
+if TYPE_CHECKING:
+    from laser_tf.replay import memory_limit, server, server_health
 
-_LOCK = "server_lock"  # the sweep's own is held by launch.sweep
+_CONFIG = command_line.define_config("configs/laser_atari.py")
+_PORT = flags.DEFINE_integer("port", 5000, "where runs find the server; 0 takes a free one")
+_FOLDER = flags.DEFINE_string("checkpoint_folder", None, "the server's own, for its checkpoints")
+_MEMORY_LIMIT_GB = flags.DEFINE_float(
+    "memory_limit_gb",
+    0.0,
+    "10^9 bytes that the process may take; beyond them the oldest of replay is removed; 0: no "
+    "limit but the tables' own",
+)
+_CHECKPOINT_MINUTES = flags.DEFINE_float(
+    "checkpoint_minutes", 10.0, "between checkpoints, while which nothing is read or written"
+)
+_QUEUES = flags.DEFINE_list(
+    "queues", [], "names of a sweep's agents, each of which gets a queue; [one run's queue]"
+)
+
+_POLL_SECONDS = 0.5
+_HEALTH_SECONDS = 60.0
 
 
 def main() -> None:
-    """Serves until it is told to end, then saves the replay and leaves with exit code 75."""
-    if not _WORKDIR.value:
-        raise command_line.UsageError("--workdir is missing: name the folder of a sweep")
-    workdir = pathlib.Path(_WORKDIR.value).absolute()
-    config = sweep_config.parse(run_folder.read_config(workdir, run_folder.SWEEP))
-    folder_lock.hold(workdir / _LOCK, folder_lock.LEAVING_SECONDS)
-    command_line.divert_native_messages(workdir / "native.log")
+    """Serves until it is told to end, then saves everything."""
+    config = run_config.parse(command_line.config_values(_CONFIG))
+    folder, queues = _check_flags()
+    limit_bytes = int(_MEMORY_LIMIT_GB.value * 1e9)
+    spec = factory.environment_spec(config.environment)
+    folder_lock.hold(folder / folder_lock.FILE, flag="--checkpoint_folder")
     interrupted = interruption.Interruption()
-    replay = _start_replay(config, workdir) if config.sweep.shared_replay else None
-    meeting = coordinator.Coordinator(
-        config, workdir, replay.port if replay else None, run_folder.read_sweep_id(workdir)
-    )
-    has_population = config.population.method != "none"
-    listening = rpc.Server(
-        meeting.methods,
-        _PORT.value,
-        rpc.own_secret(workdir),
-        max_bytes=rpc.WEIGHTS_BYTES if has_population else rpc.MESSAGE_BYTES,
-    )
-    logging.info("agents join at port %d", listening.port)
-    period = 60 * config.first.run.replay_checkpoint_minutes
+    # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
+    from laser_tf.replay import memory_limit, server_health, standalone
+    from laser_tf.training import assembly
+
+    agent = assembly.build_agent(config, spec, "float32", seed=0)
+    signature = assembly.unroll_signature(config, spec, agent)
+    base = memory_limit.resident_bytes()
+    least = base + standalone.least_memory(config.replay, signature, len(queues))
+    if limit_bytes and limit_bytes < least:
+        raise command_line.UsageError(
+            f"--memory_limit_gb is {_MEMORY_LIMIT_GB.value:g}: the process takes "
+            f"{base / 1e9:.2f} GB without any replay; use {least / 1e9 + 0.01:.2f} or more"
+        )
+    command_line.divert_native_messages(folder / "native.log")
+    replay = standalone.start(config.replay, signature, folder, _PORT.value, queues)
+    table, limit = config.replay.replay_table, None
+    if limit_bytes and table:
+        limit = memory_limit.MemoryLimit(replay, table, limit_bytes, base)
+    logging.info("replay is served at port %d, %.0f%% full", replay.port, 100 * replay.fill())
+    serve(replay, limit, server_health.Health(replay, table, limit), interrupted)
+
+
+def _check_flags() -> tuple[pathlib.Path, list[str]]:
+    """The server's folder, made, and its queues.
+
+    Raises:
+      UsageError: for a flag that cannot be used.
+    """
+    if not _FOLDER.value:
+        raise command_line.UsageError(
+            "--checkpoint_folder is missing: name a folder for the server's checkpoints"
+        )
+    server_addresses.check_port(_PORT.value)
+    for flag in (_MEMORY_LIMIT_GB, _CHECKPOINT_MINUTES):
+        if not 0 <= flag.value < 1e9:
+            raise command_line.UsageError(f"--{flag.name} is {flag.value}: use a number, 0 or more")
+    if not _CHECKPOINT_MINUTES.value:
+        raise command_line.UsageError("--checkpoint_minutes is 0: use a number above 0")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    if _MEMORY_LIMIT_GB.value > memory:
+        raise command_line.UsageError(
+            f"--memory_limit_gb is {_MEMORY_LIMIT_GB.value:g}: this machine has {memory:.1f}"
+        )
+    if len(set(_QUEUES.value)) < len(_QUEUES.value) or "" in _QUEUES.value:
+        raise command_line.UsageError(
+            f"--queues is {','.join(_QUEUES.value)}: give each agent's name once"
+        )
+    folder = pathlib.Path(_FOLDER.value).absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise command_line.UsageError(
+            f"--checkpoint_folder is {folder}: it cannot be made ({error.strerror})"
+        ) from None
+    names = [replay_config.queue_of(name) for name in _QUEUES.value]
+    return folder, names or [replay_config.ONLINE]
+
+
+def serve(
+    replay: "server.EmbeddedReplay",
+    limit: "memory_limit.MemoryLimit | None",
+    health: "server_health.Health",
+    interrupted: interruption.Interruption,
+) -> None:
+    """Looks after a server until the process is told to end, then ends it.
+
+    Args:
+      replay: the server.
+      limit: on its memory.
+      health: of the server.
+      interrupted: what the process was told.
+
+    Raises:
+      UsageError: if the last checkpoint cannot be written.
+    """
     notice = failure_notice.FailureNotice("replay can be saved again")
-    next_save = time.monotonic() + period
+    period = 60 * _CHECKPOINT_MINUTES.value
+    next_save, next_health = (time.monotonic() + seconds for seconds in (period, _HEALTH_SECONDS))
     while not interrupted.stop:
-        time.sleep(0.5)
-        if replay and time.monotonic() >= next_save:
+        time.sleep(_POLL_SECONDS)
+        if limit:
+            limit.enforce()
+        if time.monotonic() >= next_health:
+            next_health += _HEALTH_SECONDS
+            logging.info("%s", health.line())
+        if time.monotonic() >= next_save:
+            try:
+                replay.checkpoint()
+            except RuntimeError as error:
+                notice.failed(f"cannot save replay: {error}; it is served on and saved again later")
+            else:
+                notice.succeeded()
+                if limit:
+                    limit.note_checkpoint()
             next_save = time.monotonic() + period
-            _save(replay, notice)
-    listening.stop()
-    if replay:
-        _save(replay, notice)
-        replay.stop()
-    command_line.leave(supervisor.TRY_AGAIN)  # whoever needs a server starts it again
-
-
-def _start_replay(config: sweep_config.SweepConfig, workdir: pathlib.Path) -> server.EmbeddedReplay:
-    """Starts Reverb with a queue for each agent, from its last checkpoint where there is one."""
-    first = config.first
-    spec = factory.environment_spec(first.environment)
-    agent = assembly.build_agent(first, spec, "float32", seed=0)
-    signature = assembly.unroll_signature(first, spec, agent)
-    replay = server.EmbeddedReplay(
-        first.replay,
-        signature,
-        workdir / "replay",
-        first.run.replay_port,
-        queues=sweep_config.queues(config),
-    )
-    replay.check(signature)  # of a restored table, which keeps its own
-    logging.info("replay holds %.0f%% of its capacity", 100 * replay.fill())
-    return replay
-
-
-def _save(replay: server.EmbeddedReplay, notice: failure_notice.FailureNotice) -> None:
+    logging.info("%s", health.line())
     try:
         replay.checkpoint()
     except RuntimeError as error:
-        notice.failed(f"cannot save replay: {error}; the sweep goes on and tries again")
-    else:
-        notice.succeeded()
+        raise command_line.UsageError(
+            f"cannot save replay: {error}. What was saved before is there still"
+        ) from None
+    replay.stop()
+    logging.info("saved; the same command goes on")
+    interruption.end_by(interrupted.signal_number)
 
 
 if __name__ == "__main__":
-    command_line.run(main, (ValueError, ImportError))
+    command_line.run(main, (ValueError, ImportError, OSError))

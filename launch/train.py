@@ -54,6 +54,8 @@ def main() -> None:
     if _NETWORK_WARNING:
         logging.warning("%s", _NETWORK_WARNING)
     config = run_config.parse(command_line.config_values(_CONFIG))
+    if not kept_command.is_child():  # a driver that is started again waits for them
+        command_line.check_replay_servers(config.replay.servers, _PRIVATE_NETWORK)
     workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir("config")).absolute()
     if config.cluster.actors and not kept_command.is_child():
         kept_command.keep([f"--workdir={workdir}"])

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from laser_tf.replay import connection, replay_config, server, stored_unroll, writer
+from laser_tf.replay import claim, connection, replay_config, server, stored_unroll, writer
 
 # A fork of a process that has imported all, but started nothing: a server is there at once.
 _CONTEXT = multiprocessing.get_context("forkserver")
@@ -27,7 +27,10 @@ def _serve(
     folder: pathlib.Path,
     port: int,
 ) -> None:
-    replay = server.EmbeddedReplay(config, signature, folder, port)
+    replay = server.EmbeddedReplay(
+        config, signature, folder, port,
+        more_tables=lambda: [claim.make_table(replay_config.ONLINE)],
+    )  # fmt: skip
     pipe.send(replay.port)
     while pipe.recv() == "checkpoint":
         replay.checkpoint()

@@ -1,13 +1,13 @@
 """The role that acts: environments of its own, the learner's weights, unrolls to replay."""
 
+import contextlib
 import secrets
 from collections.abc import Mapping
 
 from laser_tf import types
-from laser_tf.cluster import role_process, weights
+from laser_tf.cluster import replay_access, role_process, weights
 from laser_tf.environments import factory
 from laser_tf.host import hardware
-from laser_tf.replay import connection
 from laser_tf.training import acting, actor, assembly, run_config
 
 
@@ -32,28 +32,25 @@ class ActorRole(role_process.Role):
         self._context = context
         self._index = index
         self._actor: actor.Actor | None = None
-        self._make(config, spec)
+        with contextlib.suppress(replay_access.StoppedError):
+            self._make(config, spec)
 
     def _make(self, config: run_config.RunConfig, spec: types.EnvironmentSpec) -> None:
-        if self._context.find_replay() is None:
-            return
-        replay = connection.Connection(self._context.newest_replay_address, config.replay)
         # What a process before this one has drawn is not drawn again.
         seeds = acting.draw_seeds(config.run.seed, self._index, secrets.randbits(48))
-        folder = self._context.workdir
-        environment = factory.make_environment(
-            config.environment,
-            seed=seeds.environment,
-            fault_folder=folder if folder.is_dir() else None,
-        )
         dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
         agent = assembly.build_agent(
             config, spec, dtype, seeds.actions, actor=self._index, actors=config.cluster.actors
         )
         self._weights = weights.Subscriber(self._context, agent.acting_variables)
         signature = assembly.unroll_signature(config, spec, agent)
-        replay.check(signature)
-        replay.watch()
+        replay = replay_access.for_actor(self._context, config.replay, signature, self._index)
+        folder = self._context.workdir
+        environment = factory.make_environment(
+            config.environment,
+            seed=seeds.environment,
+            fault_folder=folder if folder.is_dir() else None,
+        )
         self._actor = acting.make_actor(
             config,
             environment,

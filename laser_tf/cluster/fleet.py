@@ -22,7 +22,7 @@ _ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
 
 class Fleet:
-    """Replay, learner, actors and evaluator of a run."""
+    """Learner, actors, evaluator and, where it has no servers of its own, replay of a run."""
 
     def __init__(
         self,
@@ -52,9 +52,16 @@ class Fleet:
         self._hub = roles.make_hub(workdir)
         cluster = config.cluster
         shared = {"config": _of_one_actor(config), "spec": spec}
-        self._replay = self._make(
-            "replay", "replay_role:ReplayRole", shared, is_vital=True, num_cpus=cluster.replay_cpus
-        )
+        self._replays = []
+        if not config.replay.servers:
+            replay = self._make(
+                "replay",
+                "replay_role:ReplayRole",
+                shared,
+                is_vital=True,
+                num_cpus=cluster.replay_cpus,
+            )
+            self._replays.append(replay)
         self._learner = self._make(
             "learner",
             "learner_role:LearnerRole",
@@ -110,7 +117,7 @@ class Fleet:
 
     @property
     def _all(self) -> list[supervision.Supervised]:
-        return [self._replay, *self._learners, *self._actors, *self._evaluators]
+        return [*self._replays, *self._learners, *self._actors, *self._evaluators]
 
     def run(self, interrupted: interruption.Interruption, display: "reporting.Display") -> bool:
         """Supervises the roles until the learner is done, or the user interrupts.
@@ -137,7 +144,7 @@ class Fleet:
                 time.sleep(_WATCH_SECONDS)
         finally:
             # Replay last: nobody is left waiting for another.
-            groups = self._actors + self._evaluators, self._learners, [self._replay]
+            groups = self._actors + self._evaluators, self._learners, self._replays
             roles.end(groups, interrupted)
         return self._learner.is_done
 
@@ -148,7 +155,7 @@ class Fleet:
         if not missing or minutes < _ROOM_MINUTES or not self._config.cluster.address:
             return
         names = f"{', '.join(missing[:4])}{' and others' * (len(missing) > 4)}"
-        vital = {role.name for role in [self._replay, *self._learners]}
+        vital = {role.name for role in [*self._replays, *self._learners]}
         if minutes > max(_ROOM_MINUTES, self._config.cluster.wait_minutes) and vital & set(missing):
             raise supervision.RoleFailedError(
                 f"after {minutes:.0f} minutes no machine of the cluster has room for {names}: add "
@@ -183,4 +190,5 @@ def asked_cpus(config: run_config.RunConfig) -> float:
     cluster = config.cluster
     evaluator = cluster.evaluator_cpus if config.run.evaluate_every_env_frames else 0.0
     actors = cluster.actors * cluster.actor_cpus
-    return cluster.replay_cpus + cluster.learners * cluster.learner_cpus + actors + evaluator
+    replay = 0.0 if config.replay.servers else cluster.replay_cpus
+    return replay + cluster.learners * cluster.learner_cpus + actors + evaluator

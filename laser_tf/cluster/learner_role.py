@@ -10,9 +10,8 @@ import ray
 import tensorflow as tf
 
 from laser_tf import types
-from laser_tf.cluster import remote_acting, remote_evaluator, role_process
+from laser_tf.cluster import remote_acting, remote_evaluator, replay_access, role_process
 from laser_tf.host import folder_lock, hardware, run_folder
-from laser_tf.replay import connection
 from laser_tf.training import (
     assembly,
     following,
@@ -94,7 +93,7 @@ class LearnerRole(role_process.Role):
             evaluator = remote_evaluator.RemoteEvaluator(context) if beside else None
             if not run.finished:
                 run.run(context.stop, self._numbers, evaluator)
-        except remote_acting.StoppedError:
+        except replay_access.StoppedError:
             return role_process.TOLD
         except strategies.LearnersLostError as error:
             return str(error)
@@ -136,7 +135,7 @@ class FollowerRole(role_process.Role):
         """
         try:
             return None if self._follow() else role_process.TOLD
-        except remote_acting.StoppedError:
+        except replay_access.StoppedError:
             return role_process.TOLD
         except strategies.LearnersLostError as error:
             return str(error)
@@ -148,12 +147,8 @@ class FollowerRole(role_process.Role):
         jit, _ = hardware.choose_jit_compile(config.learner.jit_compile)
         trained = assembly.build_learner(config, self._spec, dtype, jit=jit, strategy=strategy)
         trained.take_from_chief()
-        if context.find_replay() is None:
-            raise remote_acting.StoppedError
         signature = assembly.unroll_signature(config, self._spec, trained.agent)
-        replay = connection.Connection(context.newest_replay_address, config.replay)
-        replay.check(signature)
-        replay.watch()
+        replay = replay_access.for_learner(context, config.replay, signature, is_chief=False)
         stream = streams.make_stream(config.share_of_replay, replay, signature, trained.agent)
         context.state = "learns"
         with contextlib.closing(stream):
@@ -181,7 +176,7 @@ def _meet(
         address = f"{ray.util.get_node_ip_address()}:{probe.getsockname()[1]}"
     addresses = context.wait_for("meet", index, address, number, what="the other learners")
     if addresses is None:
-        raise remote_acting.StoppedError
+        raise replay_access.StoppedError
     context.state = "joins the other learners"
     context.is_at_risk = True  # TensorFlow waits without end for one that has died meanwhile
     try:

@@ -10,6 +10,7 @@ import signal
 import socket
 import tempfile
 from collections.abc import Iterator, Mapping
+from typing import BinaryIO
 
 from laser_tf import errors
 
@@ -26,6 +27,7 @@ from laser_tf.training import cluster_config
 _CONNECT_SECONDS = 10.0
 _ATTEMPTS = 3  # to start an own Ray: it gives a process of its own 15 s, fixed, to load
 _STORE_BYTES = 512 * 2**20  # of an own Ray's object store: some copies of the weights
+_REFUSED = b"InvalidAuthToken"
 _FOLDERS = "/tmp"  # Linux takes no path of a socket above 107 characters, and Ray's are long
 _FOLDER = "laser_tf_ray_"  # begins the name of an own Ray's folder there
 _LOST_SECONDS = 20  # without Ray's head, after which an own Ray's processes end
@@ -112,13 +114,13 @@ def _make_token() -> None:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keeps what Ray's processes print from the terminal: they have logs of their own."""
+def _quiet() -> Iterator[BinaryIO]:
+    """Keeps from the terminal what Ray's C++ and its processes print; yields what it goes to."""
     shown = os.dup(2)
     try:
-        with pathlib.Path(os.devnull).open("w") as nowhere:
-            os.dup2(nowhere.fileno(), 2)
-        yield
+        with tempfile.TemporaryFile() as instead:
+            os.dup2(instead.fileno(), 2)
+            yield instead
     finally:
         os.dup2(shown, 2)
         os.close(shown)
@@ -128,15 +130,18 @@ def _join(address: str) -> None:
     if address == "auto":
         address = _find()
     _check_answers(address)
-    try:
-        ray.init(address=address, log_to_driver=False, configure_logging=False)
-    except ray.exceptions.AuthenticationError:
-        raise ClusterError(
-            f"the Ray at {address} refuses this machine's token: copy the head's (ray "
-            "get-auth-token prints it) to ~/.ray/auth_token here, or set RAY_AUTH_TOKEN"
-        ) from None
-    except Exception as error:  # another version's is a RuntimeError
-        raise ClusterError(f"cannot join the Ray at {address}: {_first_line(error)}") from None
+    with _quiet() as printed:
+        try:
+            ray.init(address=address, log_to_driver=False, configure_logging=False)
+        except Exception as error:  # another version's is a RuntimeError
+            printed.seek(0)
+            # Of a wrong token Ray only prints.
+            if isinstance(error, ray.exceptions.AuthenticationError) or _REFUSED in printed.read():
+                raise ClusterError(
+                    f"the Ray at {address} refuses this machine's token: copy the head's (ray "
+                    "get-auth-token prints it) to ~/.ray/auth_token here, or set RAY_AUTH_TOKEN"
+                ) from None
+            raise ClusterError(f"cannot join the Ray at {address}: {_first_line(error)}") from None
 
 
 def _find() -> str:

@@ -3,16 +3,12 @@
 import threading
 from collections.abc import Callable, Mapping
 
-from laser_tf.cluster import hub, role_process, weights
+from laser_tf.cluster import hub, replay_access, role_process, weights
 from laser_tf.environments import episode_statistics, faults
-from laser_tf.replay import connection, stored_unroll
+from laser_tf.replay import stored_unroll
 from laser_tf.training import learner, run_config
 
 _POLL_SECONDS = 0.5
-
-
-class StoppedError(RuntimeError):
-    """The role is told to stop before there is a replay to learn from."""
 
 
 class RemoteActing:
@@ -37,13 +33,9 @@ class RemoteActing:
 
         Raises:
           StoppedError: if the role is to stop before replay is there.
-          ValueError: if replay takes other unrolls.
+          ValueError: if replay takes other unrolls or serves another run.
         """
-        if context.find_replay() is None:
-            raise StoppedError
-        self.replay = connection.Connection(context.newest_replay_address, config.replay)
-        self.replay.check(signature)
-        self.replay.watch()
+        self.replay = replay_access.for_learner(context, config.replay, signature, is_chief=True)
         self._context = context
         self._on_episode = on_episode
         self._healths: dict[str, hub.Health] = {}

@@ -16,7 +16,7 @@ class InUseError(ValueError):
     """Another process works in the folder; the message says which."""
 
 
-def hold(path: pathlib.Path, patience_seconds: float = 0.0) -> None:
+def hold(path: pathlib.Path, patience_seconds: float = 0.0, flag: str = "--workdir") -> None:
     """Locks a file, which is made, for as long as this process lives.
 
     Children do not inherit the lock. Where the file system knows no locks, it says so and goes on.
@@ -24,6 +24,7 @@ def hold(path: pathlib.Path, patience_seconds: float = 0.0) -> None:
     Args:
       path: of the file, in the folder that is to be one's own.
       patience_seconds: for another process that is ending.
+      flag: that names the folder, for the message.
 
     Raises:
       InUseError: if another process has it for longer than that.
@@ -38,7 +39,7 @@ def hold(path: pathlib.Path, patience_seconds: float = 0.0) -> None:
         if time.monotonic() >= deadline:
             raise InUseError(
                 f"another process works in {path.parent} ({owner}): wait for its end or end it, or "
-                "use another --workdir"
+                f"use another {flag}"
             )
         if not is_told:
             logging.info("waiting until another process has left %s (%s)", path.parent, owner)

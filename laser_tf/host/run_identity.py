@@ -9,6 +9,7 @@ LENGTH = "run.env_frames"
 _MAY_CHANGE = (
     "cluster.",
     "learner.replicas",
+    "replay.addresses",
     "run.evaluate_every_env_frames",
     "run.evaluation_episodes_beside",
 )

@@ -65,12 +65,18 @@ class Connection:
         self._has_moved = False
         self._refusal: ValueError | None = None
         self._sizes: dict[str, int] = {}  # of the tables, at the last look
+        self._drawable = 0
         self._seen: tuple[float, float, int] | None = None  # when, the server's age, its inserts
         self._silent_since: float | None = None
         self._is_silence_told = False
         self._stopped = threading.Event()
         self._watch: threading.Thread | None = None
         self._updating: tuple[reverb.Client, threading.Thread] | None = None
+
+    @property
+    def servers(self) -> tuple["Connection", ...]:
+        """All servers that are drawn from: this one."""
+        return (self,)
 
     def check(self, signature: stored_unroll.StoredUnroll) -> None:
         """Raises ValueError, naming the first difference, unless the server takes such unrolls.
@@ -153,6 +159,10 @@ class Connection:
         if self._refusal is not None:
             raise self._refusal
 
+    def refuse(self, error: ValueError) -> None:
+        """Has whoever waits for the server, from now on, get an error instead."""
+        self._refusal = error
+
     def _follow(self) -> None:
         """Goes where the server is now."""
         address = self._find()
@@ -177,6 +187,9 @@ class Connection:
         self._compare_tables(info)
         held, sizes = self._sizes, {name: table.current_size for name, table in info.items()}
         self._sizes = sizes
+        if replayed := info.get(self._config.replay_table):
+            is_episodes = self._config.replay_table == replay_config.EPISODES
+            self._drawable = replayed.num_episodes if is_episodes else replayed.current_size
         if is_other:
             self.restarts += 1
             table = self._config.replay_table or self.queue
@@ -202,6 +215,14 @@ class Connection:
         expected = age_before + now - seen
         is_younger = age < max(age_before, expected - _LATE_SECONDS)
         return has_moved or is_younger or inserts < inserts_before
+
+    @property
+    def drawable(self) -> int:
+        """What the server's share of replayed entries goes by, at the last look.
+
+        Its unrolls or sequences; of a table of episodes the episodes; 0 while it does not answer.
+        """
+        return self._drawable if self.is_answering else 0
 
     def size(self) -> int:
         """Items in replay, of `steps_per_item` agent steps each; 0 without a replay table.
@@ -262,6 +283,16 @@ class Connection:
             client.mutate_priorities(self._config.replay_table, updates)
         except RuntimeError:  # the server has just gone
             self.passed_over += len(keys)
+
+    def take_priorities(self, batch: stored_unroll.Batch, priorities: np.ndarray) -> None:
+        """Gives what a batch replayed the priorities that its loss returned.
+
+        Args:
+          batch: arrays.
+          priorities: float [B], at least 0; of online entries none are used.
+        """
+        drawn = ~batch.is_online
+        self.update_priorities(batch.key[drawn], priorities[drawn])
 
     def checkpoint(self) -> None:
         """Does nothing: a shared server is saved by the process that runs it."""

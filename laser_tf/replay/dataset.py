@@ -48,7 +48,25 @@ def replayed_batches(server_address: str, config: replay_config.ReplayConfig) ->
       server_address: "host:port" of the Reverb server.
       config: the tables' configuration, with `core_state` "stored" or "zero".
     """
-    entries = config.replay_entries
+
+    def normalise(batch: stored_unroll.Batch) -> stored_unroll.Batch:
+        weights = batch.importance_weight
+        return batch._replace(importance_weight=weights / tf.reduce_max(weights))
+
+    drawn = replayed_entries(server_address, config, config.replay_entries)
+    return drawn.map(normalise) if config.priority_exponent else drawn
+
+
+def replayed_entries(
+    server_address: str, config: replay_config.ReplayConfig, entries: int
+) -> tf.data.Dataset:
+    """As `replayed_batches`, but of any size, with weights that may exceed 1.
+
+    Args:
+      server_address: "host:port" of the Reverb server.
+      config: the tables' configuration, with `core_state` "stored" or "zero".
+      entries: unrolls or sequences, of a batch or a part of one.
+    """
     samples = _samples(server_address, config.replay_table, entries, in_flight=2 * entries)
 
     def to_batch(sample: reverb.ReplaySample) -> stored_unroll.Batch:
@@ -67,18 +85,17 @@ def replayed_batches(server_address: str, config: replay_config.ReplayConfig) ->
 
 
 def importance_weights(info: reverb.replay_sample.SampleInfo, exponent: float) -> tf.Tensor:
-    """(1 / (N P(i)))^beta over the batch's largest (Schaul et al. 2015, section 3.4).
+    """(1 / (N P(i)))^beta (Schaul et al. 2015, section 3.4), to be divided by the batch's largest.
 
     Args:
       info: of samples [entries], with their probabilities P and the table's size N.
       exponent: beta; 1 corrects wholly for drawing some more often than others.
 
     Returns:
-      float32 [entries], at most 1.
+      float32 [entries].
     """
     ratios = 1 / (tf.cast(info.table_size, tf.float64) * info.probability)
-    weights = tf.cast(ratios, tf.float32) ** exponent
-    return weights / tf.reduce_max(weights)
+    return tf.cast(ratios, tf.float32) ** exponent
 
 
 def online_unrolls(

@@ -3,6 +3,7 @@
 import dataclasses
 
 from laser_tf import config_checks
+from laser_tf.replay import server_addresses
 
 REPLAY = "replay"  # of unrolls
 EPISODES = "episodes"  # replay of whole episodes
@@ -36,6 +37,7 @@ class ReplayConfig:
     core_state: str = "stored"  # what replayed unrolls start from: stored, zero or recomputed
     priority_exponent: float = 0.0  # exponent; of what the loss returns; 0: replay is uniform
     importance_exponent: float = 1.0  # exponent; beta, of the weights that correct for priorities
+    addresses: str = ""  # host:port,...; replay servers of their own; "": one in the run's process
 
     def __post_init__(self):
         config_checks.check_types(self)
@@ -52,6 +54,7 @@ class ReplayConfig:
                 f"priority_exponent is {self.priority_exponent}: whole episodes, whose core states "
                 "are recomputed, are drawn uniformly; use 0 or another core_state"
             )
+        server_addresses.parse(self.addresses)
         self._check_sequences()
         self._check_batch()
 
@@ -129,6 +132,11 @@ class ReplayConfig:
     def counting_tables(self, queue: str) -> tuple[str, ...]:
         """The tables that every unroll is counted in: a learner's from replay alone."""
         return (queue,) if self.steps_per_update else ()
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The addresses of replay servers of their own; none: the run has one in its process."""
+        return server_addresses.parse(self.addresses)
 
     @property
     def replay_table(self) -> str | None:

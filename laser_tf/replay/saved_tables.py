@@ -78,6 +78,18 @@ def verify(checkpoint: pathlib.Path) -> dict[str, int]:
         raise DamagedError(f"it cannot be read: {error.strerror}") from None
 
 
+def keys(checkpoint: pathlib.Path, table: str) -> list[int]:
+    """The keys of a table's items, oldest first: Reverb saves them in the order of their insertion.
+
+    Raises:
+      DamagedError: if the checkpoint is not whole.
+      OSError: if it cannot be read.
+    """
+    parse = schema_pb2.PrioritizedItem.FromString
+    items = (parse(record) for record in _records(checkpoint / _ITEMS))
+    return [item.key for item in items if item.table == table]
+
+
 def _read_manifest(path: pathlib.Path) -> dict[str, dict]:
     try:
         manifest = json.loads(path.read_text())

@@ -4,13 +4,19 @@ import logging
 import os
 import pathlib
 import shutil
-import socket
 import weakref
 from collections.abc import Callable, Sequence
 
 import reverb
 
-from laser_tf.replay import connection, replay_config, saved_tables, stored_unroll, tables
+from laser_tf.replay import (
+    connection,
+    replay_config,
+    saved_tables,
+    server_addresses,
+    stored_unroll,
+    tables,
+)
 
 
 class EmbeddedReplay(connection.Connection):
@@ -26,6 +32,7 @@ class EmbeddedReplay(connection.Connection):
         checkpoint_folder: pathlib.Path,
         port: int = 0,
         queues: Sequence[str] = (replay_config.ONLINE,),
+        more_tables: Callable[[], list[reverb.Table]] = list,
     ):
         """Starts the server.
 
@@ -37,12 +44,13 @@ class EmbeddedReplay(connection.Connection):
             written (`_saving`).
           port: to listen on; 0 takes a free one.
           queues: one for each learner; this process's own is the first.
+          more_tables: makes those that serve something else than experience.
 
         Raises:
           ValueError: if the port is in use.
           RuntimeError: if Reverb cannot start.
         """
-        check_port(port)
+        server_addresses.check_port(port)
         self._folder = checkpoint_folder
         self._previous, self._damaged, self._saving = (
             checkpoint_folder.with_name(f"{checkpoint_folder.name}_{suffix}")
@@ -57,7 +65,7 @@ class EmbeddedReplay(connection.Connection):
         self._plain_parent = f"/proc/self/fd/{parent}"
         self.is_restored = False  # whether a checkpoint was there, and whole
         self._server = self._start(
-            lambda: tables.make_tables(config, signature, queues), port or None
+            lambda: [*tables.make_tables(config, signature, queues), *more_tables()], port or None
         )
         self.port = self._server.port  # where the server listens
         super().__init__(f"localhost:{self.port}", config, queues[0])
@@ -96,7 +104,7 @@ class EmbeddedReplay(connection.Connection):
         try:
             server = self._serve(made, port, checkpoint)
         except Exception as error:  # Reverb raises almost any
-            check_port(port or 0)  # somebody may have been quicker
+            server_addresses.check_port(port or 0)  # somebody may have been quicker
             raise saved_tables.DamagedError(self._describe(error)) from None
         info = reverb.Client(f"localhost:{server.port}").server_info(
             timeout=connection.TIMEOUT_SECONDS
@@ -130,6 +138,10 @@ class EmbeddedReplay(connection.Connection):
         if self._previous.exists():
             self._previous.rename(self._folder)  # over an empty folder, or none
 
+    def newest_checkpoint(self) -> pathlib.Path | None:
+        """The folder that Reverb wrote last; None where nothing is saved."""
+        return saved_tables.find(self._folder)
+
     def checkpoint(self) -> None:
         """Saves all tables and keeps the checkpoint before, of which there is one.
 
@@ -157,17 +169,3 @@ class EmbeddedReplay(connection.Connection):
         """Ends the server; clients that wait for it get an error."""
         self._server.stop()
         self._close_parent()
-
-
-def check_port(port: int) -> None:
-    """Raises ValueError if nobody can listen on a port of this machine."""
-    if not 0 <= port < 65536:
-        raise ValueError(f"port is {port}: use a number from 1 to 65535, or 0 for a free one")
-    with socket.socket(socket.AF_INET6) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("::", port))
-        except OSError as error:
-            raise ValueError(
-                f"port {port} is in use ({error.strerror}): choose another, or 0 for a free one"
-            ) from None

@@ -50,6 +50,7 @@ class Batch(NamedTuple):
     importance_weight: Any  # float32 [B]
     new_steps: Any  # int64 [], agent steps that the learner has not had before
     stored_states: Any = ()  # of sequences, [B, S + 1, ...]: see `types.Unroll`
+    server: Any = ()  # int32 [B], index of the replay server each came from; () where there is one
 
 
 def unweighted(unrolls: StoredUnroll, is_online: np.ndarray, new_steps: int = 0) -> Batch:

@@ -8,14 +8,14 @@ import numpy as np
 
 from laser_tf.agents import base as agents_base
 from laser_tf.environments import base, episode_statistics, factory
-from laser_tf.replay import connection, stored_unroll
+from laser_tf.replay import connection, learners_replay, stored_unroll
 from laser_tf.training import actor, assembly, learner, run_config, weights
 
 
 class Acting(Protocol):
     """Actors that play for a learner: in this process (`LocalActing`), or in others."""
 
-    replay: connection.Connection  # where the learner reads what they write
+    replay: learners_replay.LearnersReplay  # where the learner reads what they write
 
     def check(self) -> None:
         """Raises the error that ended acting, if one did."""
@@ -44,7 +44,7 @@ class LocalActing(actor.ActorThread):
     def __init__(
         self,
         config: run_config.RunConfig,
-        replay: connection.Connection,
+        replay: learners_replay.LearnersReplay,
         signature: stored_unroll.StoredUnroll,
         trained: learner.Learner,
         *,
@@ -57,7 +57,7 @@ class LocalActing(actor.ActorThread):
 
         Args:
           config: of the run.
-          replay: where to write.
+          replay: the learner's, where to write.
           signature: of an unroll.
           trained: whose newest weights act.
           dtype: compute dtype, "float32" or "bfloat16".
@@ -78,7 +78,7 @@ class LocalActing(actor.ActorThread):
                 config,
                 environment,
                 agent,
-                replay,
+                replay.servers[0],
                 signature,
                 member=member,
                 refresh=copier.refresh,

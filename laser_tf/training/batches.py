@@ -3,7 +3,7 @@
 import queue
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -13,6 +13,23 @@ from laser_tf.replay import connection, dataset, replay_config, replayer, stored
 from laser_tf.training import replay_source, unroll_accounting
 
 _POLL_SECONDS = 0.5
+
+
+class Stream(Protocol):
+    """What elements come from."""
+
+    def get(self, should_stop: Callable[[], bool]) -> Any | None:
+        """Returns the next one, arrays, or None once `should_stop` (which may raise) says so."""
+
+    def close(self) -> None:
+        """Ends fetching."""
+
+
+class PolledStream(Stream, Protocol):
+    """One that also answers at once."""
+
+    def poll(self, seconds: float) -> Any | None:
+        """Returns the next element, or None where none comes within some seconds."""
 
 
 class BatchStream:
@@ -132,7 +149,8 @@ class EpisodeBatchStream(BatchStream):
 
     def __init__(
         self,
-        replay: connection.Connection,
+        online: Stream,
+        episodes: PolledStream,
         config: replay_config.ReplayConfig,
         unroll_signature: stored_unroll.StoredUnroll,
         next_state: Callable[[stored_unroll.StoredUnroll], Any],
@@ -140,15 +158,14 @@ class EpisodeBatchStream(BatchStream):
         """Starts fetching `stored_unroll.Batch`es of arrays, online unrolls first.
 
         Args:
-          replay: the server.
-          config: of its tables.
+          online: of the online unrolls of each batch.
+          episodes: of whole episodes.
+          config: of the tables.
           unroll_signature: with core state.
           next_state: see `replayer.Replayer`.
         """
-        self._online = SourceStream(
-            replay, lambda address: dataset.online_unrolls(address, config, replay.queue)
-        )
-        self._episodes = SourceStream(replay, dataset.episodes)
+        self._online = online
+        self._episodes = episodes
         self._replayer = replayer.Replayer(config.replay_entries, unroll_signature, next_state)
         self._is_online = np.arange(config.batch_size) < config.online_entries
         self._steps = config.unroll_length
@@ -187,21 +204,21 @@ class ReplayBatchStream(BatchStream):
 
     def __init__(
         self,
-        replay: connection.Connection,
+        counts: Stream,
+        replayed: Stream,
         config: replay_config.ReplayConfig,
         replay_size: Callable[[], int],
     ):
         """Starts fetching `stored_unroll.Batch`es of arrays.
 
         Args:
-          replay: the server.
-          config: of its tables.
+          counts: a `stored_unroll.Count` for every new unroll.
+          replayed: of batches.
+          config: of the tables.
           replay_size: items in replay now; asked until the warm-up is over.
         """
-        self._counts = SourceStream(replay, lambda address: dataset.counts(address, replay.queue))
-        self._replayed = SourceStream(
-            replay, lambda address: dataset.replayed_batches(address, config)
-        )
+        self._counts = counts
+        self._replayed = replayed
         self.accounting = unroll_accounting.UnrollAccounting()
         self._replay_size = replay_size
         self._least = max(1, config.warm_up // config.steps_per_item)

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from laser_tf.replay import connection
+from laser_tf.replay import learners_replay
 from laser_tf.training import batches, learner, run_config
 
 
 def follow(
     config: run_config.RunConfig,
     trained: learner.Learner,
-    replay: connection.Connection,
+    replay: learners_replay.LearnersReplay,
     stream: batches.BatchStream,
     should_stop: Callable[[], bool],
 ) -> bool:
@@ -37,6 +37,5 @@ def follow(
         metrics, priorities = trained.update(batch)
         agent_steps += int(metrics[learner.NEW_STEPS])
         if config.replay.priority_exponent:
-            drawn = ~batch.is_online
-            replay.update_priorities(batch.key[drawn], priorities[drawn])
+            replay.take_priorities(batch, priorities)
     return True

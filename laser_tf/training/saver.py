@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from laser_tf.host import failure_notice, run_folder
-from laser_tf.replay import connection
+from laser_tf.replay import learners_replay
 from laser_tf.training import learner, learner_checkpoints, run_config
 
 
@@ -22,7 +22,7 @@ class Saver:
         config: run_config.Config,
         workdir: pathlib.Path,
         checkpoints: learner_checkpoints.LearnerCheckpoints,
-        replay: connection.Connection,
+        replay: learners_replay.LearnersReplay,
         counters: learner.Counters,
     ):
         """Starts the clocks."""

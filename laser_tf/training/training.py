@@ -16,8 +16,10 @@ from laser_tf.host import hardware
 from laser_tf.monitoring import episode_log, reporting, tensorboard
 from laser_tf.replay import (
     connection,
+    learners_replay,
     replay_config,
     server,
+    several_servers,
     stored_unroll,
 )
 from laser_tf.training import (
@@ -139,8 +141,8 @@ class Training:
           EnvironmentFailedError: if the environments cannot go on; the state before is saved.
           NonFiniteLossError: see `learner.Learner.update`; the state before is saved.
           WorkdirError: if the episodes' log or the last checkpoint cannot be written.
-          ValueError: if the replay's port is in use, a shared replay takes other unrolls, or the
-            sweep's population refuses something.
+          ValueError: if the replay's port is in use, a shared replay takes other unrolls or serves
+            another run, or the sweep's population refuses something.
           StaleError: if another process is this member of the sweep; the state before is saved.
         """
         member = self._member
@@ -186,7 +188,7 @@ class Training:
                 "faults of the environments, each of which cost an episode: %s", ", ".join(counts)
             )
 
-    def _open_replay(self) -> connection.Connection:
+    def _open_replay(self) -> learners_replay.LearnersReplay:
         config = self._config
         if self._member and self._member.replay_address:
             queue = replay_config.queue_of(self._member.name)
@@ -194,6 +196,9 @@ class Training:
             replay.check(self._signature)
             replay.watch()
             return replay
+        if config.replay.servers:
+            run = several_servers.name_of_run(self._workdir)
+            return several_servers.open_connection(config.replay, self._signature, run)
         replay = server.EmbeddedReplay(
             config.replay,
             self._signature,
@@ -259,8 +264,7 @@ class Training:
                 self._agent_steps += int(values[learner.NEW_STEPS])
                 values |= experience_age.metrics(batch, self._learner_updates, self._member_index)
                 if config.replay.priority_exponent:
-                    drawn = ~batch.is_online
-                    replay.update_priorities(batch.key[drawn], priorities[drawn])
+                    replay.take_priorities(batch, priorities)
                 busy = time.monotonic() - start
                 self.learner_seconds += busy
                 reporter.add_update(values, busy)

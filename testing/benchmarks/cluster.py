@@ -101,10 +101,7 @@ def _measure(arguments: Sequence[str]) -> tuple[float, float]:
                 time.sleep(1.0)
                 if process.poll() is not None:
                     raise SystemExit(f"the run ended with {process.returncode}: see above")
-                if (
-                    start is None
-                    and tensorboard.read_scalars(workdir / "tensorboard", _FRAMES)[0].size
-                ):
+                if start is None and _has_begun(workdir / "tensorboard"):
                     start = time.monotonic()
         rows = tensorboard.read_rows(workdir / "tensorboard")
         measured = [row for row in rows.values() if _FRAMES in row]
@@ -113,6 +110,11 @@ def _measure(arguments: Sequence[str]) -> tuple[float, float]:
             statistics.median(row[_FRAMES] for row in warm),
             statistics.median(row[_BUSY] for row in warm),
         )
+
+
+def _has_begun(folder: pathlib.Path) -> bool:
+    # Only once there are files: TensorBoard takes an empty folder for one that was removed.
+    return any(folder.glob("events*")) and tensorboard.read_scalars(folder, _FRAMES)[0].size > 0
 
 
 @contextlib.contextmanager

@@ -4,7 +4,11 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.host import run_identity
 
-BEFORE = {"run": {"env_frames": 100, "seed": 1}, "cluster": {"actors": 0}}
+BEFORE = {
+    "run": {"env_frames": 100, "seed": 1},
+    "cluster": {"actors": 0},
+    "replay": {"addresses": "a:1"},
+}
 
 
 def _changed(**sections):
@@ -12,7 +16,9 @@ def _changed(**sections):
 
 
 class RunIdentityTest(parameterized.TestCase):
-    @parameterized.parameters(({},), ({"cluster": {"actors": 8}},))
+    @parameterized.parameters(
+        ({},), ({"cluster": {"actors": 8}},), ({"replay": {"addresses": "a:1,b:2"}},)
+    )
     def test_the_same_run(self, changed):
         self.assertEmpty(run_identity.differences(BEFORE, _changed(**changed)))
         self.assertFalse(run_identity.is_longer(BEFORE, _changed(**changed)))

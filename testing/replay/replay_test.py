@@ -13,7 +13,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from laser_tf.replay import dataset, replay_config, server, stored_unroll, writer
-from laser_tf.training import batches
+from laser_tf.training import streams
 from testing import fakes
 
 T = 5
@@ -83,7 +83,7 @@ class ReplayTest(parameterized.TestCase):
         config = _config(batch_size=4, steps_per_update=2 * T, capacity=1000)
         replay = self._serve(config)
         self._write(replay, config, range(6))
-        stream = batches.ReplayBatchStream(replay, config, replay.size)
+        stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock())
         self.addCleanup(stream.close)
         for _ in range(3):
             batch = stream.get(_never)
@@ -103,7 +103,7 @@ class ReplayTest(parameterized.TestCase):
         self._write(replay, config, range(2 * online_entries))
         stream = iter(dataset.make_dataset(replay.address, config, replay_config.ONLINE))
         for first in (0, online_entries):
-            stored, is_online, _, weights, new_steps, _ = next(stream)
+            stored, is_online, _, weights, new_steps, *_ = next(stream)
             np.testing.assert_array_equal(weights, np.ones(batch_size))
             self.assertEqual(new_steps, online_entries * T)
             self.assertEqual(stored.env_output.observation.shape, [batch_size, 7, 4, 3, 1])

@@ -12,7 +12,14 @@ import reverb
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from laser_tf.replay import dataset, replay_config, saved_tables, server, writer
+from laser_tf.replay import (
+    dataset,
+    replay_config,
+    saved_tables,
+    server,
+    server_addresses,
+    writer,
+)
 from testing import fakes
 
 SPEC = fakes.image_spec((4, 3, 1), 3)
@@ -241,7 +248,9 @@ class DamageTest(FolderTest):
     def test_a_port_that_is_taken_meanwhile_costs_no_checkpoint(self):
         with (
             mock.patch.object(reverb, "Server", side_effect=RuntimeError("cannot bind")),
-            mock.patch.object(server, "check_port", side_effect=[None, ValueError("in use")]),
+            mock.patch.object(
+                server_addresses, "check_port", side_effect=[None, ValueError("in use")]
+            ),
             self.assertRaisesRegex(ValueError, "in use"),
         ):
             self._serve()

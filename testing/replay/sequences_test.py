@@ -4,6 +4,7 @@ import itertools
 import pathlib
 import tempfile
 import threading
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
@@ -19,7 +20,7 @@ from laser_tf.replay import (
     stored_unroll,
     unroll_buffer,
 )
-from laser_tf.training import batches
+from laser_tf.training import batches, streams
 from testing import fakes
 
 U, K, A, H = 4, 3, 2, 2  # steps of an unroll, frames of a stack, actions, units of the core
@@ -244,7 +245,8 @@ class SequencesTest(parameterized.TestCase):
         config = _config(steps_per_update=2 * U + 2, warm_up=4 * U)
         replay = self._write(config, [[14 * U]])
         sizes = itertools.chain([0, 3, 3], itertools.repeat(4))
-        stream = batches.ReplayBatchStream(replay, config, lambda: next(sizes))
+        self.enter_context(mock.patch.object(replay, "size", lambda: next(sizes)))
+        stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock())
         self.addCleanup(stream.close)
         steps = [int(stream.get(self._stop.is_set).new_steps) for _ in range(4)]
         # The first unroll has one more step, 5. Cold at 13, 17 and 21 steps; warm at 25, of which 5

@@ -1,0 +1,170 @@
+"""Replay on servers of its own: actors write to one of them, the learner draws from all."""
+
+import pathlib
+import socket
+import threading
+
+import numpy as np
+import reverb
+
+from laser_tf.replay import claim, connection, replay_config, server_addresses, stored_unroll
+
+
+def open_connection(
+    config: replay_config.ReplayConfig,
+    signature: stored_unroll.StoredUnroll,
+    run: str | None,
+    queue: str = replay_config.ONLINE,
+) -> "ReplayServers":
+    """Connects a learner to the servers of `config.addresses`, each of which is watched.
+
+    Args:
+      config: of the tables.
+      signature: of an unroll.
+      run: whose queue it is to be, alone, see `claim.Claim`; None: another learner of the same run
+        has claimed it.
+      queue: this learner's.
+
+    Raises:
+      ValueError: if a server does not answer, takes other unrolls or serves another run.
+    """
+    replay = ReplayServers(config, queue)
+    replay.check(signature)
+    replay.watch()
+    if run is not None:
+        replay.claim(run)
+    return replay
+
+
+def open_for_writing(
+    config: replay_config.ReplayConfig, actor: int, queue: str = replay_config.ONLINE
+) -> connection.Connection:
+    """The server of `config.addresses` that an actor writes to: they take turns.
+
+    Args:
+      config: of the tables.
+      actor: its index.
+      queue: the learner's.
+    """
+    return connection.Connection(config.servers[actor % len(config.servers)], config, queue)
+
+
+def name_of_run(workdir: pathlib.Path) -> str:
+    """What a run is known by at its servers, whose learner works in a folder on this machine."""
+    return f"{socket.gethostname()}:{workdir}"
+
+
+class ReplayServers:
+    """A `learners_replay.LearnersReplay` of one or several servers, each with its own connection.
+
+    A server that is silent or was restarted concerns its own connection and holds up no other.
+
+    Attributes:
+      queue: this learner's, on all of them.
+    """
+
+    def __init__(self, config: replay_config.ReplayConfig, queue: str):
+        """Connects; nothing is sent yet."""
+        self.queue = queue
+        self._servers = tuple(
+            connection.Connection(address, config, queue) for address in config.servers
+        )
+        self._claims: list[_KeptClaim] = []
+
+    @property
+    def servers(self) -> tuple[connection.Connection, ...]:
+        """All of them."""
+        return self._servers
+
+    def check(self, signature: stored_unroll.StoredUnroll) -> None:
+        """Raises ValueError unless all servers answer and take such unrolls."""
+        for server in self._servers:
+            try:
+                server.check(signature)
+            except reverb.ReverbError as error:
+                reason = f"not within {connection.TIMEOUT_SECONDS} s"
+                raise ValueError(server_addresses.unreachable(server.address, reason)) from error
+
+    def watch(self) -> None:
+        """Looks at all servers every few seconds from now on, until `stop`."""
+        for server in self._servers:
+            server.watch()
+
+    def claim(self, run: str) -> None:
+        """Claims the queue on all servers, and keeps it until `stop`.
+
+        Where another run takes one over, being sure that this one is dead, whoever reads from that
+        server gets a `claim.ClaimedError`.
+
+        Args:
+          run: see `claim.Claim`.
+
+        Raises:
+          ClaimedError: if another run's learner has one of them.
+        """
+        claims = [claim.Claim(server, run) for server in self._servers]
+        for number, one in enumerate(claims):
+            try:
+                one.take()
+            except ValueError:
+                for taken in claims[:number]:
+                    taken.release()
+                raise
+        self._claims = [
+            _KeptClaim(server, one) for server, one in zip(self._servers, claims, strict=True)
+        ]
+
+    def size(self) -> int:
+        """Items in the replay of all servers."""
+        return sum(server.size() for server in self._servers)
+
+    def fill(self) -> float:
+        """Agent steps in replay over the capacity of all servers, in [0, 1]."""
+        return sum(server.fill() for server in self._servers) / len(self._servers)
+
+    def take_priorities(self, batch: stored_unroll.Batch, priorities: np.ndarray) -> None:
+        """See `learners_replay.LearnersReplay`; each server gets those of the items it gave."""
+        if len(self._servers) == 1:
+            self._servers[0].take_priorities(batch, priorities)
+            return
+        for index, server in enumerate(self._servers):
+            chosen = ~batch.is_online & (batch.server == index)
+            if chosen.any():
+                server.update_priorities(batch.key[chosen], priorities[chosen])
+
+    def checkpoint(self) -> None:
+        """Does nothing: servers of their own save themselves."""
+
+    def stop(self) -> None:
+        """Leaves the servers, which go on, to the next run."""
+        for kept in self._claims:
+            kept.release()
+        for server in self._servers:
+            server.stop()
+
+
+class _KeptClaim:
+    """A claim that is renewed until it is given back, or another run has it."""
+
+    def __init__(self, server: connection.Connection, taken: claim.Claim):
+        self._server = server
+        self._claim = taken
+        self._stopped = threading.Event()
+        threading.Thread(target=self._keep, name="replay claim", daemon=True).start()
+
+    def _keep(self) -> None:
+        while not self._stopped.wait(claim.BEAT_SECONDS):
+            if not self._server.is_answering:
+                continue
+            try:
+                self._claim.keep()
+            except claim.ClaimedError as error:
+                self._server.refuse(error)
+                return
+            except (RuntimeError, ValueError, reverb.ReverbError):
+                continue  # it has just gone: its connection tells that
+
+    def release(self) -> None:
+        self._stopped.set()
+        if self._server.is_answering:
+            self._claim.release()

@@ -1,0 +1,201 @@
+"""Replay servers of their own as a user runs them: processes, signals, refusals."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+from absl.testing import absltest, parameterized
+
+from laser_tf.host import private_network
+from testing import commands
+
+CATCH = "--config=configs/laser_catch.py"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return probe.getsockname()[1]
+
+
+class ReplayServerTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+
+    def _start(self, name: str, port: int, *flags: str) -> tuple[subprocess.Popen, pathlib.Path]:
+        """Starts a server and waits until it serves; also returns its log."""
+        log = self._folder / f"{name}.log"
+        with log.open("a") as file:
+            started = log.read_text().count("replay is served")
+            process = subprocess.Popen(
+                [
+                    sys.executable, "-m", "launch.replay_server", CATCH, f"--port={port}",
+                    f"--checkpoint_folder={self._folder / name}", *flags,
+                ],
+                stderr=file,
+            )  # fmt: skip
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        deadline = time.monotonic() + 120
+        while log.read_text().count("replay is served") == started:
+            self.assertIsNone(process.poll(), log.read_text())
+            self.assertLess(time.monotonic(), deadline, log.read_text())
+            time.sleep(0.1)
+        return process, log
+
+    def _end(self, process: subprocess.Popen) -> None:
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(timeout=60), -signal.SIGTERM)
+
+    def test_a_run_trains_on_two_servers_and_resumes_after_their_restart(self):
+        ports = _free_port(), _free_port()
+        servers = [self._start(f"s{index}", port) for index, port in enumerate(ports)]
+        addresses = ",".join(f"localhost:{port}" for port in ports)
+        flags = (
+            CATCH,
+            f"--config.replay.addresses={addresses}",
+            "--config.learner.learning_rate_schedule=constant",
+            "--config.run.evaluation_episodes=0",
+            f"--workdir={self._folder / 'run'}",
+        )
+        code, _, errors = commands.run("train", *flags, "--config.run.env_frames=8000")
+        self.assertEqual(code, 0, errors)
+        self.assertEmpty(list((self._folder / "run/checkpoints/replay").iterdir()))
+        for process, log in servers:
+            self._end(process)
+            self.assertIn("saved; the same command goes on", log.read_text())
+        (_, log), (_, idle) = servers
+        held = re.findall(r"replay: ([0-9,]+) items", log.read_text())
+        self.assertGreater(int(held[-1].replace(",", "")), 500)
+        self.assertIn("replay: 0 items", idle.read_text())
+
+        # They come back with what they had, the second one at another port.
+        moved = _free_port()
+        again, log = self._start("s0", ports[0])
+        other, _ = self._start("s1", moved)
+        full = int(re.findall(r"replay is served at port \d+, (\d+)% full", log.read_text())[-1])
+        self.assertGreater(full, 25)
+        flags = (*flags, f"--config.replay.addresses=localhost:{ports[0]},localhost:{moved}")
+        code, _, errors = commands.run("train", *flags, "--config.run.env_frames=16000")
+        self.assertEqual(code, 0, errors)
+        self.assertIn("resuming", errors)
+        config = json.loads((self._folder / "run/config.json").read_text())["config"]
+        self.assertEqual(config["run"]["env_frames"], 16000)
+        self._end(again)
+        self._end(other)
+
+    def test_a_killed_server_goes_on_from_its_last_checkpoint(self):
+        port = _free_port()
+        process, log = self._start("s", port, "--checkpoint_minutes=0.02")
+        flags = (
+            CATCH, f"--config.replay.addresses=localhost:{port}", "--config.run.env_frames=8000",
+            "--config.run.evaluation_episodes=0", f"--workdir={self._folder / 'run'}",
+        )  # fmt: skip
+        code, _, errors = commands.run("train", *flags)
+        self.assertEqual(code, 0, errors)
+        time.sleep(5)
+        process.kill()
+        process.wait()
+        again, log = self._start("s", port)
+        full = int(re.findall(r"replay is served at port \d+, (\d+)% full", log.read_text())[-1])
+        self.assertGreater(full, 25)
+        # Another configuration would put what it holds at risk.
+        code, _, errors = commands.run(
+            "replay_server", CATCH, "--config.replay.capacity=30000",
+            f"--checkpoint_folder={self._folder / 's'}", f"--port={_free_port()}",
+        )  # fmt: skip
+        self.assertEqual(code, 1)
+        self.assertRegex(errors, r"^error: another process works in .*use another --checkpoint_f")
+        self._end(again)
+        code, _, errors = commands.run(
+            "replay_server", CATCH, "--config.replay.capacity=30000",
+            f"--checkpoint_folder={self._folder / 's'}", f"--port={_free_port()}",
+        )  # fmt: skip
+        self.assertEqual(code, 1)
+        self.assertRegex(errors, r"error: .* table 'replay' with items 2000, not 3000, and a rest")
+
+    @parameterized.parameters(
+        ((), "checkpoint_folder is missing"),
+        (("--checkpoint_folder=F", "--port=70000"), "port is 70000: use a number from 1 to 65535"),
+        (("--checkpoint_folder=F", "--port=TAKEN"), r"port \d+ is in use .*choose another"),
+        (("--checkpoint_folder=/proc/x",), "checkpoint_folder is /proc/x: it cannot be made"),
+        (("--checkpoint_folder=F", "--memory_limit_gb=-1"), "memory_limit_gb is -1"),
+        (("--checkpoint_folder=F", "--memory_limit_gb=1e6"), "this machine has [0-9.]+$"),
+        (("--checkpoint_folder=F", "--memory_limit_gb=nan"), "memory_limit_gb is nan"),
+        (("--checkpoint_folder=F", "--checkpoint_minutes=0"), "checkpoint_minutes is 0"),
+        (("--checkpoint_folder=F", "--queues=a,a"), "queues is a,a: give each agent's name once"),
+        (("--checkpoint_folder=F", "--config.replay.capacity=1"), "capacity is 1 agent steps"),
+        (("--checkpoint_folder=F", "--config.replay.capacitee=1"), "unknown config key"),
+    )
+    def test_what_cannot_be_is_refused_in_one_line_before_tensorflow_is_loaded(self, flags, text):
+        with socket.socket(socket.AF_INET6) as taken:
+            taken.bind(("::", 0))
+            taken.listen()
+            given = [
+                flag.replace("=F", f"={self._folder / 's'}").replace(
+                    "TAKEN", str(taken.getsockname()[1])
+                )
+                for flag in flags
+            ]
+            start = os.times().children_user
+            code, output, errors = commands.run("replay_server", CATCH, *given, seconds=60)
+            self.assertLess(os.times().children_user - start, 2.5)  # TensorFlow alone takes more
+        self.assertNotEqual(code, 0)
+        self.assertEqual(output, "")
+        self.assertRegex(errors, f"^error: .*{text}")
+        self.assertLen(errors.splitlines(), 1)
+
+    def test_a_limit_that_the_process_itself_exceeds_is_refused(self):
+        code, _, errors = commands.run(
+            "replay_server", CATCH, "--port=0", f"--checkpoint_folder={self._folder / 's'}",
+            "--memory_limit_gb=0.1",
+        )  # fmt: skip
+        self.assertEqual(code, 1)
+        self.assertRegex(errors, r"^error: --memory_limit_gb is 0.1: the process takes 0\.\d+ GB")
+
+
+class AddressesTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
+
+    @parameterized.parameters(
+        ("localhost", "addresses has 'localhost': use host:port"),
+        ("localhost:0", "addresses has port 0 in 'localhost:0'"),
+        ("localhost:70000", "addresses has port 70000"),
+        ("a:1,a:1", "addresses has a:1 twice"),
+        ("a:1,,b:1", "addresses has ''"),
+        ("http://a:1", "addresses has 'http://a:1'"),
+        ("localhost:1", r"no replay server answers at localhost:1 \(Connection refused\): start"),
+    )
+    def test_bad_ones_are_refused_in_one_line_and_nothing_is_written(self, addresses, message):
+        code, _, errors = commands.run(
+            "train", CATCH, f"--config.replay.addresses={addresses}", f"--workdir={self._workdir}"
+        )
+        self.assertEqual(code, 1)
+        self.assertRegex(errors, f"^error: .*{message}")
+        self.assertLen(errors.splitlines(), 1, errors)
+        self.assertFalse(self._workdir.exists())
+
+    @parameterized.parameters(
+        (("--config.replay.addresses=a:1",), True),
+        (("--config.replay.addresses", "a:1"), True),
+        (("-config.replay.addresses=a:1",), True),
+        (("--config.replay.addresses=",), False),
+        (("--config.replay.addresses=a:1", "--config.replay.addresses="), False),
+        (("--config.replay.capacity=1",), False),
+    )
+    def test_a_run_that_names_servers_keeps_its_network(self, flags, names):
+        self.assertEqual(private_network.names_servers(("train", *flags)), names)
+
+
+if __name__ == "__main__":
+    absltest.main()
