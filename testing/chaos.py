@@ -28,7 +28,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=20.0, help="of faults; 0: none")
     parser.add_argument("--seed", type=int, default=1, help="of the faults' order")
     parser.add_argument("--output", type=pathlib.Path, required=True, help="a new folder")
-    parser.add_argument("--only", default="", help="faults whose names contain this")
+    parser.add_argument("--only", default="", help="faults that match, e.g. 'disk|hub'")
     parser.add_argument("--patience", type=float, default=300.0, help="seconds to recover in")
     parser.add_argument("--baseline", type=pathlib.Path, help="an undisturbed run's folder")
     parser.add_argument("--no_baseline", action="store_true", help="compare with no other run")
