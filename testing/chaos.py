@@ -28,7 +28,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=20.0, help="of faults; 0: none")
     parser.add_argument("--seed", type=int, default=1, help="of the faults' order")
     parser.add_argument("--output", type=pathlib.Path, required=True, help="a new folder")
-    parser.add_argument("--only", default="", help="faults whose names contain this")
+    parser.add_argument("--only", default="", help="faults that match, e.g. 'disk|hub'")
     parser.add_argument("--patience", type=float, default=300.0, help="seconds to recover in")
     parser.add_argument("--baseline", type=pathlib.Path, help="an undisturbed run's folder")
     parser.add_argument("--no_baseline", action="store_true", help="compare with no other run")
@@ -58,6 +58,7 @@ def main() -> int:
     except FileExistsError:
         print(f"error: {output} is there already: use another --output", file=sys.stderr)
         return 1
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     descendants.adopt_orphans()
     seed, patience = arguments.seed, arguments.patience
     suffered: list[outcomes.Outcome] = []
@@ -80,11 +81,14 @@ def main() -> int:
         if arguments.power_cuts or arguments.damage:
             from testing.chaos_parts import saved_states  # TensorFlow
 
-            states = saved_states.SavedStates(output / "saving", seed, patience)
-            states.cut_power(arguments.power_cuts)
-            states.damage(arguments.damage)
-            suffered += states.outcomes
-            violations += states.violations
+            make = saved_states.SavedStates
+            cut = make(output / "power_cuts", seed, patience, saved_states.ALWAYS)
+            damaged = make(output / "damage", seed, patience, saved_states.OFTEN)
+            cut.cut_power(arguments.power_cuts)
+            if arguments.damage:
+                damaged.damage(arguments.damage)
+            suffered += cut.outcomes + damaged.outcomes
+            violations += cut.violations + damaged.violations
     finally:
         descendants.kill_all()
     table = outcomes.rows(suffered)

@@ -113,7 +113,8 @@ class Subscriber:
             values: list[np.ndarray] = ray.get(weights.reference[0], timeout=_WAIT_SECONDS)
         except (ray.exceptions.ObjectLostError, ray.exceptions.GetTimeoutError) as error:
             # Of a learner that has died meanwhile: those that are here still act.
-            logging.info("no weights after %d updates: %s", weights.learner_updates, error)
+            reason = type(error).__name__  # what it says are many lines
+            logging.info("no weights after %d updates (%s)", weights.learner_updates, reason)
             self._context.stop.wait(1.0)
             return
         self._assign(values)

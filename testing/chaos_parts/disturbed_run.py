@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterable
 
-from testing.chaos_parts import descendants, faults, link_cuts, outcomes, watched_run
+from testing.chaos_parts import descendants, faults, link_cuts, memory, outcomes, watched_run
 
 _DISK_BYTES = 512 * 2**20
 _START_SECONDS = 600.0
@@ -32,6 +32,10 @@ _FLAGS = (
 )
 
 
+def _on(machines: link_cuts.Machines) -> list[str]:
+    return [f"--config.cluster.address={machines.address}", "--config.cluster.wait_minutes=3"]
+
+
 class DisturbedRun:
     """On a small disk of its own."""
 
@@ -42,7 +46,7 @@ class DisturbedRun:
         patience: float,
         machines: link_cuts.Machines | None = None,
     ):
-        """Mounts the disk.
+        """Mounts a small disk, where it fills one.
 
         Args:
           output: a folder.
@@ -56,7 +60,8 @@ class DisturbedRun:
         self._patience = patience
         disk = output / "disk"
         disk.mkdir(parents=True)
-        self._command("mount", "-t", "tmpfs", "-o", f"size={_DISK_BYTES}", "chaos", str(disk))
+        if not machines:  # whose processes have mounts of their own
+            self._command("mount", "-t", "tmpfs", "-o", f"size={_DISK_BYTES}", "chaos", str(disk))
         hang_file = output / "hang"
         self._run = watched_run.WatchedRun(
             disk / "run",
@@ -64,7 +69,7 @@ class DisturbedRun:
             *_FLAGS,
             "--config.run.env_frames=1000000000",
             f"--config.environment.arguments=hang_file='{hang_file}'",
-            *([f"--config.cluster.address={machines.address}"] if machines else []),
+            *(_on(machines) if machines else []),
             python=machines.command() if machines else [sys.executable],
         )
         self._injector = faults.Injector(self._run, hang_file, seed, machines)
@@ -98,6 +103,7 @@ class DisturbedRun:
         run = self._run
         resumed = len(run.resumed_at())
         pace = self._pace()
+        before = run.newest_checkpoint()
         outcome = outcomes.Outcome(kind, time.time())
         self.outcomes.append(outcome)
         print(f"{time.strftime('%X')} {kind}: ", end="", flush=True)
@@ -125,9 +131,9 @@ class DisturbedRun:
             return
         for number in run.resumed_at()[resumed:]:
             outcome.lost_updates = max(outcome.lost_updates, pace * age)
-            if number < saved:
+            if number < before:
                 self.violations.append(
-                    f"{kind}: the learner resumed at {number} updates, {saved} were saved"
+                    f"{kind}: the learner resumed at {number} updates, {before} were saved"
                 )
         took = "never" if outcome.seconds is None else f"{outcome.seconds:.1f} s"
         print(f"{took}, resumed at {run.resumed_at()[resumed:]}, saved {saved}", flush=True)
@@ -169,9 +175,7 @@ class DisturbedRun:
             self.violations.append(f"{curves.dropped_updates:.0f} updates were not finite")
 
     def _judge_memory(self) -> None:
-        from testing.chaos_parts import measurements
-
-        slopes = measurements.memory_slopes(self._run.memory, _WARM_UP_SECONDS)
+        slopes = memory.slopes(self._run.memory, _WARM_UP_SECONDS)
         for role, (slope, minutes) in slopes.items():
             print(f"memory of {role}: {slope:+.2f} MiB a minute over {minutes:.1f} minutes")
             if slope > _MOST_MEBIBYTES and minutes > _LEAST_MINUTES:

@@ -1,7 +1,9 @@
 """Two machines, played by network namespaces with a cable between them that can be pulled out."""
 
 import contextlib
+import os
 import pathlib
+import secrets
 import sys
 import threading
 import time
@@ -31,6 +33,8 @@ class Machines:
         self._log = log
         self._cpus = {_NEAR: near_cpus, _FAR: far_cpus}
         self._is_closed = threading.Event()
+        # For all processes to come.
+        os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -38,6 +42,7 @@ class Machines:
         try:
             self._connect()
             self._start_ray(_NEAR, "--head", f"--port={_PORT}", "--include-dashboard=false")
+            self._wait_for_head()
             threading.Thread(target=self._keep_far, name="far machine", daemon=True).start()
             yield
         finally:
@@ -69,6 +74,14 @@ class Machines:
             ],
             self._log,
         )  # fmt: skip
+
+    def _wait_for_head(self) -> None:
+        connect = f"import socket; socket.create_connection(('{_ADDRESSES[_NEAR]}', {_PORT}))"
+        deadline = time.monotonic() + _RAY_SECONDS
+        while descendants.run([*self.command(), "-c", connect], self._log):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"Ray's head does not answer, see {self._log}")
+            time.sleep(1)
 
     def _keep_far(self) -> None:
         """As systemd or Kubernetes do: Ray ends a machine's processes that it takes for dead."""

@@ -18,9 +18,7 @@ _FLAGS = (
     "--config.run.env_frames=1000000000",
     "--config.run.evaluation_episodes=0",
 )
-# Minutes between checkpoints: it saves nearly all the time; it does so now and then.
-_ALWAYS = ("--config.run.checkpoint_minutes=1e-4", "--config.run.replay_checkpoint_minutes=2e-4")
-_OFTEN = ("--config.run.checkpoint_minutes=0.02", "--config.run.replay_checkpoint_minutes=0.02")
+ALWAYS, OFTEN = 1e-4, 0.02  # minutes between checkpoints: it saves all the time, now and then
 _LONGEST_SECONDS = 3.0  # of saving before the power is cut
 _CUT = "power cut while saving"
 _REPLAY = "checkpoints/replay"
@@ -33,8 +31,15 @@ _WORDS = {  # of the one line that tells of damage
 class SavedStates:
     """One folder, whose run is killed and resumed again and again."""
 
-    def __init__(self, folder: pathlib.Path, seed: int, patience: float):
-        """`patience`: seconds that a resumed run may need for its first checkpoint."""
+    def __init__(self, folder: pathlib.Path, seed: int, patience: float, minutes: float):
+        """Makes the folder.
+
+        Args:
+          folder: a new one.
+          seed: of when and what.
+          patience: seconds that a resumed run may need for its first checkpoint.
+          minutes: from one checkpoint to the next.
+        """
         self.outcomes: list[outcomes.Outcome] = []
         self.violations: list[str] = []
         folder.mkdir()
@@ -42,6 +47,9 @@ class SavedStates:
         self._log = folder / "train.log"
         self._patience = patience
         self._stream = random.Random(seed)
+        self._periods = [
+            f"--config.run.{what}_minutes={minutes}" for what in ("checkpoint", "replay_checkpoint")
+        ]
         config = run_config.parse(laser_catch.get_config().to_dict())
         spec = factory.environment_spec(config.environment)
         learner = assembly.build_learner(config, spec, "float32", jit=False)
@@ -54,18 +62,18 @@ class SavedStates:
         """Kills the run at random points of saving, and looks whether it can be resumed."""
         for _ in range(times):
             outcome = outcomes.Outcome(_CUT, time.time())
-            saved = self._run(_ALWAYS, outcome)
+            saved = self._run(outcome)
             self.outcomes.append(outcome)
             self._check(saved)
 
-    def _run(self, periods: tuple[str, str], outcome: outcomes.Outcome) -> int:
+    def _run(self, outcome: outcomes.Outcome) -> int:
         """Lets the run resume, save and be killed; returns the updates of its newest checkpoint."""
-        run = watched_run.WatchedRun(self._workdir, self._log, *_FLAGS, *periods)
+        run = watched_run.WatchedRun(self._workdir, self._log, *_FLAGS, *self._periods)
         before, began = run.newest_checkpoint(), time.monotonic()
         run.start()
         try:
             is_saving = run.wait_until(
-                lambda: run.newest_checkpoint() > before and self._replay(), self._patience
+                lambda: run.newest_checkpoint() > before and self._has_one_before(), self._patience
             )
         except watched_run.EndedError as error:
             self.violations.append(f"{outcome.fault}: {error}; see {self._log}")
@@ -78,6 +86,9 @@ class SavedStates:
         descendants.kill_all()
         run.reap()
         return run.newest_checkpoint()
+
+    def _has_one_before(self) -> bool:
+        return len(self._checkpoints.numbers()) > 1 and self._replay() is not None
 
     def _replay_folders(self) -> list[pathlib.Path]:
         folder = self._workdir / _REPLAY
@@ -103,22 +114,23 @@ class SavedStates:
 
     def damage(self, times: int) -> None:
         """Damages a saved file before each start, which has to say so in one line, and to go on."""
-        if times and len(self._checkpoints.numbers()) < 2:
-            self._run(_OFTEN, outcomes.Outcome("preparation", time.time()))
+        self._run(outcomes.Outcome("a run that is to be damaged", time.time()))
         for _ in range(times):
             # While replay is saved there is no one before.
             has_both = all(map(saved_tables.find, self._replay_folders()))
             part = self._stream.choice(list(_WORDS)) if has_both else folder_traces.LEARNER
             path = self._draw_file(part)
-            how = _truncate if self._stream.random() < 0.5 else _alter
-            outcome = outcomes.Outcome(f"{how.__name__[1:]}d: {_kind(path)}", time.time())
+            how, word = self._stream.choice([(_truncate, "truncated"), (_alter, "altered")])
+            outcome = outcomes.Outcome(f"{_kind(path)} {word}", time.time())
             self.outcomes.append(outcome)
             shutil.copy(path, self._log.with_name("original"))
             how(path, self._stream)
             logged = self._log.stat().st_size if self._log.exists() else 0
-            self._run(_OFTEN, outcome)
+            self._run(outcome)
             lines = self._log.read_text(errors="replace")[logged:].splitlines()
-            told = [line for line in lines if "cannot be used" in line]
+            # The one before may have been damaged as well, by an earlier fault.
+            name = path.name.partition(".")[0] if part == folder_traces.LEARNER else "replay"
+            told = [line for line in lines if re.search(rf"{name}\b.* cannot be used", line)]
             if len(told) != 1 or not re.search(_WORDS[part], told[0]):
                 self.violations.append(f"{outcome.fault}: it was told as {told}")
 

@@ -38,6 +38,7 @@ class WatchedRun:
         self.memory: list[tuple[float, str, int, float]] = []  # time, role, process, MiB
         self._next_sample = 0.0
         self._log = log
+        self._has_own_ray = not any("cluster.address=" in argument for argument in arguments)
         self._command = [*python, "-m", "launch.train", f"--workdir={workdir}", *arguments]
         self._process: subprocess.Popen | None = None
 
@@ -98,12 +99,18 @@ class WatchedRun:
     def is_well(self, since: float = 0.0) -> bool:
         """Whether every role works, and has reported just now, and since a time."""
         said, rows = self._read_roles()
-        return bool(rows) and all(
+        are_ready = bool(rows) and all(
             row["state"] == _READY.get(row["role"], row["state"])
             and row["state"] not in _NOT_READY
             and float(row["silent_seconds"] or 1e9) < min(_NEW_SECONDS, said - since)
             for row in rows.values()
         )
+        if not are_ready:
+            return False
+        # Those of a driver that has died, or whose Ray has, are about to end.
+        processes = descendants.find(of=self._process.pid if self._has_own_ray else None)
+        numbers = {process.number for process in processes}
+        return all(int(row["process"] or 0) in numbers for row in rows.values())
 
     def newest_checkpoint(self) -> int:
         """Updates behind the newest weights that are saved; 0 without any."""
