@@ -18,6 +18,8 @@ def catch_config(**sections) -> run_config.RunConfig:
     """`configs/laser_catch.py`, made smaller; keywords are sections of overrides."""
     values = laser_catch.get_config().to_dict()
     values["run"].update(env_frames=2_000, evaluation_episodes=4, metrics_seconds=0.2)
+    if sections.get("environment", {}).get("suite", "catch") != "catch":
+        del values["environment"]["wait_seconds"]  # which other suites do not know
     for section, overrides in sections.items():
         values[section].update(overrides)
     return run_config.parse(values)

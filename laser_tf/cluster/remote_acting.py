@@ -42,7 +42,7 @@ class RemoteActing:
         self._publisher = weights.Publisher(
             context,
             trained,
-            lambda: int(trained.counters.agent_steps) * config.environment.action_repeat,
+            lambda: int(trained.counters.agent_steps.numpy()) * config.environment.action_repeat,
             config.cluster.weights_seconds,
         )
         self._closed = threading.Event()

@@ -20,12 +20,12 @@ class CatchConfig(environment_config.EnvironmentConfig):
 
     suite: str = "catch"
     task: str = "catch"
-    wait_milliseconds: float = 0.0  # milliseconds; that a step waits, as slow environments do
+    wait_seconds: float = 0.0  # seconds; that a step waits, as slow environments do
 
     def __post_init__(self):
         super().__post_init__()
-        if not 0 <= self.wait_milliseconds <= 60_000:
-            raise ValueError(f"wait_milliseconds is {self.wait_milliseconds}: use 0 to 60000")
+        if not 0 <= self.wait_seconds <= 60:
+            raise ValueError(f"wait_seconds is {self.wait_seconds}: use 0 to 60")
 
     def check_task(self, task: str) -> str:
         """See `EnvironmentConfig`."""
@@ -38,7 +38,7 @@ class CatchConfig(environment_config.EnvironmentConfig):
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "Catch":
         """See `EnvironmentConfig`."""
-        return Catch(num_envs, seed, self.wait_milliseconds / 1000)
+        return Catch(num_envs, seed, self.wait_seconds)
 
 
 class Catch(base.BatchedEnvironment):

@@ -67,7 +67,7 @@ class LocalActing(actor.ActorThread):
         """
         self.replay = replay
         # A resumed run goes on with fresh randomness instead of repeating its first episodes.
-        seeds = draw_seeds(config.run.seed, int(trained.counters.agent_steps))
+        seeds = draw_seeds(config.run.seed, int(trained.counters.agent_steps.numpy()))
         environment = factory.make_environment(
             config.environment, seed=seeds.environment, fault_folder=workdir
         )

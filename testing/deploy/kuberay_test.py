@@ -139,7 +139,7 @@ class JobTest(parameterized.TestCase):
         # Actors, the learner and replay are ended one after the other.
         (of_a_role,) = re.findall(
             r"^_END_SECONDS = ([\d.]+)",
-            (_LOCK.parent / "laser_tf/cluster/fleet.py").read_text(),
+            (_LOCK.parent / "laser_tf/cluster/roles.py").read_text(),
             re.M,
         )
         self.assertGreaterEqual(seconds, 3 * float(of_a_role))

@@ -66,9 +66,8 @@ class EnvironmentConfigTest(parameterized.TestCase):
 
     def test_a_suite_has_its_own_keys_only(self):
         keys = {field.name for field in dataclasses.fields(catch.CatchConfig)}
-        self.assertEqual(
-            keys, {"suite", "task", "num_envs", "max_broken_episodes", "reward_scales"}
-        )
+        shared = {"suite", "task", "num_envs", "max_broken_episodes", "reward_scales"}
+        self.assertEqual(keys, shared | {"wait_seconds"})
 
 
 class MakeEnvironmentTest(parameterized.TestCase):

@@ -27,9 +27,8 @@ def _config(**sections) -> run_config.RunConfig:
 
 
 def _fresh_weights(config: run_config.RunConfig) -> list[np.ndarray]:
-    environment = factory.make_environment(config.environment, seed=0, num_envs=1)
-    agent = assembly.build_agent(config, environment, "float32", seed=0)
-    environment.close()
+    spec = factory.environment_spec(config.environment)
+    agent = assembly.build_agent(config, spec, "float32", seed=0)
     return [variable.numpy() for variable in agent.acting_variables]
 
 

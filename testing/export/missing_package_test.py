@@ -5,7 +5,7 @@ from unittest import mock
 
 from absl.testing import absltest
 
-from laser_tf import errors
+from laser_tf import errors, export
 from laser_tf.export import saved_model
 
 
@@ -14,6 +14,7 @@ class MissingPackageTest(absltest.TestCase):
         missing = {"tf_agents": None, "tf_agents.policies": None}
         with mock.patch.dict(sys.modules, missing):
             sys.modules.pop("laser_tf.export.tf_agents_policy", None)
+            vars(export).pop("tf_agents_policy", None)  # where another test has imported it
             with self.assertRaisesRegex(
                 errors.UserError, "needs the package 'tf_agents'.*pip install --no-deps tf-agents=="
             ):

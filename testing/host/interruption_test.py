@@ -9,6 +9,7 @@ from unittest import mock
 
 from absl.testing import absltest, parameterized
 
+from laser_tf.evaluation import after_training
 from laser_tf.host import interruption
 from launch import session
 from testing import fakes
@@ -58,7 +59,7 @@ class InterruptionTest(parameterized.TestCase):
         run = mock.Mock(finished=False, env_frames=0)
         run.returns.mean_return.return_value = 0.0
 
-        def train(stop: threading.Event, _: object) -> None:
+        def train(stop: threading.Event, *_: object) -> None:
             for _ in range(3):
                 os.kill(os.getpid(), signal_number)
             self.assertTrue(stop.is_set())
@@ -107,7 +108,7 @@ class InterruptionTest(parameterized.TestCase):
         run = mock.Mock(finished=True, env_frames=0)
         found = []
         with mock.patch.object(
-            session, "_evaluate", lambda *_: found.extend(map(signal.getsignal, SIGNALS))
+            after_training, "evaluate", lambda *_: found.extend(map(signal.getsignal, SIGNALS))
         ):
             session.run_to_the_end(run, fakes.catch_config(), None)
         self.assertEqual(found, [signal.SIG_DFL] * 3)

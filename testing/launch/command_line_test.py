@@ -28,7 +28,7 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 """
 
 UNITS = {
-    "agent steps", "agents", "cells", "environments", "half ranges",
+    "agent steps", "agents", "cells", "devices", "environments", "half ranges",
     "processes", "env frames", "episodes", "exponent", "factor", "factors",
     "fitness", "fraction", "frames", "games", "gradient", "learner updates", "minutes", "nats",
     "number", "pixels", "port", "probability", "ratio", "seconds", "seed", "squared gradient",

@@ -134,6 +134,8 @@ def batch(case: Case, made: learner.Learner, number: int) -> stored_unroll.Batch
         member=np.zeros(BATCH, np.int32),
         learner_update=np.zeros(BATCH, np.int64),
         new_steps=np.zeros(BATCH, np.int64),
+        actor=np.zeros(BATCH, np.int64),
+        number=np.arange(BATCH),
     )
     # Means over entries that are online have nothing to say in the second half.
     whole = stored_unroll.unweighted(unrolls, np.arange(BATCH) < 3, NEW_STEPS)
