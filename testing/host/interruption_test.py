@@ -1,6 +1,7 @@
 """Signals are heard once or often, and what is being saved is not ended by them."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -110,7 +111,7 @@ class InterruptionTest(parameterized.TestCase):
         with mock.patch.object(
             after_training, "evaluate", lambda *_: found.extend(map(signal.getsignal, SIGNALS))
         ):
-            session.run_to_the_end(run, fakes.catch_config(), None)
+            session.run_to_the_end(run, fakes.catch_config(), pathlib.Path("nowhere"))
         self.assertEqual(found, [signal.SIG_DFL] * 3)
 
 
