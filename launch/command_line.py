@@ -117,23 +117,25 @@ def check_private_network(flag: flags.FlagHolder) -> None:
         )
 
 
-def check_replay_servers(addresses: tuple[str, ...], private: flags.FlagHolder) -> None:
-    """Checks that the replay servers of a run, if it names any, can be reached.
+def check_elsewhere(servers: tuple[str, ...], ray: str, private: flags.FlagHolder) -> None:
+    """Checks that what a run names of other machines can be reached.
 
     Args:
-      addresses: of the servers.
+      servers: addresses of its replay servers, if it names any.
+      ray: address of Ray's head, "" for none.
       private: the `--private_network` flag.
 
     Raises:
       UsageError: if they are named only where the process had gone to a private network before.
-      ValueError: if one does not answer.
+      ValueError: if a replay server does not answer.
     """
-    if addresses and private.value and not private_network.names_servers(sys.argv):
-        raise UsageError(
-            f"replay.addresses is {','.join(addresses)} by the config's file, which is read when "
-            f"the process has a network of its own already: give --{private.name}=false"
-        )
-    server_addresses.check_answers(addresses)
+    for key, value in (("replay.addresses", ",".join(servers)), ("cluster.address", ray)):
+        if value and private.value and not private_network.names_others(sys.argv):
+            raise UsageError(
+                f"{key} is {value} by the config's file, which is read when the process has a "
+                f"network of its own already: give --{private.name}=false"
+            )
+    server_addresses.check_answers(servers)
 
 
 def given_flag(arguments: Sequence[str], name: str, default: str | None) -> str | None:

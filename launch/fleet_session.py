@@ -47,6 +47,11 @@ def run_to_the_end(
         resumed = open_workdir()
         logging.info("%s %s", "resuming" if resumed else "a new run in", workdir)
         command_line.divert_native_messages(workdir / "native.log")
+        if cluster.address and not config.replay.servers:
+            logging.warning(
+                "replay listens on every interface of its machine, without authentication: see "
+                "docs/cluster.md for how to close it"
+            )
         finished = _train(config, workdir, spec, initial, interrupted)
     if not finished:
         logging.info("stopped and saved; the same command resumes")

@@ -47,9 +47,6 @@ _MEMORY_LIMIT_GB = flags.DEFINE_float(
 _CHECKPOINT_MINUTES = flags.DEFINE_float(
     "checkpoint_minutes", 10.0, "between checkpoints, while which nothing is read or written"
 )
-_QUEUES = flags.DEFINE_list(
-    "queues", [], "names of a sweep's agents, each of which gets a queue; [one run's queue]"
-)
 
 _POLL_SECONDS = 0.5
 _HEALTH_SECONDS = 60.0
@@ -58,7 +55,7 @@ _HEALTH_SECONDS = 60.0
 def main() -> None:
     """Serves until it is told to end, then saves everything."""
     config = run_config.parse(command_line.config_values(_CONFIG))
-    folder, queues = _check_flags()
+    folder, queues = _check_flags(), [replay_config.ONLINE]
     limit_bytes = int(_MEMORY_LIMIT_GB.value * 1e9)
     spec = factory.environment_spec(config.environment)
     folder_lock.hold(folder / folder_lock.FILE, flag="--checkpoint_folder")
@@ -85,8 +82,8 @@ def main() -> None:
     serve(replay, limit, server_health.Health(replay, table, limit), interrupted)
 
 
-def _check_flags() -> tuple[pathlib.Path, list[str]]:
-    """The server's folder, made, and its queues.
+def _check_flags() -> pathlib.Path:
+    """The server's folder, made.
 
     Raises:
       UsageError: for a flag that cannot be used.
@@ -106,10 +103,6 @@ def _check_flags() -> tuple[pathlib.Path, list[str]]:
         raise command_line.UsageError(
             f"--memory_limit_gb is {_MEMORY_LIMIT_GB.value:g}: this machine has {memory:.1f}"
         )
-    if len(set(_QUEUES.value)) < len(_QUEUES.value) or "" in _QUEUES.value:
-        raise command_line.UsageError(
-            f"--queues is {','.join(_QUEUES.value)}: give each agent's name once"
-        )
     folder = pathlib.Path(_FOLDER.value).absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -117,8 +110,7 @@ def _check_flags() -> tuple[pathlib.Path, list[str]]:
         raise command_line.UsageError(
             f"--checkpoint_folder is {folder}: it cannot be made ({error.strerror})"
         ) from None
-    names = [replay_config.queue_of(name) for name in _QUEUES.value]
-    return folder, names or [replay_config.ONLINE]
+    return folder
 
 
 def serve(

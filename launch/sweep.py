@@ -15,9 +15,7 @@ from laser_tf.host import interruption, kept_command, private_network, versions
 if __name__ == "__main__":
     interruption.before_imports()
     versions.check()
-    # A child is there already, and a sweep on several machines has to reach them.
-    _IS_OPEN = kept_command.is_child() or any("cluster.address=" in given for given in sys.argv)
-    _NETWORK_WARNING = None if _IS_OPEN else private_network.enter(sys.argv)
+    _NETWORK_WARNING = None if kept_command.is_child() else private_network.enter(sys.argv)
 
 import ast
 import contextlib
@@ -55,6 +53,7 @@ def main() -> None:
     config = sweep_config.parse(values)
     workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir("config")).absolute()
     if not kept_command.is_child():
+        command_line.check_elsewhere((), config.cluster.address, _PRIVATE_NETWORK)
         kept_command.keep([f"--workdir={workdir}"])
     with kept_command.ending():
         stopped_by = _run(config, values, workdir)

@@ -3,6 +3,7 @@
     python -m launch.train --config=configs/laser_atari.py --workdir=runs/pong
     python -m launch.train --config=configs/laser_atari.py --config.environment.task=breakout
     python -m launch.train --config=configs/laser_atari.py --init_from=runs/pong  # fine-tuning
+    python -m launch.train --config.cluster.actors=4  # in many processes; docs/cluster.md
     python -m launch.train --private_network=false  # for what reports to a server from the run
 
 The same command with the same --workdir resumes a run that was interrupted.
@@ -16,9 +17,7 @@ if __name__ == "__main__":
     interruption.before_imports()
     # Before all other imports: only a process of one thread can move to a network of its own.
     versions.check()
-    # A child is there already, and a run of several machines has to reach them.
-    _IS_OPEN = kept_command.is_child() or any("cluster.address=" in given for given in sys.argv)
-    _NETWORK_WARNING = None if _IS_OPEN else private_network.enter(sys.argv)
+    _NETWORK_WARNING = None if kept_command.is_child() else private_network.enter(sys.argv)
 
 import dataclasses
 import functools
@@ -55,7 +54,9 @@ def main() -> None:
         logging.warning("%s", _NETWORK_WARNING)
     config = run_config.parse(command_line.config_values(_CONFIG))
     if not kept_command.is_child():  # a driver that is started again waits for them
-        command_line.check_replay_servers(config.replay.servers, _PRIVATE_NETWORK)
+        command_line.check_elsewhere(
+            config.replay.servers, config.cluster.address, _PRIVATE_NETWORK
+        )
     workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir("config")).absolute()
     if config.cluster.actors and not kept_command.is_child():
         kept_command.keep([f"--workdir={workdir}"])

@@ -16,7 +16,8 @@ import struct
 from collections.abc import Sequence
 
 FLAG = "private_network"  # of the commands that move, by default true
-SERVERS_FLAG = "config.replay.addresses"  # of servers elsewhere, which no private network reaches
+# Of what is elsewhere, which no private network reaches.
+ELSEWHERE_FLAGS = ("config.replay.addresses", "config.cluster.address")
 
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 # The first needs CAP_SYS_ADMIN and leaves root its rights over other users' files; the second makes
@@ -49,33 +50,33 @@ def is_wanted(arguments: Sequence[str]) -> bool:
     return wanted
 
 
-def names_servers(arguments: Sequence[str]) -> bool:
-    """Whether a command line says of `SERVERS_FLAG` that replay is elsewhere.
+def names_others(arguments: Sequence[str]) -> bool:
+    """Whether a command line names replay servers or a Ray elsewhere.
 
     Args:
       arguments: the command line, the program's name first.
     """
-    given = ""
+    given = dict.fromkeys(ELSEWHERE_FLAGS, "")
     for number, argument in enumerate(arguments):
         name, has_value, value = argument.removeprefix("-").removeprefix("-").partition("=")
-        if argument.startswith("-") and name == SERVERS_FLAG:
-            given = value if has_value else "".join(arguments[number + 1 : number + 2])
-    return bool(given.strip())
+        if argument.startswith("-") and name in given:
+            given[name] = value if has_value else "".join(arguments[number + 1 : number + 2])
+    return any(value.strip() for value in given.values())
 
 
 def enter(arguments: Sequence[str] = ()) -> str | None:
     """Moves this process and its threads to come into a private network.
 
     Args:
-      arguments: the command line; where it has `--private_network=false`, or names replay servers,
-        the process stays.
+      arguments: the command line; where it has `--private_network=false`, or names replay servers
+        or a Ray elsewhere, the process stays.
 
     Returns:
       None, or why it did not move, in a line that says what that means. In that case nothing has
       changed.
     """
-    if names_servers(arguments):
-        return None  # there is no replay server here that others could reach
+    if names_others(arguments):
+        return None  # who can reach what is said by docs/cluster.md
     if not is_wanted(arguments):
         return (
             f"no private network, by --{FLAG}=false: {_CONSEQUENCE}; block its port, or leave the "

@@ -115,6 +115,11 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
         for index, (name, overrides) in enumerate(hyperparameters.items())
     }
     cluster = _parse_cluster(values, agents)
+    if addresses := base.get("replay", {}).get("addresses"):
+        raise ValueError(
+            f"config.replay: addresses is {addresses!r}, but a sweep's processes have a replay of "
+            "their own: leave it out"
+        )
     if sweep.shared_replay:
         _check_shareable(agents)
     elif port := base.get("run", {}).get("replay_port"):

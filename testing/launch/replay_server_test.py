@@ -135,7 +135,6 @@ class ReplayServerTest(parameterized.TestCase):
         (("--checkpoint_folder=F", "--memory_limit_gb=1e6"), "this machine has [0-9.]+$"),
         (("--checkpoint_folder=F", "--memory_limit_gb=nan"), "memory_limit_gb is nan"),
         (("--checkpoint_folder=F", "--checkpoint_minutes=0"), "checkpoint_minutes is 0"),
-        (("--checkpoint_folder=F", "--queues=a,a"), "queues is a,a: give each agent's name once"),
         (("--checkpoint_folder=F", "--config.replay.capacity=1"), "capacity is 1 agent steps"),
         (("--checkpoint_folder=F", "--config.replay.capacitee=1"), "unknown config key"),
     )
@@ -196,9 +195,12 @@ class AddressesTest(parameterized.TestCase):
         (("--config.replay.addresses=",), False),
         (("--config.replay.addresses=a:1", "--config.replay.addresses="), False),
         (("--config.replay.capacity=1",), False),
+        (("--config.cluster.address=auto",), True),
+        (("--config.cluster.address", "a:1", "--config.replay.addresses="), True),
+        (("--config.cluster.address=",), False),
     )
-    def test_a_run_that_names_servers_keeps_its_network(self, flags, names):
-        self.assertEqual(private_network.names_servers(("train", *flags)), names)
+    def test_a_run_that_names_others_keeps_its_network(self, flags, names):
+        self.assertEqual(private_network.names_others(("train", *flags)), names)
 
 
 if __name__ == "__main__":

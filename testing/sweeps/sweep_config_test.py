@@ -140,6 +140,13 @@ class SweepConfigTest(parameterized.TestCase):
         with self.assertRaisesRegex(ValueError, "replay_port is 6000, but each agent"):
             sweep_config.parse(_values({"shared_replay": False}, run={"replay_port": 6000}))
 
+    @parameterized.parameters(True, False)
+    def test_replay_servers_elsewhere_are_refused(self, shared_replay):
+        with self.assertRaisesRegex(ValueError, "addresses is 'a:1', but a sweep's processes"):
+            sweep_config.parse(
+                _values({"shared_replay": shared_replay}, replay={"addresses": "a:1"})
+            )
+
     def test_where_the_processes_are_is_the_sweep_s_own(self):
         values = _values({"samples": 2}, cluster={"address": "head:6379", "learner_gpus": 0.5})
         config = sweep_config.parse(values)
