@@ -44,6 +44,8 @@ def run_to_the_end(
     asked = fleet.asked_cpus(config), cluster.learners * cluster.learner_gpus
     with ray_session.session(cluster, *asked):
         ray_session.check_versions()
+        if interrupted.stop:  # while Ray was starting: nothing is written
+            return interrupted.signal_number
         resumed = open_workdir()
         logging.info("%s %s", "resuming" if resumed else "a new run in", workdir)
         command_line.divert_native_messages(workdir / "native.log")

@@ -72,6 +72,8 @@ def _run(
 
     with ray_session.session(config.cluster, *sweep_fleet.asked(config)):
         ray_session.check_versions()
+        if interrupted.stop:  # while Ray was starting: nothing is written
+            return interrupted.signal_number
         if not _open(config, values, workdir):
             return None
         title = f"{config.first.environment.task}, {len(config.agents)} agents"

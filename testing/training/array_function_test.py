@@ -65,8 +65,9 @@ class ArrayFunctionTest(absltest.TestCase):
             return psutil.Process().memory_info().rss - before
 
         grown_bytes(2000)  # caches and allocators settle
-        # Tensors that reach Python cost 16 bytes each, here 320 a call.
-        self.assertLess(grown_bytes(5000) / 5000, 100)
+        # Tensors that reach Python cost 16 bytes each, here 320 a call, each time; what other tests
+        # have left running in this process grows now and then.
+        self.assertLess(min(grown_bytes(3000) / 3000 for _ in range(5)), 100)
 
 
 if __name__ == "__main__":

@@ -146,7 +146,7 @@ class LostServerTest(absltest.TestCase):
         self.assertEqual(self._check_counts(stream, 19), (0, 0))
         self.assertEqual(replay.restarts, 1)
         self.assertEqual(replay.address, addresses[-1])
-        self.assertEqual(replay.size(), 20)
+        replay_processes.wait_until(lambda: replay.size() == 20, 20)  # as of the last look
 
     def test_a_frozen_server_is_waited_for(self):
         served = self._serve()
@@ -288,7 +288,7 @@ class LostSequencesTest(absltest.TestCase):
             self.assertGreaterEqual(steps.min(), 3 * T)
 
     def test_close_does_not_wait_for_a_dead_server(self):
-        games = 8
+        before, games = threading.enumerate(), 8
         target = self._writer(games)
         stream = streams.make_stream(self._config, self._replay, self._signature, mock.Mock())
         self._play(target, games, range(2 * T + 1))
@@ -305,7 +305,13 @@ class LostSequencesTest(absltest.TestCase):
         stream.close()
         self.assertLess(time.monotonic() - start, 5)
         replay_processes.wait_until(
-            lambda: not any(thread.name == "batches" for thread in threading.enumerate()), 10
+            lambda: (
+                not any(
+                    thread.name == "batches" and thread not in before
+                    for thread in threading.enumerate()
+                )
+            ),
+            60,
         )
 
 

@@ -147,7 +147,8 @@ class ProcessesTest(absltest.TestCase):
         for index in (0, 1):
             exchange = _SEVERAL[index]["exchange"]
             for key, value in _ONE["checkpoint"].items():
-                np.testing.assert_array_equal(exchange["taken"][key], value, err_msg=key)
+                if not key.endswith("_adam/_learning_rate"):  # set before each use
+                    np.testing.assert_array_equal(exchange["taken"][key], value, err_msg=key)
         self.assertFalse(
             all(
                 np.array_equal(value, _SEVERAL[1]["exchange"]["before"][key])
