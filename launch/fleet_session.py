@@ -1,5 +1,6 @@
 """A run on many processes, from its start to its evaluation."""
 
+import contextlib
 import logging
 import pathlib
 import sys
@@ -74,11 +75,10 @@ def _train(
 ) -> bool:
     """Returns whether the budget is spent."""
     title = f"{config.environment.task}, seed {config.run.seed}, {config.cluster.actors} actors"
-    with (workdir / "native.log").open("a") as log:
-        # Ray prints to standard output when a process dies; what matters of it the fleet says.
-        shown, sys.stdout = sys.stdout, log
-        try:
-            with progress.ProgressDisplay(config.run.env_frames, title, shown) as display:
-                return fleet.Fleet(config, workdir, spec, initial).run(interrupted, display)
-        finally:
-            sys.stdout = shown
+    # Ray prints to standard output when a process dies; what matters of it the fleet says.
+    with (
+        progress.ProgressDisplay(config.run.env_frames, title, sys.stdout) as display,
+        (workdir / "native.log").open("a") as log,
+        contextlib.redirect_stdout(log),
+    ):
+        return fleet.Fleet(config, workdir, spec, initial).run(interrupted, display)

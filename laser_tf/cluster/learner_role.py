@@ -1,5 +1,6 @@
 """The roles that learn: the chief, with the one-process run's loop, and those that follow it."""
 
+import abc
 import contextlib
 import functools
 import logging
@@ -36,7 +37,34 @@ class _Numbers:
         self.shown = numbers
 
 
-class LearnerRole(role_process.Role):
+class _Learning(role_process.Role):
+    """What the roles that learn have in common: how their work may end."""
+
+    def run(self) -> str | None:
+        """See `role_process.Role`.
+
+        Raises:
+          UserError: see `_learn`.
+        """
+        try:
+            return None if self._learn() else role_process.TOLD
+        except replay_access.StoppedError:
+            return role_process.TOLD
+        except strategies.LearnersLostError as error:
+            return str(error)
+
+    @abc.abstractmethod
+    def _learn(self) -> bool:
+        """Learns; returns whether the budget is spent.
+
+        Raises:
+          StoppedError: if the role is to stop before it has begun.
+          LearnersLostError: if another learner has gone.
+          UserError: for what the user can mend.
+        """
+
+
+class LearnerRole(_Learning):
     """Learns until the budget is spent or it is told to stop; saves everything."""
 
     def __init__(
@@ -60,12 +88,11 @@ class LearnerRole(role_process.Role):
         self._initial = initial
         self._numbers = _Numbers()
 
-    def run(self) -> str | None:
-        """See `role_process.Role`.
+    def _learn(self) -> bool:
+        """See `_Learning` and `training.Training.run`.
 
         Raises:
           WorkdirError: if the folder is not seen here, or none of its checkpoints can be read.
-          UserError: see `training.Training.run`.
         """
         context, config = self._context, self._config
         if not (context.workdir / run_folder.RUN).exists():
@@ -76,35 +103,30 @@ class LearnerRole(role_process.Role):
         # A learner that was cut off from the rest may be alive still.
         context.state = "waits until another learner has left the folder"
         folder_lock.hold(context.workdir / LOCK, folder_lock.LEAVING_SECONDS)
-        try:
-            run = training.Training(
-                config,
-                context.workdir,
-                self._spec,
-                initial=self._initial,
-                act_elsewhere=functools.partial(remote_acting.RemoteActing, context, config),
-                strategy=_meet(context, config, index=0),
-            )
-            logging.info(
-                "%s at %s frames, %s updates", "resumed" if run.resumed else "begins",
-                f"{run.env_frames:,}", f"{int(run.counters.learner_updates.numpy()):,}",
-            )  # fmt: skip
-            beside = config.run.evaluate_every_env_frames
-            evaluator = remote_evaluator.RemoteEvaluator(context) if beside else None
-            if not run.finished:
-                run.run(context.stop, self._numbers, evaluator)
-        except replay_access.StoppedError:
-            return role_process.TOLD
-        except strategies.LearnersLostError as error:
-            return str(error)
-        return None if run.finished else role_process.TOLD
+        run = training.Training(
+            config,
+            context.workdir,
+            self._spec,
+            initial=self._initial,
+            act_elsewhere=functools.partial(remote_acting.RemoteActing, context, config),
+            strategy=_meet(context, config, index=0),
+        )
+        logging.info(
+            "%s at %s frames, %s updates", "resumed" if run.resumed else "begins",
+            f"{run.env_frames:,}", f"{int(run.counters.learner_updates.numpy()):,}",
+        )  # fmt: skip
+        beside = config.run.evaluate_every_env_frames
+        evaluator = remote_evaluator.RemoteEvaluator(context) if beside else None
+        if not run.finished:
+            run.run(context.stop, self._numbers, evaluator)
+        return run.finished
 
     def metrics(self) -> Mapping[str, float]:
         """What the progress display shows."""
         return {f"progress/{name}": float(value) for name, value in self._numbers.shown.items()}
 
 
-class FollowerRole(role_process.Role):
+class FollowerRole(_Learning):
     """Learns with the chief: its share of each batch."""
 
     def __init__(
@@ -127,20 +149,8 @@ class FollowerRole(role_process.Role):
         self._spec = spec
         self._index = index
 
-    def run(self) -> str | None:
-        """See `role_process.Role`.
-
-        Raises:
-          UserError: see `following.follow`.
-        """
-        try:
-            return None if self._follow() else role_process.TOLD
-        except replay_access.StoppedError:
-            return role_process.TOLD
-        except strategies.LearnersLostError as error:
-            return str(error)
-
-    def _follow(self) -> bool:
+    def _learn(self) -> bool:
+        """See `_Learning` and `following.follow`."""
         context, config = self._context, self._config
         strategy = _meet(context, config, self._index)
         dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)

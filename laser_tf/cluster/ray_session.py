@@ -27,6 +27,7 @@ from laser_tf.training import cluster_config
 _CONNECT_SECONDS = 10.0
 _ATTEMPTS = 3  # to start an own Ray: it gives a process of its own 15 s, fixed, to load
 _STORE_BYTES = 512 * 2**20  # of an own Ray's object store: some copies of the weights
+_MOST_SAID = 300  # characters, of an error of Ray's
 _REFUSED = b"InvalidAuthToken"
 _FOLDERS = "/tmp"  # Linux takes no path of a socket above 107 characters, and Ray's are long
 _FOLDER = "laser_tf_ray_"  # begins the name of an own Ray's folder there
@@ -90,12 +91,12 @@ def _start(cpus: float, folder: str) -> None:
             return
         except Exception as error:  # whatever a process of Ray's that does not start makes of it
             ray.shutdown()
+            said = errors.one_line(error, _MOST_SAID)
             if attempt == _ATTEMPTS:
                 raise ClusterError(
-                    f"cannot start Ray on this machine: {_first_line(error)}; its logs are in "
-                    f"{folder}"
+                    f"cannot start Ray on this machine: {said}; its logs are in {folder}"
                 ) from None
-            logging.warning("Ray has not started (%s): once more", _first_line(error))
+            logging.warning("Ray has not started (%s): once more", said)
 
 
 def _make_token() -> None:
@@ -141,7 +142,9 @@ def _join(address: str) -> None:
                     f"the Ray at {address} refuses this machine's token: copy the head's (ray "
                     "get-auth-token prints it) to ~/.ray/auth_token here, or set RAY_AUTH_TOKEN"
                 ) from None
-            raise ClusterError(f"cannot join the Ray at {address}: {_first_line(error)}") from None
+            raise ClusterError(
+                f"cannot join the Ray at {address}: {errors.one_line(error, _MOST_SAID)}"
+            ) from None
 
 
 def _find() -> str:
@@ -167,10 +170,6 @@ def _check_answers(address: str) -> None:
             f"no Ray answers at {address}, the cluster.address ({reason}): start it with ray start "
             "--head, or correct the address"
         ) from None
-
-
-def _first_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
 
 
 def _check_resources(address: str, asked: Mapping[str, float]) -> None:
@@ -200,7 +199,7 @@ def check_versions() -> None:
         try:
             differing = ray.get(look.options(scheduling_strategy=place).remote(here))
         except ray.exceptions.RayError as error:
-            differing = f"no such project to import ({_first_line(error)})"
+            differing = f"no such project to import ({errors.one_line(error, _MOST_SAID)})"
         if differing:
             raise ClusterError(
                 f"{node['NodeManagerHostname']} has {differing}: install the same "

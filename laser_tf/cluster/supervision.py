@@ -18,6 +18,7 @@ _YOUNG_SECONDS = 60.0  # of work; a process that ends before that has not recove
 _MOST_FAILURES = 4  # in a row, each time young
 _DELAY_SECONDS = 2.0  # before a role that has failed begins again
 _SILENT_SECONDS = 120.0  # without a report, after which a process is killed
+_MOST_SAID = 400  # characters, of an error
 _STUCK_SECONDS = 60.0  # in one step of its environments, after which it is
 
 
@@ -99,12 +100,14 @@ class Supervised:
                 self._is_vital and isinstance(cause, errors.UserError | ValueError)
             )
             if is_final:
-                raise RoleFailedError(f"{self.name}: {_one_line(cause)}") from None
+                raise RoleFailedError(
+                    f"{self.name}: {errors.one_line(cause, _MOST_SAID)}"
+                ) from None
             self._actor.leave.remote()
-            self._note_failure(_one_line(cause))
+            self._note_failure(errors.one_line(cause, _MOST_SAID))
         except ray.exceptions.ActorDiedError as error:
             # Ray starts it again without end, unless Ray itself has gone.
-            raise kept_command.LostError(_one_line(error)) from None
+            raise kept_command.LostError(errors.one_line(error, _MOST_SAID)) from None
         except ray.exceptions.RayError as error:
             self._note_death(type(error).__name__)
 
@@ -164,7 +167,3 @@ class Supervised:
     def is_working(self) -> bool:
         """Whether its work has neither ended nor failed."""
         return not ray.wait([self._work], timeout=0)[0]
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:400] or type(error).__name__

@@ -43,6 +43,7 @@ class Publisher:
         self._env_frames = env_frames
         self._seconds = seconds
         self._kept: list[Any] = []  # references, the newest last: what is not kept is freed
+        self._newest: hub.Weights | None = None
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._publish, name="weights", daemon=True)
         self._thread.start()
@@ -50,14 +51,20 @@ class Publisher:
     def _publish(self) -> None:
         while not self._closed.is_set():
             env_frames = self._env_frames()
-            # Two variables may differ by an update, which is harmless: see `weights.WeightCopier`.
-            updates, values = self._read()
-            reference = ray.put(values)
-            # The one before is still being fetched here and there.
-            self._kept = [*self._kept[-1:], reference]
+            # While the learner waits for experience its weights stay in the store as they are.
+            if self._newest is None or env_frames != self._newest.env_frames:
+                self._newest = self._put(env_frames)
             # Said again although it has not changed: a hub that was restarted knows nothing.
-            self._context.ask("publish", hub.Weights(int(updates), env_frames, [reference]))
+            self._context.ask("publish", self._newest)
             self._closed.wait(self._seconds)
+
+    def _put(self, env_frames: int) -> hub.Weights:
+        # Two variables may differ by an update, which is harmless: see `weights.WeightCopier`.
+        updates, values = self._read()
+        reference = ray.put(values)
+        # The one before is still being fetched here and there.
+        self._kept = [*self._kept[-1:], reference]
+        return hub.Weights(int(updates), env_frames, [reference])
 
     def close(self) -> None:
         """Ends."""

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
+from laser_tf import errors
 from laser_tf.host import interruption, terminal
 
 _PIPE = "LASER_TF_KEPT_BY"  # environment variable: where a child says that it ends by itself
@@ -40,7 +41,7 @@ def ending() -> Iterator[None]:
     try:
         yield
     except LostError as error:
-        logging.warning("%s", " ".join(str(error).split()))
+        logging.warning("%s", errors.one_line(error))
         terminal.flush()
         os._exit(1)  # it is started again
     except BaseException:

@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import signal
+import statistics
 import subprocess
 import tempfile
 import time
@@ -112,7 +113,8 @@ class SweepTest(parameterized.TestCase):
             summary = json.loads((folder / "evaluation.json").read_text())
             self.assertGreaterEqual(summary["env_frames"], 30_000)
             _, foreign = tensorboard.read_scalars(folder / "tensorboard", "replay/foreign_fraction")
-            self.assertBetween(max(foreign), 0.2, 0.9)  # half, as long as both are there
+            # Half, as long as both are there; a batch of a few sequences can be anything.
+            self.assertBetween(statistics.median(foreign), 0.1, 0.9)
             for metric in (
                 "trust_region/accepted_own_fraction",
                 "trust_region/accepted_foreign_fraction",
