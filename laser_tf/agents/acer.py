@@ -1,10 +1,9 @@
 """ACER: sample efficient actor-critic with experience replay (Wang et al. 2017).
 
 Discrete actions (algorithms 1 and 2) and continuous ones (algorithm 3); the replay ratio of
-algorithm 1 is the replay's. At ratio 0 it is on-policy: A3C with Q instead of V, and a trust region.
+algorithm 1 is the replay's. At ratio 0 it is on-policy: A3C with Q instead of V, held near an
+average policy.
 """
-
-from typing import Any
 
 import tensorflow as tf
 from dm_env import specs
@@ -32,13 +31,14 @@ class Acer(average_policy.AveragePolicyAgent):
     def _create_critic(self, spec: types.EnvironmentSpec, features: tf.Tensor) -> None:
         config, action = self._config, spec.action
         if isinstance(action, specs.DiscreteArray):
-            self._critic = acer_critics.DiscreteCritic(config, action.num_values)
-            self._critic(features)
+            self._critic: acer_critics.Critic = acer_critics.DiscreteCritic(
+                config, action.num_values, self._statistics
+            )
         else:
             self._critic = acer_critics.DuelingCritic(
                 config, action, self._distribution, self._statistics
             )
-            self._critic(features)
+        self._critic(features)
 
     @property
     def _critic_variables(self) -> tuple[tf.Variable, ...]:

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 from dm_env import specs
 
-from laser_tf import types
 from laser_tf.agents import acer_config, average_policy
 from laser_tf.distributions import base as distributions_base
 from laser_tf.distributions import policy_statistics
@@ -58,9 +57,15 @@ class DiscreteCritic(Critic):
     trace_root = 1
     cuts_policy_return = True
 
-    def __init__(self, config: acer_config.AcerConfig, num_actions: int):
-        """Creates the critic; its weights appear at the first call."""
+    def __init__(
+        self,
+        config: acer_config.AcerConfig,
+        num_actions: int,
+        statistics: policy_statistics.PolicyStatistics,
+    ):
+        """Creates the critic of A actions; its weights appear at the first call."""
         super().__init__()
+        self._statistics = statistics
         self._truncation = config.truncation
         self._head = heads.dense(num_actions)
 
@@ -69,11 +74,7 @@ class DiscreteCritic(Critic):
         return self._head(features)
 
     def judge(self, experience: average_policy.Experience, seed: tf.Tensor) -> Judgement:
-        """See `Critic`; nothing is drawn.
-
-        With phi the vector of probabilities, pi(a) grad log f(a|phi) is 1 at a: the correction of
-        action a is [1 - c / rho(a)]_+ (Q(x, a) - V(x)).
-        """
+        """See `Critic`; nothing is drawn."""
         action_values = self(experience.features)
         values = tf.reduce_sum(tf.nn.softmax(experience.outputs) * action_values, axis=-1)
         values = tf.stop_gradient(values)  # equation 6 moves Q(x_t, a_t) alone
@@ -83,7 +84,8 @@ class DiscreteCritic(Critic):
         )
         advantages = tf.stop_gradient(action_values[:-1]) - values[:-1, :, None]
         weights = importance_truncation.correction(log_rhos, self._truncation)
-        return Judgement(values, taken, weights * advantages)
+        correction = self._statistics.expected_score(experience.outputs[:-1], weights * advantages)
+        return Judgement(values, taken, correction)
 
     def losses(
         self,

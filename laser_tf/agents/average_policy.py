@@ -44,7 +44,7 @@ class AveragePolicyAgent(base.Agent):
         spec = context.spec
         config.check_actions(spec.action)
         self._distribution, self._statistics = factory.make_with_statistics(
-            spec.action, config.policy_std
+            spec.action, config.statistics, config.policy_std
         )
         self._policy, self._average = (
             policy_network.PolicyNetwork(

@@ -7,6 +7,8 @@ from dm_env import specs
 from laser_tf import config_checks
 from laser_tf.agents import agent_config
 
+STATISTICS = ("probabilities", "logits")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AveragePolicyConfig(agent_config.AgentConfig):
@@ -23,6 +25,7 @@ class AveragePolicyConfig(agent_config.AgentConfig):
     entropy_cost: float = 0.001  # weight; of the entropy at the run's start; section 4
     truncation: float = 10.0  # ratio; c, where importance ratios of the policy gradient are cut
     trust_region: bool = True  # whether updates are held near the average policy, section 3.3
+    statistics: str = "probabilities"  # phi, of discrete actions: probabilities or logits
     delta: float = 1.0  # nats; of the linearised divergence from the average policy, at each step
     average_decay: float = 0.99  # factor; alpha, an update, of the average policy's weights
     policy_std: float = 0.3  # half ranges; fixed, of a Gaussian of continuous actions; section 6
@@ -30,6 +33,7 @@ class AveragePolicyConfig(agent_config.AgentConfig):
     def __post_init__(self):
         super().__post_init__()
         config_checks.check_choice(self, "reward_clip", agent_config.REWARD_CLIPS)
+        config_checks.check_choice(self, "statistics", STATISTICS)
         config_checks.check_range(self, "policy_std", 0.01, 10, "actions would be at the bounds")
         for name in ("discount", "average_decay"):
             if not 0 <= getattr(self, name) <= 1:

@@ -26,16 +26,21 @@ def make(
 
 
 def make_with_statistics(
-    action: specs.BoundedArray, std: float
+    action: specs.BoundedArray, statistics: str, std: float
 ) -> tuple[base.Distribution, policy_statistics.PolicyStatistics]:
     """Makes a distribution whose statistics a trust region can look at, and the view on them.
 
     Args:
       action: a `DiscreteArray`, or float32 [D] with finite bounds.
+      statistics: "probabilities" or "logits", of discrete actions.
       std: of a Gaussian for continuous actions, see `fixed_gaussian.FixedGaussian`.
     """
     if isinstance(action, specs.DiscreteArray):
-        return categorical.Categorical(action.num_values), policy_statistics.Probabilities()
+        kinds = {
+            "probabilities": policy_statistics.Probabilities,
+            "logits": policy_statistics.Logits,
+        }
+        return categorical.Categorical(action.num_values), kinds[statistics]()
     from laser_tf.distributions import fixed_gaussian  # see `make`
 
     return fixed_gaussian.FixedGaussian(action, std), fixed_gaussian.Means()

@@ -38,9 +38,7 @@ def off_policy(
     accepted = tf.cast(trusted, tf.float32)
     own, foreign = replayed & is_own, replayed & ~is_own
     return {
-        **divergences(
-            entropy, kl, is_transition=is_transition, is_online=is_online, is_own=is_own
-        ),
+        **divergences(entropy, kl, is_transition=is_transition, is_online=is_online, is_own=is_own),
         "vtrace/rho_clipped_fraction": masked_mean(clipped, is_transition),
         "trust_region/accepted_fraction": masked_mean(accepted, is_transition),
         "trust_region/accepted_replay_fraction": masked_mean(accepted, replayed),

@@ -15,7 +15,9 @@ def retrace(
     traces: tf.Tensor,
     is_transition: tf.Tensor,
 ) -> tf.Tensor:
-    """Q^ret(x_t, a_t) (ACER, equation 5), computed backwards as
+    """Q^ret(x_t, a_t) (ACER, equation 5).
+
+    Computed backwards as
 
         Q^ret_t = r_t + gamma_t (V(x_{t+1}) + c_{t+1} (Q^ret_{t+1} - Q(x_{t+1}, a_{t+1})))
 
