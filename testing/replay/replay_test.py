@@ -83,7 +83,7 @@ class ReplayTest(parameterized.TestCase):
         config = _config(batch_size=4, steps_per_update=2 * T, capacity=1000)
         replay = self._serve(config)
         self._write(replay, config, range(6))
-        stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock())
+        stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock(), seed=(1,))
         self.addCleanup(stream.close)
         for _ in range(3):
             batch = stream.get(_never)

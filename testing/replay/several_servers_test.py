@@ -117,7 +117,7 @@ class ServersTest(parameterized.TestCase):
             time.sleep(0.05)
 
     def _stream(self, config, replay):
-        stream = streams.make_stream(config, replay, SIGNATURE, agent=mock.Mock())
+        stream = streams.make_stream(config, replay, SIGNATURE, agent=mock.Mock(), seed=(1,))
         self.addCleanup(stream.close)
         return stream
 

@@ -290,7 +290,9 @@ class LostSequencesTest(absltest.TestCase):
     def test_close_does_not_wait_for_a_dead_server(self):
         before, games = threading.enumerate(), 8
         target = self._writer(games)
-        stream = streams.make_stream(self._config, self._replay, self._signature, mock.Mock())
+        stream = streams.make_stream(
+            self._config, self._replay, self._signature, mock.Mock(), seed=(1,)
+        )
         self._play(target, games, range(2 * T + 1))
         self.assertIsNotNone(stream.get(self._stop.is_set))
         self._served.kill()
