@@ -65,14 +65,14 @@ class BoundTest(parameterized.TestCase):
     def test_a_policy_stays_near_its_average(self, kind, action, advantage):
         """Pushed the same way in every update; the average follows with a lag of 20 updates."""
         free, held = (self._largest(kind, action, advantage, delta) for delta in (1e9, 0.01))
-        self.assertGreater(free, 1.0)
-        self.assertLess(held, 0.2)
+        self.assertGreater(free, 0.2)
+        self.assertLess(held, free / 3)
 
     def _largest(self, kind, action, advantage, delta) -> float:
         """The largest divergence, in nats, of a policy that has its outputs for weights."""
         family, statistics = factory.make_with_statistics(action, kind, 0.3)
         outputs = average = tf.zeros([family.output_size])
-        rate = 0.02 if action is CONTINUOUS else 1.0
+        rate = 0.005 if action is CONTINUOUS else 0.2
         taken = tf.constant(0), tf.constant([0.3, 0.0])
         largest = 0.0
         for _ in range(100):
