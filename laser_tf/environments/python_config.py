@@ -70,7 +70,8 @@ class PythonConfig(environment_config.EnvironmentConfig):
             name=task,
             num_workers=min(self.num_workers or len(os.sched_getaffinity(0)), num_envs),
             reply_seconds=self.reply_seconds,
-            max_steps_per_episode=self.max_frames_per_episode,
+            max_steps_per_episode=self.max_steps_per_episode,
+            action_repeat=self.action_repeat,
             text_length=self.text_length,
         )
 

@@ -1,0 +1,236 @@
+"""DeepMind's control suite (Tassa et al. 2018): MuJoCo's bodies, continuous actions.
+
+`task=cheetah/run`: domain and task, as in `dm_control.suite.load`.
+"""
+
+import ctypes
+import dataclasses
+import functools
+import importlib.util
+import os
+from collections.abc import Callable
+from typing import Any
+
+import dm_env
+import numpy as np
+from dm_env import specs
+
+from laser_tf import config_checks, observations
+from laser_tf.environments import faults, names, python_config, python_environments
+
+# Domain -> seconds of an env frame, and tasks: `dm_control.suite.ALL_TASKS` of dm_control 1.0.34
+# but for lqr's, whose actions are as good as unbounded.
+_DOMAINS = {
+    "acrobot": (0.01, "swingup swingup_sparse"),
+    "ball_in_cup": (0.02, "catch"),
+    "cartpole": (
+        0.01,
+        "balance balance_sparse swingup swingup_sparse two_poles three_poles",
+    ),
+    "cheetah": (0.01, "run"),
+    "dog": (0.015, "stand walk trot run fetch"),
+    "finger": (0.02, "spin turn_easy turn_hard"),
+    "fish": (0.04, "upright swim"),
+    "hopper": (0.02, "stand hop"),
+    "humanoid": (0.025, "stand walk run run_pure_state"),
+    "humanoid_CMU": (0.02, "stand walk run"),
+    "manipulator": (0.01, "bring_ball bring_peg insert_ball insert_peg"),
+    "pendulum": (0.02, "swingup"),
+    "point_mass": (0.02, "easy hard"),
+    "quadruped": (0.02, "walk run escape fetch"),
+    "reacher": (0.02, "easy hard"),
+    "stacker": (0.01, "stack_2 stack_4"),
+    "swimmer": (0.03, "swimmer6 swimmer15"),
+    "walker": (0.025, "stand walk run"),
+}
+TASKS = {
+    f"{domain}/{task}": seconds
+    for domain, (seconds, tasks) in _DOMAINS.items()
+    for task in tasks.split()
+}
+
+_HEIGHT, _WIDTH = 240, 320  # of a film's pictures
+_CAMERA = 0  # the task's own first one
+# MuJoCo's own image is drawn several times for these, on a CPU in four times the time.
+_FLAGS = {"shadow": False, "reflection": False}
+_RENDERER = "MUJOCO_GL"  # dm_control reads it when it is imported
+_NO_RENDERER = "disabled"
+_LIBRARIES = {"egl": ("libEGL.so.1",), "osmesa": ("libOSMesa.so.8", "libOSMesa.so.6")}
+_NO_PICTURES = "dm_control draws with libEGL or libOSMesa (Debian: libegl1 and libgl1-mesa-dri)"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DmControlConfig(python_config.PythonConfig):
+    """Of the control suite; `arguments` are those of the task's own function."""
+
+    suite: str = "dm_control"
+    task: str = "cartpole/swingup"
+    action_repeat: int = 1  # env frames; an agent step
+    max_frames_per_episode: int = 1_000  # env frames; then the episode is cut; 0: by itself alone
+    pixels: int = 0  # rows and columns; of images, which are then all that is seen; 0: none
+
+    def __post_init__(self):
+        super().__post_init__()
+        config_checks.check_range(self, "action_repeat", 1, 1_000, "nobody can act so rarely")
+        config_checks.check_range(self, "pixels", 0, 480, "MuJoCo's buffer has no more rows")
+
+    def check_task(self, task: str) -> str:
+        """See `EnvironmentConfig`."""
+        return names.check("task of dm_control", task, TASKS, example="cheetah/run")
+
+    @property
+    def max_steps_per_episode(self) -> int:
+        """Agent steps of the longest episode; 0 where only the environment knows."""
+        return -(-self.max_frames_per_episode // self.action_repeat)
+
+    @property
+    def frames_per_second(self) -> float:  # type: ignore[override]  # each task's own
+        """Of films: they play in the task's own time."""
+        return 1 / TASKS[self.tasks[0]]
+
+    def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
+        """See `PythonConfig`."""
+        return functools.partial(
+            make,
+            task,
+            self.keyword_arguments(),
+            action_repeat=self.action_repeat,
+            pixels=self.pixels,
+            rendering=rendering,
+        )
+
+    def make(
+        self, task: str, num_envs: int, seed: int, rendering: bool
+    ) -> python_environments.PythonEnvironments:
+        """See `EnvironmentConfig`.
+
+        Raises:
+          ImportError: where dm_control is not installed.
+        """
+        if not importlib.util.find_spec("dm_control"):
+            raise ImportError("dm_control is not installed: run make control")
+        return super().make(task, num_envs, seed, rendering)
+
+
+def make(
+    task: str,
+    arguments: dict[str, Any],
+    seed: int,
+    *,
+    action_repeat: int,
+    pixels: int,
+    rendering: bool,
+) -> "Control":
+    """Makes an environment of the suite, in a worker.
+
+    Args:
+      task: one of `TASKS`.
+      arguments: of the task's function in dm_control, such as time_limit, in seconds.
+      seed: of its random stream.
+      action_repeat: env frames of an agent step.
+      pixels: rows and columns of images; 0: the state is observed.
+      rendering: whether `render` will be called.
+
+    Raises:
+      RefusedError: where images are to be observed and nothing draws them.
+    """
+    _choose_renderer(bool(pixels or rendering))
+    from dm_control import suite
+
+    domain, _, name = task.partition("/")
+    environment = suite.load(domain, name, task_kwargs={"random": seed, **arguments})
+    return Control(environment, action_repeat=action_repeat, pixels=pixels)
+
+
+def _choose_renderer(draws: bool) -> None:
+    """Says what dm_control is to draw with, before it is imported.
+
+    By itself it tries a display first, and tells of each that there is not.
+    """
+    # A worker's share of the cores, see `game_processes`; Mesa takes all for each environment.
+    os.environ.setdefault("LP_NUM_THREADS", "0")
+    if not draws:
+        os.environ[_RENDERER] = _NO_RENDERER
+    elif _RENDERER not in os.environ:
+        found = (name for name, libraries in _LIBRARIES.items() if any(map(_loads, libraries)))
+        os.environ[_RENDERER] = next(found, _NO_RENDERER)
+
+
+def _loads(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
+
+
+class Control(dm_env.Environment):
+    """One task whose actions last several env frames; its rewards add up.
+
+    Episodes end by time, with discount 1. Observations are vectors, or one image uint8 [H, W, 3].
+    """
+
+    def __init__(self, environment: Any, *, action_repeat: int, pixels: int):
+        """Takes a `dm_control.rl.control.Environment`; see `make`.
+
+        Raises:
+          RefusedError: where images are to be observed and nothing draws them.
+        """
+        self._environment = environment
+        self._action_repeat = action_repeat
+        self._pixels = pixels
+        self._observation_spec = environment.observation_spec()
+        if pixels:
+            self._observation_spec = observations.image_spec(pixels, pixels, 3)
+            try:
+                self._draw(pixels, pixels)
+            except Exception as error:  # OpenGL's, of many kinds
+                raise faults.RefusedError(f"{_NO_PICTURES}: {faults.describe(error)}") from error
+
+    def reset(self) -> dm_env.TimeStep:
+        """See `dm_env.Environment`."""
+        return self._shown(self._environment.reset())
+
+    def step(self, action: np.ndarray) -> dm_env.TimeStep:
+        """Takes an action for `action_repeat` env frames, or until the episode ends."""
+        reward, discount = 0.0, 1.0
+        for _ in range(self._action_repeat):
+            time_step = self._environment.step(action)
+            reward += time_step.reward
+            discount *= time_step.discount
+            if time_step.last():
+                break
+        return self._shown(time_step._replace(reward=reward, discount=discount))
+
+    def _shown(self, time_step: dm_env.TimeStep) -> dm_env.TimeStep:
+        if not self._pixels:
+            return time_step
+        return time_step._replace(observation=self._draw(self._pixels, self._pixels))
+
+    def observation_spec(self) -> Any:
+        """See `dm_env.Environment`."""
+        return self._observation_spec
+
+    def action_spec(self) -> specs.BoundedArray:
+        """See `dm_env.Environment`."""
+        return self._environment.action_spec()
+
+    def render(self) -> np.ndarray:
+        """The task's first camera's picture, uint8 [240, 320, 3].
+
+        Raises:
+          RuntimeError: where nothing draws; the message says what would.
+        """
+        try:
+            return self._draw(_HEIGHT, _WIDTH)
+        except Exception as error:  # see above
+            raise RuntimeError(f"{_NO_PICTURES}: {faults.describe(error)}") from error
+
+    def _draw(self, height: int, width: int) -> np.ndarray:
+        return self._environment.physics.render(
+            height, width, camera_id=_CAMERA, render_flag_overrides=_FLAGS
+        )
+
+    def close(self) -> None:
+        """See `dm_env.Environment`."""
+        self._environment.close()
