@@ -15,7 +15,7 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-from laser_tf import config_checks, observations
+from laser_tf import observations
 from laser_tf.environments import faults, names, python_config, python_environments
 
 # Domain -> seconds of an env frame, and tasks: `dm_control.suite.ALL_TASKS` of dm_control 1.0.34
@@ -50,6 +50,7 @@ TASKS = {
 }
 
 _HEIGHT, _WIDTH = 240, 320  # of a film's pictures
+_MOST_PIXELS = 480  # rows that MuJoCo's buffer has
 _CAMERA = 0  # the task's own first one
 # MuJoCo's own image is drawn several times for these, on a CPU in four times the time.
 _FLAGS = {"shadow": False, "reflection": False}
@@ -61,27 +62,24 @@ _NO_PICTURES = "dm_control draws with libEGL or libOSMesa (Debian: libegl1 and l
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DmControlConfig(python_config.PythonConfig):
-    """Of the control suite; `arguments` are those of the task's own function."""
+    """Of the control suite; `arguments` are those of the task's own function, and `pixels`."""
 
     suite: str = "dm_control"
     task: str = "cartpole/swingup"
-    action_repeat: int = 1  # env frames; an agent step
     max_frames_per_episode: int = 1_000  # env frames; then the episode is cut; 0: by itself alone
-    pixels: int = 0  # rows and columns; of images, which are then all that is seen; 0: none
 
     def __post_init__(self):
         super().__post_init__()
-        config_checks.check_range(self, "action_repeat", 1, 1_000, "nobody can act so rarely")
-        config_checks.check_range(self, "pixels", 0, 480, "MuJoCo's buffer has no more rows")
+        pixels = self.keyword_arguments().get("pixels", 0)
+        if type(pixels) is not int or not 0 <= pixels <= _MOST_PIXELS:
+            raise ValueError(
+                f"arguments have pixels={pixels!r}: use rows and columns of an image, up to "
+                f"{_MOST_PIXELS}, or 0 for vectors"
+            )
 
     def check_task(self, task: str) -> str:
         """See `EnvironmentConfig`."""
         return names.check("task of dm_control", task, TASKS, example="cheetah/run")
-
-    @property
-    def max_steps_per_episode(self) -> int:
-        """Agent steps of the longest episode; 0 where only the environment knows."""
-        return -(-self.max_frames_per_episode // self.action_repeat)
 
     @property
     def frames_per_second(self) -> float:  # type: ignore[override]  # each task's own
@@ -90,14 +88,7 @@ class DmControlConfig(python_config.PythonConfig):
 
     def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
         """See `PythonConfig`."""
-        return functools.partial(
-            make,
-            task,
-            self.keyword_arguments(),
-            action_repeat=self.action_repeat,
-            pixels=self.pixels,
-            rendering=rendering,
-        )
+        return functools.partial(make, task, self.keyword_arguments(), rendering)
 
     def make(
         self, task: str, num_envs: int, seed: int, rendering: bool
@@ -112,34 +103,26 @@ class DmControlConfig(python_config.PythonConfig):
         return super().make(task, num_envs, seed, rendering)
 
 
-def make(
-    task: str,
-    arguments: dict[str, Any],
-    seed: int,
-    *,
-    action_repeat: int,
-    pixels: int,
-    rendering: bool,
-) -> "Control":
+def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> "Control":
     """Makes an environment of the suite, in a worker.
 
     Args:
       task: one of `TASKS`.
-      arguments: of the task's function in dm_control, such as time_limit, in seconds.
-      seed: of its random stream.
-      action_repeat: env frames of an agent step.
-      pixels: rows and columns of images; 0: the state is observed.
+      arguments: of the task's function in dm_control, such as time_limit, in seconds; and pixels,
+        the rows and columns of an image that is observed instead of vectors.
       rendering: whether `render` will be called.
+      seed: of its random stream.
 
     Raises:
       RefusedError: where images are to be observed and nothing draws them.
     """
+    arguments = {"random": seed, **arguments}
+    pixels = arguments.pop("pixels", 0)
     _choose_renderer(bool(pixels or rendering))
     from dm_control import suite
 
     domain, _, name = task.partition("/")
-    environment = suite.load(domain, name, task_kwargs={"random": seed, **arguments})
-    return Control(environment, action_repeat=action_repeat, pixels=pixels)
+    return Control(suite.load(domain, name, task_kwargs=arguments), pixels)
 
 
 def _choose_renderer(draws: bool) -> None:
@@ -165,25 +148,21 @@ def _loads(library: str) -> bool:
 
 
 class Control(dm_env.Environment):
-    """One task whose actions last several env frames; its rewards add up.
+    """One task, seen as vectors or as images uint8 [H, W, 3]; its episodes end by time alone."""
 
-    Episodes end by time, with discount 1. Observations are vectors, or one image uint8 [H, W, 3].
-    """
-
-    def __init__(self, environment: Any, *, action_repeat: int, pixels: int):
-        """Takes a `dm_control.rl.control.Environment`; see `make`.
+    def __init__(self, environment: Any, pixels: int):
+        """Takes a `dm_control.rl.control.Environment`, and the rows and columns of images or 0.
 
         Raises:
           RefusedError: where images are to be observed and nothing draws them.
         """
         self._environment = environment
-        self._action_repeat = action_repeat
         self._pixels = pixels
         self._observation_spec = environment.observation_spec()
         if pixels:
             self._observation_spec = observations.image_spec(pixels, pixels, 3)
             try:
-                self._draw(pixels, pixels)
+                self.draw(pixels, pixels)
             except Exception as error:  # OpenGL's, of many kinds
                 raise faults.RefusedError(f"{_NO_PICTURES}: {faults.describe(error)}") from error
 
@@ -192,20 +171,13 @@ class Control(dm_env.Environment):
         return self._shown(self._environment.reset())
 
     def step(self, action: np.ndarray) -> dm_env.TimeStep:
-        """Takes an action for `action_repeat` env frames, or until the episode ends."""
-        reward, discount = 0.0, 1.0
-        for _ in range(self._action_repeat):
-            time_step = self._environment.step(action)
-            reward += time_step.reward
-            discount *= time_step.discount
-            if time_step.last():
-                break
-        return self._shown(time_step._replace(reward=reward, discount=discount))
+        """See `dm_env.Environment`."""
+        return self._shown(self._environment.step(action))
 
     def _shown(self, time_step: dm_env.TimeStep) -> dm_env.TimeStep:
         if not self._pixels:
             return time_step
-        return time_step._replace(observation=self._draw(self._pixels, self._pixels))
+        return time_step._replace(observation=_Image(self.draw, self._pixels))
 
     def observation_spec(self) -> Any:
         """See `dm_env.Environment`."""
@@ -216,17 +188,18 @@ class Control(dm_env.Environment):
         return self._environment.action_spec()
 
     def render(self) -> np.ndarray:
-        """The task's first camera's picture, uint8 [240, 320, 3].
+        """A picture for a film, uint8 [240, 320, 3].
 
         Raises:
           RuntimeError: where nothing draws; the message says what would.
         """
         try:
-            return self._draw(_HEIGHT, _WIDTH)
+            return self.draw(_HEIGHT, _WIDTH)
         except Exception as error:  # see above
             raise RuntimeError(f"{_NO_PICTURES}: {faults.describe(error)}") from error
 
-    def _draw(self, height: int, width: int) -> np.ndarray:
+    def draw(self, height: int, width: int) -> np.ndarray:
+        """The task's first camera's picture, uint8 [height, width, 3]."""
         return self._environment.physics.render(
             height, width, camera_id=_CAMERA, render_flag_overrides=_FLAGS
         )
@@ -234,3 +207,14 @@ class Control(dm_env.Environment):
     def close(self) -> None:
         """See `dm_env.Environment`."""
         self._environment.close()
+
+
+class _Image:
+    """What is seen now, drawn when it is read: of repeated frames only the last one is."""
+
+    def __init__(self, draw: Callable[[int, int], np.ndarray], pixels: int):
+        self._draw = draw
+        self._pixels = pixels
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self._draw(self._pixels, self._pixels), dtype)

@@ -50,7 +50,7 @@ class PythonEnvironments(base.BatchedEnvironment):
           num_workers: processes, at most N.
           reply_seconds: that a step of a worker's environments may take; see `game_processes`.
           max_steps_per_episode: then it is cut; 0: by the environments alone.
-          action_repeat: env frames that pass by in one of their steps.
+          action_repeat: env frames of a step.
           text_length: L, words of the longest text.
 
         Raises:
@@ -67,6 +67,7 @@ class PythonEnvironments(base.BatchedEnvironment):
                     environment_worker.Worker,
                     make=make,
                     max_steps=max_steps_per_episode,
+                    action_repeat=action_repeat,
                     text_length=text_length,
                 ),
                 seed,

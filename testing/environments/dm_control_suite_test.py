@@ -38,8 +38,6 @@ class DmControlTest(parameterized.TestCase):
 
     @parameterized.parameters((1, 7, 7), (4, 7, 2), (4, 8, 2))
     def test_an_episode_is_cut_after_a_number_of_env_frames(self, repeat, frames, steps):
-        config = dm_control_suite.DmControlConfig(action_repeat=repeat)
-        self.assertEqual(config.max_steps_per_episode, 1_000 // repeat)
         with make(action_repeat=repeat, max_frames_per_episode=frames) as environment:
             rows = rollouts.play(environment, constant(2 * steps + 2))
         np.testing.assert_array_equal(
@@ -58,12 +56,14 @@ class DmControlTest(parameterized.TestCase):
                 np.testing.assert_array_equal(arms, np.full(6, place, np.float32))
 
     def test_images_take_the_place_of_all_else(self):
-        with make(pixels=20) as environment:
+        with make(arguments="pixels=20, time_limit=0.5", action_repeat=3) as environment:
             self.assertEqual(environment.observation_spec().shape, (20, 20, 3))
             rows = rollouts.play(environment, constant(2))
         self.assertEqual((rows.observation.dtype, rows.observation.shape[1:]),
                          (np.uint8, (2, 20, 20, 3)))  # fmt: skip
         np.testing.assert_array_equal(rows.observation[..., :10, :], 2)
+        # The other half counts pictures: one when it was made, then one for each step.
+        np.testing.assert_array_equal(rows.observation[:, 0, 0, 15, 0], [2, 3, 4])
 
     def test_a_film_has_pictures_in_the_tasks_own_time(self):
         with make(rendering=True) as environment:
@@ -84,7 +84,7 @@ class DmControlTest(parameterized.TestCase):
             with self.assertRaisesRegex(
                 ValueError, "cheetah/run cannot be played: .* libEGL or libOSMesa .*No OpenGL"
             ) as context:
-                with make(pixels=20):
+                with make(arguments={"pixels": 20}):
                     pass
         self.assertNotIn("\n", str(context.exception))
 
@@ -98,9 +98,7 @@ class DmControlTest(parameterized.TestCase):
         with mock.patch.dict(os.environ), mock.patch("ctypes.CDLL") as load:
             load.side_effect = lambda name: None if name in libraries else self.fail_to_load()
             del os.environ["MUJOCO_GL"]
-            environment = dm_control_suite.make(
-                "cheetah/run", {}, 1, action_repeat=1, pixels=0, rendering=True
-            )
+            environment = dm_control_suite.make("cheetah/run", {}, rendering=True, seed=1)
             self.assertEqual(os.environ["MUJOCO_GL"], expected)
             environment.close()
 
@@ -114,7 +112,8 @@ class ConfigTest(parameterized.TestCase):
         ({"task": "cheetah-run"}, "'cheetah-run': did you mean cheetah/run"),
         ({"task": "dance"}, "'dance': names are like 'cheetah/run'"),
         ({"action_repeat": 0}, "action_repeat is 0: use 1 or more"),
-        ({"pixels": 481}, "pixels is 481: use 480 or less"),
+        ({"arguments": "pixels=481"}, "arguments have pixels=481: use rows .* up to 480"),
+        ({"arguments": "pixels=true"}, "arguments have pixels=True: use rows"),
         ({"task": "lqr/lqr_2_1"}, "there is no task of dm_control 'lqr/lqr_2_1'"),
     )
     def test_refused_values_are_named(self, values, message):

@@ -64,7 +64,9 @@ class ControlExtra(parameterized.TestCase):
             np.testing.assert_array_equal(leaf[:, 1:], same)
 
     def test_images_show_what_moves(self):
-        with make("cartpole/swingup", pixels=84, action_repeat=4, rendering=True) as environment:
+        with make(
+            "cartpole/swingup", arguments="pixels=84", action_repeat=4, rendering=True
+        ) as environment:
             played = rollouts.play(environment, random_actions(environment, 20))
             picture = environment.render(0)
         self.assertEqual(played.observation.shape, (21, 2, 84, 84, 3))

@@ -56,10 +56,13 @@ class Environment(dm_env.Environment):
 
 class Physics:
     place = 0.0
+    pictures = 0
 
     def render(self, height, width, camera_id, render_flag_overrides):
         if _RENDERER not in RENDERERS[1:]:
             raise RuntimeError("No OpenGL rendering backend is available.")
         picture = np.zeros([height, width, 3], np.uint8)
+        self.pictures += 1
         picture[:, : width // 2] = RENDERERS.index(_RENDERER)
+        picture[:, width // 2 :] = self.pictures
         return picture
