@@ -50,6 +50,7 @@ def main() -> None:
         "steps_per_entry": config.replay.steps_per_entry,
         "batch_size": config.replay.batch_size,
         "replayed_entries": config.replay.replay_entries,
+        "replay_ratio": config.replay.replay_ratio,
     }
     print(json.dumps(setting | _measure(config, dtype, jit), indent=2))
 

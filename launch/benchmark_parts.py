@@ -91,6 +91,7 @@ class Parts:
         # whatever the configuration mixes.
         self._tables = dataclasses.replace(
             config.replay,
+            replay_ratio=0.0,
             steps_per_update=config.replay.fresh_steps_per_update,
             core_state="stored",
             capacity=max(config.replay.capacity, 100_000),

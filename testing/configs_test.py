@@ -3,6 +3,9 @@
 from absl.testing import absltest, parameterized
 
 from configs import (
+    acer_atari,
+    acer_atari_paper,
+    acer_control,
     impala_atari,
     laser_atari,
     laser_atari_paper,
@@ -51,6 +54,28 @@ class LaserOnAtariTest(absltest.TestCase):
             self.assertEqual((config.agent.torso, config.agent.channel_multiplier), ("deep", 4))
             self.assertEqual((config.replay.unroll_length, config.agent.discount), (19, 0.995))
             self.assertEqual((config.learner.gradient_clip, config.environment.no_op_max), (0, 37))
+
+
+class AcerTest(absltest.TestCase):
+    def test_discrete_numbers_are_those_of_section_4(self):
+        for module in (acer_atari, acer_atari_paper):
+            config = run_config.parse(module.get_config().to_dict())
+            agent, replay = config.agent, config.replay
+            self.assertEqual((agent.discount, agent.entropy_cost), (0.99, 0.001))
+            self.assertEqual((agent.truncation, agent.delta, agent.average_decay), (10, 1, 0.99))
+            self.assertEqual((replay.unroll_length, replay.replay_ratio), (20, 4))
+            self.assertEqual(config.learner.learning_rate_schedule, "constant")
+        self.assertEqual((agent.torso, agent.center_observation), ("nature", False))
+        self.assertEqual((config.environment.num_envs, replay.capacity), (16, 16 * 50_000))
+
+    def test_continuous_numbers_are_those_of_section_6(self):
+        config = run_config.parse(acer_control.get_config().to_dict())
+        agent, replay = config.agent, config.replay
+        self.assertEqual((agent.discount, agent.truncation), (0.99, 5))
+        self.assertEqual((agent.average_decay, agent.policy_std), (0.995, 0.3))
+        self.assertEqual((agent.dueling_samples, replay.unroll_length), (5, 50))
+        drawn = replay.batch_size * replay.unroll_length
+        self.assertEqual(drawn / replay.steps_per_update, 4)  # times on average
 
 
 class PaperTest(parameterized.TestCase):

@@ -9,7 +9,7 @@ from dm_env import specs
 
 from configs import laser_catch
 from laser_tf import observations, types
-from laser_tf.agents import r2d2_config
+from laser_tf.agents import r2d2_config, registry
 from laser_tf.replay import stored_unroll
 from laser_tf.training import run_config
 
@@ -46,6 +46,18 @@ def r2d2_catch_config(**sections) -> run_config.RunConfig:
     values["learner"].update(
         optimizer="adam", learning_rate=3e-3, learning_rate_schedule="constant"
     )
+    for section, overrides in sections.items():
+        values[section].update(overrides)
+    return run_config.parse(values)
+
+
+def acer_catch_config(kind: str = "acer", **sections) -> run_config.RunConfig:
+    """ACER, or a baseline of its, on the games of `catch_config`, online and replayed in turn."""
+    values = config_values(catch_config())
+    values["agent"] = dataclasses.asdict(
+        registry.config_class(kind)(torso="flat", entropy_cost=0.01)
+    )
+    values["replay"].update(replay_fraction=0.0, replay_ratio=2.0, batch_size=4)
     for section, overrides in sections.items():
         values[section].update(overrides)
     return run_config.parse(values)

@@ -240,3 +240,39 @@ def sequence_priorities(td_errors, mask, eta, smallest):
             mixture = eta * max(errors) + (1 - eta) * sum(errors) / len(errors)
             priorities[b] = max(mixture, smallest)
     return priorities
+
+
+def retrace(rewards, discounts, q_taken, values, traces, is_transition):
+    """Retrace as the sum over the rest of the episode (Munos et al. 2016, equation 4).
+
+        Q^ret_t = Q_t + sum_k (prod_{i=1..k} gamma_{t+i-1} c_{t+i})
+                        (r_{t+k} + gamma_{t+k} V(x_{t+k+1}) - Q_{t+k})
+
+    Arguments as in `laser_tf.ops.retrace.retrace`; the result is NaN where there is no transition.
+    """
+    T, B = is_transition.shape
+    targets = np.full([T, B], np.nan)
+    for t, b in np.ndindex(T, B):
+        if not is_transition[t, b]:
+            continue
+        total = float(q_taken[t, b])
+        weight = 1.0
+        for k in range(t, T):
+            if not is_transition[k, b]:
+                break
+            if k > t:
+                weight *= float(discounts[k - 1, b]) * float(traces[k, b])
+            bootstrap = float(discounts[k, b]) * float(values[k + 1, b])
+            total += weight * (float(rewards[k, b]) + bootstrap - float(q_taken[k, b]))
+        targets[t, b] = total
+    return targets
+
+
+def constrained(gradient, divergence_gradient, delta):
+    """The nearest z to g with k . z <= delta, float [S] each: by projection, not by equation 12."""
+    g, k = np.asarray(gradient, np.float64), np.asarray(divergence_gradient, np.float64)
+    if k @ g <= delta:
+        return g
+    unit = k / np.sqrt(k @ k)
+    # On the plane k . z = delta, at g's distance from it along k.
+    return g - unit * (unit @ g - delta / np.sqrt(k @ k))

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 # Kind -> where its configuration and the agent itself are, as "module:class" of this package.
 _AGENTS = {
+    "a3c": ("a3c_config:A3CConfig", "a3c:A3C"),
+    "acer": ("acer_config:AcerConfig", "acer:Acer"),
     "laser": ("laser_config:LaserConfig", "laser:Laser"),
     "r2d2": ("r2d2_config:R2D2Config", "r2d2:R2D2"),
 }

@@ -159,7 +159,7 @@ class FollowerRole(_Learning):
         trained.take_from_chief()
         signature = assembly.unroll_signature(config, self._spec, trained.agent)
         replay = replay_access.for_learner(context, config.replay, signature, is_chief=False)
-        stream = streams.make_stream(config.share_of_replay, replay, signature, trained.agent)
+        stream = streams.stream_of_run(config, replay, signature, trained)
         context.state = "learns"
         with contextlib.closing(stream):
             return following.follow(config, trained, replay, stream, context.stop.is_set)

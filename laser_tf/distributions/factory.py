@@ -2,7 +2,7 @@
 
 from dm_env import specs
 
-from laser_tf.distributions import base, categorical
+from laser_tf.distributions import base, categorical, policy_statistics
 
 
 def make(
@@ -23,3 +23,24 @@ def make(
     return gaussian.Gaussian(
         action, squashed=continuous_policy == "squashed", initial_std=initial_std
     )
+
+
+def make_with_statistics(
+    action: specs.BoundedArray, statistics: str, std: float
+) -> tuple[base.Distribution, policy_statistics.PolicyStatistics]:
+    """Makes a distribution whose statistics a trust region can look at, and the view on them.
+
+    Args:
+      action: a `DiscreteArray`, or float32 [D] with finite bounds.
+      statistics: "probabilities" or "logits", of discrete actions.
+      std: of a Gaussian for continuous actions, see `fixed_gaussian.FixedGaussian`.
+    """
+    if isinstance(action, specs.DiscreteArray):
+        kinds = {
+            "probabilities": policy_statistics.Probabilities,
+            "logits": policy_statistics.Logits,
+        }
+        return categorical.Categorical(action.num_values), kinds[statistics]()
+    from laser_tf.distributions import fixed_gaussian  # see `make`
+
+    return fixed_gaussian.FixedGaussian(action, std), fixed_gaussian.Means()

@@ -85,6 +85,14 @@ class _DenseTorso(_Torso):
         return tf.nn.relu(self._dense(super().__call__(observation)))
 
 
+def _dqn_convolutions(channel_multiplier: int, dtype: str) -> list[Layer]:
+    return [
+        _conv(32 * channel_multiplier, 8, 4, "valid", dtype),
+        _conv(64 * channel_multiplier, 4, 2, "valid", dtype),
+        _conv(64 * channel_multiplier, 3, 1, "valid", dtype),
+    ]
+
+
 class DQNTorso(_Torso):
     """DQN's (Mnih et al. 2015): conv 32 8x8/4, conv 64 4x4/2, conv 64 3x3/1, no dense layer.
 
@@ -94,11 +102,18 @@ class DQNTorso(_Torso):
 
     def __init__(self, channel_multiplier: int, center: bool, dtype: str):
         super().__init__(center, dtype)
-        self._convolutions = [
-            _conv(32 * channel_multiplier, 8, 4, "valid", dtype),
-            _conv(64 * channel_multiplier, 4, 2, "valid", dtype),
-            _conv(64 * channel_multiplier, 3, 1, "valid", dtype),
-        ]
+        self._convolutions = _dqn_convolutions(channel_multiplier, dtype)
+
+    def _features(self, scaled: tf.Tensor) -> tf.Tensor:
+        return _rectified(self._convolutions, scaled)
+
+
+class NatureTorso(_DenseTorso):
+    """DQN's with its dense layer of 512: what ACER (section 4) reads images with."""
+
+    def __init__(self, channel_multiplier: int, center: bool, dtype: str):
+        super().__init__(512, center, dtype)
+        self._convolutions = _dqn_convolutions(channel_multiplier, dtype)
 
     def _features(self, scaled: tf.Tensor) -> tf.Tensor:
         return _rectified(self._convolutions, scaled)
@@ -209,6 +224,7 @@ TORSOS: dict[str, Callable[[int, bool, str], _Torso]] = {
     "shallow": ShallowTorso,
     "deep": DeepTorso,
     "dqn": DQNTorso,
+    "nature": NatureTorso,
     "minatar": MinAtarTorso,
     "flat": FlatTorso,
 }

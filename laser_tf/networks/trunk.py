@@ -3,10 +3,9 @@
 from typing import Any
 
 import tensorflow as tf
-from dm_env import specs
 
 from laser_tf import types
-from laser_tf.networks import cores, observation_encoder, trunk_config
+from laser_tf.networks import action_encoding, cores, observation_encoder, trunk_config
 
 
 class Trunk(tf.Module):
@@ -55,7 +54,7 @@ class Trunk(tf.Module):
             return features, ()
         return self._core(
             features,
-            self._encode_action(env_output.previous_action),
+            action_encoding.encode(self._action, env_output.previous_action),
             tf.clip_by_value(env_output.reward, -1.0, 1.0),
             env_output.is_first,
             core_state,
@@ -73,14 +72,6 @@ class Trunk(tf.Module):
             tf.nest.map_structure(lambda leaf: _fold(leaf[:-1]), env_output.observation),
             tf.reshape(mask, [-1]),
         )
-
-    def _encode_action(self, action: tf.Tensor) -> tf.Tensor:
-        """One-hot, or scaled so that the bounds are -1 and 1: float32 [R, B, A]."""
-        if isinstance(self._action, specs.DiscreteArray):
-            return tf.one_hot(action, self._action.num_values)
-        low, high = self._action.minimum, self._action.maximum
-        # An action that has no choice is 0.
-        return tf.math.divide_no_nan(2 * action - (high + low), high - low)
 
 
 def _fold(tensor: tf.Tensor) -> tf.Tensor:

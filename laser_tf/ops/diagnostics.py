@@ -33,21 +33,37 @@ def off_policy(
     Returns:
       Name of a metric -> its mean.
     """
-    online, replayed = is_transition & is_online, is_transition & ~is_online
-    own, foreign = replayed & is_own, replayed & ~is_own
+    replayed = is_transition & ~is_online
     clipped = tf.cast(log_rhos > math.log(rho_bar), tf.float32)
     accepted = tf.cast(trusted, tf.float32)
+    own, foreign = replayed & is_own, replayed & ~is_own
+    return {
+        **divergences(entropy, kl, is_transition=is_transition, is_online=is_online, is_own=is_own),
+        "vtrace/rho_clipped_fraction": masked_mean(clipped, is_transition),
+        "trust_region/accepted_fraction": masked_mean(accepted, is_transition),
+        "trust_region/accepted_replay_fraction": masked_mean(accepted, replayed),
+        "trust_region/accepted_own_fraction": masked_mean(accepted, own),
+        "trust_region/accepted_foreign_fraction": masked_mean(accepted, foreign),
+    }
+
+
+def divergences(
+    entropy: tf.Tensor,
+    kl: tf.Tensor,
+    *,
+    is_transition: tf.Tensor,
+    is_online: tf.Tensor,
+    is_own: tf.Tensor,
+) -> dict[str, joint_batch.Mean]:
+    """How random pi is, and how far from mu; arguments and result as of `off_policy`."""
+    online, replayed = is_transition & is_online, is_transition & ~is_online
+    own, foreign = replayed & is_own, replayed & ~is_own
     return {
         "policy/entropy": masked_mean(entropy, is_transition),
         "policy/kl_online": masked_mean(kl, online),
         "policy/kl_replay": masked_mean(kl, replayed),
         "policy/kl_own": masked_mean(kl, own),
         "policy/kl_foreign": masked_mean(kl, foreign),
-        "vtrace/rho_clipped_fraction": masked_mean(clipped, is_transition),
-        "trust_region/accepted_fraction": masked_mean(accepted, is_transition),
-        "trust_region/accepted_replay_fraction": masked_mean(accepted, replayed),
-        "trust_region/accepted_own_fraction": masked_mean(accepted, own),
-        "trust_region/accepted_foreign_fraction": masked_mean(accepted, foreign),
         "replay/foreign_fraction": masked_mean(tf.cast(foreign, tf.float32), replayed),
     }
 

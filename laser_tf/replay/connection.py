@@ -292,7 +292,8 @@ class Connection:
           priorities: float [B], at least 0; of online entries none are used.
         """
         drawn = ~batch.is_online
-        self.update_priorities(batch.key[drawn], priorities[drawn])
+        if drawn.any():
+            self.update_priorities(batch.key[drawn], priorities[drawn])
 
     def checkpoint(self) -> None:
         """Does nothing: a shared server is saved by the process that runs it."""

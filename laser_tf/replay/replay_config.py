@@ -11,6 +11,7 @@ SEQUENCES = "sequences"  # replay of overlapping sequences
 ONLINE = "online"  # the queue of a learner that has the server for itself
 
 MOST_STORED = 10**12  # 9 TB of a T-maze's frames, the smallest there are
+MOST_REPLAYED = 1_000  # updates on replay alone after each one on online unrolls
 MOST_BATCHED = 10**8  # frames; 700 GB of Atari's
 CORE_STATES = ("stored", "zero", "recomputed")
 
@@ -19,6 +20,10 @@ CORE_STATES = ("stored", "zero", "recomputed")
 class ReplayConfig:
     """How experience is cut, kept and mixed.
 
+    There are three ways to learn. `replay_fraction`: every batch has online and replayed entries
+    (LASER), or online ones only. `replay_ratio`: batches of online entries alone and of replayed
+    ones alone take turns (ACER). `steps_per_update`: all batches are replayed (R2D2).
+
     Raises:
       ValueError: for a value out of range; the message names it, the reason and the remedy.
     """
@@ -26,11 +31,12 @@ class ReplayConfig:
     unroll_length: int = 20  # agent steps; T, of a stored unroll
     frame_stack: int = 4  # frames; K, in an observation
     batch_size: int = 32  # unrolls; in an update, online and replayed
-    replay_fraction: float = 0.75  # fraction; of a batch, below 1; see steps_per_update
-    capacity: int = 1_000_000  # agent steps; in replay, where a sequence counts without its overlap
-    queue_capacity: int = 64  # unrolls; that wait for the learner at most
+    replay_fraction: float = 0.75  # fraction; of a batch, below 1; the rest is online
+    replay_ratio: float = 0.0  # updates; on replay alone after each one on online unrolls, mean
     steps_per_update: int = 0  # agent steps; learn from replay alone, once in so many; 0: do not
     warm_up: int = 0  # agent steps; in replay before the first such update
+    capacity: int = 1_000_000  # agent steps; in replay, where a sequence counts without its overlap
+    queue_capacity: int = 64  # unrolls; that wait for the learner at most
     sequence_length: int = 0  # agent steps; m, of replayed sequences; 0: unrolls are replayed
     sequence_overlap: int = 0  # agent steps; that adjacent sequences share
     burn_in: int = 0  # agent steps; l, before a sequence that only carry its core state on
@@ -55,8 +61,28 @@ class ReplayConfig:
                 "are recomputed, are drawn uniformly; use 0 or another core_state"
             )
         server_addresses.parse(self.addresses)
+        self._check_ratio()
         self._check_sequences()
         self._check_batch()
+
+    def _check_ratio(self) -> None:
+        config_checks.check_range(
+            self, "replay_ratio", 0, MOST_REPLAYED, "actors would stand still"
+        )
+        if not self.replay_ratio:
+            return
+        for name in ("replay_fraction", "steps_per_update", "sequence_length"):
+            if getattr(self, name):
+                raise ValueError(
+                    f"replay_ratio is {self.replay_ratio}, but {name} is {getattr(self, name)}: "
+                    "updates on online unrolls alone and on replayed unrolls alone take turns; use "
+                    f"{name} 0, or replay_ratio 0"
+                )
+        if self.core_state == "recomputed":
+            raise ValueError(
+                f"replay_ratio is {self.replay_ratio}, but core_state is 'recomputed': episodes "
+                "are replayed beside online unrolls; use another core_state, or replay_ratio 0"
+            )
 
     def _check_batch(self) -> None:
         for name in ("steps_per_update", "warm_up"):
@@ -149,19 +175,21 @@ class ReplayConfig:
 
     @property
     def replay_entries(self) -> int:
-        """Entries of a batch that come from replay."""
+        """Entries of a batch that come from replay; of a replayed one with `replay_ratio`."""
+        if self.replay_ratio:
+            return self.batch_size
         return self.batch_size - self.online_entries
 
     @property
     def online_entries(self) -> int:
-        """Entries of a batch that come fresh from actors."""
+        """Entries of a batch that come fresh from actors; of an online one with `replay_ratio`."""
         if self.steps_per_update:
             return 0
         return self.batch_size - round(self.batch_size * self.replay_fraction)
 
     @property
     def fresh_steps_per_update(self) -> int:
-        """Agent steps that are new to the learner with each update."""
+        """Agent steps that are new to the learner with each update that has any."""
         return self.steps_per_update or self.online_entries * self.unroll_length
 
     @property

@@ -21,6 +21,7 @@ _MAY_DIFFER = (
     "environment.num_threads",
     "replay.batch_size",
     "replay.replay_fraction",
+    "replay.replay_ratio",
 )
 
 

@@ -10,7 +10,7 @@ def follow(
     config: run_config.RunConfig,
     trained: learner.Learner,
     replay: learners_replay.LearnersReplay,
-    stream: batches.BatchStream,
+    stream: batches.Stream,
     should_stop: Callable[[], bool],
 ) -> bool:
     """Takes part in each update until the budget is spent or any learner has to stop.

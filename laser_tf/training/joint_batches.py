@@ -211,15 +211,13 @@ class JointBatchStream(batches.BatchStream):
         is_online = np.ones(size, bool)
         new_steps = (size - doubled) * self._config.unroll_length
         online = stored_unroll.unweighted(unrolls, is_online, new_steps)
+        online = online._replace(server=np.zeros(size, np.int32))
         if not self._replayed:
             return online
         replayed = self._replayed.get(self._closed.is_set)
         if replayed is None:
             return None
-        parts = (
-            online._replace(new_steps=(), server=np.zeros(size, np.int32)),
-            replayed._replace(new_steps=()),
-        )
+        parts = (online._replace(new_steps=()), replayed._replace(new_steps=()))
         return _concatenate(parts)._replace(new_steps=online.new_steps)
 
     def close(self) -> None:

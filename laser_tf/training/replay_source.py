@@ -51,9 +51,9 @@ class ReplaySource:
                 return self._next()
             except (RuntimeError, tf.errors.OpError) as error:
                 self._fetch = None
-                errors += self._replay.look()
                 if self._closed.is_set():
-                    break
+                    break  # without a look: the server may be about to end
+                errors += self._replay.look()
                 if errors >= _MOST_ERRORS:
                     raise
                 logging.debug("the stream from replay ended: %s", error)

@@ -1,15 +1,45 @@
 """The stream of batches that a configuration asks for, from one replay server or several."""
 
+import dataclasses
+from collections.abc import Sequence
+
 from laser_tf.agents import base as agents_base
 from laser_tf.replay import dataset, learners_replay, replay_config, stored_unroll
-from laser_tf.training import assembly, batches, joint_batches
+from laser_tf.training import (
+    assembly,
+    batches,
+    joint_batches,
+    learner,
+    ratio_batches,
+    run_config,
+)
 
 LearnersStream = (
     batches.MixedBatchStream
     | batches.EpisodeBatchStream
     | batches.ReplayBatchStream
+    | ratio_batches.RatioBatchStream
     | joint_batches.JointBatchStream
 )
+
+
+def stream_of_run(
+    config: run_config.RunConfig,
+    replay: learners_replay.LearnersReplay,
+    signature: stored_unroll.StoredUnroll,
+    trained: learner.Learner,
+) -> LearnersStream:
+    """Starts to fetch the batches of one of a run's learners, which go on from the same weights.
+
+    Args:
+      config: of the run.
+      replay: where from.
+      signature: of an unroll.
+      trained: the learner.
+    """
+    # Equal for all learners; a resumed run goes on with fresh randomness.
+    seed = config.run.seed, int(trained.counters.agent_steps.numpy())
+    return make_stream(config.share_of_replay, replay, signature, trained.agent, seed)
 
 
 def make_stream(
@@ -17,6 +47,7 @@ def make_stream(
     replay: learners_replay.LearnersReplay,
     signature: stored_unroll.StoredUnroll,
     agent: agents_base.Agent,
+    seed: Sequence[int],
 ) -> LearnersStream:
     """Starts to fetch a learner's batches.
 
@@ -25,17 +56,27 @@ def make_stream(
       replay: where from.
       signature: of an unroll.
       agent: the learner's, with whose weights core states are recomputed.
+      seed: of what is drawn here, see `ratio_batches.RatioBatchStream`; what Reverb draws has none.
     """
-    several = len(replay.servers) > 1
-    sources = _SeveralServers(config, replay) if several else _OneServer(config, replay)
+    sources = _sources(config, replay)
     if config.steps_per_update:
         return batches.ReplayBatchStream(sources.counts(), sources.replayed(), config, replay.size)
+    if config.replay_ratio:
+        online = _sources(dataclasses.replace(config, replay_ratio=0.0), replay).mixed()
+        return ratio_batches.RatioBatchStream(online, sources.replayed(), config.replay_ratio, seed)
     if config.replay_table != replay_config.EPISODES:
         return sources.mixed()
     next_state = assembly.state_recomputation(agent, config)
     return batches.EpisodeBatchStream(
         sources.online(), sources.episodes(), config, signature, next_state
     )
+
+
+def _sources(
+    config: replay_config.ReplayConfig, replay: learners_replay.LearnersReplay
+) -> "_OneServer | _SeveralServers":
+    several = len(replay.servers) > 1
+    return _SeveralServers(config, replay) if several else _OneServer(config, replay)
 
 
 class _OneServer:

@@ -157,9 +157,7 @@ class Training:
         if member:
             member.start()
         actors = self._begin_acting()
-        stream = streams.make_stream(
-            self._config.share_of_replay, actors.replay, self._signature, self._learner.agent
-        )
+        stream = streams.stream_of_run(self._config, actors.replay, self._signature, self._learner)
         saving = saver.Saver(
             self._config.run, self._workdir, self._checkpoints, actors.replay, self.counters
         )

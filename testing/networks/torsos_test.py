@@ -38,6 +38,13 @@ class TorsosTest(parameterized.TestCase):
             [(8, 8, 4, 32), (4, 4, 32, 64), (3, 3, 64, 64), (32,), (64,), (64,)],
         )
 
+    def test_nature_has_a_dense_layer_behind_them(self):
+        torso = torsos.TORSOS["nature"](1, False, "float32")
+        features = torso(tf.zeros([2, 84, 84, 4], tf.uint8))
+        self.assertEqual(features.shape, [2, 512])
+        # DQN's: 8x8x4x32, 4x4x32x64, 3x3x64x64 and 3136x512, each with its biases.
+        self.assertEqual(_parameters(torso), 8_224 + 32_832 + 36_928 + 1_606_144)
+
     def test_dqn_s_features_are_rectified_convolutions_of_bytes_scaled_to_one(self):
         torso = torsos.TORSOS["dqn"](1, False, "float32")
         observation = np.random.default_rng(1).integers(0, 256, (3, 84, 84, 4), dtype=np.uint8)
@@ -93,6 +100,7 @@ class TorsosTest(parameterized.TestCase):
         ("deep", (84, 84, 4), True),
         ("dqn", (84, 84, 4), False),
         ("dqn", (84, 84, 4), True),
+        ("nature", (84, 84, 4), False),
         ("minatar", (10, 10, 6), False),
         ("flat", (10, 5, 1), False),
     )
@@ -145,6 +153,7 @@ class TorsosTest(parameterized.TestCase):
         ("shallow", (84, 84, 4)),
         ("deep", (84, 84, 4)),
         ("dqn", (84, 84, 4)),
+        ("nature", (84, 84, 4)),
         ("minatar", (10, 10, 6)),
         ("flat", (10, 5, 1)),
     )

@@ -36,15 +36,6 @@ class TrunkTest(absltest.TestCase):
             difference = np.abs(self._features(reward) - self._features(0.0)).max()
             self.assertGreater(difference, 1e-3)
 
-    def test_discrete_actions_are_one_hot(self):
-        encoded = self._trunk._encode_action(tf.constant([[2, 0]]))
-        np.testing.assert_array_equal(encoded, [[[0, 0, 1], [1, 0, 0]]])
-
-    def test_continuous_actions_are_scaled_by_their_bounds(self):
-        made = trunk.Trunk(CONFIG, SPEC._replace(action=CONTINUOUS), "float32")
-        encoded = made._encode_action(tf.constant([[[-2.0, 10.0], [1.0, 5.0]]]))
-        np.testing.assert_allclose(encoded, [[[-1, 1], [0.5, 0]]], atol=1e-6)
-
     def test_without_a_core_features_are_the_encoders(self):
         config = trunk_config.TrunkConfig(mlp_units=(4,))
         made = trunk.Trunk(config, SPEC, "float32")

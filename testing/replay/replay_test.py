@@ -83,7 +83,7 @@ class ReplayTest(parameterized.TestCase):
         config = _config(batch_size=4, steps_per_update=2 * T, capacity=1000)
         replay = self._serve(config)
         self._write(replay, config, range(6))
-        stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock())
+        stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock(), seed=(1,))
         self.addCleanup(stream.close)
         for _ in range(3):
             batch = stream.get(_never)
@@ -258,6 +258,22 @@ class ConfigTest(parameterized.TestCase):
         ({"batch_size": 0}, "batch_size is 0"),
         ({"capacity": 19}, "capacity is 19 agent steps, less than one batch"),
         ({"queue_capacity": 0}, "queue_capacity is 0"),
+        ({"replay_ratio": -1.0}, "replay_ratio is -1.0: use 0 or more"),
+        ({"replay_ratio": 1e4}, "replay_ratio is 10000.0: use 1000 or less; actors would"),
+        ({"replay_ratio": 4.0}, "replay_ratio is 4.0, but replay_fraction is 0.75: .*use replay_f"),
+        (
+            {"replay_ratio": 4.0, "replay_fraction": 0.0, "steps_per_update": 20},
+            "replay_ratio is 4.0, but steps_per_update is 20: .*use steps_per_update 0, or replay",
+        ),
+        (
+            {"replay_ratio": 4.0, "replay_fraction": 0.0, "sequence_length": 10},
+            "replay_ratio is 4.0, but sequence_length is 10: .*use sequence_length 0, or replay",
+        ),
+        (
+            {"replay_ratio": 4.0, "replay_fraction": 0.0, "core_state": "recomputed"},
+            "replay_ratio is 4.0, but core_state is 'recomputed': episodes are replayed beside",
+        ),
+        ({"replay_ratio": 4.0, "replay_fraction": 0.0, "capacity": 19}, "less than one batch"),
     )
     def test_refuses_what_cannot_be_mixed(self, overrides, message):
         with self.assertRaisesRegex(ValueError, message):

@@ -246,7 +246,7 @@ class SequencesTest(parameterized.TestCase):
         replay = self._write(config, [[14 * U]])
         sizes = itertools.chain([0, 3, 3], itertools.repeat(4))
         self.enter_context(mock.patch.object(replay, "size", lambda: next(sizes)))
-        stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock())
+        stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock(), seed=(1,))
         self.addCleanup(stream.close)
         steps = [int(stream.get(self._stop.is_set).new_steps) for _ in range(4)]
         # The first unroll has one more step, 5. Cold at 13, 17 and 21 steps; warm at 25, of which 5

@@ -8,6 +8,7 @@ from unittest import mock
 
 import numpy as np
 import tensorflow as tf
+import tree
 from absl.testing import absltest, parameterized
 
 from laser_tf.replay import (
@@ -117,7 +118,7 @@ class ServersTest(parameterized.TestCase):
             time.sleep(0.05)
 
     def _stream(self, config, replay):
-        stream = streams.make_stream(config, replay, SIGNATURE, agent=mock.Mock())
+        stream = streams.make_stream(config, replay, SIGNATURE, agent=mock.Mock(), seed=(1,))
         self.addCleanup(stream.close)
         return stream
 
@@ -174,6 +175,34 @@ class DrawTest(ServersTest):
         fetched = [stream.get(_never) for _ in range(8)]
         self.assertTrue(any((b.unrolls.learner_update[b.is_online] >= 100).any() for b in fetched))
         self.assertTrue(any(b.server.any() for b in fetched))
+
+    def test_online_batches_and_replayed_ones_take_turns(self):
+        config = self._serve(
+            _config(batch_size=8, replay_fraction=0.0, replay_ratio=2.0, priority_exponent=1.0)
+        )
+        for actor in range(2):
+            self._write(config, actor, range(100 * actor, 100 * actor + 40))
+        replay = self._open(config)
+        self._wait_for(replay, [40, 40])
+        stream = self._stream(config, replay)
+        fetched, steps = [], 0
+        while steps < 80 * T:
+            fetched.append(stream.get(_never))
+            steps += int(fetched[-1].new_steps)
+        counts = np.random.default_rng((1,)).poisson(2.0, 9).tolist()
+        kinds = [*(kind for count in counts for kind in (True, *[False] * count)), True]
+        self.assertEqual([batch.is_online.all() for batch in fetched], kinds)
+        self.assertEqual([batch.is_online.any() for batch in fetched], kinds)
+        online = np.concatenate([b.unrolls.learner_update[b.is_online] for b in fetched])
+        self.assertCountEqual(online.tolist(), [*range(40), *range(100, 140)])
+        # Groups of 2 from each in turn; the compiled update takes both kinds of batch.
+        self.assertEqual({b.server.mean() for b in fetched if not b.is_online.any()}, {0.5})
+        described = [tree.map_structure(lambda x: (x.shape, x.dtype), batch) for batch in fetched]
+        self.assertEqual(described, described[:1] * len(described))
+        with mock.patch.object(connection.Connection, "update_priorities") as update:
+            for batch in fetched:
+                replay.take_priorities(batch, np.ones(8))
+        self.assertEqual(update.call_count, 2 * kinds.count(False))
 
     def test_from_replay_alone_the_new_steps_of_both_count(self):
         config = self._serve(_config(steps_per_update=20 * T, warm_up=30 * T, capacity=1000))

@@ -88,6 +88,15 @@ class SweepConfigTest(parameterized.TestCase):
         with self.assertRaisesRegex(ValueError, message):
             sweep_config.parse(_values(sweep))
 
+    def test_agents_on_one_replay_may_replay_more_or_less(self):
+        base = _values({"grid": {"replay": {"replay_ratio": (1.0, 4.0)}}})
+        base["replay"]["replay_fraction"] = 0.0
+        ratios = [agent.replay.replay_ratio for agent in sweep_config.parse(base).agents.values()]
+        self.assertEqual(ratios, [1.0, 4.0])
+        base["sweep"] = {"grid": {"replay": {"replay_ratio": (0.0, 4.0)}}}
+        with self.assertRaisesRegex(ValueError, "replay's table is 'none' for"):
+            sweep_config.parse(base)
+
     def test_another_game_is_refused_on_one_replay_only(self):
         sweep = {"grid": {"environment": {"task": ("pong", "breakout")}}}
         values = sweep_laser_atari.get_config().to_dict() | {"sweep": sweep}

@@ -1,5 +1,6 @@
 """Writers and batches whose replay server, in another process, is killed, moved, or frozen."""
 
+import dataclasses
 import functools
 import pathlib
 import tempfile
@@ -10,7 +11,7 @@ from unittest import mock
 import numpy as np
 import tensorflow as tf
 import tree
-from absl.testing import absltest
+from absl.testing import absltest, parameterized
 
 from laser_tf import types
 from laser_tf.replay import (
@@ -22,7 +23,7 @@ from laser_tf.replay import (
     unroll_buffer,
     writer,
 )
-from laser_tf.training import batches, streams, unroll_accounting
+from laser_tf.training import replay_source, streams, unroll_accounting
 from testing import fakes, replay_processes
 
 T = 5
@@ -32,6 +33,7 @@ CONFIG = replay_config.ReplayConfig(
     unroll_length=T, frame_stack=2, batch_size=4, replay_fraction=0.5,
     capacity=1000, queue_capacity=30,
 )  # fmt: skip
+RATIO = dataclasses.replace(CONFIG, batch_size=2, replay_fraction=0.0, replay_ratio=1.5)
 ACTOR = 17
 
 
@@ -42,7 +44,7 @@ def _unroll(number: int) -> stored_unroll.StoredUnroll:
     return zeros._replace(new_steps=np.int64(T), actor=np.int64(ACTOR), number=np.int64(number))
 
 
-class LostServerTest(absltest.TestCase):
+class LostServerTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
         folder = tempfile.TemporaryDirectory()
@@ -74,8 +76,8 @@ class LostServerTest(absltest.TestCase):
         self.addCleanup(target.close)
         return target
 
-    def _stream(self, replay) -> batches.MixedBatchStream:
-        stream = batches.MixedBatchStream(replay, CONFIG)
+    def _stream(self, replay, config=CONFIG) -> streams.LearnersStream:
+        stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock(), seed=(1,))
         self.addCleanup(stream.close)
         return stream
 
@@ -84,7 +86,7 @@ class LostServerTest(absltest.TestCase):
             target.write([_unroll(number)], self._stop.is_set)
             target.wait(self._stop.is_set)
 
-    def _learn(self, stream: batches.MixedBatchStream, until: int) -> None:
+    def _learn(self, stream: streams.LearnersStream, until: int) -> None:
         """Takes batches until a number has come."""
         end = time.monotonic() + 90
         while until not in self._seen:
@@ -96,7 +98,7 @@ class LostServerTest(absltest.TestCase):
             self._learned.extend(numbers[~is_first.all(axis=1)].tolist())
             self._steps += int(batch.new_steps)
 
-    def _check_counts(self, stream: batches.MixedBatchStream, last: int) -> tuple[int, int]:
+    def _check_counts(self, stream: streams.LearnersStream, last: int) -> tuple[int, int]:
         """Holds the counts against what came; returns how many were lost, and doubled."""
         lost = len(set(range(last + 1)) - set(self._seen))
         doubled = len(self._seen) - len(set(self._seen))
@@ -105,13 +107,14 @@ class LostServerTest(absltest.TestCase):
         self.assertEqual(self._steps, T * len(set(self._seen)))
         return lost, doubled
 
-    def test_a_killed_server_comes_back_from_its_checkpoint(self):
+    @parameterized.named_parameters(("mixed", CONFIG), ("in_turn", RATIO))
+    def test_a_killed_server_comes_back_from_its_checkpoint(self, config):
         served = self._serve()
         replay = self._connect(served)
         target = self._writer(replay)
         self._write(target, range(10))
         served.checkpoint()
-        stream = self._stream(replay)
+        stream = self._stream(replay, config)
         self._learn(stream, 9)  # the checkpoint has all of them still in the queue
         self._write(target, range(10, 34))  # of which some wait in the queue
         replay.look()  # a server that is killed before anybody looks is not told from its successor
@@ -128,11 +131,12 @@ class LostServerTest(absltest.TestCase):
         self.assertEqual(replay.restarts, 1)
         self.assertRegex("\n".join(logs.output), r"was restarted, at .*: it holds \d+ of \d+ items")
 
-    def test_a_server_comes_back_empty_at_another_address(self):
+    @parameterized.named_parameters(("mixed", CONFIG), ("in_turn", RATIO))
+    def test_a_server_comes_back_empty_at_another_address(self, config):
         served = self._serve()
         addresses = [served.address]
         replay = self._connect(served, find=lambda: addresses[-1])
-        target, stream = self._writer(replay), self._stream(replay)
+        target, stream = self._writer(replay), self._stream(replay, config)
         self._write(target, range(10))
         self._learn(stream, 9)
         served.kill()
@@ -218,6 +222,18 @@ class LostServerTest(absltest.TestCase):
         self.assertEqual((stream.accounting.lost, stream.accounting.doubled), (0, 0))
 
 
+class ClosedSourceTest(absltest.TestCase):
+    def test_it_does_not_ask_a_server_that_may_be_ending(self):
+        def make(_: str) -> tf.data.Dataset:
+            source.close()
+            raise RuntimeError("cancelled")
+
+        replay = mock.Mock()
+        source = replay_source.ReplaySource(replay, make)
+        self.assertIsNone(source())
+        replay.look.assert_not_called()
+
+
 def _row(number: int, games: int) -> types.EnvOutput:
     """A row of episodes that began with row 0."""
     return types.EnvOutput(
@@ -290,7 +306,9 @@ class LostSequencesTest(absltest.TestCase):
     def test_close_does_not_wait_for_a_dead_server(self):
         before, games = threading.enumerate(), 8
         target = self._writer(games)
-        stream = streams.make_stream(self._config, self._replay, self._signature, mock.Mock())
+        stream = streams.make_stream(
+            self._config, self._replay, self._signature, mock.Mock(), seed=(1,)
+        )
         self._play(target, games, range(2 * T + 1))
         self.assertIsNotNone(stream.get(self._stop.is_set))
         self._served.kill()

@@ -63,6 +63,7 @@ class TrainingTest(parameterized.TestCase):
     @parameterized.named_parameters(
         ("laser", 60_000, {}, {"replay_fraction": 0.75}),
         ("impala", 150_000, {"relevance": "none"}, {"replay_fraction": 0.0, "batch_size": 4}),
+        ("in_turn", 60_000, {}, {"replay_fraction": 0.0, "replay_ratio": 2.0, "batch_size": 4}),
         ("prioritised", 60_000, {}, {"priority_exponent": 0.6, "importance_exponent": 0.5}),
         ("recurrent", 60_000, {"core": "lstm", "core_size": 32}, {"core_state": "recomputed"}),
     )
@@ -93,6 +94,44 @@ class TrainingTest(parameterized.TestCase):
         self.assertBetween(run.env_frames, 30_000, 30_044)
         summary = evaluator.evaluate(self._workdir, episodes=50, seed=2, video=False)
         self.assertGreater(summary["mean_return"], 0.8)
+
+    @parameterized.named_parameters(
+        ("in_turn", "acer", {}, {}),
+        ("recurrent", "acer", {"core": "lstm", "core_size": 32}, {}),
+        ("a3c", "a3c", {"trust_region": True}, {"replay_ratio": 0.0}),
+        ("tis", "a3c", {"importance": "truncated"}, {}),
+    )
+    def test_acer_and_its_baselines_learn_catch(self, kind, agent, replay):
+        config = fakes.acer_catch_config(
+            kind, agent=agent, replay=replay, run={"env_frames": 60_000}
+        )
+        run = runs.train(config, self._workdir)
+        self.assertGreater(run.returns.mean_return(), 0.8)
+        summary = evaluator.evaluate(self._workdir, episodes=50, seed=2, video=False)
+        self.assertGreater(summary["mean_return"], 0.8)
+
+    def test_updates_on_replay_alone_follow_those_on_online_unrolls(self):
+        config = fakes.catch_config(
+            replay={"replay_fraction": 0.0, "replay_ratio": 2.0, "batch_size": 2},
+            run={"env_frames": 16_000, "seed": 3, "metrics_seconds": 1e6},
+        )
+        run = runs.train(config, self._workdir)
+        self.assertEqual(run.env_frames, 16_000)
+        online = 16_000 // (2 * 10)  # frames over those of two unrolls
+        # The run ends with its last frames, without what would have followed them.
+        counts = np.random.default_rng((3, 0)).poisson(2.0, online - 1)
+        self.assertEqual(int(run.counters.learner_updates), online + counts.sum())
+        self.assertAlmostEqual(counts.mean(), 2.0, delta=5 * (2 / online) ** 0.5)
+        # A row is of four online updates and what preceded them. It averages over the updates that
+        # have a metric, so that those of either kind alone are in it, too.
+        rows = tensorboard.read_rows(self._workdir / "tensorboard")
+        self.assertLen(rows, 200)
+        replayed = "policy/kl_own", "trust_region/accepted_replay_fraction", "replay/age_updates"
+        for row in rows.values():
+            for name in ("policy/kl_online", "replay/policy_lag_updates", *replayed):
+                self.assertTrue(np.isfinite(row[name]), name)
+        steps = np.mean([row["learner/new_steps"] for row in rows.values()])
+        self.assertAlmostEqual(steps, 20 / 3, delta=1)
 
     def test_a_run_of_known_specs_makes_the_environments_that_it_plays_alone(self):
         config = fakes.catch_config(run={"env_frames": 400})

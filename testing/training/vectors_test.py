@@ -3,9 +3,9 @@
 import pathlib
 import tempfile
 
-from absl.testing import absltest
+from absl.testing import absltest, parameterized
 
-from configs import laser_control, laser_gymnasium
+from configs import acer_control, laser_control, laser_gymnasium
 from laser_tf.training import run_config
 from testing import runs
 
@@ -18,14 +18,15 @@ def _mean_return(config) -> float:
         return run.returns.mean_return()
 
 
-class VectorsTest(absltest.TestCase):
+class VectorsTest(parameterized.TestCase):
     def test_a_cart_pole_is_balanced_longer_than_at_random(self):
         config = laser_gymnasium.get_config()
         config.run.env_frames = 20_000
         self.assertGreater(_mean_return(config), 40)  # at random: 22
 
-    def test_continuous_actions_find_their_targets(self):
-        config = laser_control.get_config()
+    @parameterized.named_parameters(("laser", laser_control), ("acer", acer_control))
+    def test_continuous_actions_find_their_targets(self, module):
+        config = module.get_config()
         config.environment.suite = "dm_env"
         config.environment.task = "testing.environments.small_target:Target"
         config.run.env_frames = 20_000

@@ -1,0 +1,91 @@
+"""ACER's baselines: A3C, Trust-A3C, TIS and Trust-TIS (Wang et al. 2017, section 6, appendix E.2).
+
+A3C (Mnih et al. 2016) follows the policy gradient of n-step returns, on-policy. TIS weighs it by
+truncated products of importance ratios (Wawrzynski 2009), from replay. Each has a variant whose
+updates are held near an average policy, as ACER's are.
+"""
+
+import tensorflow as tf
+
+from laser_tf import types
+from laser_tf.agents import a3c_config, average_policy
+from laser_tf.networks import heads
+from laser_tf.ops import diagnostics, importance_truncation, masking, policy_gradient, vtrace
+
+
+class A3C(average_policy.AveragePolicyAgent):
+    """The agent; see `base.Agent` for what is not described here."""
+
+    _config: a3c_config.A3CConfig
+
+    def _create_critic(self, spec: types.EnvironmentSpec, features: tf.Tensor) -> None:
+        self._value = heads.dense(1)
+        self._value(features)
+
+    @property
+    def _critic_variables(self) -> tuple[tf.Variable, ...]:
+        return tuple(self._value.trainable_variables)
+
+    def loss(self, unroll: types.Unroll) -> types.LossOutput:
+        """The baselines' updates (appendix E.2), summed over T and B.
+
+        With R_t the discounted rewards up to the unroll's or the episode's end, and V of where it
+        was cut, and w_t = 1 (A3C) or min(c, rho_t ... rho_{T-1}) (TIS):
+
+            policy  w_t (R_t - V(x_t)) grad log pi(a_t|x_t)
+            value   w_t (R_t - V(x_t)) grad V(x_t)
+
+        Args:
+          unroll: [T + 1, B, ...].
+
+        Returns:
+          The loss with its metrics, and the critic's losses as priorities.
+        """
+        experience = self._read(unroll)
+        values = self._value(experience.features)[..., 0]
+        is_transition = experience.is_transition
+        returns = self._returns(experience, values)
+        weights = self._weights(experience)
+        acted = experience.acted
+        score = self._statistics.score(
+            tf.nest.map_structure(tf.stop_gradient, experience.policy), acted.action, acted.extras
+        )
+        advantages = returns - tf.stop_gradient(values[:-1])
+        policy_loss, metrics = self._policy_loss(
+            unroll, experience, (weights * advantages)[..., None] * score
+        )
+        root = tf.sqrt(unroll.importance_weight * masking.keep(is_transition, weights))
+        value_loss = policy_gradient.baseline_loss(
+            root * values[:-1], root * returns, is_transition
+        )
+        loss = policy_loss + self._config.critic_cost * value_loss
+        metrics |= {
+            "loss/total": loss,
+            "loss/policy": policy_loss,
+            "loss/value": value_loss,
+            "n_step/value": diagnostics.masked_mean(values[:-1], is_transition),
+            "n_step/weight": diagnostics.masked_mean(weights, is_transition),
+        }
+        priorities = diagnostics.critic_priorities(
+            tf.stop_gradient(values[:-1]), returns, is_transition
+        )
+        return types.LossOutput(loss, metrics, priorities)
+
+    def _returns(self, experience: average_policy.Experience, values: tf.Tensor) -> tf.Tensor:
+        """R_t, float32 [T, B]: V-trace's targets where all ratios are 1 (IMPALA, section 4.1)."""
+        targets = vtrace.vtrace(
+            tf.zeros_like(experience.log_rhos),
+            experience.discounts,
+            experience.rewards,
+            values,
+            experience.is_transition,
+        )
+        return targets.values
+
+    def _weights(self, experience: average_policy.Experience) -> tf.Tensor:
+        """w_t, float32 [T, B]; no gradient flows into it."""
+        if self._config.importance == a3c_config.NONE:
+            return tf.ones_like(experience.log_rhos)
+        return importance_truncation.truncated_products(
+            experience.log_rhos, experience.is_transition, self._config.truncation
+        )

@@ -1,0 +1,58 @@
+"""Truncation with bias correction: unbiased, bounded, and products that end with their episode."""
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from laser_tf.ops import importance_truncation
+
+
+class TruncationTest(parameterized.TestCase):
+    @parameterized.parameters(0.5, 1.0, 3.0)
+    def test_both_terms_together_are_unbiased(self, c):
+        """Equation 7, of any function of the action; ratios lie on both sides of c."""
+        rng = np.random.default_rng(0)
+        pi, mu, f = rng.dirichlet(np.ones(6)), rng.dirichlet(np.ones(6)), rng.normal(size=6)
+        log_rhos = tf.constant(np.log(pi / mu))
+        truncated = importance_truncation.truncated(log_rhos, c).numpy()
+        correction = importance_truncation.correction(log_rhos, c).numpy()
+        np.testing.assert_allclose((mu * truncated * f + pi * correction * f).sum(), (pi * f).sum())
+        self.assertLess(truncated.min(), c)
+        self.assertLessEqual(truncated.max(), c * (1 + 1e-9))
+        self.assertBetween(correction.min(), 0, 1)
+        np.testing.assert_array_equal(correction > 0, np.exp(log_rhos) > c)
+
+    def test_stays_finite_where_one_policy_has_no_probability(self):
+        log_rhos = tf.constant([-np.inf, -200.0, 200.0, np.inf], tf.float32)
+        np.testing.assert_allclose(
+            importance_truncation.truncated(log_rhos, 10.0), [0, 0, 10, 10], rtol=1e-6
+        )
+        np.testing.assert_allclose(importance_truncation.correction(log_rhos, 10.0), [0, 0, 1, 1])
+
+    def test_receives_no_gradient(self):
+        log_rhos = tf.constant([[0.5, 3.0]])
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(log_rhos)
+            outputs = [
+                importance_truncation.truncated(log_rhos, 2.0),
+                importance_truncation.correction(log_rhos, 2.0),
+                importance_truncation.truncated_products(log_rhos, log_rhos > 0, 2.0),
+            ]
+        for output in outputs:
+            self.assertIsNone(tape.gradient(output, log_rhos))
+
+
+class ProductsTest(absltest.TestCase):
+    def test_they_are_of_the_rest_of_the_episode_and_cut_as_a_whole(self):
+        rhos = np.array([[0.5, 2.0], [4.0, 3.0], [np.nan, 0.1], [3.0, 0.5]])
+        is_transition = tf.constant([[True, True], [True, True], [False, True], [True, True]])
+        actual = importance_truncation.truncated_products(
+            tf.constant(np.log(rhos)), is_transition, 3.5
+        ).numpy()
+        # The first entry's episode ends before its third row; 0.5 * 4 is not cut, though 4 is.
+        np.testing.assert_allclose(actual[:, 0][[0, 1, 3]], [2.0, 3.5, 3.0])
+        np.testing.assert_allclose(actual[:, 1], [0.3, 0.15, 0.05, 0.5])
+
+
+if __name__ == "__main__":
+    absltest.main()
