@@ -29,6 +29,7 @@ _KEYS = (
     flags.DEFINE_string("arguments", None, "keyword arguments, name=value, ..."),
     flags.DEFINE_integer("num_envs", None, "environments that step together"),
     flags.DEFINE_integer("num_workers", None, "processes for them"),
+    flags.DEFINE_integer("action_repeat", None, "env frames of an agent step"),
     flags.DEFINE_integer("max_frames_per_episode", None, "then an episode is cut"),
     flags.DEFINE_integer("text_length", None, "words of the longest text"),
     flags.DEFINE_float("reply_seconds", None, "that a step may take"),

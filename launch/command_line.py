@@ -81,7 +81,7 @@ def define_config(default: str | None) -> flags.FlagHolder:
     """
     default = default and found_config.find(default)
     if given := given_flag(sys.argv, "config", default):
-        _check_config_file(found_config.find(given))
+        read_config_file(given)
     try:
         config = config_flags.DEFINE_config_file(
             "config", default, "a file, or a name of configs/, whose keys, below, are flags, too"
@@ -149,13 +149,17 @@ def given_flag(arguments: Sequence[str], name: str, default: str | None) -> str 
     return given.value
 
 
-def _check_config_file(given: str) -> None:
-    """Ends the process unless the file can be run and has a configuration to give."""
-    path, separator, argument = given.partition(":")  # ml_collections' way to give get_config one
+def read_config_file(given: str) -> ml_collections.ConfigDict | None:
+    """What a `--config` gives, without flags for its keys; None for a file that is not there.
+
+    A file that cannot be run, or has no configuration to give, ends the process.
+    """
+    # After the colon, ml_collections' way to give get_config an argument.
+    path, separator, argument = found_config.find(given).partition(":")
     try:
         pathlib.Path(path).read_bytes()  # runpy would look for a program in a folder
     except OSError:
-        return  # `config_values` tells: a command may be imported where its default file is not
+        return None  # `config_values` tells: a command may be imported where there is no default
     try:
         get_config = runpy.run_path(path).get("get_config")
         config = get_config and get_config(*[argument] * len(separator))
@@ -169,6 +173,7 @@ def _check_config_file(given: str) -> None:
             "ml_collections.ConfigDict",
             code=2,
         )
+    return config
 
 
 def _describe_failure(error: BaseException, path: str) -> str:

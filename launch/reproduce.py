@@ -4,6 +4,7 @@
     python -m launch.reproduce --figure=3_right --games=breakout --config.run.env_frames=100000
     python -m launch.reproduce --figure=r2d2_1 --replicas=1
     python -m launch.reproduce --figure=r2d2_5 --history_lengths=40,10,1
+    python -m launch.reproduce --figure=acer_2 --games=cheetah/run
 
 The same command goes on where it stopped. The defaults are for two cores and hours.
 """
@@ -16,19 +17,24 @@ if __name__ == "__main__":
 import logging
 import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from absl import flags
 from ml_collections import config_flags
 
-from laser_tf.analysis import figure, figures_laser, figures_r2d2
+from laser_tf.analysis import figure, figures_acer, figures_laser, figures_r2d2
 from launch import command_line, memory_evaluations, subcommand
 
-FIGURES: dict[str, figure.Figure] = figures_laser.FIGURES | figures_r2d2.FIGURES
+FIGURES: dict[str, figure.Figure] = (
+    figures_laser.FIGURES | figures_r2d2.FIGURES | figures_acer.FIGURES
+)
 
 _HISTORIES = ("80", "60", "50", "40", "20", "10", "1")  # agent steps
 _FIGURE = flags.DEFINE_enum(
-    "figure", None, tuple(FIGURES), "one of LASER's figures or, with r2d2_, of R2D2's"
+    "figure",
+    None,
+    tuple(FIGURES),
+    "one of LASER's figures or, with r2d2_ or acer_, of R2D2's or ACER's",
 )
 
 
@@ -66,6 +72,9 @@ def main() -> None:
     config = command_line.config_values(_CONFIG)
     if name in figures_r2d2.FIGURES:
         figures_r2d2.check(name, config)
+    if name in figures_acer.FIGURES:
+        figures_acer.check(name, config)
+    _check_variants(name)
     games = games_of(name, _GAMES.value, config)
     histories = history_lengths_of(name, _HISTORY_LENGTHS.value)
     workdir = pathlib.Path(_WORKDIR.value or f"runs/figure_{name}").absolute()
@@ -74,11 +83,34 @@ def main() -> None:
             for condition in chosen.conditions:
                 folder = condition.folder(workdir, game, replica)
                 logging.info("%s, %s, replica %d: %s", condition.label, game, replica, folder)
-                _run(chosen.makes_run, folder, condition.values(config, game, replica))
+                values = condition.values(config, game, replica)
+                _run(chosen.makes_run, folder, condition.argument, values)
                 if chosen.restricts_memory:
                     episodes = config["run"]["evaluation_episodes"]
                     memory_evaluations.evaluate(folder, histories, episodes)
     _draw(workdir, games, histories)
+
+
+def _check_variants(name: str) -> None:
+    """Refuses, before anything is trained, what a configuration's variants would not take."""
+    for argument in {condition.argument for condition in FIGURES[name].conditions} - {""}:
+        variant = command_line.read_config_file(_config_for(argument))
+        check_keys(argument, variant.to_dict(), _overrides())
+
+
+def check_keys(argument: str, variant: dict, given: Iterable[str]) -> None:
+    """Checks that a configuration's variant has the keys "section.key" that the user sets.
+
+    Raises:
+      UsageError: for one that it does not have.
+    """
+    for key in given:
+        section, _, name = key.partition(".")
+        if name not in variant.get(section, {}):
+            raise command_line.UsageError(
+                f"--config.{key}: the figure has runs by {argument}, too, which has no such key; "
+                "change it in a file of your own, by --config"
+            )
 
 
 def games_of(name: str, given: Sequence[str] | None, config: dict) -> list[str]:
@@ -117,13 +149,22 @@ def history_lengths_of(name: str, given: Sequence[str] | None) -> list[int]:
     return list(dict.fromkeys(map(int, lengths)))
 
 
-def _run(command: str, folder: pathlib.Path, values: dict[str, object]) -> None:
-    given = config_flags.get_override_values(flags.FLAGS[_CONFIG.name])
+def _overrides() -> dict[str, object]:
+    return config_flags.get_override_values(flags.FLAGS[_CONFIG.name])
+
+
+def _config_for(argument: str) -> str:
+    """What `--config` is with an argument for the file's get_config; "": as it was given."""
+    given = command_line.config_file(_CONFIG.name)
+    return f"{given.partition(':')[0]}:{argument}" if argument else given
+
+
+def _run(command: str, folder: pathlib.Path, argument: str, values: dict[str, object]) -> None:
     subcommand.run(
         command,
-        f"--config={command_line.config_file(_CONFIG.name)}",
+        f"--config={_config_for(argument)}",
         f"--workdir={folder}",
-        *(f"--config.{key}={value}" for key, value in (given | values).items()),
+        *(f"--config.{key}={value}" for key, value in (_overrides() | values).items()),
     )
 
 
@@ -132,7 +173,7 @@ def _draw(workdir: pathlib.Path, games: Sequence[str], histories: Sequence[int])
         subcommand.run("report", f"--workdir={workdir}")
         return
     subcommand.run(
-        "draw_r2d2",
+        "draw_figure",
         f"--figure={_FIGURE.value}",
         f"--workdir={workdir}",
         f"--replicas={_REPLICAS.value}",

@@ -23,8 +23,8 @@ _PATH = re.compile(
 )
 _MODULE = re.compile(r"\b((?:launch|testing\.benchmarks|testing)\.[a-z_]+(?:\.[a-z_]+)*)\b")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?%?")
-# What looks like a metric's name otherwise.
-_NO_METRICS = ("checkpoints", "tensorboard", "frames", "ray")
+# What looks like a metric's name otherwise: paths, units, and tasks of the control suite.
+_NO_METRICS = ("checkpoints", "tensorboard", "frames", "ray", "cartpole", "cheetah", "reacher")
 # What a page tells its readers to write themselves.
 _PLACES_TO_FILL = ("NAME",)
 

@@ -14,6 +14,8 @@ class Condition:
 
     label: str
     overrides: dict[str, object]  # of the configuration, "section.key" -> value
+    _: dataclasses.KW_ONLY
+    argument: str = ""  # of the configuration's get_config; "": none
 
     def values(self, config: dict, game: str, replica: int) -> dict[str, object]:
         """What one of its runs changes in the configuration, "section.key" -> value.

@@ -10,6 +10,7 @@ from matplotlib import axes as axes_module
 from scipy import stats
 
 from laser_tf import errors
+from laser_tf.analysis import wall_clock
 from laser_tf.monitoring import episode_log, tensorboard
 from laser_tf.scores import aggregates
 
@@ -70,18 +71,21 @@ def _interval(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 class _Curve(NamedTuple):
     """Of one run."""
 
-    first: int  # env frames
-    last: int
-    at: Callable[[np.ndarray], np.ndarray]  # env frames [K] -> values [K]
+    first: float  # env frames, or seconds
+    last: float
+    at: Callable[[np.ndarray], np.ndarray]  # env frames [K], or seconds -> values [K]
 
 
-def read(runs: Sequence[pathlib.Path], metric: str) -> tuple[np.ndarray, Summary]:
+def read(
+    runs: Sequence[pathlib.Path], metric: str, *, over_seconds: bool = False
+) -> tuple[np.ndarray, Summary]:
     """Env frames, up to where the shortest run came, and the summary of the runs at each.
 
     Args:
       runs: their folders, a seed each.
       metric: `tensorboard.RETURN` is taken from the log of episodes, at each point the last
         `EPISODES` of a task and then the mean over tasks; anything else from TensorBoard's rows.
+      over_seconds: returns seconds of training in the place of env frames, see `wall_clock`.
 
     Raises:
       UserError: if a folder holds no run, or a run no episode or no value of the metric.
@@ -91,9 +95,18 @@ def read(runs: Sequence[pathlib.Path], metric: str) -> tuple[np.ndarray, Summary
             raise errors.UserError(f"{run} holds no run: name the folder of one")
     read_one = _read_returns if metric == tensorboard.RETURN else _read_scalars
     curves = [read_one(run, metric) for run in runs]
+    if over_seconds:
+        curves = [_timed(curve, run) for curve, run in zip(curves, runs, strict=True)]
     first, last = max(curve.first for curve in curves), min(curve.last for curve in curves)
     grid = np.linspace(first, max(first, last), _POINTS)
     return grid, summarise([curve.at(grid) for curve in curves])
+
+
+def _timed(curve: _Curve, run: pathlib.Path) -> _Curve:
+    """A curve over env frames as one over seconds of training."""
+    frames, seconds = wall_clock.read(run)
+    first, last = np.interp((curve.first, curve.last), frames, seconds)
+    return _Curve(first, last, lambda grid: curve.at(np.interp(grid, seconds, frames)))
 
 
 def _read_returns(run: pathlib.Path, _: str) -> _Curve:
@@ -150,7 +163,7 @@ def explanation(summaries: Sequence[Summary]) -> str:
 
 
 def rows(frames: np.ndarray, summary: Summary) -> list[list]:
-    """Of a curve: env frames and the `COLUMNS` of each point; empty where there is no interval."""
+    """A curve's points: env frames, or seconds, and the `COLUMNS`; an interval may be empty."""
     return [
         [int(frame), *("" if math.isnan(v) else f"{v:.3f}" for v in values), summary.seeds]
         for frame, *values in zip(frames, *summary[:5], strict=True)

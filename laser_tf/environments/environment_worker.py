@@ -47,6 +47,7 @@ class Worker:
         make: Callable[[int], dm_env.Environment],
         seeds: Sequence[int],
         max_steps: int,
+        action_repeat: int,
         text_length: int,
         file: int,
     ):
@@ -57,6 +58,7 @@ class Worker:
           make: an environment from its seed.
           seeds: one for each environment; an environment that is made again gets others.
           max_steps: of an episode, which is then cut; 0: no limit.
+          action_repeat: how often an environment gets an action, or until its episode ends.
           text_length: L, words of the longest text.
           file: of `shared_steps`.
         """
@@ -66,6 +68,7 @@ class Worker:
         self._make = make
         self._seeds = list(seeds)
         self._max_steps = max_steps
+        self._action_repeat = action_repeat
         self._text_length = text_length
         self._file = file
         self._restarts = [restarts] * len(seeds)  # of each environment, its worker's included
@@ -138,11 +141,11 @@ class Worker:
             environment = environment or self._start(index)
             self._newest.busy[0] = index
             time_step = environment.reset()
+            reward, discount = _outcome(time_step, command)
             self._steps[index] = 0
         else:
-            time_step = environment.step(self._action(action))
+            time_step, reward, discount = self._repeat(environment, self._action(action))
             self._steps[index] += 1
-        reward, discount = _outcome(time_step, command)
         self._shown[index] = time_step.observation
         leaves = self._observation(time_step.observation)
         for array, leaf in zip(self._newest.observation, leaves, strict=True):
@@ -151,6 +154,20 @@ class Worker:
         self._newest.discount[index] = discount
         is_last = int(time_step.step_type) == dm_env.StepType.LAST
         self._newest.over[index] = is_last or 0 < self._max_steps <= self._steps[index]
+
+    def _repeat(
+        self, environment: dm_env.Environment, action: Any
+    ) -> tuple[dm_env.TimeStep, float, float]:
+        """The last of an action's time steps, the sum of rewards and the product of discounts."""
+        total, product = 0.0, 1.0
+        for _ in range(self._action_repeat):
+            time_step = environment.step(action)
+            reward, discount = _outcome(time_step, STEP)
+            total += reward
+            product *= discount
+            if int(time_step.step_type) == dm_env.StepType.LAST:
+                break
+        return time_step, total, product
 
     def _discard(self, index: int) -> None:
         environment, self._environments[index] = self._environments[index], None

@@ -37,6 +37,7 @@ class PythonEnvironments(base.BatchedEnvironment):
         num_workers: int,
         reply_seconds: float,
         max_steps_per_episode: int,
+        action_repeat: int,
         text_length: int,
     ):
         """Starts the workers; environment i is made from `seed + i`.
@@ -49,6 +50,7 @@ class PythonEnvironments(base.BatchedEnvironment):
           num_workers: processes, at most N.
           reply_seconds: that a step of a worker's environments may take; see `game_processes`.
           max_steps_per_episode: then it is cut; 0: by the environments alone.
+          action_repeat: env frames of a step.
           text_length: L, words of the longest text.
 
         Raises:
@@ -65,6 +67,7 @@ class PythonEnvironments(base.BatchedEnvironment):
                     environment_worker.Worker,
                     make=make,
                     max_steps=max_steps_per_episode,
+                    action_repeat=action_repeat,
                     text_length=text_length,
                 ),
                 seed,
@@ -80,7 +83,7 @@ class PythonEnvironments(base.BatchedEnvironment):
         ]
         super().__init__(
             num_envs,
-            action_repeat=1,
+            action_repeat=action_repeat,
             observation=description.observation,
             action=description.action,
         )

@@ -20,6 +20,7 @@ _SUITES = {
     "vizdoom": "vizdoom:VizDoomConfig",
     "minigrid": "minigrid:MiniGridConfig",
     "dmlab": "dmlab:DMLabConfig",
+    "dm_control": "dm_control_suite:DmControlConfig",
     "gymnasium": "gymnasium_suite:GymnasiumConfig",
     "dm_env": "dm_env_suite:DmEnvConfig",
     "tf_agents": "tf_agents_suite:TFAgentsConfig",

@@ -48,6 +48,18 @@ def add(workdir: pathlib.Path, summary: Mapping[str, Any], history_length: int =
     return path
 
 
+def film_file(workdir: pathlib.Path, evaluation: str, task: str) -> pathlib.Path:
+    """A film of one of an evaluation's episodes.
+
+    Args:
+      workdir: the run's folder.
+      evaluation: the name of its result's file, without the suffix.
+      task: that is played, where there are several; "" otherwise.
+    """
+    suffix = f"_{task.replace('/', '_')}" if task else ""  # gymnasium's ids may have a namespace
+    return workdir / "videos" / f"{evaluation}{suffix}.mp4"
+
+
 def rewrite(path: pathlib.Path, summary: Mapping[str, Any], *others: pathlib.Path) -> None:
     """Puts a result into files, each whole at any moment.
 

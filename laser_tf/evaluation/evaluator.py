@@ -135,14 +135,15 @@ def _film(
 ) -> str | None:
     """Films an episode for the folder and for TensorBoard, under a name for each, if it can."""
     tasks = config.environment.tasks
-    suffix = f"_{tasks[game.task]}" if len(tasks) > 1 else ""
-    path = workdir / "videos" / f"{names[0]}{suffix}.mp4"
+    task = tasks[game.task] if len(tasks) > 1 else ""
+    path = evaluation_files.film_file(workdir, names[0], task)
     try:
         gif = evaluation_film.film(path, config, seed, game, actions)
     except base.NoPictureError as error:  # the result stands without
         logging.warning("no film: %s", error)
         return None
+    name = f"{names[1]}_{task}" if task else names[1]
     tensorboard.write_film(
-        workdir / "tensorboard/evaluation", env_frames, f"{names[1]}{suffix}/median_episode", gif
+        workdir / "tensorboard/evaluation", env_frames, f"{name}/median_episode", gif
     )
     return str(path)

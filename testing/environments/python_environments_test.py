@@ -483,6 +483,27 @@ class SharedStepsTest(absltest.TestCase):
         np.testing.assert_array_equal(other.reward, 3)
 
 
+class ActionRepeatTest(parameterized.TestCase):
+    def test_an_action_is_taken_again_until_the_episode_ends(self):
+        with make("gymnasium", f"{SMALL}:Corridor-v0", action_repeat=2) as environment:
+            rows = play(environment, np.ones([5, 3], np.int32))  # the way out takes 3 frames
+            self.assertEqual(environment.action_repeat, 2)
+        np.testing.assert_allclose(rows.observation[:3, 0, 0], [0, 2 / 3, 1])
+        np.testing.assert_array_equal(rows.discount[:, 1], [1, 1, 0, 1, 1, 0])
+        np.testing.assert_array_equal(rows.is_first[:, 2], [1, 0, 0, 1, 0, 0])
+        is_exit = rows.observation[0, :, 1] == 1
+        np.testing.assert_array_equal(rows.reward[2], is_exit)
+
+    def test_limits_count_env_frames(self):
+        options = {"action_repeat": 2, "max_frames_per_episode": 3}
+        config = suites.config_class("gymnasium")(**options)
+        self.assertEqual(config.max_steps_per_episode, 2)
+        with make("gymnasium", f"{SMALL}:Corridor-v0", arguments="length=9", **options) as one:
+            rows = play(one, np.ones([5, 3], np.int32))
+        np.testing.assert_array_equal(rows.is_first[:, 0], [1, 0, 0, 1, 0, 0])
+        np.testing.assert_array_equal(rows.discount, 1)
+
+
 class PictureTest(parameterized.TestCase):
     def test_an_environment_draws_itself(self):
         with make("gymnasium", f"{SMALL}:Corridor-v0", rendering=True) as environment:

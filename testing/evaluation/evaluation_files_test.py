@@ -70,6 +70,11 @@ class EvaluationFilesTest(absltest.TestCase):
             dict.fromkeys(["evaluations/evaluation_001.json", "evaluation.json"], {"k": 1}),
         )
 
+    def test_films_of_tasks_whose_names_have_a_slash_lie_in_the_same_folder(self):
+        for task, name in (("", "a_1.mp4"), ("walker/run", "a_1_walker_run.mp4")):
+            path = evaluation_files.film_file(self._workdir, "a_1", task)
+            self.assertEqual(path, self._workdir / "videos" / name)
+
     def test_numbers_stay_on_a_line_and_text_is_left_alone(self):
         summary = {"returns": [1.0, -2.5e-07, 3.0], "empty": [], "text": ["[1  2]", "a\n[\n1 ]"]}
         path = evaluation_files.add(self._workdir, summary)

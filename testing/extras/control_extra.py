@@ -1,25 +1,79 @@
-"""DeepMind's control suite, which `make test-extras` installs, through the suite dm_env."""
+"""DeepMind's control suite, which `make test-extras` installs; `make test` has a stand-in."""
+
+import itertools
 
 import numpy as np
-from absl.testing import absltest
+from absl.testing import absltest, parameterized
 
+from laser_tf.environments import dm_control_suite
 from testing.environments import rollouts
 
+# Those of ACER's section 5, and the dense variants of two.
+TASKS = (
+    "cartpole/swingup_sparse",
+    "cartpole/swingup",
+    "reacher/hard",
+    "reacher/easy",
+    "cheetah/run",
+    "fish/swim",
+    "walker/walk",
+    "humanoid/stand",
+)
 
-class ControlExtra(absltest.TestCase):
-    def test_an_episode_of_a_task(self):
-        given = "domain_name=cartpole, task_name=swingup, task_kwargs={'time_limit': 0.5}"
-        with rollouts.make("dm_env", "dm_control.suite:load", num_envs=2, num_workers=1,
-                           arguments=given) as environment:  # fmt: skip
-            generator = np.random.default_rng(1)
-            actions = [environment.random_actions(generator) for _ in range(120)]
+
+def make(task, **options):
+    return rollouts.make("dm_control", task, num_workers=1, **options)
+
+
+def random_actions(environment, steps):
+    generator = np.random.default_rng(1)
+    return [environment.random_actions(generator) for _ in range(steps)]
+
+
+class ControlExtra(parameterized.TestCase):
+    def test_the_tasks_are_the_packages_own_and_as_long(self):
+        from dm_control import suite
+
+        known = {f"{domain}/{task}" for domain, task in suite.ALL_TASKS if domain != "lqr"}
+        self.assertEqual(set(dm_control_suite.TASKS), known)
+        for domain, tasks in itertools.groupby(dm_control_suite.TASKS, lambda t: t.split("/")[0]):
+            task = next(tasks)
+            environment = suite.load(domain, task.split("/")[1])
+            timestep = environment.control_timestep()
+            self.assertAlmostEqual(timestep, dm_control_suite.TASKS[task])
+            self.assertEqual(environment._step_limit, 1_000)
+
+    @parameterized.parameters(*TASKS)
+    def test_an_episode_of_a_task(self, task):
+        with make(task, arguments="time_limit=1", action_repeat=2) as environment:
+            actions = random_actions(environment, 60)
             played = rollouts.play(environment, actions)
-        self.assertEqual(actions[0].shape, (2, 1))
+        with make(task, arguments="time_limit=1", action_repeat=2, seed=1,
+                  num_envs=1) as environment:  # fmt: skip
+            alone = rollouts.play(environment, [action[1:] for action in actions])
         self.assertGreater(played.is_first[1:].sum(), 0)
         np.testing.assert_array_equal(played.discount, 1)  # its episodes end by time alone
-        self.assertBetween(played.reward.max(), 0.0, 1.0)
-        for leaf in rollouts.leaves(played.observation):
+        self.assertBetween(played.reward.min(), 0.0, 2.0)
+        self.assertBetween(played.reward.max(), 0.0, 2.0)
+        np.testing.assert_array_equal(played.reward[:, 1:], alone.reward)
+        for leaf, same in zip(
+            rollouts.leaves(played.observation), rollouts.leaves(alone.observation), strict=True
+        ):
+            self.assertEqual(leaf.dtype, np.float32)
             self.assertGreater(leaf.std(), 0)
+            np.testing.assert_array_equal(leaf[:, 1:], same)
+
+    def test_images_show_what_moves(self):
+        with make(
+            "cartpole/swingup", arguments="pixels=84", action_repeat=4, rendering=True
+        ) as environment:
+            played = rollouts.play(environment, random_actions(environment, 20))
+            picture = environment.render(0)
+        self.assertEqual(played.observation.shape, (21, 2, 84, 84, 3))
+        self.assertGreater(played.observation[0].astype(int).std(), 1)
+        self.assertGreater(np.ptp(played.observation[:, 0].astype(int), axis=0).max(), 50)
+        self.assertEqual((picture.dtype, picture.shape), (np.uint8, (240, 320, 3)))
+        self.assertGreater(picture.std(), 1)
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ class RefusalTest(parameterized.TestCase):
         ("reproduce", "--figure=5_left", "should be one of"),
         ("evaluate", "--workdir=x", "--episodes is 0: use 1 or more", "--episodes=0"),
         ("report", "--bucket=1", "--workdir is missing"),
-        ("draw_r2d2", "--figure=r2d2_1", "say what to draw"),
+        ("draw_figure", "--figure=r2d2_1", "say what to draw"),
         ("plot", "--title=x", "--curve is missing"),
     )
     def test_bad_flags_need_no_tensorflow_to_be_refused(self, module, flag, message, *others):

@@ -20,7 +20,7 @@ COMMANDS = (
     "benchmark",
     "check_environment",
     "curve_ends",
-    "draw_r2d2",
+    "draw_figure",
     "evaluate",
     "export",
     "plot",

@@ -12,6 +12,8 @@ class ReproduceTest(parameterized.TestCase):
         ("--figure=r2d2_1", "r2d2_minatar"),
         ("--config.agent.n_steps 3 --norun.x -figure r2d2_5 --games=a", "r2d2_tmaze"),
         ("--figure=3_left --figure=r2d2_5", "r2d2_tmaze"),
+        ("--figure=acer_1", "acer_minatar"),
+        ("--figure=acer_2", "acer_control"),
         ("--replicas=1", "sweep_laser_minatar"),  # main says what is missing
         ("--figure", "sweep_laser_minatar"),
     )
@@ -25,10 +27,18 @@ class ReproduceTest(parameterized.TestCase):
         self.assertIsNone(reproduce.default_config(["program", "--figure=5_left"]))
 
     @parameterized.parameters(
-        ("--figure=5_left --config.agent.n_steps=3", "5_left.*<3_left.*2_left.*r2d2_1.r2d2_5>"),
+        ("--figure=5_left --config.agent.n_steps=3", "5_left.*<3_left.*r2d2_1.r2d2_5.*acer_3>"),
         ("--figure=r2d2_5 --config.agent.n_stps=3", "unknown config key: 'n_stps'"),
         ("--figure=r2d2_1 --config=configs/r2d2_tmz.py", "configs/r2d2_tmz.py: .*choose a file"),
         ("--config.run.env_frames=3", "--figure is missing: choose one of 3_left.*r2d2_5"),
+        (
+            "--figure=acer_2 --config.agent.dueling_samples=3",
+            "--config.agent.dueling_samples: the figure has runs by [a-z_]+, too, which has no",
+        ),
+        (
+            "--figure=acer_2 --config=configs/acer_minatar.py",
+            "cannot load --config=configs/acer_minatar.py:[a-z_0-9]+: .*get_config",
+        ),
     )
     def test_bad_flags_are_refused_in_one_line(self, arguments, message):
         code, _, errors = commands.run("reproduce", *arguments.split())
@@ -44,6 +54,13 @@ class ReproduceTest(parameterized.TestCase):
         self.assertEqual(games("r2d2_5", None, config), ["tmaze"])
         with self.assertRaisesRegex(command_line.UsageError, "r2d2_5 has one task"):
             games("r2d2_5", ["tmaze"], config)
+
+    def test_flags_are_of_keys_that_all_agents_of_a_figure_have(self):
+        variant = {"agent": {"delta": 1.0}, "replay": {"capacity": 3}}
+        reproduce.check_keys("tis", variant, ["agent.delta", "replay.capacity"])
+        for key in ("agent.lambda_", "replay.delta", "sweep.label"):
+            with self.assertRaisesRegex(command_line.UsageError, f"{key}: .*by tis, too"):
+                reproduce.check_keys("tis", variant, ["agent.delta", key])
 
     def test_lengths_of_history_are_of_the_figure_about_memory(self):
         lengths = reproduce.history_lengths_of

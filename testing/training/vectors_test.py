@@ -8,6 +8,7 @@ from absl.testing import absltest, parameterized
 from configs import acer_control, laser_control, laser_gymnasium
 from laser_tf.training import run_config
 from testing import runs
+from testing.environments import small_point
 
 
 def _mean_return(config) -> float:
@@ -32,6 +33,13 @@ class VectorsTest(parameterized.TestCase):
         config.run.env_frames = 20_000
         # At random -2.5 an episode of 5 steps, in the middle of the bounds -2.
         self.assertGreater(_mean_return(config), -1.6)
+
+    def test_acer_takes_a_point_to_its_target(self):
+        config = acer_control.get_config()
+        config.environment.suite = "dm_env"
+        config.environment.task = "testing.environments.small_point:Point"
+        config.run.env_frames = 20_000
+        self.assertGreater(_mean_return(config), 0.6 * small_point.BEST_RETURN)  # at random: 0
 
 
 if __name__ == "__main__":

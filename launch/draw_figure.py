@@ -1,8 +1,8 @@
-"""Draws a figure of R2D2's from its runs, with the numbers as CSV beside it.
+"""Draws a figure of R2D2's or ACER's from its runs, with the numbers as CSV beside it.
 
-    python -m launch.draw_r2d2 --figure=r2d2_1 --workdir=runs/figure_r2d2_1 --game=breakout
+    python -m launch.draw_figure --figure=r2d2_1 --workdir=runs/figure_r2d2_1 --game=breakout
 
-`launch.reproduce` makes the runs and then calls this.
+`launch.reproduce` makes the runs and then calls this. LASER's are drawn by `launch.report`.
 """
 
 from laser_tf.host import interruption
@@ -14,10 +14,12 @@ import pathlib
 
 from absl import flags
 
-from laser_tf.analysis import figures_r2d2
+from laser_tf.analysis import figure, figures_acer, figures_r2d2
 from launch import command_line
 
-_FIGURE = flags.DEFINE_enum("figure", None, tuple(figures_r2d2.FIGURES), "which of R2D2's figures")
+_FIGURES: dict[str, figure.Figure] = figures_r2d2.FIGURES | figures_acer.FIGURES
+
+_FIGURE = flags.DEFINE_enum("figure", None, tuple(_FIGURES), "which figure")
 _WORKDIR = flags.DEFINE_string("workdir", None, "the folder of the figure's runs")
 _GAMES = flags.DEFINE_multi_string("game", [], "a task; once for each")
 _REPLICAS = flags.DEFINE_integer("replicas", 3, "repetitions of each run", 1)
@@ -31,16 +33,20 @@ def main() -> None:
     if not (_FIGURE.value and _WORKDIR.value and _GAMES.value):
         raise command_line.UsageError("say what to draw: --figure, --workdir and --game are needed")
     workdir = pathlib.Path(_WORKDIR.value)
-    runs = figures_r2d2.FIGURES[_FIGURE.value].runs(workdir, _GAMES.value, _REPLICAS.value)
-    from laser_tf.analysis import r2d2_memory, r2d2_staleness  # load TensorFlow
+    runs = _FIGURES[_FIGURE.value].runs(workdir, _GAMES.value, _REPLICAS.value)
+    from laser_tf.analysis import acer_curves, r2d2_memory, r2d2_staleness  # load TensorFlow
 
     output = workdir / "report"
     output.mkdir(parents=True, exist_ok=True)
     if _FIGURE.value == "r2d2_1":
         r2d2_staleness.write_discrepancies(runs, output)
         r2d2_staleness.write_curves(runs, output)
-    else:
+    elif _FIGURE.value == "r2d2_5":
         r2d2_memory.write(runs, _HISTORY_LENGTHS.value, output)
+    elif _FIGURE.value == "acer_1":
+        acer_curves.write_by_experience_and_time(runs, output)
+    else:
+        acer_curves.write_with_deviations(runs, output)
     print(f"written: {output}")
 
 

@@ -1,0 +1,32 @@
+"""How long a run has trained, from the pace that it logged."""
+
+import pathlib
+
+import numpy as np
+
+from laser_tf import errors
+from laser_tf.monitoring import tensorboard
+
+_PACE = "throughput/env_frames_per_second"
+
+
+def read(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
+    """The env frames that a run had learned from, and the seconds that it had trained for.
+
+    Each row of TensorBoard's has the pace since the row before. So the time between two commands
+    that went on with the run is not counted, nor what a crash had played and lost.
+
+    Args:
+      run: its folder.
+
+    Returns:
+      Env frames float64 [n + 1] and seconds float64 [n + 1], both from 0 on.
+
+    Raises:
+      UserError: if the run has no such row yet.
+    """
+    frames, pace = tensorboard.read_scalars(run / "tensorboard", _PACE)
+    if not len(frames):
+        raise errors.UserError(f"{run} holds no values of {_PACE}")
+    starts = np.append(0, frames).astype(float)
+    return starts, np.append(0, np.cumsum(np.diff(starts) / pace))

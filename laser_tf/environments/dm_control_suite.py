@@ -1,0 +1,220 @@
+"""DeepMind's control suite (Tassa et al. 2018): MuJoCo's bodies, continuous actions.
+
+`task=cheetah/run`: domain and task, as in `dm_control.suite.load`.
+"""
+
+import ctypes
+import dataclasses
+import functools
+import importlib.util
+import os
+from collections.abc import Callable
+from typing import Any
+
+import dm_env
+import numpy as np
+from dm_env import specs
+
+from laser_tf import observations
+from laser_tf.environments import faults, names, python_config, python_environments
+
+# Domain -> seconds of an env frame, and tasks: `dm_control.suite.ALL_TASKS` of dm_control 1.0.34
+# but for lqr's, whose actions are as good as unbounded.
+_DOMAINS = {
+    "acrobot": (0.01, "swingup swingup_sparse"),
+    "ball_in_cup": (0.02, "catch"),
+    "cartpole": (
+        0.01,
+        "balance balance_sparse swingup swingup_sparse two_poles three_poles",
+    ),
+    "cheetah": (0.01, "run"),
+    "dog": (0.015, "stand walk trot run fetch"),
+    "finger": (0.02, "spin turn_easy turn_hard"),
+    "fish": (0.04, "upright swim"),
+    "hopper": (0.02, "stand hop"),
+    "humanoid": (0.025, "stand walk run run_pure_state"),
+    "humanoid_CMU": (0.02, "stand walk run"),
+    "manipulator": (0.01, "bring_ball bring_peg insert_ball insert_peg"),
+    "pendulum": (0.02, "swingup"),
+    "point_mass": (0.02, "easy hard"),
+    "quadruped": (0.02, "walk run escape fetch"),
+    "reacher": (0.02, "easy hard"),
+    "stacker": (0.01, "stack_2 stack_4"),
+    "swimmer": (0.03, "swimmer6 swimmer15"),
+    "walker": (0.025, "stand walk run"),
+}
+TASKS = {
+    f"{domain}/{task}": seconds
+    for domain, (seconds, tasks) in _DOMAINS.items()
+    for task in tasks.split()
+}
+
+_HEIGHT, _WIDTH = 240, 320  # of a film's pictures
+_MOST_PIXELS = 480  # rows that MuJoCo's buffer has
+_CAMERA = 0  # the task's own first one
+# MuJoCo's own image is drawn several times for these, on a CPU in four times the time.
+_FLAGS = {"shadow": False, "reflection": False}
+_RENDERER = "MUJOCO_GL"  # dm_control reads it when it is imported
+_NO_RENDERER = "disabled"
+_LIBRARIES = {"egl": ("libEGL.so.1",), "osmesa": ("libOSMesa.so.8", "libOSMesa.so.6")}
+_NO_PICTURES = "dm_control draws with libEGL or libOSMesa (Debian: libegl1 and libgl1-mesa-dri)"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DmControlConfig(python_config.PythonConfig):
+    """Of the control suite; `arguments` are those of the task's own function, and `pixels`."""
+
+    suite: str = "dm_control"
+    task: str = "cartpole/swingup"
+    max_frames_per_episode: int = 1_000  # env frames; then the episode is cut; 0: by itself alone
+
+    def __post_init__(self):
+        super().__post_init__()
+        pixels = self.keyword_arguments().get("pixels", 0)
+        if type(pixels) is not int or not 0 <= pixels <= _MOST_PIXELS:
+            raise ValueError(
+                f"arguments have pixels={pixels!r}: use rows and columns of an image, up to "
+                f"{_MOST_PIXELS}, or 0 for vectors"
+            )
+
+    def check_task(self, task: str) -> str:
+        """See `EnvironmentConfig`."""
+        return names.check("task of dm_control", task, TASKS, example="cheetah/run")
+
+    @property
+    def frames_per_second(self) -> float:  # type: ignore[override]  # each task's own
+        """Of films: they play in the task's own time."""
+        return 1 / TASKS[self.tasks[0]]
+
+    def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
+        """See `PythonConfig`."""
+        return functools.partial(make, task, self.keyword_arguments(), rendering)
+
+    def make(
+        self, task: str, num_envs: int, seed: int, rendering: bool
+    ) -> python_environments.PythonEnvironments:
+        """See `EnvironmentConfig`.
+
+        Raises:
+          ImportError: where dm_control is not installed.
+        """
+        if not importlib.util.find_spec("dm_control"):
+            raise ImportError("dm_control is not installed: run make control")
+        return super().make(task, num_envs, seed, rendering)
+
+
+def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> "Control":
+    """Makes an environment of the suite, in a worker.
+
+    Args:
+      task: one of `TASKS`.
+      arguments: of the task's function in dm_control, such as time_limit, in seconds; and pixels,
+        the rows and columns of an image that is observed instead of vectors.
+      rendering: whether `render` will be called.
+      seed: of its random stream.
+
+    Raises:
+      RefusedError: where images are to be observed and nothing draws them.
+    """
+    arguments = {"random": seed, **arguments}
+    pixels = arguments.pop("pixels", 0)
+    _choose_renderer(bool(pixels or rendering))
+    from dm_control import suite
+
+    domain, _, name = task.partition("/")
+    return Control(suite.load(domain, name, task_kwargs=arguments), pixels)
+
+
+def _choose_renderer(draws: bool) -> None:
+    """Says what dm_control is to draw with, before it is imported.
+
+    By itself it tries a display first, and tells of each that there is not.
+    """
+    # A worker's share of the cores, see `game_processes`; Mesa takes all for each environment.
+    os.environ.setdefault("LP_NUM_THREADS", "0")
+    if not draws:
+        os.environ[_RENDERER] = _NO_RENDERER
+    elif _RENDERER not in os.environ:
+        found = (name for name, libraries in _LIBRARIES.items() if any(map(_loads, libraries)))
+        os.environ[_RENDERER] = next(found, _NO_RENDERER)
+
+
+def _loads(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
+
+
+class Control(dm_env.Environment):
+    """One task, seen as vectors or as images uint8 [H, W, 3]; its episodes end by time alone."""
+
+    def __init__(self, environment: Any, pixels: int):
+        """Takes a `dm_control.rl.control.Environment`, and the rows and columns of images or 0.
+
+        Raises:
+          RefusedError: where images are to be observed and nothing draws them.
+        """
+        self._environment = environment
+        self._pixels = pixels
+        self._observation_spec = environment.observation_spec()
+        if pixels:
+            self._observation_spec = observations.image_spec(pixels, pixels, 3)
+            try:
+                self.draw(pixels, pixels)
+            except Exception as error:  # OpenGL's, of many kinds
+                raise faults.RefusedError(f"{_NO_PICTURES}: {faults.describe(error)}") from error
+
+    def reset(self) -> dm_env.TimeStep:
+        """See `dm_env.Environment`."""
+        return self._shown(self._environment.reset())
+
+    def step(self, action: np.ndarray) -> dm_env.TimeStep:
+        """See `dm_env.Environment`."""
+        return self._shown(self._environment.step(action))
+
+    def _shown(self, time_step: dm_env.TimeStep) -> dm_env.TimeStep:
+        if not self._pixels:
+            return time_step
+        return time_step._replace(observation=_Image(self.draw, self._pixels))
+
+    def observation_spec(self) -> Any:
+        """See `dm_env.Environment`."""
+        return self._observation_spec
+
+    def action_spec(self) -> specs.BoundedArray:
+        """See `dm_env.Environment`."""
+        return self._environment.action_spec()
+
+    def render(self) -> np.ndarray:
+        """A picture for a film, uint8 [240, 320, 3].
+
+        Raises:
+          RuntimeError: where nothing draws; the message says what would.
+        """
+        try:
+            return self.draw(_HEIGHT, _WIDTH)
+        except Exception as error:  # see above
+            raise RuntimeError(f"{_NO_PICTURES}: {faults.describe(error)}") from error
+
+    def draw(self, height: int, width: int) -> np.ndarray:
+        """The task's first camera's picture, uint8 [height, width, 3]."""
+        return self._environment.physics.render(
+            height, width, camera_id=_CAMERA, render_flag_overrides=_FLAGS
+        )
+
+    def close(self) -> None:
+        """See `dm_env.Environment`."""
+        self._environment.close()
+
+
+class _Image:
+    """What is seen now, drawn when it is read: of repeated frames only the last one is."""
+
+    def __init__(self, draw: Callable[[int, int], np.ndarray], pixels: int):
+        self._draw = draw
+        self._pixels = pixels
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self._draw(self._pixels, self._pixels), dtype)

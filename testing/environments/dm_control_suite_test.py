@@ -1,0 +1,132 @@
+"""The control suite's adapter over a stand-in for the package, in worker processes."""
+
+import importlib.util
+import os
+import sys
+from unittest import mock
+
+import numpy as np
+from absl.testing import absltest, parameterized
+
+from laser_tf.environments import base, dm_control_suite, factory
+from testing.environments import fake_control, rollouts
+
+
+def make(task="cheetah/run", **options):
+    options = {"num_workers": 1, "reply_seconds": 600.0, **options}
+    return rollouts.make("dm_control", task, **options)
+
+
+def constant(steps, value=0.5):
+    return np.full([steps, 2, 2], value, np.float32)
+
+
+class DmControlTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.enter_context(fake_control.installed())
+        self.enter_context(mock.patch.dict(os.environ, {"MUJOCO_GL": "osmesa"}))
+
+    def test_rewards_of_repeated_frames_add_up_to_the_end_and_not_beyond(self):
+        with make(action_repeat=3, arguments="time_limit=0.08") as environment:
+            rows = rollouts.play(environment, constant(5))
+            self.assertEqual(environment.action_repeat, 3)
+        np.testing.assert_array_equal(rows.observation["steps"][:, 0, 0], [0, 3, 6, 8, 0, 3])
+        np.testing.assert_array_equal(rows.reward[:, 1], [0, 1.5, 1.5, 1, 0, 1.5])
+        np.testing.assert_array_equal(rows.is_first[:, 0], [True, False, False, False, True, False])
+        np.testing.assert_array_equal(rows.discount, 1)
+
+    @parameterized.parameters((1, 7, 7), (4, 7, 2), (4, 8, 2))
+    def test_an_episode_is_cut_after_a_number_of_env_frames(self, repeat, frames, steps):
+        with make(action_repeat=repeat, max_frames_per_episode=frames) as environment:
+            rows = rollouts.play(environment, constant(2 * steps + 2))
+        np.testing.assert_array_equal(
+            np.flatnonzero(rows.is_first[:, 1]), [0, steps + 1, 2 * steps + 2]
+        )
+
+    def test_each_environment_has_its_own_seed_and_arrays_become_vectors(self):
+        with make(seed=5) as environment:
+            rows = rollouts.play(environment, constant(101))
+        for index in range(2):
+            generator = np.random.RandomState(5 + index)
+            for start in (0, 101):
+                place = np.float32(generator.uniform(-1, 1))
+                self.assertEqual(rows.observation["height"][start, index], place)
+                arms = rows.observation["arms"][start, index]
+                np.testing.assert_array_equal(arms, np.full(6, place, np.float32))
+
+    def test_images_take_the_place_of_all_else(self):
+        with make(arguments="pixels=20, time_limit=0.5", action_repeat=3) as environment:
+            self.assertEqual(environment.observation_spec().shape, (20, 20, 3))
+            rows = rollouts.play(environment, constant(2))
+        self.assertEqual((rows.observation.dtype, rows.observation.shape[1:]),
+                         (np.uint8, (2, 20, 20, 3)))  # fmt: skip
+        np.testing.assert_array_equal(rows.observation[..., :10, :], 2)
+        # The other half counts pictures: one when it was made, then one for each step.
+        np.testing.assert_array_equal(rows.observation[:, 0, 0, 15, 0], [2, 3, 4])
+
+    def test_a_film_has_pictures_in_the_tasks_own_time(self):
+        with make(rendering=True) as environment:
+            environment.reset()
+            picture = environment.render(1)
+        self.assertEqual((picture.dtype, picture.shape), (np.uint8, (240, 320, 3)))
+        config = dm_control_suite.DmControlConfig(task="humanoid/stand,humanoid/walk")
+        self.assertEqual(config.frames_per_second, 40)
+
+    def test_what_is_not_drawn_needs_no_renderer(self):
+        with make() as environment:
+            environment.reset()
+            with self.assertRaisesRegex(base.NoPictureError, "libEGL.*No OpenGL rendering"):
+                environment.render(0)
+
+    def test_images_that_nothing_draws_are_refused_in_one_line(self):
+        with mock.patch.dict(os.environ, {"MUJOCO_GL": "disabled"}):
+            with self.assertRaisesRegex(
+                ValueError, "cheetah/run cannot be played: .* libEGL or libOSMesa .*No OpenGL"
+            ) as context:
+                with make(arguments={"pixels": 20}):
+                    pass
+        self.assertNotIn("\n", str(context.exception))
+
+    @parameterized.parameters(
+        (("libEGL.so.1", "libOSMesa.so.8"), "egl"),
+        (("libOSMesa.so.6",), "osmesa"),
+        ((), "disabled"),
+    )
+    def test_the_renderer_is_the_first_whose_library_is_there(self, libraries, expected):
+        self.enter_context(mock.patch.dict(sys.modules))  # the stand-in leaves with its test
+        with mock.patch.dict(os.environ), mock.patch("ctypes.CDLL") as load:
+            load.side_effect = lambda name: None if name in libraries else self.fail_to_load()
+            del os.environ["MUJOCO_GL"]
+            environment = dm_control_suite.make("cheetah/run", {}, rendering=True, seed=1)
+            self.assertEqual(os.environ["MUJOCO_GL"], expected)
+            environment.close()
+
+    def fail_to_load(self):
+        raise OSError("cannot open shared object file")
+
+
+class ConfigTest(parameterized.TestCase):
+    @parameterized.parameters(
+        ({"task": "cheetah/walk"}, "task of dm_control 'cheetah/walk': did you mean cheetah/run"),
+        ({"task": "cheetah-run"}, "'cheetah-run': did you mean cheetah/run"),
+        ({"task": "dance"}, "'dance': names are like 'cheetah/run'"),
+        ({"action_repeat": 0}, "action_repeat is 0: use 1 or more"),
+        ({"arguments": "pixels=481"}, "arguments have pixels=481: use rows .* up to 480"),
+        ({"arguments": "pixels=true"}, "arguments have pixels=True: use rows"),
+        ({"task": "lqr/lqr_2_1"}, "there is no task of dm_control 'lqr/lqr_2_1'"),
+    )
+    def test_refused_values_are_named(self, values, message):
+        with self.assertRaisesRegex(ValueError, message):
+            dm_control_suite.DmControlConfig(**values)
+
+    def test_the_message_of_a_missing_package_names_the_remedy(self):
+        with mock.patch.object(importlib.util, "find_spec", return_value=None):
+            with self.assertRaisesRegex(
+                ImportError, "^dm_control is not installed: run make control$"
+            ):
+                factory.environment_spec(dm_control_suite.DmControlConfig())
+
+
+if __name__ == "__main__":
+    absltest.main()
