@@ -218,10 +218,9 @@ class PriorityTreeTest(parameterized.TestCase):
         tree.insert(range(4))
         tree.remove_before(2)
         tree.insert([4, 5])
-        tree.update([0, 1, 2, 8, 10], [100.0, 100.0, 1.0, 100.0, 100.0])
-        np.testing.assert_array_equal(
-            tree.probabilities(range(-2, 8)), [0] * 4 + [0.25] * 4 + [0] * 2
-        )
+        tree.update([0, 1, 2, 3, 8, 10], [100.0, 100.0, 1.0, 3.0, 100.0, 100.0])
+        np.testing.assert_array_equal(tree.probabilities(range(2, 6)), [0.125, 0.375, 0.25, 0.25])
+        np.testing.assert_array_equal(tree.probabilities([-2, 0, 1, 6, 7, 8, 10]), 0.0)
         self.assertNotIn(1, tree)
         self.assertIn(5, tree)
 
