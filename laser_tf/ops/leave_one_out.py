@@ -73,7 +73,7 @@ def truncated_importance_sampling(
       actions: int32 [T, B], drawn from mu.
       mu: float32 [T, B, A], of the behaviour policy.
       mask: bool [T, B].
-      clip: c; infinite: importance sampling without the second term's correction, of no bias.
+      clip: c; infinite: plain importance sampling, without bias.
 
     Returns:
       float32 [T, B]; no gradient flows into `q_values`, `returns` and `mu`.

@@ -36,7 +36,7 @@ class PriorityTree:
     keys, so that no block below the root holds both the newest keys and the oldest.
 
     Numbers may be left out: what is to be estimated apart, e.g. different games, is given blocks of
-    its own.
+    its own. Whoever shares a tree among threads locks it.
     """
 
     def __init__(self, span: int, uniform_share: float = 0.0, seed: int | None = None):
@@ -74,7 +74,7 @@ class PriorityTree:
         Raises:
           ValueError: for a key that is in the tree, or too far from its oldest; none is added.
         """
-        keys = list(keys)
+        keys = list(map(int, keys))
         if len(set(keys)) < len(keys):
             twice = next(key for place, key in enumerate(keys) if key in keys[:place])
             raise ValueError(f"key {twice} is named twice: insert it once")
@@ -93,7 +93,7 @@ class PriorityTree:
 
     def remove_before(self, key: int) -> None:
         """Removes the keys below one, first in first out; later ones start there."""
-        first, self._oldest = self._oldest, max(key, self._oldest)
+        first, self._oldest = self._oldest, max(int(key), self._oldest)
         end = min(self._oldest, first + self._span)
         leaves = [leaf for leaf in map(self._leaf, range(first, end)) if self._counts[leaf]]
         for leaf in leaves:
@@ -102,6 +102,10 @@ class PriorityTree:
 
     def update(self, keys: Sequence[int], priorities: Sequence[float]) -> None:
         """Gives keys priorities, the last one that is named for a key; what is gone is passed over.
+
+        Args:
+          keys: drawn before.
+          priorities: 0 or more; an exponent, if there is one, has been applied.
 
         Raises:
           ValueError: for a priority that is none; nothing is changed.
