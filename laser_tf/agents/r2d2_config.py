@@ -18,7 +18,7 @@ class R2D2Config(agent_config.AgentConfig):
     """
 
     kind: str = KIND
-    torso: str = "dqn"  # reads images: shallow, deep, dqn, nature, minatar or flat
+    torso: str = "dqn"  # reads images: shallow, deep, dqn, nature, reactor, minatar, flat
     core: str = "lstm"  # remembers: lstm or preco_lstm; none: the feed-forward variant
     core_size: int = 512  # units; of the core
     hidden_units: int = 512  # units; of each of the head's streams

@@ -1,7 +1,8 @@
 """Cores: recurrent memory between a torso and its heads.
 
-A core maps features [R, B, F], the last actions and the last rewards to outputs [R, B, H], and
-carries a state from row to row. The state is zero BEFORE a row whose `is_first` is true.
+A core maps features [R, B, F] and, where it is told, the last actions and the last rewards to
+outputs [R, B, H], and carries a state from row to row. The state is zero BEFORE a row whose
+`is_first` is true.
 
 All products with inputs are taken for all rows at once; only the recurrent products remain in the
 loop over rows. Everything is float32.
@@ -30,8 +31,8 @@ class _Core(tf.Module):
     def __call__(
         self,
         features: tf.Tensor,
-        previous_action: tf.Tensor,
-        reward: tf.Tensor,
+        previous_action: tf.Tensor | None,
+        reward: tf.Tensor | None,
         is_first: tf.Tensor,
         state: lstm_cell.LSTMState,
     ) -> tuple[tf.Tensor, lstm_cell.LSTMState]:
@@ -39,8 +40,9 @@ class _Core(tf.Module):
 
         Args:
           features: [R, B, F].
-          previous_action: one-hot float32 [R, B, A]; not read where an episode begins.
-          reward: float32 [R, B], that arrived with the row.
+          previous_action: one-hot float32 [R, B, A]; not read where an episode begins. None: the
+            core is not told (a preco_lstm must be).
+          reward: float32 [R, B], that arrived with the row; None: the core is not told.
           is_first: bool [R, B].
           state: before row 0.
 
@@ -48,8 +50,12 @@ class _Core(tf.Module):
           Outputs float32 [R, B, H] and the state after the last row.
         """
         keep = tf.cast(~is_first, tf.float32)[..., None]
-        observed = tf.concat([tf.cast(features, tf.float32), reward[..., None]], axis=-1)
-        projected = self._project(observed, keep * previous_action)
+        observed = tf.cast(features, tf.float32)
+        if reward is not None:
+            observed = tf.concat([observed, reward[..., None]], axis=-1)
+        if previous_action is not None:
+            previous_action = keep * previous_action
+        projected = self._project(observed, previous_action)
         state = lstm_cell.LSTMState(*state)
         if features.shape[0] == 1:  # acting: a loop would cost more than the step
             state = self._step([part[0] for part in projected], keep[0], state)
@@ -71,7 +77,7 @@ class _Core(tf.Module):
         )
         return outputs.stack(), state
 
-    def _project(self, observed: tf.Tensor, previous_action: tf.Tensor) -> list[tf.Tensor]:
+    def _project(self, observed: tf.Tensor, previous_action: tf.Tensor | None) -> list[tf.Tensor]:
         raise NotImplementedError
 
     def _step(
@@ -87,8 +93,10 @@ class LSTMCore(_Core):
         super().__init__(size)
         self._cell = lstm_cell.LSTMCell(size, memory_span)
 
-    def _project(self, observed: tf.Tensor, previous_action: tf.Tensor) -> list[tf.Tensor]:
-        return [self._cell.project(tf.concat([observed, previous_action], axis=-1))]
+    def _project(self, observed: tf.Tensor, previous_action: tf.Tensor | None) -> list[tf.Tensor]:
+        if previous_action is not None:
+            observed = tf.concat([observed, previous_action], axis=-1)
+        return [self._cell.project(observed)]
 
     def _step(
         self, projected: list[tf.Tensor], keep: tf.Tensor, state: lstm_cell.LSTMState
@@ -110,7 +118,7 @@ class PreCoLSTMCore(_Core):
         self._predictor = lstm_cell.LSTMCell(size, 2 * memory_span)
         self._corrector = lstm_cell.LSTMCell(size, 2 * memory_span)
 
-    def _project(self, observed: tf.Tensor, previous_action: tf.Tensor) -> list[tf.Tensor]:
+    def _project(self, observed: tf.Tensor, previous_action: tf.Tensor | None) -> list[tf.Tensor]:
         return [self._predictor.project(previous_action), self._corrector.project(observed)]
 
     def _step(

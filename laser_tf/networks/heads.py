@@ -39,3 +39,48 @@ class DuelingHead(tf.Module):
         value = self._value(tf.nn.relu(self._value_hidden(features)))
         advantage = self._advantage(tf.nn.relu(self._advantage_hidden(features)))
         return value + advantage - tf.reduce_mean(advantage, axis=-1, keepdims=True)
+
+
+class ConcatenatedReLUHead(tf.Module):
+    """A hidden layer with a concatenated ReLU, relu(x) and relu(-x) side by side, and a linear one.
+
+    Reactor's streams (Gruslys et al. 2018, table 3).
+    """
+
+    def __init__(self, hidden_units: int, outputs: int):
+        """Creates the head; its weights appear at the first call."""
+        super().__init__()
+        self._hidden = dense(hidden_units, 2.0)
+        self._outputs = dense(outputs)
+
+    def __call__(self, features: tf.Tensor) -> tf.Tensor:
+        """Features [..., F] -> float32 [..., outputs]."""
+        return self._outputs(tf.nn.crelu(self._hidden(tf.cast(features, tf.float32))))
+
+
+class CategoricalDuelingHead(tf.Module):
+    """Distributions of action values, dueling on each bin (Reactor, section 6.5; Rainbow)."""
+
+    def __init__(self, num_actions: int, bins: int, hidden_units: int):
+        """Creates the head; its weights appear at the first call.
+
+        Args:
+          num_actions: A.
+          bins: N.
+          hidden_units: of each stream, before its concatenated ReLU.
+        """
+        super().__init__()
+        self._num_actions = num_actions
+        self._value = ConcatenatedReLUHead(hidden_units, bins)
+        self._advantage = ConcatenatedReLUHead(hidden_units, num_actions * bins)
+
+    def __call__(self, features: tf.Tensor) -> tf.Tensor:
+        """Features [..., F] -> logits float32 [..., A, N].
+
+        l_i(x, a) = l_i(x) + l_i^a(x) - mean_b l_i^b(x),    q_i(x, a) = softmax_i l_i(x, a)
+        """
+        value = self._value(features)[..., None, :]
+        advantage = self._advantage(features)
+        per_action = [self._num_actions, value.shape[-1]]
+        advantage = tf.reshape(advantage, tf.concat([tf.shape(features)[:-1], per_action], axis=0))
+        return value + advantage - tf.reduce_mean(advantage, axis=-2, keepdims=True)

@@ -133,6 +133,32 @@ class ShallowTorso(_DenseTorso):
         return _rectified(self._convolutions, scaled)
 
 
+class ReactorTorso(_Torso):
+    """Reactor's (Gruslys et al. 2018, table 3), for single frames: its cores remember earlier ones.
+
+    Conv 16 8x8/4, conv 32 4x4/2, conv 32 3x3/1, dense 128. Each is followed by a concatenated ReLU,
+    relu(x) and relu(-x) side by side, which doubles its channels.
+    """
+
+    def __init__(self, channel_multiplier: int, center: bool, dtype: str):
+        super().__init__(center, dtype)
+        self._convolutions = [
+            _conv(16 * channel_multiplier, 8, 4, "valid", dtype),
+            _conv(32 * channel_multiplier, 4, 2, "valid", dtype),
+            _conv(32 * channel_multiplier, 3, 1, "valid", dtype),
+        ]
+        self._dense = _dense(128, dtype)
+
+    def __call__(self, observation: tf.Tensor) -> tf.Tensor:
+        """[N, H, W, C] -> compute dtype [N, 256]."""
+        return tf.nn.crelu(self._dense(super().__call__(observation)))
+
+    def _features(self, scaled: tf.Tensor) -> tf.Tensor:
+        for convolution in self._convolutions:
+            scaled = tf.nn.crelu(convolution(scaled))
+        return scaled
+
+
 class _ResidualBlock(tf.Module):
     """x + conv(relu(conv(relu(x))))."""
 
@@ -225,6 +251,7 @@ TORSOS: dict[str, Callable[[int, bool, str], _Torso]] = {
     "deep": DeepTorso,
     "dqn": DQNTorso,
     "nature": NatureTorso,
+    "reactor": ReactorTorso,
     "minatar": MinAtarTorso,
     "flat": FlatTorso,
 }

@@ -47,9 +47,7 @@ class Trunk(tf.Module):
         Returns:
           Features [R, B, F] and the core state after the last step.
         """
-        features = self._encoder(tf.nest.map_structure(_fold, env_output.observation))
-        steps = env_output.reward.shape[0]
-        features = tf.reshape(features, [steps, -1, features.shape[-1]])
+        features = encode(self._encoder, env_output)
         if self._core is None:
             return features, ()
         return self._core(
@@ -61,17 +59,30 @@ class Trunk(tf.Module):
         )
 
     def observe(self, env_output: types.EnvOutput) -> None:
-        """Moves the moments that vectors are normalised by; [T + 1, B, ...].
+        """See the function `observe`."""
+        observe(self._encoder, env_output)
 
-        The last step is left out, being the next unroll's first, and so are the steps of blank
-        unrolls: nothing else opens an episode and is followed by another first step.
-        """
-        is_first = env_output.is_first
-        mask = tf.logical_not(is_first[:-1] & is_first[1:])
-        self._encoder.observe(
-            tf.nest.map_structure(lambda leaf: _fold(leaf[:-1]), env_output.observation),
-            tf.reshape(mask, [-1]),
-        )
+
+def encode(
+    encoder: observation_encoder.ObservationEncoder, env_output: types.EnvOutput
+) -> tf.Tensor:
+    """Features [R, B, F] of an unroll's observations [R, B, ...]; B need not be static."""
+    features = encoder(tf.nest.map_structure(_fold, env_output.observation))
+    return tf.reshape(features, [env_output.reward.shape[0], -1, features.shape[-1]])
+
+
+def observe(encoder: observation_encoder.ObservationEncoder, env_output: types.EnvOutput) -> None:
+    """Moves the moments that vectors are normalised by; [T + 1, B, ...].
+
+    The last step is left out, being the next unroll's first, and so are the steps of blank
+    unrolls: nothing else opens an episode and is followed by another first step.
+    """
+    is_first = env_output.is_first
+    mask = tf.logical_not(is_first[:-1] & is_first[1:])
+    encoder.observe(
+        tf.nest.map_structure(lambda leaf: _fold(leaf[:-1]), env_output.observation),
+        tf.reshape(mask, [-1]),
+    )
 
 
 def _fold(tensor: tf.Tensor) -> tf.Tensor:

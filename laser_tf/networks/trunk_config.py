@@ -5,7 +5,7 @@ import dataclasses
 from laser_tf import config_checks
 
 # The keys of torsos.TORSOS and, after "none" for a feed-forward network, of cores.CORES.
-TORSOS = ("shallow", "deep", "dqn", "nature", "minatar", "flat")
+TORSOS = ("shallow", "deep", "dqn", "nature", "reactor", "minatar", "flat")
 CORES = ("none", "lstm", "preco_lstm")
 ACTIVATIONS = ("tanh", "relu")  # the keys of torsos.ACTIVATIONS
 
@@ -20,7 +20,7 @@ class TrunkConfig:
       ValueError: for a value out of range; the message names it, the reason and the remedy.
     """
 
-    torso: str = "shallow"  # reads images: shallow, deep, dqn, nature, minatar or flat
+    torso: str = "shallow"  # reads images: shallow, deep, dqn, nature, reactor, minatar, flat
     channel_multiplier: int = 1  # factor; of the torso's channels
     center_observation: bool = False  # subtract each image's mean, see networks.torsos
     mlp_units: tuple[int, ...] = (64, 64)  # units; of each hidden layer over vectors

@@ -130,6 +130,20 @@ class CoresTest(parameterized.TestCase):
         for one, other in zip(tf.function(gradient, jit_compile=True)(), gradient(), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
+    def test_an_lstm_that_is_told_features_alone_reads_nothing_else(self):
+        features, _, _, is_first, state = _inputs()
+        core = cores.CORES["lstm"](H, 0)
+        outputs, _ = core(features, None, None, is_first, state)
+        weights = _weights(core._cell)
+        self.assertEqual(weights[0].shape, (F, 4 * H))
+        for column in range(B):
+            output, memory = (part[column] for part in state)
+            for row in range(R):
+                if is_first[row, column]:
+                    output, memory = np.zeros(H), np.zeros(H)
+                output, memory = _cell(weights, features[row, column], output, memory)
+                np.testing.assert_allclose(outputs[row, column], output, rtol=1e-4, atol=1e-5)
+
     def test_a_memory_span_spreads_the_paces_of_forgetting(self):
         cell = lstm_cell.LSTMCell(1000, memory_span=50)
         zeros = tf.zeros([1, 1000])

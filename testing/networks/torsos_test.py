@@ -22,6 +22,9 @@ class TorsosTest(parameterized.TestCase):
             1,
             (592 + 4 * 2320) + (4640 + 4 * 9248) + (9248 + 4 * 9248) + 991_488,
         ),
+        # conv 8x8x4x16 + 16, 4x4x32x32 + 32, 3x3x64x32 + 32, dense 7*7*64 x 128 + 128: what is
+        # read has twice the channels of what was written (Reactor, table 3)
+        ("reactor", 1, 4112 + 16_416 + 18_464 + 401_536),
     )
     def test_parameter_count(self, name, multiplier, expected):
         torso = torsos.TORSOS[name](multiplier, False, "float32")
@@ -55,6 +58,19 @@ class TorsosTest(parameterized.TestCase):
             expected = tf.nn.relu(tf.nn.conv2d(expected, kernels[size], stride, "VALID"))
         np.testing.assert_allclose(features, tf.reshape(expected, [3, -1]), rtol=1e-4, atol=1e-5)
         self.assertBetween(np.mean(features == 0.0), 0.1, 0.9)
+
+    def test_reactor_s_features_are_both_signs_of_each_layer(self):
+        torso = torsos.TORSOS["reactor"](1, False, "float32")
+        observation = np.random.default_rng(1).integers(0, 256, (3, 84, 84, 1), dtype=np.uint8)
+        features = torso(tf.constant(observation))
+        kernels = {v.shape[0]: v for v in torso.trainable_variables if v.shape.rank == 4}
+        expected = tf.constant(observation / 255, tf.float32)
+        for size, stride in ((8, 4), (4, 2), (3, 1)):  # biases start at zero
+            expected = tf.nn.conv2d(expected, kernels[size], stride, "VALID")
+            expected = tf.concat([tf.nn.relu(expected), tf.nn.relu(-expected)], axis=-1)
+        last = tf.reshape(expected, [3, -1]) @ torso._dense.kernel
+        np.testing.assert_allclose(features[:, :128], np.maximum(last, 0), rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(features[:, 128:], np.maximum(-last, 0), rtol=1e-4, atol=1e-4)
 
     def test_residual_blocks_add_to_their_inputs(self):
         # With their convolutions at zero, blocks pass on what the three sections' first ones make.
@@ -101,6 +117,7 @@ class TorsosTest(parameterized.TestCase):
         ("dqn", (84, 84, 4), False),
         ("dqn", (84, 84, 4), True),
         ("nature", (84, 84, 4), False),
+        ("reactor", (84, 84, 1), False),
         ("minatar", (10, 10, 6), False),
         ("flat", (10, 5, 1), False),
     )
@@ -154,6 +171,7 @@ class TorsosTest(parameterized.TestCase):
         ("deep", (84, 84, 4)),
         ("dqn", (84, 84, 4)),
         ("nature", (84, 84, 4)),
+        ("reactor", (84, 84, 1)),
         ("minatar", (10, 10, 6)),
         ("flat", (10, 5, 1)),
     )
