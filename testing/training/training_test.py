@@ -96,19 +96,15 @@ class TrainingTest(parameterized.TestCase):
         self.assertGreater(summary["mean_return"], 0.8)
 
     @parameterized.named_parameters(
-        ("in_turn", "acer", {}, {}),
-        ("recurrent", "acer", {"core": "lstm", "core_size": 32}, {}),
-        ("a3c", "a3c", {"trust_region": True}, {"replay_ratio": 0.0}),
-        ("tis", "a3c", {"importance": "truncated"}, {}),
+        ("acer", "acer", {}),
+        ("trust_tis", "a3c", {"importance": "truncated", "trust_region": True}),
     )
-    def test_acer_and_its_baselines_learn_catch(self, kind, agent, replay):
-        config = fakes.acer_catch_config(
-            kind, agent=agent, replay=replay, run={"env_frames": 60_000}
-        )
+    def test_in_turn_from_queue_and_replay_it_learns_catch(self, kind, agent):
+        config = fakes.acer_catch_config(kind, agent=agent, run={"env_frames": 30_000})
         run = runs.train(config, self._workdir)
-        self.assertGreater(run.returns.mean_return(), 0.8)
+        self.assertGreater(run.returns.mean_return(), 0.7)
         summary = evaluator.evaluate(self._workdir, episodes=50, seed=2, video=False)
-        self.assertGreater(summary["mean_return"], 0.8)
+        self.assertGreater(summary["mean_return"], 0.7)
 
     def test_updates_on_replay_alone_follow_those_on_online_unrolls(self):
         config = fakes.catch_config(
