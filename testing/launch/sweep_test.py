@@ -167,11 +167,9 @@ class SweepTest(parameterized.TestCase):
     def test_bad_flags_are_refused_in_one_line(self, flags, message):
         code, _, errors = commands.run("sweep", CATCH, f"--workdir={self._workdir}", *flags)
         self.assertNotEqual(code, 0)
-        lines = [
-            line
-            for line in errors.splitlines()
-            if not (line.startswith("no private network") or "network_util.cc" in line)
-        ]
+        # A busy machine may need to start Ray twice, and says so.
+        beside = "^no private network|network_util.cc|^Ray has not started .*: once more"
+        lines = [line for line in errors.splitlines() if not re.search(beside, line)]
         self.assertLen(lines, 1, errors)
         self.assertRegex(lines[0], f"^error: .*{message}")
         self.assertFalse(self._workdir.exists())
