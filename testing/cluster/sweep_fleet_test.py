@@ -74,6 +74,12 @@ class SweepFleetTest(parameterized.TestCase):
             },
         )
 
+    def test_every_agent_asks_for_what_a_learner_asks_for(self):
+        values = sweep_laser_catch.get_config().to_dict()
+        values["cluster"].update(learner_gpus=64.0)
+        config = sweep_config.parse(values)
+        self.assertEqual(sweep_fleet.asked(config), (5.0, 256.0))  # replay is the fifth CPU
+
     def test_who_is_over_gives_its_process_back_and_who_has_died_is_not_waited_for(self):
         fleet = self._make()
         self._healths.return_value, self._ray.get.return_value = {}, {}

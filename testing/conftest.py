@@ -1,0 +1,30 @@
+"""The order of the test files."""
+
+import pathlib
+
+import pytest
+
+# The longest first: what comes last is short, and no process of pytest is left to wait for another.
+# Files that start many processes take turns with those of one, which leaves each a core.
+_FIRST = (
+    "launch/sweep_test.py",
+    "training/training_test.py",
+    "cluster/fleet_test.py",
+    "launch/launch_test.py",
+    "launch/full_disk_test.py",
+    "training/several_learners_test.py",
+    "launch/replay_server_test.py",
+    "launch/own_environment_test.py",
+    "launch/evaluations_beside_test.py",
+    "environments/python_environments_test.py",
+    "launch/export_test.py",
+    "launch/hangup_test.py",
+    "examples/examples_test.py",
+)
+_FOLDER = pathlib.Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the longest files first; all others keep their order."""
+    places = {_FOLDER / path: place for place, path in enumerate(_FIRST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
