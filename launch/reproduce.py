@@ -93,9 +93,10 @@ def main() -> None:
 
 def _check_variants(name: str) -> None:
     """Refuses, before anything is trained, what a configuration's variants would not take."""
-    for argument in {condition.argument for condition in FIGURES[name].conditions} - {""}:
-        variant = command_line.read_config_file(_config_for(argument))
-        check_keys(argument, variant.to_dict(), _overrides())
+    for condition in FIGURES[name].conditions:
+        if condition.argument:
+            variant = command_line.read_config_file(_config_for(condition.argument))
+            check_keys(condition.argument, variant.to_dict(), _overrides())
 
 
 def check_keys(argument: str, variant: dict, given: Iterable[str]) -> None:
