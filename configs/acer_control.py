@@ -24,7 +24,7 @@ _BASELINES: dict[str, dict[str, Any]] = {
     "a3c": {"importance": "none", "trust_region": False},
     "trust_a3c": {"importance": "none", "trust_region": True},
 }
-_SHARED = {
+_SHARED: dict[str, Any] = {
     "mlp_units": (64, 64),
     "discount": 0.99,  # appendix E.1
     "entropy_cost": 0.0,  # the deviation is fixed

@@ -16,6 +16,8 @@ from laser_tf.ops import diagnostics, importance_truncation, retrace
 class Acer(average_policy.AveragePolicyAgent):
     """The agent; see `base.Agent` for what is not described here."""
 
+    _config: acer_config.AcerConfig
+
     def __init__(self, config: acer_config.AcerConfig, context: base.Context):
         """Creates the agent with all its weights.
 
