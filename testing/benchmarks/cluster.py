@@ -17,10 +17,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from absl import app, flags
 
+from laser_tf.cluster import hub
 from laser_tf.monitoring import tensorboard
 
 _ACTORS = flags.DEFINE_list(
@@ -43,7 +44,7 @@ _WAITING = (
     "--config.replay.batch_size=16",
 )
 _PONG = ("--config=configs/laser_atari.py",)
-_PATIENCE_SECONDS = 300.0  # for the first row of metrics
+_PATIENCE_SECONDS = 300.0  # for all actors to act
 
 
 def main(_: list[str]) -> None:
@@ -63,7 +64,7 @@ def _scale() -> Iterator[dict[str, float]]:
             f"--config.cluster.actors={actors}",
             f"--config.cluster.envs_per_actor={_ENVS_PER_ACTOR.value}",
         )
-        frames, busy = _measure([*_WAITING, *spread])
+        frames, busy = _measure([*_WAITING, *spread], actors)
         base = base or frames / actors
         row = {
             "actors": actors,
@@ -79,9 +80,9 @@ def _scale() -> Iterator[dict[str, float]]:
 def _compare() -> Iterator[dict[str, float]]:
     for repeat in range(_REPEATS.value):
         paces = {}
-        ways = [("one_process", ()), ("one_remote_actor", ("--config.cluster.actors=1",))]
-        for name, arguments in ways if repeat % 2 == 0 else ways[::-1]:
-            paces[name] = _measure([*_PONG, *arguments])[0]
+        ways = [("one_process", 0), ("one_remote_actor", 1)]
+        for name, actors in ways if repeat % 2 == 0 else ways[::-1]:
+            paces[name] = _measure([*_PONG, f"--config.cluster.actors={actors}"], actors)[0]
         row = {
             "repeat": repeat,
             **{f"{name}_env_frames_per_second": round(paces[name], 1) for name, _ in ways},
@@ -91,30 +92,61 @@ def _compare() -> Iterator[dict[str, float]]:
         yield row
 
 
-def _measure(arguments: Sequence[str]) -> tuple[float, float]:
-    """Medians over time of the learned env frames a second, and of the learner's busy fraction."""
+def _measure(arguments: Sequence[str], actors: int = 0) -> tuple[float, float]:
+    """Measures a run once all of its actors act and it is warm.
+
+    Args:
+      arguments: of the run.
+      actors: remote ones that it has; 0: one process.
+
+    Returns:
+      Medians over time of the learned env frames a second, and of the learner's busy fraction.
+    """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         workdir = pathlib.Path(folder) / "run"
         with _running(workdir, arguments) as process:
-            start = None
-            while start is None or time.monotonic() - start < _WARM_SECONDS.value + _SECONDS.value:
-                time.sleep(1.0)
-                if process.poll() is not None:
-                    raise SystemExit(f"the run ended with {process.returncode}: see above")
-                if start is None and _has_begun(workdir / "tensorboard"):
-                    start = time.monotonic()
-        rows = tensorboard.read_rows(workdir / "tensorboard")
-        measured = [row for row in rows.values() if _FRAMES in row]
-        warm = measured[int(_WARM_SECONDS.value // 2) :]
-        return (
-            statistics.median(row[_FRAMES] for row in warm),
-            statistics.median(row[_BUSY] for row in warm),
-        )
+            _wait(process, _PATIENCE_SECONDS, lambda: have_begun(_rows(workdir), actors))
+            if not have_begun(_rows(workdir), actors):
+                raise SystemExit(
+                    f"not all of {actors or 1} actors act after {_PATIENCE_SECONDS:g} s: use fewer"
+                )
+            _wait(process, _WARM_SECONDS.value)
+            frames = max(_rows(workdir))
+            _wait(process, _SECONDS.value)
+            measured = [row for then, row in _rows(workdir).items() if then > frames]
+    if not measured:
+        raise SystemExit(f"nothing was learned in {_SECONDS.value:g} s: use a larger --seconds")
+    return (
+        statistics.median(row[_FRAMES] for row in measured),
+        statistics.median(row[_BUSY] for row in measured),
+    )
 
 
-def _has_begun(folder: pathlib.Path) -> bool:
+def _wait(
+    process: subprocess.Popen, seconds: float, is_done: Callable[[], bool] = lambda: False
+) -> None:
+    start = time.monotonic()
+    while time.monotonic() - start < seconds and not is_done():
+        time.sleep(1.0)
+        if process.poll() is not None:
+            raise SystemExit(f"the run ended with {process.returncode}: see above")
+
+
+def _rows(workdir: pathlib.Path) -> dict[int, dict[str, float]]:
+    folder = workdir / "tensorboard"
     # Only once there are files: TensorBoard takes an empty folder for one that was removed.
-    return any(folder.glob("events*")) and tensorboard.read_scalars(folder, _FRAMES)[0].size > 0
+    rows = tensorboard.read_rows(folder) if any(folder.glob("events*")) else {}
+    return {frames: row for frames, row in rows.items() if _FRAMES in row}
+
+
+def have_begun(rows: Mapping[int, Mapping[str, float]], actors: int) -> bool:
+    """Whether a run learns and each of its remote actors acts, by its rows of metrics."""
+    if not rows:
+        return False
+    newest = rows[max(rows)]
+    # An actor is heard of before it acts: loading TensorFlow in many processes takes a minute.
+    names = [f"cluster/{hub.ACTOR}{index:02d}/agent_steps" for index in range(actors)]
+    return all(newest.get(name, 0) > 0 for name in names)
 
 
 @contextlib.contextmanager
