@@ -14,7 +14,8 @@ def read(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
     """The env frames that a run had learned from, and the seconds that it had trained for.
 
     Each row of TensorBoard's has the pace since the row before. So the time between two commands
-    that went on with the run is not counted, nor what a crash had played and lost.
+    that went on with the run is not counted, nor what a crash had played and lost. A command's
+    first row has no stretch behind it, and pace 0: those frames take the next row's pace.
 
     Args:
       run: its folder.
@@ -26,6 +27,7 @@ def read(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
       UserError: if the run has no such row yet.
     """
     frames, pace = tensorboard.read_scalars(run / "tensorboard", _PACE)
+    frames, pace = frames[pace > 0], pace[pace > 0]
     if not len(frames):
         raise errors.UserError(f"{run} holds no values of {_PACE}")
     starts = np.append(0, frames).astype(float)
