@@ -1,5 +1,6 @@
 # make train   creates the environment, trains LASER on Pong and evaluates it
 # make test    creates the environment, checks format, lint and types, and runs all tests
+# make test-long   runs what takes minutes more: runs and sweeps whose parts fail one after another
 #
 # make docs    builds the site in site/ from README.md, docs/ and the docstrings; a dead link fails
 #
@@ -15,7 +16,7 @@ INSTALLED := $(VENV)/installed
 DOCS_VENV := .venv-docs
 DOCS_INSTALLED := $(DOCS_VENV)/installed
 
-.PHONY: train test docs format environment vizdoom minigrid control box2d gpu test-extras
+.PHONY: train test docs format environment vizdoom minigrid control box2d gpu test-long test-extras
 .DEFAULT_GOAL := test
 
 train: $(INSTALLED)
@@ -32,6 +33,9 @@ docs: $(DOCS_INSTALLED)
 	@# Not --quiet, with which mkdocs counts no warnings: a dead link would pass.
 	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build
 	@echo "site/index.html; with search: python -m http.server -d site"
+
+test-long: $(INSTALLED)
+	@$(VENV)/bin/python -m pytest -q testing/long/*_long.py
 
 test-extras: vizdoom minigrid control box2d
 	@$(VENV)/bin/python -m pytest -q testing/extras/*_extra.py

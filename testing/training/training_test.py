@@ -63,7 +63,6 @@ class TrainingTest(parameterized.TestCase):
     @parameterized.named_parameters(
         ("laser", 60_000, {}, {"replay_fraction": 0.75}),
         ("impala", 150_000, {"relevance": "none"}, {"replay_fraction": 0.0, "batch_size": 4}),
-        ("in_turn", 60_000, {}, {"replay_fraction": 0.0, "replay_ratio": 2.0, "batch_size": 4}),
         ("prioritised", 60_000, {}, {"priority_exponent": 0.6, "importance_exponent": 0.5}),
         ("recurrent", 60_000, {"core": "lstm", "core_size": 32}, {"core_state": "recomputed"}),
     )
