@@ -1,5 +1,5 @@
 # make train   creates the environment, trains LASER on Pong and evaluates it
-# make test    creates the environment, checks format, lint and types, and runs all tests
+# make test    creates the environment, checks format, lint and types, and runs the tests
 # make test-long   runs what takes minutes more: runs and sweeps whose parts fail one after another
 #
 # make docs    builds the site in site/ from README.md, docs/ and the docstrings; a dead link fails

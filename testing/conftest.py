@@ -15,7 +15,6 @@ _FIRST = (
     "training/several_learners_test.py",
     "launch/replay_server_test.py",
     "launch/own_environment_test.py",
-    "launch/evaluations_beside_test.py",
     "environments/python_environments_test.py",
     "launch/export_test.py",
     "launch/hangup_test.py",

@@ -32,7 +32,7 @@ class ReplayConfig:
     frame_stack: int = 4  # frames; K, in an observation
     batch_size: int = 32  # unrolls; in an update, online and replayed
     replay_fraction: float = 0.75  # fraction; of a batch, below 1; the rest is online
-    replay_ratio: float = 0.0  # updates; on replay alone after each one on online unrolls, mean
+    replay_ratio: float = 0.0  # learner updates; on replay alone after an online one, mean
     steps_per_update: int = 0  # agent steps; learn from replay alone, once in so many; 0: do not
     warm_up: int = 0  # agent steps; in replay before the first such update
     capacity: int = 1_000_000  # agent steps; in replay, where a sequence counts without its overlap

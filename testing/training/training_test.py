@@ -82,12 +82,8 @@ class TrainingTest(parameterized.TestCase):
         self.assertEqual(summary["videos"], [str(film)])
         self.assertGreater(film.stat().st_size, 1000)
 
-    @parameterized.named_parameters(
-        ("recurrent", {}, {}),
-        ("feed_forward", {"core": "none"}, {"burn_in": 0}),
-    )
-    def test_r2d2_learns_catch(self, agent, replay):
-        config = fakes.r2d2_catch_config(agent=agent, replay=replay, run={"env_frames": 30_000})
+    def test_r2d2_learns_catch(self):
+        config = fakes.r2d2_catch_config(run={"env_frames": 30_000})
         run = runs.train(config, self._workdir)
         # The last update waits for new steps, in unrolls of 5.
         self.assertBetween(run.env_frames, 30_000, 30_044)
