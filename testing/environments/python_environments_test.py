@@ -464,7 +464,7 @@ def _open_files():
     links = set()
     for file in pathlib.Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):
-            links.add(os.readlink(file))
+            links.add(str(file.readlink()))
     return {link for link in links if link.startswith(("/", "pipe:"))}
 
 
