@@ -69,8 +69,9 @@ def main() -> None:
 def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
     """Returns the signal that stopped the training, if one did."""
     # Environments that are not installed or do not fit each other are refused before anything is
-    # written, and so are weights that do not fit.
+    # written, and so are agents and weights that do not fit.
     spec = factory.environment_spec(config.environment)
+    config.agent.check_actions(spec.action)
     strategy = None
     if config.learner.replicas > 1 and not config.cluster.actors:
         from laser_tf.training import strategies

@@ -3,7 +3,6 @@
 from typing import Any
 
 import tensorflow as tf
-from dm_env import specs
 
 from laser_tf import observations, types
 from laser_tf.agents import base, r2d2_config
@@ -32,11 +31,7 @@ class R2D2(base.Agent):
         """
         super().__init__()
         spec = context.spec
-        if not isinstance(spec.action, specs.DiscreteArray):
-            raise ValueError(
-                f"kind is {config.kind!r}: it needs discrete actions, the environment has "
-                f"{observations.describe(spec)}; use agent.kind='laser'"
-            )
+        config.check_actions(spec.action)
         self._config = config
         self._num_tasks = spec.num_tasks
         self._burn_in = context.burn_in

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from dm_env import specs
+
 from laser_tf import config_checks
 from laser_tf.agents import agent_config
 from laser_tf.networks import trunk_config
@@ -56,4 +58,12 @@ class R2D2Config(agent_config.AgentConfig):
         if not replays_sequences:
             raise ValueError(
                 "replay.sequence_length is 0: r2d2 learns from sequences; use e.g. 80 agent steps"
+            )
+
+    def check_actions(self, action: specs.BoundedArray) -> None:
+        """See `AgentConfig`."""
+        if not isinstance(action, specs.DiscreteArray):
+            raise ValueError(
+                f"kind is {self.kind!r}: it needs discrete actions, the environment's have "
+                f"{action.shape[0]} continuous dimensions; use agent.kind='laser' or 'acer'"
             )

@@ -233,7 +233,9 @@ class OptionsTest(absltest.TestCase):
             agent.action_preferences(output)
 
     def test_r2d2_is_refused_with_one_line(self):
-        with self.assertRaisesRegex(ValueError, "needs discrete actions, .*2 continuous actions"):
+        with self.assertRaisesRegex(
+            ValueError, "needs discrete actions, .* 2 continuous dimensions"
+        ):
             registry.make(r2d2_config.R2D2Config(torso="flat"), base.Context(NEST))
 
 

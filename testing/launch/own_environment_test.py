@@ -56,6 +56,16 @@ class OwnEnvironmentTest(absltest.TestCase):
         self.assertEqual(code, 0, errors)
         self.assertLess(self._summary()["max_return"], 0)
 
+    def test_an_agent_that_cannot_take_the_actions_is_refused_before_anything_is_written(self):
+        for config, flag, message in (
+            ("laser_control", "--config.agent.relevance=implied", "no closed form"),
+            ("acer_control", "--config.agent.entropy_cost=0.01", "entropy_cost is 0.01"),
+        ):
+            code, _, errors = self._train("Pendulum-v1", flag, config=config)
+            self.assertEqual(code, 1, errors)
+            self.assertRegex(errors.splitlines()[-1], f"^error: .*{message}")
+            self.assertFalse(self._workdir.exists())
+
     def test_faults_are_survived_and_told(self):
         code, _, errors = self._train(
             f"{SMALL}:Breaking-v0", "--config.environment.arguments=fault=raise,each=50,bad_seed=-1"
