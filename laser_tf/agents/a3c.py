@@ -10,7 +10,7 @@ import tensorflow as tf
 from laser_tf import types
 from laser_tf.agents import a3c_config, average_policy
 from laser_tf.networks import heads
-from laser_tf.ops import diagnostics, importance_truncation, masking, policy_gradient, vtrace
+from laser_tf.ops import diagnostics, importance_truncation, policy_gradient, vtrace
 
 
 class A3C(average_policy.AveragePolicyAgent):
@@ -46,15 +46,11 @@ class A3C(average_policy.AveragePolicyAgent):
         is_transition = experience.is_transition
         returns = self._returns(experience, values)
         weights = self._weights(experience)
-        acted = experience.acted
-        score = self._statistics.score(
-            tf.nest.map_structure(tf.stop_gradient, experience.policy), acted.action, acted.extras
-        )
         advantages = returns - tf.stop_gradient(values[:-1])
         policy_loss, metrics = self._policy_loss(
-            unroll, experience, (weights * advantages)[..., None] * score
+            unroll, experience, (weights * advantages)[..., None] * experience.score
         )
-        root = tf.sqrt(unroll.importance_weight * masking.keep(is_transition, weights))
+        root = tf.sqrt(unroll.importance_weight * weights)
         value_loss = policy_gradient.baseline_loss(
             root * values[:-1], root * returns, is_transition
         )

@@ -24,9 +24,8 @@ class Acer(average_policy.AveragePolicyAgent):
         Raises:
           ValueError: for an option that does not fit the environment's observations or actions.
         """
-        self._lambda = config.lambda_
-        self._seed = context.seed
         super().__init__(config, context)
+        self._seed = context.seed
         # Not the generator that acts: what a loss draws depends on nothing but the update.
         self._updates = tf.Variable(0, trainable=False, dtype=tf.int64)
 
@@ -67,11 +66,7 @@ class Acer(average_policy.AveragePolicyAgent):
         # rho_bar grad log f(a_t|phi) (Q^ret - V) + correction   (equations 10 and 16)
         rhos = importance_truncation.truncated(experience.log_rhos, config.truncation)
         advantages = policy_return - tf.stop_gradient(judgement.values[:-1])
-        acted = experience.acted
-        score = self._statistics.score(
-            tf.nest.map_structure(tf.stop_gradient, experience.policy), acted.action, acted.extras
-        )
-        gradient = (rhos * advantages)[..., None] * score + judgement.correction
+        gradient = (rhos * advantages)[..., None] * experience.score + judgement.correction
         policy_loss, metrics = self._policy_loss(unroll, experience, gradient)
         losses = self._critic.losses(judgement, q_ret, experience, unroll.importance_weight)
         loss = policy_loss + config.critic_cost * tf.add_n(list(losses.values()))
@@ -106,7 +101,7 @@ class Acer(average_policy.AveragePolicyAgent):
                 experience.discounts,
                 judgement.q_taken,
                 judgement.values,
-                self._lambda * traces,
+                self._config.lambda_ * traces,
                 experience.is_transition,
             )
 

@@ -10,7 +10,7 @@ from laser_tf.agents import acer_config, average_policy
 from laser_tf.distributions import base as distributions_base
 from laser_tf.distributions import policy_statistics
 from laser_tf.networks import heads, stochastic_dueling
-from laser_tf.ops import importance_truncation, masking, policy_gradient
+from laser_tf.ops import importance_truncation, policy_gradient
 
 
 class Judgement(NamedTuple):
@@ -137,7 +137,7 @@ class DuelingCritic(Critic):
 
     def judge(self, experience: average_policy.Experience, seed: tf.Tensor) -> Judgement:
         """See `Critic`; the correction is of one drawn action a' (equation 16)."""
-        policy = tf.nest.map_structure(tf.stop_gradient, experience.policy)
+        policy = experience.fixed_policy
         draw = self._draw(policy, seed)
         drawn, latent = draw.action[0], draw.latent[0]  # a'; the others are u_1 .. u_n
         values = self._network.values(experience.features)
@@ -186,5 +186,4 @@ class DuelingCritic(Critic):
 def _squares(
     values: tf.Tensor, targets: tf.Tensor, weight: tf.Tensor, mask: tf.Tensor
 ) -> tf.Tensor:
-    values, targets = masking.keep(mask, values), masking.keep(mask, targets)
     return policy_gradient.baseline_loss(tf.sqrt(weight) * values, tf.sqrt(weight) * targets, mask)

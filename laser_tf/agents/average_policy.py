@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from laser_tf import observations, types
-from laser_tf.agents import agent_config, average_policy_config, base
+from laser_tf.agents import average_policy_config, base, policy_agent
 from laser_tf.distributions import factory
 from laser_tf.networks import policy_network
 from laser_tf.ops import diagnostics, gradient_constraint, joint_batch, masking, reward_clipping
@@ -18,6 +18,8 @@ class Experience(NamedTuple):
     features: tf.Tensor  # float32 [T + 1, B, F]; receive the gradient
     outputs: tf.Tensor  # float32 [T + 1, B, P], the policy's; no gradient flows into them
     policy: Any  # parameters of pi at x_0 .. x_{T-1}; receive the gradient
+    fixed_policy: Any  # the same; no gradient flows into them
+    score: tf.Tensor  # float32 [T, B, S], of the actions that were taken; no gradient
     acted: types.AgentOutput  # at x_0 .. x_{T-1}, with mu's parameters
     log_rhos: tf.Tensor  # float32 [T, B], log pi(a_t|x_t) / mu(a_t|x_t); no gradient
     rewards: tf.Tensor  # float32 [T, B], that arrived with x_{t+1}
@@ -25,7 +27,7 @@ class Experience(NamedTuple):
     is_transition: tf.Tensor  # bool [T, B], false for the step between two episodes
 
 
-class AveragePolicyAgent(base.Agent):
+class AveragePolicyAgent(policy_agent.PolicyAgent):
     """Acts by a policy; subclasses say what direction it should move in.
 
     The average policy starts from the core states that acting stored, as the policy itself does.
@@ -39,13 +41,13 @@ class AveragePolicyAgent(base.Agent):
         Raises:
           ValueError: for an option that does not fit the environment's observations or actions.
         """
-        super().__init__()
-        self._config = config
         spec = context.spec
         config.check_actions(spec.action)
-        self._distribution, self._statistics = factory.make_with_statistics(
+        distribution, self._statistics = factory.make_with_statistics(
             spec.action, config.statistics, config.policy_std
         )
+        super().__init__(distribution, entropy_cost=config.entropy_cost, seed=context.seed)
+        self._config = config
         self._policy, self._average = (
             policy_network.PolicyNetwork(
                 config,
@@ -56,9 +58,6 @@ class AveragePolicyAgent(base.Agent):
             )
             for _ in range(2)
         )
-        self._random = tf.random.Generator.from_seed(context.seed)
-        # A variable, since a population's trainer changes it while the run goes on.
-        self.entropy_cost = tf.Variable(config.entropy_cost, trainable=False, dtype=tf.float32)
         blank = tf.nest.map_structure(tf.constant, observations.blank(spec, (1, 1)))
         for network in (self._policy, self._average):
             features, _, _ = network(blank, network.initial_state(1))  # creates its weights
@@ -84,39 +83,19 @@ class AveragePolicyAgent(base.Agent):
         """The policy's weights, and the moments that vectors are normalised by."""
         return (*self._policy.trainable_variables, *self._policy.moments)
 
-    @property
-    def hyperparameters(self) -> dict[str, tf.Variable]:
-        """The entropy cost."""
-        return {agent_config.ENTROPY_COST: self.entropy_cost}
-
     def initial_state(self, batch_size: int | tf.Tensor) -> Any:
         """See `base.Agent`: float32 [B, ...]."""
         return self._policy.initial_state(batch_size)
 
-    def act(
-        self, env_output: types.EnvOutput, core_state: Any, seed: tf.Tensor | None = None
-    ) -> tuple[types.AgentOutput, Any]:
-        """Samples actions from the policy, and keeps its parameters as the behaviour policy's."""
-        step = tf.nest.map_structure(lambda tensor: tensor[None], env_output)
-        _, outputs, core_state = self._policy(step, core_state)
-        parameters = self._distribution.parameters(outputs[0])
-        seed = self._random.make_seeds(1)[:, 0] if seed is None else seed
-        draw = self._distribution.sample(parameters, seed)
-        return types.AgentOutput(draw.action, parameters, draw.latent), core_state
-
-    def greedy_action(self, agent_output: types.AgentOutput) -> tf.Tensor:
-        """The policy's mode."""
-        return self._distribution.mode(agent_output.policy)
-
-    def action_preferences(self, agent_output: types.AgentOutput) -> tf.Tensor:
-        """The logits."""
-        if tf.nest.is_nested(agent_output.policy):  # continuous
-            return super().action_preferences(agent_output)
-        return agent_output.policy
-
     def next_state(self, env_output: types.EnvOutput, core_state: Any) -> Any:
         """See `base.Agent`."""
         return self._policy(env_output, core_state)[2]
+
+    def _policy_outputs(
+        self, env_output: types.EnvOutput, core_state: Any
+    ) -> tuple[tf.Tensor, Any]:
+        _, outputs, core_state = self._policy(env_output, core_state)
+        return outputs, core_state
 
     def after_update(self) -> None:
         """theta_average <- alpha theta_average + (1 - alpha) theta   (section 3.3)."""
@@ -140,17 +119,17 @@ class AveragePolicyAgent(base.Agent):
         is_transition = tf.logical_not(env_output.is_first[1:])
         # What outputs are where there is no transition must not reach the gradient.
         policy = self._distribution.parameters(masking.keep(is_transition, outputs[:-1]))
+        fixed_policy = tf.nest.map_structure(tf.stop_gradient, policy)
         log_rhos = self._distribution.log_importance_ratio(
-            tf.nest.map_structure(tf.stop_gradient, policy),
-            acted.policy,
-            acted.action,
-            acted.extras,
+            fixed_policy, acted.policy, acted.action, acted.extras
         )
         rewards = reward_clipping.REWARD_CLIPS[config.reward_clip](env_output.reward[1:])
         return Experience(
             features,
             tf.stop_gradient(outputs),
             policy,
+            fixed_policy,
+            self._statistics.score(fixed_policy, acted.action, acted.extras),
             acted,
             tf.where(is_transition, log_rhos, 0.0),
             config.reward_scale * rewards,
@@ -173,24 +152,22 @@ class AveragePolicyAgent(base.Agent):
           The loss, summed over T and B, and metrics.
         """
         config, is_transition = self._config, experience.is_transition
-        statistics, policy = self._statistics, experience.policy
+        statistics, policy = self._statistics, experience.fixed_policy
         _, outputs, _ = self._average(unroll.env_output, unroll.core_state)
         average = self._distribution.parameters(masking.keep(is_transition, outputs[:-1]))
-        fixed = tf.nest.map_structure(tf.stop_gradient, policy)
         # The entropy's part is of the policy's update, so it is constrained with it.
         gradient = masking.keep(
             is_transition,
             unroll.importance_weight[:, None] * gradient
-            + self.entropy_cost * statistics.entropy_gradient(fixed),
+            + self.entropy_cost * statistics.entropy_gradient(policy),
         )
-        divergence_gradient = statistics.divergence_gradient(average, fixed)
+        divergence_gradient = statistics.divergence_gradient(average, policy)
         direction = gradient_constraint.constrain(gradient, divergence_gradient, config.delta)
         is_constrained = tf.reduce_any(direction != gradient, axis=-1)
         if not config.trust_region:
             direction = gradient
-        direction = masking.keep(is_transition, direction)
-        loss = gradient_constraint.ascent_loss(statistics.of(policy), direction)
-        kl = self._distribution.kl_divergence(average, fixed)
+        loss = gradient_constraint.ascent_loss(statistics.of(experience.policy), direction)
+        kl = self._distribution.kl_divergence(average, policy)
         metrics = {
             "trust_region/kl_average": diagnostics.masked_mean(kl, is_transition),
             "trust_region/constrained_fraction": diagnostics.masked_mean(
@@ -203,7 +180,7 @@ class AveragePolicyAgent(base.Agent):
     def _divergences(
         self, unroll: types.Unroll, experience: Experience
     ) -> dict[str, joint_batch.Mean]:
-        policy = tf.nest.map_structure(tf.stop_gradient, experience.policy)
+        policy = experience.fixed_policy
         return diagnostics.divergences(
             self._distribution.entropy(policy),
             self._distribution.kl_divergence(policy, experience.acted.policy),

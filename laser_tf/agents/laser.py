@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from laser_tf import observations, types
-from laser_tf.agents import agent_config, base, laser_config, pixel_control_task, state_values
+from laser_tf.agents import base, laser_config, pixel_control_task, policy_agent, state_values
 from laser_tf.distributions import factory
 from laser_tf.networks import heads, trunk
 from laser_tf.ops import (
@@ -34,7 +34,7 @@ class _Learned(NamedTuple):
     trusted: tf.Tensor  # bool, the transitions that count
 
 
-class Laser(base.Agent):
+class Laser(policy_agent.PolicyAgent):
     """The agent; see `base.Agent` for what is not described here."""
 
     def __init__(self, config: laser_config.LaserConfig, context: base.Context):
@@ -43,12 +43,15 @@ class Laser(base.Agent):
         Raises:
           ValueError: for an option that does not fit the environment's observations or actions.
         """
-        super().__init__()
-        self._config = config
         spec, dtype = context.spec, context.dtype
         config.check_actions(spec.action)
+        super().__init__(
+            factory.make(spec.action, config.continuous_policy, config.initial_std),
+            entropy_cost=config.entropy_cost,
+            seed=context.seed,
+        )
+        self._config = config
         self._trunk = trunk.Trunk(config, spec, dtype)
-        self._distribution = factory.make(spec.action, config.continuous_policy, config.initial_std)
         self._policy_head = heads.dense(
             self._distribution.output_size, self._distribution.output_scale
         )
@@ -71,9 +74,6 @@ class Laser(base.Agent):
             if config.pixel_control_cost
             else {}
         )
-        self._random = tf.random.Generator.from_seed(context.seed)
-        # A variable, since a population's trainer changes it while the run goes on.
-        self.entropy_cost = tf.Variable(config.entropy_cost, trainable=False, dtype=tf.float32)
         self._create_weights(spec)
 
     def _create_weights(self, spec: types.EnvironmentSpec) -> None:
@@ -86,11 +86,6 @@ class Laser(base.Agent):
             auxiliary(features)
 
     @property
-    def hyperparameters(self) -> dict[str, tf.Variable]:
-        """The entropy cost."""
-        return {agent_config.ENTROPY_COST: self.entropy_cost}
-
-    @property
     def acting_variables(self) -> tuple[tf.Variable, ...]:
         """The weights, and the moments that vectors are normalised by."""
         return (*self.trainable_variables, *self._trunk.moments)
@@ -99,30 +94,15 @@ class Laser(base.Agent):
         """See `base.Agent`: float32 [B, ...]."""
         return self._trunk.initial_state(batch_size)
 
-    def act(
-        self, env_output: types.EnvOutput, core_state: Any, seed: tf.Tensor | None = None
-    ) -> tuple[types.AgentOutput, Any]:
-        """Samples actions from the policy, and keeps its parameters as the behaviour policy's."""
-        step = tf.nest.map_structure(lambda tensor: tensor[None], env_output)
-        features, core_state = self._trunk(step, core_state)
-        parameters = self._distribution.parameters(self._outputs(features[0]))
-        seed = self._random.make_seeds(1)[:, 0] if seed is None else seed
-        draw = self._distribution.sample(parameters, seed)
-        return types.AgentOutput(draw.action, parameters, draw.latent), core_state
-
-    def greedy_action(self, agent_output: types.AgentOutput) -> tf.Tensor:
-        """The policy's mode."""
-        return self._distribution.mode(agent_output.policy)
-
-    def action_preferences(self, agent_output: types.AgentOutput) -> tf.Tensor:
-        """The logits."""
-        if tf.nest.is_nested(agent_output.policy):  # continuous
-            return super().action_preferences(agent_output)
-        return agent_output.policy
-
     def next_state(self, env_output: types.EnvOutput, core_state: Any) -> Any:
         """See `base.Agent`."""
         return self._trunk(env_output, core_state)[1]
+
+    def _policy_outputs(
+        self, env_output: types.EnvOutput, core_state: Any
+    ) -> tuple[tf.Tensor, Any]:
+        features, core_state = self._trunk(env_output, core_state)
+        return self._outputs(features), core_state
 
     def _outputs(self, features: tf.Tensor) -> tf.Tensor:
         return self._policy_head(tf.cast(features, tf.float32))
