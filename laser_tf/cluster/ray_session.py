@@ -31,6 +31,7 @@ _MOST_SAID = 300  # characters, of an error of Ray's
 _REFUSED = b"InvalidAuthToken"
 _FOLDERS = "/tmp"  # Linux takes no path of a socket above 107 characters, and Ray's are long
 _FOLDER = "laser_tf_ray_"  # begins the name of an own Ray's folder there
+_WORKER_NICENESS = 0  # beyond the command's; with Ray's 15 any other program would go first
 _LOST_SECONDS = 20  # without Ray's head, after which an own Ray's processes end
 
 
@@ -86,7 +87,10 @@ def _start(cpus: float, folder: str) -> None:
                     configure_logging=False,
                     _node_ip_address="127.0.0.1",
                     _temp_dir=folder,
-                    _system_config={"gcs_rpc_server_reconnect_timeout_s": _LOST_SECONDS},
+                    _system_config={
+                        "gcs_rpc_server_reconnect_timeout_s": _LOST_SECONDS,
+                        "worker_niceness": _WORKER_NICENESS,
+                    },
                 )
             return
         except Exception as error:  # whatever a process of Ray's that does not start makes of it
