@@ -1,6 +1,7 @@
 """The role that acts: environments of its own, the learner's weights, unrolls to replay."""
 
 import contextlib
+import os
 import secrets
 from collections.abc import Mapping
 
@@ -9,6 +10,10 @@ from laser_tf.cluster import replay_access, role_process, weights
 from laser_tf.environments import factory
 from laser_tf.host import hardware
 from laser_tf.training import acting, actor, assembly, run_config
+
+# Below a learner on the same machine: its update is as slow as the thread of it that waits longest
+# for a core, and whoever acts faster than it learns only waits for it.
+_NICENESS = 10
 
 
 class ActorRole(role_process.Role):
@@ -32,6 +37,7 @@ class ActorRole(role_process.Role):
         self._context = context
         self._index = index
         self._actor: actor.Actor | None = None
+        os.nice(_NICENESS)
         with contextlib.suppress(replay_access.StoppedError):
             self._make(config, spec)
 
