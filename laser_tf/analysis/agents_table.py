@@ -63,7 +63,10 @@ def _normalised(
     """None where a game has no reference."""
     (any_run, *_) = next(iter(next(iter(runs.values())).values()))
     suite = run_folder.read_config(any_run)["environment"]["suite"]
-    normalised = {
-        label: reference.normalised_scores(suite, of_label) for label, of_label in scores.items()
-    }
-    return None if None in normalised.values() else normalised
+    normalised = {}
+    for label, of_label in scores.items():
+        values = reference.normalised_scores(suite, of_label)
+        if values is None:
+            return None
+        normalised[label] = values
+    return normalised

@@ -41,10 +41,10 @@ def standings(scores: Scores, normalised: Scores | None = None) -> dict[str, Sta
     ranks, ratings = mean_ranks(scores), elo_ratings(scores)
     return {
         agent: Standing(
-            normalised and aggregates.median_normalised(normalised[agent]),
-            normalised and aggregates.mean_normalised(normalised[agent]),
+            None if normalised is None else aggregates.median_normalised(normalised[agent]),
+            None if normalised is None else aggregates.mean_normalised(normalised[agent]),
             ranks[agent],
-            ratings and ratings[agent],
+            None if ratings is None else ratings[agent],
         )
         for agent in sorted(ranks, key=ranks.__getitem__)
     }
