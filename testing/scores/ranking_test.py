@@ -62,6 +62,12 @@ class ReactorTest(parameterized.TestCase):
             mean = statistics.fmean(normalised[agent].values())
             self.assertAlmostEqual(standing.mean, mean)
 
+    def test_the_best_mean_rank_stands_first(self):
+        standings = ranking.standings(_table_5())
+        self.assertEqual(list(standings)[:3], ["reactor_500m", "rainbow", "reactor"])
+        self.assertEqual(list(standings)[-1], "random")
+        self.assertIsNone(standings["rainbow"].median)
+
     def test_swapping_two_scores_on_any_game_changes_both_measures(self):
         # "swapping scores of two algorithms on any game would result in the change of both".
         scores = _table_5()
