@@ -1,4 +1,4 @@
-"""Draws a figure of R2D2's or ACER's from its runs, with the numbers as CSV beside it.
+"""Draws a figure of single runs, with the numbers as CSV beside it.
 
     python -m launch.draw_figure --figure=r2d2_1 --workdir=runs/figure_r2d2_1 --game=breakout
 
@@ -14,10 +14,18 @@ import pathlib
 
 from absl import flags
 
-from laser_tf.analysis import figure, figures_acer, figures_r2d2
+from laser_tf.analysis import (
+    figure,
+    figures_acer,
+    figures_agents,
+    figures_r2d2,
+    figures_reactor,
+)
 from launch import command_line
 
-_FIGURES: dict[str, figure.Figure] = figures_r2d2.FIGURES | figures_acer.FIGURES
+_FIGURES: dict[str, figure.Figure] = (
+    figures_r2d2.FIGURES | figures_acer.FIGURES | figures_reactor.FIGURES | figures_agents.FIGURES
+)
 
 _FIGURE = flags.DEFINE_enum("figure", None, tuple(_FIGURES), "which figure")
 _WORKDIR = flags.DEFINE_string("workdir", None, "the folder of the figure's runs")
@@ -34,20 +42,35 @@ def main() -> None:
         raise command_line.UsageError("say what to draw: --figure, --workdir and --game are needed")
     workdir = pathlib.Path(_WORKDIR.value)
     runs = _FIGURES[_FIGURE.value].runs(workdir, _GAMES.value, _REPLICAS.value)
-    from laser_tf.analysis import acer_curves, r2d2_memory, r2d2_staleness  # load TensorFlow
-
     output = workdir / "report"
     output.mkdir(parents=True, exist_ok=True)
-    if _FIGURE.value == "r2d2_1":
-        r2d2_staleness.write_discrepancies(runs, output)
-        r2d2_staleness.write_curves(runs, output)
-    elif _FIGURE.value == "r2d2_5":
-        r2d2_memory.write(runs, _HISTORY_LENGTHS.value, output)
-    elif _FIGURE.value == "acer_1":
-        acer_curves.write_by_experience_and_time(runs, output)
-    else:
-        acer_curves.write_with_deviations(runs, output)
+    _draw(_FIGURE.value, runs, output)
     print(f"written: {output}")
+
+
+def _draw(name: str, runs: figure.Runs, output: pathlib.Path) -> None:
+    from laser_tf.analysis import (  # load TensorFlow
+        acer_curves,
+        agents_table,
+        game_curves,
+        r2d2_memory,
+        r2d2_staleness,
+    )
+
+    if name == "r2d2_1":
+        r2d2_staleness.write_discrepancies(runs, output)
+        game_curves.write_by_frames(runs, output, "strategy")
+    elif name == "r2d2_5":
+        r2d2_memory.write(runs, _HISTORY_LENGTHS.value, output)
+    elif name == "acer_1":
+        acer_curves.write_by_experience_and_time(runs, output)
+    elif name in figures_acer.FIGURES:
+        acer_curves.write_with_deviations(runs, output)
+    elif name in figures_agents.FIGURES:
+        game_curves.write_by_frames_and_time(runs, output, game_curves.dashes(runs))
+        agents_table.write(runs, output)
+    else:
+        game_curves.write_by_frames(runs, output)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@
     python -m launch.reproduce --figure=r2d2_1 --replicas=1
     python -m launch.reproduce --figure=r2d2_5 --history_lengths=40,10,1
     python -m launch.reproduce --figure=acer_2 --games=cheetah/run
+    python -m launch.reproduce --figure=reactor_3 --config.run.env_frames=300000
+    python -m launch.reproduce --figure=agents --config.run.env_frames=300000 --replicas=1
 
 The same command goes on where it stopped. The defaults are for two cores and hours.
 """
@@ -22,19 +24,36 @@ from collections.abc import Iterable, Sequence
 from absl import flags
 from ml_collections import config_flags
 
-from laser_tf.analysis import figure, figures_acer, figures_laser, figures_r2d2
+from laser_tf.analysis import (
+    figure,
+    figures_acer,
+    figures_agents,
+    figures_laser,
+    figures_r2d2,
+    figures_reactor,
+)
 from launch import command_line, memory_evaluations, subcommand
 
 FIGURES: dict[str, figure.Figure] = (
-    figures_laser.FIGURES | figures_r2d2.FIGURES | figures_acer.FIGURES
+    figures_laser.FIGURES
+    | figures_r2d2.FIGURES
+    | figures_acer.FIGURES
+    | figures_reactor.FIGURES
+    | figures_agents.FIGURES
 )
+_CHECKS = {
+    name: module.check
+    for module in (figures_r2d2, figures_acer, figures_reactor)
+    for name in module.FIGURES
+}
 
 _HISTORIES = ("80", "60", "50", "40", "20", "10", "1")  # agent steps
 _FIGURE = flags.DEFINE_enum(
     "figure",
     None,
     tuple(FIGURES),
-    "one of LASER's figures or, with r2d2_ or acer_, of R2D2's or ACER's",
+    "one of LASER's figures, of another agent's (r2d2_, acer_, reactor_), or agents: all on "
+    "the same games",
 )
 
 
@@ -70,10 +89,8 @@ def main() -> None:
         raise command_line.UsageError(f"--figure is missing: choose one of {', '.join(FIGURES)}")
     name, chosen = _FIGURE.value, FIGURES[_FIGURE.value]
     config = command_line.config_values(_CONFIG)
-    if name in figures_r2d2.FIGURES:
-        figures_r2d2.check(name, config)
-    if name in figures_acer.FIGURES:
-        figures_acer.check(name, config)
+    if name in _CHECKS:
+        _CHECKS[name](name, config)
     _check_variants(name)
     games = games_of(name, _GAMES.value, config)
     histories = history_lengths_of(name, _HISTORY_LENGTHS.value)
@@ -84,7 +101,7 @@ def main() -> None:
                 folder = condition.folder(workdir, game, replica)
                 logging.info("%s, %s, replica %d: %s", condition.label, game, replica, folder)
                 values = condition.values(config, game, replica)
-                _run(chosen.makes_run, folder, condition.argument, values)
+                _run(chosen.makes_run, folder, _config_of(condition), values)
                 if chosen.restricts_memory:
                     episodes = config["run"]["evaluation_episodes"]
                     memory_evaluations.evaluate(folder, histories, episodes)
@@ -92,14 +109,28 @@ def main() -> None:
 
 
 def _check_variants(name: str) -> None:
-    """Refuses, before anything is trained, what a configuration's variants would not take."""
+    """Refuses, before anything is trained, what a configuration's variants would not take.
+
+    Raises:
+      UsageError: if the user gives a configuration to a figure that has one for each run, or a
+        value that a run's configuration does not have.
+    """
+    own = [condition for condition in FIGURES[name].conditions if condition.config]
+    if own and command_line.given_flag(sys.argv, _CONFIG.name, None):
+        raise command_line.UsageError(
+            f"--{_CONFIG.name}: figure {name} has a configuration for each of its agents; leave "
+            "the option out, and set values of all of them by --config.<section>.<key>"
+        )
     for condition in FIGURES[name].conditions:
-        if condition.argument:
-            variant = command_line.read_config_file(_config_for(condition.argument))
-            check_keys(condition.argument, variant.to_dict(), _overrides())
+        if condition.argument or condition.config:
+            path = _config_of(condition)
+            variant = command_line.read_config_file(path)
+            if variant is None:
+                raise command_line.UsageError(f"there is no {path}, which figure {name} needs")
+            check_keys(condition.argument or path, variant.to_dict(), _overrides())
 
 
-def check_keys(argument: str, variant: dict, given: Iterable[str]) -> None:
+def check_keys(variant_name: str, variant: dict, given: Iterable[str]) -> None:
     """Checks that a configuration's variant has the keys "section.key" that the user sets.
 
     Raises:
@@ -109,8 +140,8 @@ def check_keys(argument: str, variant: dict, given: Iterable[str]) -> None:
         section, _, name = key.partition(".")
         if name not in variant.get(section, {}):
             raise command_line.UsageError(
-                f"--config.{key}: the figure has runs by {argument}, too, which has no such key; "
-                "change it in a file of your own, by --config"
+                f"--config.{key}: the figure has runs by {variant_name}, too, which has no such "
+                "key; change it in the file of the configuration that has it"
             )
 
 
@@ -154,16 +185,18 @@ def _overrides() -> dict[str, object]:
     return config_flags.get_override_values(flags.FLAGS[_CONFIG.name])
 
 
-def _config_for(argument: str) -> str:
-    """What `--config` is with an argument for the file's get_config; "": as it was given."""
+def _config_of(condition: figure.Condition) -> str:
+    """What `--config` is in a condition's runs."""
+    if condition.config:
+        return condition.config
     given = command_line.config_file(_CONFIG.name)
-    return f"{given.partition(':')[0]}:{argument}" if argument else given
+    return f"{given.partition(':')[0]}:{condition.argument}" if condition.argument else given
 
 
-def _run(command: str, folder: pathlib.Path, argument: str, values: dict[str, object]) -> None:
+def _run(command: str, folder: pathlib.Path, config: str, values: dict[str, object]) -> None:
     subcommand.run(
         command,
-        f"--config={_config_for(argument)}",
+        f"--config={config}",
         f"--workdir={folder}",
         *(f"--config.{key}={value}" for key, value in (_overrides() | values).items()),
     )

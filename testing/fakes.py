@@ -120,3 +120,19 @@ def random_unroll(
         is_own=tf.ones([batch], tf.bool),
         importance_weight=tf.ones([batch]),
     )
+
+
+def act(agent: Any, env_output: types.EnvOutput) -> tuple[types.AgentOutput, Any]:
+    """The answers of a `base.Agent` to steps [T + 1, B, ...], one after the other.
+
+    Returns:
+      The answers [T + 1, B, ...], and the core state before the first step.
+    """
+    steps, batch = env_output.reward.shape
+    start = state = agent.initial_state(batch)
+    outputs = []
+    for step in range(steps):
+        one = tf.nest.map_structure(lambda leaf, step=step: leaf[step], env_output)
+        output, state = agent.act(one, state)
+        outputs.append(output)
+    return tf.nest.map_structure(lambda *leaves: tf.stack(leaves), *outputs), start

@@ -1,64 +1,33 @@
 """ACER's figures: learning curves by experience and by time, and with the seeds' deviation."""
 
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from matplotlib import axes as axes_module
 
-from laser_tf.analysis import figure, panels, seed_curves
+from laser_tf.analysis import figure, game_curves, panels, seed_curves
 from laser_tf.monitoring import tensorboard
-
-_RETURN = f"Episode return, mean of {seed_curves.EPISODES}"
 
 
 def write_by_experience_and_time(runs: figure.Runs, output: pathlib.Path) -> None:
     """Figure 1: writes `curves.png`, `by_frames.csv` and `by_time.csv` to a folder.
 
-    A column for each game; above over env frames, below over hours of training. As in the paper
-    a ratio has its colour, and is dashed without the trust region.
+    As in the paper a ratio has its colour, and is dashed without the trust region.
 
     Raises:
       UserError: if a run lacks values.
     """
-    rows: dict[bool, list[list]] = {False: [], True: []}
-    with panels.drawn(output / "curves.png", 2, len(runs)) as axes:
-        for row, over_seconds in zip(axes, rows, strict=True):
-            for panel, (game, of_game) in zip(row, runs.items(), strict=True):
-                rows[over_seconds] += _draw_ratios(panel, game, of_game, over_seconds)
-    for name, over_seconds in (("env_frames", False), ("seconds", True)):
-        path = output / f"by_{'time' if over_seconds else 'frames'}.csv"
-        columns = ("game", "label", name, *seed_curves.COLUMNS)
-        panels.write_csv(path, columns, rows[over_seconds])
+    labels = dict.fromkeys(label for of_game in runs.values() for label in of_game)
+    game_curves.write_by_frames_and_time(runs, output, _ratio_styles(labels))
 
 
-def _draw_ratios(
-    panel: axes_module.Axes,
-    game: str,
-    of_game: Mapping[str, Sequence[pathlib.Path]],
-    over_seconds: bool,
-) -> list[list]:
-    """Draws a panel of figure 1; returns its rows of the CSV."""
-    rows, colours = [], {}
-    for label, of_label in of_game.items():
-        x, summary = seed_curves.read(of_label, tensorboard.RETURN, over_seconds=over_seconds)
-        rows += [[game, label, *row] for row in seed_curves.rows(x, summary)]
+def _ratio_styles(labels: Iterable[str]) -> game_curves.Styles:
+    styles, colours = {}, {}
+    for label in labels:
         ratio, _, trust = label.partition(", ")
         colour = colours.setdefault(ratio, f"C{len(colours)}")
-        seed_curves.draw(
-            panel,
-            x / (3_600 if over_seconds else 1e6),
-            summary,
-            label,
-            color=colour,
-            linestyle="-" if trust else "--",
-        )
-    panel.set(
-        title=game,
-        xlabel="Hours of training" if over_seconds else "Million environment frames",
-        ylabel=_RETURN,
-    )
-    panel.locator_params(axis="x", nbins=5)
-    return rows
+        styles[label] = {"color": colour, "linestyle": "-" if trust else "--"}
+    return styles
 
 
 def write_with_deviations(runs: figure.Runs, output: pathlib.Path) -> None:
@@ -72,7 +41,7 @@ def write_with_deviations(runs: figure.Runs, output: pathlib.Path) -> None:
         for panel, (task, of_task) in zip(axes[0], runs.items(), strict=True):
             for label, of_label in of_task.items():
                 rows += [[task, label, *row] for row in _draw_deviation(panel, label, of_label)]
-            panel.set(title=task, xlabel="Million environment frames", ylabel=_RETURN)
+            panel.set(title=task, xlabel="Million environment frames", ylabel=game_curves.RETURN)
             panel.locator_params(axis="x", nbins=5)
             panel.grid(alpha=0.3)
     columns = ("game", "label", "env_frames", *seed_curves.COLUMNS, "standard_deviation")

@@ -5,6 +5,8 @@ import pathlib
 import re
 from collections.abc import Mapping, Sequence
 
+from laser_tf import errors
+
 Runs = Mapping[str, Mapping[str, Sequence[pathlib.Path]]]  # game -> label -> one each replica
 
 
@@ -16,6 +18,7 @@ class Condition:
     overrides: dict[str, object]  # of the configuration, "section.key" -> value
     _: dataclasses.KW_ONLY
     argument: str = ""  # of the configuration's get_config; "": none
+    config: str = ""  # a configuration of its own; "": the figure's
 
     def values(self, config: dict, game: str, replica: int) -> dict[str, object]:
         """What one of its runs changes in the configuration, "section.key" -> value.
@@ -55,3 +58,23 @@ class Figure:
             game: {c.label: [c.folder(workdir, game, n) for n in numbers] for c in self.conditions}
             for game in games
         }
+
+
+def check_agent(name: str, chosen: Figure, config: dict, kind: str) -> None:
+    """Refuses the configuration of another agent than the one whose variants a figure compares.
+
+    Args:
+      name: of the figure.
+      chosen: the figure.
+      config: the nested values, as the user gives them.
+      kind: the agent's, as the registry names it.
+
+    Raises:
+      UserError: the message names the value and the remedy.
+    """
+    given = config["agent"].get("kind")
+    if given != kind:
+        raise errors.UserError(
+            f"--figure={name} compares variants of {kind}, not {given}: use e.g. "
+            f"--config={chosen.config}"
+        )

@@ -64,12 +64,7 @@ def check(name: str, config: dict) -> None:
     Raises:
       UserError: the message names the value and the remedy.
     """
-    kind = config["agent"].get("kind")
-    if kind != "acer":
-        raise errors.UserError(
-            f"--figure={name} compares ACER with variants of itself, not {kind}: use e.g. "
-            f"--config={FIGURES[name].config}"
-        )
+    figure.check_agent(name, FIGURES[name], config, "acer")
     waits = config["replay"]["steps_per_update"]
     if name == "acer_1" and waits:
         raise errors.UserError(

@@ -43,12 +43,7 @@ def check(name: str, config: dict) -> None:
     Raises:
       UserError: the message names the value and the remedy.
     """
-    kind = config["agent"].get("kind")
-    if kind != "r2d2":
-        raise errors.UserError(
-            f"--figure={name} compares R2D2's agents, not {kind}'s: use e.g. "
-            f"--config={FIGURES[name].config}"
-        )
+    figure.check_agent(name, FIGURES[name], config, "r2d2")
     if config["agent"]["core"] == "none":
         raise errors.UserError(
             f"--figure={name} compares agents with a memory: use --config.agent.core=lstm"

@@ -45,7 +45,7 @@ def drawn(path: pathlib.Path, rows: int, columns: int) -> Iterator[np.ndarray]:
 
 def write_csv(path: pathlib.Path, columns: Sequence[str], rows: Iterable[Sequence]) -> None:
     """Writes the numbers beside a picture."""
-    with path.open("w", newline="") as file:
+    with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
         writer.writerows(rows)

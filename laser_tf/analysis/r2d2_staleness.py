@@ -12,8 +12,6 @@ from laser_tf.host import run_folder
 from laser_tf.monitoring import tensorboard
 
 _STATES = {"first": "staleness/delta_q_first", "last": "staleness/delta_q_last"}
-_RETURN = f"Episode return, mean of {seed_curves.EPISODES}"
-_DASHES = ("-", "--", "-.", ":")
 _States = Mapping[str, seed_curves.Summary]  # keys of _STATES -> seeds
 
 
@@ -86,23 +84,3 @@ def _draw_bars(axes: axes_module.Axes, strategies: Mapping[str, _States]) -> Non
     axes.set_xlim(-0.5, len(_STATES) - 0.5)
     axes.grid(alpha=0.3, axis="y")
     axes.set_axisbelow(True)
-
-
-def write_curves(runs: figure.Runs, output: pathlib.Path) -> None:
-    """Figure 1c, over env frames instead of updates: `curves.png` and `curves.csv` in a folder.
-
-    Raises:
-      UsageError: if a run lacks values.
-    """
-    rows = []
-    with panels.drawn(output / "curves.png", 1, len(runs)) as axes:
-        for panel, (game, of_game) in zip(axes[0], runs.items(), strict=True):
-            for index, (label, of_label) in enumerate(of_game.items()):
-                frames, summary = seed_curves.read(of_label, tensorboard.RETURN)
-                rows += [[game, label, *row] for row in seed_curves.rows(frames, summary)]
-                dashes = _DASHES[index % len(_DASHES)]
-                seed_curves.draw(panel, frames / 1e6, summary, label, linestyle=dashes)
-            panel.set(title=game, xlabel="Million environment frames", ylabel=_RETURN)
-            panel.locator_params(axis="x", nbins=5)
-    columns = ("game", "strategy", "env_frames", *seed_curves.COLUMNS)
-    panels.write_csv(output / "curves.csv", columns, rows)

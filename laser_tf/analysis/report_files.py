@@ -7,7 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from laser_tf.analysis import found_sweeps, report_page, report_sections, sweep_results
+from laser_tf.analysis import (
+    found_sweeps,
+    panels,
+    report_page,
+    report_sections,
+    standings_table,
+    sweep_results,
+)
 
 
 def write(folder: pathlib.Path, output: pathlib.Path, bucket: int = 0) -> pathlib.Path:
@@ -36,6 +43,7 @@ def write(folder: pathlib.Path, output: pathlib.Path, bucket: int = 0) -> pathli
         (output / name).write_bytes(png)
     _write_curves(results, output / "curves.csv")
     _write_scores(results, output / "scores.csv")
+    _write_standings(results, output / "standings.csv")
     page = output / "report.html"
     text = report_page.render(f"Sweeps in {folder.resolve().name}", sections)
     page.write_text(text, encoding="utf-8")
@@ -50,7 +58,7 @@ def _write_curves(results: Sequence[sweep_results.SuiteResults], path: pathlib.P
         for of_suite in results:
             for condition in of_suite.conditions:
                 label, curve = (
-                    report_sections.label_of(results, of_suite, condition),
+                    report_sections.label_of(results, of_suite, condition.label),
                     condition.curve,
                 )
                 frames = of_suite.protocol.env_frames(len(curve.mean))
@@ -62,7 +70,7 @@ def _write_curves(results: Sequence[sweep_results.SuiteResults], path: pathlib.P
 def _write_scores(results: Sequence[sweep_results.SuiteResults], path: pathlib.Path) -> None:
     """A row for each agent, best first; empty cells for what an agent lacks."""
     ranked = [
-        (report_sections.label_of(results, of_suite, row.condition), row)
+        (report_sections.label_of(results, of_suite, row.condition.label), row)
         for of_suite in results
         for row in report_sections.ranked(of_suite)
     ]
@@ -74,3 +82,14 @@ def _write_scores(results: Sequence[sweep_results.SuiteResults], path: pathlib.P
             score = f"{agent.score:.6g}" if np.isfinite(agent.score) else ""
             values = [agent.hyperparameters.get(name, "") for name in names]
             rows.writerow([label, replica.number, agent.name, score, agent.episodes, *values])
+
+
+def _write_standings(results: Sequence[sweep_results.SuiteResults], path: pathlib.Path) -> None:
+    """A row for each label that can be ranked, suite by suite, best mean rank first."""
+    rows = []
+    for of_suite in results:
+        rows += [
+            [report_sections.label_of(results, of_suite, label), *cells]
+            for label, *cells in standings_table.rows(standings_table.of_sweeps(of_suite))
+        ]
+    panels.write_csv(path, standings_table.COLUMNS, rows)

@@ -12,6 +12,7 @@ from laser_tf.analysis import (
     report_page,
     report_pictures,
     report_text,
+    standings_table,
     sweep_diagnostics,
     sweep_results,
 )
@@ -48,7 +49,8 @@ def build(
     if notes:
         sections.append(report_page.Section("What is missing", [report_page.Notes(notes)]))
     for of_suite in results:
-        sections += [_overview(of_suite, album), *_diagnostics(of_suite, album)]
+        sections += [_overview(of_suite, album), *_standings(of_suite)]
+        sections += _diagnostics(of_suite, album)
         sections += [
             _condition(of_suite.protocol, condition, album) for condition in of_suite.conditions
         ]
@@ -59,11 +61,10 @@ def build(
 def label_of(
     results: Sequence[sweep_results.SuiteResults],
     of_suite: sweep_results.SuiteResults,
-    condition: sweep_results.Condition,
+    label: str,
 ) -> str:
     """A condition's name in files that hold all suites."""
-    several = len(results) > 1
-    return f"{of_suite.protocol.suite}: {condition.label}" if several else condition.label
+    return f"{of_suite.protocol.suite}: {label}" if len(results) > 1 else label
 
 
 def ranked(results: sweep_results.SuiteResults) -> list[Ranked]:
@@ -124,6 +125,30 @@ def _range(protocol: sweep_results.Protocol, values: Sequence[float]) -> str:
         report_text.format_score(protocol, measure(values)) for measure in (np.mean, min, max)
     )
     return mean if len(values) == 1 else f"{mean} ({low} to {high})"
+
+
+def _standings(results: sweep_results.SuiteResults) -> list[report_page.Section]:
+    """Labels ranked over all tasks; nothing where there is one task or one label."""
+    protocol, standings = results.protocol, standings_table.of_sweeps(results)
+    if not standings:
+        return []
+    scores = ["median", "mean"] if protocol.is_normalised else []
+    rows = [
+        [
+            label,
+            *(report_text.format_score(protocol, getattr(standing, name)) for name in scores),
+            f"{standing.mean_rank:.2f}",
+            "–" if standing.elo is None else f"{standing.elo:.0f}",
+        ]
+        for label, standing in standings.items()
+    ]
+    table = report_page.Table(["label", *scores, "mean rank", "Elo"], rows, 1)
+    note = (
+        f"Over {len(protocol.tasks)} tasks, by the final scores of each replica's best agent, mean "
+        "over replicas. Rank 1 is the best of a task. 400 Elo are odds of 10 to 1 of the higher "
+        "score on a task; a dash: some labels win every task against all others."
+    )
+    return [report_page.Section("Standings", [table, report_page.Notes([note])])]
 
 
 def _diagnostics(results: sweep_results.SuiteResults, album: _Album) -> list[report_page.Section]:

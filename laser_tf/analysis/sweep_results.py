@@ -47,8 +47,13 @@ class Agent(NamedTuple):
     name: str
     runs: tuple[found_sweeps.Agent, ...]  # one for each sweep: several where each plays one task
     curve: np.ndarray  # float64 [K], median over tasks of bucket means; NaN where one is missing
-    score: float  # median over tasks of the last episodes' mean; NaN where a task has none
+    task_scores: Mapping[str, float]  # the last episodes' mean; NaN where there are none
     episodes: int  # behind the score, of the task with fewest
+
+    @property
+    def score(self) -> float:
+        """Median over tasks; NaN where one has none."""
+        return float(np.median(list(self.task_scores.values()))) if self.task_scores else np.nan
 
     @property
     def hyperparameters(self) -> dict[str, Any]:
@@ -195,15 +200,15 @@ def _measure_agent(
         for run in runs
         for task, episodes in run.episodes.items()
     }
-    scores = [
-        protocol.score(task, float(returns[task].mean())) if task in returns else np.nan
+    task_scores = {
+        task: protocol.score(task, float(returns[task].mean())) if task in returns else np.nan
         for task in means
-    ]
+    }
     return Agent(
         name,
         tuple(runs),
         aggregates.sweep_curve([means], protocol.group) if means else np.zeros(0),
-        float(np.median(scores)) if scores else np.nan,
+        task_scores,
         min((len(returns.get(task, ())) for task in means), default=0),
     )
 

@@ -5,10 +5,10 @@ from typing import Any
 import tensorflow as tf
 
 from laser_tf import types
-from laser_tf.networks import heads, trunk, trunk_config
+from laser_tf.networks import heads, trunk_config, trunk_network
 
 
-class PolicyNetwork(tf.Module):
+class PolicyNetwork(trunk_network.TrunkNetwork):
     """What a distribution's parameters are made of, and the features that critics share."""
 
     def __init__(
@@ -29,22 +29,8 @@ class PolicyNetwork(tf.Module):
           output_size: P.
           output_scale: of the last layer's first weights, see `heads.dense`.
         """
-        super().__init__()
-        self._trunk = trunk.Trunk(config, spec, dtype)
+        super().__init__(config, spec, dtype)
         self._head = heads.dense(output_size, output_scale)
-
-    @property
-    def moments(self) -> tuple[tf.Variable, ...]:
-        """What acting reads beside the weights."""
-        return self._trunk.moments
-
-    def initial_state(self, batch_size: int | tf.Tensor) -> Any:
-        """The core state before an episode."""
-        return self._trunk.initial_state(batch_size)
-
-    def observe(self, env_output: types.EnvOutput) -> None:
-        """See `trunk.Trunk.observe`."""
-        self._trunk.observe(env_output)
 
     def __call__(
         self, env_output: types.EnvOutput, core_state: Any

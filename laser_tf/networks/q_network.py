@@ -5,10 +5,10 @@ from typing import Any
 import tensorflow as tf
 
 from laser_tf import types
-from laser_tf.networks import heads, trunk, trunk_config
+from laser_tf.networks import heads, trunk_config, trunk_network
 
 
-class QNetwork(tf.Module):
+class QNetwork(trunk_network.TrunkNetwork):
     """The Q-values of time steps."""
 
     def __init__(
@@ -29,23 +29,9 @@ class QNetwork(tf.Module):
           hidden_units: of each of the head's streams.
           reset_at_life_loss: reset the core where the discount is 0, too (R2D2, figure 8).
         """
-        super().__init__()
-        self._trunk = trunk.Trunk(config, spec, dtype)
+        super().__init__(config, spec, dtype)
         self._head = heads.DuelingHead(spec.action.num_values, hidden_units)
         self._resets_at_life_loss = reset_at_life_loss
-
-    @property
-    def moments(self) -> tuple[tf.Variable, ...]:
-        """What acting reads beside the weights."""
-        return self._trunk.moments
-
-    def initial_state(self, batch_size: int | tf.Tensor) -> Any:
-        """The core state before an episode."""
-        return self._trunk.initial_state(batch_size)
-
-    def observe(self, env_output: types.EnvOutput) -> None:
-        """See `trunk.Trunk.observe`."""
-        self._trunk.observe(env_output)
 
     def __call__(self, env_output: types.EnvOutput, core_state: Any) -> tuple[tf.Tensor, Any]:
         """Steps [R, B, ...] -> Q-values float32 [R, B, A], and the state after the last step."""

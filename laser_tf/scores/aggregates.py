@@ -36,6 +36,18 @@ def median_normalised(scores: Mapping[str, float]) -> float:
     return float(np.median(_values(scores)))
 
 
+def mean_normalised(scores: Mapping[str, float]) -> float:
+    """The mean over tasks, most of it the easiest ones' (Gruslys et al. 2018, section 6.2).
+
+    Args:
+      scores: task -> normalised score.
+
+    Raises:
+      ValueError: without tasks, or for a score that is no finite number.
+    """
+    return float(_values(scores).mean())
+
+
 def mean_capped_normalised(scores: Mapping[str, float]) -> float:
     """The mean over tasks of min(1, score): no task makes up for another (IMPALA, section 5.3.1).
 

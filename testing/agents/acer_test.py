@@ -9,7 +9,7 @@ from dm_env import specs
 
 from laser_tf import types
 from laser_tf.agents import acer_config, base, registry
-from testing import numpy_reference
+from testing import fakes, numpy_reference
 
 T, B, V, A, D, STD = 6, 3, 3, 4, 2, 0.3
 DISCRETE = types.EnvironmentSpec(specs.Array([V], np.float32), specs.DiscreteArray(A))
@@ -55,15 +55,9 @@ def unroll_of(agent: Any, spec: types.EnvironmentSpec, poison: float = 0.5) -> t
         tf.constant(is_first),
         tf.zeros([T + 1, B, *shape], spec.action.dtype),
     )
-    start = state = agent.initial_state(B)
-    outputs = []
-    for step in range(T + 1):
-        one = tf.nest.map_structure(lambda leaf, step=step: leaf[step], env_output)
-        output, state = agent.act(one, state)
-        outputs.append(output)
+    acted, start = fakes.act(agent, env_output)
     for variable in agent.trainable_variables:
         variable.assign_add(generator.normal(0, 0.5, variable.shape).astype(np.float32))
-    acted = tf.nest.map_structure(lambda *steps: tf.stack(steps), *outputs)
     before_reset = np.roll(is_first, -1, axis=0)
 
     def poisoned(leaf: tf.Tensor) -> tf.Tensor:

@@ -7,7 +7,7 @@ from dm_env import specs
 
 from laser_tf import observations, types
 from laser_tf.agents import base, laser, laser_config, r2d2_config, registry
-from testing import numpy_reference
+from testing import fakes, numpy_reference
 
 T, B, D, V = 4, 3, 2, 3
 ACTION = specs.BoundedArray([D], np.float32, [-1.0, 0.0], [1.0, 4.0])
@@ -51,17 +51,12 @@ def _unroll(agent: laser.Laser, spec: types.EnvironmentSpec = VECTOR) -> types.U
         tf.constant(is_first),
         tf.constant(generator.uniform(0, 1, [T + 1, B, D]), tf.float32),
     )
-    start = state = agent.initial_state(B)
-    outputs = []
-    for step in range(T + 1):
-        one = tf.nest.map_structure(lambda leaf, step=step: leaf[step], env_output)
-        output, state = agent.act(one, state)
-        outputs.append(output)
+    acted, start = fakes.act(agent, env_output)
     for variable in agent.trainable_variables:
         variable.assign_add(generator.normal(0, 0.1, variable.shape).astype(np.float32))
     return types.Unroll(
         env_output,
-        tf.nest.map_structure(lambda *steps: tf.stack(steps), *outputs),
+        acted,
         start,
         task=tf.zeros([B], tf.int32),
         is_online=tf.constant([True, True, False]),

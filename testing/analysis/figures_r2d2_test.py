@@ -68,7 +68,7 @@ class FiguresR2D2Test(parameterized.TestCase):
             figures_r2d2.check(name, config.to_dict())
 
     def test_another_agent_is_refused(self):
-        with self.assertRaisesRegex(errors.UserError, "not laser's: use.*r2d2_tmaze"):
+        with self.assertRaisesRegex(errors.UserError, "not laser: use.*r2d2_tmaze"):
             figures_r2d2.check("r2d2_5", impala_minatar.get_config().to_dict())
 
 

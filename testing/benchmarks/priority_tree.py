@@ -1,14 +1,17 @@
 """Measures the contextual priority tree: processor time of each operation by the number of keys.
 
 python -m testing.benchmarks.priority_tree
-python -m testing.benchmarks.priority_tree --keys=1000,1000000 --picture=/tmp/tree.png
+python -m testing.benchmarks.priority_tree --output=results/priority_tree.csv \
+    --picture=results/priority_tree.png
 
 The tree is as a long run leaves it: full, half of its keys with a priority. Of batches the time is
 that of one key. Processor time, not the wall's, so that other work does not count.
 """
 
 import collections
+import csv
 import json
+import pathlib
 import time
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +23,7 @@ from laser_tf.replay import priority_tree
 
 _KEYS = flags.DEFINE_list("keys", ["1000", "10000", "100000", "1000000"], "keys in the tree")
 _REPEATS = flags.DEFINE_integer("repeats", 2_000, "times that each operation is done")
+_OUTPUT = flags.DEFINE_string("output", None, "a CSV file")
 _PICTURE = flags.DEFINE_string("picture", None, "where to draw the times, .png")
 
 _BATCH = 4  # Reactor's
@@ -27,8 +31,13 @@ _UNROLL = 32  # keys that come and go at once
 
 
 def main(_: list[str]) -> None:
-    """Prints a JSON object for each number of keys."""
+    """Prints a JSON object for each number of keys, and writes and draws all of them."""
     rows = [_measure(int(keys)) for keys in _KEYS.value]
+    if _OUTPUT.value:
+        with pathlib.Path(_OUTPUT.value).open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
     if _PICTURE.value:
         _draw(rows, _PICTURE.value)
 

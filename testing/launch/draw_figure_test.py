@@ -9,7 +9,13 @@ from collections.abc import Sequence
 from absl.testing import absltest
 
 from laser_tf import errors
-from laser_tf.analysis import figures_r2d2, r2d2_memory, r2d2_staleness, seed_curves
+from laser_tf.analysis import (
+    figures_r2d2,
+    game_curves,
+    r2d2_memory,
+    r2d2_staleness,
+    seed_curves,
+)
 from laser_tf.environments import episode_statistics
 from laser_tf.evaluation import evaluation_files
 from laser_tf.host import run_folder
@@ -82,7 +88,7 @@ class DrawR2D2Test(absltest.TestCase):
         self.assertEqual(picked["asterix", "stored state, burn-in", "last"], [60, 40, 80, 2])
 
     def test_curves_are_of_the_frames_that_all_seeds_came_to(self):
-        r2d2_staleness.write_curves(self._staleness_runs(), self._folder)
+        game_curves.write_by_frames(self._staleness_runs(), self._folder, "strategy")
         self._assert_is_picture("curves.png")
         rows = _read(self._folder / "curves.csv")
         of_run = [r for r in rows if (r["game"], r["strategy"]) == ("asterix", "zero state")]

@@ -1,33 +1,18 @@
 """A disk without room for replay: what a run does, as a process.
 
-A limit on the size of files stands for it, which takes no rights: weights fit, replay does not.
+Weights fit, replay does not, see `full_disk_case`.
 """
 
 import json
-import pathlib
 import resource
-import tempfile
 
 from absl.testing import absltest
 
 from testing import commands
-
-LIMIT = 60_000  # bytes; weights have 46,000, 500 unrolls of catch over 65,000
-FLAGS = (
-    "--config.run.metrics_seconds=60",
-    "--config.run.evaluation_episodes=2",
-    "--config.run.checkpoint_minutes=0.02",
-    "--config.run.replay_checkpoint_minutes=0.02",
-)
+from testing.launch.full_disk_case import FLAGS, LIMIT, FullDiskCase
 
 
-class FullDiskTest(absltest.TestCase):
-    def setUp(self):
-        super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self._workdir = pathlib.Path(folder.name) / "run"
-
+class FullDiskTest(FullDiskCase):
     def test_a_run_goes_on_and_says_so_once(self):
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, before[1]))  # children inherit it
@@ -37,17 +22,14 @@ class FullDiskTest(absltest.TestCase):
             "--config=configs/laser_catch.py",
             *FLAGS,
             "--config.run.env_frames=30000",
-            f"--workdir={self._workdir}",
+            f"--workdir={self.workdir}",
         )
         self.assertEqual(code, 0, errors)
         self.assertEqual(errors.count("training goes on and tries again"), 1, errors)
         self.assertRegex(errors, "cannot save replay: .*; whoever resumes has what was saved")
-        summary = json.loads((self._workdir / "evaluation.json").read_text())
+        summary = json.loads((self.workdir / "evaluation.json").read_text())
         self.assertEqual(summary["env_frames"], 30_000)
-        self._assert_no_parts(self._workdir / "checkpoints")
-
-    def _assert_no_parts(self, folder: pathlib.Path) -> None:
-        self.assertEmpty(list(folder.rglob("*_saving")) + list(folder.rglob("unfinished")))
+        self.assert_no_parts(self.workdir / "checkpoints")
 
 
 if __name__ == "__main__":

@@ -80,6 +80,59 @@ class ReportTest(absltest.TestCase):
             self.assertNotIn(what, page)
         self.assertIn('name="viewport"', page)
 
+    def test_labels_are_ranked_over_their_tasks(self):
+        # Returns 10 and 4 on x, 6 and 8 on y, equal on z; normalised where there is a reference.
+        for label, values in (("laser", (10.0, 6.0, 1.0)), ("impala", (4.0, 8.0, 1.0))):
+            for task, value in zip("xyz", values, strict=True):
+                for replica, change in ((1, 1.0), (2, -1.0)):
+                    path = self._folder / label / str(replica) / task
+                    # The other agent is best on x and y and far worse on z: its median is lower.
+                    other = value + 50 if task == "x" else -9.0
+                    agents = {
+                        "agent_00": {task: [(19, value + change)]},
+                        "agent_01": {task: [(19, other)]},
+                    }
+                    sweep_folders.write(path, agents, label=label, replica=replica, task=task)
+        page = self._write()
+        self.assertEqual(
+            self._rows("standings.csv"),
+            [
+                ["label", "median_normalised", "mean_normalised", "mean_rank", "elo"],
+                # x: 2 and 1, y: 1 and 2, z: 2 and 2.
+                ["impala", "", "", "1.66667", "0"],
+                ["laser", "", "", "1.66667", "0"],
+            ],
+        )
+        self.assertIn("<h2>Standings</h2>", page)
+        self.assertIn("1.67", page)
+        self.assertNotIn(">median<", page)  # of raw returns on different tasks
+
+    def test_human_normalised_scores_stand_beside_ranks_and_elo(self):
+        # Pong: random -20.7, human 14.6; boxing: random 0.1, human 12.1.
+        for label, pong, boxing in (("laser", 14.6, 24.1), ("impala", -20.7, 0.1)):
+            tasks = {"pong": [(19, pong)], "boxing": [(19, boxing)]}
+            path = self._folder / label
+            sweep_folders.write(
+                path, {"agent_00": tasks}, label=label, suite="atari", task="pong,boxing"
+            )
+        page = self._write()
+        self.assertEqual(
+            self._rows("standings.csv")[1:],
+            [["laser", "1.5", "1.5", "1", ""], ["impala", "0", "0", "2", ""]],
+        )
+        section = page.split("<h2>Standings</h2>")[1].split("</section>")[0]
+        for cell in ("median", "150.0%", "1.00", "–", "mean rank", "Elo"):
+            self.assertIn(f">{cell}</t", section)
+
+    def test_what_lacks_a_task_or_a_rival_is_not_ranked(self):
+        both = {"agent_00": {"x": [(19, 1.0)], "y": [(19, 2.0)]}}
+        sweep_folders.write(self._folder / "a", both, label="laser", task="x,y")
+        self.assertNotIn("Standings", self._write())
+        one = {"agent_00": {"x": [(19, 1.0)]}}
+        sweep_folders.write(self._folder / "b", one, label="impala", task="x")
+        self.assertNotIn("Standings", self._write())
+        self.assertLen(self._rows("standings.csv"), 1)
+
     def test_labels_of_any_characters(self):
         labels = ("<b>&$x", "a $ and $y_{", "_under\nline", "Ω")
         for k, label in enumerate(labels):

@@ -1,8 +1,10 @@
 """The command line of launch.reproduce: each figure's configuration, and what is refused."""
 
-from absl.testing import absltest, parameterized
+from unittest import mock
 
-from launch import command_line, reproduce
+from absl.testing import absltest, flagsaver, parameterized
+
+from launch import command_line, reproduce, subcommand
 from testing import commands
 
 
@@ -14,6 +16,8 @@ class ReproduceTest(parameterized.TestCase):
         ("--figure=3_left --figure=r2d2_5", "r2d2_tmaze"),
         ("--figure=acer_1", "acer_minatar"),
         ("--figure=acer_2", "acer_control"),
+        ("--figure=reactor_3", "reactor_minatar"),
+        ("--figure=agents", "laser_minatar"),
         ("--replicas=1", "sweep_laser_minatar"),  # main says what is missing
         ("--figure", "sweep_laser_minatar"),
     )
@@ -27,7 +31,10 @@ class ReproduceTest(parameterized.TestCase):
         self.assertIsNone(reproduce.default_config(["program", "--figure=5_left"]))
 
     @parameterized.parameters(
-        ("--figure=5_left --config.agent.n_steps=3", "5_left.*<3_left.*r2d2_1.r2d2_5.*acer_3>"),
+        (
+            "--figure=5_left --config.agent.n_steps=3",
+            "5_left.*<3_left.*r2d2_1.r2d2_5.*acer_3.reactor_3.agents>",
+        ),
         ("--figure=r2d2_5 --config.agent.n_stps=3", "unknown config key: 'n_stps'"),
         ("--figure=r2d2_1 --config=configs/r2d2_tmz.py", "configs/r2d2_tmz.py: .*choose a file"),
         ("--config.run.env_frames=3", "--figure is missing: choose one of 3_left.*r2d2_5"),
@@ -38,6 +45,18 @@ class ReproduceTest(parameterized.TestCase):
         (
             "--figure=acer_2 --config=configs/acer_minatar.py",
             "cannot load --config=configs/acer_minatar.py:trust_tis: .*get_config",
+        ),
+        (
+            "--figure=reactor_3 --config=configs/r2d2_minatar.py",
+            "--figure=reactor_3 compares variants of reactor, not r2d2: use e.g. .*reactor_minatar",
+        ),
+        (
+            "--figure=agents --config=configs/acer_minatar.py",
+            "--config: figure agents has a configuration for each of its agents; leave the option",
+        ),
+        (
+            "--figure=agents --config.agent.relevance=none",
+            "--config.agent.relevance: the figure has runs by configs/acer_minatar.py, too, which",
         ),
     )
     def test_bad_flags_are_refused_in_one_line(self, arguments, message):
@@ -54,6 +73,28 @@ class ReproduceTest(parameterized.TestCase):
         self.assertEqual(games("r2d2_5", None, config), ["tmaze"])
         with self.assertRaisesRegex(command_line.UsageError, "r2d2_5 has one task"):
             games("r2d2_5", ["tmaze"], config)
+
+    def test_each_agent_is_trained_by_its_own_configuration(self):
+        made = []
+        self.enter_context(mock.patch.object(subcommand, "run", lambda *c: made.append(c)))
+        reproduce.flags.FLAGS.mark_as_parsed()
+        with flagsaver.flagsaver(figure="agents", games=["breakout"], replicas=2, workdir="/w"):
+            reproduce.main()
+        *trainings, drawing = made
+        self.assertEqual(
+            [training[:3] for training in trainings],
+            [
+                ("train", f"--config=configs/{name}_minatar.py", f"--workdir=/w/{name}/{seed}")
+                for seed in ("replica_1/breakout", "replica_2/breakout")
+                for name in ("laser", "impala", "acer", "r2d2", "reactor")
+            ],
+        )
+        frames = {flag for training in trainings for flag in training if "env_frames" in flag}
+        self.assertLen(frames, 1)
+        self.assertEqual(
+            drawing,
+            ("draw_figure", "--figure=agents", "--workdir=/w", "--replicas=2", "--game=breakout"),
+        )
 
     def test_flags_are_of_keys_that_all_agents_of_a_figure_have(self):
         variant = {"agent": {"delta": 1.0}, "replay": {"capacity": 3}}

@@ -1,25 +1,17 @@
 """A disk without room for replay, as in `full_disk_test`: what a sweep does."""
 
-import pathlib
 import re
 import resource
 import subprocess
-import tempfile
 import time
 
 from absl.testing import absltest
 
 from testing import commands
-from testing.launch.full_disk_test import FLAGS, LIMIT
+from testing.launch.full_disk_case import FLAGS, LIMIT, FullDiskCase
 
 
-class FullDiskTest(absltest.TestCase):
-    def setUp(self):
-        super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self._workdir = pathlib.Path(folder.name) / "run"
-
+class FullDiskTest(FullDiskCase):
     def test_a_sweep_goes_on_and_says_so_once(self):
         process = commands.start(
             "sweep",
@@ -27,7 +19,7 @@ class FullDiskTest(absltest.TestCase):
             *FLAGS,
             "--grid=agent.entropy_cost=0.005,0.01",
             "--config.run.env_frames=10000",
-            f"--workdir={self._workdir}",
+            f"--workdir={self.workdir}",
         )
         self.addCleanup(process.kill)
         # Not for all: Ray makes a large file in memory for its objects.
@@ -35,20 +27,17 @@ class FullDiskTest(absltest.TestCase):
         _, errors = process.communicate(timeout=400)
         self.assertEqual(process.returncode, 0, errors)
         self.assertNotIn("begins again", errors)
-        log = (self._workdir / "logs/replay.log").read_text()
+        log = (self.workdir / "logs/replay.log").read_text()
         self.assertEqual(log.count("it is tried again"), 1, log)
-        self._assert_no_parts(self._workdir)
+        self.assert_no_parts(self.workdir)
 
     def _wait_for_replay(self, process: subprocess.Popen) -> int:
         """Id of the process that keeps replay."""
-        log = self._workdir / "logs/replay.log"
+        log = self.workdir / "logs/replay.log"
         while not log.exists() or not (found := re.search(r"process (\d+) on", log.read_text())):
             self.assertIsNone(process.poll())
             time.sleep(0.1)
         return int(found[1])
-
-    def _assert_no_parts(self, folder: pathlib.Path) -> None:
-        self.assertEmpty(list(folder.rglob("*_saving")) + list(folder.rglob("unfinished")))
 
 
 if __name__ == "__main__":

@@ -17,10 +17,12 @@ class AggregateTest(parameterized.TestCase):
     def test_the_mean_is_capped_for_each_task_and_not_from_below(self):
         scores = {"rooms_watermaze": 3.0, "psychlab_visual_search": 0.5, "natlab": -0.5}
         self.assertAlmostEqual(aggregates.mean_capped_normalised(scores), (1 + 0.5 - 0.5) / 3)
+        self.assertAlmostEqual(aggregates.mean_normalised(scores), 1.0)
 
     @parameterized.product(
         aggregate=(
             aggregates.median_normalised,
+            aggregates.mean_normalised,
             aggregates.mean_capped_normalised,
         ),
         score=(NAN, np.inf, None),
