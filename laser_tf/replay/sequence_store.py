@@ -221,7 +221,7 @@ class SequenceStore:
             }
 
     def contents(self) -> Contents:
-        """What a checkpoint has to hold: all but what games are silent, and the draws' seed."""
+        """What a checkpoint has to hold."""
         with self._lock:
             keys = np.array(list(self._sequences), np.int64)
             return Contents(

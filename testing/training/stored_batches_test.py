@@ -115,7 +115,6 @@ class LostServerTest(absltest.TestCase):
             stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock(), seed=(1,))
             self.addCleanup(stream.close)
             replay_processes.wait_until(lambda: replay.size() == 10)
-            source.look()
             served.kill()
             again = replay_processes.ReplayProcess(
                 config, SIGNATURE, folder / "replay", served.port
@@ -126,7 +125,6 @@ class LostServerTest(absltest.TestCase):
                 _write(source, range(10, 15))
                 replay_processes.wait_until(lambda: adding.call_count == 15)
             self.assertEqual(replay.size(), 15)
-            self.assertEqual(source.restarts, 1)
 
 
 def _write(source: connection.Connection, newest: range) -> None:
