@@ -44,7 +44,7 @@ class ReplayConfig:
     sequence_overlap: int = 0  # agent steps; that adjacent sequences share
     burn_in: int = 0  # agent steps; l, before a sequence that only carry its core state on
     core_state: str = "stored"  # what replayed unrolls start from: stored, zero or recomputed
-    priorities: str = PROPORTIONAL  # of new sequences: proportional, by actors; or contextual
+    priorities: str = PROPORTIONAL  # how replay draws: proportional (Reverb) or contextual (a tree)
     priority_exponent: float = 0.0  # exponent; of what the loss returns; 0: replay is uniform
     importance_exponent: float = 1.0  # exponent; beta, of the weights that correct for priorities
     uniform_share: float = 0.0  # fraction; epsilon, of draws by contextual priorities; uniform ones

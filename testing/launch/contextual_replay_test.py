@@ -15,7 +15,7 @@ FLAGS = (
     "--config.replay.warm_up=1000",
     "--config.learner.jit_compile=off",
     "--config.run.env_frames=60000",
-    "--config.run.evaluation_episodes=2",
+    "--config.replay.batch_size=4",
     "--config.run.checkpoint_minutes=0.01",
     "--config.run.replay_checkpoint_minutes=0.01",
     "--config.run.metrics_seconds=60",
@@ -36,10 +36,12 @@ class ContextualReplayTest(parameterized.TestCase):
         replay_processes.wait_until((checkpoints / "sequences_previous.zip").exists, 300)
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        code, _, errors = commands.run(
-            "train", *FLAGS, f"--workdir={self._workdir}", "--config.run.evaluation_episodes=2"
-        )
-        self.assertEqual(code, 0, errors)
+        again = commands.start("train", *FLAGS, f"--workdir={self._workdir}")
+        self.addCleanup(again.kill)
+        self.assertIn("frames", again.stdout.readline())
+        again.send_signal(signal.SIGINT)
+        _, errors = again.communicate(timeout=300)
+        self.assertEqual(again.returncode, -signal.SIGINT, errors)
         self.assertIn("resuming", errors)
         begun = re.search(r"replay begins with ([\d,]+) sequences", errors)
         self.assertGreater(int(begun[1].replace(",", "")), 10, errors)

@@ -180,18 +180,19 @@ class SequencesTest(parameterized.TestCase):
 
     def test_a_learners_own_store_has_the_same_sequences(self):
         lengths = [[9, 2, 5 * U], [2, 2, 13], [1, 3 * U + 1]]
-        expected = self._drawn(self._write(_config(), lengths), _config(), 300)
+        large = {"batch_size": 400}
+        expected = self._drawn(self._write(_config(), lengths), _config(**large), 1)
         asked = len(self._new)
         self._folder = self._folder.with_name("of_another")
-        config = _config(priorities="contextual", priority_exponent=0.9)
+        config = _config(priorities="contextual", priority_exponent=0.9, **large)
         source = self._write(config, lengths)
         replay = contextual_replay.for_learner(source, config, SIGNATURE, self._folder.parent)
         stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock(), seed=(1,))
         self.addCleanup(stream.close)
         replay_processes.wait_until(lambda: replay.size() == asked)
         self.assertEqual(source.size(), 0)
-        drawn = (dataset.prioritised_batch(replay.store.draw(2), config) for _ in range(300))
-        found = self._different(drawn, config)
+        drawn = dataset.prioritised_batch(replay.store.draw(400), config)
+        found = self._different([drawn], config)
         self.assertLen(found, len(expected))
         for pair in zip(*(sorted(some, key=_name) for some in (found, expected)), strict=True):
             (one, states), (other, others) = pair
