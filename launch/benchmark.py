@@ -36,6 +36,11 @@ def main() -> None:
                 f"--{flag.name} is {flag.value}: use a number above 0, at most {_LONGEST:g}"
             )
     config = run_config.parse(command_line.config_values(_CONFIG))
+    if config.replay.priorities == replay_config.CONTEXTUAL:
+        raise command_line.UsageError(
+            "config.replay: priorities is 'contextual', but the parts that are measured draw from "
+            "Reverb: use 'proportional', and testing.benchmarks.sequence_store for the store"
+        )
     # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
     from laser_tf.host import hardware
 

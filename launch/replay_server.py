@@ -76,7 +76,8 @@ def main() -> None:
     command_line.divert_native_messages(folder / "native.log")
     replay = standalone.start(config.replay, signature, folder, _PORT.value, queues)
     table, limit = config.replay.replay_table, None
-    if limit_bytes and table:
+    # New sequences only wait there, no more than the queue holds.
+    if limit_bytes and table and table != replay_config.NEW_SEQUENCES:
         limit = memory_limit.MemoryLimit(replay, table, limit_bytes, base)
     logging.info("replay is served at port %d, %.0f%% full", replay.port, 100 * replay.fill())
     serve(replay, limit, server_health.Health(replay, table, limit), interrupted)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from laser_tf.cluster import hub, replay_access, role_process, weights
 from laser_tf.environments import episode_statistics, faults
-from laser_tf.replay import stored_unroll
+from laser_tf.replay import contextual_replay, stored_unroll
 from laser_tf.training import learner, run_config
 
 _POLL_SECONDS = 0.5
@@ -35,7 +35,10 @@ class RemoteActing:
           StoppedError: if the role is to stop before replay is there.
           ValueError: if replay takes other unrolls or serves another run.
         """
-        self.replay = replay_access.for_learner(context, config.replay, signature, is_chief=True)
+        replay = replay_access.for_learner(context, config.replay, signature, is_chief=True)
+        self.replay = contextual_replay.for_learner(
+            replay, config.replay, signature, context.workdir
+        )
         self._context = context
         self._on_episode = on_episode
         self._healths: dict[str, hub.Health] = {}

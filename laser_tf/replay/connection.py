@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import reverb
-import tensorflow as tf
 
 from laser_tf.replay import replay_config, stored_unroll, tables
 
@@ -102,7 +101,7 @@ class Connection:
                     f"the replay server at {self.address} has no table {name!r}, only "
                     f"{', '.join(map(repr, sorted(info)))}: start it with this run's replay"
                 )
-            if found := difference(info[name].signature, expected):
+            if found := tables.difference(info[name].signature, expected):
                 raise ValueError(
                     f"the replay server at {self.address} takes other unrolls: {found}; agents on "
                     "one replay need the same environment, core and unrolls"
@@ -240,6 +239,10 @@ class Connection:
         """Agent steps in replay over its capacity, in [0, 1]."""
         return self.size() * self._config.steps_per_item / self._config.capacity
 
+    def metrics(self) -> dict[str, float]:
+        """None: see `learners_replay.LearnersReplay`."""
+        return {}
+
     def loads(self) -> dict[str, float]:
         """How full the server's tables are, items over the most they hold, by metric's name."""
         info = self.client.server_info(timeout=TIMEOUT_SECONDS)
@@ -309,18 +312,3 @@ def _age(info: Mapping[str, Any]) -> float:
         sum(value for _, value in table.table_worker_time.ListFields()) / 1000
         for table in info.values()
     )
-
-
-def difference(there: Any, here: Any) -> str:
-    """The first difference of two tables' signatures, in words; "" where they are alike."""
-    theirs, ours = ([_describe(s) for s in tf.nest.flatten(spec)] for spec in (there, here))
-    for pair in zip(theirs, ours, strict=False):
-        if pair[0] != pair[1]:
-            return f"{pair[0]} there, {pair[1]} here"
-    if len(theirs) != len(ours):
-        return f"{len(theirs)} columns there, {len(ours)} columns here"
-    return ""
-
-
-def _describe(spec: tf.TensorSpec) -> str:
-    return f"{spec.name} {spec.dtype.name} {list(spec.shape)}"

@@ -48,13 +48,13 @@ def replayed_batches(server_address: str, config: replay_config.ReplayConfig) ->
       server_address: "host:port" of the Reverb server.
       config: the tables' configuration, with `core_state` "stored" or "zero".
     """
-
-    def normalise(batch: stored_unroll.Batch) -> stored_unroll.Batch:
-        weights = batch.importance_weight
-        return batch._replace(importance_weight=weights / tf.reduce_max(weights))
-
     drawn = replayed_entries(server_address, config, config.replay_entries)
-    return drawn.map(normalise) if config.priority_exponent else drawn
+    return drawn.map(_with_normalised_weights) if config.priority_exponent else drawn
+
+
+def _with_normalised_weights(batch: stored_unroll.Batch) -> stored_unroll.Batch:
+    weights = batch.importance_weight
+    return batch._replace(importance_weight=weights / tf.reduce_max(weights))
 
 
 def replayed_entries(
@@ -70,31 +70,52 @@ def replayed_entries(
     samples = _samples(server_address, config.replay_table, entries, in_flight=2 * entries)
 
     def to_batch(sample: reverb.ReplaySample) -> stored_unroll.Batch:
-        unrolls, states = sample.data, ()
-        if config.replay_table == replay_config.SEQUENCES:
-            unrolls, states = stored_unroll.join(unrolls)
-        batch = stored_unroll.unweighted(
-            _with_configured_state(unrolls, config), np.zeros(entries, bool)
-        )._replace(stored_states=states)
-        if not config.priority_exponent:
-            return batch
-        weights = importance_weights(sample.info, config.importance_exponent)
-        return batch._replace(key=sample.info.key, importance_weight=weights)
+        info = sample.info
+        return _batch_of(
+            stored_unroll.Drawn(sample.data, info.key, info.probability, info.table_size), config
+        )
 
     return samples.map(to_batch)
 
 
-def importance_weights(info: reverb.replay_sample.SampleInfo, exponent: float) -> tf.Tensor:
+def prioritised_batch(
+    drawn: stored_unroll.Drawn, config: replay_config.ReplayConfig
+) -> stored_unroll.Batch:
+    """What is drawn from a store, as a batch like those of `replayed_batches`.
+
+    Args:
+      drawn: tensors of sequences [B, S, ...].
+      config: of the store.
+    """
+    return _with_normalised_weights(_batch_of(drawn, config))
+
+
+def _batch_of(
+    drawn: stored_unroll.Drawn, config: replay_config.ReplayConfig
+) -> stored_unroll.Batch:
+    unrolls, states = drawn.unrolls, ()
+    if config.sequence_length:
+        unrolls, states = stored_unroll.join(unrolls)
+    batch = stored_unroll.unweighted(
+        _with_configured_state(unrolls, config), np.zeros(drawn.key.shape[0], bool)
+    )._replace(stored_states=states)
+    if not config.priority_exponent:
+        return batch
+    weights = importance_weights(drawn, config.importance_exponent)
+    return batch._replace(key=drawn.key, importance_weight=weights)
+
+
+def importance_weights(drawn: stored_unroll.Drawn, exponent: float) -> tf.Tensor:
     """(1 / (N P(i)))^beta (Schaul et al. 2015, section 3.4), to be divided by the batch's largest.
 
     Args:
-      info: of samples [entries], with their probabilities P and the table's size N.
+      drawn: entries, with their probabilities P and the table's size N.
       exponent: beta; 1 corrects wholly for drawing some more often than others.
 
     Returns:
       float32 [entries].
     """
-    ratios = 1 / (tf.cast(info.table_size, tf.float64) * info.probability)
+    ratios = 1 / (tf.cast(drawn.table_size, tf.float64) * drawn.probability)
     return tf.cast(ratios, tf.float32) ** exponent
 
 
@@ -108,22 +129,24 @@ def online_unrolls(
 
 def counts(server_address: str, queue: str) -> tf.data.Dataset:
     """What is new: a `stored_unroll.Count` for every unroll."""
-    samples = reverb.TrajectoryDataset.from_table_signature(
-        server_address,
-        queue,
-        max_in_flight_samples_per_worker=4,
-        num_workers_per_iterator=1,
-        get_signature_timeout_secs=_TIMEOUT_SECONDS,
-    )
-    return samples.map(lambda sample: sample.data)
+    return _one_by_one(server_address, queue, in_flight=4)
+
+
+def new_sequences(server_address: str) -> tf.data.Dataset:
+    """Every new sequence once, `StoredUnroll [S, ...]`, for a learner that keeps them itself."""
+    return _one_by_one(server_address, replay_config.NEW_SEQUENCES, in_flight=4)
 
 
 def episodes(server_address: str) -> tf.data.Dataset:
     """Endless episodes `StoredUnroll [n, ...]`, drawn uniformly, of n unrolls each."""
+    return _one_by_one(server_address, replay_config.EPISODES, in_flight=2)
+
+
+def _one_by_one(server_address: str, table: str, in_flight: int) -> tf.data.Dataset:
     samples = reverb.TrajectoryDataset.from_table_signature(
         server_address,
-        replay_config.EPISODES,
-        max_in_flight_samples_per_worker=2,
+        table,
+        max_in_flight_samples_per_worker=in_flight,
         num_workers_per_iterator=1,
         get_signature_timeout_secs=_TIMEOUT_SECONDS,
     )

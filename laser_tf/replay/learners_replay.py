@@ -22,6 +22,9 @@ class LearnersReplay(Protocol):
     def fill(self) -> float:
         """Agent steps in replay over its capacity, in [0, 1]."""
 
+    def metrics(self) -> dict[str, float]:
+        """What else there is for TensorBoard."""
+
     def take_priorities(self, batch: stored_unroll.Batch, priorities: np.ndarray) -> None:
         """Gives what a batch replayed the priorities that its loss returned.
 

@@ -8,8 +8,11 @@ from laser_tf.replay import server_addresses
 REPLAY = "replay"  # of unrolls
 EPISODES = "episodes"  # replay of whole episodes
 SEQUENCES = "sequences"  # replay of overlapping sequences
+NEW_SEQUENCES = "new_sequences"  # the queue of those that the learner keeps itself
 ONLINE = "online"  # the queue of a learner that has the server for itself
 
+PROPORTIONAL, CONTEXTUAL = "proportional", "contextual"
+MOST_KEYS = 10_000_000  # sequences in a contextual tree, which takes 2 GB then
 MOST_STORED = 10**12  # 9 TB of a T-maze's frames, the smallest there are
 MOST_REPLAYED = 1_000  # updates on replay alone after each one on online unrolls
 MOST_BATCHED = 10**8  # frames; 700 GB of Atari's
@@ -41,8 +44,10 @@ class ReplayConfig:
     sequence_overlap: int = 0  # agent steps; that adjacent sequences share
     burn_in: int = 0  # agent steps; l, before a sequence that only carry its core state on
     core_state: str = "stored"  # what replayed unrolls start from: stored, zero or recomputed
+    priorities: str = PROPORTIONAL  # how replay draws: proportional (Reverb) or contextual (a tree)
     priority_exponent: float = 0.0  # exponent; of what the loss returns; 0: replay is uniform
     importance_exponent: float = 1.0  # exponent; beta, of the weights that correct for priorities
+    uniform_share: float = 0.0  # fraction; epsilon, of draws by contextual priorities; uniform ones
     addresses: str = ""  # host:port,...; replay servers of their own; "": one in the run's process
 
     def __post_init__(self):
@@ -63,6 +68,7 @@ class ReplayConfig:
         server_addresses.parse(self.addresses)
         self._check_ratio()
         self._check_sequences()
+        self._check_priorities()
         self._check_batch()
 
     def _check_ratio(self) -> None:
@@ -150,6 +156,32 @@ class ReplayConfig:
                     f"{self.unroll_length}, which sequences are put together from"
                 )
 
+    def _check_priorities(self) -> None:
+        config_checks.check_choice(self, "priorities", (PROPORTIONAL, CONTEXTUAL))
+        if not 0 <= self.uniform_share <= 1:
+            raise ValueError(f"uniform_share is {self.uniform_share}: use a value from 0 to 1")
+        if self.priorities == PROPORTIONAL:
+            if self.uniform_share:
+                raise ValueError(
+                    f"uniform_share is {self.uniform_share}: it is of contextual priorities; use "
+                    "priorities 'contextual', or 0"
+                )
+            return
+        wrong = ""
+        if not self.sequence_length:
+            wrong = "it orders sequences; set sequence_length"
+        elif not self.priority_exponent:
+            wrong = "with priority_exponent 0 all are drawn alike; set one above 0"
+        elif len(self.servers) > 1:
+            wrong = f"one server fills the learner's store, addresses names {len(self.servers)}"
+        elif self.capacity // self.steps_per_item > MOST_KEYS:
+            wrong = (
+                f"its tree orders {MOST_KEYS} sequences at most; use a capacity of "
+                f"{MOST_KEYS * self.steps_per_item} agent steps or less, not {self.capacity}"
+            )
+        if wrong:
+            raise ValueError(f"priorities is 'contextual': {wrong}, or use 'proportional'")
+
     def unroll_tables(self, queue: str) -> tuple[str, ...]:
         """The tables that get an item of every unroll, in that order: the learner's queue last."""
         replay = (REPLAY,) if self.replay_table == REPLAY else ()
@@ -168,7 +200,7 @@ class ReplayConfig:
     def replay_table(self) -> str | None:
         """The table that replayed unrolls come from; None where nothing is replayed."""
         if self.sequence_length:
-            return SEQUENCES
+            return SEQUENCES if self.priorities == PROPORTIONAL else NEW_SEQUENCES
         if not self.replay_entries:
             return None
         return EPISODES if self.core_state == "recomputed" else REPLAY

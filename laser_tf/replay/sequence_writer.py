@@ -42,7 +42,7 @@ class SequenceWriter(game_writer.GameWriter):
         self._size = config.steps_per_entry // length
         self._period = config.steps_per_item // length
         super().__init__(replay, buffer, self._size, unroll_signature)
-        self._queue = queue
+        self._table, self._queue = config.replay_table, queue
         self._blank = stored_unroll.blank(unroll_signature)
         self._priority = priority
         self._recent: list[list[stored_unroll.StoredUnroll]] = [[] for _ in self._streams]
@@ -97,7 +97,7 @@ class SequenceWriter(game_writer.GameWriter):
         recent = self._recent[game] = self._recent[game][-self._size :]
         priority = self._priority(tree.map_structure(lambda *parts: np.stack(parts), *recent))
         trajectory = tree.map_structure(lambda column: column[-self._size :], stream.history)
-        stream.create_item(replay_config.SEQUENCES, priority, trajectory)
+        stream.create_item(self._table, priority, trajectory)
 
     def _missing(self, game: int) -> int:
         """Unrolls that the sequence which is being filled lacks."""

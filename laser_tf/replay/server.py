@@ -114,7 +114,7 @@ class EmbeddedReplay(connection.Connection):
             server.stop()
             raise saved_tables.DamagedError(f"of the items {items} came back {found}")
         for table, here in signatures.items():
-            if other := connection.difference(info[table].signature, here):
+            if other := tables.difference(info[table].signature, here):
                 server.stop()
                 raise saved_tables.DamagedError(f"it is of other unrolls: {other}")
         return server

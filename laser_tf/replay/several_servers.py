@@ -124,6 +124,10 @@ class ReplayServers:
         """Agent steps in replay over the capacity of all servers, in [0, 1]."""
         return sum(server.fill() for server in self._servers) / len(self._servers)
 
+    def metrics(self) -> dict[str, float]:
+        """None: see `learners_replay.LearnersReplay`."""
+        return {}
+
     def take_priorities(self, batch: stored_unroll.Batch, priorities: np.ndarray) -> None:
         """See `learners_replay.LearnersReplay`; each server gets those of the items it gave."""
         if len(self._servers) == 1:

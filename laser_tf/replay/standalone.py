@@ -110,11 +110,15 @@ def least_memory(
 ) -> int:
     """Bytes that full queues and one batch from replay take, if nothing can be compressed.
 
+    Where the learner keeps the sequences, their queue takes the place of the batch.
+
     Args:
       config: of the tables.
       signature: of an unroll.
       queues: how many.
     """
     unroll = sum(spec.shape.num_elements() * spec.dtype.size for spec in tf.nest.flatten(signature))
-    unrolls = config.batch_size * -(-config.steps_per_entry // config.unroll_length)
+    is_queue = config.replay_table == replay_config.NEW_SEQUENCES
+    entries = config.queue_capacity if is_queue else config.batch_size
+    unrolls = entries * -(-config.steps_per_entry // config.unroll_length)
     return unroll * (queues * config.queue_capacity + unrolls)

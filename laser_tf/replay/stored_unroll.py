@@ -24,8 +24,8 @@ class StoredUnroll(NamedTuple):
     member: Any  # int32 [], index of the sweep's member that acted; 0 where it is alone
     learner_update: Any  # int64 [], updates behind the weights that acted at the first steps
     new_steps: Any  # int64 [], agent steps that it adds to those of the unrolls before it
-    actor: Any  # int64 [], drawn at random for each stream of an actor's process
-    number: Any  # int64 [], of the unroll in that stream, from 0
+    actor: Any  # int64 [], drawn at random for each environment of an actor's process
+    number: Any  # int64 [], of the unroll among that environment's, from 0
 
 
 class Count(NamedTuple):
@@ -46,11 +46,20 @@ class Batch(NamedTuple):
 
     unrolls: StoredUnroll  # [B, ...]
     is_online: Any  # bool [B]
-    key: Any  # uint64 [B], Reverb's keys of what was drawn from replay; 0 elsewhere
+    key: Any  # uint64 [B], the keys of what was drawn from replay; 0 elsewhere
     importance_weight: Any  # float32 [B]
     new_steps: Any  # int64 [], agent steps that the learner has not had before
     stored_states: Any = ()  # of sequences, [B, S + 1, ...]: see `types.Unroll`
     server: Any = ()  # int32 [B], index of the replay server each came from; () where there is one
+
+
+class Drawn(NamedTuple):
+    """What was drawn from replay, and how probable that was."""
+
+    unrolls: StoredUnroll  # [B, ...]; sequences are [B, S, ...], S unrolls in a row
+    key: Any  # uint64 [B]
+    probability: Any  # float64 [B]
+    table_size: Any  # int64 [B], what there was to draw from
 
 
 def unweighted(unrolls: StoredUnroll, is_online: np.ndarray, new_steps: int = 0) -> Batch:

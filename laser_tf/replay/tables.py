@@ -32,6 +32,9 @@ def make_tables(
     ]
     if config.replay_table is None:
         return online
+    if config.replay_table == replay_config.NEW_SEQUENCES:
+        size, new = config.queue_capacity, signatures[config.replay_table]
+        return [*online, reverb.Table.queue(config.replay_table, size, signature=new)]
     # Priorities are 1 for an episode and 0 for what marks its room, see `episode_writer`.
     exponent = 1.0 if config.replay_table == replay_config.EPISODES else config.priority_exponent
     replay = reverb.Table(
@@ -67,7 +70,7 @@ def signatures_of(
         signatures[table] = signature
     elif table == replay_config.EPISODES:
         signatures[table] = several(signature._replace(core_state=()), None)
-    elif table == replay_config.SEQUENCES:
+    elif config.sequence_length:
         signatures[table] = several(signature, config.steps_per_entry // config.unroll_length)
     return signatures
 
@@ -77,3 +80,18 @@ def several(signature: stored_unroll.StoredUnroll, unrolls: int | None) -> Any:
     return tree.map_structure(
         lambda spec: tf.TensorSpec([unrolls, *spec.shape], spec.dtype, spec.name), signature
     )
+
+
+def difference(there: Any, here: Any) -> str:
+    """The first difference of two tables' signatures, in words; "" where they are alike."""
+    theirs, ours = ([_describe(s) for s in tf.nest.flatten(spec)] for spec in (there, here))
+    for pair in zip(theirs, ours, strict=False):
+        if pair[0] != pair[1]:
+            return f"{pair[0]} there, {pair[1]} here"
+    if len(theirs) != len(ours):
+        return f"{len(theirs)} columns there, {len(ours)} columns here"
+    return ""
+
+
+def _describe(spec: tf.TensorSpec) -> str:
+    return f"{spec.name} {spec.dtype.name} {list(spec.shape)}"

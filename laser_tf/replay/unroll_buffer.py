@@ -32,9 +32,9 @@ class UnrollBuffer:
         self.last_step = steps - 1
         self._task_ids = task_ids
         self._member = np.int32(member)
-        # Of 63 bits, so that no two streams of a fleet are ever alike.
-        self._actor = np.int64(secrets.randbits(63))
-        self._number = 0  # of the next unroll
+        # Of 63 bits, so that no two environments of a fleet are ever alike.
+        self._tags = [np.int64(secrets.randbits(63)) for _ in task_ids]
+        self._numbers = np.zeros(self.num_envs, np.int64)  # of the next unrolls
         self._environments = np.arange(self.num_envs)
         self._keeps_next_state = unroll_signature.next_core_state != ()
         self._has_state = unroll_signature.core_state != ()
@@ -77,7 +77,7 @@ class UnrollBuffer:
     def unroll(
         self, index: int, learner_update: int, new_steps: int | None = None
     ) -> stored_unroll.StoredUnroll:
-        """The filled unroll of one environment (views), with the next number of this actor.
+        """The filled unroll of one environment (views), with its next number.
 
         Args:
           index: of the environment.
@@ -87,7 +87,8 @@ class UnrollBuffer:
         env_output, agent_output, states = tree.unflatten_as(
             self._structure, [array[:, index] for array in self._arrays]
         )
-        self._number += 1
+        number = self._numbers[index]
+        self._numbers[index] += 1
         first, last = (
             tree.map_structure(lambda array, step=step: array[step], states)
             for step in (0, self.last_step)
@@ -101,8 +102,8 @@ class UnrollBuffer:
             member=self._member,
             learner_update=np.int64(learner_update),
             new_steps=np.int64(self.last_step if new_steps is None else new_steps),
-            actor=self._actor,
-            number=np.int64(self._number - 1),
+            actor=self._tags[index],
+            number=number,
         )
 
     def carry_over(self, index: int | slice = slice(None)) -> None:

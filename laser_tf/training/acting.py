@@ -8,7 +8,7 @@ import numpy as np
 
 from laser_tf.agents import base as agents_base
 from laser_tf.environments import base, episode_statistics, factory
-from laser_tf.replay import connection, learners_replay, stored_unroll
+from laser_tf.replay import connection, contextual_replay, learners_replay, stored_unroll
 from laser_tf.training import actor, assembly, learner, run_config, weights
 
 
@@ -57,15 +57,16 @@ class LocalActing(actor.ActorThread):
 
         Args:
           config: of the run.
-          replay: the learner's, where to write.
+          replay: where to write.
           signature: of an unroll.
           trained: whose newest weights act.
           dtype: compute dtype, "float32" or "bfloat16".
-          workdir: the run's folder, for what is told of environments that fail.
+          workdir: the run's folder, for what is told of environments that fail, and for
+            sequences that the learner keeps.
           member: index of the run in its sweep.
           on_episode: called with each finished episode, in another thread.
         """
-        self.replay = replay
+        self.replay = contextual_replay.for_learner(replay, config.replay, signature, workdir)
         # A resumed run goes on with fresh randomness instead of repeating its first episodes.
         seeds = draw_seeds(config.run.seed, int(trained.counters.agent_steps.numpy()))
         environment = factory.make_environment(

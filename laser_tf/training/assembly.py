@@ -114,7 +114,7 @@ def unroll_signature(
         core_state,
         unroll_length=config.replay.unroll_length,
         frame_stack=frame_stack,
-        for_sequences=config.replay.replay_table == replay_config.SEQUENCES,
+        for_sequences=bool(config.replay.sequence_length),
     )
 
 
@@ -163,8 +163,9 @@ def make_recorders(
     def make_buffer(signature: stored_unroll.StoredUnroll) -> unroll_buffer.UnrollBuffer:
         return unroll_buffer.UnrollBuffer(signature, task_ids, member)
 
-    if config.replay_table == replay_config.SEQUENCES:
-        priority = initial_priority(agent)
+    if config.sequence_length:
+        is_contextual = config.priorities == replay_config.CONTEXTUAL
+        priority = (lambda _: 1.0) if is_contextual else initial_priority(agent)  # of none is asked
         return [
             sequence_writer.SequenceWriter(
                 replay, make_buffer(signature), config, queue, signature, priority

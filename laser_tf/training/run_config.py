@@ -94,6 +94,11 @@ class RunConfig:
 
     def _check_shares(self) -> None:
         learners, replay = self.cluster.learners, self.replay
+        if learners > 1 and replay.priorities == replay_config.CONTEXTUAL:
+            raise ValueError(
+                f"config.cluster: learners is {learners}, but replay.priorities is 'contextual': "
+                "one learner keeps all sequences; use learners 1, or replay.priorities=proportional"
+            )
         for size, name in (
             (replay.batch_size, "batch_size"),
             (replay.steps_per_update, "steps_per_update"),

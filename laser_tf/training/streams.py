@@ -4,7 +4,13 @@ import dataclasses
 from collections.abc import Sequence
 
 from laser_tf.agents import base as agents_base
-from laser_tf.replay import dataset, learners_replay, replay_config, stored_unroll
+from laser_tf.replay import (
+    contextual_replay,
+    dataset,
+    learners_replay,
+    replay_config,
+    stored_unroll,
+)
 from laser_tf.training import (
     assembly,
     batches,
@@ -12,6 +18,7 @@ from laser_tf.training import (
     learner,
     ratio_batches,
     run_config,
+    stored_batches,
 )
 
 LearnersStream = (
@@ -59,6 +66,9 @@ def make_stream(
       seed: of what is drawn here, see `ratio_batches.RatioBatchStream`; what Reverb draws has none.
     """
     sources = _sources(config, replay)
+    if isinstance(replay, contextual_replay.ContextualReplay):
+        (server,) = replay.servers
+        return stored_batches.StoredBatchStream(sources.counts(), server, replay.store, config)
     if config.steps_per_update:
         return batches.ReplayBatchStream(sources.counts(), sources.replayed(), config, replay.size)
     if config.replay_ratio:

@@ -281,9 +281,9 @@ class Training:
         return stop.is_set()
 
     def _counts(self, actors: acting.Acting, stream: streams.LearnersStream) -> dict[str, float]:
-        """What actors measure, unrolls lost, and updates dropped in all of the run."""
+        """What actors and replay measure, unrolls lost, updates dropped in all of the run."""
         dropped = float(self.counters.non_finite_updates.numpy())
+        values = actors.metrics() | actors.replay.metrics()
         # Of several learners none sees all unrolls of an actor.
-        alone = self._config.cluster.learners == 1
-        unrolls = stream.accounting.metrics() if alone else {}
-        return actors.metrics() | unrolls | {"learner/non_finite_updates": dropped}
+        unrolls = stream.accounting.metrics() if self._config.cluster.learners == 1 else {}
+        return values | unrolls | {"learner/non_finite_updates": dropped}

@@ -1,9 +1,9 @@
 """Which unrolls of the learner's queue were lost on their way, and which came twice.
 
-Every unroll carries a tag: its actor, a number drawn at random for each stream of an actor's
-process, and its number in that stream, which counts from 0 in the order of writing. So a number
-that never comes was lost, and one that has come before is doubled. Numbers may overtake each other:
-a stream that was cut sends again what was not confirmed, in any order.
+Every unroll carries a tag: its actor, a number drawn at random for each environment of an actor's
+process, and its number among that environment's, which counts from 0 in the order of writing. So a
+number that never comes was lost, and one that has come before is doubled. Numbers may overtake each
+other: a stream that was cut sends again what was not confirmed, in any order.
 """
 
 import collections
@@ -13,7 +13,7 @@ import numpy as np
 
 PATIENCE = 1_000  # unrolls of any actor after which one that was overtaken counts as lost
 MOST_MISSING = 10_000  # numbers of an actor that may still come; older ones are lost for good
-MOST_ACTORS = 10_000  # that are remembered; the one that was silent longest is forgotten
+MOST_ACTORS = 100_000  # that are remembered; the one that was silent longest is forgotten
 
 
 @dataclasses.dataclass

@@ -13,6 +13,7 @@ from absl.testing import absltest, parameterized
 
 from laser_tf import types
 from laser_tf.replay import (
+    contextual_replay,
     dataset,
     replay_config,
     sequence_writer,
@@ -21,7 +22,7 @@ from laser_tf.replay import (
     unroll_buffer,
 )
 from laser_tf.training import batches, streams
-from testing import fakes
+from testing import fakes, replay_processes
 
 U, K, A, H = 4, 3, 2, 2  # steps of an unroll, frames of a stack, actions, units of the core
 SPEC = fakes.image_spec((2, 2, 1), A)
@@ -104,14 +105,19 @@ class SequencesTest(parameterized.TestCase):
         self, replay: server.EmbeddedReplay, config: replay_config.ReplayConfig, number: int
     ):
         """Different sequences with their states, (unroll, states), as they are drawn."""
+        return self._different(
+            dataset.replayed_batches(replay.address, config).take(number), config
+        )
+
+    def _different(self, drawn, config: replay_config.ReplayConfig):
         found = {}
-        for batch in dataset.replayed_batches(replay.address, config).take(number):
+        for batch in drawn:
             for step in range(config.batch_size):
                 one = tree.map_structure(
-                    lambda column, step=step: column[step].numpy(),
+                    lambda column, step=step: np.asarray(column[step]),
                     (batch.unrolls, batch.stored_states),
                 )
-                found[tuple(one[0].env_output.reward) + tuple(one[0].env_output.is_first)] = one
+                found[_name(one)] = one
         return list(found.values())
 
     @parameterized.parameters(
@@ -171,6 +177,31 @@ class SequencesTest(parameterized.TestCase):
                 for number in unroll.env_output.reward[~unroll.env_output.is_first[K - 1 :]]
             }
             self.assertEqual(games, {unroll.task})
+
+    def test_a_learners_own_store_has_the_same_sequences(self):
+        lengths = [[9, 2, 5 * U], [2, 2, 13], [1, 3 * U + 1]]
+        large = {"batch_size": 400}
+        expected = self._drawn(self._write(_config(), lengths), _config(**large), 1)
+        asked = len(self._new)
+        self._folder = self._folder.with_name("of_another")
+        config = _config(priorities="contextual", priority_exponent=0.9, **large)
+        source = self._write(config, lengths)
+        replay = contextual_replay.for_learner(source, config, SIGNATURE, self._folder.parent)
+        stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock(), seed=(1,))
+        self.addCleanup(stream.close)
+        replay_processes.wait_until(lambda: replay.size() == asked)
+        self.assertEqual(source.size(), 0)
+        drawn = dataset.prioritised_batch(replay.store.draw(400), config)
+        found = self._different([drawn], config)
+        self.assertLen(found, len(expected))
+        for pair in zip(*(sorted(some, key=_name) for some in (found, expected)), strict=True):
+            (one, states), (other, others) = pair
+            no_tags = {"actor": (), "number": ()}
+            tree.map_structure(
+                np.testing.assert_array_equal,
+                (one._replace(**no_tags), states),
+                (other._replace(**no_tags), others),
+            )
 
     def test_new_sequences_get_their_priority(self):
         config = _config(priority_exponent=1.0, importance_exponent=1.0, batch_size=20)
@@ -281,6 +312,12 @@ class SequencesTest(parameterized.TestCase):
     def test_bad_values_are_refused_with_a_remedy(self, overrides, message):
         with self.assertRaisesRegex(ValueError, message):
             _config(**overrides)
+
+
+def _name(drawn) -> tuple:
+    """Tells different sequences apart."""
+    env_output = drawn[0].env_output
+    return tuple(env_output.reward) + tuple(env_output.is_first)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import dataclasses
 import errno
 import json
 import pathlib
+import re
 import shutil
 import tempfile
 import threading
@@ -17,7 +18,7 @@ from laser_tf.environments import catch, episode_statistics, factory
 from laser_tf.evaluation import evaluator, evaluator_process
 from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log, evaluation_log, tensorboard
-from laser_tf.replay import connection
+from laser_tf.replay import connection, contextual_replay
 from laser_tf.scores import minatar
 from laser_tf.training import finiteness, learner, run_config, training
 from testing import fakes, runs
@@ -82,8 +83,12 @@ class TrainingTest(parameterized.TestCase):
         self.assertEqual(summary["videos"], [str(film)])
         self.assertGreater(film.stat().st_size, 1000)
 
-    def test_r2d2_learns_catch(self):
-        config = fakes.r2d2_catch_config(run={"env_frames": 30_000})
+    @parameterized.named_parameters(
+        ("proportional", {}),
+        ("contextual", {"priorities": "contextual", "uniform_share": 0.05}),
+    )
+    def test_r2d2_learns_catch(self, replay):
+        config = fakes.r2d2_catch_config(run={"env_frames": 30_000}, replay=replay)
         run = runs.train(config, self._workdir)
         # The last update waits for new steps, in unrolls of 5.
         self.assertBetween(run.env_frames, 30_000, 30_044)
@@ -158,6 +163,39 @@ class TrainingTest(parameterized.TestCase):
         # One update for every 40 steps, but for the first 1,000: a sequence counts as the 5 steps
         # that adjacent ones add, and the warm-up's 500 make 100 sequences, here of an episode each.
         self.assertAlmostEqual(int(again.counters.learner_updates), (3_000 - 1_000) / 40, delta=3)
+
+    def test_a_resumed_r2d2_has_the_sequences_that_it_kept_itself(self):
+        config = fakes.r2d2_catch_config(
+            run={"env_frames": 2_000, "metrics_seconds": 1e-3}, replay={"priorities": "contextual"}
+        )
+        first = runs.train(config, self._workdir)
+        replays = []
+        open_replay = contextual_replay.for_learner
+
+        def recorded(*arguments):
+            replays.append(open_replay(*arguments))
+            return replays[-1]
+
+        values = fakes.config_values(config)
+        values["run"]["env_frames"] = 3_000
+        config = run_config.parse(values)
+        run_folder.open_workdir(self._workdir, dataclasses.asdict(config), {})
+        again = runs.build(config, self._workdir)
+        with (
+            mock.patch.object(contextual_replay, "for_learner", recorded),
+            self.assertLogs(level="INFO") as logs,
+        ):
+            runs.go_on(again)
+        begun = [re.search(r"replay begins with ([\d,]+) seq", line) for line in logs.output]
+        (sequences,) = (int(found[1].replace(",", "")) for found in begun if found)
+        # An episode of catch makes one; some wait in the queue, or came when the run was stopping.
+        self.assertBetween(sequences, first.env_frames / 10 - 40, first.env_frames / 10 + 40)
+        self.assertGreater(len(replays[0].store), sequences + 50)
+        # Both kinds of update took place: 40 steps each but for the warm-up's 1,000.
+        self.assertAlmostEqual(int(again.counters.learner_updates), (3_000 - 1_000) / 40, delta=3)
+        for name, least in (("replay/fill", 0.01), ("replay/unknown_priorities", 0.01)):
+            _, shares = tensorboard.read_scalars(self._workdir / "tensorboard", name)
+            self.assertBetween(shares[-1], least, 0.99, name)
 
     def test_the_learners_priorities_are_written_back_to_what_was_drawn(self):
         config = fakes.r2d2_catch_config(

@@ -1,0 +1,55 @@
+"""Sequences of games with contents that their numbers tell, for a store of sequences."""
+
+import numpy as np
+import tree
+
+from laser_tf.replay import replay_config, stored_unroll
+from testing import fakes
+
+U, S = 4, 3  # steps of an unroll, unrolls of a sequence
+SIGNATURE = fakes.signature(
+    fakes.image_spec((5, 4, 1), 3), (), unroll_length=U, frame_stack=2, for_sequences=True
+)
+BLANK = -1
+
+
+def config(**overrides) -> replay_config.ReplayConfig:
+    """Of a store of such sequences."""
+    values = {
+        "unroll_length": U,
+        "frame_stack": 2,
+        "batch_size": 4,
+        "capacity": 100 * U,
+        "steps_per_update": U,
+        "sequence_length": 2 * U,
+        "sequence_overlap": U,
+        "burn_in": U,
+        "priorities": "contextual",
+        "priority_exponent": 1.0,
+    }
+    return replay_config.ReplayConfig(**values | overrides)
+
+
+def make(game: int, newest: int, blanks: tuple[int, int] = (0, 0)) -> stored_unroll.StoredUnroll:
+    """A sequence: arrays [S, ...].
+
+    Args:
+      game: its number.
+      newest: the number of its last unroll that is not blank.
+      blanks: so many blank unrolls come before and behind the others.
+    """
+    real = S - sum(blanks)
+    numbers = [BLANK] * blanks[0] + [*range(newest - real + 1, newest + 1)] + [BLANK] * blanks[1]
+    return tree.map_structure(lambda *parts: np.stack(parts), *[_unroll(game, n) for n in numbers])
+
+
+def _unroll(game: int, number: int) -> stored_unroll.StoredUnroll:
+    if number == BLANK:
+        return stored_unroll.blank(SIGNATURE)
+    rng = np.random.default_rng((game, number))
+    unroll = tree.map_structure(
+        lambda spec: rng.integers(0, 100, spec.shape).astype(spec.dtype.as_numpy_dtype), SIGNATURE
+    )
+    return unroll._replace(
+        new_steps=np.int64(U), actor=np.int64(game), number=np.int64(number), task=np.int32(game)
+    )

@@ -1,0 +1,383 @@
+"""The learner's store of sequences: what is drawn, how often, what leaves, what is saved."""
+
+import collections
+import os
+import pathlib
+import resource
+import tempfile
+from unittest import mock
+
+import numpy as np
+import tree
+from absl.testing import absltest, parameterized
+
+from laser_tf.replay import (
+    dataset,
+    key_blocks,
+    memory_left,
+    saved_sequences,
+    sequence_store,
+    stored_unroll,
+)
+from testing import numbered_sequences
+
+S, U = numbered_sequences.S, numbered_sequences.U  # unrolls of a sequence, steps of an unroll
+SIGNATURE = numbered_sequences.SIGNATURE
+
+
+def _contents(store: sequence_store.SequenceStore) -> list[tuple[int, int]]:
+    """Game and newest number of all that is held, oldest first."""
+    return [(s.game, max(s.numbers)) for s in store.contents().sequences]
+
+
+def _keys(store: sequence_store.SequenceStore) -> dict[tuple[int, int], int]:
+    return dict(zip(_contents(store), store.contents().keys.tolist(), strict=True))
+
+
+def _newest(drawn: stored_unroll.Drawn) -> list[tuple[int, int]]:
+    """Game and newest number of what was drawn."""
+    tags = drawn.unrolls.actor[:, -1], drawn.unrolls.number[:, -1]
+    return list(zip(*(tag.tolist() for tag in tags), strict=True))
+
+
+def _filled(config=None, sequences: int = 50, games: int = 2, **arguments):
+    store = sequence_store.SequenceStore(
+        config or numbered_sequences.config(), SIGNATURE, seed=1, **arguments
+    )
+    for number in range(sequences // games):
+        for game in range(games):
+            store.add(numbered_sequences.make(game, number + S))
+    return store
+
+
+class SequenceStoreTest(parameterized.TestCase):
+    def test_what_is_drawn_is_what_was_added(self):
+        store = _filled()
+        drawn = store.draw(200)
+        for row, (game, number) in enumerate(_newest(drawn)):
+            tree.map_structure(
+                np.testing.assert_array_equal,
+                tree.map_structure(lambda column, row=row: column[row], drawn.unrolls),
+                numbered_sequences.make(game, number),
+            )
+        self.assertGreater(len(set(_newest(drawn))), 40)
+        np.testing.assert_allclose(drawn.probability, 1 / 50)
+        np.testing.assert_array_equal(drawn.table_size, 50)
+
+    def test_blank_unrolls_at_both_ends_come_back(self):
+        store = sequence_store.SequenceStore(numbered_sequences.config(), SIGNATURE, seed=1)
+        added = numbered_sequences.make(7, 0, blanks=(1, 1))
+        self.assertTrue(store.add(added))
+        self.assertFalse(store.add(added))
+        drawn = tree.map_structure(lambda column: column[0], store.draw(1).unrolls)
+        tree.map_structure(np.testing.assert_array_equal, drawn, added)
+
+    def test_frequencies_are_the_trees_probabilities(self):
+        store = _filled(numbered_sequences.config(uniform_share=0.2), sequences=40)
+        keys = store.contents().keys
+        rng = np.random.default_rng(1)
+        store.update(keys[:10].astype(np.uint64), rng.exponential(size=10))
+        counts, probabilities, draws = collections.Counter(), {}, 20_000
+        for _ in range(draws // 100):
+            drawn = store.draw(100)
+            names = _newest(drawn)
+            counts.update(names)
+            probabilities.update(zip(names, drawn.probability, strict=True))
+        self.assertLen(probabilities, 40)
+        self.assertAlmostEqual(sum(probabilities.values()), 1, places=6)
+        expected = {name: draws * p for name, p in probabilities.items()}
+        chi_square = sum((counts[n] - expected[n]) ** 2 / expected[n] for n in expected)
+        self.assertLess(chi_square, 87.0)  # 39 degrees of freedom: one run in 100,000 is above
+
+    def test_a_new_priority_reaches_the_sequence_that_was_drawn(self):
+        store = _filled(numbered_sequences.config(priority_exponent=0.5))
+        drawn = store.draw(400)  # all 50, each several times
+        wanted = {name: 1.0 + place for place, name in enumerate(sorted(set(_newest(drawn))))}
+        store.update(drawn.key, np.array([wanted[name] for name in _newest(drawn)]))
+        total = sum(value**0.5 for value in wanted.values())
+        again = store.draw(100)
+        for name, probability in zip(_newest(again), again.probability, strict=True):
+            self.assertAlmostEqual(probability, wanted[name] ** 0.5 / total)
+
+    def test_neighbours_of_the_same_game_stand_in_for_an_unknown_priority(self):
+        # Two games that come in turn: in the order of coming each would have the other beside it.
+        store = _filled(sequences=60)
+        keys = _keys(store)
+        for name, key in keys.items():
+            if name[1] % 3 == 0:  # each third sequence is known: 9 of game 0, 1 of game 1
+                store.update(np.array([key], np.uint64), np.array([9.0 - 8 * name[0]]))
+        drawn = store.draw(2_000)
+        for (game, number), probability in zip(_newest(drawn), drawn.probability, strict=True):
+            self.assertAlmostEqual(probability, (9 - 8 * game) / (30 * 9 + 30), msg=f"{number}")
+        self.assertAlmostEqual(store.metrics()["replay/unknown_priorities"], 40 / 60)
+
+    def test_a_new_games_first_sequences_begin_a_block_of_their_own(self):
+        store = _filled(sequences=10, games=1)
+        store.add(numbered_sequences.make(game=5, newest=3))
+        keys = _keys(store)
+        self.assertEqual(keys[5, 3] % key_blocks.BLOCK, 0)
+        self.assertNotEqual(keys[5, 3] // key_blocks.BLOCK, keys[0, 3] // key_blocks.BLOCK)
+
+    def test_the_oldest_of_all_games_leave_first(self):
+        store = sequence_store.SequenceStore(
+            numbered_sequences.config(capacity=20 * U), SIGNATURE, seed=1
+        )
+        added = []
+        for number in range(200):
+            # Game 1 is five times as slow, and game 2 stops.
+            for game in (0, *((1,) if number % 5 == 0 else ()), *((2,) if number < 3 else ())):
+                added.append((game, number + S))
+                store.add(numbered_sequences.make(*added[-1]))
+                self.assertEqual(_contents(store), added[-20:])
+        self.assertContainsSubset(_newest(store.draw(300)), added[-20:])
+
+    def test_what_left_meanwhile_gets_no_priority(self):
+        store = _filled(numbered_sequences.config(capacity=20 * U), sequences=20)
+        drawn = store.draw(50)
+        for number in range(100, 120):
+            store.add(numbered_sequences.make(0, number))
+        store.update(drawn.key, np.full(50, 100.0))
+        self.assertEqual(store.metrics()["replay/unknown_priorities"], 1.0)
+        np.testing.assert_allclose(store.draw(10).probability, 1 / 20)
+
+    def test_a_game_that_hardly_goes_on_holds_up_no_other(self):
+        with mock.patch.object(key_blocks, "_SPARE_KEYS", 4 * key_blocks.BLOCK):
+            store = sequence_store.SequenceStore(
+                numbered_sequences.config(capacity=20 * U), SIGNATURE, seed=1
+            )
+        for number in range(1_000):
+            store.add(numbered_sequences.make(0, number + S))
+            if number % 15 == 0:  # one of its sequences is always there, so its block never empties
+                store.add(numbered_sequences.make(1, number + S))
+        held = _contents(store)
+        self.assertBetween(len(held), 18, 20)
+        self.assertEqual(held[-1], (0, 999 + S))
+        self.assertContainsSubset(_newest(store.draw(200)), held)
+
+    def test_adjacent_sequences_share_what_they_overlap_by(self):
+        store = sequence_store.SequenceStore(numbered_sequences.config(), SIGNATURE)
+        store.add(numbered_sequences.make(0, 1, blanks=(1, 0)))
+        store.add(numbered_sequences.make(0, 2))
+        store.add(numbered_sequences.make(1, 2))  # the same numbers of another game
+        store.add(numbered_sequences.make(0, 3))
+        parts = {(s.game, max(s.numbers)): s.unrolls for s in store.contents().sequences}
+        self.assertIs(parts[0, 2][0], parts[0, 1][1])
+        self.assertIs(parts[0, 2][1], parts[0, 1][2])
+        self.assertIs(parts[0, 3][1], parts[0, 2][2])
+        self.assertNotIn(parts[0, 2][0], parts[1, 2])
+
+    def test_what_comes_again_is_not_kept_twice_and_what_comes_late_is(self):
+        store = sequence_store.SequenceStore(numbered_sequences.config(), SIGNATURE)
+        for number, is_new in ((5, True), (7, True), (7, False), (5, False), (6, True), (8, True)):
+            self.assertEqual(store.add(numbered_sequences.make(3, number)), is_new)
+        self.assertTrue(store.add(numbered_sequences.make(4, 5)))  # of another game
+        for number in range(9, 200):
+            store.add(numbered_sequences.make(3, number))
+        self.assertFalse(store.add(numbered_sequences.make(3, 6)))  # that has left since
+
+    def test_priorities_of_a_failed_update_are_passed_over(self):
+        store = _filled(sequences=10)
+        keys = store.contents().keys.astype(np.uint64)
+        values = np.array([1, np.nan, np.inf, -1, 2, 0, 1, 1, 1, 1], np.float32)
+        store.update(keys, values)
+        known = store.contents().priorities
+        np.testing.assert_array_equal(np.isnan(known), ~np.isfinite(values) | (values < 0))
+        np.testing.assert_array_equal(known[~np.isnan(known)], [1, 2, 0, 1, 1, 1, 1])
+
+    def test_without_memory_left_it_keeps_what_it_has_room_for(self):
+        has_room = mock.Mock(side_effect=[True, False, False, *[True] * 10])
+        config = numbered_sequences.config(capacity=10_000 * U)
+        with (
+            mock.patch.object(sequence_store, "_LOOK_PERIOD", 50),
+            self.assertLogs(level="WARNING") as logs,
+        ):
+            store = _filled(config, sequences=500, games=1, has_room=has_room)
+        self.assertLen(logs.output, 1)
+        self.assertRegex(
+            logs.output[0], "keeps the newest 376 agent steps of 40,000 .*lower replay.capacity"
+        )
+        self.assertLen(store, int(0.95 * 94))  # 99 were there at the first look, 94 at the second
+
+    def test_a_batch_has_the_weights_of_its_probabilities(self):
+        config = numbered_sequences.config(importance_exponent=0.6, batch_size=8)
+        store = _filled(config)
+        drawn = store.draw(50)
+        store.update(drawn.key, np.random.default_rng(2).exponential(size=50))
+        drawn = store.draw(8)
+        batch = dataset.prioritised_batch(drawn, config)
+        weights = (1 / (50 * drawn.probability)) ** 0.6
+        np.testing.assert_allclose(batch.importance_weight, weights / weights.max(), rtol=1e-5)
+        np.testing.assert_array_equal(batch.key, drawn.key)
+        self.assertFalse(batch.is_online.any())
+        self.assertEqual(batch.unrolls.env_output.reward.shape, (8, S * U + 1))
+
+    @parameterized.parameters(
+        ({"priorities": "contextul"}, "priorities is 'contextul': choose one of 'proportional', "),
+        ({"priority_exponent": 0.0}, "priorities is 'contextual': with priority_exponent 0 all"),
+        (
+            {"sequence_length": 0, "sequence_overlap": 0, "burn_in": 0},
+            "priorities is 'contextual': it orders sequences; set sequence_length, or use",
+        ),
+        ({"addresses": "a:1,b:2"}, "one server fills the learner's store, addresses names 2, or"),
+        ({"capacity": 10**11}, "orders 10000000 sequences at most; use a capacity of 40000000 "),
+        ({"uniform_share": 1.5}, "uniform_share is 1.5: use a value from 0 to 1"),
+        ({"uniform_share": -0.1}, "uniform_share is -0.1: use a value from 0 to 1"),
+        (
+            {"uniform_share": 0.1, "priorities": "proportional"},
+            "uniform_share is 0.1: it is of contextual priorities; use priorities 'contextual'",
+        ),
+    )
+    def test_bad_values_are_refused_with_a_remedy(self, overrides, message):
+        with self.assertRaisesRegex(ValueError, message):
+            numbered_sequences.config(**overrides)
+
+
+class MemoryLeftTest(absltest.TestCase):
+    def test_here_there_is_room(self):
+        self.assertTrue(memory_left.has_room())
+
+    def test_a_containers_limit_counts_without_its_cached_files(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            for file, content in (("max", "1000"), ("current", "990"), ("stat", "anon 9\nfile 5")):
+                (folder / f"memory.{file}").write_text(content)
+            with mock.patch.object(memory_left, "_CGROUP", folder):
+                self.assertFalse(memory_left.has_room())
+                (folder / "memory.stat").write_text("anon 9\nfile 900")
+                self.assertTrue(memory_left.has_room())
+
+
+class CheckpointTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._path = pathlib.Path(folder.name) / "run/checkpoints/sequences.zip"
+        self._saved = saved_sequences.SavedSequences(self._path)
+
+    def _restored(self, config=None) -> sequence_store.SequenceStore:
+        store = sequence_store.SequenceStore(
+            config or numbered_sequences.config(), SIGNATURE, seed=9
+        )
+        self._saved.restore(store)
+        return store
+
+    def _assert_same(
+        self, one: sequence_store.SequenceStore, other: sequence_store.SequenceStore
+    ) -> None:
+        one, other = one.contents(), other.contents()
+        self.assertEqual(one.layout, other.layout)
+        np.testing.assert_array_equal(one.keys, other.keys)
+        np.testing.assert_array_equal(one.priorities, other.priorities)
+        self.assertEqual(one.sequences, other.sequences)
+
+    def _names(self) -> list[str]:
+        return sorted(path.name for path in self._path.parent.iterdir())
+
+    def test_a_restored_store_is_the_same_and_goes_on(self):
+        config = numbered_sequences.config(capacity=60 * U, uniform_share=0.1)
+        store = _filled(config, sequences=150, games=3)
+        store.update(
+            store.contents().keys[::3].astype(np.uint64),
+            np.random.default_rng(3).exponential(size=20),
+        )
+        self._saved.write(store.contents())
+        again = self._restored(config)
+        self._assert_same(store, again)
+        for one in (store, again):
+            one._tree._random = np.random.default_rng(5)
+        tree.map_structure(np.testing.assert_array_equal, store.draw(300), again.draw(300))
+        self.assertFalse(again.add(numbered_sequences.make(2, 49 + S)))  # which is there already
+        for number in range(50, 90):  # both go on alike, the next sequences beside the last
+            for game in range(3):
+                for one in (store, again):
+                    one.add(numbered_sequences.make(game, number + S))
+        np.testing.assert_array_equal(store.contents().keys, again.contents().keys)
+        tree.map_structure(np.testing.assert_array_equal, store.draw(300), again.draw(300))
+
+    def test_what_sequences_share_is_saved_once(self):
+        store = _filled(sequences=100, games=1)
+        self._saved.write(store.contents())
+        unique = {id(u): len(u) for s in store.contents().sequences for u in s.unrolls}
+        self.assertLen(unique, 100 + S - 1)
+        self.assertLess(self._path.stat().st_size, sum(unique.values()) + 100 * 100)
+        parts = [s.unrolls for s in self._restored().contents().sequences]
+        self.assertLen({id(unroll) for unrolls in parts for unroll in unrolls}, 100 + S - 1)
+
+    def test_an_empty_store_is_saved_and_restored(self):
+        self._saved.write(_filled(sequences=0).contents())
+        self.assertEmpty(self._restored())
+
+    def test_two_checkpoints_are_kept_at_most(self):
+        for sequences in (10, 20, 30):
+            self._saved.write(_filled(sequences=sequences).contents())
+        self.assertEqual(self._names(), ["sequences.zip", "sequences_previous.zip"])
+        self.assertLen(self._restored(), 30)
+
+    @parameterized.parameters(*np.linspace(0, 1, 23))
+    def test_one_bit_that_changed_does_no_harm(self, where):
+        self._saved.write(_filled(sequences=10).contents())
+        store = _filled(sequences=20)
+        self._saved.write(store.contents())
+        content = bytearray(self._path.read_bytes())
+        content[int(where * (len(content) - 1))] ^= 1
+        self._path.write_bytes(content)
+        again = self._restored()  # a bit of an archive's own fields, e.g. of a date, is no damage
+        is_whole = len(again) == 20
+        other = store if is_whole else _filled(sequences=10)
+        self._assert_same(again, other)
+        self.assertEqual(is_whole, not (self._path.parent / "sequences_damaged.zip").exists())
+
+    @parameterized.named_parameters(
+        ("empty", lambda path: path.write_bytes(b"")),
+        ("cut", lambda path: os.truncate(path, path.stat().st_size // 2)),
+        ("without_its_end", lambda path: os.truncate(path, path.stat().st_size - 1)),
+        ("zeros", lambda path: path.write_bytes(bytes(path.stat().st_size))),
+        ("missing", lambda path: path.unlink()),
+        ("in_the_data", lambda path: _flip(path, 500)),
+    )
+    def test_of_a_damaged_one_the_one_before_is_taken(self, damage):
+        self._saved.write(_filled(sequences=10).contents())
+        self._saved.write(_filled(sequences=20).contents())
+        damage(self._path)
+        with self.assertLogs(level="WARNING") as logs:
+            store = self._restored()
+        self.assertLen(store, 10)
+        self.assertLen(logs.output, 1)
+        self.assertIn("going on with 10 sequences of the one before it", logs.output[0])
+        for path in self._path.parent.iterdir():
+            if path != self._path:
+                path.unlink()
+        damage(self._path)
+        with self.assertLogs(level="INFO") as logs:
+            self.assertEmpty(self._restored())
+        self.assertRegex(logs.output[0], "replay starts empty|begins with 0 sequences")
+
+    def test_one_of_other_unrolls_is_not_taken(self):
+        self._saved.write(_filled().contents()._replace(layout="others"))
+        with self.assertLogs(level="WARNING") as logs:
+            self.assertEmpty(self._restored())
+        self.assertIn("it is of other unrolls", logs.output[0])
+
+    def test_a_full_disk_leaves_the_one_before(self):
+        self._saved.write(_filled(sequences=10).contents())
+        before = self._path.read_bytes()
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 1_000, limits[1]))
+        try:
+            with self.assertRaisesRegex(RuntimeError, "sequences.zip: File too large"):
+                self._saved.write(_filled(sequences=100).contents())
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        self.assertEqual(self._names(), ["sequences.zip"])
+        self.assertEqual(self._path.read_bytes(), before)
+
+
+def _flip(path: pathlib.Path, where: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[where] ^= 1
+    path.write_bytes(content)
+
+
+if __name__ == "__main__":
+    absltest.main()
