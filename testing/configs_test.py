@@ -11,6 +11,7 @@ from configs import (
     laser_atari_paper,
     laser_dmlab30,
     r2d2_dmlab30,
+    reactor_atari,
     sweep_laser_atari_paper,
 )
 from laser_tf.ops import reward_clipping
@@ -76,6 +77,25 @@ class AcerTest(absltest.TestCase):
         self.assertEqual((agent.dueling_samples, replay.unroll_length), (5, 50))
         drawn = replay.batch_size * replay.unroll_length
         self.assertEqual(drawn / replay.steps_per_update, 4)  # times on average
+
+
+class ReactorTest(absltest.TestCase):
+    def test_numbers_are_those_of_section_3_section_4_and_table_3(self):
+        config = run_config.parse(reactor_atari.get_config().to_dict())
+        agent, replay, optimiser = config.agent, config.replay, config.learner
+        self.assertEqual((agent.torso, agent.core, agent.core_size), ("reactor", "lstm", 128))
+        self.assertEqual((agent.hidden_units, agent.uniform_share), (32, 0.01))
+        self.assertEqual((agent.target_period, agent.lambda_), (1_000, 1))
+        self.assertEqual((agent.policy_gradient, agent.truncation), ("beta_loo", 1))
+        # 33 frames, of which the online network reads 32 and the target network 32.
+        self.assertEqual((replay.steps_per_entry + 1, replay.batch_size), (33, 4))
+        self.assertBetween(replay.steps_per_update, 4, 6)
+        self.assertEqual((replay.priority_exponent, replay.importance_exponent), (1, 1))
+        self.assertEqual(replay.frame_stack, 1)
+        self.assertEqual((optimiser.optimizer, optimiser.learning_rate), ("adam", 5e-5))
+        self.assertEqual(optimiser.adam_beta1, 0)  # no momentum
+        self.assertEqual((config.environment.num_envs, config.environment.no_op_max), (10, 30))
+        self.assertEqual((config.run.env_frames, config.run.evaluation_episodes), (2e8, 200))
 
 
 class PaperTest(parameterized.TestCase):

@@ -9,7 +9,7 @@ from dm_env import specs
 
 from configs import laser_catch
 from laser_tf import observations, types
-from laser_tf.agents import r2d2_config, registry
+from laser_tf.agents import r2d2_config, reactor_config, registry
 from laser_tf.replay import stored_unroll
 from laser_tf.training import run_config
 
@@ -46,6 +46,27 @@ def r2d2_catch_config(**sections) -> run_config.RunConfig:
     values["learner"].update(
         optimizer="adam", learning_rate=3e-3, learning_rate_schedule="constant"
     )
+    for section, overrides in sections.items():
+        values[section].update(overrides)
+    return run_config.parse(values)
+
+
+def reactor_catch_config(**sections) -> run_config.RunConfig:
+    """Reactor on the games of `catch_config`; keywords are sections of overrides."""
+    values = config_values(r2d2_catch_config())
+    values["agent"] = dataclasses.asdict(
+        reactor_config.ReactorConfig(
+            torso="flat",
+            core_size=32,
+            bins=21,
+            v_min=-1.5,
+            v_max=1.5,
+            entropy_cost=0.003,
+            target_period=50,
+        )
+    )
+    values["replay"].update(burn_in=0, priority_exponent=1.0, importance_exponent=1.0)
+    values["learner"].update(adam_beta1=0.0)
     for section, overrides in sections.items():
         values[section].update(overrides)
     return run_config.parse(values)

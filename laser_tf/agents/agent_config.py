@@ -22,7 +22,7 @@ class AgentConfig(trunk_config.TrunkConfig):
       ValueError: for a value out of range; the message names it, the reason and the remedy.
     """
 
-    kind: str = ""  # which agent: laser, r2d2, acer or a3c, whose keys differ
+    kind: str = ""  # which agent: laser, r2d2, acer, a3c or reactor, whose keys differ
 
     @property
     def acting_in_evaluation(self) -> str:

@@ -15,6 +15,7 @@ _AGENTS = {
     "acer": ("acer_config:AcerConfig", "acer:Acer"),
     "laser": ("laser_config:LaserConfig", "laser:Laser"),
     "r2d2": ("r2d2_config:R2D2Config", "r2d2:R2D2"),
+    "reactor": ("reactor_config:ReactorConfig", "reactor:Reactor"),
 }
 DEFAULT = "laser"
 

@@ -276,7 +276,7 @@ class ActTest(parameterized.TestCase):
 
     @parameterized.parameters(
         ("laser", "none", False), ("laser", "lstm", False), ("laser", "lstm", True),
-        ("r2d2", "lstm", False),
+        ("r2d2", "lstm", False), ("reactor", "lstm", False),
     )  # fmt: skip
     def test_the_batch_size_need_not_be_static(self, kind, core, continuous):
         spec = NEST if continuous else NEST._replace(action=specs.DiscreteArray(3))

@@ -10,7 +10,7 @@ import tempfile
 
 from absl.testing import absltest, parameterized
 
-from laser_tf.agents import agent_config, laser_config, r2d2_config
+from laser_tf.agents import agent_config, laser_config, r2d2_config, reactor_config
 from laser_tf.environments import suites
 from laser_tf.networks import trunk_config
 from laser_tf.replay import replay_config
@@ -31,13 +31,14 @@ UNITS = {
     "agent steps", "agents", "cells", "devices", "environments", "half ranges",
     "processes", "env frames", "episodes", "exponent", "factor", "factors",
     "fitness", "fraction", "frames", "games", "gradient", "learner updates", "minutes", "nats",
-    "number", "pixels", "port", "probability", "ratio", "seconds", "seed", "squared gradient",
-    "step size", "threads", "units", "unrolls", "weight", "words",
+    "number", "pixels", "port", "probability", "ratio", "reward", "seconds", "seed",
+    "squared gradient", "step size", "threads", "units", "unrolls", "weight", "words",
 }  # fmt: skip
 
 SECTIONS = (
     laser_config.LaserConfig,
     r2d2_config.R2D2Config,
+    reactor_config.ReactorConfig,
     *map(suites.config_class, suites.SUITES),
     replay_config.ReplayConfig,
     learner_config.LearnerConfig,
@@ -136,6 +137,7 @@ class HelpTest(parameterized.TestCase):
         (r2d2_config.R2D2Config, "torso", trunk_config.TORSOS),
         (r2d2_config.R2D2Config, "core", trunk_config.CORES),
         (r2d2_config.R2D2Config, "reward_clip", agent_config.REWARD_CLIPS),
+        (reactor_config.ReactorConfig, "policy_gradient", reactor_config.POLICY_GRADIENTS),
         (replay_config.ReplayConfig, "core_state", replay_config.CORE_STATES),
         (learner_config.LearnerConfig, "learning_rate_schedule", learner_config.SCHEDULES),
         (learner_config.LearnerConfig, "optimizer", learner_config.OPTIMIZERS),

@@ -17,7 +17,7 @@ import tensorflow as tf
 from dm_env import specs
 
 from laser_tf import errors, observations, types
-from laser_tf.agents import base, laser_config, r2d2_config, registry
+from laser_tf.agents import base, registry
 from laser_tf.replay import stored_unroll
 from laser_tf.training import (
     learner,
@@ -73,6 +73,18 @@ CASES = {
         },
         {"optimizer": "adam", "gradient_clip": 40.0},
     ),
+    "reactor": Case(
+        {
+            "kind": "reactor",
+            "torso": "flat",
+            "mlp_units": (8,),
+            "core_size": 6,
+            "hidden_units": 8,
+            "bins": 7,
+            "target_period": 2,
+        },
+        {"optimizer": "adam", "adam_beta1": 0.0},
+    ),
 }
 
 
@@ -80,12 +92,11 @@ def make(case: Case, strategy: tf.distribute.Strategy | None) -> learner.Learner
     """A learner with weights that are the same in every process."""
     tf.keras.utils.set_random_seed(1)
     kind = case.agent["kind"]
-    config_class = {"laser": laser_config.LaserConfig, "r2d2": r2d2_config.R2D2Config}[kind]
     context = base.Context(SPEC, burn_in=BURN_IN if kind == "r2d2" else 0)
     settings = {"learning_rate": 1e-2} | case.learner
     with strategies.variables(strategy):
         return learner.Learner(
-            registry.make(config_class(**case.agent), context),
+            registry.make(registry.config_class(kind)(**case.agent), context),
             learner_config.LearnerConfig(**settings),
             total_agent_steps=10 * NEW_STEPS * UPDATES,
             jit=False,

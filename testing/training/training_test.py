@@ -95,6 +95,15 @@ class TrainingTest(parameterized.TestCase):
         summary = evaluator.evaluate(self._workdir, episodes=50, seed=2, video=False)
         self.assertGreater(summary["mean_return"], 0.8)
 
+    @parameterized.parameters(True, False)
+    def test_reactor_learns_catch(self, distributional):
+        config = fakes.reactor_catch_config(
+            agent={"distributional": distributional}, run={"env_frames": 30_000}
+        )
+        runs.train(config, self._workdir)
+        summary = evaluator.evaluate(self._workdir, episodes=50, seed=2, video=False)
+        self.assertGreater(summary["mean_return"], 0.7)
+
     @parameterized.named_parameters(
         ("acer", "acer", {}),
         ("trust_tis", "a3c", {"importance": "truncated", "trust_region": True}),
