@@ -74,9 +74,9 @@ class AcerTest(absltest.TestCase):
         agent, replay = config.agent, config.replay
         self.assertEqual((agent.discount, agent.truncation), (0.99, 5))
         self.assertEqual((agent.average_decay, agent.policy_std), (0.995, 0.3))
-        self.assertEqual((agent.dueling_samples, replay.unroll_length), (5, 50))
+        self.assertEqual(agent.dueling_samples, 5)
         drawn = replay.batch_size * replay.unroll_length
-        self.assertEqual(drawn / replay.steps_per_update, 4)  # times on average
+        self.assertEqual(drawn / replay.steps_per_update, 8)  # times on average; ours
 
 
 class ReactorTest(absltest.TestCase):

@@ -37,10 +37,7 @@ class VectorsTest(absltest.TestCase):
         config = acer_control.get_config()
         config.environment.suite = "dm_env"
         config.environment.task = "testing.environments.small_point:Point"
-        # More updates than the config's in so few frames.
-        config.replay.update({"unroll_length": 10, "batch_size": 8, "steps_per_update": 20})
         config.replay.warm_up = 500
-        config.learner.learning_rate = 2e-3
         config.run.env_frames = 14_000
         self.assertGreater(_mean_return(config), 0.5 * small_point.BEST_RETURN)  # at random: 0
 
