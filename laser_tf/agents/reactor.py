@@ -16,7 +16,6 @@ from laser_tf.ops import (
     diagnostics,
     joint_batch,
     leave_one_out,
-    masking,
     n_step,
     reward_clipping,
 )
@@ -118,9 +117,8 @@ class Reactor(policy_agent.PolicyAgent):
         judgement = self._critic.judge(
             learned.online.critic, learned.target.critic, learned.transitions
         )
-        q_values = tf.stop_gradient(self._critic.action_values(learned.online.critic))
-        # Where there is no transition the policy is left out of the gradient, too.
-        log_pi = tf.math.log(tf.where(is_transition[..., None], learned.online.policy, 1.0))
+        q_values = self._critic.action_values(learned.online.critic)
+        log_pi = tf.math.log(learned.online.policy)
         terms = {
             "critic": judgement.losses,
             "policy": self._policy_losses(learned, q_values, judgement.returns),
@@ -197,12 +195,8 @@ class Reactor(policy_agent.PolicyAgent):
         but_last = tf.nest.map_structure(lambda leaf: leaf[:-1], env_output)
         online, _ = self._online(but_last, self._state_after_burn_in(self._online, unroll))
         target, _ = self._target(env_output, self._state_after_burn_in(self._target, unroll))
-        target = tf.nest.map_structure(tf.stop_gradient, target)
         is_transition = tf.logical_not(env_output.is_first[1:])
-        log_mu, actions = (
-            masking.keep(is_transition, leaf[:-1])
-            for leaf in (agent_output.policy, agent_output.action)
-        )
+        log_mu, actions = agent_output.policy[:-1], agent_output.action[:-1]
         # c_t = lambda min(1, pi / mu) (equation 4), pi the policy that values are taken under.
         log_rhos = self._distribution.log_importance_ratio(
             tf.math.log(target.policy[:-1]), log_mu, actions

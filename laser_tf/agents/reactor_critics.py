@@ -24,7 +24,7 @@ class Judgement(NamedTuple):
 
     returns: tf.Tensor  # float32 [T, B], R_t, Retrace's estimate of Q^pi(x_t, a_t); no gradient
     losses: tf.Tensor  # float32 [T, B]; receive the gradient
-    errors: tf.Tensor  # float32 [T, B], what a sequence's priority is the mean of; no gradient
+    errors: tf.Tensor  # float32 [T, B], what a sequence's priority is the mean of
     metrics: dict[str, joint_batch.Mean]
 
 
@@ -74,7 +74,7 @@ class ScalarCritic(Critic):
         )
         q_taken = _of_actions(self.action_values(outputs), transitions.actions)
         losses = 0.5 * tf.square(returns - q_taken)
-        return Judgement(returns, losses, tf.stop_gradient(tf.abs(returns - q_taken)), {})
+        return Judgement(returns, losses, tf.abs(returns - q_taken), {})
 
 
 class CategoricalCritic(Critic):
