@@ -8,7 +8,7 @@ import tree
 
 from laser_tf.replay import stored_unroll
 
-# Higher ones take several times as long for a tenth less, see `testing/benchmarks`.
+# Level 6 takes three times as long for a sixth less, see `testing/benchmarks/sequence_store.py`.
 _LEVEL = 1
 
 
@@ -19,7 +19,10 @@ class Packer:
         """Takes the signature, of `tf.TensorSpec`s."""
         self._structure = tree.map_structure(lambda _: 0, signature)
         specs = tree.flatten(signature)
-        self._columns = [(tuple(spec.shape), np.dtype(spec.dtype.as_numpy_dtype)) for spec in specs]
+        self._columns = [
+            (tuple(spec.shape), np.dtype(spec.dtype.as_numpy_dtype), spec.shape.num_elements())
+            for spec in specs
+        ]
         self.layout = " ".join(f"{spec.name}:{spec.dtype.name}{list(spec.shape)}" for spec in specs)
 
     def pack(self, leaves: Sequence[np.ndarray]) -> bytes:
@@ -29,12 +32,10 @@ class Packer:
     def unpack(self, rows: Sequence[Sequence[bytes]]) -> stored_unroll.StoredUnroll:
         """Arrays [B, S, ...] of B rows of S packed unrolls."""
         leading = len(rows), len(rows[0])
-        arrays = [np.empty([*leading, *shape], dtype) for shape, dtype in self._columns]
+        arrays = [np.empty([*leading, *shape], dtype) for shape, dtype, _ in self._columns]
         for index in np.ndindex(*leading):
             content, start = zlib.decompress(rows[index[0]][index[1]]), 0
-            for array, (shape, dtype) in zip(arrays, self._columns, strict=True):
-                count = int(np.prod(shape))
-                leaf = np.frombuffer(content, dtype, count, start)
-                array[index] = leaf.reshape(shape)
-                start += leaf.nbytes
+            for array, (shape, dtype, elements) in zip(arrays, self._columns, strict=True):
+                array[index] = np.frombuffer(content, dtype, elements, start).reshape(shape)
+                start += elements * dtype.itemsize
         return tree.unflatten_as(self._structure, arrays)

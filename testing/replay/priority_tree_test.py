@@ -30,6 +30,10 @@ class _Model:
         self.oldest = max(oldest, self.oldest)
         self.priorities = {k: p for k, p in self.priorities.items() if k >= self.oldest}
 
+    def remove(self, keys):
+        for key in keys:
+            self.priorities.pop(key, None)
+
     def update(self, keys, priorities):
         for key, priority in zip(keys, priorities, strict=True):
             if key in self.priorities:
@@ -83,7 +87,7 @@ class _Model:
 def _change_at_random(rng, span, next_key, *targets):
     """One insertion, removal or update, alike of all targets; returns the next new key."""
     oldest = targets[0].oldest
-    kind = rng.integers(4)
+    kind = rng.integers(5)
     if kind == 0:
         keys = next_key + np.flatnonzero(rng.uniform(size=rng.integers(1, 9)) < 0.8)
         keys = [int(key) for key in keys if key < oldest + span]
@@ -96,6 +100,10 @@ def _change_at_random(rng, span, next_key, *targets):
             target.remove_before(bound)
         return max(next_key, bound)
     keys = rng.integers(oldest - 2, next_key + 2, size=rng.integers(1, 5)).tolist()
+    if kind == 2:
+        for target in targets:
+            target.remove(keys)
+        return next_key
     priorities = (rng.exponential(size=len(keys)) * (rng.uniform(size=len(keys)) < 0.9)).tolist()
     for target in targets:
         target.update(keys, priorities)
@@ -126,6 +134,10 @@ class PriorityTreeTest(parameterized.TestCase):
         for _ in range(60):
             next_key = _change_at_random(rng, span, next_key, model, tree)
             self.assertLen(tree, len(model.priorities))
+            known = [p for p in model.priorities.values() if p is not None]
+            self.assertEqual(tree.known, len(known))
+            given = tree.priorities(list(model.priorities))
+            np.testing.assert_array_equal(given[~np.isnan(given)], known)
             if not model.priorities:
                 continue
             expected = model.probabilities()

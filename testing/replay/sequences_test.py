@@ -114,7 +114,7 @@ class SequencesTest(parameterized.TestCase):
         for batch in drawn:
             for step in range(config.batch_size):
                 one = tree.map_structure(
-                    lambda column, step=step: np.asarray(column[step]),
+                    lambda column, step=step: np.asarray(column)[step],
                     (batch.unrolls, batch.stored_states),
                 )
                 found[_name(one)] = one
