@@ -199,7 +199,7 @@ class Reactor(policy_agent.PolicyAgent):
         log_mu, actions = agent_output.policy[:-1], agent_output.action[:-1]
         # c_t = lambda min(1, pi / mu) (equation 4), pi the policy that values are taken under.
         log_rhos = self._distribution.log_importance_ratio(
-            tf.math.log(target.policy[:-1]), log_mu, actions
+            tf.math.log(target.policy[:-1]), log_mu, actions, ()
         )
         transitions = reactor_critics.Transitions(
             actions,
