@@ -52,6 +52,7 @@ def get_config() -> ml_collections.ConfigDict:
             "capacity": 1_000_000,  # agent steps; DQN
             "queue_capacity": 16,  # unrolls
             "core_state": "stored",
+            "priorities": "contextual",  # section 3.3, appendix 6.3
             "priority_exponent": 1.0,  # section 3.3
             "importance_exponent": 1.0,  # section 3.3
         }

@@ -39,6 +39,7 @@ def get_config() -> ml_collections.ConfigDict:
             "capacity": 200_000,  # agent steps
             "queue_capacity": 32,  # unrolls
             "core_state": "stored",
+            "priorities": "contextual",  # section 3.3, appendix 6.3
             "priority_exponent": 1.0,  # section 3.3
             "importance_exponent": 1.0,  # section 3.3
         }

@@ -91,6 +91,7 @@ class ReactorTest(absltest.TestCase):
         self.assertEqual((replay.steps_per_entry + 1, replay.batch_size), (33, 4))
         self.assertBetween(replay.steps_per_update, 4, 6)
         self.assertEqual((replay.priority_exponent, replay.importance_exponent), (1, 1))
+        self.assertEqual(replay.priorities, "contextual")
         self.assertEqual(replay.frame_stack, 1)
         self.assertEqual((optimiser.optimizer, optimiser.learning_rate), ("adam", 5e-5))
         self.assertEqual(optimiser.adam_beta1, 0)  # no momentum

@@ -4,6 +4,8 @@ from laser_tf import errors
 from laser_tf.analysis import figure
 
 _WHOLE: dict[str, object] = {"agent.distributional": True, "agent.policy_gradient": "beta_loo"}
+_TISLR = {"agent.policy_gradient": "tislr", "agent.truncation": 10.0}  # c: ACER's, none is printed
+_UNIFORM = {"replay.priorities": "proportional", "replay.priority_exponent": 0.0}
 
 FIGURES = {
     # Figure 3, left.
@@ -12,8 +14,8 @@ FIGURES = {
         conditions=(
             figure.Condition("Reactor", _WHOLE),
             figure.Condition("no distributional Retrace", _WHOLE | {"agent.distributional": False}),
-            figure.Condition("TISLR for beta-LOO", _WHOLE | {"agent.policy_gradient": "tislr"}),
-            figure.Condition("no prioritisation", _WHOLE | {"replay.priority_exponent": 0.0}),
+            figure.Condition("TISLR for beta-LOO", _WHOLE | _TISLR),
+            figure.Condition("no prioritisation", _WHOLE | _UNIFORM),
         ),
         makes_run="train",
     ),

@@ -32,17 +32,20 @@ class FiguresReactorTest(absltest.TestCase):
             whole = runs.pop("Reactor")
             self.assertEqual((whole.environment.task, whole.run.seed), (game, 1_001))
             self.assertEqual(whole.run.evaluation_episodes, 0)
-            for label, section, key, value in (
-                ("no distributional Retrace", "agent", "distributional", False),
-                ("TISLR for beta-LOO", "agent", "policy_gradient", "tislr"),
-                ("no prioritisation", "replay", "priority_exponent", 0.0),
+            for label, section, values in (
+                ("no distributional Retrace", "agent", {"distributional": False}),
+                ("TISLR for beta-LOO", "agent", {"policy_gradient": "tislr", "truncation": 10.0}),
+                (
+                    "no prioritisation",
+                    "replay",
+                    {"priorities": "proportional", "priority_exponent": 0.0},
+                ),
             ):
-                run = runs.pop(label)
-                part, of_whole = getattr(run, section), getattr(whole, section)
-                self.assertEqual(getattr(part, key), value)
-                self.assertNotEqual(getattr(of_whole, key), value)
-                restored = dataclasses.replace(part, **{key: getattr(of_whole, key)})
-                self.assertEqual(dataclasses.replace(run, **{section: restored}), whole)
+                run, part = runs.pop(label), getattr(whole, section)
+                for key, value in values.items():
+                    self.assertNotEqual(getattr(part, key), value)
+                changed = dataclasses.replace(part, **values)
+                self.assertEqual(run, dataclasses.replace(whole, **{section: changed}))
             self.assertEmpty(runs)
 
     def test_the_whole_agent_is_whole_whatever_the_configuration_leaves_out(self):
