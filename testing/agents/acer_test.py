@@ -7,7 +7,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 from dm_env import specs
 
-from laser_tf import types
+from laser_tf import observations, types
 from laser_tf.agents import acer_config, base, registry
 from testing import fakes, numpy_reference
 
@@ -350,6 +350,21 @@ class AgentTest(parameterized.TestCase):
             lambda: agent.loss(unroll_of(agent, SPECS[actions])).loss, agent._average.variables
         ):
             np.testing.assert_array_equal(gradient, 0.0)
+
+    @parameterized.parameters(*SPECS)
+    def test_it_acts_by_the_policy_and_not_by_its_average(self, actions):
+        agent = agent_of(SPECS[actions])
+        blank = tf.nest.map_structure(tf.constant, observations.blank(SPECS[actions], (1, 1)))
+        _, outputs, _ = agent._policy(blank, agent.initial_state(1))
+        _, average, _ = agent._average(blank, agent.initial_state(1))
+        self.assertGreater(np.abs(outputs - average).max(), 0.1)
+        step = tf.nest.map_structure(lambda leaf: leaf[0], blank)
+        acted, _ = agent.act(step, agent.initial_state(1))
+        tf.nest.map_structure(
+            lambda leaf, expected: np.testing.assert_allclose(leaf, expected[0], rtol=1e-5),
+            acted.policy,
+            agent._distribution.parameters(outputs),
+        )
 
     @parameterized.product(actions=tuple(SPECS), core=("none", "lstm"))
     def test_it_is_compiled_with_a_core_and_without(self, actions, core):
