@@ -1,0 +1,36 @@
+"""Variants of agents learn, as those of `training_test`."""
+
+import pathlib
+import tempfile
+
+from absl.testing import absltest, parameterized
+
+from laser_tf.evaluation import evaluator
+from laser_tf.training import run_config
+from testing import fakes, runs
+
+_RUN = {"env_frames": 30_000}
+_CONTEXTUAL = {"priorities": "contextual", "uniform_share": 0.05}
+_TRUST_TIS = {"importance": "truncated", "trust_region": True}
+
+
+class VariantsTest(parameterized.TestCase):
+    @parameterized.named_parameters(
+        (
+            "feed_forward_r2d2",
+            fakes.r2d2_catch_config(agent={"core": "none"}, replay={"burn_in": 0}, run=_RUN),
+        ),
+        ("contextual_r2d2", fakes.r2d2_catch_config(replay=_CONTEXTUAL, run=_RUN)),
+        ("recurrent_reactor", fakes.reactor_catch_config(run=_RUN)),
+        ("reactor_nd", fakes.reactor_catch_config(agent={"distributional": False}, run=_RUN)),
+        ("trust_tis", fakes.acer_catch_config("a3c", agent=_TRUST_TIS, run=_RUN)),
+    )
+    def test_it_learns_catch(self, config: run_config.RunConfig):
+        workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
+        runs.train(config, workdir)
+        summary = evaluator.evaluate(workdir, episodes=50, seed=2, video=False)
+        self.assertGreater(summary["mean_return"], 0.7)
+
+
+if __name__ == "__main__":
+    absltest.main()
