@@ -11,6 +11,7 @@ from testing import fakes, runs
 
 _RUN = {"env_frames": 30_000}
 _CONTEXTUAL = {"priorities": "contextual", "uniform_share": 0.05}
+_ND = {"core": "none", "distributional": False}
 _TRUST_TIS = {"importance": "truncated", "trust_region": True}
 
 
@@ -22,7 +23,7 @@ class VariantsTest(parameterized.TestCase):
         ),
         ("contextual_r2d2", fakes.r2d2_catch_config(replay=_CONTEXTUAL, run=_RUN)),
         ("recurrent_reactor", fakes.reactor_catch_config(run=_RUN)),
-        ("reactor_nd", fakes.reactor_catch_config(agent={"distributional": False}, run=_RUN)),
+        ("reactor_nd", fakes.reactor_catch_config(agent=_ND, run=_RUN)),
         ("trust_tis", fakes.acer_catch_config("a3c", agent=_TRUST_TIS, run=_RUN)),
     )
     def test_it_learns_catch(self, config: run_config.RunConfig):

@@ -95,7 +95,7 @@ class TrainingTest(parameterized.TestCase):
         config = fakes.reactor_catch_config(
             agent={"core": "none"},
             replay={"priorities": "contextual"},
-            run={"env_frames": 30_000},
+            run={"env_frames": 20_000},
         )
         runs.train(config, self._workdir)
         summary = evaluator.evaluate(self._workdir, episodes=50, seed=2, video=False)
