@@ -189,7 +189,7 @@ class ReadmeTest(absltest.TestCase):
         rows = _table("Results")
         self.assertNotEmpty(rows)
         for what, _, result, link in rows:
-            readings = _readings(_LINK.findall(link)[0])
+            readings = [value for path in _LINK.findall(link) for value in _readings(path)]
             numbers = _NUMBER.findall(result.replace("last 100", "").replace("last_100", ""))
             self.assertNotEmpty(numbers, what)
             for text in numbers:
