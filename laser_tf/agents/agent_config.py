@@ -1,12 +1,11 @@
 """What the configurations of all agents have in common."""
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import ClassVar
+
+from dm_env import specs
 
 from laser_tf.networks import trunk_config
-
-if TYPE_CHECKING:
-    from dm_env import specs
 
 # The keys of ops.reward_clipping's.
 REWARD_CLIPS = ("none", "unit", "optimistic_asymmetric", "soft_asymmetric")
@@ -21,6 +20,8 @@ class AgentConfig(trunk_config.TrunkConfig):
     Raises:
       ValueError: for a value out of range; the message names it, the reason and the remedy.
     """
+
+    needs_discrete_actions: ClassVar[bool] = False
 
     kind: str = ""  # which agent: laser, r2d2, acer, a3c or reactor, whose keys differ
 
@@ -37,5 +38,10 @@ class AgentConfig(trunk_config.TrunkConfig):
           replays_sequences: whether replay holds overlapping sequences instead of unrolls.
         """
 
-    def check_actions(self, action: "specs.BoundedArray") -> None:
+    def check_actions(self, action: specs.BoundedArray) -> None:
         """Raises ValueError for actions, discrete or continuous, that the agent cannot take."""
+        if self.needs_discrete_actions and not isinstance(action, specs.DiscreteArray):
+            raise ValueError(
+                f"kind is {self.kind!r}: it needs discrete actions, the environment's have "
+                f"{action.shape[0]} continuous dimensions; use agent.kind='laser' or 'acer'"
+            )

@@ -4,8 +4,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from laser_tf import observations, types
-from laser_tf.agents import base, r2d2_config
+from laser_tf import types
+from laser_tf.agents import base, r2d2_config, target_network
 from laser_tf.networks import q_network
 from laser_tf.ops import (
     diagnostics,
@@ -17,7 +17,7 @@ from laser_tf.ops import (
 )
 
 
-class R2D2(base.Agent):
+class R2D2(target_network.TargetNetworkAgent):
     """The agent; see `base.Agent` for what is not described here.
 
     Beside an action it stores the Q-values, float32 [A], that it was chosen by.
@@ -34,39 +34,20 @@ class R2D2(base.Agent):
         config.check_actions(spec.action)
         self._config = config
         self._num_tasks = spec.num_tasks
-        self._burn_in = context.burn_in
         self._evaluating = context.evaluating
         self._actor, self._actors = context.actor, context.actors
-        self._online, self._target = (
-            q_network.QNetwork(
+        self._random = tf.random.Generator.from_seed(context.seed)
+
+        def make() -> q_network.QNetwork:
+            return q_network.QNetwork(
                 config,
                 spec,
                 context.dtype,
                 hidden_units=config.hidden_units,
                 reset_at_life_loss=config.reset_at_life_loss,
             )
-            for _ in range(2)
-        )
-        self._random = tf.random.Generator.from_seed(context.seed)
-        self._updates = tf.Variable(0, trainable=False, dtype=tf.int64)
-        blank = tf.nest.map_structure(tf.constant, observations.blank(spec, (1, 1)))
-        for network in (self._online, self._target):
-            network(blank, network.initial_state(1))  # creates its weights
-        self._copy_to_target()
 
-    @property
-    def trainable_variables(self) -> tuple[tf.Variable, ...]:
-        """The online network's: what the learner optimises and actors get."""
-        return self._online.trainable_variables
-
-    @property
-    def acting_variables(self) -> tuple[tf.Variable, ...]:
-        """The online network's, with the moments that vectors are normalised by."""
-        return (*self._online.trainable_variables, *self._online.moments)
-
-    def initial_state(self, batch_size: int | tf.Tensor) -> Any:
-        """See `base.Agent`: float32 [B, ...]."""
-        return self._online.initial_state(batch_size)
+        self._create_networks(make, context, config.target_period)
 
     def act(
         self, env_output: types.EnvOutput, core_state: Any, seed: tf.Tensor | None = None
@@ -86,10 +67,6 @@ class R2D2(base.Agent):
     def action_preferences(self, agent_output: types.AgentOutput) -> tf.Tensor:
         """The Q-values."""
         return agent_output.extras
-
-    def next_state(self, env_output: types.EnvOutput, core_state: Any) -> Any:
-        """See `base.Agent`."""
-        return self._online(env_output, core_state)[1]
 
     def initial_priorities(self, unroll: types.Unroll) -> tf.Tensor:
         """From the Q-values that acted, which stand in for the target network's, too."""
@@ -133,24 +110,6 @@ class R2D2(base.Agent):
         priorities = n_step.sequence_priorities(errors, is_transition, self._config.priority_eta)
         return types.LossOutput(loss, metrics, priorities)
 
-    def after_update(self) -> None:
-        """Copies the weights to the target network once in `target_period` updates.
-
-        Moments that vectors are normalised by are copied each time: they are no weights, and a
-        target network that reads other inputs is no older copy of the online one.
-        """
-        for target, online in zip(self._target.moments, self._online.moments, strict=True):
-            target.assign(online)
-        updates = self._updates.assign_add(1)
-        due = tf.equal(updates % self._config.target_period, 0)
-        tf.cond(due, self._copy_to_target, lambda: None)
-
-    def _copy_to_target(self) -> None:
-        for target, online in zip(
-            self._target.trainable_variables, self._online.trainable_variables, strict=True
-        ):
-            target.assign(online)
-
     def _epsilons(self, batch_size: tf.Tensor) -> tf.Tensor:
         """int32 [] -> float32 [B]."""
         if self._evaluating:
@@ -162,23 +121,11 @@ class R2D2(base.Agent):
         # Each actor has bold and timid ones.
         return tf.tile(ladder[self._actor :: self._actors], [self._num_tasks])
 
-    def _after_burn_in(self, unroll: types.Unroll) -> types.Unroll:
-        """What is learned from."""
-        env_output, agent_output = tf.nest.map_structure(
-            lambda leaf: leaf[self._burn_in :], (unroll.env_output, unroll.agent_output)
-        )
-        return unroll._replace(env_output=env_output, agent_output=agent_output)
-
     def _unroll(
         self, network: q_network.QNetwork, unroll: types.Unroll, learned: types.Unroll
     ) -> tf.Tensor:
         """Q-values float32 [T - l + 1, B, A] of the steps after the burn-in."""
-        core_state = unroll.core_state
-        # Without a state to carry on there is nothing to burn in.
-        if self._burn_in and self._config.core != "none":
-            before = tf.nest.map_structure(lambda leaf: leaf[: self._burn_in], unroll.env_output)
-            core_state = tf.nest.map_structure(tf.stop_gradient, network(before, core_state)[1])
-        return network(learned.env_output, core_state)[0]
+        return network(learned.env_output, self._state_after_burn_in(network, unroll))[0]
 
     def _errors(
         self, learned: types.Unroll, q_values: tf.Tensor, q_target: tf.Tensor

@@ -1,8 +1,7 @@
 """What can be configured of R2D2."""
 
 import dataclasses
-
-from dm_env import specs
+from typing import ClassVar
 
 from laser_tf import config_checks
 from laser_tf.agents import agent_config
@@ -18,6 +17,8 @@ class R2D2Config(agent_config.AgentConfig):
     Raises:
       ValueError: for a value out of range; the message names it, the reason and the remedy.
     """
+
+    needs_discrete_actions: ClassVar[bool] = True
 
     kind: str = KIND
     torso: str = "dqn"  # reads images: shallow, deep, dqn, nature, reactor, minatar, flat
@@ -58,12 +59,4 @@ class R2D2Config(agent_config.AgentConfig):
         if not replays_sequences:
             raise ValueError(
                 "replay.sequence_length is 0: r2d2 learns from sequences; use e.g. 80 agent steps"
-            )
-
-    def check_actions(self, action: specs.BoundedArray) -> None:
-        """See `AgentConfig`."""
-        if not isinstance(action, specs.DiscreteArray):
-            raise ValueError(
-                f"kind is {self.kind!r}: it needs discrete actions, the environment's have "
-                f"{action.shape[0]} continuous dimensions; use agent.kind='laser' or 'acer'"
             )

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from laser_tf import observations, types
-from laser_tf.agents import base, policy_agent, reactor_config, reactor_critics
+from laser_tf import types
+from laser_tf.agents import base, policy_agent, reactor_config, reactor_critics, target_network
 from laser_tf.distributions import categorical
 from laser_tf.networks import reactor_network
 from laser_tf.ops import (
@@ -30,7 +30,7 @@ class _Learned(NamedTuple):
     transitions: reactor_critics.Transitions
 
 
-class Reactor(policy_agent.PolicyAgent):
+class Reactor(policy_agent.PolicyAgent, target_network.TargetNetworkAgent):
     """The agent; see `base.Agent` for what is not described here.
 
     Beside an action it stores mu, the probabilities that it was drawn with, as logits.
@@ -50,14 +50,14 @@ class Reactor(policy_agent.PolicyAgent):
             seed=context.seed,
         )
         self._config = config
-        self._burn_in = context.burn_in
         self._critic: reactor_critics.Critic = (
             reactor_critics.CategoricalCritic(config.v_min, config.v_max, config.bins)
             if config.distributional
             else reactor_critics.ScalarCritic()
         )
-        self._online, self._target = (
-            reactor_network.ReactorNetwork(
+
+        def make() -> reactor_network.ReactorNetwork:
+            return reactor_network.ReactorNetwork(
                 config,
                 spec,
                 context.dtype,
@@ -65,31 +65,8 @@ class Reactor(policy_agent.PolicyAgent):
                 hidden_units=config.hidden_units,
                 uniform_share=config.uniform_share,
             )
-            for _ in range(2)
-        )
-        self._updates = tf.Variable(0, trainable=False, dtype=tf.int64)
-        blank = tf.nest.map_structure(tf.constant, observations.blank(spec, (1, 1)))
-        for network in (self._online, self._target):
-            network(blank, network.initial_state(1))  # creates its weights
-        self._copy_to_target()
 
-    @property
-    def trainable_variables(self) -> tuple[tf.Variable, ...]:
-        """The online network's: what the learner optimises and actors get."""
-        return self._online.trainable_variables
-
-    @property
-    def acting_variables(self) -> tuple[tf.Variable, ...]:
-        """The online network's, with the moments that vectors are normalised by."""
-        return (*self._online.trainable_variables, *self._online.moments)
-
-    def initial_state(self, batch_size: int | tf.Tensor) -> Any:
-        """See `base.Agent`: float32 [B, ...], of the policy's core and the critic's."""
-        return self._online.initial_state(batch_size)
-
-    def next_state(self, env_output: types.EnvOutput, core_state: Any) -> Any:
-        """See `base.Agent`."""
-        return self._online(env_output, core_state)[1]
+        self._create_networks(make, context, config.target_period)
 
     def _policy_outputs(
         self, env_output: types.EnvOutput, core_state: Any
@@ -165,33 +142,14 @@ class Reactor(policy_agent.PolicyAgent):
             ),
         }
 
-    def after_update(self) -> None:
-        """Copies the weights to the target network once in `target_period` updates.
-
-        Moments that vectors are normalised by are copied each time: they are no weights, and a
-        target network that reads other inputs is no older copy of the online one.
-        """
-        for target, online in zip(self._target.moments, self._online.moments, strict=True):
-            target.assign(online)
-        updates = self._updates.assign_add(1)
-        due = tf.equal(updates % self._config.target_period, 0)
-        tf.cond(due, self._copy_to_target, lambda: None)
-
-    def _copy_to_target(self) -> None:
-        for target, online in zip(
-            self._target.trainable_variables, self._online.trainable_variables, strict=True
-        ):
-            target.assign(online)
-
     def _read(self, unroll: types.Unroll) -> _Learned:
         """Runs the online network over x_0 .. x_{T-1}, the target network over x_1 .. x_T.
 
         The latter reads x_0, too, to carry its core states on, as the paper's would have to.
         """
         config = self._config
-        env_output, agent_output = tf.nest.map_structure(
-            lambda leaf: leaf[self._burn_in :], (unroll.env_output, unroll.agent_output)
-        )
+        learned = self._after_burn_in(unroll)
+        env_output, agent_output = learned.env_output, learned.agent_output
         but_last = tf.nest.map_structure(lambda leaf: leaf[:-1], env_output)
         online, _ = self._online(but_last, self._state_after_burn_in(self._online, unroll))
         target, _ = self._target(env_output, self._state_after_burn_in(self._target, unroll))
@@ -210,15 +168,6 @@ class Reactor(policy_agent.PolicyAgent):
             is_transition,
         )
         return _Learned(online, target, log_mu, transitions)
-
-    def _state_after_burn_in(
-        self, network: reactor_network.ReactorNetwork, unroll: types.Unroll
-    ) -> Any:
-        # Without a state to carry on there is nothing to burn in.
-        if not self._burn_in or self._config.core == "none":
-            return unroll.core_state
-        before = tf.nest.map_structure(lambda leaf: leaf[: self._burn_in], unroll.env_output)
-        return tf.nest.map_structure(tf.stop_gradient, network(before, unroll.core_state)[1])
 
     def _policy_losses(
         self, learned: _Learned, q_values: tf.Tensor, returns: tf.Tensor

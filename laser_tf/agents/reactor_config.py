@@ -1,8 +1,7 @@
 """What can be configured of Reactor."""
 
 import dataclasses
-
-from dm_env import specs
+from typing import ClassVar
 
 from laser_tf import config_checks
 from laser_tf.agents import agent_config
@@ -19,6 +18,8 @@ class ReactorConfig(agent_config.AgentConfig):
     Raises:
       ValueError: for a value out of range; the message names it, the reason and the remedy.
     """
+
+    needs_discrete_actions: ClassVar[bool] = True
 
     kind: str = KIND
     torso: str = "reactor"  # reads images: shallow, deep, dqn, nature, reactor, minatar, flat
@@ -62,12 +63,4 @@ class ReactorConfig(agent_config.AgentConfig):
             raise ValueError(
                 "core is 'preco_lstm': it is told the last action, Reactor's cores are not; use "
                 "'lstm' or 'none'"
-            )
-
-    def check_actions(self, action: specs.BoundedArray) -> None:
-        """See `AgentConfig`."""
-        if not isinstance(action, specs.DiscreteArray):
-            raise ValueError(
-                f"kind is {self.kind!r}: it needs discrete actions, the environment's have "
-                f"{action.shape[0]} continuous dimensions; use agent.kind='laser' or 'acer'"
             )
