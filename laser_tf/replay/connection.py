@@ -80,11 +80,12 @@ class Connection:
     def check(self, signature: stored_unroll.StoredUnroll) -> None:
         """Raises ValueError, naming the first difference, unless the server takes such unrolls.
 
-        A server that takes its place later is held against them, too.
+        A server that takes its place later is held against them, too. This is the first look at it.
         """
         info = self.client.server_info(timeout=TIMEOUT_SECONDS)
         self._signature = signature
-        self._compare_tables(info)
+        with self._looking:
+            self._note_answer(info)
 
     def _compare_tables(self, info: Mapping[str, Any]) -> None:
         if self.queue not in info:
