@@ -35,7 +35,7 @@ docs: $(DOCS_INSTALLED)
 	@echo "site/index.html; with search: python -m http.server -d site"
 
 test-long: $(INSTALLED)
-	@$(VENV)/bin/python -m pytest -q testing/long/*_long.py
+	@$(VENV)/bin/python -m pytest -q -m long testing testing/long/*_long.py
 
 test-extras: vizdoom minigrid control box2d
 	@$(VENV)/bin/python -m pytest -q testing/extras/*_extra.py

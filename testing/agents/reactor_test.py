@@ -268,9 +268,9 @@ class LossTest(parameterized.TestCase):
         for gradient in _gradients(lambda: agent.loss(blank).loss, agent.trainable_variables):
             np.testing.assert_array_equal(gradient, 0)
 
-    @parameterized.product(core=("none", "lstm"), distributional=(True, False))
-    def test_xla_compiles_it(self, **options):
-        agent = _agent(**options)
+    @parameterized.parameters(("lstm", True), ("none", False))
+    def test_xla_compiles_it(self, core, distributional):
+        agent = _agent(core=core, distributional=distributional)
         unroll = _unroll(agent)
         compiled = tf.function(lambda unroll: agent.loss(unroll).loss, jit_compile=True)
         np.testing.assert_allclose(compiled(unroll), agent.loss(unroll).loss, rtol=1e-4)

@@ -21,18 +21,13 @@ from laser_tf.environments import base, factory, faults, shared_steps, suites
 from laser_tf.training import run_config
 
 SMALL = "testing.environments.small_environments"
-ENVIRONMENTS = (
+LIGHT = (
     ("corridor", {"suite": "gymnasium", "task": f"{SMALL}:Corridor-v0"}),
     ("beacons", {"suite": "dm_env", "task": f"{SMALL}:Beacons"}),
     ("pendulum", {"suite": "gymnasium", "task": "Pendulum-v1", "max_frames_per_episode": 30}),
 )
-if importlib.util.find_spec("tf_agents"):
-    ENVIRONMENTS += (
-        (
-            "py_environment",
-            {"suite": "tf_agents", "task": "testing.environments.small_py_environment:make"},
-        ),
-    )
+PY_ENVIRONMENT = {"suite": "tf_agents", "task": "testing.environments.small_py_environment:make"}
+HEAVY = (("py_environment", PY_ENVIRONMENT),) if importlib.util.find_spec("tf_agents") else ()
 STEPS = 100
 
 
@@ -73,7 +68,7 @@ def assert_same(expected, actual, fields=types.EnvOutput._fields):
 
 
 class ConventionTest(parameterized.TestCase):
-    @parameterized.named_parameters(*ENVIRONMENTS)
+    @parameterized.named_parameters(*LIGHT, *HEAVY)
     def test_rows_follow_the_convention_and_the_specs(self, options):
         with make(**options) as environment:
             actions = random_actions(environment, STEPS)
@@ -94,7 +89,7 @@ class ConventionTest(parameterized.TestCase):
             leaf_spec.validate(leaf[STEPS, 2])
         self.assertEqual((rows.reward.dtype, rows.discount.dtype), (np.float32, np.float32))
 
-    @parameterized.named_parameters(*ENVIRONMENTS)
+    @parameterized.named_parameters(*LIGHT)
     def test_an_environment_depends_on_its_seed_and_its_actions_only(self, options):
         with make(**options, seed=7) as environment:
             actions = random_actions(environment, STEPS)
@@ -106,7 +101,7 @@ class ConventionTest(parameterized.TestCase):
             alone = play(environment, actions[:, 2:])
         assert_same(tree.map_structure(lambda column: column[:, 2:], batch), alone)
 
-    @parameterized.named_parameters(*ENVIRONMENTS)
+    @parameterized.named_parameters(*LIGHT)
     def test_the_action_after_an_end_is_ignored_and_arrays_are_the_callers(self, options):
         with make(**options) as environment:
             actions = random_actions(environment, STEPS)
@@ -127,7 +122,7 @@ class ConventionTest(parameterized.TestCase):
 
     def test_a_later_reset_starts_new_episodes_of_the_same_streams(self):
         def play_twice():
-            with make(**dict(ENVIRONMENTS)["beacons"]) as environment:
+            with make(**dict(LIGHT)["beacons"]) as environment:
                 actions = random_actions(environment, 3)
                 return play(environment, actions), play(environment, actions)
 
@@ -548,7 +543,7 @@ class PyEnvironmentTest(parameterized.TestCase):
             self.skipTest("TF-Agents is not installed")
 
     def test_ends_are_mapped_and_actions_are_integers(self):
-        with make(**dict(ENVIRONMENTS)["py_environment"]) as environment:
+        with make(**PY_ENVIRONMENT, num_workers=1) as environment:
             self.assertEqual(environment.action_spec(), specs.DiscreteArray(3, np.int32, "action"))
             rows = play(environment, np.zeros([12, 3], np.int32))
         np.testing.assert_array_equal(np.flatnonzero(rows.is_first[:, 0]), [0, 4, 8, 12])
@@ -556,7 +551,9 @@ class PyEnvironmentTest(parameterized.TestCase):
 
     def test_a_batched_one_is_refused(self):
         with self.assertRaisesRegex(ValueError, "returned a batch of 4: return one environment"):
-            with make("tf_agents", "testing.environments.small_py_environment:make_batched"):
+            with make(
+                "tf_agents", "testing.environments.small_py_environment:make_batched", num_workers=1
+            ):
                 pass
 
 

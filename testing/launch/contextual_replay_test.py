@@ -5,6 +5,7 @@ import re
 import signal
 import tempfile
 
+import pytest
 from absl.testing import absltest, parameterized
 
 from testing import commands, replay_processes
@@ -29,6 +30,7 @@ class ContextualReplayTest(parameterized.TestCase):
         self.addCleanup(folder.cleanup)
         self._workdir = pathlib.Path(folder.name) / "run"
 
+    @pytest.mark.long
     def test_a_killed_run_goes_on_with_its_sequences(self):
         process = commands.start("train", *FLAGS, f"--workdir={self._workdir}")
         self.addCleanup(process.kill)

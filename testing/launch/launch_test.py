@@ -5,6 +5,7 @@ import pathlib
 import signal
 import tempfile
 
+import pytest
 from absl.testing import absltest, parameterized
 
 from testing import commands, sweep_folders
@@ -123,6 +124,7 @@ class LaunchTest(parameterized.TestCase):
         )  # fmt: skip
         self.assertFalse(self._workdir.exists())
 
+    @pytest.mark.long
     def test_more_frames_train_on_and_are_evaluated(self):
         flags = (
             *CATCH, f"--workdir={self._workdir}", "--config.run.evaluation_episodes=4",
@@ -149,6 +151,7 @@ class LaunchTest(parameterized.TestCase):
         noted = json.loads((self._workdir / "config.json").read_text())
         self.assertEqual(noted["extended_from_env_frames"], [2_000])
 
+    @pytest.mark.long
     def test_a_restricted_memory_is_evaluated_beside_the_full_one(self):
         workdir = f"--workdir={self._workdir}"
         code, _, errors = commands.run(

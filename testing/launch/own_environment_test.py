@@ -4,6 +4,7 @@ import json
 import pathlib
 import tempfile
 
+import pytest
 from absl.testing import absltest
 
 from testing import commands
@@ -32,6 +33,7 @@ class OwnEnvironmentTest(absltest.TestCase):
     def _summary(self):
         return json.loads((self._workdir / "evaluation.json").read_text())
 
+    @pytest.mark.long
     def test_an_own_class_of_30_lines_is_learned(self):
         code, _, errors = self._train(
             f"{SMALL}:Corridor-v0", "--config.environment.arguments=length=2"
@@ -51,6 +53,7 @@ class OwnEnvironmentTest(absltest.TestCase):
         self.assertEqual(code, 0, errors)
         self.assertGreaterEqual(self._summary()["mean_return"], 3.5)  # at random: 2.5 of 5
 
+    @pytest.mark.long
     def test_continuous_actions_run(self):
         code, _, errors = self._train("Pendulum-v1", config="laser_control", env_frames=2_000)
         self.assertEqual(code, 0, errors)

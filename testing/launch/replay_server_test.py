@@ -12,6 +12,7 @@ import tempfile
 import time
 from unittest import mock
 
+import pytest
 from absl.testing import absltest, parameterized
 
 from laser_tf.host import private_network
@@ -93,6 +94,7 @@ class ReplayServerTest(parameterized.TestCase):
         self._end(again)
         self._end(other)
 
+    @pytest.mark.long
     def test_a_killed_server_of_a_run_of_many_processes_goes_on_from_its_last_checkpoint(self):
         port = _free_port()
         process, log = self._start("s", port, "--checkpoint_minutes=0.02")

@@ -12,6 +12,7 @@ import tempfile
 import time
 
 import psutil
+import pytest
 from absl.testing import absltest, parameterized
 
 from laser_tf.cluster import roles
@@ -52,6 +53,7 @@ class SweepTest(parameterized.TestCase):
         log = (self._workdir / "logs/coordinator.log").read_text()
         return [int(number) for number in re.findall(r"process (\d+) expects", log)]
 
+    @pytest.mark.long
     def test_a_population_on_one_replay_survives_crashes_and_resumes(self):
         flags = (
             CATCH,

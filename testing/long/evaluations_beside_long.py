@@ -7,10 +7,13 @@ import subprocess
 import tempfile
 import time
 
+import pytest
 from absl.testing import absltest
 
 from laser_tf.monitoring import evaluation_log
 from testing import commands
+
+pytestmark = pytest.mark.long
 
 FLAGS = (
     "--config=configs/laser_catch.py",

@@ -5,10 +5,13 @@ import resource
 import subprocess
 import time
 
+import pytest
 from absl.testing import absltest
 
 from testing import commands
 from testing.launch.full_disk_case import FLAGS, LIMIT, FullDiskCase
+
+pytestmark = pytest.mark.long
 
 
 class FullDiskTest(FullDiskCase):

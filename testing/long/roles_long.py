@@ -4,9 +4,12 @@ import json
 import os
 import signal
 
+import pytest
 from absl.testing import absltest
 
 from testing.cluster import fleet_case
+
+pytestmark = pytest.mark.long
 
 
 class RolesTest(fleet_case.FleetCase):

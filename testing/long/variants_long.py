@@ -3,20 +3,33 @@
 import pathlib
 import tempfile
 
+import pytest
 from absl.testing import absltest, parameterized
 
 from laser_tf.evaluation import evaluator
 from laser_tf.training import run_config
 from testing import fakes, runs
 
+pytestmark = pytest.mark.long
+
 _RUN = {"env_frames": 30_000}
 _CONTEXTUAL = {"priorities": "contextual", "uniform_share": 0.05}
+_PRIORITISED = {"priority_exponent": 0.6, "importance_exponent": 0.5}
 _ND = {"core": "none", "distributional": False}
 _TRUST_TIS = {"importance": "truncated", "trust_region": True}
 
 
 class VariantsTest(parameterized.TestCase):
     @parameterized.named_parameters(
+        ("prioritised_laser", fakes.catch_config(replay=_PRIORITISED, run={"env_frames": 60_000})),
+        (
+            "recurrent_laser",
+            fakes.catch_config(
+                agent={"core": "lstm", "core_size": 32},
+                replay={"core_state": "recomputed"},
+                run={"env_frames": 60_000},
+            ),
+        ),
         (
             "feed_forward_r2d2",
             fakes.r2d2_catch_config(agent={"core": "none"}, replay={"burn_in": 0}, run=_RUN),

@@ -7,6 +7,7 @@ import time
 from unittest import mock
 
 import numpy as np
+import pytest
 import tensorflow as tf
 import tree
 from absl.testing import absltest, parameterized
@@ -273,6 +274,7 @@ class RestartTest(ServersTest):
             )
             self._steps += int(batch.new_steps)
 
+    @pytest.mark.long
     def test_the_other_is_learned_from_meanwhile_and_no_unroll_is_lost_or_learned_twice(self):
         served = [self._start(index) for index in range(2)]
         addresses = ",".join(one.address for one in served)

@@ -54,7 +54,7 @@ class TransplantTest(parameterized.TestCase):
         hyper = {variable.ref() for variable in made.hyperparameter_variables.values()}
         return [v.numpy() for v in made.agent.variables if v.ref() not in hyper]
 
-    @parameterized.parameters(({}, "rmsprop"), (_ALL, "rmsprop"), ({}, "adam"), (_ALL, "adam"))
+    @parameterized.parameters((_ALL, "rmsprop"), ({}, "adam"))
     def test_the_next_updates_are_identical(self, agent, optimizer):
         source, target = self._learner(1, agent, optimizer), self._learner(2, agent, optimizer)
         for seed in range(3):

@@ -67,7 +67,7 @@ class ArrayFunctionTest(absltest.TestCase):
         grown_bytes(2000)  # caches and allocators settle
         # Tensors that reach Python cost 16 bytes each, here 320 a call, each time; what other tests
         # have left running in this process grows now and then.
-        self.assertLess(min(grown_bytes(3000) / 3000 for _ in range(5)), 100)
+        self.assertTrue(any(grown_bytes(3000) / 3000 < 100 for _ in range(5)))
 
 
 if __name__ == "__main__":

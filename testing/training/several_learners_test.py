@@ -13,6 +13,7 @@ import tempfile
 from typing import Any
 
 import numpy as np
+import pytest
 from absl.testing import absltest, parameterized
 
 from laser_tf.training import learner_checkpoints
@@ -188,6 +189,7 @@ class ProcessesTest(absltest.TestCase):
 
 
 class RunTest(absltest.TestCase):
+    @pytest.mark.long
     def test_a_run_on_two_devices_goes_on_with_one_learner(self):
         with tempfile.TemporaryDirectory() as folder:
             for replicas, frames in ((2, 1_000), (1, 2_000)):

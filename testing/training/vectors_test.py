@@ -3,6 +3,7 @@
 import pathlib
 import tempfile
 
+import pytest
 from absl.testing import absltest
 
 from configs import acer_control, laser_control, laser_gymnasium
@@ -20,6 +21,7 @@ def _mean_return(config) -> float:
 
 
 class VectorsTest(absltest.TestCase):
+    @pytest.mark.long
     def test_a_cart_pole_is_balanced_longer_than_at_random(self):
         config = laser_gymnasium.get_config()
         config.run.env_frames = 20_000
