@@ -32,9 +32,9 @@ def open_connection(
     """
     replay = ReplayServers(config, queue)
     replay.check(signature)
-    replay.watch()
     if run is not None:
         replay.claim(run)
+    replay.watch()
     return replay
 
 

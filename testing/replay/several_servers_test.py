@@ -3,6 +3,7 @@
 import dataclasses
 import pathlib
 import tempfile
+import threading
 import time
 from unittest import mock
 
@@ -455,10 +456,13 @@ class ClaimTest(ServersTest):
     def test_a_second_run_is_refused_while_the_first_lives(self):
         config = self._serve(_config(), number=1)
         first = self._open(config, "host:/runs/a")
+        before = set(threading.enumerate())
         with self.assertRaisesRegex(
             ValueError, rf"{config.addresses} serves another run \(host:/runs/a\): end that one"
         ):
             several_servers.open_connection(config, SIGNATURE, "host:/runs/b")
+        begun = [thread.name for thread in set(threading.enumerate()) - before]
+        self.assertNotIn("replay watch", begun)  # it would look at the server without end
         self.assertEqual(first.size(), 0)  # it has noticed nothing
         first.stop()
         self._open(config, "host:/runs/b")
