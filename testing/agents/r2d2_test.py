@@ -1,7 +1,6 @@
-"""R2D2's loss, target network, priorities and exploration, on unrolls with known answers."""
+"""R2D2's loss, priorities and exploration, on unrolls with known answers."""
 
 import dataclasses
-import tempfile
 
 import numpy as np
 import tensorflow as tf
@@ -170,46 +169,6 @@ class LossTest(parameterized.TestCase):
         np.testing.assert_allclose(
             agent.initial_priorities(acted), agent.loss(unroll).priorities, rtol=1e-4
         )
-
-
-class TargetNetworkTest(absltest.TestCase):
-    def test_the_target_network_is_copied_once_in_a_period_and_never_optimised(self):
-        agent = _agent(target_period=3)
-        online, target = agent._online.trainable_variables, agent._target.trainable_variables
-        self.assertEqual([v.ref() for v in agent.trainable_variables], [v.ref() for v in online])
-        copied = []
-        for update in range(1, 8):
-            for variable in online:
-                variable.assign_add(tf.ones_like(variable))
-            agent.after_update()
-            same = [np.array_equal(a, b) for a, b in zip(online, target, strict=True)]
-            self.assertEqual(any(same), all(same))
-            if all(same):
-                copied.append(update)
-        self.assertEqual(copied, [3, 6])
-
-    def test_both_networks_begin_alike(self):
-        agent = _agent()
-        for ours, theirs in zip(
-            agent._online.trainable_variables, agent._target.trainable_variables, strict=True
-        ):
-            np.testing.assert_array_equal(ours, theirs)
-
-    def test_a_checkpoint_holds_target_network_and_its_clock(self):
-        agent, other = _agent(target_period=2), _agent(target_period=2)
-        _shake(agent)
-        agent.after_update()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        path = tf.train.Checkpoint(agent=agent).write(f"{folder.name}/c")
-        _shake(other, seed=5)
-        other._copy_to_target()
-        tf.train.Checkpoint(agent=other).read(path).assert_consumed()
-        unroll = _unroll(agent)
-        np.testing.assert_array_equal(agent.loss(unroll).loss, other.loss(unroll).loss)
-        for one in (agent, other):
-            one.after_update()  # the second: both copy
-        np.testing.assert_array_equal(agent.loss(unroll).loss, other.loss(unroll).loss)
 
 
 class ActingTest(absltest.TestCase):

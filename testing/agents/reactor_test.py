@@ -1,6 +1,5 @@
-"""Reactor's loss by the naive loops of section 3, target network, masks, acting, refusals."""
+"""Reactor's loss by the naive loops of section 3, masks, acting, refusals."""
 
-import tempfile
 from typing import Any
 
 import numpy as np
@@ -274,57 +273,6 @@ class LossTest(parameterized.TestCase):
         unroll = _unroll(agent)
         compiled = tf.function(lambda unroll: agent.loss(unroll).loss, jit_compile=True)
         np.testing.assert_allclose(compiled(unroll), agent.loss(unroll).loss, rtol=1e-4)
-
-
-class TargetNetworkTest(absltest.TestCase):
-    def test_it_is_copied_once_in_a_period_and_never_optimised(self):
-        agent = _agent(target_period=3)
-        online, target = agent._online.trainable_variables, agent._target.trainable_variables
-        self.assertEqual([v.ref() for v in agent.trainable_variables], [v.ref() for v in online])
-        copied = []
-        for update in range(1, 8):
-            for variable in online:
-                variable.assign_add(tf.ones_like(variable))
-            agent.after_update()
-            same = [np.array_equal(a, b) for a, b in zip(online, target, strict=True)]
-            self.assertEqual(any(same), all(same))
-            if all(same):
-                copied.append(update)
-        self.assertEqual(copied, [3, 6])
-        unroll = _unroll(agent)
-        for gradient in _gradients(lambda: agent.loss(unroll).loss, target):
-            np.testing.assert_array_equal(gradient, 0)
-
-    def test_both_networks_begin_alike(self):
-        agent = _agent(apart=False)
-        for ours, theirs in zip(
-            agent._online.trainable_variables, agent._target.trainable_variables, strict=True
-        ):
-            np.testing.assert_array_equal(ours, theirs)
-
-    def test_both_read_vectors_normalised_alike(self):
-        agent = _agent(normalise_vectors=True)
-        agent.loss(_unroll(agent))
-        moments = zip(agent._online.moments, agent._target.moments, strict=True)
-        self.assertFalse(any(np.array_equal(one, other) for one, other in moments))
-        agent.after_update()
-        for one, other in zip(agent._online.moments, agent._target.moments, strict=True):
-            np.testing.assert_array_equal(one, other)
-        acting = {variable.ref() for variable in agent.acting_variables}
-        self.assertTrue({moment.ref() for moment in agent._online.moments} <= acting)
-
-    def test_a_checkpoint_holds_it_and_its_clock(self):
-        agent, other = _agent(target_period=2), _agent(target_period=2)
-        agent.after_update()
-        folder = self.enter_context(tempfile.TemporaryDirectory())
-        path = tf.train.Checkpoint(agent=agent).write(f"{folder}/c")
-        _shake(other, seed=5)
-        tf.train.Checkpoint(agent=other).read(path).assert_consumed()
-        unroll = _unroll(agent)
-        np.testing.assert_array_equal(agent.loss(unroll).loss, other.loss(unroll).loss)
-        for one in (agent, other):
-            one.after_update()  # the second: both copy
-        np.testing.assert_array_equal(agent.loss(unroll).loss, other.loss(unroll).loss)
 
 
 class ActingTest(absltest.TestCase):
