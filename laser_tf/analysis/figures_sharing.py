@@ -68,10 +68,12 @@ def check(name: str, config: Mapping[str, Mapping]) -> None:
             f"--figure={name} compares sweeps in an environment with a reward_offset, not in "
             f"{suite}: use e.g. --config={FIGURES[name].config}"
         )
-    if "learning_rate" not in config["sweep"].get("grid", {}).get("learner", {}):
+    rates = config["sweep"].get("grid", {}).get("learner", {}).get("learning_rate", ())
+    if len(set(rates)) < 2:
         raise errors.UserError(
-            f"--figure={name}: sweep.grid has no learner.learning_rate, by which normal agents are "
-            f"told from companions: use e.g. --config={FIGURES[name].config}"
+            f"--figure={name}: sweep.grid.learner.learning_rate is {tuple(rates)}, but normal "
+            "agents are told from companions by a lower one: use two values, e.g. "
+            f"--config={FIGURES[name].config}"
         )
     clip = config["agent"]["reward_clip"]
     if clip != "none":

@@ -74,9 +74,13 @@ class FiguresSharingTest(parameterized.TestCase):
     def test_agents_that_are_not_told_apart_are_refused(self):
         config = sweep_laser_catch.get_config("companions").to_dict()
         figures_sharing.check(figures_sharing.NAME, config)
-        config["sweep"]["grid"] = {"agent": {"entropy_cost": (0.1, 0.2)}}
-        with self.assertRaisesRegex(errors.UserError, "sweep.grid has no learner.learning_rate"):
-            figures_sharing.check(figures_sharing.NAME, config)
+        for grid, rates in (
+            ({"agent": {"entropy_cost": (0.1, 0.2)}}, r"\(\)"),
+            ({"learner": {"learning_rate": (0.1, 0.1)}}, r"\(0.1, 0.1\)"),
+        ):
+            config["sweep"]["grid"] = grid
+            with self.assertRaisesRegex(errors.UserError, f"learning_rate is {rates}, but normal"):
+                figures_sharing.check(figures_sharing.NAME, config)
 
 
 def _flat(config) -> dict:
