@@ -1,7 +1,7 @@
 """LASER agents on one replay, on catch: four for first tries and tests, a minute on a laptop.
 
-`--config=configs/sweep_laser_catch.py:companions` has ten, of which eight soon play one action
-whatever they see (`launch.reproduce --figure=sharing`).
+`--config=configs/sweep_laser_catch.py:companions` has ten, of which eight have a learning rate far
+too high, so that they collapse (`launch.reproduce --figure=sharing`).
 """
 
 import ml_collections

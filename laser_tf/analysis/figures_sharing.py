@@ -1,4 +1,4 @@
-"""Where naive sharing should hurt: two agents that learn beside eight that play one action.
+"""Where naive sharing should hurt: two agents that learn beside eight that are meant to collapse.
 
 Fixed before the first run, with the agents of `configs/sweep_laser_catch.py:companions`:
 
@@ -10,7 +10,9 @@ sharing they differ in the sharing alone. 87.5% of a batch is replayed.
 Metric: an agent's mean return over its last 100 training episodes, the offset taken out, so that
 random play is at -0.6 everywhere; a repetition counts by the mean of its two normal agents.
 Conditions are compared by their mean over repetitions, with its bootstrap interval, and by the
-repetitions below 0, whose agents miss more balls than they catch. All ten agents are reported.
+repetitions below 0, whose agents miss more balls than they catch. All ten agents are reported, and
+so is whether the eight, with a learning rate far too high, did collapse: to an entropy near 0 and a
+return about that of random play.
 """
 
 from collections.abc import Mapping
