@@ -7,6 +7,7 @@
     python -m launch.reproduce --figure=acer_2 --games=cheetah/run
     python -m launch.reproduce --figure=reactor_3 --config.run.env_frames=300000
     python -m launch.reproduce --figure=agents --config.run.env_frames=300000 --replicas=1
+    python -m launch.reproduce --figure=sharing --replicas=10
 
 The same command goes on where it stopped. The defaults are for two cores and hours.
 """
@@ -31,6 +32,7 @@ from laser_tf.analysis import (
     figures_laser,
     figures_r2d2,
     figures_reactor,
+    figures_sharing,
 )
 from launch import command_line, memory_evaluations, subcommand
 
@@ -40,10 +42,11 @@ FIGURES: dict[str, figure.Figure] = (
     | figures_acer.FIGURES
     | figures_reactor.FIGURES
     | figures_agents.FIGURES
+    | figures_sharing.FIGURES
 )
 _CHECKS = {
     name: module.check
-    for module in (figures_r2d2, figures_acer, figures_reactor)
+    for module in (figures_r2d2, figures_acer, figures_reactor, figures_sharing)
     for name in module.FIGURES
 }
 
@@ -52,8 +55,8 @@ _FIGURE = flags.DEFINE_enum(
     "figure",
     None,
     tuple(FIGURES),
-    "one of LASER's figures, of another agent's (r2d2_, acer_, reactor_), or agents: all on "
-    "the same games",
+    "one of LASER's figures, of another agent's (r2d2_, acer_, reactor_), agents: all on the same "
+    "games, or sharing: agents that learn beside others that collapse",
 )
 
 

@@ -105,7 +105,13 @@ def _open(config: sweep_config.SweepConfig, values: dict[str, Any], workdir: pat
         "agents": {name: dict(given) for name, given in config.hyperparameters.items()},
         "versions": versions.recorded(),
     }
-    resumed = run_folder.open_sweep(workdir, values, extra, extend=_EXTEND.value)
+    resumed = run_folder.open_sweep(
+        workdir,
+        values,
+        extra,
+        defaults=sweep_config.defaults(values),
+        extend=_EXTEND.value,
+    )
     logging.info("%s %s", "resuming" if resumed else "a new sweep in", workdir)
     is_finished = (workdir / run_folder.FINISHED).exists()
     if is_finished:

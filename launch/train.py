@@ -83,6 +83,7 @@ def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
         workdir,
         dataclasses.asdict(config),
         {"versions": versions.recorded(), **(initial.record() if initial else {})},
+        defaults=run_config.defaults(dataclasses.asdict(config)),
         extend=_EXTEND.value,
     )
     if config.cluster.actors:

@@ -39,6 +39,14 @@ def write(
     return folder
 
 
+def forget(path: pathlib.Path, key: str) -> None:
+    """Makes a `config.json` or `sweep.json` one of a version that had no such "section.key"."""
+    content = json.loads(path.read_text())
+    section, _, name = key.partition(".")
+    del content["config"][section][name]
+    path.write_text(json.dumps(content))
+
+
 def write_comparison(folder: pathlib.Path, **settings) -> None:
     """Two replicas of three tasks with two agents, budget 20; in buckets of 10 env frames:
 

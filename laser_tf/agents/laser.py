@@ -207,6 +207,7 @@ class Laser(policy_agent.PolicyAgent):
             self._distribution.entropy(learned.target),
             learned.kl,
             learned.log_rhos,
+            learned.targets.advantages,
             is_transition=learned.is_transition,
             trusted=learned.trusted,
             is_online=unroll.is_online,

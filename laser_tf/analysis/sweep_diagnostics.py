@@ -14,6 +14,8 @@ UNITS = {  # of what is read, in the order of the pictures
     "trust_region/accepted_foreign_fraction": "",
     "policy/kl_own": "nats",
     "policy/kl_foreign": "nats",
+    "vtrace/advantage_own": "reward",
+    "vtrace/advantage_foreign": "reward",
     "replay/age_updates": "learner updates",
 }
 

@@ -106,6 +106,22 @@ class TimeLimitedConfig(EnvironmentConfig):
         return -(-self.max_frames_per_episode // self.action_repeat)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SmallConfig(EnvironmentConfig):
+    """Of the suites that are written here, for tests and controlled experiments."""
+
+    reward_offset: float = 0.0  # reward; of each agent step beside the game's own
+
+    def __post_init__(self):
+        super().__post_init__()
+        reason = "float32 would round the game's own rewards"
+        config_checks.check_range(self, "reward_offset", -1_000, 1_000, reason)
+
+    def protocol(self) -> dict[str, Any]:
+        """See `EnvironmentConfig`."""
+        return super().protocol() | {"reward_offset": self.reward_offset}
+
+
 def check_sticky_actions(probability: float) -> None:
     """Raises ValueError for what is no probability below 1."""
     if not 0 <= probability < 1:

@@ -23,7 +23,7 @@ def time_limit(corridor_length: int) -> int:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TMazeConfig(environment_config.EnvironmentConfig):
+class TMazeConfig(environment_config.SmallConfig):
     """Of the T-maze."""
 
     suite: str = "tmaze"
@@ -47,7 +47,12 @@ class TMazeConfig(environment_config.EnvironmentConfig):
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "TMaze":
         """See `EnvironmentConfig`."""
-        return TMaze(num_envs, seed, corridor_length=self.corridor_length)
+        return TMaze(
+            num_envs,
+            seed,
+            corridor_length=self.corridor_length,
+            reward_offset=self.reward_offset,
+        )
 
 
 class TMaze(base.BatchedEnvironment):
@@ -69,13 +74,16 @@ class TMaze(base.BatchedEnvironment):
     the wrong arm.
     """
 
-    def __init__(self, num_envs: int, seed: int, *, corridor_length: int):
+    def __init__(
+        self, num_envs: int, seed: int, *, corridor_length: int, reward_offset: float = 0.0
+    ):
         """Game i draws its cues from `seed + i`.
 
         Args:
           num_envs: N.
           seed: see above.
           corridor_length: cells between start and junction, at least 1.
+          reward_offset: added to each step's reward; above the penalty, a longer way pays more.
         """
         super().__init__(
             num_envs,
@@ -88,6 +96,7 @@ class TMaze(base.BatchedEnvironment):
         self._junction = corridor_length + 1
         self._time_limit = time_limit(corridor_length)
         self._penalty = 1 / (corridor_length + 2)
+        self._reward_offset = reward_offset
 
     def _reset(self) -> np.ndarray:
         self._cell = np.zeros(self.num_envs, int)  # 0 at the start
@@ -116,6 +125,7 @@ class TMaze(base.BatchedEnvironment):
         self._lengths += 1
         arms = np.where(self._row == self._cue_row, 1.0, -1.0)
         reward = np.where(turns, arms, np.where(forward, 0.0, -self._penalty))
+        reward += self._reward_offset
         turned = turns & ~is_first
         self._enter(is_first)
         self._over = turned | (self._lengths >= self._time_limit)

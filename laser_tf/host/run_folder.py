@@ -3,7 +3,7 @@
 import json
 import logging
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from laser_tf import config_values, errors
@@ -26,6 +26,7 @@ def open_workdir(
     config: dict[str, Any],
     extra: dict[str, Any],
     *,
+    defaults: Mapping[str, Any] | None = None,
     sweep_id: str = "",
     patience_seconds: float = 0.0,
     extend: bool = False,
@@ -39,6 +40,8 @@ def open_workdir(
       workdir: the folder.
       config: the resolved configuration, nested.
       extra: what else to note in `config.json`, e.g. versions.
+      defaults: of a configuration's keys, nested: what a run had whose `config.json` is older than
+        a key. None: nothing is known of other keys than those of `config`.
       sweep_id: of the sweep whose agent runs there; "" for a run of its own.
       patience_seconds: for another process that is leaving the folder.
       extend: whether a schedule that ends with the run may end later.
@@ -53,7 +56,7 @@ def open_workdir(
     """
     folders = ("checkpoints/learner", "checkpoints/replay", "tensorboard", "videos")
     noted = {"sweep_id": sweep_id, **extra}
-    resumed = _open(workdir / RUN, folders, config, noted, extend, patience_seconds)
+    resumed = _open(workdir / RUN, folders, config, noted, defaults or {}, extend, patience_seconds)
     if _read(workdir / RUN).get("sweep_id", "") != sweep_id:
         raise WorkdirError(
             f"{workdir} belongs to a run of its own or to another sweep's agent: use another "
@@ -84,13 +87,18 @@ def note_checkpoint(workdir: pathlib.Path) -> None:
 
 
 def open_sweep(
-    workdir: pathlib.Path, config: dict[str, Any], extra: dict[str, Any], *, extend: bool = False
+    workdir: pathlib.Path,
+    config: dict[str, Any],
+    extra: dict[str, Any],
+    *,
+    defaults: Mapping[str, Any] | None = None,
+    extend: bool = False,
 ) -> bool:
     """Makes a sweep's folder, or checks it; as `open_workdir`, for `sweep.json`.
 
     Its `id`, of `extra`, tells the sweep from others of the same configuration.
     """
-    return _open(workdir / SWEEP, ("tensorboard",), config, extra, extend)
+    return _open(workdir / SWEEP, ("tensorboard",), config, extra, defaults or {}, extend)
 
 
 def _open(
@@ -98,20 +106,24 @@ def _open(
     folders: Sequence[str],
     config: dict[str, Any],
     extra: dict[str, Any],
+    defaults: Mapping[str, Any],
     extend: bool,
     patience_seconds: float = 0.0,
 ) -> bool:
     workdir = path.parent
-    config = json.loads(json.dumps(config))
+    config, defaults = json.loads(json.dumps((config, defaults)))
     try:
         _check_is_free(path)
         for name in folders:
             (workdir / name).mkdir(parents=True, exist_ok=True)
         folder_lock.hold(workdir / folder_lock.FILE, patience_seconds)
         if path.exists():
-            if run_identity.is_longer(read_config(workdir, path.name), config):
-                _lengthen(path, config, extend)
-            _check_same_config(path, config)
+            before = run_identity.completed(read_config(workdir, path.name), defaults)
+            now = run_identity.completed(config, defaults)
+            if run_identity.is_longer(before, now):
+                _lengthen(path, before, now, extend)
+            else:
+                _check_same_config(path, before, now)
             return True
         _write(path, {"config": config, **extra})
     except OSError as error:
@@ -199,11 +211,13 @@ def _write(path: pathlib.Path, content: dict[str, Any]) -> None:
         ) from None
 
 
-def _lengthen(path: pathlib.Path, config: dict[str, Any], extend: bool) -> None:
+def _lengthen(
+    path: pathlib.Path, before: dict[str, Any], now: dict[str, Any], extend: bool
+) -> None:
     """Notes more env frames; those to which a learning rate is tied only where that is wanted."""
-    noted, now = _read(path), config_values.flatten(config)
-    before, length = config_values.flatten(noted["config"]), run_identity.LENGTH
-    noted["config"] = config
+    noted = _read(path) | {"config": now}
+    before, now = config_values.flatten(before), config_values.flatten(now)
+    length = run_identity.LENGTH
     if now.get(_SCHEDULE) != "constant":
         ends = f"{before[length]:,} env frames"
         if not extend:
@@ -225,8 +239,8 @@ def _lengthen(path: pathlib.Path, config: dict[str, Any], extend: bool) -> None:
             (path.parent / name).rename(path.parent / f"{name}_{before[length]}")
 
 
-def _check_same_config(path: pathlib.Path, config: dict[str, Any]) -> None:
-    differing = run_identity.differences(read_config(path.parent, path.name), config)
+def _check_same_config(path: pathlib.Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    differing = run_identity.differences(before, now)
     if differing:
         raise WorkdirError(
             f"{path.parent} belongs to a {_KINDS[path.name]} of another config: "

@@ -1,5 +1,6 @@
 """Which configurations are the same run's: what tells runs apart, and what may change."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from laser_tf import config_values
@@ -13,6 +14,17 @@ _MAY_CHANGE = (
     "run.evaluate_every_env_frames",
     "run.evaluation_episodes_beside",
 )
+
+
+def completed(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """A nested configuration, with the default of each key that it does not name.
+
+    A run that was begun before there was a key has none of it, and did what its default does.
+    """
+    given = {name: config.get(name, {}) for name in defaults}
+    # A section that is none, in a damaged file, differs from all sections as it is.
+    sections = {name: keys for name, keys in given.items() if isinstance(keys, Mapping)}
+    return {**config, **{name: {**defaults[name], **keys} for name, keys in sections.items()}}
 
 
 def is_longer(before: dict[str, Any], now: dict[str, Any]) -> bool:

@@ -11,6 +11,7 @@ def off_policy(
     entropy: tf.Tensor,
     kl: tf.Tensor,
     log_rhos: tf.Tensor,
+    advantages: tf.Tensor,
     *,
     is_transition: tf.Tensor,
     trusted: tf.Tensor,
@@ -24,6 +25,7 @@ def off_policy(
       entropy: of pi, float32 [T, B].
       kl: KL(pi || mu), float32 [T, B].
       log_rhos: log pi(a|x) - log mu(a|x), float32 [T, B].
+      advantages: of the actions that were taken, float32 [T, B]; read where trusted.
       is_transition: bool [T, B], false for the step between two episodes.
       trusted: bool [T, B], the transitions that the loss reads.
       is_online: bool [B].
@@ -40,6 +42,8 @@ def off_policy(
     return {
         **divergences(entropy, kl, is_transition=is_transition, is_online=is_online, is_own=is_own),
         "vtrace/rho_clipped_fraction": masked_mean(clipped, is_transition),
+        "vtrace/advantage_own": masked_mean(advantages, own & trusted),
+        "vtrace/advantage_foreign": masked_mean(advantages, foreign & trusted),
         "trust_region/accepted_fraction": masked_mean(accepted, is_transition),
         "trust_region/accepted_replay_fraction": masked_mean(accepted, replayed),
         "trust_region/accepted_own_fraction": masked_mean(accepted, own),

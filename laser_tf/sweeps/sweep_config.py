@@ -130,6 +130,11 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
     return SweepConfig(sweep, _parse_population(values, agents), cluster, agents, hyperparameters)
 
 
+def defaults(values: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What each key is taken as that a sweep's configuration does not name, nested."""
+    return run_config.defaults(values, sweep=Config, population=population.Config)
+
+
 def _parse_cluster(
     values: Mapping[str, Mapping[str, Any]], agents: Mapping[str, run_config.RunConfig]
 ) -> cluster_config.ClusterConfig:

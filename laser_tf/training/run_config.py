@@ -173,6 +173,30 @@ def section_classes(values: Mapping[str, Mapping[str, Any]]) -> dict[str, type]:
     return classes
 
 
+def defaults(values: Mapping[str, Mapping[str, Any]], **others: type) -> dict[str, dict[str, Any]]:
+    """What each key is taken as that a configuration does not name, nested.
+
+    Args:
+      values: a configuration, for the agent and the suite that it names.
+      **others: dataclasses of sections beside a run's.
+
+    Raises:
+      ValueError: as of `section_classes`.
+    """
+    return {name: _defaults(known) for name, known in (section_classes(values) | others).items()}
+
+
+def _defaults(section_class: Any) -> dict[str, Any]:
+    missing = dataclasses.MISSING
+    found = {}
+    for field in dataclasses.fields(section_class):
+        if field.default is not missing:
+            found[field.name] = field.default
+        elif field.default_factory is not missing:
+            found[field.name] = field.default_factory()
+    return found
+
+
 def check_nesting(values: Any) -> None:
     """Checks that values are sections of keys, all named by text.
 

@@ -149,14 +149,24 @@ class LossTest(parameterized.TestCase):
             is_online=tf.constant([True, False, False, False]),
             is_own=tf.constant([True, True, False, False]),
         )
-        logits = agent._outputs(agent._trunk(unroll.env_output, ())[0])[:-1]
+        features, _ = agent._trunk(unroll.env_output, ())
+        logits = agent._outputs(features)[:-1]
         behaviour = unroll.agent_output.policy[:-1]
         kl = categorical.kl_divergence(logits, behaviour).numpy()
         trusted = (
             trust_region.implied_relevance(logits, behaviour) < agent._config.kl_threshold
         ).numpy()
+        learned = agent._what_to_learn(
+            unroll,
+            agent._outputs(features[:-1]),
+            agent._state_values(features, unroll.task),
+        )
+        advantages = learned.targets.advantages.numpy()
+        self.assertFalse(trusted[:, 1:].all())  # what is rejected has no advantage
         metrics = agent.loss(unroll).metrics
         for name, value in (
+            ("vtrace/advantage_own", advantages[:, 1][trusted[:, 1]].mean()),
+            ("vtrace/advantage_foreign", advantages[:, 2:][trusted[:, 2:]].mean()),
             ("policy/kl_own", kl[:, 1].mean()),
             ("policy/kl_foreign", kl[:, 2:].mean()),
             ("trust_region/accepted_own_fraction", trusted[:, 1].mean()),

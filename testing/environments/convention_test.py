@@ -75,6 +75,21 @@ class ConventionTest(EnvironmentTest):
         np.testing.assert_array_equal(rows.previous_action[0], 0)
         np.testing.assert_array_equal(rows.previous_action[1:], actions)
 
+    @parameterized.parameters(
+        {"suite": "catch", "task": "catch"},
+        {"suite": "tmaze", "task": "tmaze", "corridor_length": 2},
+    )
+    def test_an_offset_is_in_each_transitions_reward_and_changes_nothing_else(self, **options):
+        plays = []
+        for offset in (0.0, 1.5):
+            with rollouts.make(**options, num_envs=3, reward_offset=offset) as environment:
+                plays.append(rollouts.play(environment, rollouts.random_actions(environment, 60)))
+        plain, offset = plays
+        # The step between two episodes is no transition, and has reward 0 always.
+        expected = plain.reward + 1.5 * ~plain.is_first
+        self.assertTrue(plain.is_first[1:].any())
+        assert_same(plain._replace(reward=expected.astype(np.float32)), offset)
+
     @parameterized.named_parameters(*ENVIRONMENTS)
     def test_an_end_is_followed_by_a_first_row(self, options):
         if options["suite"] == "atari":  # a lost life has discount 0 too, without an end

@@ -34,6 +34,8 @@ class EnvironmentConfigTest(parameterized.TestCase):
         ("atari", {"max_broken_episodes": -1}, "max_broken_episodes is -1: use 0 or more"),
         ("atari", {"sticky_actions": -0.1}, "sticky_actions is -0.1: use a probability"),
         ("minatar", {"sticky_actions": 1.0}, "sticky_actions is 1.0: use a probability"),
+        ("catch", {"reward_offset": 1_001.0}, "reward_offset is 1001.0: use 1000 or less; float32"),
+        ("tmaze", {"reward_offset": -1_001.0}, "reward_offset is -1001.0: use -1000 or more"),
         ("tmaze", {"corridor_length": 0}, "corridor_length is 0: use 1 or more"),
         ("minigrid", {"instruction_length": 0}, "instruction_length is 0: use 1 or more"),
         ("dmlab", {"reply_seconds": 0.0}, "reply_seconds is 0.0: use a value above 0"),

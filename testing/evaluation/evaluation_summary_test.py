@@ -63,6 +63,7 @@ class EvaluationSummaryTest(parameterized.TestCase):
         for name in ("no_ops", "full_action_space", "life_loss_ends_episode"):
             self.assertNotIn(name, stated)
         self.assertEqual(stated["action_selection"], "greedy")
+        self.assertEqual(stated["reward_offset"], 0.0)  # of catch
 
     def test_r2d2_plays_with_an_epsilon(self):
         config = fakes.r2d2_catch_config(agent={"evaluation_epsilon": 0.01})

@@ -65,6 +65,33 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
         with self.assertRaisesRegex(run_folder.WorkdirError, "run.env_frames .there 20, now 10"):
             run_folder.open_workdir(self._folder, config, {})
 
+    def test_a_key_that_is_newer_than_a_run_has_its_default_there(self):
+        defaults = {"agent": {"discount": 0.9, "scales": ()}, "new": {"depth": 3}, "run": {}}
+        now = {"agent": {"discount": 0.99, "scales": []}, "new": {"depth": 3}, "run": {"seed": 1}}
+        other = now | {"agent": {"discount": 0.99, "scales": (2.0,)}}
+        for opens, name in (
+            (run_folder.open_workdir, "config.json"),
+            (run_folder.open_sweep, "sweep.json"),
+        ):
+            workdir = self._folder / name
+            opens(workdir, CONFIG, {})
+            before = (workdir / name).read_text()
+            self.assertTrue(opens(workdir, now, {}, defaults=defaults))
+            with self.assertRaisesRegex(run_folder.WorkdirError, r"scales .there \[\], now \[2.0"):
+                opens(workdir, other, {}, defaults=defaults)
+            self.assertEqual((workdir / name).read_text(), before)
+        # What is not named now, either, is as it was.
+        self.assertTrue(run_folder.open_sweep(workdir, CONFIG, {}, defaults=defaults))
+
+    def test_a_run_that_is_older_than_a_key_goes_on_for_longer(self):
+        old, now = _scheduled("constant", 10), _scheduled("constant", 20)
+        now["agent"]["new"] = 1
+        run_folder.open_workdir(self._folder, old, {})
+        self.assertTrue(
+            run_folder.open_workdir(self._folder, now, {}, defaults={"agent": {"new": 1}})
+        )
+        self.assertEqual(run_folder.read_config(self._folder), now)
+
     def test_where_it_is_computed_may_change(self):
         # Runs that were made before there was the key have none.
         one, two = ({"learner": {"replicas": replicas}, **CONFIG} for replicas in (1, 2))

@@ -30,6 +30,16 @@ class RunIdentityTest(parameterized.TestCase):
             ["run.new (there None, now 3)", "run.seed (there 1, now 2)"],
         )
 
+    def test_a_key_that_a_run_was_begun_without_has_its_default(self):
+        defaults = {"run": {"seed": 5, "new": 0}, "agent": {"kind": "laser"}, "replay": {"x": 1}}
+        old = {**BEFORE, "replay": "damaged"}
+        completed = run_identity.completed(old, defaults)
+        self.assertEqual(
+            completed,
+            old | {"run": {"env_frames": 100, "seed": 1, "new": 0}, "agent": {"kind": "laser"}},
+        )
+        self.assertNotIn("new", BEFORE["run"])
+
     @parameterized.parameters(
         ({"env_frames": 101}, True),
         ({"env_frames": 99}, False),

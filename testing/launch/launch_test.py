@@ -73,6 +73,7 @@ class LaunchTest(parameterized.TestCase):
             "train", *flags, workdir, "--config.agent.discount=0.9",
         )  # fmt: skip
 
+        sweep_folders.forget(self._workdir / "config.json", "environment.reward_offset")
         code, output, errors = commands.run("train", *flags, workdir)
         self.assertEqual(code, 0, errors)
         self.assertIn("resuming", errors)

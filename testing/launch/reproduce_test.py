@@ -4,6 +4,7 @@ from unittest import mock
 
 from absl.testing import absltest, flagsaver, parameterized
 
+from laser_tf import errors
 from launch import command_line, reproduce, subcommand
 from testing import commands
 
@@ -27,13 +28,19 @@ class ReproduceTest(parameterized.TestCase):
             f"configs/{name}.py",
         )
 
+    def test_a_figure_may_have_a_configurations_variant(self):
+        self.assertEqual(
+            reproduce.default_config(["program", "--figure=sharing"]),
+            "configs/sweep_laser_catch.py:companions",
+        )
+
     def test_a_figure_that_there_is_not_has_none(self):
         self.assertIsNone(reproduce.default_config(["program", "--figure=5_left"]))
 
     @parameterized.parameters(
         (
             "--figure=5_left --config.agent.n_steps=3",
-            "5_left.*<3_left.*r2d2_1.r2d2_5.*acer_3.reactor_3.agents>",
+            "5_left.*<3_left.*r2d2_1.r2d2_5.*acer_3.reactor_3.agents.*sharing.*>",
         ),
         ("--figure=r2d2_5 --config.agent.n_stps=3", "unknown config key: 'n_stps'"),
         ("--figure=r2d2_1 --config=configs/r2d2_tmz.py", "configs/r2d2_tmz.py: .*choose a file"),
@@ -95,6 +102,13 @@ class ReproduceTest(parameterized.TestCase):
             drawing,
             ("draw_figure", "--figure=agents", "--workdir=/w", "--replicas=2", "--game=breakout"),
         )
+
+    def test_a_sweep_that_a_figure_cannot_compare_is_refused_before_anything_is_made(self):
+        self.enter_context(mock.patch.object(subcommand, "run", self.fail))
+        reproduce.flags.FLAGS.mark_as_parsed()  # the default is another figure's, on MinAtar
+        with flagsaver.flagsaver(figure="sharing"):
+            with self.assertRaisesRegex(errors.UserError, "reward_offset, not in minatar: use e.g"):
+                reproduce.main()
 
     def test_flags_are_of_keys_that_all_agents_of_a_figure_have(self):
         variant = {"agent": {"delta": 1.0}, "replay": {"capacity": 3}}

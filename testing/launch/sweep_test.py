@@ -18,7 +18,7 @@ from absl.testing import absltest, parameterized
 from laser_tf.cluster import roles
 from laser_tf.monitoring import tensorboard
 from laser_tf.sweeps import lineage
-from testing import commands
+from testing import commands, sweep_folders
 
 CATCH = "--config=configs/sweep_laser_catch.py"
 AGENTS = ("agent_00", "agent_01")
@@ -97,6 +97,8 @@ class SweepTest(parameterized.TestCase):
             self.assertRegex(errors, event)
         self._check_nobody_is_left()
 
+        for name in ("sweep.json", *(f"{agent}/config.json" for agent in AGENTS)):
+            sweep_folders.forget(self._workdir / name, "environment.reward_offset")
         code, _, errors = commands.run("sweep", *flags, seconds=600.0)
         self.assertEqual(code, 0, errors)
         self.assertIn("resuming", errors)

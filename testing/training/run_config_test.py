@@ -1,5 +1,6 @@
 """The configuration of a run: what it loads, what it refuses."""
 
+import dataclasses
 import importlib
 import math
 import pathlib
@@ -46,6 +47,17 @@ class LightnessTest(absltest.TestCase):
         self.assertEqual(trunk_config.TORSOS, tuple(torsos.TORSOS))
         self.assertEqual(trunk_config.CORES, ("none", *cores.CORES))
         self.assertEqual(agent_config.REWARD_CLIPS, tuple(reward_clipping.REWARD_CLIPS))
+
+
+class DefaultsTest(absltest.TestCase):
+    def test_defaults_are_what_a_configuration_that_names_no_key_is_parsed_to(self):
+        values = {"environment": {"suite": "catch"}}
+        defaults = run_config.defaults(values)
+        self.assertEqual(defaults, dataclasses.asdict(run_config.parse(values)))
+        with_sweep = sweep_config.defaults(values | {"sweep": {}})
+        self.assertEqual(with_sweep["sweep"], dataclasses.asdict(sweep_config.Config()))
+        self.assertEqual(with_sweep["population"]["method"], "none")
+        self.assertLessEqual(defaults.items(), with_sweep.items())
 
 
 # Of no key's type, out of range, or too much for float32, int64 or any memory.
