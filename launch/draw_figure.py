@@ -18,13 +18,18 @@ from laser_tf.analysis import (
     figure,
     figures_acer,
     figures_agents,
+    figures_atari,
     figures_r2d2,
     figures_reactor,
 )
 from launch import command_line
 
 _FIGURES: dict[str, figure.Figure] = (
-    figures_r2d2.FIGURES | figures_acer.FIGURES | figures_reactor.FIGURES | figures_agents.FIGURES
+    figures_r2d2.FIGURES
+    | figures_acer.FIGURES
+    | figures_reactor.FIGURES
+    | figures_agents.FIGURES
+    | figures_atari.FIGURES
 )
 
 _FIGURE = flags.DEFINE_enum("figure", None, tuple(_FIGURES), "which figure")
@@ -52,6 +57,7 @@ def _draw(name: str, runs: figure.Runs, output: pathlib.Path) -> None:
     from laser_tf.analysis import (  # load TensorFlow
         acer_curves,
         agents_table,
+        atari_comparison,
         game_curves,
         r2d2_memory,
         r2d2_staleness,
@@ -69,6 +75,8 @@ def _draw(name: str, runs: figure.Runs, output: pathlib.Path) -> None:
     elif name in figures_agents.FIGURES:
         game_curves.write_by_frames_and_time(runs, output, game_curves.dashes(runs))
         agents_table.write(runs, output)
+    elif name in figures_atari.FIGURES:
+        atari_comparison.write(runs, output)
     else:
         game_curves.write_by_frames(runs, output)
 

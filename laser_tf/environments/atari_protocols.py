@@ -16,7 +16,7 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
         "full_action_space": False,
         "max_frames_per_episode": 108_000,  # env frames, 30 minutes
     },
-    # Dopamine's baselines (Castro et al. 2018): what Machado et al. recommend, but for the last two.
+    # Dopamine's baselines (Castro et al. 2018): Machado et al.'s, but for the last two.
     DOPAMINE: {
         "sticky_actions": 0.25,
         "life_loss_is_end": False,
