@@ -1,5 +1,8 @@
 """LASER on an Atari game, for two CPU cores: what `make train` runs.
 
+By the protocol of other papers (docs/environments.md): `--config=configs/laser_atari.py:dopamine`,
+or revisiting.
+
 In all files of this folder a number is ours where no source stands beside it.
 """
 
@@ -8,13 +11,20 @@ import dataclasses
 import ml_collections
 
 from laser_tf.agents import laser_config
-from laser_tf.environments import atari
+from laser_tf.environments import atari, atari_protocols
 from laser_tf.replay import replay_config
 from laser_tf.training import cluster_config, learner_config, run_config
 
 
-def get_config() -> ml_collections.ConfigDict:
-    """Every value can be overridden by a flag, e.g. --config.environment.task=breakout."""
+def get_config(protocol: str = atari_protocols.IMPALA) -> ml_collections.ConfigDict:
+    """Every value can be overridden by a flag, e.g. --config.environment.task=breakout.
+
+    Args:
+      protocol: how games are played, a name of `atari_protocols`.
+
+    Raises:
+      ValueError: for another one.
+    """
     config = ml_collections.ConfigDict()
     config.agent = dataclasses.asdict(
         laser_config.LaserConfig(
@@ -38,11 +48,8 @@ def get_config() -> ml_collections.ConfigDict:
             num_envs=8,  # games played at once; few, so that online unrolls are fresh
             num_threads=2,  # of the emulators; 0: as many as cores
             action_repeat=4,  # env frames an agent step; IMPALA, Atari
-            no_op_max=30,  # env frames, 1 to so many at an episode's start; IMPALA, Atari
-            max_frames_per_episode=108_000,  # env frames, 30 minutes; LASER, appendix D
-            sticky_actions=0.0,  # probability; the paper's games have none
-            full_action_space=False,
-            life_loss_is_end=True,  # of the return that is learned; IMPALA, Atari
+            # No-ops, sticky actions, what a lost life is, the actions, an episode's frames.
+            **atari_protocols.values(protocol),
         )
     )
     config.replay = dataclasses.asdict(

@@ -18,6 +18,7 @@ from laser_tf.analysis import (
     figure,
     figures_acer,
     figures_agents,
+    figures_atari,
     figures_r2d2,
     figures_reactor,
     figures_sharing,
@@ -30,6 +31,7 @@ _FIGURES: dict[str, figure.Figure] = (
     | figures_reactor.FIGURES
     | figures_agents.FIGURES
     | figures_sharing.FIGURES
+    | figures_atari.FIGURES
 )
 
 _FIGURE = flags.DEFINE_enum("figure", None, tuple(_FIGURES), "which figure")
@@ -57,6 +59,7 @@ def _draw(name: str, runs: figure.Runs, output: pathlib.Path) -> None:
     from laser_tf.analysis import (  # load TensorFlow
         acer_curves,
         agents_table,
+        atari_comparison,
         companions,
         game_curves,
         r2d2_memory,
@@ -77,6 +80,8 @@ def _draw(name: str, runs: figure.Runs, output: pathlib.Path) -> None:
         agents_table.write(runs, output)
     elif name in figures_sharing.FIGURES:
         companions.write(runs, output)
+    elif name in figures_atari.FIGURES:
+        atari_comparison.write(runs, output)
     else:
         game_curves.write_by_frames(runs, output)
 

@@ -8,6 +8,7 @@
     python -m launch.reproduce --figure=reactor_3 --config.run.env_frames=300000
     python -m launch.reproduce --figure=agents --config.run.env_frames=300000 --replicas=1
     python -m launch.reproduce --figure=sharing --replicas=10
+    python -m launch.reproduce --figure=atari --games=pong,breakout --seeds=2 --parallel=2
 
 The same command goes on where it stopped. The defaults are for two cores and hours.
 """
@@ -17,7 +18,7 @@ from laser_tf.host import interruption
 if __name__ == "__main__":
     interruption.before_imports()
 
-import logging
+import itertools
 import pathlib
 import sys
 from collections.abc import Iterable, Sequence
@@ -25,15 +26,20 @@ from collections.abc import Iterable, Sequence
 from absl import flags
 from ml_collections import config_flags
 
+from laser_tf import config_values
 from laser_tf.analysis import (
     figure,
     figures_acer,
     figures_agents,
+    figures_atari,
     figures_laser,
     figures_r2d2,
     figures_reactor,
     figures_sharing,
 )
+from laser_tf.environments import names
+from laser_tf.sweeps import sweep_config
+from laser_tf.training import run_config
 from launch import command_line, memory_evaluations, subcommand
 
 FIGURES: dict[str, figure.Figure] = (
@@ -43,10 +49,11 @@ FIGURES: dict[str, figure.Figure] = (
     | figures_reactor.FIGURES
     | figures_agents.FIGURES
     | figures_sharing.FIGURES
+    | figures_atari.FIGURES
 )
 _CHECKS = {
     name: module.check
-    for module in (figures_r2d2, figures_acer, figures_reactor, figures_sharing)
+    for module in (figures_r2d2, figures_acer, figures_reactor, figures_sharing, figures_atari)
     for name in module.FIGURES
 }
 
@@ -56,7 +63,8 @@ _FIGURE = flags.DEFINE_enum(
     None,
     tuple(FIGURES),
     "one of LASER's figures, of another agent's (r2d2_, acer_, reactor_), agents: all on the same "
-    "games, or sharing: agents that learn beside others that collapse",
+    "games, sharing: agents that learn beside others that collapse, or atari: LASER beside "
+    "Dopamine's published curves",
 )
 
 
@@ -77,7 +85,11 @@ def default_config(arguments: Sequence[str]) -> str | None:
 
 _CONFIG = command_line.define_config(default_config(sys.argv))
 _GAMES = flags.DEFINE_list("games", None, "tasks, each by itself [the figure's]")
-_REPLICAS = flags.DEFINE_integer("replicas", 3, "repetitions, with other seeds", 1)
+_REPLICAS = flags.DEFINE_integer("replicas", 3, "repetitions, with other seeds; or --seeds", 1)
+flags.DEFINE_alias("seeds", "replicas")
+_PARALLEL = flags.DEFINE_integer(
+    "parallel", 1, "runs at once; of several, each one's output is in <its folder>.log", 1
+)
 _HISTORY_LENGTHS = flags.DEFINE_list(
     "history_lengths",
     None,
@@ -87,28 +99,27 @@ _WORKDIR = flags.DEFINE_string("workdir", None, "of everything [runs/figure_<fig
 
 
 def main() -> None:
-    """Makes what is missing of a figure, one run after the other, and draws it."""
+    """Makes what is missing of a figure, and draws it."""
     if not _FIGURE.value:
         raise command_line.UsageError(f"--figure is missing: choose one of {', '.join(FIGURES)}")
     name, chosen = _FIGURE.value, FIGURES[_FIGURE.value]
-    config = command_line.config_values(_CONFIG)
+    config = config_values.changed(command_line.config_values(_CONFIG), _given(chosen))
     if name in _CHECKS:
         _CHECKS[name](name, config)
     _check_variants(name)
     games = games_of(name, _GAMES.value, config)
     histories = history_lengths_of(name, _HISTORY_LENGTHS.value)
+    _check_runs(chosen, config, games)
     workdir = pathlib.Path(_WORKDIR.value or f"runs/figure_{name}").absolute()
-    for replica in range(1, _REPLICAS.value + 1):
-        for game in games:
-            for condition in chosen.conditions:
-                folder = condition.folder(workdir, game, replica)
-                logging.info("%s, %s, replica %d: %s", condition.label, game, replica, folder)
-                values = condition.values(config, game, replica)
-                _run(chosen.makes_run, folder, _config_of(condition), values)
-                if chosen.restricts_memory:
-                    episodes = config["run"]["evaluation_episodes"]
-                    memory_evaluations.evaluate(folder, histories, episodes)
+    subcommand.run_all(_commands(chosen, config, games, workdir), _PARALLEL.value)
+    if chosen.restricts_memory:
+        for folder in _folders(chosen.runs(workdir, games, _REPLICAS.value)):
+            memory_evaluations.evaluate(folder, histories, config["run"]["evaluation_episodes"])
     _draw(workdir, games, histories)
+
+
+def _folders(runs: figure.Runs) -> list[pathlib.Path]:
+    return [run for of_game in runs.values() for of_label in of_game.values() for run in of_label]
 
 
 def _check_variants(name: str) -> None:
@@ -130,7 +141,22 @@ def _check_variants(name: str) -> None:
             variant = command_line.read_config_file(path)
             if variant is None:
                 raise command_line.UsageError(f"there is no {path}, which figure {name} needs")
-            check_keys(condition.argument or path, variant.to_dict(), _overrides())
+            check_keys(condition.argument or path, variant.to_dict(), _given(FIGURES[name]))
+
+
+def _check_runs(chosen: figure.Figure, config: dict, games: Sequence[str]) -> None:
+    """Refuses, before anything is trained, what one of the runs would be refused for.
+
+    Raises:
+      ValueError: for a game that there is not, or an impossible value.
+    """
+    parse = sweep_config.parse if chosen.makes_run == "sweep" else run_config.parse
+    for condition in chosen.conditions:
+        values = config
+        if condition.argument or condition.config:
+            values = command_line.read_config_file(_config_of(condition)).to_dict()
+        for game in games:
+            parse(config_values.changed(values, _given(chosen) | condition.values(config, game, 1)))
 
 
 def check_keys(variant_name: str, variant: dict, given: Iterable[str]) -> None:
@@ -152,16 +178,27 @@ def games_of(name: str, given: Sequence[str] | None, config: dict) -> list[str]:
     """A figure's games: those given by the user, its own, or the configuration's.
 
     Raises:
-      UsageError: if games are given to a figure of one task.
+      UsageError: if games are given to a figure of one task, or some that it cannot compare.
     """
+    known = FIGURES[name].known_games
     if FIGURES[name].games:
-        return list(given or FIGURES[name].games)
+        games = list(dict.fromkeys(given or FIGURES[name].games))
+        for game in games if known else ():
+            _check_known(game, known)
+        return games
     if given is not None:
         raise command_line.UsageError(
             f"--games: figure {name} has one task, the configuration's; use --config, or "
             "--config.environment.task"
         )
     return [config["environment"]["task"]]
+
+
+def _check_known(game: str, known: Sequence[str]) -> None:
+    try:
+        names.check("published curve of", game, known, example=known[0])
+    except ValueError as error:
+        raise command_line.UsageError(f"--games: {error}") from None
 
 
 def history_lengths_of(name: str, given: Sequence[str] | None) -> list[int]:
@@ -184,8 +221,9 @@ def history_lengths_of(name: str, given: Sequence[str] | None) -> list[int]:
     return list(dict.fromkeys(map(int, lengths)))
 
 
-def _overrides() -> dict[str, object]:
-    return config_flags.get_override_values(flags.FLAGS[_CONFIG.name])
+def _given(chosen: figure.Figure) -> dict[str, object]:
+    """What the user, or else the figure, changes in every run, "section.key" -> value."""
+    return {**chosen.defaults, **config_flags.get_override_values(flags.FLAGS[_CONFIG.name])}
 
 
 def _config_of(condition: figure.Condition) -> str:
@@ -196,13 +234,25 @@ def _config_of(condition: figure.Condition) -> str:
     return f"{given.partition(':')[0]}:{condition.argument}" if condition.argument else given
 
 
-def _run(command: str, folder: pathlib.Path, config: str, values: dict[str, object]) -> None:
-    subcommand.run(
-        command,
-        f"--config={config}",
-        f"--workdir={folder}",
-        *(f"--config.{key}={value}" for key, value in (_overrides() | values).items()),
-    )
+def _commands(
+    chosen: figure.Figure, config: dict, games: Sequence[str], workdir: pathlib.Path
+) -> list[subcommand.Command]:
+    """What makes the runs, one each."""
+    commands = []
+    for replica, game, condition in itertools.product(
+        range(1, _REPLICAS.value + 1), games, chosen.conditions
+    ):
+        folder = condition.folder(workdir, game, replica)
+        values = _given(chosen) | condition.values(config, game, replica)
+        arguments = (
+            f"--config={_config_of(condition)}",
+            f"--workdir={folder}",
+            *(f"--config.{key}={value}" for key, value in values.items()),
+        )
+        title = f"{condition.label}, {game}, replica {replica}: {folder}"
+        log = folder.with_name(f"{folder.name}.log") if _PARALLEL.value > 1 else None
+        commands.append(subcommand.Command(chosen.makes_run, arguments, title, log))
+    return commands
 
 
 def _draw(workdir: pathlib.Path, games: Sequence[str], histories: Sequence[int]) -> None:
@@ -220,4 +270,4 @@ def _draw(workdir: pathlib.Path, games: Sequence[str], histories: Sequence[int])
 
 
 if __name__ == "__main__":
-    command_line.run(main, ())
+    command_line.run(main, (ValueError, ImportError))  # the latter: a suite that is not installed

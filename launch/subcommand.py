@@ -1,42 +1,107 @@
-"""Another of launch's commands, run from a command."""
+"""Other commands of launch's, run from a command: one after the other, or several at once."""
 
+import collections
 import logging
+import pathlib
 import subprocess
 import sys
+import time
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from laser_tf.host import interruption, kept_command
 from launch import command_line
 
+_POLL_SECONDS = 0.1
+
+
+class Command(NamedTuple):
+    """What is to be run."""
+
+    module: str  # e.g. "train"
+    arguments: tuple[str, ...]  # its flags
+    title: str = ""  # told when it starts
+    log: pathlib.Path | None = None  # takes what it prints; None: the terminal does
+
+
+class _Child:
+    """A command that runs."""
+
+    def __init__(self, command: Command):
+        self.command = command
+        if command.title:
+            logging.info("%s", command.title)
+        output = None
+        if command.log:
+            command.log.parent.mkdir(parents=True, exist_ok=True)
+            output = command.log.open("ab")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", f"launch.{command.module}", *command.arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            # A group of its own: it gets each Ctrl-C once, from here, and has the time to save all.
+            start_new_session=True,
+            preexec_fn=kept_command.end_with_parent,
+        )
+        if output:
+            output.close()
+        self._sent = 0
+
+    def forward(self, interrupted: interruption.Interruption) -> None:
+        """Hands on a signal that has come since the last call."""
+        if interrupted.count > self._sent:
+            self._sent = interrupted.count
+            self._process.send_signal(interrupted.signal_number)
+
+    def failure(self) -> str | None:
+        """What went wrong; "" for nothing, None while it runs."""
+        code = self._process.poll()
+        if not code:
+            return code if code is None else ""
+        where = self.command.log or "above"
+        return f"launch.{self.command.module} ended with {code}: see {where}"
+
 
 def run(module: str, *arguments: str) -> None:
-    """Runs `python -m launch.<module>`, and forwards what asks to end; then it does not return.
+    """Runs `python -m launch.<module>`; as `run_all`.
 
     Args:
       module: e.g. "train".
       *arguments: its flags.
+    """
+    run_all([Command(module, arguments)])
+
+
+def run_all(commands: Iterable[Command], at_once: int = 1) -> None:
+    """Runs commands, and forwards what asks to end; then it does not return.
+
+    When one fails no other is started, and those that run go on to their end.
+
+    Args:
+      commands: in the order in which they start.
+      at_once: how many run at the same time; each then needs a log of its own.
 
     Raises:
-      UsageError: if the command fails.
+      UsageError: if a command fails.
     """
-    process = subprocess.Popen(
-        [sys.executable, "-m", f"launch.{module}", *arguments],
-        stdin=subprocess.DEVNULL,
-        # A group of its own: it gets each Ctrl-C once, from here, and has the time to save all.
-        start_new_session=True,
-        preexec_fn=kept_command.end_with_parent,
-    )
-    interrupted = []
-
-    def forward(signal_number: int, _: object) -> None:
-        interrupted.append(signal_number)
-        process.send_signal(signal_number)
-
-    interruption.take_over(forward)
-    code = process.wait()
-    if interrupted:
+    waiting, running, failures = collections.deque(commands), [], []
+    interrupted = interruption.Interruption()
+    while True:
+        while waiting and len(running) < at_once and not (failures or interrupted.stop):
+            running.append(_Child(waiting.popleft()))
+        if not running:
+            break
+        time.sleep(_POLL_SECONDS)
+        for child in list(running):
+            child.forward(interrupted)
+            failure = child.failure()
+            if failure is not None:
+                running.remove(child)
+                failures += [failure] if failure else []
+    if interrupted.stop:
         logging.info("stopped; the same command goes on")
-        interruption.end_by(interrupted[0])
-    if code:
-        raise command_line.UsageError(
-            f"launch.{module} ended with {code}: see above; the same command goes on"
-        )
+        interruption.end_by(interrupted.signal_number)
+    interruption.give_back()
+    if failures:
+        raise command_line.UsageError(f"{'; '.join(failures)}; the same command goes on")

@@ -50,6 +50,9 @@ class Figure:
     makes_run: str  # the command that makes one run
     games: tuple[str, ...] = ("breakout", "space_invaders")  # by default; (): the configuration's
     restricts_memory: bool = False  # whether runs are evaluated with histories of several lengths
+    known_games: tuple[str, ...] = ()  # that there is something to compare with; (): any
+    # Of the configuration, "section.key" -> value, unless the user gives another.
+    defaults: Mapping[str, object] = dataclasses.field(default_factory=dict)
 
     def runs(self, workdir: pathlib.Path, games: Sequence[str], replicas: int) -> Runs:
         """The folders of all its runs."""

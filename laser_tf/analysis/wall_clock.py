@@ -32,3 +32,18 @@ def read(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
         raise errors.UserError(f"{run} holds no values of {_PACE}")
     starts = np.append(0, frames).astype(float)
     return starts, np.append(0, np.cumsum(np.diff(starts) / pace))
+
+
+def env_frames(run: pathlib.Path) -> int:
+    """The env frames that a run has learned from.
+
+    Args:
+      run: its folder.
+
+    Raises:
+      UserError: if the run has logged none yet.
+    """
+    frames, _ = tensorboard.read_scalars(run / "tensorboard", _PACE)
+    if not len(frames):
+        raise errors.UserError(f"{run} holds no values of {_PACE}")
+    return int(frames[-1])

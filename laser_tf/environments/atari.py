@@ -8,7 +8,7 @@ import numpy as np
 from dm_env import specs
 
 from laser_tf import config_checks, observations, types
-from laser_tf.environments import atari_games, base, environment_config
+from laser_tf.environments import atari_games, atari_protocols, base, environment_config
 
 HEIGHT, WIDTH = 84, 84
 SCREEN_HEIGHT, SCREEN_WIDTH = 210, 160
@@ -29,7 +29,7 @@ ATARI57 = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AtariConfig(environment_config.TimeLimitedConfig):
-    """Of Atari games; the defaults are those of IMPALA and LASER."""
+    """Of Atari games; the defaults are those of IMPALA and LASER, see `atari_protocols`."""
 
     suite: str = "atari"
     task: str = "pong"
@@ -59,6 +59,7 @@ class AtariConfig(environment_config.TimeLimitedConfig):
     def protocol(self) -> dict[str, Any]:
         """See `EnvironmentConfig`."""
         return super().protocol() | {
+            "protocol": atari_protocols.name_of(dataclasses.asdict(self)),
             # Frames at an episode's start, drawn uniformly.
             "no_ops": f"1 to {self.no_op_max}" if self.no_op_max else "none",
             "sticky_actions": self.sticky_actions,  # probability of playing the last one again

@@ -136,6 +136,35 @@ def trailing_means(steps: np.ndarray, values: np.ndarray, at: np.ndarray, count:
     Raises:
       ValueError: for steps that fall, or arrays of different shapes.
     """
+    steps, values = _checked_episodes(steps, values)
+    ends = np.searchsorted(steps, at, side="right")
+    return _means_between(values, np.maximum(0, ends - count), ends)
+
+
+def window_means(steps: np.ndarray, values: np.ndarray, at: np.ndarray, window: int) -> np.ndarray:
+    """The mean of the episodes that ended within the last env frames, at any env frames.
+
+    Args:
+      steps: integers [E], env frames at which episodes ended, ascending.
+      values: float [E], their returns.
+      at: [K], env frames at which the means are taken.
+      window: env frames: the mean at frame n is of the episodes that ended after n - window, and
+        at n at the latest.
+
+    Returns:
+      float64 [K]; NaN where no episode ended.
+
+    Raises:
+      ValueError: for steps that fall, or arrays of different shapes.
+    """
+    steps, values = _checked_episodes(steps, values)
+    starts, ends = (
+        np.searchsorted(steps, frames, side="right") for frames in (np.asarray(at) - window, at)
+    )
+    return _means_between(values, starts, ends)
+
+
+def _checked_episodes(steps: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     steps, values = np.asarray(steps, np.int64), np.asarray(values, float)
     if steps.ndim != 1 or steps.shape != values.shape:
         raise ValueError(
@@ -143,11 +172,13 @@ def trailing_means(steps: np.ndarray, values: np.ndarray, at: np.ndarray, count:
         )
     if (np.diff(steps) < 0).any():
         raise ValueError("steps fall: sort the episodes by the frames at which they ended")
-    ends = np.searchsorted(steps, at, side="right")
-    starts = np.maximum(0, ends - count)
+    return steps, values
+
+
+def _means_between(values: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
     sums = np.concatenate([[0.0], np.cumsum(values)])
     means = np.full(len(ends), np.nan)
-    np.divide(sums[ends] - sums[starts], ends - starts, out=means, where=ends > 0)
+    np.divide(sums[ends] - sums[starts], ends - starts, out=means, where=ends > starts)
     return means
 
 

@@ -47,6 +47,7 @@ class EvaluationSummaryTest(parameterized.TestCase):
                 "seed": 5,
                 "action_selection": "sampled",
                 "rewards": "raw",
+                "protocol": "own",
                 "no_ops": "1 to 37",
                 "sticky_actions": 0.25,
                 "full_action_space": False,

@@ -19,13 +19,14 @@ class ReproduceTest(parameterized.TestCase):
         ("--figure=acer_2", "acer_control"),
         ("--figure=reactor_3", "reactor_minatar"),
         ("--figure=agents", "laser_minatar"),
+        ("--figure=atari --seeds=2", "laser_atari", ":dopamine"),
         ("--replicas=1", "sweep_laser_minatar"),  # main says what is missing
         ("--figure", "sweep_laser_minatar"),
     )
-    def test_a_figure_has_a_configuration(self, arguments, name):
+    def test_a_figure_has_a_configuration(self, arguments, name, variant=""):
         self.assertEqual(
             reproduce.default_config(["program", *arguments.split()]),
-            f"configs/{name}.py",
+            f"configs/{name}.py{variant}",
         )
 
     def test_a_figure_may_have_a_configurations_variant(self):
@@ -40,7 +41,7 @@ class ReproduceTest(parameterized.TestCase):
     @parameterized.parameters(
         (
             "--figure=5_left --config.agent.n_steps=3",
-            "5_left.*<3_left.*r2d2_1.r2d2_5.*acer_3.reactor_3.agents.*sharing.*>",
+            "5_left.*<3_left.*r2d2_1.r2d2_5.*acer_3.reactor_3.agents.sharing.*atari>",
         ),
         ("--figure=r2d2_5 --config.agent.n_stps=3", "unknown config key: 'n_stps'"),
         ("--figure=r2d2_1 --config=configs/r2d2_tmz.py", "configs/r2d2_tmz.py: .*choose a file"),
@@ -65,6 +66,24 @@ class ReproduceTest(parameterized.TestCase):
             "--figure=agents --config.agent.relevance=none",
             "--config.agent.relevance: the figure has runs by configs/acer_minatar.py, too, which",
         ),
+        (
+            "--figure=agents --games=breakout,brakout",
+            "task is 'brakout': there is no MinAtar game 'brakout': did you mean breakout",
+        ),
+        (
+            "--figure=3_right --games=breakout --config.sweep.samples=0",
+            "samples is 0: use",
+        ),
+        (
+            "--figure=atari --games=pong,brakout",
+            "--games: there is no published curve of 'brakout': did you mean breakout",
+        ),
+        ("--figure=atari --seeds=0", "--replicas=0: 0 is not a positive integer"),
+        (
+            "--figure=atari --config.environment.sticky_actions=0",
+            "curves of Dopamine's protocol, but environment.sticky_actions is 0.0, not 0.25",
+        ),
+        ("--figure=atari --config.run.env_frames=0", "env_frames is 0: use"),
     )
     def test_bad_flags_are_refused_in_one_line(self, arguments, message):
         code, _, errors = commands.run("reproduce", *arguments.split())
@@ -81,22 +100,53 @@ class ReproduceTest(parameterized.TestCase):
         with self.assertRaisesRegex(command_line.UsageError, "r2d2_5 has one task"):
             games("r2d2_5", ["tmaze"], config)
 
-    def test_each_agent_is_trained_by_its_own_configuration(self):
+    def _made(self, **given):
+        """What `main` has run: the runs, and last what draws."""
         made = []
         self.enter_context(mock.patch.object(subcommand, "run", lambda *c: made.append(c)))
+        self._run_all = self.enter_context(mock.patch.object(subcommand, "run_all"))
         reproduce.flags.FLAGS.mark_as_parsed()
-        with flagsaver.flagsaver(figure="agents", games=["breakout"], replicas=2, workdir="/w"):
+        with flagsaver.flagsaver(workdir="/w", **given):
             reproduce.main()
-        *trainings, drawing = made
+        return [*self._run_all.call_args.args[0], *made]
+
+    def _use_config(self, path):
+        values = command_line.read_config_file(path).to_dict()
+        for name, value in (("config_values", values), ("config_file", path)):
+            patch = mock.patch.object(command_line, name, return_value=value)
+            self.enter_context(patch)
+
+    @parameterized.parameters((1, ""), (2, "/w/laser/replica_1/pong.log"))
+    def test_atari_is_dopamines_protocol_for_ten_million_frames(self, parallel, log):
+        self._use_config("configs/laser_atari.py:dopamine")
+        given = {"figure": "atari", "games": ["pong", "qbert", "pong"], "seeds": 2}
+        *trainings, drawing = self._made(parallel=parallel, **given)
+        self.assertEqual(self._run_all.call_args.args[1], parallel)
         self.assertEqual(
-            [training[:3] for training in trainings],
+            [training.arguments[1] for training in trainings],
+            [
+                f"--workdir=/w/laser/replica_{seed}/{game}"
+                for seed in (1, 2)
+                for game in ("pong", "qbert")
+            ],
+        )
+        self.assertEqual(str(trainings[0].log or ""), log)
+        self.assertEqual(trainings[0].arguments[0], "--config=configs/laser_atari.py:dopamine")
+        for training in trainings:
+            self.assertIn("--config.run.env_frames=10000000", training.arguments)
+        self.assertEqual(drawing[3:], ("--replicas=2", "--game=pong", "--game=qbert"))
+
+    def test_each_agent_is_trained_by_its_own_configuration(self):
+        *trainings, drawing = self._made(figure="agents", games=["breakout"], replicas=2)
+        self.assertEqual(
+            [(training.module, *training.arguments[:2]) for training in trainings],
             [
                 ("train", f"--config=configs/{name}_minatar.py", f"--workdir=/w/{name}/{seed}")
                 for seed in ("replica_1/breakout", "replica_2/breakout")
                 for name in ("laser", "impala", "acer", "r2d2", "reactor")
             ],
         )
-        frames = {flag for training in trainings for flag in training if "env_frames" in flag}
+        frames = {flag for made in trainings for flag in made.arguments if "env_frames" in flag}
         self.assertLen(frames, 1)
         self.assertEqual(
             drawing,

@@ -7,8 +7,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from unittest import mock
 
 from absl.testing import absltest, parameterized
+
+from launch import command_line, subcommand
 
 # In place of launch.sweep: saves for a second when it is asked to end.
 SWEEP = f"""#!{sys.executable}
@@ -31,6 +34,54 @@ sys.executable = sys.argv[1]
 subcommand.run("sweep", sys.argv[2])
 print("went on")
 """
+# In place of launch.train: fails where it is told to.
+TRAIN = f"""#!{sys.executable}
+import pathlib, sys, time
+record = pathlib.Path(sys.argv[-2])
+record.touch()
+deadline = time.monotonic() + 60
+while not record.with_name(sys.argv[-1]).exists():
+    time.sleep(0.02)
+    assert time.monotonic() < deadline
+print("all of", record.name, flush=True)
+sys.exit(record.name == "b")
+"""
+
+
+class RunAllTest(absltest.TestCase):
+    def _run(self, *names_and_waits, at_once):
+        """Runs a command each, which ends when another one has started."""
+        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        program = folder / "command"
+        program.write_text(TRAIN)
+        program.chmod(0o700)
+        commands = [
+            subcommand.Command("train", (str(folder / n), wait), n, folder / "logs" / f"{n}.log")
+            for n, wait in names_and_waits
+        ]
+        handlers = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+        for number, handler in handlers.items():
+            self.addCleanup(signal.signal, number, handler)
+        with mock.patch.object(sys, "executable", str(program)):
+            try:
+                subcommand.run_all(commands, at_once)
+            finally:
+                self.assertEqual(signal.getsignal(signal.SIGTERM), signal.SIG_DFL)
+                started = {n for n, _ in names_and_waits if (folder / n).exists()}
+                logs = {path.name: path.read_text() for path in (folder / "logs").iterdir()}
+                self.assertEqual(logs, {f"{n}.log": f"all of {n}\n" for n in started})
+                self.assertEqual("".join(sorted(started)), self.expected)
+
+    def test_several_run_at_once_and_each_has_its_log(self):
+        self.expected = (
+            "acd"  # a ends when c has started, c when d has: with one at a time none would
+        )
+        self._run(("a", "c"), ("c", "d"), ("d", "a"), at_once=3)
+
+    def test_after_a_failure_none_is_started_and_those_that_run_end(self):
+        self.expected = "ab"
+        with self.assertRaisesRegex(command_line.UsageError, "train ended with 1: see .*/b.log; "):
+            self._run(("a", "b"), ("b", "a"), ("c", "a"), at_once=2)
 
 
 class SubcommandTest(parameterized.TestCase):

@@ -51,6 +51,32 @@ class TrailingMeansTest(absltest.TestCase):
             aggregates.trailing_means([1, 2], [0.0], [1], 1)
 
 
+class WindowMeansTest(absltest.TestCase):
+    def test_the_episodes_that_ended_within_the_window(self):
+        steps, values = [10, 10, 20, 40], [1.0, 3.0, 8.0, 10.0]
+        at = np.array([9, 10, 19, 20, 30, 40, 50])
+        means = aggregates.window_means(steps, values, at, 20)
+        # 30's window begins after 10.
+        np.testing.assert_array_equal(means, [NAN, 2.0, 2.0, 4.0, 8.0, 10.0, 10.0])
+        np.testing.assert_array_equal(
+            aggregates.window_means(steps, values, at, 1)[4:], [NAN, 10.0, NAN]
+        )
+
+    def test_it_is_the_bucket_that_ends_there(self):
+        steps, values = [1, 999_999, 1_000_001, 2_000_001], [1.0, 3.0, 10.0, 7.0]
+        at = [1_000_000, 2_000_000, 3_000_000]
+        np.testing.assert_array_equal(
+            aggregates.window_means(steps, values, at, 1_000_000),
+            aggregates.bucket_means(steps, values, 1_000_000),
+        )
+
+    def test_what_is_out_of_order_or_odd_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "steps fall: sort"):
+            aggregates.window_means([2, 1], [0.0, 0.0], [1], 1)
+        with self.assertRaisesRegex(ValueError, r"steps are \[2\], values \[1\]"):
+            aggregates.window_means([1, 2], [0.0], [1], 1)
+
+
 class BucketMeansTest(parameterized.TestCase):
     def test_a_bucket_holds_its_first_frame_and_not_its_last(self):
         steps = [0, 999_999, 1_000_000, 2_500_000]

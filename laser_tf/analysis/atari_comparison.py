@@ -1,0 +1,185 @@
+"""LASER on Atari beside Dopamine's published agents, at equal frames.
+
+Wherever a return stands, LASER's and theirs, it is the mean over the training episodes of the last
+`dopamine.WINDOW` env frames.
+"""
+
+import math
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib import axes as axes_module
+
+from laser_tf import errors
+from laser_tf.analysis import figure, panels, seed_curves, wall_clock
+from laser_tf.monitoring import episode_log
+from laser_tf.scores import aggregates, comparison, dopamine, reference
+
+FRAMES = (1, 2, 4, 10, 20, 50)  # million env frames at which returns are compared
+_POINTS = 200
+_COLUMNS = 3  # of panels
+
+_OTHERS = [agent.lower() for agent in dopamine.AGENTS]
+_CURVES = ("game", "label", "env_frames", *seed_curves.COLUMNS)
+_RETURNS = (*_CURVES, "human_normalised", *_OTHERS) + tuple(
+    f"{agent}_human_normalised" for agent in _OTHERS
+)
+_MEASURES = (comparison.median, comparison.mean, comparison.interquartile_mean)
+_NOTHING = comparison.Estimate(math.nan, math.nan, math.nan)
+_SUMMARY = ("env_frames", "agent", "games", "seeds") + tuple(
+    f"{measure.__name__}{part}"
+    for measure in (*_MEASURES, comparison.probability_of_improvement)
+    for part in ("", "_low", "_high")
+)
+
+
+class _Run(NamedTuple):
+    """One seed's."""
+
+    episodes: episode_log.Episodes
+    env_frames: int  # learned from so far
+
+
+Games = Mapping[str, Sequence[_Run]]  # game -> one each seed
+
+
+def write(runs: figure.Runs, output: pathlib.Path) -> None:
+    """Writes a picture and three tables to a folder.
+
+    `curves.png` and `curves.csv` have each game's curve, `returns.csv` the games' returns at
+    `FRAMES`, up to those that all runs have come to (shorter runs: at their end), and `summary.csv`
+    what the human-normalised returns come to over the games.
+
+    Args:
+      runs: game -> label -> a run each seed; there is one label.
+      output: the folder.
+
+    Raises:
+      UserError: if a run lacks values.
+    """
+    ((label, *_), *_) = runs.values()
+    games = {game: [_read(run) for run in of_game[label]] for game, of_game in runs.items()}
+    _write_curves(games, label, output)
+    reached = min(run.env_frames for of_game in games.values() for run in of_game)
+    milestones = [million * 10**6 for million in FRAMES if million * 10**6 <= reached] or [reached]
+    rows = [
+        _returns_row(game, label, of_game, frames)
+        for game, of_game in games.items()
+        for frames in milestones
+    ]
+    panels.write_csv(output / "returns.csv", _RETURNS, rows)
+    rows = [row for frames in milestones for row in _summary_rows(games, label, frames)]
+    panels.write_csv(output / "summary.csv", _SUMMARY, rows)
+
+
+def _read(run: pathlib.Path) -> _Run:
+    tasks = episode_log.read(run)
+    if len(tasks) != 1:
+        raise errors.UserError(
+            f"{run} holds episodes of {len(tasks)} games, not of one: name the folder of a run of "
+            "one game, or wait for its first episode"
+        )
+    (episodes,) = tasks.values()
+    return _Run(episodes, wall_clock.env_frames(run))
+
+
+def _returns(of_game: Sequence[_Run], at: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Float64 [seeds, K] at K env frames; NaN where no episode ended in the window."""
+    return np.array(
+        [
+            aggregates.window_means(
+                run.episodes.env_frames, run.episodes.returns, at, dopamine.WINDOW
+            )
+            for run in of_game
+        ]
+    )
+
+
+def _write_curves(games: Games, label: str, output: pathlib.Path) -> None:
+    columns = min(_COLUMNS, len(games))
+    rows = []
+    with panels.drawn(output / "curves.png", -(-len(games) // columns), columns) as axes:
+        for panel, (game, of_game) in zip(axes.flat, games.items(), strict=False):
+            rows += [[game, label, *row] for row in _draw(panel, game, label, of_game)]
+        for panel in axes.flat[len(games) :]:
+            panel.set_axis_off()
+    panels.write_csv(output / "curves.csv", _CURVES, rows)
+
+
+def _draw(panel: axes_module.Axes, game: str, label: str, of_game: Sequence[_Run]) -> list[list]:
+    """Draws a panel; returns LASER's rows of the CSV, without game and label."""
+    first = max(run.episodes.env_frames[0] for run in of_game)
+    last = min(run.env_frames for run in of_game)
+    frames = np.linspace(first, max(first, last), _POINTS)
+    summary = seed_curves.summarise(_returns(of_game, frames))
+    seed_curves.draw(panel, frames / 1e6, summary, label)
+    for agent, points in dopamine.curves()[game].items():
+        beyond = min((at for at in points if at >= last), default=last)
+        drawn = {at / 1e6: value for at, value in points.items() if at <= beyond}
+        panel.plot(*zip(*drawn.items(), strict=True), "--", marker="o", markersize=3, label=agent)
+    panel.set(
+        title=game, xlabel="Million environment frames", ylabel="Return, mean of a million frames"
+    )
+    panel.locator_params(axis="x", nbins=5)
+    return seed_curves.rows(frames, summary)
+
+
+def _returns_row(game: str, label: str, of_game: Sequence[_Run], frames: int) -> list:
+    summary = seed_curves.summarise(_returns(of_game, [frames])[:, 0])
+    published = [_published(game, agent, frames) for agent in dopamine.AGENTS]
+    return [
+        *(game, label, frames, *panels.cells(summary[:5]), summary.seeds),
+        *panels.cells([_normalised(game, summary.mean), *published]),
+        *panels.cells(_normalised(game, value) for value in published),
+    ]
+
+
+def _published(game: str, agent: str, frames: int) -> float:
+    """NaN where there is none."""
+    return dopamine.curves()[game][agent].get(frames, math.nan)
+
+
+def _normalised(game: str, value: float) -> float:
+    return reference.normalised("atari", game, value)
+
+
+def _summary_rows(games: Games, label: str, frames: int) -> list[list]:
+    """LASER's row, and those of the published agents where they have returns at these frames.
+
+    A game without a return in the window is left out of all of them.
+    """
+    scores = {
+        game: [_normalised(game, value) for value in _returns(of_game, [frames])[:, 0]]
+        for game, of_game in games.items()
+    }
+    scores = {game: of_game for game, of_game in scores.items() if not np.isnan(of_game).any()}
+    if not scores:
+        return []
+    table = np.transpose(list(scores.values()))  # [seeds, games]
+    estimates = [measure(table) for measure in _MEASURES]
+    rows = [[frames, label, len(scores), len(table), *_cells([*estimates, _NOTHING])]]
+    for agent in dopamine.AGENTS:
+        published = [_normalised(game, _published(game, agent, frames)) for game in scores]
+        if not np.isnan(published).any():
+            estimates = _compare(table, np.array(published))
+            rows.append([frames, agent, len(scores), dopamine.SEEDS, *_cells(estimates)])
+    return rows
+
+
+def _compare(table: np.ndarray, published: np.ndarray) -> list[comparison.Estimate]:
+    """A published agent's part of a row.
+
+    Args:
+      table: LASER's scores, [seeds, games].
+      published: [games].
+    """
+    # As many seeds as LASER's, each at their mean: so of both as many scores are trimmed.
+    others = np.tile(published, (len(table), 1))
+    estimates = [_NOTHING._replace(value=measure(others).value) for measure in _MEASURES]
+    return [*estimates, comparison.probability_of_improvement(table, others)]
+
+
+def _cells(estimates: Sequence[comparison.Estimate]) -> list[str]:
+    return panels.cells(value for estimate in estimates for value in estimate)

@@ -1,0 +1,84 @@
+"""An agent over several games, with what its seeds leave open (Agarwal et al. 2021).
+
+The estimates and the stratified bootstrap are rliable's, here by SciPy: rliable 1.2 would add arch,
+statsmodels and four more packages, and arch does not import beside the pandas of requirements.lock.
+
+Scores are float64 [seeds, games], normalised; each game has the same number of seeds.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+_LEVEL, _RESAMPLES = 0.95, 2_000
+_TRIMMED = 0.25  # at either end
+
+
+class Estimate(NamedTuple):
+    """One number, and its 95% percentile bootstrap interval: NaN for one seed."""
+
+    value: float
+    low: float
+    high: float
+
+
+def median(scores: np.ndarray) -> Estimate:
+    """The median over games of the mean over seeds."""
+    return _estimate(scores, lambda table: np.median(table.mean(axis=-2), axis=-1))
+
+
+def mean(scores: np.ndarray) -> Estimate:
+    """The mean over games and seeds."""
+    return _estimate(scores, lambda table: table.mean(axis=(-2, -1)))
+
+
+def interquartile_mean(scores: np.ndarray) -> Estimate:
+    """The mean of the middle half of all scores, of games and seeds together."""
+
+    def middle(table: np.ndarray) -> np.ndarray:
+        return stats.trim_mean(table.reshape(*table.shape[:-2], -1), _TRIMMED, axis=-1)
+
+    return _estimate(scores, middle)
+
+
+def probability_of_improvement(scores: np.ndarray, others: np.ndarray) -> Estimate:
+    """How likely a seed is to be above one of another agent's: mean over games, a tie is a half.
+
+    Args:
+      scores: [seeds, games].
+      others: [other seeds, games], of the agent compared with, which are not resampled.
+    """
+
+    def improvement(table: np.ndarray) -> np.ndarray:
+        mine, others_ = table[..., :, None, :], others[None, :, :]
+        return ((mine > others_) + 0.5 * (mine == others_)).mean(axis=(-3, -2, -1))
+
+    return _estimate(scores, improvement)
+
+
+def _estimate(scores: np.ndarray, measure: Callable[[np.ndarray], np.ndarray]) -> Estimate:
+    """Resamples the seeds of each game by themselves.
+
+    Args:
+      scores: [seeds, games].
+      measure: of any [..., seeds, games], -> [...].
+    """
+    value = float(measure(scores))
+    if len(scores) < 2:
+        return Estimate(value, np.nan, np.nan)
+
+    def of_games(*games: np.ndarray, axis: int) -> np.ndarray:
+        return measure(np.stack([np.moveaxis(game, axis, -1) for game in games], axis=-1))
+
+    interval = stats.bootstrap(
+        tuple(scores.T),
+        of_games,
+        n_resamples=_RESAMPLES,
+        batch=100,
+        confidence_level=_LEVEL,
+        method="percentile",
+        rng=0,  # the same table from the same runs
+    ).confidence_interval
+    return Estimate(value, float(interval.low), float(interval.high))
