@@ -19,7 +19,8 @@ def catch_config(**sections) -> run_config.RunConfig:
     values = laser_catch.get_config().to_dict()
     values["run"].update(env_frames=2_000, evaluation_episodes=4, metrics_seconds=0.2)
     if sections.get("environment", {}).get("suite", "catch") != "catch":
-        del values["environment"]["wait_seconds"]  # which other suites do not know
+        for key in ("reward_offset", "wait_seconds"):  # which other suites do not know
+            del values["environment"][key]
     for section, overrides in sections.items():
         values[section].update(overrides)
     return run_config.parse(values)

@@ -69,7 +69,7 @@ class EnvironmentConfigTest(parameterized.TestCase):
     def test_a_suite_has_its_own_keys_only(self):
         keys = {field.name for field in dataclasses.fields(catch.CatchConfig)}
         shared = {"suite", "task", "num_envs", "max_broken_episodes", "reward_scales"}
-        self.assertEqual(keys, shared | {"wait_seconds"})
+        self.assertEqual(keys, shared | {"reward_offset", "wait_seconds"})
 
 
 class MakeEnvironmentTest(parameterized.TestCase):
