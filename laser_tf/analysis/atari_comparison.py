@@ -76,10 +76,10 @@ def write(runs: figure.Runs, output: pathlib.Path) -> None:
 
 def _read(run: pathlib.Path) -> _Run:
     tasks = episode_log.read(run)
-    if len(tasks) != 1:
+    if not tasks:
         raise errors.UserError(
-            f"{run} holds episodes of {len(tasks)} games, not of one: name the folder of a run of "
-            "one game, or wait for its first episode"
+            f"{run} holds no finished episode ({episode_log.FILE}): wait for its first one, or "
+            "train for more env frames"
         )
     (episodes,) = tasks.values()
     return _Run(episodes, wall_clock.env_frames(run))
@@ -116,14 +116,25 @@ def _draw(panel: axes_module.Axes, game: str, label: str, of_game: Sequence[_Run
     summary = seed_curves.summarise(_returns(of_game, frames))
     seed_curves.draw(panel, frames / 1e6, summary, label)
     for agent, points in dopamine.curves()[game].items():
-        beyond = min((at for at in points if at >= last), default=last)
-        drawn = {at / 1e6: value for at, value in points.items() if at <= beyond}
-        panel.plot(*zip(*drawn.items(), strict=True), "--", marker="o", markersize=3, label=agent)
+        shown = points_beside(points, last)
+        at = [frames / 1e6 for frames in shown]
+        panel.plot(at, list(shown.values()), "--", marker="o", markersize=3, label=agent)
     panel.set(
         title=game, xlabel="Million environment frames", ylabel="Return, mean of a million frames"
     )
     panel.locator_params(axis="x", nbins=5)
     return seed_curves.rows(frames, summary)
+
+
+def points_beside(points: Mapping[int, float], last: int) -> dict[int, float]:
+    """What is drawn of a published curve: up to where a run ends, and the first point anyway.
+
+    Args:
+      points: env frames -> return.
+      last: env frames to which the run came.
+    """
+    last = max(last, min(points))
+    return {frames: value for frames, value in points.items() if frames <= last}
 
 
 def _returns_row(game: str, label: str, of_game: Sequence[_Run], frames: int) -> list:

@@ -42,23 +42,22 @@ def _normalised(game: str, value: float) -> float:
     return (value - random) / (human - random)
 
 
-class AtariComparisonTest(absltest.TestCase):
-    def setUp(self):
-        super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self._folder = pathlib.Path(folder.name)
+def _runs(folder: pathlib.Path, games: Sequence[str] = GAMES, seeds: int = 2) -> figure.Runs:
+    return figures_atari.FIGURES["atari"].runs(folder, games, seeds)
 
-    def _runs(self, games: Sequence[str] = GAMES, seeds: int = 2) -> figure.Runs:
-        return figures_atari.FIGURES["atari"].runs(self._folder, games, seeds)
 
-    def _write(self) -> None:
-        """Two seeds to 4.2 and 4.0 million frames.
+class MilestonesTest(absltest.TestCase):
+    """Two seeds to 4.2 and 4.0 million frames.
 
-        Within the million frames before 1 and 4 million pong returns -15 and 2, seed 2 4 more;
-        breakout 3 and 20, seed 2 as much. In the million before 2 million both return 0.
-        """
-        runs = self._runs()
+    Within the million frames before 1 and 4 million pong returns -15 and 2, seed 2 4 more;
+    breakout 3 and 20, seed 2 as much. In the million before 2 million both return 0.
+    """
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls._folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        runs = _runs(cls._folder)
         for game, early, late, more in (("pong", -15.0, 2.0, 4.0), ("breakout", 3.0, 20.0, 0.0)):
             for seed, run in enumerate(runs[game]["LASER"]):
                 add = more * seed
@@ -68,10 +67,13 @@ class AtariComparisonTest(absltest.TestCase):
                     *((3 * MILLION + 1, late + add + 2), (4 * MILLION, late + add - 2)),
                 )
                 _write_run(run, 4_200_000 - 200_000 * seed, episodes)
-        atari_comparison.write(runs, self._folder)
+        atari_comparison.write(runs, cls._folder)
+
+    def _summary(self):
+        rows = _read(self._folder / "summary.csv")
+        return {(int(row["env_frames"]) // MILLION, row["agent"]): row for row in rows}
 
     def test_returns_are_means_over_the_million_frames_before(self):
-        self._write()
         rows = {
             (row["game"], int(row["env_frames"])): row
             for row in _read(self._folder / "returns.csv")
@@ -93,11 +95,7 @@ class AtariComparisonTest(absltest.TestCase):
         self.assertEqual(float(rows["pong", 2 * MILLION]["mean"]), 0)
 
     def test_the_summary_is_over_both_games(self):
-        self._write()
-        rows = {
-            (int(r["env_frames"]) // MILLION, r["agent"]): r
-            for r in _read(self._folder / "summary.csv")
-        }
+        rows = self._summary()
         self.assertEqual(
             list(rows),
             [(1, "LASER"), (1, "DQN"), (1, "Rainbow"), (1, "IQN"), (2, "LASER")]
@@ -121,11 +119,7 @@ class AtariComparisonTest(absltest.TestCase):
         self.assertEqual((laser["seeds"], iqn["seeds"]), ("2", "5"))
 
     def test_the_probability_of_improvement_is_over_each_published_agent(self):
-        self._write()
-        rows = {
-            (int(r["env_frames"]) // MILLION, r["agent"]): r
-            for r in _read(self._folder / "summary.csv")
-        }
+        rows = self._summary()
         # At 4 million IQN returns -1.76 in pong and 31.55 in breakout, DQN -16.58 and 6.69.
         self.assertEqual(float(rows[4, "IQN"]["probability_of_improvement"]), 0.5)
         self.assertEqual(float(rows[4, "DQN"]["probability_of_improvement"]), 1.0)
@@ -134,14 +128,19 @@ class AtariComparisonTest(absltest.TestCase):
         self.assertEqual(rows[4, "LASER"]["probability_of_improvement"], "")
 
     def test_the_picture_and_its_numbers(self):
-        self._write()
         self.assertEqual((self._folder / "curves.png").read_bytes()[:4], b"\x89PNG")
         rows = [row for row in _read(self._folder / "curves.csv") if row["game"] == "pong"]
         self.assertEqual((rows[0]["env_frames"], rows[-1]["env_frames"]), ("400000", "4000000"))
         self.assertEqual([float(rows[0]["mean"]), float(rows[-1]["mean"])], [-14, 4])
 
+
+class ShortRunsTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+
     def test_a_shorter_run_is_compared_at_its_end(self):
-        runs = self._runs(["pong", "qbert"], 1)
+        runs = _runs(self._folder, ["pong", "qbert"], 1)
         _write_run(runs["pong"]["LASER"][0], 20_080, [(9_000, -21.0), (20_000, -19.0)])
         _write_run(runs["qbert"]["LASER"][0], 20_160, [(20_100, 100.0)])  # none at 20,080 yet
         atari_comparison.write(runs, self._folder)
@@ -153,12 +152,17 @@ class AtariComparisonTest(absltest.TestCase):
         self.assertAlmostEqual(float(laser["median"]), _normalised("pong", -20), places=4)
         self.assertEqual(laser["median_low"], "")
 
+    def test_published_curves_end_where_the_run_does(self):
+        points = dict.fromkeys((MILLION, 4 * MILLION, 10 * MILLION), 0.0)
+        for last, number in ((20_000, 1), (3_999_999, 1), (4_000_160, 2), (10_000_160, 3)):
+            self.assertLen(atari_comparison.points_beside(points, last), number)
+
     def test_a_run_without_episodes_is_named(self):
-        runs = self._runs(["pong"], 1)
-        with self.assertRaisesRegex(errors.UserError, "laser/replica_1/pong holds .* 0 games"):
+        runs = _runs(self._folder, ["pong"], 1)
+        with self.assertRaisesRegex(errors.UserError, "laser/replica_1/pong holds no finished"):
             atari_comparison.write(runs, self._folder)
         _write_run(runs["pong"]["LASER"][0], 20_080, [])
-        with self.assertRaisesRegex(errors.UserError, "or wait for its first episode"):
+        with self.assertRaisesRegex(errors.UserError, "wait for its first one, or train"):
             atari_comparison.write(runs, self._folder)
 
 
