@@ -15,12 +15,17 @@ _FIRST = (
     "launch/full_disk_test.py",
     "training/several_learners_test.py",
     "launch/replay_server_test.py",
-    "launch/contextual_replay_test.py",
     "launch/own_environment_test.py",
     "environments/python_environments_test.py",
     "launch/export_test.py",
     "launch/hangup_test.py",
     "examples/examples_test.py",
+    "training/vectors_test.py",
+    "training/learner_test.py",
+    "training/lost_server_test.py",
+    "replay/several_servers_test.py",
+    "evaluation/continuous_evaluator_test.py",
+    "export/saved_model_test.py",
 )
 _FOLDER = pathlib.Path(__file__).parent
 
