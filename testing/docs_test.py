@@ -91,8 +91,8 @@ def _readings(path):
     """Every number that the results' table may take from a file."""
     columns = _columns(path)
     if "label" not in columns:
-        name = "mean" if "mean" in columns else "mean_return_100_episodes"
-        return [float(value) for value in columns[name]]
+        means = ("mean", "mean_return_100_episodes", "greedy_mean")
+        return [float(value) for name in means for value in columns.get(name, ()) if value]
     readings = []
     for points in _curves(path).values():
         frames, *seeds = zip(*points, strict=True)
