@@ -137,6 +137,10 @@ class EvaluatorProcessTest(parameterized.TestCase):
         while not (new := set(_children()) - before) and time.monotonic() < deadline:
             time.sleep(0.01)
         (process,) = new
+        # Until it runs a program of its own its parent waits for it: it must not be stopped.
+        command = pathlib.Path(f"/proc/{process}/cmdline")
+        while command.read_bytes() == pathlib.Path("/proc/self/cmdline").read_bytes():
+            time.sleep(0.01)
         return process
 
     def _result(self, evaluator: evaluator_process.EvaluatorProcess):
