@@ -8,6 +8,7 @@ from configs import acer_control, acer_minatar, laser_minatar
 from laser_tf import errors
 from laser_tf.analysis import figures_acer
 from laser_tf.training import run_config
+from testing import flag_values
 
 MODULES = {"acer_1": acer_minatar, "acer_2": acer_control, "acer_3": acer_control}
 
@@ -17,11 +18,8 @@ def _runs(name: str, game: str) -> dict[str, run_config.RunConfig]:
     for condition in figures_acer.FIGURES[name].conditions:
         argument = (condition.argument,) if condition.argument else ()
         values = MODULES[name].get_config(*argument).to_dict()
-        for key, value in condition.values(values, game, 2).items():
-            section, key = key.split(".")
-            assert key in values[section], key  # else no flag could set it
-            values[section][key] = value
-        runs[condition.label] = run_config.parse(values)
+        flags = condition.values(values, game, 2)
+        runs[condition.label] = run_config.parse(flag_values.changed(values, flags))
     return runs
 
 

@@ -7,6 +7,7 @@ from absl.testing import absltest
 from configs import laser_minatar
 from laser_tf.analysis import figures_agents
 from laser_tf.training import run_config
+from testing import flag_values
 
 CHOSEN = figures_agents.FIGURES["agents"]
 
@@ -16,11 +17,8 @@ def _runs(base: dict, game: str, replica: int) -> dict[str, run_config.RunConfig
     for condition in CHOSEN.conditions:
         name = condition.config.removesuffix(".py").replace("/", ".")
         values = importlib.import_module(name).get_config().to_dict()
-        for key, value in condition.values(base, game, replica).items():
-            section, key = key.split(".")
-            assert key in values[section], key  # else no flag could set it
-            values[section][key] = value
-        runs[condition.label] = run_config.parse(values)
+        flags = condition.values(base, game, replica)
+        runs[condition.label] = run_config.parse(flag_values.changed(values, flags))
     return runs
 
 

@@ -6,6 +6,7 @@ from configs import laser_atari, r2d2_atari
 from laser_tf import errors
 from laser_tf.analysis import figures_atari
 from laser_tf.training import run_config
+from testing import flag_values
 
 CHOSEN = figures_atari.FIGURES["atari"]
 
@@ -19,11 +20,8 @@ class FiguresAtariTest(parameterized.TestCase):
         (condition,) = CHOSEN.conditions
         for game in CHOSEN.games:
             self.assertIn(game, CHOSEN.known_games)
-            values = {section: dict(of_section) for section, of_section in base.items()}
-            for key, value in (CHOSEN.defaults | condition.values(base, game, 2)).items():
-                section, key = key.split(".")
-                values[section][key] = value
-            run = run_config.parse(values)
+            flags = CHOSEN.defaults | condition.values(base, game, 2)
+            run = run_config.parse(flag_values.changed(base, flags))
             self.assertEqual((run.environment.task, run.run.seed), (game, 1_001))
             self.assertEqual(run.environment.protocol()["protocol"], "dopamine")
             self.assertEqual((run.run.env_frames, run.run.evaluation_episodes), (10_000_000, 0))

@@ -5,15 +5,11 @@ from absl.testing import absltest, parameterized
 from configs import sweep_laser_atari, sweep_laser_minatar
 from laser_tf.analysis import figure, figures_laser
 from laser_tf.sweeps import sweep_config
+from testing import flag_values
 
 
 def _sweep(config: dict, condition: figure.Condition, game: str) -> sweep_config.SweepConfig:
-    values = {section: dict(keys) for section, keys in config.items()}
-    for key, value in condition.values(config, game, 2).items():
-        section, name = key.split(".")
-        assert name in values[section], key  # else no flag could set it
-        values[section][name] = value
-    return sweep_config.parse(values)
+    return sweep_config.parse(flag_values.changed(config, condition.values(config, game, 2)))
 
 
 class FiguresLaserTest(parameterized.TestCase):

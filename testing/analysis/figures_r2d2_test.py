@@ -8,17 +8,14 @@ from configs import impala_minatar, r2d2_minatar, r2d2_tmaze
 from laser_tf import errors
 from laser_tf.analysis import figures_r2d2
 from laser_tf.training import run_config
+from testing import flag_values
 
 
 def _runs(name: str, config: dict, game: str) -> dict[str, run_config.RunConfig]:
     runs = {}
     for condition in figures_r2d2.FIGURES[name].conditions:
-        values = {section: dict(keys) for section, keys in config.items()}
-        for key, value in condition.values(config, game, 2).items():
-            section, key = key.split(".")
-            assert key in values[section], key  # else no flag could set it
-            values[section][key] = value
-        runs[condition.label] = run_config.parse(values)
+        flags = condition.values(config, game, 2)
+        runs[condition.label] = run_config.parse(flag_values.changed(config, flags))
     return runs
 
 

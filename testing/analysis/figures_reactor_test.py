@@ -8,17 +8,15 @@ from configs import r2d2_minatar, reactor_minatar
 from laser_tf import errors
 from laser_tf.analysis import figures_reactor
 from laser_tf.training import run_config
+from testing import flag_values
 
 
 def _runs(game: str) -> dict[str, run_config.RunConfig]:
     runs = {}
     for condition in figures_reactor.FIGURES["reactor_3"].conditions:
         values = reactor_minatar.get_config().to_dict()
-        for key, value in condition.values(values, game, 2).items():
-            section, key = key.split(".")
-            assert key in values[section], key  # else no flag could set it
-            values[section][key] = value
-        runs[condition.label] = run_config.parse(values)
+        flags = condition.values(values, game, 2)
+        runs[condition.label] = run_config.parse(flag_values.changed(values, flags))
     return runs
 
 

@@ -8,6 +8,7 @@ from configs import sweep_laser_catch, sweep_laser_minatar
 from laser_tf import config_values, errors
 from laser_tf.analysis import figures_sharing
 from laser_tf.sweeps import sweep_config
+from testing import flag_values
 
 FIGURE = figures_sharing.FIGURES[figures_sharing.NAME]
 
@@ -16,12 +17,8 @@ def _sweeps() -> dict[str, sweep_config.SweepConfig]:
     config = sweep_laser_catch.get_config("companions").to_dict()
     sweeps = {}
     for condition in FIGURE.conditions:
-        values = {section: dict(keys) for section, keys in config.items()}
-        for key, value in condition.values(config, "catch", 2).items():
-            section, name = key.split(".")
-            assert name in values[section], key  # else no flag could set it
-            values[section][name] = value
-        sweeps[condition.label] = sweep_config.parse(values)
+        flags = condition.values(config, "catch", 2)
+        sweeps[condition.label] = sweep_config.parse(flag_values.changed(config, flags))
     return sweeps
 
 
