@@ -16,25 +16,15 @@ from absl import flags
 
 from laser_tf.analysis import (
     figure,
+    figures,
     figures_acer,
     figures_agents,
     figures_atari,
-    figures_r2d2,
-    figures_reactor,
     figures_sharing,
 )
 from launch import command_line
 
-_FIGURES: dict[str, figure.Figure] = (
-    figures_r2d2.FIGURES
-    | figures_acer.FIGURES
-    | figures_reactor.FIGURES
-    | figures_agents.FIGURES
-    | figures_sharing.FIGURES
-    | figures_atari.FIGURES
-)
-
-_FIGURE = flags.DEFINE_enum("figure", None, tuple(_FIGURES), "which figure")
+_FIGURE = flags.DEFINE_enum("figure", None, tuple(figures.DRAWN), "which figure")
 _WORKDIR = flags.DEFINE_string("workdir", None, "the folder of the figure's runs")
 _GAMES = flags.DEFINE_multi_string("game", [], "a task; once for each")
 _REPLICAS = flags.DEFINE_integer("replicas", 3, "repetitions of each run", 1)
@@ -48,7 +38,7 @@ def main() -> None:
     if not (_FIGURE.value and _WORKDIR.value and _GAMES.value):
         raise command_line.UsageError("say what to draw: --figure, --workdir and --game are needed")
     workdir = pathlib.Path(_WORKDIR.value)
-    runs = _FIGURES[_FIGURE.value].runs(workdir, _GAMES.value, _REPLICAS.value)
+    runs = figures.DRAWN[_FIGURE.value].runs(workdir, _GAMES.value, _REPLICAS.value)
     output = workdir / "report"
     output.mkdir(parents=True, exist_ok=True)
     _draw(_FIGURE.value, runs, output)

@@ -27,41 +27,17 @@ from absl import flags
 from ml_collections import config_flags
 
 from laser_tf import config_values
-from laser_tf.analysis import (
-    figure,
-    figures_acer,
-    figures_agents,
-    figures_atari,
-    figures_laser,
-    figures_r2d2,
-    figures_reactor,
-    figures_sharing,
-)
+from laser_tf.analysis import figure, figures
 from laser_tf.environments import names
 from laser_tf.sweeps import sweep_config
 from laser_tf.training import run_config
 from launch import command_line, memory_evaluations, subcommand
 
-FIGURES: dict[str, figure.Figure] = (
-    figures_laser.FIGURES
-    | figures_r2d2.FIGURES
-    | figures_acer.FIGURES
-    | figures_reactor.FIGURES
-    | figures_agents.FIGURES
-    | figures_sharing.FIGURES
-    | figures_atari.FIGURES
-)
-_CHECKS = {
-    name: module.check
-    for module in (figures_r2d2, figures_acer, figures_reactor, figures_sharing, figures_atari)
-    for name in module.FIGURES
-}
-
 _HISTORIES = ("80", "60", "50", "40", "20", "10", "1")  # agent steps
 _FIGURE = flags.DEFINE_enum(
     "figure",
     None,
-    tuple(FIGURES),
+    tuple(figures.ALL),
     "one of LASER's figures, of another agent's (r2d2_, acer_, reactor_), agents: all on the same "
     "games, sharing: agents that learn beside others that collapse, or atari: LASER beside "
     "Dopamine's published curves",
@@ -79,8 +55,8 @@ def default_config(arguments: Sequence[str]) -> str | None:
     """
     name = command_line.given_flag(arguments, "figure", None)
     # Without a figure any will do, so that `main` gets to say what is missing.
-    name = name or next(iter(FIGURES))
-    return FIGURES[name].config if name in FIGURES else None
+    name = name or next(iter(figures.ALL))
+    return figures.ALL[name].config if name in figures.ALL else None
 
 
 _CONFIG = command_line.define_config(default_config(sys.argv))
@@ -101,11 +77,13 @@ _WORKDIR = flags.DEFINE_string("workdir", None, "of everything [runs/figure_<fig
 def main() -> None:
     """Makes what is missing of a figure, and draws it."""
     if not _FIGURE.value:
-        raise command_line.UsageError(f"--figure is missing: choose one of {', '.join(FIGURES)}")
-    name, chosen = _FIGURE.value, FIGURES[_FIGURE.value]
+        raise command_line.UsageError(
+            f"--figure is missing: choose one of {', '.join(figures.ALL)}"
+        )
+    name, chosen = _FIGURE.value, figures.ALL[_FIGURE.value]
     config = config_values.changed(command_line.config_values(_CONFIG), _given(chosen))
-    if name in _CHECKS:
-        _CHECKS[name](name, config)
+    if name in figures.CHECKS:
+        figures.CHECKS[name](name, config)
     _check_variants(name)
     games = games_of(name, _GAMES.value, config)
     histories = history_lengths_of(name, _HISTORY_LENGTHS.value)
@@ -129,19 +107,19 @@ def _check_variants(name: str) -> None:
       UsageError: if the user gives a configuration to a figure that has one for each run, or a
         value that a run's configuration does not have.
     """
-    own = [condition for condition in FIGURES[name].conditions if condition.config]
+    own = [condition for condition in figures.ALL[name].conditions if condition.config]
     if own and command_line.given_flag(sys.argv, _CONFIG.name, None):
         raise command_line.UsageError(
             f"--{_CONFIG.name}: figure {name} has a configuration for each of its agents; leave "
             "the option out, and set values of all of them by --config.<section>.<key>"
         )
-    for condition in FIGURES[name].conditions:
+    for condition in figures.ALL[name].conditions:
         if condition.argument or condition.config:
             path = _config_of(condition)
             variant = command_line.read_config_file(path)
             if variant is None:
                 raise command_line.UsageError(f"there is no {path}, which figure {name} needs")
-            check_keys(condition.argument or path, variant.to_dict(), _given(FIGURES[name]))
+            check_keys(condition.argument or path, variant.to_dict(), _given(figures.ALL[name]))
 
 
 def _check_runs(chosen: figure.Figure, config: dict, games: Sequence[str]) -> None:
@@ -180,9 +158,9 @@ def games_of(name: str, given: Sequence[str] | None, config: dict) -> list[str]:
     Raises:
       UsageError: if games are given to a figure of one task, or some that it cannot compare.
     """
-    known = FIGURES[name].known_games
-    if FIGURES[name].games:
-        games = list(dict.fromkeys(given or FIGURES[name].games))
+    known = figures.ALL[name].known_games
+    if figures.ALL[name].games:
+        games = list(dict.fromkeys(given or figures.ALL[name].games))
         for game in games if known else ():
             _check_known(game, known)
         return games
@@ -207,7 +185,7 @@ def history_lengths_of(name: str, given: Sequence[str] | None) -> list[int]:
     Raises:
       UsageError: if what the user gave is no length, or the figure has none.
     """
-    if not FIGURES[name].restricts_memory:
+    if not figures.ALL[name].restricts_memory:
         if given is not None:
             raise command_line.UsageError(
                 f"--history_lengths: figure {name} has none; leave the option out"
@@ -256,7 +234,7 @@ def _commands(
 
 
 def _draw(workdir: pathlib.Path, games: Sequence[str], histories: Sequence[int]) -> None:
-    if _FIGURE.value in figures_laser.FIGURES:
+    if _FIGURE.value not in figures.DRAWN:
         subcommand.run("report", f"--workdir={workdir}")
         return
     subcommand.run(
