@@ -77,6 +77,8 @@ class Catch(base.BatchedEnvironment):
 
     def _drop(self, games: np.ndarray) -> None:
         """Starts the games of a mask bool [N]."""
+        if not games.any():
+            return
         self._episodes += games
         self._ball_row[games] = 0
         columns = random_streams.draw(self._streams + self._episodes) % COLUMNS
