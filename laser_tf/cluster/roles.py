@@ -24,20 +24,32 @@ def here() -> scheduling_strategies.NodeAffinitySchedulingStrategy:
     )
 
 
+def restarted(class_: type, **options: Any) -> Any:
+    """A class whose instances are Ray actors, restarted however often they die.
+
+    Args:
+      class_: of the actor.
+      **options: of Ray's, e.g. `num_cpus`.
+    """
+    # Of every call Ray's control store would keep 3 KB for a page of its dashboard: 4 MB a minute,
+    # roles being heard of once a second.
+    return ray.remote(max_restarts=-1, enable_task_events=False, **options)(class_)
+
+
 def make_hub(workdir: pathlib.Path) -> Any:
     """The hub, on this machine; its name is what tells a second driver on the same folder.
 
     Raises:
       InUseError: if there is one of this cluster already.
     """
-    make = ray.remote(
+    make = restarted(
+        hub.Hub,
         num_cpus=0,
-        max_restarts=-1,
         max_task_retries=0,
         name=f"hub of {workdir}",
         namespace=_NAMESPACE,
         scheduling_strategy=here(),
-    )(hub.Hub)
+    )
     deadline = time.monotonic() + folder_lock.LEAVING_SECONDS
     while True:
         try:
@@ -76,9 +88,12 @@ def make_role(
       is_vital: see `supervision.Supervised`.
       **options: of Ray's, e.g. `num_cpus`.
     """
-    process = ray.remote(
-        concurrency_groups={role_process.CONTROL: 2}, max_restarts=-1, name=name, **options
-    )(role_process.RoleProcess)
+    process = restarted(
+        role_process.RoleProcess,
+        concurrency_groups={role_process.CONTROL: 2},
+        name=name,
+        **options,
+    )
     actor = process.remote(
         name, f"laser_tf.cluster.{place}", arguments, workdir, hub_, variables or {}
     )

@@ -50,9 +50,9 @@ class SweepFleet:
         lineage.read(workdir / lineage.FILE)  # a damaged one is refused here, in one line
         (workdir / role_process.LOGS).mkdir(exist_ok=True)
         self._hub = roles.make_hub(workdir)
-        self._meeting = ray.remote(
-            num_cpus=0, max_restarts=-1, max_task_retries=0, scheduling_strategy=roles.here()
-        )(_Meeting).remote(config, workdir)
+        self._meeting = roles.restarted(
+            _Meeting, num_cpus=0, max_task_retries=0, scheduling_strategy=roles.here()
+        ).remote(config, workdir)
         self._reports: dict[str, dict[str, Any]] = {}
         self._versions = versions.of_machine()
         self._replay = [self._make_replay(spec)] if config.sweep.shared_replay else []
