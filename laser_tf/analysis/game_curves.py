@@ -10,7 +10,7 @@ from laser_tf.monitoring import tensorboard
 
 RETURN = f"Episode return, mean of {seed_curves.EPISODES}"
 _DASHES = ("-", "--", "-.", ":")
-_UNITS = {False: (1e6, "Million environment frames"), True: (3_600, "Hours of training")}
+_FRAMES = 1e6, "Million environment frames"
 
 Styles = Mapping[str, Mapping[str, str]]  # label -> of its line, as Matplotlib names them
 
@@ -45,7 +45,7 @@ def write_by_frames(runs: figure.Runs, output: pathlib.Path, column: str = "labe
 def write_by_frames_and_time(runs: figure.Runs, output: pathlib.Path, styles: Styles) -> None:
     """Writes `curves.png`, `by_frames.csv` and `by_time.csv` to a folder.
 
-    A column for each game; above over env frames, below over hours of training.
+    A column for each game; above over env frames, below over time of training.
 
     Raises:
       UserError: if a run lacks values.
@@ -61,6 +61,11 @@ def write_by_frames_and_time(runs: figure.Runs, output: pathlib.Path, styles: St
         panels.write_csv(path, columns, rows[over_seconds])
 
 
+def time_unit(seconds: float) -> tuple[int, str]:
+    """Seconds of a unit, and the name, of an axis of so many seconds: minutes up to an hour."""
+    return (60, "Minutes of training") if seconds <= 3_600 else (3_600, "Hours of training")
+
+
 def _draw(
     panel: axes_module.Axes,
     game: str,
@@ -70,10 +75,13 @@ def _draw(
     over_seconds: bool,
 ) -> list[list]:
     """Draws a panel; returns its rows of the CSV."""
+    curves = {
+        label: seed_curves.read(of_label, tensorboard.RETURN, over_seconds=over_seconds)
+        for label, of_label in of_game.items()
+    }
+    unit, name = time_unit(max(x[-1] for x, _ in curves.values())) if over_seconds else _FRAMES
     rows = []
-    unit, name = _UNITS[over_seconds]
-    for label, of_label in of_game.items():
-        x, summary = seed_curves.read(of_label, tensorboard.RETURN, over_seconds=over_seconds)
+    for label, (x, summary) in curves.items():
         rows += [[game, label, *row] for row in seed_curves.rows(x, summary)]
         seed_curves.draw(panel, x / unit, summary, label, **styles[label])
     panel.set(title=game, xlabel=name, ylabel=RETURN)

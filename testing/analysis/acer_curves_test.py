@@ -9,7 +9,7 @@ import numpy as np
 from absl.testing import absltest
 
 from laser_tf import errors
-from laser_tf.analysis import acer_curves, figures_acer, wall_clock
+from laser_tf.analysis import acer_curves, figures_acer, game_curves, wall_clock
 from laser_tf.environments import episode_statistics
 from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log, tensorboard
@@ -59,6 +59,10 @@ class AcerCurvesTest(absltest.TestCase):
         (self._folder / "run/tensorboard").mkdir(parents=True)
         with self.assertRaisesRegex(errors.UserError, "run holds no values of throughput/env_fr"):
             wall_clock.read(self._folder / "run")
+
+    def test_an_axis_of_time_has_a_unit_that_it_holds_some_of(self):
+        self.assertEqual(game_curves.time_unit(145.0), (60, "Minutes of training"))
+        self.assertEqual(game_curves.time_unit(7_200.0), (3_600, "Hours of training"))
 
     def test_replay_is_compared_by_frames_and_by_time(self):
         runs = self._runs("acer_1", ("breakout", "asterix"), 1)
