@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib import axes as axes_module
 
-from laser_tf import errors
 from laser_tf.analysis import figure, panels, seed_curves, wall_clock
 from laser_tf.monitoring import episode_log
 from laser_tf.scores import aggregates, comparison, dopamine, reference
@@ -76,11 +75,7 @@ def write(runs: figure.Runs, output: pathlib.Path) -> None:
 
 def _read(run: pathlib.Path) -> _Run:
     tasks = episode_log.read(run)
-    if not tasks:
-        raise errors.UserError(
-            f"{run} holds no finished episode ({episode_log.FILE}): wait for its first one, or "
-            "train for more env frames"
-        )
+    episode_log.check_any(run, tasks)
     (episodes,) = tasks.values()
     return _Run(episodes, wall_clock.env_frames(run))
 

@@ -110,12 +110,9 @@ def _timed(curve: _Curve, run: pathlib.Path) -> _Curve:
 
 
 def _read_returns(run: pathlib.Path, _: str) -> _Curve:
-    tasks = episode_log.read(run).values()
-    if not tasks:
-        raise errors.UserError(
-            f"{run} holds no finished episode ({episode_log.FILE}): name the folder of a run, or "
-            "wait for its first one"
-        )
+    by_task = episode_log.read(run)
+    episode_log.check_any(run, by_task)
+    tasks = by_task.values()
 
     def at(grid: np.ndarray) -> np.ndarray:
         means = [
