@@ -16,6 +16,7 @@ from laser_tf.host import interruption, kept_command
 from launch import command_line
 
 _POLL_SECONDS = 0.1
+_ERROR = "error: "  # begins what `command_line` tells the user
 
 
 class Command(NamedTuple):
@@ -86,8 +87,16 @@ class _Child:
         code = self._process.poll()
         if not code:
             return code if code is None else ""
+        said = _last_error(self.command.log)
         where = self.command.log or "above"
-        return f"launch.{self.command.module} ended with {code}: see {where}"
+        return f"launch.{self.command.module} ended with {code}: {said}see {where}"
+
+
+def _last_error(log: pathlib.Path | None) -> str:
+    """What a command has refused in its log's last line, with a semicolon; "" for nothing."""
+    lines = log.read_text(errors="replace").splitlines() if log else []
+    is_told = lines and lines[-1].startswith(_ERROR)
+    return f"{lines[-1].removeprefix(_ERROR)}; " if is_told else ""
 
 
 def run(module: str, *arguments: str) -> None:
