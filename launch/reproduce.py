@@ -32,7 +32,6 @@ from laser_tf.sweeps import sweep_config
 from laser_tf.training import cluster_config, run_config
 from launch import command_line, figure_choices, memory_evaluations, subcommand
 
-_ADDRESS = "cluster.address"
 _FIGURE = flags.DEFINE_enum(
     "figure",
     None,
@@ -155,7 +154,7 @@ def _changes(
     """What one run has otherwise than its configuration, "section.key" -> value."""
     changes = _given(chosen) | condition.values(config, game, replica)
     # Such a run is one process, which knows nothing of the cluster that it runs on.
-    return changes | {_ADDRESS: ""} if _is_spread(chosen, config) else changes
+    return changes | {"cluster.address": ""} if _is_spread(chosen, config) else changes
 
 
 def _is_spread(chosen: figure.Figure, config: dict) -> bool:
