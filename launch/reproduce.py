@@ -21,19 +21,17 @@ if __name__ == "__main__":
 import itertools
 import pathlib
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from absl import flags
 from ml_collections import config_flags
 
 from laser_tf import config_values
 from laser_tf.analysis import figure, figures
-from laser_tf.environments import names
 from laser_tf.sweeps import sweep_config
-from laser_tf.training import run_config
-from launch import command_line, memory_evaluations, subcommand
+from laser_tf.training import cluster_config, run_config
+from launch import command_line, figure_choices, memory_evaluations, subcommand
 
-_HISTORIES = ("80", "60", "50", "40", "20", "10", "1")  # agent steps
 _FIGURE = flags.DEFINE_enum(
     "figure",
     None,
@@ -69,9 +67,12 @@ _PARALLEL = flags.DEFINE_integer(
 _HISTORY_LENGTHS = flags.DEFINE_list(
     "history_lengths",
     None,
-    f"r2d2_5: agent steps that the policy remembers [{','.join(_HISTORIES)}]",
+    f"r2d2_5: agent steps that the policy remembers [{','.join(figure_choices.HISTORIES)}]",
 )
 _WORKDIR = flags.DEFINE_string("workdir", None, "of everything [runs/figure_<figure>]")
+_EXTEND = flags.DEFINE_bool(
+    "extend", False, "take a higher run.env_frames, and learning-rate schedules to there"
+)
 
 
 def main() -> None:
@@ -84,12 +85,11 @@ def main() -> None:
     config = config_values.changed(command_line.config_values(_CONFIG), _given(chosen))
     if name in figures.CHECKS:
         figures.CHECKS[name](name, config)
-    _check_variants(name)
-    games = games_of(name, _GAMES.value, config)
-    histories = history_lengths_of(name, _HISTORY_LENGTHS.value)
-    _check_runs(chosen, config, games)
+    games = figure_choices.games(name, _GAMES.value, config)
+    histories = figure_choices.history_lengths(name, _HISTORY_LENGTHS.value)
+    _check_runs(chosen, config, _variants(name), games)
     workdir = pathlib.Path(_WORKDIR.value or f"runs/figure_{name}").absolute()
-    subcommand.run_all(_commands(chosen, config, games, workdir), _PARALLEL.value)
+    _make_runs(chosen, config, games, workdir)
     if chosen.restricts_memory:
         for folder in _folders(chosen.runs(workdir, games, _REPLICAS.value)):
             memory_evaluations.evaluate(folder, histories, config["run"]["evaluation_episodes"])
@@ -100,29 +100,37 @@ def _folders(runs: figure.Runs) -> list[pathlib.Path]:
     return [run for of_game in runs.values() for of_label in of_game.values() for run in of_label]
 
 
-def _check_variants(name: str) -> None:
-    """Refuses, before anything is trained, what a configuration's variants would not take.
+def _variants(name: str) -> dict[str, dict]:
+    """Label -> nested values of the configuration that a figure's condition has of its own.
 
     Raises:
       UsageError: if the user gives a configuration to a figure that has one for each run, or a
         value that a run's configuration does not have.
     """
-    own = [condition for condition in figures.ALL[name].conditions if condition.config]
+    chosen = figures.ALL[name]
+    own = [condition for condition in chosen.conditions if condition.config]
     if own and command_line.given_flag(sys.argv, _CONFIG.name, None):
         raise command_line.UsageError(
             f"--{_CONFIG.name}: figure {name} has a configuration for each of its agents; leave "
             "the option out, and set values of all of them by --config.<section>.<key>"
         )
-    for condition in figures.ALL[name].conditions:
+    variants = {}
+    for condition in chosen.conditions:
         if condition.argument or condition.config:
             path = _config_of(condition)
             variant = command_line.read_config_file(path)
             if variant is None:
                 raise command_line.UsageError(f"there is no {path}, which figure {name} needs")
-            check_keys(condition.argument or path, variant.to_dict(), _given(figures.ALL[name]))
+            variants[condition.label] = variant.to_dict()
+            figure_choices.check_keys(
+                condition.argument or path, variants[condition.label], _given(chosen)
+            )
+    return variants
 
 
-def _check_runs(chosen: figure.Figure, config: dict, games: Sequence[str]) -> None:
+def _check_runs(
+    chosen: figure.Figure, config: dict, variants: Mapping[str, dict], games: Sequence[str]
+) -> None:
     """Refuses, before anything is trained, what one of the runs would be refused for.
 
     Raises:
@@ -130,78 +138,30 @@ def _check_runs(chosen: figure.Figure, config: dict, games: Sequence[str]) -> No
     """
     parse = sweep_config.parse if chosen.makes_run == "sweep" else run_config.parse
     for condition in chosen.conditions:
-        values = config
-        if condition.argument or condition.config:
-            values = command_line.read_config_file(_config_of(condition)).to_dict()
+        values = variants.get(condition.label, config)
         for game in games:
-            parse(config_values.changed(values, _given(chosen) | condition.values(config, game, 1)))
-
-
-def check_keys(variant_name: str, variant: dict, given: Iterable[str]) -> None:
-    """Checks that a configuration's variant has the keys "section.key" that the user sets.
-
-    Raises:
-      UsageError: for one that it does not have.
-    """
-    for key in given:
-        section, _, name = key.partition(".")
-        if name not in variant.get(section, {}):
-            raise command_line.UsageError(
-                f"--config.{key}: the figure has runs by {variant_name}, too, which has no such "
-                "key; change it in the file of the configuration that has it"
-            )
-
-
-def games_of(name: str, given: Sequence[str] | None, config: dict) -> list[str]:
-    """A figure's games: those given by the user, its own, or the configuration's.
-
-    Raises:
-      UsageError: if games are given to a figure of one task, or some that it cannot compare.
-    """
-    known = figures.ALL[name].known_games
-    if figures.ALL[name].games:
-        games = list(dict.fromkeys(given or figures.ALL[name].games))
-        for game in games if known else ():
-            _check_known(game, known)
-        return games
-    if given is not None:
-        raise command_line.UsageError(
-            f"--games: figure {name} has one task, the configuration's; use --config, or "
-            "--config.environment.task"
-        )
-    return [config["environment"]["task"]]
-
-
-def _check_known(game: str, known: Sequence[str]) -> None:
-    try:
-        names.check("published curve of", game, known, example=known[0])
-    except ValueError as error:
-        raise command_line.UsageError(f"--games: {error}") from None
-
-
-def history_lengths_of(name: str, given: Sequence[str] | None) -> list[int]:
-    """The lengths of history, agent steps, that a figure's runs are evaluated with.
-
-    Raises:
-      UsageError: if what the user gave is no length, or the figure has none.
-    """
-    if not figures.ALL[name].restricts_memory:
-        if given is not None:
-            raise command_line.UsageError(
-                f"--history_lengths: figure {name} has none; leave the option out"
-            )
-        return []
-    lengths = given or _HISTORIES
-    if not all(length.isdecimal() and int(length) for length in lengths):
-        raise command_line.UsageError(
-            f"--history_lengths={','.join(lengths)}: use numbers of agent steps, 1 or more"
-        )
-    return list(dict.fromkeys(map(int, lengths)))
+            parse(config_values.changed(values, _changes(chosen, condition, config, game, 1)))
 
 
 def _given(chosen: figure.Figure) -> dict[str, object]:
     """What the user, or else the figure, changes in every run, "section.key" -> value."""
     return {**chosen.defaults, **config_flags.get_override_values(flags.FLAGS[_CONFIG.name])}
+
+
+def _changes(
+    chosen: figure.Figure, condition: figure.Condition, config: dict, game: str, replica: int
+) -> dict[str, object]:
+    """What one run has otherwise than its configuration, "section.key" -> value."""
+    changes = _given(chosen) | condition.values(config, game, replica)
+    # Such a run is one process, which knows nothing of the cluster that it runs on.
+    return changes | {"cluster.address": ""} if _is_spread(chosen, config) else changes
+
+
+def _is_spread(chosen: figure.Figure, config: dict) -> bool:
+    """Whether runs are single processes on machines of a cluster; sweeps spread their agents."""
+    cluster = config.get("cluster", {})
+    has_cluster = chosen.makes_run == "train" and cluster.get("address")
+    return bool(has_cluster) and not cluster["actors"]
 
 
 def _config_of(condition: figure.Condition) -> str:
@@ -212,23 +172,46 @@ def _config_of(condition: figure.Condition) -> str:
     return f"{given.partition(':')[0]}:{condition.argument}" if condition.argument else given
 
 
+def _make_runs(
+    chosen: figure.Figure, config: dict, games: Sequence[str], workdir: pathlib.Path
+) -> None:
+    """Makes what is missing of all runs, here or on a cluster."""
+    commands = _commands(chosen, config, games, workdir)
+    if not _is_spread(chosen, config):
+        subcommand.run_all(commands, _PARALLEL.value)
+        return
+    from laser_tf.cluster import ray_session, remote_command
+
+    cluster = cluster_config.ClusterConfig(**config["cluster"])
+    asked = cluster.learner_cpus, cluster.learner_gpus
+
+    def start(command: subcommand.Command) -> remote_command.RemoteCommand:
+        return remote_command.RemoteCommand(command.python_arguments, command.log, *asked)
+
+    with ray_session.session(cluster, *asked):
+        ray_session.check_versions()
+        subcommand.run_all(commands, _PARALLEL.value, start)
+
+
 def _commands(
     chosen: figure.Figure, config: dict, games: Sequence[str], workdir: pathlib.Path
 ) -> list[subcommand.Command]:
     """What makes the runs, one each."""
     commands = []
+    has_logs = _PARALLEL.value > 1 or _is_spread(chosen, config)
     for replica, game, condition in itertools.product(
         range(1, _REPLICAS.value + 1), games, chosen.conditions
     ):
         folder = condition.folder(workdir, game, replica)
-        values = _given(chosen) | condition.values(config, game, replica)
+        values = _changes(chosen, condition, config, game, replica)
         arguments = (
             f"--config={_config_of(condition)}",
             f"--workdir={folder}",
+            *["--extend"] * _EXTEND.value,
             *(f"--config.{key}={value}" for key, value in values.items()),
         )
         title = f"{condition.label}, {game}, replica {replica}: {folder}"
-        log = folder.with_name(f"{folder.name}.log") if _PARALLEL.value > 1 else None
+        log = folder.with_name(f"{folder.name}.log") if has_logs else None
         commands.append(subcommand.Command(chosen.makes_run, arguments, title, log))
     return commands
 

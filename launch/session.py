@@ -60,7 +60,8 @@ def _train(
         evaluator_process.beside(config, workdir) as beside,
     ):
         run.run(stop, display, beside)
-    logging.info("mean return of the last 100 training episodes: %.2f", run.returns.mean_return())
+    mean = progress.number(run.returns.mean_return(), 2)
+    logging.info("mean return of the last 100 training episodes: %s", mean)
     return signals
 
 

@@ -12,14 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib import axes as axes_module
 
-from laser_tf import errors
 from laser_tf.analysis import figure, panels, seed_curves, wall_clock
 from laser_tf.monitoring import episode_log
 from laser_tf.scores import aggregates, comparison, dopamine, reference
 
 FRAMES = (1, 2, 4, 10, 20, 50)  # million env frames at which returns are compared
-_POINTS = 200
 _COLUMNS = 3  # of panels
+_FIRST_POINT_FROM = 0.1  # of its env frames
 
 _OTHERS = [agent.lower() for agent in dopamine.AGENTS]
 _CURVES = ("game", "label", "env_frames", *seed_curves.COLUMNS)
@@ -76,11 +75,7 @@ def write(runs: figure.Runs, output: pathlib.Path) -> None:
 
 def _read(run: pathlib.Path) -> _Run:
     tasks = episode_log.read(run)
-    if not tasks:
-        raise errors.UserError(
-            f"{run} holds no finished episode ({episode_log.FILE}): wait for its first one, or "
-            "train for more env frames"
-        )
+    episode_log.check_any(run, tasks)
     (episodes,) = tasks.values()
     return _Run(episodes, wall_clock.env_frames(run))
 
@@ -112,11 +107,11 @@ def _draw(panel: axes_module.Axes, game: str, label: str, of_game: Sequence[_Run
     """Draws a panel; returns LASER's rows of the CSV, without game and label."""
     first = max(run.episodes.env_frames[0] for run in of_game)
     last = min(run.env_frames for run in of_game)
-    frames = np.linspace(first, max(first, last), _POINTS)
+    frames = seed_curves.points(first, last)
     summary = seed_curves.summarise(_returns(of_game, frames))
     seed_curves.draw(panel, frames / 1e6, summary, label)
-    for agent, points in dopamine.curves()[game].items():
-        shown = points_beside(points, last)
+    for agent, published in dopamine.curves()[game].items():
+        shown = points_beside(published, last)
         at = [frames / 1e6 for frames in shown]
         panel.plot(at, list(shown.values()), "--", marker="o", markersize=3, label=agent)
     panel.set(
@@ -127,13 +122,16 @@ def _draw(panel: axes_module.Axes, game: str, label: str, of_game: Sequence[_Run
 
 
 def points_beside(points: Mapping[int, float], last: int) -> dict[int, float]:
-    """What is drawn of a published curve: up to where a run ends, and the first point anyway.
+    """What is drawn of a published curve: up to where a run ends.
+
+    The first point is drawn unless that is so far off that the run would be a stroke beside it.
 
     Args:
       points: env frames -> return.
       last: env frames to which the run came.
     """
-    last = max(last, min(points))
+    if last >= _FIRST_POINT_FROM * min(points):
+        last = max(last, min(points))
     return {frames: value for frames, value in points.items() if frames <= last}
 
 

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib import axes as axes_module
 
-from laser_tf import errors
 from laser_tf.analysis import figure, figures_sharing, found_sweeps, panels, seed_curves
 from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log, tensorboard
@@ -78,11 +77,7 @@ def _read(folder: pathlib.Path) -> list[_Agent]:
 
 
 def _read_agent(replica: int, agent: found_sweeps.Agent, lowest: float) -> _Agent:
-    if not agent.episodes:
-        raise errors.UserError(
-            f"{agent.folder} holds no finished episode ({episode_log.FILE}): wait for its first "
-            "one, or run the figure's command again"
-        )
+    episode_log.check_any(agent.folder, agent.episodes)
     (episodes,) = agent.episodes.values()
     offset = run_folder.read_config(agent.folder)["environment"]["reward_offset"]
     rate = agent.hyperparameters[_LEARNING_RATE]

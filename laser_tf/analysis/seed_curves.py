@@ -51,21 +51,25 @@ def summarise(values: np.ndarray | Sequence[float]) -> Summary:
 
 
 def _interval(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Percentile bootstrap over the seeds.
+    """Percentile bootstrap over the seeds; NaN where one of them has no value.
 
     It is what rliable's stratified bootstrap comes to where each seed has one number; rliable
     itself would add arch and statsmodels to the environment.
     """
-    found = stats.bootstrap(
-        (array,),
-        np.mean,
-        n_resamples=_RESAMPLES,
-        batch=100,
-        confidence_level=_LEVEL,
-        method="percentile",
-        rng=0,  # the same picture from the same runs
-    )
-    return found.confidence_interval.low, found.confidence_interval.high
+    low, high = np.full((2, *array.shape[1:]), np.nan)
+    is_known = np.isfinite(array).all(axis=0)
+    if is_known.any():  # of a NaN the bootstrap would warn
+        interval = stats.bootstrap(
+            (array[:, is_known],),
+            np.mean,
+            n_resamples=_RESAMPLES,
+            batch=100,
+            confidence_level=_LEVEL,
+            method="percentile",
+            rng=0,  # the same picture from the same runs
+        ).confidence_interval
+        low[is_known], high[is_known] = interval.low, interval.high
+    return low, high
 
 
 class _Curve(NamedTuple):
@@ -97,9 +101,13 @@ def read(
     curves = [read_one(run, metric) for run in runs]
     if over_seconds:
         curves = [_timed(curve, run) for curve, run in zip(curves, runs, strict=True)]
-    first, last = max(curve.first for curve in curves), min(curve.last for curve in curves)
-    grid = np.linspace(first, max(first, last), _POINTS)
+    grid = points(max(curve.first for curve in curves), min(curve.last for curve in curves))
     return grid, summarise([curve.at(grid) for curve in curves])
+
+
+def points(first: float, last: float) -> np.ndarray:
+    """Where a curve is drawn, ascending: one point where the seeds have no stretch in common."""
+    return np.linspace(first, last, _POINTS) if first < last else np.array([first])
 
 
 def _timed(curve: _Curve, run: pathlib.Path) -> _Curve:
@@ -110,12 +118,9 @@ def _timed(curve: _Curve, run: pathlib.Path) -> _Curve:
 
 
 def _read_returns(run: pathlib.Path, _: str) -> _Curve:
-    tasks = episode_log.read(run).values()
-    if not tasks:
-        raise errors.UserError(
-            f"{run} holds no finished episode ({episode_log.FILE}): name the folder of a run, or "
-            "wait for its first one"
-        )
+    by_task = episode_log.read(run)
+    episode_log.check_any(run, by_task)
+    tasks = by_task.values()
 
     def at(grid: np.ndarray) -> np.ndarray:
         means = [

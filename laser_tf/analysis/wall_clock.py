@@ -28,8 +28,7 @@ def read(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
     """
     frames, pace = tensorboard.read_scalars(run / "tensorboard", _PACE)
     frames, pace = frames[pace > 0], pace[pace > 0]
-    if not len(frames):
-        raise errors.UserError(f"{run} holds no values of {_PACE}")
+    _check_any(run, frames)
     starts = np.append(0, frames).astype(float)
     return starts, np.append(0, np.cumsum(np.diff(starts) / pace))
 
@@ -44,6 +43,13 @@ def env_frames(run: pathlib.Path) -> int:
       UserError: if the run has logged none yet.
     """
     frames, _ = tensorboard.read_scalars(run / "tensorboard", _PACE)
-    if not len(frames):
-        raise errors.UserError(f"{run} holds no values of {_PACE}")
+    _check_any(run, frames)
     return int(frames[-1])
+
+
+def _check_any(run: pathlib.Path, frames: np.ndarray) -> None:
+    if not len(frames):
+        raise errors.UserError(
+            f"{run} holds no values of {_PACE}: wait for its first ones, or train for more env "
+            "frames"
+        )

@@ -5,11 +5,12 @@ reported; `task`, its name; `return`, the sum of raw rewards; `length` in agent 
 """
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from laser_tf import errors
 from laser_tf.environments import episode_statistics
 from laser_tf.monitoring import row_file
 
@@ -97,6 +98,23 @@ def read(workdir: pathlib.Path) -> dict[str, Episodes]:
         )
         for task, rows in tasks.items()
     }
+
+
+def check_any(workdir: pathlib.Path, tasks: Mapping[str, Episodes]) -> None:
+    """Refuses a run without a finished episode, of which there are no returns to show.
+
+    Args:
+      workdir: the run's folder.
+      tasks: what `read` says of it.
+
+    Raises:
+      UserError: if there is none.
+    """
+    if not tasks:
+        raise errors.UserError(
+            f"{workdir} holds no finished episode ({FILE}): name the folder of a run, wait for its "
+            "first one, or train for more env frames"
+        )
 
 
 def _file(workdir: pathlib.Path) -> row_file.RowFile[_Row]:

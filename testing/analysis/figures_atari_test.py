@@ -39,6 +39,15 @@ class FiguresAtariTest(parameterized.TestCase):
         with self.assertRaisesRegex(errors.UserError, message):
             figures_atari.check("atari", config)
 
+    def test_rewards_may_be_learned_from_as_they_are(self):
+        base = laser_atari.get_config("dopamine").to_dict()
+        flags = {"agent.reward_clip": "none", "agent.popart": True}
+        config = flag_values.changed(base, flags)
+        figures_atari.check("atari", config)
+        agent = run_config.parse(config).agent
+        self.assertEqual((agent.reward_clip, agent.popart), ("none", True))
+        self.assertEqual((base["agent"]["reward_clip"], base["agent"]["popart"]), ("unit", False))
+
     def test_another_agent_does_not_compare(self):
         with self.assertRaisesRegex(errors.UserError, "variants of laser, not r2d2"):
             figures_atari.check("atari", r2d2_atari.get_config().to_dict())

@@ -2,6 +2,7 @@
 
 import pathlib
 import tempfile
+import warnings
 from collections.abc import Iterable
 
 import numpy as np
@@ -62,6 +63,21 @@ class SeedCurvesTest(parameterized.TestCase):
         np.testing.assert_allclose(summary.high, summary.mean + half, atol=0.15 * half.max())
         again = seed_curves.summarise(values)
         np.testing.assert_array_equal(again.low, summary.low)  # the same picture each time
+
+    def test_where_a_seed_has_no_value_there_is_no_interval_and_no_warning(self):
+        values = np.array([[1.0, 5.0, np.nan], [2.0, np.nan, np.nan], [3.0, 5.0, np.nan]])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            summary = seed_curves.summarise(values)
+            self.assertTrue(np.isnan(seed_curves.summarise(values[:, 1]).low))
+        self.assertSequenceEqual([summary.low[0], summary.high[0]], [1.0, 3.0])
+        self.assertTrue(np.isnan([summary.low[1:], summary.high[1:]]).all())
+
+    def test_seeds_without_a_stretch_in_common_have_one_point(self):
+        early = self._run("early", [(10, 0, 1.0), (20, 0, 2.0)])
+        late = self._run("late", [(30, 0, 5.0), (40, 0, 6.0)])
+        frames, summary = seed_curves.read([early, late], tensorboard.RETURN)
+        self.assertEqual((list(frames), list(summary.mean)), ([30], [3.25]))
 
     @parameterized.parameters(1, 2)
     def test_of_fewer_than_three_seeds_there_is_no_interval(self, seeds):

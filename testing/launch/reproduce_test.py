@@ -5,7 +5,8 @@ from unittest import mock
 from absl.testing import absltest, flagsaver, parameterized
 
 from laser_tf import errors
-from launch import command_line, reproduce, subcommand
+from laser_tf.cluster import ray_session, remote_command
+from launch import command_line, figure_choices, reproduce, subcommand
 from testing import commands
 
 
@@ -93,7 +94,7 @@ class ReproduceTest(parameterized.TestCase):
 
     def test_games_are_the_users_or_the_figures_or_the_configurations(self):
         config = {"environment": {"task": "tmaze"}}
-        games = reproduce.games_of
+        games = figure_choices.games
         self.assertEqual(games("r2d2_1", None, config), ["breakout", "space_invaders"])
         self.assertEqual(games("3_left", ["asterix"], config), ["asterix"])
         self.assertEqual(games("r2d2_5", None, config), ["tmaze"])
@@ -110,8 +111,9 @@ class ReproduceTest(parameterized.TestCase):
             reproduce.main()
         return [*self._run_all.call_args.args[0], *made]
 
-    def _use_config(self, path):
+    def _use_config(self, path, **cluster):
         values = command_line.read_config_file(path).to_dict()
+        values["cluster"].update(learner_cpus=3.0, learner_gpus=0.5, **cluster)
         for name, value in (("config_values", values), ("config_file", path)):
             patch = mock.patch.object(command_line, name, return_value=value)
             self.enter_context(patch)
@@ -135,6 +137,41 @@ class ReproduceTest(parameterized.TestCase):
         for training in trainings:
             self.assertIn("--config.run.env_frames=10000000", training.arguments)
         self.assertEqual(drawing[3:], ("--replicas=2", "--game=pong", "--game=qbert"))
+
+    def test_each_run_may_be_extended(self):
+        self._use_config("configs/laser_atari.py:dopamine")
+        for extend in (False, True):
+            (training, _) = self._made(figure="atari", games=["pong"], seeds=1, extend=extend)
+            self.assertEqual("--extend" in training.arguments, extend)
+
+    @parameterized.parameters((0, ""), (2, "auto"))
+    def test_runs_of_one_process_go_to_machines_of_the_cluster(self, actors, expected):
+        self._use_config("configs/laser_atari.py:dopamine", address="auto", actors=actors)
+        session = self.enter_context(mock.patch.object(ray_session, "session"))
+        self.enter_context(mock.patch.object(ray_session, "check_versions"))
+        remote = self.enter_context(mock.patch.object(remote_command, "RemoteCommand"))
+        (training, _) = self._made(figure="atari", games=["pong"], seeds=1)
+        values = [flag for flag in training.arguments if "cluster.address" in flag]
+        self.assertEqual(values, [f"--config.cluster.address={expected}"] if not actors else [])
+        if actors:  # each is a driver, which places its roles itself
+            session.assert_not_called()
+            self.assertIsNone(training.log)
+            return
+        _, at_once, start = self._run_all.call_args.args
+        self.assertEqual((at_once, training.log.name), (1, "pong.log"))
+        session.assert_called_once_with(mock.ANY, 3.0, 0.5)
+        start(training)
+        remote.assert_called_once_with(
+            ("launch.train", *training.arguments), training.log, 3.0, 0.5
+        )
+
+    def test_each_agents_configuration_is_read_once(self):
+        read = command_line.read_config_file
+        with mock.patch.object(command_line, "read_config_file", side_effect=read) as reader:
+            self._made(figure="agents", games=["breakout"], replicas=1)
+        files = [call.args[0] for call in reader.call_args_list]
+        self.assertLen(files, 5)
+        self.assertLen(set(files), 5)
 
     def test_each_agent_is_trained_by_its_own_configuration(self):
         *trainings, drawing = self._made(figure="agents", games=["breakout"], replicas=2)
@@ -162,13 +199,13 @@ class ReproduceTest(parameterized.TestCase):
 
     def test_flags_are_of_keys_that_all_agents_of_a_figure_have(self):
         variant = {"agent": {"delta": 1.0}, "replay": {"capacity": 3}}
-        reproduce.check_keys("tis", variant, ["agent.delta", "replay.capacity"])
+        figure_choices.check_keys("tis", variant, ["agent.delta", "replay.capacity"])
         for key in ("agent.lambda_", "replay.delta", "sweep.label"):
             with self.assertRaisesRegex(command_line.UsageError, f"{key}: .*by tis, too"):
-                reproduce.check_keys("tis", variant, ["agent.delta", key])
+                figure_choices.check_keys("tis", variant, ["agent.delta", key])
 
     def test_lengths_of_history_are_of_the_figure_about_memory(self):
-        lengths = reproduce.history_lengths_of
+        lengths = figure_choices.history_lengths
         self.assertEqual(lengths("r2d2_5", ["20", "1", "20"]), [20, 1])
         self.assertEqual(lengths("r2d2_5", None)[0], 80)
         self.assertEqual(lengths("3_left", None), [])

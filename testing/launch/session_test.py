@@ -1,5 +1,6 @@
 """What follows a training: the evaluation, or the end that a signal asked for."""
 
+import math
 import pathlib
 import signal
 import tempfile
@@ -16,7 +17,7 @@ class _Run:
 
     resumed = False
     env_frames = 100
-    returns = types.SimpleNamespace(mean_return=lambda: 0.0)
+    returns = types.SimpleNamespace(mean_return=lambda: math.nan)  # no episode has ended
 
     def __init__(self, signal_number: int | None, *, is_spent: bool):
         self.finished = False
@@ -49,7 +50,9 @@ class SessionTest(parameterized.TestCase):
         config = fakes.catch_config(run={"evaluation_episodes": 0 if number is None else 4})
         workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         run = _Run(number, is_spent=is_spent)
-        self.assertEqual(session.run_to_the_end(run, config, workdir), expected)
+        with self.assertLogs(level="INFO") as logs:
+            self.assertEqual(session.run_to_the_end(run, config, workdir), expected)
+        self.assertIn("INFO:root:mean return of the last 100 training episodes: -", logs.output)
 
 
 if __name__ == "__main__":

@@ -44,6 +44,8 @@ while not record.with_name(sys.argv[-1]).exists():
     time.sleep(0.02)
     assert time.monotonic() < deadline
 print("all of", record.name, flush=True)
+if record.name == "e":
+    sys.exit("error: there is no game e")
 sys.exit(record.name == "b")
 """
 
@@ -68,8 +70,8 @@ class RunAllTest(absltest.TestCase):
             finally:
                 self.assertEqual(signal.getsignal(signal.SIGTERM), signal.SIG_DFL)
                 started = {n for n, _ in names_and_waits if (folder / n).exists()}
-                logs = {path.name: path.read_text() for path in (folder / "logs").iterdir()}
-                self.assertEqual(logs, {f"{n}.log": f"all of {n}\n" for n in started})
+                logs = {p.name: p.read_text().splitlines()[0] for p in folder.glob("logs/*")}
+                self.assertEqual(logs, {f"{n}.log": f"all of {n}" for n in started})
                 self.assertEqual("".join(sorted(started)), self.expected)
 
     def test_several_run_at_once_and_each_has_its_log(self):
@@ -82,6 +84,12 @@ class RunAllTest(absltest.TestCase):
         self.expected = "ab"
         with self.assertRaisesRegex(command_line.UsageError, "train ended with 1: see .*/b.log; "):
             self._run(("a", "b"), ("b", "a"), ("c", "a"), at_once=2)
+
+    def test_what_a_command_has_refused_is_told(self):
+        self.expected = "ae"
+        message = "^launch.train ended with 1: there is no game e; see .*/e.log; the same"
+        with self.assertRaisesRegex(command_line.UsageError, message):
+            self._run(("a", "e"), ("e", "a"), at_once=2)
 
 
 class SubcommandTest(parameterized.TestCase):

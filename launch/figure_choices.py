@@ -1,0 +1,71 @@
+"""What the user may choose of a figure: games, lengths of history, and keys of configurations."""
+
+from collections.abc import Iterable, Sequence
+
+from laser_tf.analysis import figures
+from laser_tf.environments import names
+from launch import command_line
+
+HISTORIES = ("80", "60", "50", "40", "20", "10", "1")  # agent steps
+
+
+def check_keys(variant_name: str, variant: dict, given: Iterable[str]) -> None:
+    """Checks that a configuration's variant has the keys "section.key" that the user sets.
+
+    Raises:
+      UsageError: for one that it does not have.
+    """
+    for key in given:
+        section, _, name = key.partition(".")
+        if name not in variant.get(section, {}):
+            raise command_line.UsageError(
+                f"--config.{key}: the figure has runs by {variant_name}, too, which has no such "
+                "key; change it in the file of the configuration that has it"
+            )
+
+
+def games(name: str, given: Sequence[str] | None, config: dict) -> list[str]:
+    """A figure's games: those given by the user, its own, or the configuration's.
+
+    Raises:
+      UsageError: if games are given to a figure of one task, or some that it cannot compare.
+    """
+    known = figures.ALL[name].known_games
+    if figures.ALL[name].games:
+        chosen = list(dict.fromkeys(given or figures.ALL[name].games))
+        for game in chosen if known else ():
+            _check_known(game, known)
+        return chosen
+    if given is not None:
+        raise command_line.UsageError(
+            f"--games: figure {name} has one task, the configuration's; use --config, or "
+            "--config.environment.task"
+        )
+    return [config["environment"]["task"]]
+
+
+def _check_known(game: str, known: Sequence[str]) -> None:
+    try:
+        names.check("published curve of", game, known, example=known[0])
+    except ValueError as error:
+        raise command_line.UsageError(f"--games: {error}") from None
+
+
+def history_lengths(name: str, given: Sequence[str] | None) -> list[int]:
+    """The lengths of history, agent steps, that a figure's runs are evaluated with.
+
+    Raises:
+      UsageError: if what the user gave is no length, or the figure has none.
+    """
+    if not figures.ALL[name].restricts_memory:
+        if given is not None:
+            raise command_line.UsageError(
+                f"--history_lengths: figure {name} has none; leave the option out"
+            )
+        return []
+    lengths = given or HISTORIES
+    if not all(length.isdecimal() and int(length) for length in lengths):
+        raise command_line.UsageError(
+            f"--history_lengths={','.join(lengths)}: use numbers of agent steps, 1 or more"
+        )
+    return list(dict.fromkeys(map(int, lengths)))
