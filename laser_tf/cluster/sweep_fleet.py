@@ -9,7 +9,7 @@ from typing import Any
 import ray
 
 from laser_tf import errors, types
-from laser_tf.cluster import role_process, roles, supervision
+from laser_tf.cluster import placement, role_process, roles, supervision
 from laser_tf.host import folder_lock, interruption, kept_command, run_folder, versions
 from laser_tf.sweeps import coordinator, lineage, sweep_config, sweep_display
 
@@ -61,6 +61,7 @@ class SweepFleet:
         }
         self._working = set(self._agents)  # whose processes are not known to have died
         self._heard: set[str] = set()  # who has had a process
+        self._placement = placement.Placement(config.cluster.wait_minutes)
 
     def _make_replay(self, spec: types.EnvironmentSpec) -> supervision.Supervised:
         return roles.make_role(
@@ -133,6 +134,8 @@ class SweepFleet:
         self._heard.update(healths)
         everybody = (*self._replay, *self._agents.values())
         roles.write_states(self._workdir, everybody, healths)
+        if self._config.cluster.address:
+            self._placement.check(everybody, healths, list(self._agents.values()))
         for role in everybody:
             was_over = _is_over(role)
             role.watch(healths.get(role.name))
