@@ -1,7 +1,6 @@
 """The roles of one run: placed, supervised, and ended in order. Without TensorFlow or Reverb."""
 
 import dataclasses
-import logging
 import pathlib
 import time
 from collections.abc import Mapping

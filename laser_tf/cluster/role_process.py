@@ -232,7 +232,7 @@ class RoleProcess:
             self._notice.failed(f"the hub does not answer ({type(error).__name__})")
 
     def _metrics_of_role(self) -> dict[str, float]:
-        """None where they cannot be had, as of replay that has ended: the role is heard of still."""
+        """None where they cannot be had, as of replay that has ended: it is heard of still."""
         try:
             return dict(self._role.metrics()) if self._role else {}
         except Exception as error:  # this thread must outlive whatever it is
