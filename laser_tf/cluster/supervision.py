@@ -48,11 +48,12 @@ class Supervised:
         self._actor = actor
         self._versions = dict(versions)
         self._failures = 0
+        self.is_there = False  # whether the process that it began in last has said something
         self._begin()
 
     def _begin(self) -> None:
         self._began = self._progressed = self._loaded = time.monotonic()
-        self._is_there = self._has_worked = False  # its process
+        self.is_there = self._has_worked = False
         self._progress: tuple = ()
         self._begin_at: float | None = None
         self._work = self._actor.run.remote(self._versions)
@@ -83,7 +84,7 @@ class Supervised:
         now = time.monotonic()
         if said and said.seconds < now - self._began:  # else it was said by a process before
             states = role_process.STARTS, role_process.ENDED
-            self._is_there = True
+            self.is_there = True
             self._has_worked = self._has_worked or said.state not in states
         if not self._has_worked:
             self._loaded = now
@@ -113,7 +114,7 @@ class Supervised:
             self._note_death(type(error).__name__)
 
     def _note_death(self, error: str) -> None:
-        if self._is_there:
+        if self.is_there:
             self._note_failure(f"its process has died ({error})")
         else:  # Ray, which is starting the process again, has refused the work
             self._begin_at = time.monotonic() + _DELAY_SECONDS
@@ -161,7 +162,7 @@ class Supervised:
 
         One whose process has said nothing yet, perhaps waiting for a machine with room, is ended.
         """
-        if self._is_there:
+        if self.is_there:
             self._actor.stop.remote()
         else:
             self.release()

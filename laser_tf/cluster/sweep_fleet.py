@@ -60,7 +60,6 @@ class SweepFleet:
             name: self._make_agent(name, index) for index, name in enumerate(config.agents)
         }
         self._working = set(self._agents)  # whose processes are not known to have died
-        self._heard: set[str] = set()  # who has had a process
         self._placement = placement.Placement(config.cluster.wait_minutes)
 
     def _make_replay(self, spec: types.EnvironmentSpec) -> supervision.Supervised:
@@ -131,7 +130,6 @@ class SweepFleet:
 
     def _watch(self) -> None:
         healths = roles.healths(self._hub)
-        self._heard.update(healths)
         everybody = (*self._replay, *self._agents.values())
         roles.write_states(self._workdir, everybody, healths)
         if self._config.cluster.address:
@@ -169,9 +167,9 @@ class SweepFleet:
         if self._reports.get(name, {}).get("finished"):
             evaluates = self._config.agents[name].run.evaluation_episodes
             return "finished, evaluating" if evaluates else "finished"
-        if name not in self._heard:  # Ray starts its process, or waits for a machine with room
-            return "starts"
-        return "running" + (f", restarted {agent.restarts} times" if agent.restarts else "")
+        # Ray starts the process of one that is not there, or waits for a machine with room.
+        state = "running" if agent.is_there else "starts"
+        return state + (f", restarted {agent.restarts} times" if agent.restarts else "")
 
     def check_outcome(self) -> None:
         """Notes that the sweep is finished, once all agents are over.

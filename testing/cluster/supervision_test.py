@@ -144,8 +144,10 @@ class SupervisedTest(absltest.TestCase):
     def test_whose_process_is_started_again_is_not_waited_for_either(self):
         role = self._make()
         self._pass(role, 300, "learns", _DEAD)
+        self.assertTrue(role.is_there)
         self._now += 3.0
         role.watch(None)
+        self.assertFalse(role.is_there)
         role.stop()
         self._kill.assert_called_once_with(self._actor, no_restart=True)
 
