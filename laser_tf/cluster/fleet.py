@@ -1,14 +1,13 @@
 """The roles of one run: placed, supervised, and ended in order. Without TensorFlow or Reverb."""
 
 import dataclasses
-import logging
 import pathlib
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from laser_tf import types
-from laser_tf.cluster import hub, role_process, roles, supervision
+from laser_tf.cluster import hub, placement, role_process, roles, supervision
 from laser_tf.host import interruption, versions
 from laser_tf.training import run_config
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:  # they need TensorFlow
     from laser_tf.monitoring import reporting
     from laser_tf.training import initial_weights
 
-_ROOM_MINUTES = 2.0  # that placing and starting a process may take
 _WATCH_SECONDS = 0.5
 _ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
@@ -45,8 +43,7 @@ class Fleet:
         """
         self._config = config
         self._workdir = workdir
-        self._began = time.monotonic()
-        self._is_room_told = False
+        self._placement = placement.Placement(config.cluster.wait_minutes)
         self._versions = versions.of_machine()
         (workdir / role_process.LOGS).mkdir(exist_ok=True)
         self._hub = roles.make_hub(workdir)
@@ -139,32 +136,16 @@ class Fleet:
                     role.watch(healths.get(role.name))
                 if all(actor.has_failed for actor in self._actors):
                     raise supervision.RoleFailedError(self._actors[0].failure)
-                self._check_room(healths)
+                if self._config.cluster.address:
+                    self._placement.check(self._all, healths, self._actors)
                 self._show(healths, display)
                 time.sleep(_WATCH_SECONDS)
         finally:
+            for evaluator in self._evaluators:
+                evaluator.release()  # it has nothing to save, and may be at a long game
             # Replay last: nobody is left waiting for another.
-            groups = self._actors + self._evaluators, self._learners, self._replays
-            roles.end(groups, interrupted)
+            roles.end((self._actors, self._learners, self._replays), interrupted)
         return self._learner.is_done
-
-    def _check_room(self, healths: Mapping[str, hub.Health]) -> None:
-        """Tells, once, who waits for a machine with room; raises where that was long enough."""
-        minutes = (time.monotonic() - self._began) / 60
-        missing = [role.name for role in self._all if role.name not in healths]
-        if not missing or minutes < _ROOM_MINUTES or not self._config.cluster.address:
-            return
-        names = f"{', '.join(missing[:4])}{' and others' * (len(missing) > 4)}"
-        vital = {role.name for role in [*self._replays, *self._learners]}
-        if minutes > max(_ROOM_MINUTES, self._config.cluster.wait_minutes) and vital & set(missing):
-            raise supervision.RoleFailedError(
-                f"after {minutes:.0f} minutes no machine of the cluster has room for {names}: add "
-                "machines, lower cluster.learner_gpus or cluster.learner_cpus, or raise "
-                "cluster.wait_minutes"
-            )
-        if not self._is_room_told:
-            logging.info("%s wait for a machine with room", names)
-            self._is_room_told = True
 
     def _show(self, healths: Mapping[str, hub.Health], display: "reporting.Display") -> None:
         if "learner" in healths:

@@ -4,13 +4,14 @@ import contextlib
 import logging
 import os
 import pathlib
+import re
 import secrets
 import shutil
 import signal
 import socket
 import tempfile
 from collections.abc import Iterator, Mapping
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from laser_tf import errors
 
@@ -153,14 +154,21 @@ def _join(address: str) -> None:
 
 def _find() -> str:
     """The address of this machine's Ray, as Ray itself finds it."""
-    folder = pathlib.Path(os.environ.get("RAY_TMPDIR", "/tmp"))
+    path = pathlib.Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"
+    given = os.environ.get("RAY_ADDRESS")
     try:
-        return os.environ.get("RAY_ADDRESS") or (folder / "ray" / "ray_current_cluster").read_text()
+        address = given or path.read_text().strip()
     except OSError:
         raise ClusterError(
             "cluster.address is auto, but there is no Ray on this machine: use ray start first, "
             "give host:port of a head, or nothing for a Ray of the run's own"
         ) from None
+    if not re.fullmatch(r"\S+:\d+", address):
+        raise ClusterError(
+            f"cluster.address is auto, but {'RAY_ADDRESS' if given else path} is {address!r}: let "
+            "it be host:port of a head, or give that as cluster.address"
+        )
+    return address
 
 
 def _check_answers(address: str) -> None:
@@ -168,7 +176,7 @@ def _check_answers(address: str) -> None:
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ClusterError(
             f"no Ray answers at {address}, the cluster.address ({reason}): start it with ray start "
@@ -196,16 +204,23 @@ def check_versions() -> None:
     """
     here = versions.of_machine()
     look = ray.remote(num_cpus=0)(versions.differing)
-    for node in ray.nodes():
-        if not node["Alive"]:
-            continue
+    asked = {}
+    for node in _living():
         place = scheduling_strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        asked[node["NodeID"]] = look.options(scheduling_strategy=place).remote(here)
+    for node, answer in asked.items():
         try:
-            differing = ray.get(look.options(scheduling_strategy=place).remote(here))
+            differing = ray.get(answer)
         except ray.exceptions.RayError as error:
             differing = f"no such project to import ({errors.one_line(error, _MOST_SAID)})"
-        if differing:
+        # A machine that has died meanwhile has no differing versions: nothing will run there.
+        names = [n["NodeManagerHostname"] for n in _living() if n["NodeID"] == node]
+        if differing and names:
             raise ClusterError(
-                f"{node['NodeManagerHostname']} has {differing}: install the same "
-                "requirements.lock and the same laser_tf on all machines"
+                f"{names[0]} has {differing}: install the same requirements.lock and the same "
+                "laser_tf on all machines"
             )
+
+
+def _living() -> list[dict[str, Any]]:
+    return [node for node in ray.nodes() if node["Alive"]]

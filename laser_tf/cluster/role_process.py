@@ -212,7 +212,7 @@ class RoleProcess:
 
     def _report(self) -> None:
         context = self._context
-        metrics = role_metrics.of_process() | dict(self._role.metrics() if self._role else {})
+        metrics = role_metrics.of_process() | self._metrics_of_role()
         self._gauges.set(metrics)
         health = hub.Health(
             socket.gethostname(),
@@ -230,6 +230,14 @@ class RoleProcess:
             self._notice.succeeded()
         except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError) as error:
             self._notice.failed(f"the hub does not answer ({type(error).__name__})")
+
+    def _metrics_of_role(self) -> dict[str, float]:
+        """None where they cannot be had, as of replay that has ended: it is heard of still."""
+        try:
+            return dict(self._role.metrics()) if self._role else {}
+        except Exception as error:  # this thread must outlive whatever it is
+            logging.debug("no metrics: %s", errors.one_line(error))
+            return {}
 
 
 def log_to(path: pathlib.Path) -> None:

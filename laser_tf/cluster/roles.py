@@ -122,7 +122,7 @@ def _health_line(role: supervision.Supervised, said: hub.Health | None) -> str:
     state = "failed" if role.has_failed else "done" if role.is_done else role_process.STARTS
     if said is None:
         return f"{role.name},{state},,,,,{role.restarts}"
-    if state == role_process.STARTS:
+    if state == role_process.STARTS and role.is_there:
         state = said.state.replace(",", ";")
     memory = said.metrics.get(role_metrics.MEMORY, 0.0)
     place = f"{said.host},{said.process},{memory:.0f},{said.seconds:.1f}"

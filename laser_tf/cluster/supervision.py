@@ -1,5 +1,6 @@
 """Roles that are kept alive: Ray starts their processes again, this begins their work again."""
 
+import contextlib
 import logging
 import os
 import signal
@@ -39,19 +40,20 @@ class Supervised:
           is_vital: whether the run ends with it.
         """
         self.name = name
+        self.is_vital = is_vital
         self.restarts = 0
         self.is_done = False  # its work
         self.has_failed = False  # for good
         self.failure = ""  # the last one, in words
         self._actor = actor
         self._versions = dict(versions)
-        self._is_vital = is_vital
         self._failures = 0
+        self.is_there = False  # whether the process that it began in last has said something
         self._begin()
 
     def _begin(self) -> None:
         self._began = self._progressed = self._loaded = time.monotonic()
-        self._is_there = self._has_worked = False  # its process
+        self.is_there = self._has_worked = False
         self._progress: tuple = ()
         self._begin_at: float | None = None
         self._work = self._actor.run.remote(self._versions)
@@ -82,7 +84,7 @@ class Supervised:
         now = time.monotonic()
         if said and said.seconds < now - self._began:  # else it was said by a process before
             states = role_process.STARTS, role_process.ENDED
-            self._is_there = True
+            self.is_there = True
             self._has_worked = self._has_worked or said.state not in states
         if not self._has_worked:
             self._loaded = now
@@ -97,7 +99,7 @@ class Supervised:
         except ray.exceptions.RayTaskError as error:
             cause = error.cause
             is_final = isinstance(cause, role_process.MachineDiffersError) or (
-                self._is_vital and isinstance(cause, errors.UserError | ValueError)
+                self.is_vital and isinstance(cause, errors.UserError | ValueError)
             )
             if is_final:
                 raise RoleFailedError(
@@ -112,7 +114,7 @@ class Supervised:
             self._note_death(type(error).__name__)
 
     def _note_death(self, error: str) -> None:
-        if self._is_there:
+        if self.is_there:
             self._note_failure(f"its process has died ({error})")
         else:  # Ray, which is starting the process again, has refused the work
             self._begin_at = time.monotonic() + _DELAY_SECONDS
@@ -128,7 +130,7 @@ class Supervised:
             f"{self.name} failed {self._failures} times at once ({failure}); see its log in "
             f"{role_process.LOGS}/"
         )
-        if self._is_vital:
+        if self.is_vital:
             raise RoleFailedError(self.failure)
         logging.warning("%s: it is given up, the others go on", self.failure)
 
@@ -156,12 +158,19 @@ class Supervised:
         kill.remote(said.process, signal.SIGKILL)
 
     def stop(self) -> None:
-        """Asks the role to save what is to be saved, and to end."""
-        self._actor.stop.remote()
+        """Asks the role to save what is to be saved, and to end.
+
+        One whose process has said nothing yet, perhaps waiting for a machine with room, is ended.
+        """
+        if self.is_there:
+            self._actor.stop.remote()
+        else:
+            self.release()
 
     def release(self) -> None:
-        """Ends its process, which has no more to do."""
-        ray.kill(self._actor, no_restart=True)
+        """Ends its process, which has no more to do, without asking."""
+        with contextlib.suppress(ray.exceptions.RayError):  # it has gone with Ray itself
+            ray.kill(self._actor, no_restart=True)
 
     @property
     def is_working(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import ray
 
 from laser_tf import errors, types
-from laser_tf.cluster import role_process, roles, supervision
+from laser_tf.cluster import placement, role_process, roles, supervision
 from laser_tf.host import folder_lock, interruption, kept_command, run_folder, versions
 from laser_tf.sweeps import coordinator, lineage, sweep_config, sweep_display
 
@@ -60,7 +60,7 @@ class SweepFleet:
             name: self._make_agent(name, index) for index, name in enumerate(config.agents)
         }
         self._working = set(self._agents)  # whose processes are not known to have died
-        self._heard: set[str] = set()  # who has had a process
+        self._placement = placement.Placement(config.cluster.wait_minutes)
 
     def _make_replay(self, spec: types.EnvironmentSpec) -> supervision.Supervised:
         return roles.make_role(
@@ -130,9 +130,10 @@ class SweepFleet:
 
     def _watch(self) -> None:
         healths = roles.healths(self._hub)
-        self._heard.update(healths)
         everybody = (*self._replay, *self._agents.values())
         roles.write_states(self._workdir, everybody, healths)
+        if self._config.cluster.address:
+            self._placement.check(everybody, healths, list(self._agents.values()))
         for role in everybody:
             was_over = _is_over(role)
             role.watch(healths.get(role.name))
@@ -166,9 +167,9 @@ class SweepFleet:
         if self._reports.get(name, {}).get("finished"):
             evaluates = self._config.agents[name].run.evaluation_episodes
             return "finished, evaluating" if evaluates else "finished"
-        if name not in self._heard:  # Ray starts its process, or waits for a machine with room
-            return "starts"
-        return "running" + (f", restarted {agent.restarts} times" if agent.restarts else "")
+        # Ray starts the process of one that is not there, or waits for a machine with room.
+        state = "running" if agent.is_there else "starts"
+        return state + (f", restarted {agent.restarts} times" if agent.restarts else "")
 
     def check_outcome(self) -> None:
         """Notes that the sweep is finished, once all agents are over.

@@ -4,12 +4,14 @@ import pathlib
 import tempfile
 from unittest import mock
 
-from absl.testing import absltest
+import ray
+from absl.testing import absltest, parameterized
 
 from laser_tf.cluster import ray_session
 from laser_tf.training import cluster_config
 
 _HAS_NOT_STARTED = RuntimeError("the raylet has not started")
+_NODES = {"near": "aa" * 28, "far": "bb" * 28, "gone": "cc" * 28}  # Ray's ids
 
 
 class OwnRayTest(absltest.TestCase):
@@ -57,6 +59,79 @@ class OwnRayTest(absltest.TestCase):
         ):
             self._enter(4.0, 0.0)
         self.assertLen(list(self._folder.iterdir()), 1)
+
+
+class CommonRayTest(parameterized.TestCase):
+    @parameterized.parameters("local", "auto", "http://10.0.0.1", "10.0.0.1")
+    def test_an_address_that_is_none_is_refused_in_one_line(self, address):
+        with (
+            mock.patch.dict(ray_session.os.environ, RAY_ADDRESS=address),
+            self.assertRaisesRegex(
+                ray_session.ClusterError,
+                f"^cluster.address is auto, but RAY_ADDRESS is '{address}': let it be host:port",
+            ),
+            ray_session.session(cluster_config.ClusterConfig(actors=1, address="auto"), 1.0, 0.0),
+        ):
+            self.fail("it was taken")
+
+    def test_a_host_that_is_no_name_is_refused_in_one_line(self):
+        config = cluster_config.ClusterConfig(actors=1, address="head..cluster:6379")
+        with (
+            self.assertRaisesRegex(
+                ray_session.ClusterError, "^no Ray answers at head..cluster:6379, the cluster.addr"
+            ),
+            ray_session.session(config, 1.0, 0.0),
+        ):
+            self.fail("it was taken")
+
+
+class VersionsTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self._ray = self.enter_context(mock.patch.object(ray_session, "ray"))
+        self._ray.exceptions = ray.exceptions
+        self._alive = {"near": True, "far": True, "gone": False}
+        self._ray.nodes = lambda: [
+            {"NodeID": _NODES[name], "NodeManagerHostname": name, "Alive": alive}
+            for name, alive in self._alive.items()
+        ]
+        look = self._ray.remote.return_value.return_value.options
+        look.side_effect = lambda scheduling_strategy: mock.Mock(
+            remote=lambda _: scheduling_strategy.node_id
+        )
+        self._answers = {_NODES["near"]: "", _NODES["far"]: ""}
+        self._ray.get = self._get
+
+    def _get(self, node: str) -> str:
+        answer = self._answers[node]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def test_machines_that_are_like_this_one_are_taken(self):
+        ray_session.check_versions()
+
+    def test_one_that_differs_is_named(self):
+        self._answers[_NODES["far"]] = "numpy 1.0 instead of 1.26.4"
+        with self.assertRaisesRegex(
+            ray_session.ClusterError, "^far has numpy 1.0 instead of 1.26.4: install the same"
+        ):
+            ray_session.check_versions()
+
+    def test_one_without_the_project_is_named(self):
+        self._answers[_NODES["far"]] = ray.exceptions.RaySystemError("No module named 'laser_tf'")
+        with self.assertRaisesRegex(ray_session.ClusterError, "^far has no such project"):
+            ray_session.check_versions()
+
+    def test_one_that_dies_meanwhile_is_not_held_against_the_run(self):
+        def die(node: str) -> str:
+            if node == _NODES["far"]:
+                self._alive["far"] = False
+                raise ray.exceptions.TaskUnschedulableError("the node does not exist any more")
+            return ""
+
+        self._ray.get = die
+        ray_session.check_versions()
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ class SupervisedTest(absltest.TestCase):
         )
         self.enter_context(mock.patch.object(supervision.ray, "wait", self._wait))
         self.enter_context(mock.patch.object(supervision.ray, "get", self._get))
+        self._kill = self.enter_context(mock.patch.object(supervision.ray, "kill"))
 
     def _wait(self, works: list[int], timeout: float) -> tuple[list, list]:
         del timeout
@@ -127,6 +128,28 @@ class SupervisedTest(absltest.TestCase):
         self.assertFalse(role.has_failed)
         self._pass(role, 5, "learns", None)
         self.assertTrue(role.is_done)
+
+    def test_who_works_is_asked_to_end_and_who_has_no_process_yet_is_not_waited_for(self):
+        role = self._make()
+        self._pass(role, 10, "learns")
+        role.stop()
+        self._actor.stop.remote.assert_called_once_with()
+        self._kill.assert_not_called()
+        waiting = supervision.Supervised("agent_01", self._actor, {}, is_vital=False)
+        self._pass(waiting, 10, None)
+        waiting.stop()
+        self._kill.assert_called_once_with(self._actor, no_restart=True)
+        self._actor.stop.remote.assert_called_once_with()
+
+    def test_whose_process_is_started_again_is_not_waited_for_either(self):
+        role = self._make()
+        self._pass(role, 300, "learns", _DEAD)
+        self.assertTrue(role.is_there)
+        self._now += 3.0
+        role.watch(None)
+        self.assertFalse(role.is_there)
+        role.stop()
+        self._kill.assert_called_once_with(self._actor, no_restart=True)
 
     def test_a_fault_of_the_user_s_ends_a_run_at_once_where_it_is_vital(self):
         role = self._make(is_vital=True)

@@ -31,7 +31,9 @@ class SweepFleetTest(parameterized.TestCase):
         self.enter_context(mock.patch.object(sweep_fleet.time, "sleep"))
 
     def _make_role(self, name: str, *_, **__) -> mock.Mock:
-        role = mock.Mock(is_done=False, has_failed=False, restarts=0, is_working=True)
+        role = mock.Mock(
+            is_done=False, has_failed=False, restarts=0, is_working=True, is_there=True
+        )
         role.name = name
         self._made[name] = role
         return role
@@ -59,7 +61,8 @@ class SweepFleetTest(parameterized.TestCase):
         fleet = self._make(evaluation_episodes=evaluation_episodes)
         self._set("agent_00", **_DONE)
         self._made["agent_02"].restarts = 2
-        self._healths.return_value = {name: mock.Mock() for name in self._made if name[-1] != "3"}
+        self._made["agent_03"].configure_mock(restarts=1, is_there=False)
+        self._healths.return_value = {name: mock.Mock() for name in self._made}
         self._ray.get.return_value = {
             name: {"env_frames": 9, "finished": name in ("agent_00", "agent_01")}
             for name in self._made
@@ -70,7 +73,7 @@ class SweepFleetTest(parameterized.TestCase):
                 "agent_00": "finished",
                 "agent_01": expected,  # its process is still there
                 "agent_02": "running, restarted 2 times",
-                "agent_03": "starts",
+                "agent_03": "starts, restarted 1 times",  # its machine was lost
             },
         )
 
