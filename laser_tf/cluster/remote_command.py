@@ -12,6 +12,7 @@ import ray
 
 import laser_tf
 from laser_tf import errors
+from laser_tf.cluster import roles
 from laser_tf.host import kept_command
 
 _POLL_SECONDS = 1.0
@@ -78,17 +79,14 @@ class RemoteCommand:
           gpus: the same.
         """
         self._log = log
-        self._actor = (
-            ray.remote(CommandProcess)
-            .options(
-                num_cpus=cpus,
-                num_gpus=gpus,
-                max_restarts=_RESTARTS,
-                max_task_retries=-1,
-                scheduling_strategy="SPREAD",
-            )
-            .remote(tuple(arguments), log, pathlib.Path.cwd())
-        )
+        self._actor = roles.restarted(
+            CommandProcess,
+            max_restarts=_RESTARTS,
+            num_cpus=cpus,
+            num_gpus=gpus,
+            max_task_retries=-1,
+            scheduling_strategy="SPREAD",
+        ).remote(tuple(arguments), log, pathlib.Path.cwd())
         self._answer = self._actor.poll.remote()
         self._has_started = self._is_withdrawn = False
 

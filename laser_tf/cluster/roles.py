@@ -24,16 +24,17 @@ def here() -> scheduling_strategies.NodeAffinitySchedulingStrategy:
     )
 
 
-def restarted(class_: type, **options: Any) -> Any:
-    """A class whose instances are Ray actors, restarted however often they die.
+def restarted(class_: type, *, max_restarts: int = -1, **options: Any) -> Any:
+    """A class whose instances are Ray actors, which are started again where they die.
 
     Args:
       class_: of the actor.
+      max_restarts: how often; -1: each time.
       **options: of Ray's, e.g. `num_cpus`.
     """
     # Of every call Ray's control store would keep 3 KB for a page of its dashboard: 4 MB a minute,
     # roles being heard of once a second.
-    return ray.remote(max_restarts=-1, enable_task_events=False, **options)(class_)
+    return ray.remote(max_restarts=max_restarts, enable_task_events=False, **options)(class_)
 
 
 def make_hub(workdir: pathlib.Path) -> Any:

@@ -65,8 +65,8 @@ class RemoteCommandTest(absltest.TestCase):
         super().setUp()
         self._ray = self.enter_context(mock.patch.object(remote_command, "ray"))
         self._ray.exceptions = exceptions
-        self._options = self._ray.remote.return_value.options
-        self._actor = self._options.return_value.remote.return_value
+        self._restarted = self.enter_context(mock.patch.object(remote_command.roles, "restarted"))
+        self._actor = self._restarted.return_value.remote.return_value
         self._answer(None, ready=False)
         self._command = remote_command.RemoteCommand(
             ["launch.train", "--workdir=/w"], pathlib.Path("/w/run.log"), 4.0, 0.5
@@ -78,8 +78,8 @@ class RemoteCommandTest(absltest.TestCase):
         self._ray.get.side_effect = [code]
 
     def test_it_asks_for_room_and_waits_until_the_command_has_ended(self):
-        self.assertEqual(self._options.call_args.kwargs["num_cpus"], 4.0)
-        self.assertEqual(self._options.call_args.kwargs["num_gpus"], 0.5)
+        self.assertEqual(self._restarted.call_args.kwargs["num_cpus"], 4.0)
+        self.assertEqual(self._restarted.call_args.kwargs["num_gpus"], 0.5)
         self.assertIsNone(self._command.poll())
         self._ray.get.assert_not_called()  # which would wait for room
         self._answer(None)
