@@ -22,9 +22,9 @@ def get_config() -> ml_collections.ConfigDict:
             discount=0.99,  # DQN
             reward_clip="unit",  # DQN
             bins=51,  # C51
-            v_min=-5.0,
-            v_max=15.0,
-            entropy_cost=0.01,  # A3C
+            v_min=-10.0,  # C51; a fresh critic says the middle of both, which has to be near 0
+            v_max=10.0,  # C51
+            entropy_cost=0.05,  # ours; see docs/agents/reactor.md: A3C's 0.01 acts by one action
             target_period=250,  # learner updates; the paper's 1,000 are of a far longer run
         )
     )

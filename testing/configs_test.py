@@ -12,6 +12,7 @@ from configs import (
     laser_dmlab30,
     r2d2_dmlab30,
     reactor_atari,
+    reactor_minatar,
     sweep_laser_atari_paper,
 )
 from laser_tf.ops import reward_clipping
@@ -97,6 +98,13 @@ class ReactorTest(absltest.TestCase):
         self.assertEqual(optimiser.adam_beta1, 0)  # no momentum
         self.assertEqual((config.environment.num_envs, config.environment.no_op_max), (10, 30))
         self.assertEqual((config.run.env_frames, config.run.evaluation_episodes), (2e8, 200))
+
+    def test_a_fresh_critic_expects_nothing(self):
+        # Its masses are nearly equal, so that it says the middle of the support. What is above the
+        # returns of play is learned away from the ends of episodes on, a step a target network.
+        for module in (reactor_atari, reactor_minatar):
+            agent = module.get_config().agent
+            self.assertEqual(agent.v_min + agent.v_max, 0)
 
 
 class PaperTest(parameterized.TestCase):

@@ -31,6 +31,7 @@ class ReactorConfig(agent_config.AgentConfig):
     reward_clip: str = "unit"  # of raw rewards: none, unit, optimistic_asymmetric, soft_asymmetric
     distributional: bool = True  # learn returns' distributions; False: Q-values (Reactor ND)
     bins: int = 51  # number; of a distribution; C51's, the paper prints none; see v_min
+    # A fresh critic expects the middle of v_min and v_max: keep that near random play's returns.
     v_min: float = -10.0  # reward; the least discounted return that a distribution has; C51's
     v_max: float = 10.0  # reward; the largest one; C51's; read, as bins, if distributional
     lambda_: float = 1.0  # factor; of Retrace's traces, per agent step; section 4.1

@@ -47,11 +47,17 @@ class ConcatenatedReLUHead(tf.Module):
     Reactor's streams (Gruslys et al. 2018, table 3).
     """
 
-    def __init__(self, hidden_units: int, outputs: int):
-        """Creates the head; its weights appear at the first call."""
+    def __init__(self, hidden_units: int, outputs: int, output_scale: float = 1.0):
+        """Creates the head; its weights appear at the first call.
+
+        Args:
+          hidden_units: before the concatenated ReLU.
+          outputs: of the linear layer.
+          output_scale: variance of its weights, times fan-in.
+        """
         super().__init__()
         self._hidden = dense(hidden_units, 2.0)
-        self._outputs = dense(outputs)
+        self._outputs = dense(outputs, output_scale)
 
     def __call__(self, features: tf.Tensor) -> tf.Tensor:
         """Features [..., F] -> float32 [..., outputs]."""
@@ -59,7 +65,12 @@ class ConcatenatedReLUHead(tf.Module):
 
 
 class CategoricalDuelingHead(tf.Module):
-    """Distributions of action values, dueling on each bin (Reactor, section 6.5; Rainbow)."""
+    """Distributions of action values, dueling on each bin (Reactor, section 6.5; Rainbow).
+
+    A fresh head values all actions alike. The differences that random weights make are much the
+    same in all states, and larger than those of most returns: a policy that learns from them turns
+    to one action everywhere before the critic has learned any.
+    """
 
     def __init__(self, num_actions: int, bins: int, hidden_units: int):
         """Creates the head; its weights appear at the first call.
@@ -72,7 +83,7 @@ class CategoricalDuelingHead(tf.Module):
         super().__init__()
         self._num_actions = num_actions
         self._value = ConcatenatedReLUHead(hidden_units, bins)
-        self._advantage = ConcatenatedReLUHead(hidden_units, num_actions * bins)
+        self._advantage = ConcatenatedReLUHead(hidden_units, num_actions * bins, 1e-4)
 
     def __call__(self, features: tf.Tensor) -> tf.Tensor:
         """Features [..., F] -> logits float32 [..., A, N].

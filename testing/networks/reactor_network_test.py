@@ -122,6 +122,13 @@ class ReactorNetworkTest(parameterized.TestCase):
             after - before, np.broadcast_to(expected, before.shape), rtol=1e-4, atol=1e-5
         )
 
+    @parameterized.parameters(1, N)
+    def test_a_fresh_critic_values_all_actions_alike(self, bins):
+        # Else the policy would be what the critic's first weights are, before it has learned.
+        critic = _called(_network(bins=bins), _steps())[0].critic.numpy()
+        self.assertGreater(np.ptp(critic, axis=(0, 1)).max(), 0.3)  # states differ
+        self.assertLess(np.ptp(critic, axis=2).max(), 0.05)
+
     def test_one_bin_is_the_q_value(self):
         network = _network(bins=1)
         self.assertEqual(_called(network, _steps())[0].critic.shape, [R, B, A, 1])
