@@ -19,6 +19,7 @@ _YOUNG_SECONDS = 60.0  # of work; a process that ends before that has not recove
 _MOST_FAILURES = 4  # in a row, each time young
 _DELAY_SECONDS = 2.0  # before a role that has failed begins again
 _SILENT_SECONDS = 120.0  # without a report, after which a process is killed
+_GAP_SECONDS = 30.0  # between two looks, after which this process has stood still
 _MOST_SAID = 400  # characters, of an error
 _STUCK_SECONDS = 60.0  # in one step of its environments, after which it is
 
@@ -48,6 +49,7 @@ class Supervised:
         self._actor = actor
         self._versions = dict(versions)
         self._failures = 0
+        self._looked = self._listening = time.monotonic()
         self.is_there = False  # whether the process that it began in last has said something
         self._begin()
 
@@ -70,6 +72,7 @@ class Supervised:
         """
         if self.is_done or self.has_failed:
             return
+        self._note_silence(said)
         self._note_work(said)
         if self._begin_at is not None:
             if time.monotonic() >= self._begin_at:
@@ -78,6 +81,13 @@ class Supervised:
             self._end()
         elif said:
             self._kill_if_stuck(said)
+
+    def _note_silence(self, said: hub.Health | None) -> None:
+        """While the hub or this process stood still nobody was heard, which is no role's fault."""
+        now = time.monotonic()
+        if said is None or now - self._looked > _GAP_SECONDS:
+            self._listening = now
+        self._looked = now
 
     def _note_work(self, said: hub.Health | None) -> None:
         """Loading TensorFlow is no work yet, and may take a minute on a busy machine."""
@@ -144,7 +154,8 @@ class Supervised:
         progress = said.process, said.state, said.metrics.get(role_process.TIME_STEPS)
         if progress != self._progress or not said.is_at_risk:
             self._progress, self._progressed = progress, now
-        if said.seconds > _SILENT_SECONDS and now - self._began > _SILENT_SECONDS:
+        listened = now - max(self._began, self._listening)
+        if min(said.seconds, listened) > _SILENT_SECONDS:
             self._kill_process(said, f"has said nothing for {said.seconds:.0f} s")
         elif now - self._progressed > _STUCK_SECONDS:
             self._kill_process(said, f"{said.state}, for {now - self._progressed:.0f} s")

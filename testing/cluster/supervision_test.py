@@ -129,6 +129,30 @@ class SupervisedTest(absltest.TestCase):
         self._pass(role, 5, "learns", None)
         self.assertTrue(role.is_done)
 
+    def _is_killed(self, role: supervision.Supervised, seconds: int, silent_seconds: int) -> bool:
+        """Whether it is, while a hub answers for so long that it was silent for so long before."""
+        with mock.patch.object(supervision.ray, "remote") as remote:
+            for second in range(seconds):
+                self._now += 1.0
+                silence = float(silent_seconds + second)
+                role.watch(hub.Health("here", "a" * 56, 7, "learns", False, {}, silence))
+            return remote.called
+
+    def test_who_says_nothing_while_others_can_be_heard_is_killed(self):
+        role = self._make()
+        self._pass(role, 200, "learns")
+        self.assertFalse(self._is_killed(role, 120, 0))
+        self.assertTrue(self._is_killed(role, 2, 120))
+
+    def test_nobody_is_killed_for_what_the_hub_did_not_hear_while_it_stood_still(self):
+        role = self._make()
+        self._pass(role, 200, "learns")
+        self._pass(role, 150, None)  # it does not answer
+        self.assertFalse(self._is_killed(role, 100, 150))
+        self._now += 150.0  # now this process stands still
+        self.assertFalse(self._is_killed(role, 100, 150))
+        self.assertTrue(self._is_killed(role, 30, 250))
+
     def test_who_works_is_asked_to_end_and_who_has_no_process_yet_is_not_waited_for(self):
         role = self._make()
         self._pass(role, 10, "learns")
