@@ -85,6 +85,14 @@ class CommonRayTest(parameterized.TestCase):
             self.fail("it was taken")
 
 
+class AskedGpusTest(absltest.TestCase):
+    def test_parts_of_several_gpus_are_refused_before_ray_does(self):
+        for gpus in (0.0, 0.25, 1.0, 2.0):
+            cluster_config.ClusterConfig(learner_gpus=gpus)
+        with self.assertRaisesRegex(ValueError, "^learner_gpus is 1.5: use a part of one GPU, or"):
+            cluster_config.ClusterConfig(learner_gpus=1.5)
+
+
 class VersionsTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
