@@ -1,6 +1,7 @@
 """A Ray of a run's own that has too little, or does not start: without its processes."""
 
 import pathlib
+import socket
 import tempfile
 from unittest import mock
 
@@ -83,6 +84,23 @@ class CommonRayTest(parameterized.TestCase):
             ray_session.session(config, 1.0, 0.0),
         ):
             self.fail("it was taken")
+
+    def test_a_port_of_something_else_is_refused_before_ray_tries_for_minutes(self):
+        self.enter_context(mock.patch.object(ray_session, "_CONNECT_SECONDS", 0.3))
+        init = self.enter_context(mock.patch.object(ray_session.ray, "init"))
+        with socket.create_server(("127.0.0.1", 0)) as listens:
+            address = f"127.0.0.1:{listens.getsockname()[1]}"
+            with (
+                self.assertRaisesRegex(
+                    ray_session.ClusterError,
+                    f"^no Ray answers at {address}, the cluster.address .what listens there is so",
+                ),
+                ray_session.session(
+                    cluster_config.ClusterConfig(actors=1, address=address), 1.0, 0.0
+                ),
+            ):
+                self.fail("it was taken")
+        init.assert_not_called()
 
 
 class AskedGpusTest(absltest.TestCase):
