@@ -17,6 +17,7 @@ class _Actor:
 
     def __init__(self):
         self.outcomes: list = []
+        self.has_left = True  # whether its process has ended, once it is told to
         self.leave, self.stop = mock.Mock(), mock.Mock()
         self.run = mock.Mock()
         self.run.remote = self._run
@@ -40,6 +41,8 @@ class SupervisedTest(absltest.TestCase):
 
     def _wait(self, works: list[int], timeout: float) -> tuple[list, list]:
         del timeout
+        if works[0] is self._actor.leave.remote.return_value:
+            return (works, []) if self._actor.has_left else ([], works)
         is_over = self._actor.outcomes[works[0]] is not _UNDER_WAY
         return (works, []) if is_over else ([], works)
 
@@ -174,6 +177,24 @@ class SupervisedTest(absltest.TestCase):
         self.assertFalse(role.is_there)
         role.stop()
         self._kill.assert_called_once_with(self._actor, no_restart=True)
+
+    def test_nothing_is_begun_in_a_process_that_is_about_to_leave(self):
+        role = self._make()
+        self._actor.has_left = False
+        self._pass(role, 5, "learns", role_process.TOLD)
+        self._pass(role, 20, "learns")
+        self.assertLen(self._actor.outcomes, 1)
+        self._actor.has_left = True
+        self._pass(role, 1, "learns")
+        self.assertLen(self._actor.outcomes, 2)
+        self.assertEqual(role.restarts, 1)
+
+    def test_a_process_that_does_not_leave_is_not_waited_for_without_end(self):
+        role = self._make()
+        self._actor.has_left = False
+        self._pass(role, 5, "learns", role_process.TOLD)
+        self._pass(role, 40, "learns")
+        self.assertLen(self._actor.outcomes, 2)
 
     def test_a_fault_of_the_user_s_ends_a_run_at_once_where_it_is_vital(self):
         role = self._make(is_vital=True)
