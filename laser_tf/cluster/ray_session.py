@@ -19,6 +19,7 @@ from laser_tf import errors
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_raylet_start_wait_time_s", "60")  # of a busy machine
 
+import grpc
 import ray
 from ray.util import scheduling_strategies
 
@@ -172,16 +173,27 @@ def _find() -> str:
 
 
 def _check_answers(address: str) -> None:
-    """Raises ClusterError where nobody listens: Ray itself would try for minutes."""
+    """Raises ClusterError where no Ray listens: Ray itself would try for minutes."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
+        if os.environ.get("RAY_USE_TLS") != "1":
+            _check_speaks(address)
     except (OSError, OverflowError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ClusterError(
             f"no Ray answers at {address}, the cluster.address ({reason}): start it with ray start "
             "--head, or correct the address"
         ) from None
+
+
+def _check_speaks(address: str) -> None:
+    """Raises OSError where something else than Ray listens, such as Ray's own dashboard."""
+    with grpc.insecure_channel(address, (("grpc.enable_http_proxy", 0),)) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(_CONNECT_SECONDS)
+        except grpc.FutureTimeoutError:
+            raise OSError("what listens there is something else") from None
 
 
 def _check_resources(address: str, asked: Mapping[str, float]) -> None:

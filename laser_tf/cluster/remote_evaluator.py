@@ -19,14 +19,22 @@ class RemoteEvaluator:
         self._kept: Any = None  # reference to the weights, which are freed without
         self._env_frames = 0  # behind them
         self._asked: Any = None  # reference to the hub's answer
+        self._failure: game_processes.Failure | None = None  # of what was asked last
 
     def begin(self, weights: Sequence[np.ndarray], env_frames: int, learner_updates: int) -> None:
         """See `training.evaluations.Evaluator`."""
-        self._kept, self._env_frames = ray.put(list(weights)), env_frames
+        self._kept, self._failure = None, None
+        try:
+            self._kept, self._env_frames = ray.put(list(weights)), env_frames
+        except ray.exceptions.RayError as error:  # the store and the disk behind it are full
+            self._failure = game_processes.Failure(f"no room for weights ({type(error).__name__})")
+            return
         self._hub.ask_evaluation.remote(hub.Weights(learner_updates, env_frames, [self._kept]))
 
     def result(self) -> Mapping[str, Any] | game_processes.Failure | None:
         """See `training.evaluations.Evaluator`."""
+        if self._failure:
+            return self._failure
         if self._asked is None:
             self._asked = self._hub.take_evaluation.remote(self._env_frames)
         if not ray.wait([self._asked], timeout=0)[0]:

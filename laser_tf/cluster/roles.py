@@ -1,5 +1,6 @@
 """What the drivers of a run and of a sweep do with their roles."""
 
+import logging
 import pathlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,10 +18,15 @@ _END_SECONDS = 180.0  # for roles to save themselves
 _NAMESPACE = "laser_tf"  # else Ray would give each driver names of its own
 
 
-def here() -> scheduling_strategies.NodeAffinitySchedulingStrategy:
-    """Has Ray place something on this machine, as long as it is there."""
+def here(*, soft: bool = False) -> scheduling_strategies.NodeAffinitySchedulingStrategy:
+    """Has Ray place something on this machine.
+
+    Args:
+      soft: whether another one will do where this one has never room for it. Not for what asks for
+        no CPUs: that Ray then places anywhere.
+    """
     return scheduling_strategies.NodeAffinitySchedulingStrategy(
-        ray.get_runtime_context().get_node_id(), soft=True
+        ray.get_runtime_context().get_node_id(), soft=soft
     )
 
 
@@ -52,6 +58,7 @@ def make_hub(workdir: pathlib.Path) -> Any:
         scheduling_strategy=here(),
     )
     deadline = time.monotonic() + folder_lock.LEAVING_SECONDS
+    is_told = False
     while True:
         try:
             return make.remote()
@@ -61,6 +68,9 @@ def make_hub(workdir: pathlib.Path) -> Any:
                     f"another run of this cluster works in {workdir}: wait for its end or end it, "
                     "or use another --workdir"
                 ) from None
+            if not is_told:
+                logging.info("waiting until another run of this cluster has left %s", workdir)
+                is_told = True
             time.sleep(1.0)
 
 

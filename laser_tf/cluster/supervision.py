@@ -18,7 +18,9 @@ from laser_tf.host import kept_command
 _YOUNG_SECONDS = 60.0  # of work; a process that ends before that has not recovered
 _MOST_FAILURES = 4  # in a row, each time young
 _DELAY_SECONDS = 2.0  # before a role that has failed begins again
+_LEAVING_SECONDS = 30.0  # for the process that has failed to end, before that
 _SILENT_SECONDS = 120.0  # without a report, after which a process is killed
+_GAP_SECONDS = 30.0  # between two looks, after which this process has stood still
 _MOST_SAID = 400  # characters, of an error
 _STUCK_SECONDS = 60.0  # in one step of its environments, after which it is
 
@@ -48,6 +50,7 @@ class Supervised:
         self._actor = actor
         self._versions = dict(versions)
         self._failures = 0
+        self._looked = self._listening = time.monotonic()
         self.is_there = False  # whether the process that it began in last has said something
         self._begin()
 
@@ -56,6 +59,7 @@ class Supervised:
         self.is_there = self._has_worked = False
         self._progress: tuple = ()
         self._begin_at: float | None = None
+        self._leaving: Any = None  # reference to what the process never answers: that it leaves
         self._work = self._actor.run.remote(self._versions)
 
     def watch(self, said: hub.Health | None) -> None:
@@ -70,14 +74,22 @@ class Supervised:
         """
         if self.is_done or self.has_failed:
             return
+        self._note_silence(said)
         self._note_work(said)
         if self._begin_at is not None:
-            if time.monotonic() >= self._begin_at:
+            if time.monotonic() >= self._begin_at and self._has_left(self._begin_at):
                 self._begin()
         elif ray.wait([self._work], timeout=0)[0]:
             self._end()
         elif said:
             self._kill_if_stuck(said)
+
+    def _note_silence(self, said: hub.Health | None) -> None:
+        """While the hub or this process stood still nobody was heard, which is no role's fault."""
+        now = time.monotonic()
+        if said is None or now - self._looked > _GAP_SECONDS:
+            self._listening = now
+        self._looked = now
 
     def _note_work(self, said: hub.Health | None) -> None:
         """Loading TensorFlow is no work yet, and may take a minute on a busy machine."""
@@ -94,7 +106,7 @@ class Supervised:
             reason = ray.get(self._work)
             self.is_done = reason is None
             if reason:  # a signal, as from a machine that is about to go, or another role's death
-                self._actor.leave.remote()  # what is left of its process
+                self._leave()
                 self._begin_again(reason)
         except ray.exceptions.RayTaskError as error:
             cause = error.cause
@@ -105,13 +117,23 @@ class Supervised:
                 raise RoleFailedError(
                     f"{self.name}: {errors.one_line(cause, _MOST_SAID)}"
                 ) from None
-            self._actor.leave.remote()
+            self._leave()
             self._note_failure(errors.one_line(cause, _MOST_SAID))
         except ray.exceptions.ActorDiedError as error:
             # Ray starts it again without end, unless Ray itself has gone.
             raise kept_command.LostError(errors.one_line(error, _MOST_SAID)) from None
         except ray.exceptions.RayError as error:
             self._note_death(type(error).__name__)
+
+    def _leave(self) -> None:
+        """Ends what is left of its process."""
+        self._leaving = self._actor.leave.remote()
+
+    def _has_left(self, since: float) -> bool:
+        """Work that came before that would be lost with the process, and counted as a failure."""
+        if self._leaving is None or time.monotonic() >= since + _LEAVING_SECONDS:
+            return True
+        return bool(ray.wait([self._leaving], timeout=0)[0])
 
     def _note_death(self, error: str) -> None:
         if self.is_there:
@@ -144,7 +166,8 @@ class Supervised:
         progress = said.process, said.state, said.metrics.get(role_process.TIME_STEPS)
         if progress != self._progress or not said.is_at_risk:
             self._progress, self._progressed = progress, now
-        if said.seconds > _SILENT_SECONDS and now - self._began > _SILENT_SECONDS:
+        listened = now - max(self._began, self._listening)
+        if min(said.seconds, listened) > _SILENT_SECONDS:
             self._kill_process(said, f"has said nothing for {said.seconds:.0f} s")
         elif now - self._progressed > _STUCK_SECONDS:
             self._kill_process(said, f"{said.state}, for {now - self._progressed:.0f} s")

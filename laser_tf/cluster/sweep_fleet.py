@@ -77,7 +77,7 @@ class SweepFleet:
             self._versions,
             is_vital=True,
             num_cpus=self._config.cluster.replay_cpus,
-            scheduling_strategy=roles.here(),
+            scheduling_strategy=roles.here(soft=True),
         )
 
     def _make_agent(self, name: str, index: int) -> supervision.Supervised:

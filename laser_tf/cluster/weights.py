@@ -10,6 +10,7 @@ import ray
 import tensorflow as tf
 
 from laser_tf.cluster import hub, role_process
+from laser_tf.host import failure_notice
 from laser_tf.training import array_function, learner
 
 _WAIT_SECONDS = 30.0  # for weights to come from another machine
@@ -44,19 +45,30 @@ class Publisher:
         self._seconds = seconds
         self._kept: list[Any] = []  # references, the newest last: what is not kept is freed
         self._newest: hub.Weights | None = None
+        self._notice = failure_notice.FailureNotice("weights are handed out again")
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._publish, name="weights", daemon=True)
         self._thread.start()
 
     def _publish(self) -> None:
         while not self._closed.is_set():
-            env_frames = self._env_frames()
-            # While the learner waits for experience its weights stay in the store as they are.
-            if self._newest is None or env_frames != self._newest.env_frames:
-                self._newest = self._put(env_frames)
-            # Said again although it has not changed: a hub that was restarted knows nothing.
-            self._context.ask("publish", self._newest)
+            try:
+                self._hand_out()
+                self._notice.succeeded()
+            except ray.exceptions.RayError as error:  # the store and the disk behind it are full
+                self._notice.failed(
+                    f"cannot hand out weights ({type(error).__name__}): actors go on with older "
+                    "ones; it is tried again"
+                )
             self._closed.wait(self._seconds)
+
+    def _hand_out(self) -> None:
+        env_frames = self._env_frames()
+        # While the learner waits for experience its weights stay in the store as they are.
+        if self._newest is None or env_frames != self._newest.env_frames:
+            self._newest = self._put(env_frames)
+        # Said again although it has not changed: a hub that was restarted knows nothing.
+        self._context.ask("publish", self._newest)
 
     def _put(self, env_frames: int) -> hub.Weights:
         # Two variables may differ by an update, which is harmless: see `weights.WeightCopier`.

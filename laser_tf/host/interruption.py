@@ -3,12 +3,17 @@
 Standard library only: a command begins with `before_imports`.
 """
 
+import contextlib
+import ctypes
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 from laser_tf.host import terminal
+
+_LIBRARY = ctypes.CDLL(None)
+_SIGACTION_BYTES = 1024  # more than C's structure has anywhere
 
 
 def before_imports() -> None:
@@ -31,6 +36,20 @@ def give_back() -> None:
     """From now on such a signal ends the process at once."""
     for signal_number in _signals():
         signal.signal(signal_number, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def keeping_sigterm() -> Iterator[None]:
+    """Has SIGTERM do afterwards what it did before, whatever a library has made of it within.
+
+    By way of C: Python lets the main thread alone do so, and Ray calls a role's work in another.
+    """
+    kept = ctypes.create_string_buffer(_SIGACTION_BYTES)
+    _LIBRARY.sigaction(signal.SIGTERM, None, kept)
+    try:
+        yield
+    finally:
+        _LIBRARY.sigaction(signal.SIGTERM, kept, None)
 
 
 def _signals() -> tuple[int, ...]:

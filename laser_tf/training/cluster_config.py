@@ -37,6 +37,10 @@ class ClusterConfig:
         for name in ("actor_cpus", "learner_cpus", "learner_gpus", "replay_cpus", "evaluator_cpus"):
             if not 0 <= getattr(self, name) <= MOST_PROCESSES:
                 raise ValueError(f"{name} is {getattr(self, name)}: use 0 to {MOST_PROCESSES}")
+        if self.learner_gpus > 1 and self.learner_gpus % 1:
+            raise ValueError(
+                f"learner_gpus is {self.learner_gpus}: use a part of one GPU, or whole ones"
+            )
         if not 0 <= self.wait_minutes <= 10_000:
             raise ValueError(f"wait_minutes is {self.wait_minutes}: use 0 to 10000")
         if not 0 < self.weights_seconds <= 3_600:

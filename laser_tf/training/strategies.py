@@ -8,8 +8,6 @@ same step and the copies stay equal; nothing else is ever sent.
 import contextlib
 import logging
 import re
-import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from laser_tf import errors
+from laser_tf.host import interruption
 from laser_tf.ops import joint_batch
 from laser_tf.replay import stored_unroll
 from laser_tf.training import array_function, learner_config
@@ -249,15 +248,12 @@ def _across_machines(replicas: int, addresses: Sequence[str], index: int) -> tf.
         num_accelerators={"GPU": replicas} if gpus else {},
         rpc_layer="grpc",
     )
-    at_sigterm = signal.getsignal(signal.SIGTERM)
     try:
-        return tf.distribute.MultiWorkerMirroredStrategy(resolver)
+        # TensorFlow takes the signal for a notice to itself: no process would end by it any more.
+        with interruption.keeping_sigterm():
+            return tf.distribute.MultiWorkerMirroredStrategy(resolver)
     except tf.errors.OpError as error:
         raise LearnersLostError(
             f"learner {index} of {', '.join(addresses)} cannot join the others ({_reason(error)}): "
             f"its port must be free here, and all of them must be started together"
         ) from None
-    finally:
-        # TensorFlow takes the signal for a notice to itself: no process would end by it any more.
-        if at_sigterm is not None and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, at_sigterm)

@@ -1,6 +1,7 @@
 """A Ray of a run's own that has too little, or does not start: without its processes."""
 
 import pathlib
+import socket
 import tempfile
 from unittest import mock
 
@@ -83,6 +84,31 @@ class CommonRayTest(parameterized.TestCase):
             ray_session.session(config, 1.0, 0.0),
         ):
             self.fail("it was taken")
+
+    def test_a_port_of_something_else_is_refused_before_ray_tries_for_minutes(self):
+        self.enter_context(mock.patch.object(ray_session, "_CONNECT_SECONDS", 0.3))
+        init = self.enter_context(mock.patch.object(ray_session.ray, "init"))
+        with socket.create_server(("127.0.0.1", 0)) as listens:
+            address = f"127.0.0.1:{listens.getsockname()[1]}"
+            with (
+                self.assertRaisesRegex(
+                    ray_session.ClusterError,
+                    f"^no Ray answers at {address}, the cluster.address .what listens there is so",
+                ),
+                ray_session.session(
+                    cluster_config.ClusterConfig(actors=1, address=address), 1.0, 0.0
+                ),
+            ):
+                self.fail("it was taken")
+        init.assert_not_called()
+
+
+class AskedGpusTest(absltest.TestCase):
+    def test_parts_of_several_gpus_are_refused_before_ray_does(self):
+        for gpus in (0.0, 0.25, 1.0, 2.0):
+            cluster_config.ClusterConfig(learner_gpus=gpus)
+        with self.assertRaisesRegex(ValueError, "^learner_gpus is 1.5: use a part of one GPU, or"):
+            cluster_config.ClusterConfig(learner_gpus=1.5)
 
 
 class VersionsTest(absltest.TestCase):

@@ -22,6 +22,14 @@ class RestartedTest(absltest.TestCase):
 
 
 class RolesTest(absltest.TestCase):
+    def test_the_hub_is_on_the_driver_s_machine(self):
+        # Asked softly Ray places what takes no CPUs on any machine, whose loss then is the hub's.
+        with mock.patch.object(roles, "ray") as ray:
+            ray.get_runtime_context.return_value.get_node_id.return_value = "ab" * 28
+            roles.make_hub(pathlib.Path("/runs/one"))
+        place = ray.remote.call_args.kwargs["scheduling_strategy"]
+        self.assertEqual((place.node_id, place.soft), ("ab" * 28, False))
+
     def test_what_a_process_that_has_died_said_is_not_the_state_of_the_next(self):
         role = mock.Mock(is_done=False, has_failed=False, restarts=1)
         role.name = "learner"

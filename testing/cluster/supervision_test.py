@@ -17,6 +17,7 @@ class _Actor:
 
     def __init__(self):
         self.outcomes: list = []
+        self.has_left = True  # whether its process has ended, once it is told to
         self.leave, self.stop = mock.Mock(), mock.Mock()
         self.run = mock.Mock()
         self.run.remote = self._run
@@ -40,6 +41,8 @@ class SupervisedTest(absltest.TestCase):
 
     def _wait(self, works: list[int], timeout: float) -> tuple[list, list]:
         del timeout
+        if works[0] is self._actor.leave.remote.return_value:
+            return (works, []) if self._actor.has_left else ([], works)
         is_over = self._actor.outcomes[works[0]] is not _UNDER_WAY
         return (works, []) if is_over else ([], works)
 
@@ -129,6 +132,30 @@ class SupervisedTest(absltest.TestCase):
         self._pass(role, 5, "learns", None)
         self.assertTrue(role.is_done)
 
+    def _is_killed(self, role: supervision.Supervised, seconds: int, silent_seconds: int) -> bool:
+        """Whether it is, while a hub answers for so long that it was silent for so long before."""
+        with mock.patch.object(supervision.ray, "remote") as remote:
+            for second in range(seconds):
+                self._now += 1.0
+                silence = float(silent_seconds + second)
+                role.watch(hub.Health("here", "a" * 56, 7, "learns", False, {}, silence))
+            return remote.called
+
+    def test_who_says_nothing_while_others_can_be_heard_is_killed(self):
+        role = self._make()
+        self._pass(role, 200, "learns")
+        self.assertFalse(self._is_killed(role, 120, 0))
+        self.assertTrue(self._is_killed(role, 2, 120))
+
+    def test_nobody_is_killed_for_what_the_hub_did_not_hear_while_it_stood_still(self):
+        role = self._make()
+        self._pass(role, 200, "learns")
+        self._pass(role, 150, None)  # it does not answer
+        self.assertFalse(self._is_killed(role, 100, 150))
+        self._now += 150.0  # now this process stands still
+        self.assertFalse(self._is_killed(role, 100, 150))
+        self.assertTrue(self._is_killed(role, 30, 250))
+
     def test_who_works_is_asked_to_end_and_who_has_no_process_yet_is_not_waited_for(self):
         role = self._make()
         self._pass(role, 10, "learns")
@@ -150,6 +177,24 @@ class SupervisedTest(absltest.TestCase):
         self.assertFalse(role.is_there)
         role.stop()
         self._kill.assert_called_once_with(self._actor, no_restart=True)
+
+    def test_nothing_is_begun_in_a_process_that_is_about_to_leave(self):
+        role = self._make()
+        self._actor.has_left = False
+        self._pass(role, 5, "learns", role_process.TOLD)
+        self._pass(role, 20, "learns")
+        self.assertLen(self._actor.outcomes, 1)
+        self._actor.has_left = True
+        self._pass(role, 1, "learns")
+        self.assertLen(self._actor.outcomes, 2)
+        self.assertEqual(role.restarts, 1)
+
+    def test_a_process_that_does_not_leave_is_not_waited_for_without_end(self):
+        role = self._make()
+        self._actor.has_left = False
+        self._pass(role, 5, "learns", role_process.TOLD)
+        self._pass(role, 40, "learns")
+        self.assertLen(self._actor.outcomes, 2)
 
     def test_a_fault_of_the_user_s_ends_a_run_at_once_where_it_is_vital(self):
         role = self._make(is_vital=True)

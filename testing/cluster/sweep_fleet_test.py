@@ -24,7 +24,7 @@ class SweepFleetTest(parameterized.TestCase):
         self._ray = self.enter_context(mock.patch.object(sweep_fleet, "ray"))
         roles = sweep_fleet.roles
         self.enter_context(mock.patch.object(roles, "make_hub"))
-        self.enter_context(mock.patch.object(roles, "here"))
+        self._here = self.enter_context(mock.patch.object(roles, "here"))
         self.enter_context(mock.patch.object(roles, "write_states"))
         self.enter_context(mock.patch.object(roles, "make_role", self._make_role))
         self._healths = self.enter_context(mock.patch.object(roles, "healths"))
@@ -76,6 +76,10 @@ class SweepFleetTest(parameterized.TestCase):
                 "agent_03": "starts, restarted 1 times",  # its machine was lost
             },
         )
+
+    def test_the_coordinator_is_on_the_driver_s_machine_and_replay_where_it_has_room(self):
+        self._make()
+        self.assertEqual(self._here.call_args_list, [mock.call(), mock.call(soft=True)])
 
     def test_every_agent_asks_for_what_a_learner_asks_for(self):
         values = sweep_laser_catch.get_config().to_dict()

@@ -1,5 +1,6 @@
 """Signals are heard once or often, and what is being saved is not ended by them."""
 
+import ctypes
 import os
 import pathlib
 import signal
@@ -54,6 +55,20 @@ class InterruptionTest(parameterized.TestCase):
         os.kill(os.getpid(), signal.SIGINT)
         self.assertTrue(interrupted.stop)
         self.assertFalse(interrupted.hurry)
+
+    def test_sigterm_is_taken_back_from_a_library_in_any_thread(self):
+        came = []
+        signal.signal(signal.SIGTERM, lambda *_: came.append(1))
+
+        def work() -> None:
+            with interruption.keeping_sigterm():
+                ctypes.CDLL(None).signal(signal.SIGTERM, 1)  # as TensorFlow's: it is ignored
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+        self.assertEqual(came, [1])
 
     @parameterized.parameters(signal.SIGTERM, signal.SIGHUP)
     def test_a_run_that_is_told_often_to_end_saves_itself(self, signal_number):
