@@ -101,7 +101,7 @@ class ReactorTest(absltest.TestCase):
 
     def test_a_fresh_critic_expects_nothing(self):
         # Its masses are nearly equal, so that it says the middle of the support. What is above the
-        # returns of play is learned away from the ends of episodes on, a step a target network.
+        # returns of play takes as many target networks to go away as there are steps to an end.
         for module in (reactor_atari, reactor_minatar):
             agent = module.get_config().agent
             self.assertEqual(agent.v_min + agent.v_max, 0)
