@@ -21,7 +21,8 @@ class FleetTest(fleet_case.FleetCase):
         # Ray's workers would let every other program of the machine go first.
         own = os.getpriority(os.PRIO_PROCESS, 0)
         self.assertEqual(self._most_niceness("learner"), own)
-        self.wait(process, lambda: self._most_niceness("actor_00") == own + 10, "a nice actor")
+        actors = min(own + 10, 19)  # the most that there is
+        self.wait(process, lambda: self._most_niceness("actor_00") == actors, "a nice actor")
         os.kill(int(drivers[0]), signal.SIGKILL)
         self.wait(
             process,
