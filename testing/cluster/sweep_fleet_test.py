@@ -25,6 +25,7 @@ class SweepFleetTest(parameterized.TestCase):
         roles = sweep_fleet.roles
         self.enter_context(mock.patch.object(roles, "make_hub"))
         self._here = self.enter_context(mock.patch.object(roles, "here"))
+        self.enter_context(mock.patch.object(roles, "restarted"))
         self.enter_context(mock.patch.object(roles, "write_states"))
         self.enter_context(mock.patch.object(roles, "make_role", self._make_role))
         self._healths = self.enter_context(mock.patch.object(roles, "healths"))
