@@ -44,7 +44,7 @@ _WAITING = (
     "--config.replay.batch_size=16",
 )
 _PONG = ("--config=configs/laser_atari.py",)
-_PATIENCE_SECONDS = 300.0  # for all actors to act
+_PATIENCE_SECONDS = 600.0  # for all actors to act: each loads TensorFlow first
 
 
 def main(_: list[str]) -> None:
