@@ -94,7 +94,8 @@ class _Child:
 
 def _last_error(log: pathlib.Path | None) -> str:
     """What a command has refused in its log's last line, with a semicolon; "" for nothing."""
-    lines = log.read_text(errors="replace").splitlines() if log else []
+    # There is none of a command that got no room on a cluster.
+    lines = log.read_text(errors="replace").splitlines() if log and log.exists() else []
     is_told = lines and lines[-1].startswith(_ERROR)
     return f"{lines[-1].removeprefix(_ERROR)}; " if is_told else ""
 

@@ -91,6 +91,15 @@ class RunAllTest(absltest.TestCase):
         with self.assertRaisesRegex(command_line.UsageError, message):
             self._run(("a", "e"), ("e", "a"), at_once=2)
 
+    def test_a_command_that_never_had_a_machine_has_no_log(self):
+        command = subcommand.Command("train", ("x",), log=pathlib.Path("/no/such.log"))
+        process = mock.Mock(spec=subcommand.Process)
+        process.poll.return_value = 1
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        with self.assertRaisesRegex(command_line.UsageError, "ended with 1: see /no/such.log"):
+            subcommand.run_all([command], start=lambda _: process)
+
 
 class SubcommandTest(parameterized.TestCase):
     @parameterized.parameters(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
