@@ -56,7 +56,7 @@ def _interval(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     It is what rliable's stratified bootstrap comes to where each seed has one number; rliable
     itself would add arch and statsmodels to the environment.
     """
-    low, high = np.full((2, *array.shape[1:]), np.nan)
+    bounds = np.full((2, *array.shape[1:]), np.nan)
     is_known = np.isfinite(array).all(axis=0)
     if is_known.any():  # of a NaN the bootstrap would warn
         interval = stats.bootstrap(
@@ -68,8 +68,8 @@ def _interval(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             method="percentile",
             rng=0,  # the same picture from the same runs
         ).confidence_interval
-        low[is_known], high[is_known] = interval.low, interval.high
-    return low, high
+        bounds[:, is_known] = interval.low, interval.high
+    return bounds[0], bounds[1]
 
 
 class _Curve(NamedTuple):

@@ -64,6 +64,11 @@ class SeedCurvesTest(parameterized.TestCase):
         again = seed_curves.summarise(values)
         np.testing.assert_array_equal(again.low, summary.low)  # the same picture each time
 
+    def test_one_number_a_seed_has_an_interval_as_a_curve_s_point_has(self):
+        number, curve = (seed_curves.summarise(v) for v in ([1, 2, 4], [[1], [2], [4]]))
+        self.assertEqual((number.low, number.high), (curve.low[0], curve.high[0]))
+        self.assertLess(number.low, number.mean)
+
     def test_where_a_seed_has_no_value_there_is_no_interval_and_no_warning(self):
         values = np.array([[1.0, 5.0, np.nan], [2.0, np.nan, np.nan], [3.0, 5.0, np.nan]])
         with warnings.catch_warnings():
