@@ -7,17 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 from matplotlib import axes as axes_module
-from scipy import stats
 
 from laser_tf import errors
 from laser_tf.analysis import wall_clock
 from laser_tf.monitoring import episode_log, tensorboard
-from laser_tf.scores import aggregates
+from laser_tf.scores import aggregates, bootstrap
 
 COLUMNS = ("mean", "interval_low", "interval_high", "min", "max", "seeds")
 EPISODES = 100  # in a mean of returns
 FEWEST_SEEDS = 3  # of an interval; fewer are drawn one by one
-_LEVEL, _RESAMPLES = 0.95, 2_000
 _POINTS = 200
 
 
@@ -44,31 +42,16 @@ NOTHING = Summary(_NAN, _NAN, _NAN, _NAN, _NAN, np.zeros(0))
 def summarise(values: np.ndarray | Sequence[float]) -> Summary:
     """Of the first axis, the seeds, at least one: the mean, its interval, and the range."""
     array = np.asarray(values, float)
-    low = high = np.full(array.shape[1:], np.nan)
-    if len(array) >= FEWEST_SEEDS:
-        low, high = _interval(array)
+    low, high = _interval(array)
     return Summary(array.mean(axis=0), low, high, array.min(axis=0), array.max(axis=0), array)
 
 
 def _interval(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Percentile bootstrap over the seeds; NaN where one of them has no value.
-
-    It is what rliable's stratified bootstrap comes to where each seed has one number; rliable
-    itself would add arch and statsmodels to the environment.
-    """
+    """Percentile bootstrap over the seeds; NaN for few, and where one of them has no value."""
     bounds = np.full((2, *array.shape[1:]), np.nan)
     is_known = np.isfinite(array).all(axis=0)
-    if is_known.any():  # of a NaN the bootstrap would warn
-        interval = stats.bootstrap(
-            (array[:, is_known],),
-            np.mean,
-            n_resamples=_RESAMPLES,
-            batch=100,
-            confidence_level=_LEVEL,
-            method="percentile",
-            rng=0,  # the same picture from the same runs
-        ).confidence_interval
-        bounds[:, is_known] = interval.low, interval.high
+    if len(array) >= FEWEST_SEEDS and is_known.any():  # of a NaN the bootstrap would warn
+        bounds[:, is_known] = bootstrap.interval([array[:, is_known]], np.mean)
     return bounds[0], bounds[1]
 
 

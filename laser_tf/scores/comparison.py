@@ -1,7 +1,6 @@
 """An agent over several games, with what its seeds leave open (Agarwal et al. 2021).
 
-The estimates and the stratified bootstrap are rliable's, here by SciPy: rliable 1.2 would add arch,
-statsmodels and four more packages, and arch does not import beside the pandas of requirements.lock.
+The estimates and the stratified bootstrap are rliable's, here by SciPy (`bootstrap`).
 
 Scores are float64 [seeds, games], normalised; each game has the same number of seeds.
 """
@@ -12,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-_LEVEL, _RESAMPLES = 0.95, 2_000
+from laser_tf.scores import bootstrap
+
 _TRIMMED = 0.25  # at either end
 
 
@@ -72,13 +72,5 @@ def _estimate(scores: np.ndarray, measure: Callable[[np.ndarray], np.ndarray]) -
     def of_games(*games: np.ndarray, axis: int) -> np.ndarray:
         return measure(np.stack([np.moveaxis(game, axis, -1) for game in games], axis=-1))
 
-    interval = stats.bootstrap(
-        tuple(scores.T),
-        of_games,
-        n_resamples=_RESAMPLES,
-        batch=100,
-        confidence_level=_LEVEL,
-        method="percentile",
-        rng=0,  # the same table from the same runs
-    ).confidence_interval
-    return Estimate(value, float(interval.low), float(interval.high))
+    low, high = bootstrap.interval(scores.T, of_games)
+    return Estimate(value, float(low), float(high))
