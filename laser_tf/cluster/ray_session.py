@@ -216,21 +216,20 @@ def check_versions() -> None:
     """
     here = versions.of_machine()
     look = ray.remote(num_cpus=0)(versions.differing)
-    asked = {}
+    asked = []
     for node in _living():
         place = scheduling_strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-        asked[node["NodeID"]] = look.options(scheduling_strategy=place).remote(here)
-    for node, answer in asked.items():
+        asked.append((node, look.options(scheduling_strategy=place).remote(here)))
+    for node, answer in asked:
         try:
             differing = ray.get(answer)
         except ray.exceptions.RayError as error:
             differing = f"no such project to import ({errors.one_line(error, _MOST_SAID)})"
         # A machine that has died meanwhile has no differing versions: nothing will run there.
-        names = [n["NodeManagerHostname"] for n in _living() if n["NodeID"] == node]
-        if differing and names:
+        if differing and any(living["NodeID"] == node["NodeID"] for living in _living()):
             raise ClusterError(
-                f"{names[0]} has {differing}: install the same requirements.lock and the same "
-                "laser_tf on all machines"
+                f"{node['NodeManagerHostname']} has {differing}: install the same "
+                "requirements.lock and the same laser_tf on all machines"
             )
 
 
