@@ -11,7 +11,7 @@ import numpy as np
 import reverb
 import tensorflow as tf
 
-from laser_tf.replay import connection
+from laser_tf.replay import connection, table_info
 
 BEAT_SECONDS = 3.0
 STALE_SECONDS = 4 * BEAT_SECONDS
@@ -109,8 +109,8 @@ class Claim:
     def _beats(self) -> int:
         return self._info().rate_limiter_info.insert_stats.completed
 
-    def _info(self) -> reverb.reverb_types.TableInfo:
-        info = self._client.server_info(timeout=connection.TIMEOUT_SECONDS)
+    def _info(self) -> table_info.TableInfo:
+        info = table_info.read(self._client, connection.TIMEOUT_SECONDS)
         if self._table not in info:
             raise ValueError(
                 f"the replay server at {self._address} has no table {self._table!r}: it was not "

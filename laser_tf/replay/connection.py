@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import reverb
 
-from laser_tf.replay import replay_config, stored_unroll, tables
+from laser_tf.replay import replay_config, stored_unroll, table_info, tables
 
 TIMEOUT_SECONDS = 20
 _LOOK_SECONDS = 3  # that a server has to answer in
@@ -56,7 +56,8 @@ class Connection:
         self.queue = queue
         self.client = reverb.Client(self.address)
         self._config = config
-        self._signature: stored_unroll.StoredUnroll | None = None
+        self._expected: dict[str, Any] = {}  # signatures, by table
+        self._accepted: dict[str, Any] = {}  # the same, as the server encodes them
         self.restarts = 0
         self.is_answering = True
         self.passed_over = 0
@@ -82,31 +83,32 @@ class Connection:
 
         A server that takes its place later is held against them, too. This is the first look at it.
         """
-        info = self.client.server_info(timeout=TIMEOUT_SECONDS)
-        self._signature = signature
+        info = table_info.read(self.client, TIMEOUT_SECONDS)
+        self._expected = tables.signatures_of(self._config, signature)
         with self._looking:
             self._note_answer(info)
 
-    def _compare_tables(self, info: Mapping[str, Any]) -> None:
+    def _compare_tables(self, info: Mapping[str, table_info.TableInfo]) -> None:
         if self.queue not in info:
             raise ValueError(
                 f"the replay server at {self.address} has no table {self.queue!r}, only "
                 f"{', '.join(map(repr, sorted(info)))}: it serves another sweep"
             )
-        if self._signature is None:
-            return
-        for table, expected in tables.signatures_of(self._config, self._signature).items():
+        for table, expected in self._expected.items():
             name = self.queue if table == replay_config.ONLINE else table
             if name not in info:
                 raise ValueError(
                     f"the replay server at {self.address} has no table {name!r}, only "
                     f"{', '.join(map(repr, sorted(info)))}: start it with this run's replay"
                 )
-            if found := tables.difference(info[name].signature, expected):
+            if info[name].signature == self._accepted.get(name):
+                continue
+            if found := tables.difference(table_info.signature(info[name]), expected):
                 raise ValueError(
                     f"the replay server at {self.address} takes other unrolls: {found}; agents on "
                     "one replay need the same environment, core and unrolls"
                 )
+            self._accepted[name] = info[name].signature
 
     def watch(self) -> None:
         """Looks at the server every few seconds from now on, until `stop`."""
@@ -142,7 +144,7 @@ class Connection:
         with self._looking:
             self.raise_refusal()
             try:
-                info = self.client.server_info(timeout=_LOOK_SECONDS)
+                info = table_info.read(self.client, _LOOK_SECONDS)
             except (reverb.ReverbError, RuntimeError):
                 self._note_silence()
                 self._follow()
@@ -182,7 +184,7 @@ class Connection:
                 self.address, time.strftime("%H:%M:%S", time.localtime(self._silent_since)),
             )  # fmt: skip
 
-    def _note_answer(self, info: Mapping[str, Any]) -> None:
+    def _note_answer(self, info: Mapping[str, table_info.TableInfo]) -> None:
         is_other = self._is_other(info)
         self._compare_tables(info)
         held, sizes = self._sizes, {name: table.current_size for name, table in info.items()}
@@ -203,7 +205,7 @@ class Connection:
         self._silent_since, self._is_silence_told = None, False
         self.is_answering = True
 
-    def _is_other(self, info: Mapping[str, Any]) -> bool:
+    def _is_other(self, info: Mapping[str, table_info.TableInfo]) -> bool:
         """Whether another server answers than at the last look."""
         now, age = time.monotonic(), _age(info)
         inserts = sum(table.rate_limiter_info.insert_stats.completed for table in info.values())
@@ -246,7 +248,7 @@ class Connection:
 
     def loads(self) -> dict[str, float]:
         """How full the server's tables are, items over the most they hold, by metric's name."""
-        info = self.client.server_info(timeout=TIMEOUT_SECONDS)
+        info = table_info.read(self.client, TIMEOUT_SECONDS)
         return {
             f"replay/{table}_fill": about.current_size / about.max_size
             for table, about in info.items()
@@ -307,7 +309,7 @@ class Connection:
         self._stopped.set()
 
 
-def _age(info: Mapping[str, Any]) -> float:
+def _age(info: Mapping[str, table_info.TableInfo]) -> float:
     """Seconds since a server's start: what its tables' threads have done and waited."""
     return max(
         sum(value for _, value in table.table_worker_time.ListFields()) / 1000

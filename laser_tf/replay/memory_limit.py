@@ -17,9 +17,7 @@ import os
 import pathlib
 import time
 
-import reverb
-
-from laser_tf.replay import saved_tables, server
+from laser_tf.replay import saved_tables, server, table_info
 
 _FILLED_TO = 0.95  # of what the limit leaves to replay, when items are removed
 _DRAIN_SECONDS = 0.2  # spent at once on samples that only free memory
@@ -129,11 +127,11 @@ class MemoryLimit:
             if time.monotonic() > deadline:
                 break
 
-    def _info(self) -> reverb.reverb_types.TableInfo:
-        return self._replay.client.server_info()[self._table]
+    def _info(self) -> table_info.TableInfo:
+        return table_info.read(self._replay.client)[self._table]
 
 
-def _inserts(info: reverb.reverb_types.TableInfo) -> int:
+def _inserts(info: table_info.TableInfo) -> int:
     return info.rate_limiter_info.insert_stats.completed
 
 

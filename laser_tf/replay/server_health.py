@@ -1,9 +1,8 @@
 """How a replay server is, in a line for its log."""
 
 import time
-from typing import Any
 
-from laser_tf.replay import claim, memory_limit, replay_config, server
+from laser_tf.replay import claim, memory_limit, replay_config, server, table_info
 
 
 class Health:
@@ -53,10 +52,10 @@ class Health:
             f"{memory}"
         )
 
-    def _infos(self) -> dict[str, Any]:
-        return self._replay.client.server_info()
+    def _infos(self) -> dict[str, table_info.TableInfo]:
+        return table_info.read(self._replay.client)
 
-    def _count(self, infos: dict[str, Any]) -> tuple[int, int]:
+    def _count(self, infos: dict[str, table_info.TableInfo]) -> tuple[int, int]:
         """Unrolls or sequences that came, to the queues or to replay, and what was drawn there."""
         limiters = [
             info.rate_limiter_info

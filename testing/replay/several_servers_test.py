@@ -20,6 +20,7 @@ from laser_tf.replay import (
     episode_writer,
     replay_config,
     server,
+    server_health,
     several_servers,
     standalone,
     stored_unroll,
@@ -228,6 +229,20 @@ class DrawTest(ServersTest):
         self.assertGreater(batch.new_steps, 20 * T)  # what one has written alone
         self.assertLessEqual(batch.new_steps, 60 * T)
         self.assertFalse(batch.is_online.any())
+
+
+class LookTest(ServersTest):
+    def test_looking_again_and_again_makes_no_classes(self):
+        # Decoding a signature makes some, which TensorFlow keeps: memory grew with every look.
+        replay = self._open(self._serve(_config(priority_exponent=1.0)))
+        health = server_health.Health(self._servers[0], replay_config.REPLAY, None)
+        before = set(tuple.__subclasses__())
+        for _ in range(3):
+            for served in replay.servers:
+                self.assertTrue(served.look())
+                served.loads()
+            health.line()
+        self.assertEmpty(set(tuple.__subclasses__()) - before)
 
 
 class RestartTest(ServersTest):
