@@ -11,6 +11,7 @@ def get_config() -> ml_collections.ConfigDict:
     config.environment.num_envs = 8  # of each agent
     config.replay.update(
         {
+            "batch_size": 16,  # unrolls
             "replay_fraction": 0.875,  # LASER, section 5.3
             "capacity": 400_000,  # agent steps, of all agents together
             "queue_capacity": 8,  # unrolls, of each agent
