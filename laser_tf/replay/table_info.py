@@ -1,7 +1,7 @@
 """What a replay server says of its tables, for those who ask it again and again.
 
 `reverb.Client.server_info` decodes each table's signature, and each decoding makes new classes for
-its named tuples, of which TensorFlow keeps some thousand. A process that asks every two seconds
+its named tuples, some thousand of which stay alive. A process that asks every two seconds
 grew by 4 MiB a minute at first. Here signatures stay encoded until somebody wants them.
 """
 

@@ -233,7 +233,7 @@ class DrawTest(ServersTest):
 
 class LookTest(ServersTest):
     def test_looking_again_and_again_makes_no_classes(self):
-        # Decoding a signature makes some, which TensorFlow keeps: memory grew with every look.
+        # Decoding a signature makes some, and many stay: memory grew with every look.
         replay = self._open(self._serve(_config(priority_exponent=1.0)))
         health = server_health.Health(self._servers[0], replay_config.REPLAY, None)
         before = set(tuple.__subclasses__())
