@@ -67,12 +67,15 @@ class PackageTest(absltest.TestCase):
     def _run(self, command: str, *arguments: str) -> subprocess.CompletedProcess:
         """In a folder that has nothing but a user's own environment."""
         elsewhere = self._folder / "elsewhere"
-        elsewhere.mkdir(exist_ok=True)
+        self._temporary = self._folder / "temporary"
+        for folder in (elsewhere, self._temporary):
+            folder.mkdir(exist_ok=True)
         (elsewhere / "own_coin.py").write_text(ENVIRONMENT)
         variables = {name: value for name, value in os.environ.items() if name[:3] != "TF_"}
         return subprocess.run(
             [str(self._site / "bin" / command), *arguments],
-            cwd=elsewhere, env=variables | {"PYTHONPATH": str(self._site)},
+            cwd=elsewhere,
+            env=variables | {"PYTHONPATH": str(self._site), "TMPDIR": str(self._temporary)},
             capture_output=True, text=True, timeout=300,
         )  # fmt: skip
 
@@ -113,6 +116,7 @@ class PackageTest(absltest.TestCase):
         )  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("mean return of 2 evaluation episodes", done.stderr)
+        self.assertEmpty(list(self._temporary.iterdir()), "files that nobody removes")
 
     def test_commands_that_commands_start_are_found(self):
         done = self._run(

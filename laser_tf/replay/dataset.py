@@ -1,5 +1,8 @@
 """The learner's stream of batches: online and replayed unrolls side by side."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import reverb
 import tensorflow as tf
@@ -24,8 +27,9 @@ def make_dataset(
       queue: the learner's.
     """
     is_online = np.ones(config.online_entries, bool)
-    online = online_unrolls(server_address, config, queue).map(
-        lambda unrolls: stored_unroll.unweighted(unrolls, is_online, config.fresh_steps_per_update)
+    online = _mapped(
+        online_unrolls(server_address, config, queue),
+        lambda unrolls: stored_unroll.unweighted(unrolls, is_online, config.fresh_steps_per_update),
     )
     if not config.replay_entries:
         return online
@@ -38,7 +42,7 @@ def make_dataset(
         )
         return mixed._replace(new_steps=online.new_steps)
 
-    return tf.data.Dataset.zip((online, replayed_batches(server_address, config))).map(mix)
+    return _mapped(tf.data.Dataset.zip((online, replayed_batches(server_address, config))), mix)
 
 
 def replayed_batches(server_address: str, config: replay_config.ReplayConfig) -> tf.data.Dataset:
@@ -49,7 +53,7 @@ def replayed_batches(server_address: str, config: replay_config.ReplayConfig) ->
       config: the tables' configuration, with `core_state` "stored" or "zero".
     """
     drawn = replayed_entries(server_address, config, config.replay_entries)
-    return drawn.map(_with_normalised_weights) if config.priority_exponent else drawn
+    return _mapped(drawn, _with_normalised_weights) if config.priority_exponent else drawn
 
 
 def _with_normalised_weights(batch: stored_unroll.Batch) -> stored_unroll.Batch:
@@ -75,7 +79,7 @@ def replayed_entries(
             stored_unroll.Drawn(sample.data, info.key, info.probability, info.table_size), config
         )
 
-    return samples.map(to_batch)
+    return _mapped(samples, to_batch)
 
 
 def prioritised_batch(
@@ -150,7 +154,7 @@ def _one_by_one(server_address: str, table: str, in_flight: int) -> tf.data.Data
         num_workers_per_iterator=1,
         get_signature_timeout_secs=_TIMEOUT_SECONDS,
     )
-    return samples.map(lambda sample: sample.data)
+    return _mapped(samples, lambda sample: sample.data)
 
 
 def unrolls(server_address: str, table: str, entries: int, in_flight: int) -> tf.data.Dataset:
@@ -163,7 +167,7 @@ def unrolls(server_address: str, table: str, entries: int, in_flight: int) -> tf
       in_flight: unrolls that are fetched ahead at most.
     """
     samples = _samples(server_address, table, entries, in_flight)
-    return samples.map(lambda sample: sample.data)
+    return _mapped(samples, lambda sample: sample.data)
 
 
 def _samples(server_address: str, table: str, entries: int, in_flight: int) -> tf.data.Dataset:
@@ -184,3 +188,9 @@ def _with_configured_state(
         return batch
     zeros = tf.nest.map_structure(tf.zeros_like, batch.core_state)
     return batch._replace(core_state=zeros)
+
+
+def _mapped(dataset: tf.data.Dataset, function: Callable[..., Any]) -> tf.data.Dataset:
+    # Not rewritten by AutoGraph, which leaves a file in the temporary folder for each function, as
+    # our processes end by os._exit; no branch here depends on a tensor's value.
+    return dataset.map(tf.autograph.experimental.do_not_convert(function))
