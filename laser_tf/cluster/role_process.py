@@ -17,7 +17,7 @@ import ray
 from laser_tf import errors
 from laser_tf.cluster import hub, role_metrics
 from laser_tf.environments import episode_statistics
-from laser_tf.host import failure_notice, versions
+from laser_tf.host import allocator, failure_notice, versions
 
 TIME_STEPS = "time_steps"  # metric of a role that acts: how often its environments have returned
 STARTS, ENDED = "starts", "has ended"  # states
@@ -140,6 +140,7 @@ class RoleProcess:
           variables: of the environment, e.g. for TensorFlow's threads.
         """
         os.environ.update(variables)
+        allocator.keep_freed_memory()
         self._context = Context(name, workdir, hub_)
         self._place, self._arguments = place, arguments
         self._role: Role | None = None

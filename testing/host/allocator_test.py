@@ -1,0 +1,62 @@
+"""Page faults of a process that takes and frees the same memory again and again."""
+
+import os
+import subprocess
+import sys
+
+from absl.testing import absltest
+
+# Blocks below and above what glibc ever keeps by itself (32 MiB), in another thread, too.
+PROGRAM = """
+import resource, sys, threading
+from laser_tf.host import allocator
+
+if sys.argv[1] == "keep":
+    allocator.keep_freed_memory()
+
+def use():
+    for size in (8, 40):
+        blocks = [bytearray(size * 2**20) for _ in range(2)]
+        del blocks
+
+def in_thread():
+    thread = threading.Thread(target=use)
+    thread.start()
+    thread.join()
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+for run in (use, in_thread):
+    run()
+    before = faults()
+    for _ in range(5):
+        run()
+    print((faults() - before) // 5)
+"""
+
+
+def _faults(argument: str, **variables: str) -> list[int]:
+    """Of a round in the main thread, and of one in another."""
+    kept = {name: value for name, value in os.environ.items() if name[:7] != "MALLOC_"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, argument],
+        env=kept | variables, check=True, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    return [int(line) for line in done.stdout.split()]
+
+
+class AllocatorTest(absltest.TestCase):
+    def test_freed_memory_is_kept(self):
+        for faults in _faults("keep"):
+            self.assertLess(faults, 200)
+        for faults in _faults("as it is"):  # 40 MiB blocks alone have 20,480 pages
+            self.assertGreater(faults, 10_000)
+
+    def test_the_user_s_own_settings_stand(self):
+        for faults in _faults("keep", MALLOC_MMAP_THRESHOLD_="65536"):
+            self.assertGreater(faults, 10_000)
+
+
+if __name__ == "__main__":
+    absltest.main()
