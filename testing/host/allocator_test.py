@@ -8,9 +8,10 @@ from absl.testing import absltest
 
 # Blocks below and above what glibc ever keeps by itself (32 MiB), in another thread, too.
 PROGRAM = """
-import resource, sys, threading
+import ctypes, resource, sys, threading
 from laser_tf.host import allocator
 
+ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)  # PR_SET_THP_DISABLE: no pages of 2 MiB, whatever the host
 if sys.argv[1] == "keep":
     allocator.keep_freed_memory()
 
