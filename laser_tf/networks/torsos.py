@@ -12,8 +12,6 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
-from laser_tf.networks import strided_convolution
-
 Layer: TypeAlias = tf.keras.layers.Layer
 
 
@@ -27,9 +25,7 @@ def _policy(dtype: str) -> tf.keras.mixed_precision.Policy:
 
 
 def _conv(channels: int, size: int, stride: int, padding: str, dtype: str) -> Layer:
-    is_quick = stride > 1 and padding == "valid" and size % stride == 0
-    layer = strided_convolution.StridedConvolution if is_quick else tf.keras.layers.Conv2D
-    return layer(
+    return tf.keras.layers.Conv2D(
         channels,
         size,
         stride,
