@@ -1,5 +1,6 @@
 """What `auto` means on this machine: compute dtype and XLA."""
 
+import os
 import pathlib
 
 import tensorflow as tf
@@ -20,6 +21,8 @@ def choose_compute_dtype(requested: str) -> tuple[str, str]:
             if capable
             else ("float32", f"this {accelerator} has no bfloat16 units")
         )
+    if os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0":  # its kernels alone know the instructions
+        return "float32", "TF_ENABLE_ONEDNN_OPTS=0 turns off the processor's bfloat16"
     flags = _cpu_flags()
     for flag in _BFLOAT16_FLAGS:
         if flag in flags:
