@@ -12,6 +12,7 @@ from configs import (
     laser_dmlab30,
     r2d2_dmlab30,
     reactor_atari,
+    reactor_atari_paper,
     reactor_minatar,
     sweep_laser_atari_paper,
 )
@@ -82,7 +83,7 @@ class AcerTest(absltest.TestCase):
 
 class ReactorTest(absltest.TestCase):
     def test_numbers_are_those_of_section_3_section_4_and_table_3(self):
-        config = run_config.parse(reactor_atari.get_config().to_dict())
+        config = run_config.parse(reactor_atari_paper.get_config().to_dict())
         agent, replay, optimiser = config.agent, config.replay, config.learner
         self.assertEqual((agent.torso, agent.core, agent.core_size), ("reactor", "lstm", 128))
         self.assertEqual((agent.hidden_units, agent.uniform_share), (32, 0.01))
@@ -102,7 +103,7 @@ class ReactorTest(absltest.TestCase):
     def test_a_fresh_critic_expects_nothing(self):
         # Its masses are nearly equal, so that it says the middle of the support. What is above the
         # returns of play takes as many target networks to go away as there are steps to an end.
-        for module in (reactor_atari, reactor_minatar):
+        for module in (reactor_atari, reactor_atari_paper, reactor_minatar):
             agent = module.get_config().agent
             self.assertEqual(agent.v_min + agent.v_max, 0)
 
