@@ -14,8 +14,8 @@ def read(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
     """The env frames that a run had learned from, and the seconds that it had trained for.
 
     Each row of TensorBoard's has the pace since the row before. So the time between two commands
-    that went on with the run is not counted, nor what a crash had played and lost. A command's
-    first row has no stretch behind it, and pace 0: those frames take the next row's pace.
+    that went on with the run is not counted, nor what a crash had played and lost. A row of pace 0
+    (older runs begin a command with one) has no stretch behind it: its frames take the next pace.
 
     Args:
       run: its folder.

@@ -104,6 +104,7 @@ class Reporter:
         episodes: episode_log.EpisodeLog,
         metrics_seconds: float,
         metrics_frames: int,
+        env_frames: int,
     ):
         """Creates the reporter; the first period starts now.
 
@@ -114,6 +115,8 @@ class Reporter:
           episodes: their log.
           metrics_seconds: from one row to the next, at most.
           metrics_frames: env frames from one row to the next, at most.
+          env_frames: learned from when the command began; the first row's pace is since then, a
+            warm-up included.
         """
         self._display = display
         self._writer = writer
@@ -122,9 +125,9 @@ class Reporter:
         self._metrics_seconds = metrics_seconds
         self._metrics_frames = metrics_frames
         self._next_progress = time.monotonic()
-        self._start_period(env_frames=None)
+        self._start_period(env_frames)
 
-    def _start_period(self, env_frames: int | None) -> None:
+    def _start_period(self, env_frames: int) -> None:
         self._period_start = time.monotonic()
         self._period_frames = env_frames
         self._busy_seconds = 0.0
@@ -154,8 +157,6 @@ class Reporter:
           last: whether nothing more will come, so that both are due.
         """
         now = time.monotonic()
-        if self._period_frames is None:
-            self._period_frames = env_frames
         seconds = max(now - self._period_start, 1e-9)
         busy = self._busy_seconds / seconds
         if last or now >= self._next_progress:

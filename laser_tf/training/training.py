@@ -248,6 +248,7 @@ class Training:
                 self._episodes,
                 config.run.metrics_seconds,
                 metrics_frames=-(-config.run.env_frames // reporting.ROWS),
+                env_frames=self.env_frames,
             )
             while not self.finished:
                 if self._member:

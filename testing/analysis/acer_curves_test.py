@@ -48,7 +48,7 @@ class AcerCurvesTest(absltest.TestCase):
         self.assertEqual((self._folder / name).read_bytes()[:4], b"\x89PNG")
 
     def test_seconds_are_frames_over_the_pace_of_each_stretch(self):
-        # Where a command goes on with the run, its first row has no pace yet.
+        # Where a command went on with the run, the first row of older versions has no pace.
         paces = [(30, 0.0), (100, 50.0), (250, 0.0), (400, 100.0), (500, 10.0)]
         _write_run(self._folder / "run", [(frames, pace, 0) for frames, pace in paces])
         frames, seconds = wall_clock.read(self._folder / "run")

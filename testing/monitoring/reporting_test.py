@@ -16,14 +16,21 @@ class ReporterTest(absltest.TestCase):
         returns = reporting.EpisodeReturns("catch", ["catch"])
         for value in (1.0, 3.0):
             returns.add(episode_statistics.Episode(0, 0, value, 9))
-        clock = iter([0.0, 0.0, 10.0, 10.0])
+        clock = iter([0.0, 0.0, 4.0, 10.0, 10.0])
         with mock.patch.object(reporting.time, "monotonic", side_effect=lambda: next(clock)):
             reporter = reporting.Reporter(
-                display, writer, returns, log, metrics_seconds=10.0, metrics_frames=10**9
+                display,
+                writer,
+                returns,
+                log,
+                metrics_seconds=10.0,
+                metrics_frames=10**9,
+                env_frames=1_000,
             )
             for value in (1.0, math.nan, 2.0):
                 reporter.add_update({"loss/policy": value}, busy_seconds=2.0)
-            reporter.report(4_000, lambda: 0.5, lambda: {"throughput/x": 7.0})
+            for frames in (3_800, 4_000):  # the first tells of a warm-up; no row is due
+                reporter.report(frames, lambda: 0.5, lambda: {"throughput/x": 7.0})
         log.flush.assert_called_once_with()
         (env_frames, row), _ = writer.write.call_args
         self.assertEqual(env_frames, 4_000)
@@ -31,6 +38,7 @@ class ReporterTest(absltest.TestCase):
         self.assertEqual(row["episode/mean_return_last_100"], 2.0)
         self.assertEqual(row["throughput/learner_busy_fraction"], 0.6)
         self.assertEqual(row["throughput/updates_per_second"], 0.3)
+        self.assertEqual(row["throughput/env_frames_per_second"], 300.0)
         self.assertEqual(row["throughput/x"], 7.0)
         self.assertEqual(display.update.call_args.kwargs["learner_busy"], 0.6)
 
@@ -39,13 +47,19 @@ class ReporterTest(absltest.TestCase):
         returns = reporting.EpisodeReturns("catch", ["catch"])
         with mock.patch.object(reporting.time, "monotonic", return_value=0.0):
             reporter = reporting.Reporter(
-                mock.Mock(), writer, returns, log, metrics_seconds=10.0, metrics_frames=500
+                mock.Mock(),
+                writer,
+                returns,
+                log,
+                metrics_seconds=10.0,
+                metrics_frames=500,
+                env_frames=0,
             )
             for frames in range(40, 100_000, 40):
                 reporter.add_update({}, busy_seconds=0.0)
                 reporter.report(frames, lambda: 0.5, dict)
         written = [call.args[0] for call in writer.write.call_args_list]
-        self.assertEqual(written[:3], [560, 1_080, 1_600])  # an update takes 40 frames
+        self.assertEqual(written[:3], [520, 1_040, 1_560])  # an update takes 40 frames
         self.assertLen(written, 192)
         self.assertEqual(log.flush.call_count, 192)
 
