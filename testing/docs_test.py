@@ -74,16 +74,16 @@ def _columns(path):
 
 
 def _curves(path):
-    """Label -> points: env frames, then the values of up to three seeds and their mean."""
+    """Game and label -> points: env frames, then the values of up to three seeds and their mean."""
     columns = _columns(path)
     low, high = ("min", "max") if "min" in columns else ("worst", "best")
     curves = {}
-    for label, *texts in zip(
-        *(columns[name] for name in ("label", "env_frames", "mean", low, high)), strict=True
-    ):
+    games = columns.get("game", [""] * len(columns["label"]))
+    names = ("label", "env_frames", "mean", low, high)
+    for game, label, *texts in zip(games, *(columns[name] for name in names), strict=True):
         frames, mean, least, most = map(float, texts)
         middle = 3 * mean - least - most
-        curves.setdefault(label, []).append((frames, mean, least, most, middle))
+        curves.setdefault((game, label), []).append((frames, mean, least, most, middle))
     return curves
 
 
