@@ -161,15 +161,17 @@ class DrawTest(ServersTest):
 
     def test_where_both_have_online_unrolls_they_take_turns(self):
         config = self._serve(_config(replay_fraction=0.0, queue_capacity=1000))
-        self._write(config, 0, range(640))
-        self._write(config, 1, range(1000, 1640))
         stream = self._stream(config, self._open(config))
 
         def share() -> float:
             return np.mean(stream.get(_never).unrolls.learner_update >= 1000)
 
-        while not 0 < share() < 1:
-            pass  # one has begun before the other
+        # One begins before the other, and could give all that it has until then.
+        for actor, first in enumerate((0, 1000)):
+            self._write(config, actor, range(first, first + 16))
+        self.assertEqual(np.mean([share() for _ in range(2)]), 0.5)  # both have begun
+        for actor, first in enumerate((100, 1100)):
+            self._write(config, actor, range(first, first + 400))
         self.assertBetween(np.mean([share() for _ in range(16)]), 0.3, 0.7)
 
     def test_an_idle_server_holds_up_nobody(self):
