@@ -171,8 +171,8 @@ class DrawTest(ServersTest):
             self._write(config, actor, range(first, first + 16))
         self.assertEqual(np.mean([share() for _ in range(2)]), 0.5)  # both have begun
         for actor, first in enumerate((100, 1100)):
-            self._write(config, actor, range(first, first + 400))
-        self.assertBetween(np.mean([share() for _ in range(16)]), 0.3, 0.7)
+            self._write(config, actor, range(first, first + 800))
+        self.assertBetween(np.mean([share() for _ in range(32)]), 0.2, 0.8)
 
     def test_an_idle_server_holds_up_nobody(self):
         config = self._serve(_config())
