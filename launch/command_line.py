@@ -18,7 +18,7 @@ from absl import app, flags
 from ml_collections import config_flags
 
 from laser_tf import errors
-from laser_tf.host import allocator, private_network, terminal
+from laser_tf.host import allocator, log_messages, private_network, terminal
 from laser_tf.replay import server_addresses
 from launch import found_config
 
@@ -41,9 +41,7 @@ def run(main: Callable[[], None], expected_errors: tuple[type[Exception], ...]) 
     def guarded(arguments: list[str]) -> None:
         allocator.keep_freed_memory()
         # Here, because app.run installs handlers of its own.
-        logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr, force=True)
-        for name in ("absl", "tensorboard"):
-            logging.getLogger(name).setLevel(logging.WARNING)
+        log_messages.show()
         if len(arguments) > 1:
             _fail(f"unknown argument {arguments[1]!r}: every option starts with --", code=2)
         try:

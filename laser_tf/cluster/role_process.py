@@ -17,7 +17,7 @@ import ray
 from laser_tf import errors
 from laser_tf.cluster import hub, role_metrics
 from laser_tf.environments import episode_statistics
-from laser_tf.host import allocator, failure_notice, versions
+from laser_tf.host import allocator, failure_notice, log_messages, versions
 
 TIME_STEPS = "time_steps"  # metric of a role that acts: how often its environments have returned
 STARTS, ENDED = "starts", "has ended"  # states
@@ -250,8 +250,4 @@ def log_to(path: pathlib.Path) -> None:
         with path.open("ab") as log:
             for descriptor in (1, 2):
                 os.dup2(log.fileno(), descriptor)
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%F %T", force=True
-    )
-    for name in ("absl", "tensorboard"):
-        logging.getLogger(name).setLevel(logging.WARNING)
+    log_messages.show("%(asctime)s %(message)s")
