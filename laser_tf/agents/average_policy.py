@@ -80,7 +80,7 @@ class AveragePolicyAgent(policy_agent.PolicyAgent):
 
     @property
     def acting_variables(self) -> tuple[tf.Variable, ...]:
-        """The policy's weights, and the moments that vectors are normalised by."""
+        """The policy's weights, and the moments that observations are normalised by."""
         return (*self._policy.trainable_variables, *self._policy.moments)
 
     def initial_state(self, batch_size: int | tf.Tensor) -> Any:

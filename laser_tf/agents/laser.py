@@ -87,7 +87,7 @@ class Laser(policy_agent.PolicyAgent):
 
     @property
     def acting_variables(self) -> tuple[tf.Variable, ...]:
-        """The weights, and the moments that vectors are normalised by."""
+        """The weights, and the moments that observations are normalised by."""
         return (*self.trainable_variables, *self._trunk.moments)
 
     def initial_state(self, batch_size: int | tf.Tensor) -> Any:

@@ -42,7 +42,7 @@ class TargetNetworkAgent(base.Agent):
 
     @property
     def acting_variables(self) -> tuple[tf.Variable, ...]:
-        """The online network's, with the moments that vectors are normalised by."""
+        """The online network's, with the moments that observations are normalised by."""
         return (*self._online.trainable_variables, *self._online.moments)
 
     def initial_state(self, batch_size: int | tf.Tensor) -> Any:
@@ -56,7 +56,7 @@ class TargetNetworkAgent(base.Agent):
     def after_update(self) -> None:
         """Copies the weights to the target network once in `target_period` updates.
 
-        Moments that vectors are normalised by are copied each time: they are no weights, and a
+        Moments that observations are normalised by are copied each time: they are no weights, and a
         target network that reads other inputs is no older copy of the online one.
         """
         for target, online in zip(self._target.moments, self._online.moments, strict=True):

@@ -7,7 +7,13 @@ import tree
 from dm_env import specs
 
 from laser_tf import observations, types
-from laser_tf.networks import language, torsos, trunk_config, vector_normaliser
+from laser_tf.networks import (
+    image_normaliser,
+    language,
+    torsos,
+    trunk_config,
+    vector_normaliser,
+)
 
 
 class ObservationEncoder(tf.Module):
@@ -33,9 +39,16 @@ class ObservationEncoder(tf.Module):
         self._specs = tree.flatten(observation)
         self._dtype = dtype
         self._encoders = []  # of images and texts, in the leaves' order; None for vectors
+        self._image_normalisers = []  # in the leaves' order; None where there is none
         size = 0
         for path, spec in tree.flatten_with_path(observation):
-            if observations.is_image(spec):
+            is_image = observations.is_image(spec)
+            self._image_normalisers.append(
+                image_normaliser.ImageNormaliser(spec.shape, tf.as_dtype(spec.dtype), dtype)
+                if is_image and config.normalise_images
+                else None
+            )
+            if is_image:
                 self._encoders.append(
                     torsos.TORSOS[config.torso](
                         config.channel_multiplier, config.center_observation, dtype
@@ -62,14 +75,17 @@ class ObservationEncoder(tf.Module):
     @property
     def moments(self) -> tuple[tf.Variable, ...]:
         """What acting reads beside the weights."""
-        return self._normaliser.moments if self._normaliser else ()
+        normalisers = [*self._image_normalisers, self._normaliser]
+        return tuple(moment for some in normalisers if some for moment in some.moments)
 
     def __call__(self, observation: Any) -> tf.Tensor:
         """Nest of [N, ...] -> features [N, F]."""
         leaves = tree.flatten(observation)
         features = [
-            encoder(leaf)
-            for encoder, leaf in zip(self._encoders, leaves, strict=True)
+            encoder(normaliser(leaf) if normaliser else leaf)
+            for encoder, normaliser, leaf in zip(
+                self._encoders, self._image_normalisers, leaves, strict=True
+            )
             if encoder is not None
         ]
         if self._mlp:
@@ -82,14 +98,18 @@ class ObservationEncoder(tf.Module):
         return tf.concat([tf.cast(part, features[0].dtype) for part in features], axis=-1)
 
     def observe(self, observation: Any, mask: tf.Tensor) -> None:
-        """Moves the moments that vectors are normalised by.
+        """Moves the moments that images and vectors are normalised by.
 
         Args:
           observation: nest of [N, ...].
           mask: bool [N], which of them to read.
         """
+        leaves = tree.flatten(observation)
+        for normaliser, leaf in zip(self._image_normalisers, leaves, strict=True):
+            if normaliser:
+                normaliser.observe(leaf, mask)
         if self._normaliser:
-            self._normaliser.update(self._vectors(tree.flatten(observation)), mask)
+            self._normaliser.update(self._vectors(leaves), mask)
 
     def _vectors(self, leaves: list[tf.Tensor]) -> tf.Tensor:
         """All numbers and vectors side by side, float32 [N, D]."""

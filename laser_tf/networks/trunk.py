@@ -72,7 +72,7 @@ def encode(
 
 
 def observe(encoder: observation_encoder.ObservationEncoder, env_output: types.EnvOutput) -> None:
-    """Moves the moments that vectors are normalised by; [T + 1, B, ...].
+    """Moves the moments that observations are normalised by; [T + 1, B, ...].
 
     The last step is left out, being the next unroll's first, and so are the steps of blank
     unrolls: nothing else opens an episode and is followed by another first step.

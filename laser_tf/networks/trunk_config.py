@@ -23,6 +23,7 @@ class TrunkConfig:
     torso: str = "shallow"  # reads images: shallow, deep, dqn, nature, reactor, minatar, flat
     channel_multiplier: int = 1  # factor; of the torso's channels
     center_observation: bool = False  # subtract each image's mean, see networks.torsos
+    normalise_images: bool = False  # each pixel by its running mean and deviation
     mlp_units: tuple[int, ...] = (64, 64)  # units; of each hidden layer over vectors
     mlp_activation: str = "tanh"  # of these layers: tanh or relu, see networks.torsos.MLP
     normalise_vectors: bool = True  # by their running mean and deviation
@@ -35,6 +36,11 @@ class TrunkConfig:
         config_checks.check_choice(self, "torso", TORSOS)
         config_checks.check_choice(self, "core", CORES)
         config_checks.check_choice(self, "mlp_activation", ACTIVATIONS)
+        if self.center_observation and self.normalise_images:
+            raise ValueError(
+                "center_observation and normalise_images are both on: the latter centers each "
+                "pixel; switch the former off"
+            )
         # At the most, a deep torso's convolution has 10^10 weights and an LSTM's kernel 2 * 10^9.
         config_checks.check_range(self, "channel_multiplier", 1, 1_024, TOO_LARGE)
         config_checks.check_range(self, "core_size", 1, 16_384, TOO_LARGE)
