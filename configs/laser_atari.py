@@ -30,7 +30,7 @@ def get_config(protocol: str = atari_protocols.IMPALA) -> ml_collections.ConfigD
         laser_config.LaserConfig(
             torso="shallow",  # IMPALA, figure 3 left: 14 times the deep one's speed on a CPU
             channel_multiplier=1,
-            center_observation=True,  # ours: keeps channels alive, see docs/results.md
+            normalise_images=True,  # ours: keeps units alive, see docs/results.md
             discount=0.99,  # IMPALA's; LASER's 0.995 learns more slowly in short runs
             reward_clip="unit",  # IMPALA, Atari
             baseline_cost=0.5,  # IMPALA, Atari

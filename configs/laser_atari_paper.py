@@ -15,7 +15,7 @@ def get_config() -> ml_collections.ConfigDict:
         {
             "torso": "deep",  # section 5.1
             "channel_multiplier": 4,  # section 5.1
-            "center_observation": False,  # neither paper does
+            "normalise_images": False,  # neither paper does
             "discount": 0.995,  # section 5.1
             "entropy_cost": 0.01,  # IMPALA's initial parameters, section 5.1
         }

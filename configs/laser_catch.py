@@ -11,7 +11,7 @@ from laser_tf.environments import catch
 def get_config() -> ml_collections.ConfigDict:
     """What differs from `laser_atari`."""
     config = laser_atari.get_config()
-    config.agent.update({"torso": "flat", "center_observation": False})
+    config.agent.update({"torso": "flat", "normalise_images": False})
     config.environment = dataclasses.asdict(catch.CatchConfig(num_envs=16))
     config.replay.update(
         {

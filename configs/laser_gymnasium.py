@@ -20,7 +20,7 @@ def get_config() -> ml_collections.ConfigDict:
     config = laser_atari.get_config()
     config.agent.update(
         {
-            "center_observation": False,
+            "normalise_images": False,
             "mlp_units": (64, 64),
             # Ours: ReLU's values of rarely seen states overshoot, see docs/results.md.
             "mlp_activation": "tanh",

@@ -14,7 +14,7 @@ from laser_tf.environments import minatar
 def get_config() -> ml_collections.ConfigDict:
     """What differs from `laser_atari`."""
     config = laser_atari.get_config()
-    config.agent.update({"torso": "minatar", "center_observation": False})
+    config.agent.update({"torso": "minatar", "normalise_images": False})
     config.environment = dataclasses.asdict(
         minatar.MinAtarConfig(
             task="breakout",

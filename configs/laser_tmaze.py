@@ -14,7 +14,7 @@ def get_config() -> ml_collections.ConfigDict:
     config.agent.update(
         {
             "torso": "flat",
-            "center_observation": False,
+            "normalise_images": False,
             "core": "lstm",
             "core_size": 64,
             "core_memory_span": 100,  # agent steps; ours, see docs/training.md

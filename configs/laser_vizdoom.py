@@ -15,7 +15,14 @@ from laser_tf.environments import vizdoom
 def get_config() -> ml_collections.ConfigDict:
     """What differs from `laser_atari`."""
     config = laser_atari.get_config()
-    config.agent.update({"core": "lstm", "core_size": 256})
+    config.agent.update(
+        {
+            "center_observation": True,
+            "normalise_images": False,
+            "core": "lstm",
+            "core_size": 256,
+        }
+    )
     config.environment = dataclasses.asdict(
         vizdoom.VizDoomConfig(
             task="health_gathering",

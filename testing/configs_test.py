@@ -113,8 +113,9 @@ class PaperTest(parameterized.TestCase):
         impala_atari, laser_atari_paper, sweep_laser_atari_paper, laser_dmlab30, r2d2_dmlab30
     )
     def test_observations_are_as_the_papers_have_them(self, module):
-        self.assertTrue(laser_atari.get_config().agent.center_observation)  # what is inherited
-        self.assertFalse(module.get_config().agent.center_observation)
+        self.assertTrue(laser_atari.get_config().agent.normalise_images)  # what is inherited
+        agent = module.get_config().agent
+        self.assertFalse(agent.center_observation or agent.normalise_images)
 
     def test_dmlabs_batches_are_those_of_the_text(self):
         self.assertEqual(_rows(laser_dmlab30.get_config().replay), (32, 128))

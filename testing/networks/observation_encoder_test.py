@@ -1,5 +1,7 @@
 """Observations of several leaves: what is read, by which part, and what is refused."""
 
+import dataclasses
+
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
@@ -75,6 +77,21 @@ class ObservationEncoderTest(parameterized.TestCase):
         mask = np.array([True, True, True, False, False, True])
         encoder.observe(observation, tf.constant(mask))
         np.testing.assert_allclose(mean[5:], observation["speed"].numpy()[mask].mean(0), rtol=1e-4)
+
+    def test_observed_images_move_the_moments_that_all_copies_of_the_encoder_read(self):
+        config = dataclasses.replace(CONFIG, normalise_images=True)
+        encoder, observation = _encoder(config=config), _observation()
+        before = encoder(observation)
+        encoder.observe(observation, tf.ones([N], tf.bool))
+        mean, variance, *of_vectors = encoder.moments
+        self.assertLen(of_vectors, 2)
+        np.testing.assert_allclose(mean, observation["image"][0].numpy().ravel())
+        np.testing.assert_array_equal(variance, np.zeros(100))  # of one image
+        self.assertGreater(np.abs(encoder(observation) - before).max(), 1e-2)
+        other = _encoder(config=config)
+        for moment, read in zip(other.moments, encoder.moments, strict=True):
+            moment.assign(read)
+        np.testing.assert_allclose(other(observation), encoder(observation), rtol=1e-4, atol=1e-5)
 
     def test_without_normalisation_there_are_no_moments(self):
         encoder = _encoder(config=trunk_config.TrunkConfig(torso="flat", normalise_vectors=False))

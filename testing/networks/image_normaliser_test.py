@@ -1,0 +1,77 @@
+"""Pixels against NumPy's moments of the images that were read."""
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from laser_tf.networks import image_normaliser
+
+SHAPE = (4, 3, 2)
+N = 2 * image_normaliser._EVERY + 1  # of which three are read: the first, the middle, the last
+
+
+def _normaliser(image_dtype=tf.uint8, dtype="float32") -> image_normaliser.ImageNormaliser:
+    return image_normaliser.ImageNormaliser(SHAPE, image_dtype, dtype)
+
+
+def _images(seed: int = 0, count: int = N) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, [count, *SHAPE]).astype(np.uint8)
+
+
+class ImageNormaliserTest(parameterized.TestCase):
+    def test_it_starts_with_bytes_as_fractions_and_others_as_they_are(self):
+        images = _images()
+        np.testing.assert_allclose(_normaliser()(images), images / 255, rtol=1e-6)
+        fractions = (images / 255).astype(np.float32)
+        np.testing.assert_allclose(_normaliser(tf.float32)(fractions), fractions, rtol=1e-6)
+
+    @parameterized.parameters((tf.uint8, 1), (tf.float32, 255))
+    def test_pixels_are_scaled_by_the_moments_of_images_that_were_read(self, image_dtype, white):
+        normaliser, seen = _normaliser(image_dtype), []
+        for seed in range(30):
+            images = _images(seed).astype(image_dtype.as_numpy_dtype) / white
+            images = images.astype(image_dtype.as_numpy_dtype)
+            normaliser.observe(tf.constant(images), tf.constant(np.arange(N) != N // 2))
+            seen += [images[0], images[-1]]  # the middle one is masked
+        seen = np.array(seen, np.float64)
+        images = _images(seed=100).astype(np.float64) / white
+        expected = (images - seen.mean(0)) / seen.std(0)
+        scaled = normaliser(tf.constant(images.astype(image_dtype.as_numpy_dtype)))
+        self.assertLess(np.abs(expected).max(), 5)
+        np.testing.assert_allclose(scaled, expected, rtol=1e-3, atol=1e-3)
+
+    @parameterized.parameters("float32", "bfloat16")
+    def test_what_never_changes_is_0_at_any_brightness(self, dtype):
+        images = np.tile(_images(count=1), [N, 1, 1, 1])
+        normaliser = _normaliser(dtype=dtype)
+        for _ in range(40):
+            normaliser.observe(tf.constant(images), tf.fill([N], True))
+        scaled = normaliser(images[:1])
+        self.assertEqual(scaled.dtype.name, dtype)
+        np.testing.assert_allclose(tf.cast(scaled, tf.float32), np.zeros([1, *SHAPE]), atol=1e-4)
+
+    def test_what_moves_for_the_first_time_is_limited(self):
+        normaliser = _normaliser()
+        normaliser.observe(tf.fill([N, *SHAPE], tf.constant(100, tf.uint8)), tf.fill([N], True))
+        shades = tf.constant(np.array([100, 104, 90, 255, 0], np.uint8))
+        pixels = normaliser(tf.broadcast_to(shades[:, None, None, None], [5, *SHAPE]))[:, 0, 0, 0]
+        least = 0.03 * 255
+        np.testing.assert_allclose(pixels, [0, 4 / least, -10 / least, 5, -5], rtol=1e-4)
+
+    def test_every_batch_entry_is_read_in_turn(self):
+        steps, entries = 20, 8  # as images are folded: time first
+        read = (np.arange(steps * entries) % entries)[:: image_normaliser._EVERY]
+        self.assertLen(set(read), len(read))
+
+    def test_observing_alone_moves_the_moments_and_training_does_not(self):
+        normaliser = _normaliser()
+        self.assertEmpty(normaliser.trainable_variables)
+        before = [variable.numpy() for variable in normaliser.variables]
+        normaliser(_images())
+        normaliser.observe(tf.constant(_images()), tf.fill([N], False))
+        for old, new in zip(before, normaliser.variables, strict=True):
+            np.testing.assert_array_equal(old, new)
+
+
+if __name__ == "__main__":
+    absltest.main()

@@ -1,0 +1,54 @@
+"""Running moments against NumPy's of everything that was read."""
+
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest, parameterized
+
+from laser_tf.networks import running_moments
+
+D = 3
+
+
+def _batches(seed: int = 0):
+    """Batches (vectors [N, D], mask [N]) of different sizes; masked entries are NaN."""
+    generator = np.random.default_rng(seed)
+    for size in (40, 1, 7, 100):
+        vectors = generator.normal([5.0, -300.0, 0.0], [2.0, 10.0, 1e-2], [size, D])
+        mask = np.arange(size) % 3 == 0
+        vectors[~mask] = np.nan
+        yield vectors.astype(np.float32), mask
+
+
+class RunningMomentsTest(parameterized.TestCase):
+    @parameterized.parameters(False, True)
+    def test_moments_are_those_of_all_that_was_not_masked(self, jit_compile):
+        moments, seen = running_moments.RunningMoments(D), []
+        update = tf.function(moments.update, jit_compile=jit_compile)
+        for vectors, mask in _batches():
+            update(tf.constant(vectors), tf.constant(mask))
+            seen.append(vectors[mask])
+            everything = np.concatenate(seen).astype(np.float64)
+            mean, variance = moments.moments
+            np.testing.assert_allclose(mean, everything.mean(0), rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(variance, everything.var(0), rtol=1e-3)
+
+    @parameterized.named_parameters(
+        ("nothing", 0.0, False), ("nan", np.nan, True), ("inf", np.inf, True)
+    )
+    def test_what_is_masked_or_not_finite_moves_nothing(self, value, mask):
+        # The learner skips an update that is not finite; moments would never recover from one.
+        moments = running_moments.RunningMoments(D)
+        moments.update(*next(_batches()))
+        before = [variable.numpy() for variable in moments.variables]
+        moments.update(tf.fill([4, D], np.float32(value)), tf.fill([4], mask))
+        for old, new in zip(before, moments.variables, strict=True):
+            np.testing.assert_array_equal(old, new)
+
+    def test_moments_are_saved_but_not_trained(self):
+        moments = running_moments.RunningMoments(D)
+        self.assertEmpty(moments.trainable_variables)
+        self.assertLen(moments.variables, 3)
+
+
+if __name__ == "__main__":
+    absltest.main()
