@@ -137,6 +137,9 @@ class Laser(policy_agent.PolicyAgent):
             "loss/total": loss,
             **{f"loss/{name}": term for name, term in terms.items()},
             "vtrace/value": diagnostics.masked_mean(values[:-1], learned.is_transition),
+            "network/dead_features_fraction": diagnostics.dead_fraction(
+                features[:-1], learned.is_transition
+            ),
             **self._off_policy_metrics(unroll, learned),
         }
         priorities = diagnostics.critic_priorities(critic.values, critic.targets, learned.trusted)

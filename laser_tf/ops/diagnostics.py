@@ -79,6 +79,22 @@ def masked_mean(values: tf.Tensor, mask: tf.Tensor) -> joint_batch.Mean:
     return joint_batch.Mean(tf.reduce_sum(kept), tf.reduce_sum(tf.cast(mask, tf.float32)))
 
 
+def dead_fraction(features: tf.Tensor, mask: tf.Tensor) -> joint_batch.Mean:
+    """The share of features that are 0 or less at all steps where `mask` holds.
+
+    A unit before ReLU that is negative for every observation gets no gradient, and stays so.
+
+    Args:
+      features: [T, B, F], after ReLU; an LSTM's are hardly ever below 0 all the time.
+      mask: bool [T, B].
+    """
+    alive = tf.cast((features > 0) & mask[:, :, None], tf.float32)
+    steps = tf.reduce_sum(tf.cast(mask, tf.float32))
+    steps_alive, steps = joint_batch.total((tf.reduce_sum(alive, axis=[0, 1]), steps))
+    dead = tf.cast((steps_alive == 0) & (steps > 0), tf.float32)
+    return joint_batch.Mean(tf.reduce_sum(dead), tf.reduce_sum(tf.ones_like(dead)) * tf.sign(steps))
+
+
 PRIORITY_FLOOR = 1e-3
 
 

@@ -1,0 +1,44 @@
+import numpy as np
+import tensorflow as tf
+from absl.testing import absltest
+
+from laser_tf.ops import diagnostics
+
+T, B, F = 5, 3, 4
+
+
+class DeadFractionTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self._features = np.random.default_rng(0).uniform(0.1, 1, [T, B, F]).astype(np.float32)
+        self._mask = np.random.default_rng(1).uniform(size=[T, B]) < 0.5
+
+    def _fraction(self) -> float:
+        features = tf.constant(self._features)
+        return float(diagnostics.dead_fraction(features, tf.constant(self._mask)).value)
+
+    def test_counts_features_that_are_0_wherever_the_mask_holds(self):
+        self.assertEqual(self._fraction(), 0)
+        self._features[:, :, 2] = 0
+        self.assertEqual(self._fraction(), 1 / F)
+        self._features[self._mask, 0] = -1
+        self.assertEqual(self._fraction(), 2 / F)
+
+    def test_one_step_above_0_is_enough(self):
+        self._features[:, :, 2] = 0
+        step = tuple(np.argwhere(self._mask)[-1])
+        self._features[(*step, 2)] = 1e-6
+        self.assertEqual(self._fraction(), 0)
+
+    def test_what_is_masked_is_not_read(self):
+        self._features[~self._mask] = np.nan
+        self._features[self._mask, 1] = 0
+        self.assertEqual(self._fraction(), 1 / F)
+
+    def test_without_a_step_there_is_nothing_to_tell(self):
+        self._mask[:] = False
+        self.assertTrue(np.isnan(self._fraction()))
+
+
+if __name__ == "__main__":
+    absltest.main()
