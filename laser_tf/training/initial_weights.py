@@ -1,7 +1,7 @@
 """Where a new run begins from another's newest weights (fine-tuning).
 
 Taken over is what was learnt: the weights, target networks with them, and the moments of PopArt and
-of normalised observations. The optimiser, counters, schedules, hyper-parameters and replay start anew.
+of normalised observations. Optimiser, counters, schedules, hyper-parameters and replay start anew.
 """
 
 import pathlib

@@ -78,20 +78,28 @@ class ObservationEncoderTest(parameterized.TestCase):
         encoder.observe(observation, tf.constant(mask))
         np.testing.assert_allclose(mean[5:], observation["speed"].numpy()[mask].mean(0), rtol=1e-4)
 
-    def test_observed_images_move_the_moments_that_all_copies_of_the_encoder_read(self):
+    def test_images_are_read_by_the_moments_of_those_observed(self):
         config = dataclasses.replace(CONFIG, normalise_images=True)
-        encoder, observation = _encoder(config=config), _observation()
-        before = encoder(observation)
-        encoder.observe(observation, tf.ones([N], tf.bool))
-        mean, variance, *of_vectors = encoder.moments
-        self.assertLen(of_vectors, 2)
-        np.testing.assert_allclose(mean, observation["image"][0].numpy().ravel())
+        encoder, images = _encoder(SPEC["image"], config), _observation()["image"]
+        before = encoder(images)
+        encoder.observe(images, tf.ones([N], tf.bool))
+        mean, variance = encoder.moments
+        np.testing.assert_allclose(mean, images[0].numpy().ravel())
         np.testing.assert_array_equal(variance, np.zeros(100))  # of one image
-        self.assertGreater(np.abs(encoder(observation) - before).max(), 1e-2)
-        other = _encoder(config=config)
+        self.assertGreater(np.abs(encoder(images) - before).max(), 1e-2)
+        other = _encoder(SPEC["image"], config)
         for moment, read in zip(other.moments, encoder.moments, strict=True):
             moment.assign(read)
-        np.testing.assert_allclose(other(observation), encoder(observation), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(other(images), encoder(images), rtol=1e-4, atol=1e-5)
+
+    def test_moments_are_those_of_images_and_vectors(self):
+        encoder = _encoder(config=dataclasses.replace(CONFIG, normalise_images=True))
+        encoder.observe(_observation(), tf.ones([N], tf.bool))
+        self.assertEqual([moment.shape[0] for moment in encoder.moments], [100, 100, 8, 8])
+
+    def test_centered_and_normalised_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "both on: .*switch the former off"):
+            dataclasses.replace(CONFIG, center_observation=True, normalise_images=True)
 
     def test_without_normalisation_there_are_no_moments(self):
         encoder = _encoder(config=trunk_config.TrunkConfig(torso="flat", normalise_vectors=False))
