@@ -36,5 +36,10 @@ def get_config() -> ml_collections.ConfigDict:
             "capacity": 50_000,  # agent steps; section 4 has 50,000 frames a thread
         }
     )
-    config.learner.learning_rate_schedule = "constant"  # section 4
+    config.learner.update(
+        {
+            "learning_rate": 6e-4,
+            "learning_rate_schedule": "constant",  # section 4
+        }
+    )
     return config

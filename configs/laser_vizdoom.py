@@ -41,6 +41,11 @@ def get_config() -> ml_collections.ConfigDict:
             "core_state": "recomputed",
         }
     )
-    config.learner.update({"gradient_clip": 40.0})  # IMPALA
+    config.learner.update(
+        {
+            "learning_rate": 6e-4,  # IMPALA, Atari
+            "gradient_clip": 40.0,  # IMPALA
+        }
+    )
     config.run.update({"env_frames": 4_000_000, "evaluation_episodes": 50})
     return config
