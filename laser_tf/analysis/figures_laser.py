@@ -76,7 +76,26 @@ _CONDITIONS: dict[str, tuple[Condition, ...]] = {
     ),
 }
 
+# Figure 3 once more, of agents whose settings differ a thousandfold, on five games at once.
+_MULTITASK = (
+    _NO_REPLAY,
+    # Like naive sharing but for the sharing.
+    Condition("a replay each, no trust region", _OWN | _NO_TRUST),
+    _SHARED_NO_TRUST,
+    *(
+        Condition(
+            f"shared replay, b = {b}", {"agent.relevance": "implied", "agent.kl_threshold": b}
+        )
+        for b in (0.1, 0.03)
+    ),
+)
+
 FIGURES = {
-    name: figure.Figure("configs/sweep_laser_minatar.py", conditions, "sweep")
-    for name, conditions in _CONDITIONS.items()
+    **{
+        name: figure.Figure("configs/sweep_laser_minatar.py", conditions, "sweep")
+        for name, conditions in _CONDITIONS.items()
+    },
+    "3_multitask": figure.Figure(
+        "configs/sweep_laser_minatar_multitask.py", _MULTITASK, "sweep", games=()
+    ),
 }

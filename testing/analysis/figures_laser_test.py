@@ -2,7 +2,7 @@
 
 from absl.testing import absltest, parameterized
 
-from configs import sweep_laser_atari, sweep_laser_minatar
+from configs import sweep_laser_atari, sweep_laser_minatar, sweep_laser_minatar_multitask
 from laser_tf.analysis import figure, figures_laser
 from laser_tf.sweeps import sweep_config
 from testing import flag_values
@@ -36,6 +36,25 @@ class FiguresLaserTest(parameterized.TestCase):
         self.assertEqual([s.sweep.shared_replay for s in (naive, trusted)], [True, True])
         self.assertEqual(naive.first.replay, trusted.first.replay)
         self.assertEqual([s.first.agent.relevance for s in (naive, trusted)], ["none", "implied"])
+
+    def test_the_agents_of_the_multitask_figure_share_or_not(self):
+        config = sweep_laser_minatar_multitask.get_config().to_dict()
+        none, own, naive, *trusted = (
+            _sweep(config, c, "all") for c in figures_laser.FIGURES["3_multitask"].conditions
+        )
+        self.assertEqual(none.first.replay.replay_entries, 0)
+        self.assertEqual(own.first, naive.first)
+        self.assertEqual([s.sweep.shared_replay for s in (own, naive)], [False, True])
+        self.assertEqual([s.first.agent.kl_threshold for s in trusted], [0.1, 0.03])
+        for sweep in (none, own, naive):
+            self.assertEqual(sweep.first.agent.relevance, "none")
+        for sweep in trusted:
+            self.assertTrue(sweep.sweep.shared_replay)
+            self.assertEqual(sweep.first.agent.relevance, "implied")
+        for sweep in (own, naive, *trusted):
+            self.assertEqual(len(sweep.agents), 10)
+            self.assertEqual(sweep.hyperparameters, naive.hyperparameters)
+            self.assertEqual(sweep.first.replay.replay_fraction, 0.875)
 
 
 if __name__ == "__main__":
