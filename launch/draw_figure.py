@@ -3,6 +3,10 @@
     python -m launch.draw_figure --figure=r2d2_1 --workdir=runs/figure_r2d2_1 --game=breakout
 
 `launch.reproduce` makes the runs and then calls this. LASER's are drawn by `launch.report`.
+Episodes that another machine's report has kept are drawn without its runs:
+
+    python -m launch.draw_figure --figure=atari --workdir=runs/joined \
+        --episodes=report/episodes.csv.gz
 """
 
 from laser_tf.host import interruption
@@ -28,6 +32,9 @@ _FIGURE = flags.DEFINE_enum("figure", None, tuple(figures.DRAWN), "which figure"
 _WORKDIR = flags.DEFINE_string("workdir", None, "the folder of the figure's runs")
 _GAMES = flags.DEFINE_multi_string("game", [], "a task; once for each")
 _REPLICAS = flags.DEFINE_integer("replicas", 3, "repetitions of each run", 1)
+_EPISODES = flags.DEFINE_multi_string(
+    "episodes", [], "atari: episodes.csv.gz of another report, whose runs are shown, too; once each"
+)
 _HISTORY_LENGTHS = flags.DEFINE_multi_integer(
     "history_length", [], "r2d2_5: agent steps of an evaluation's memory; once for each", 1
 )
@@ -35,8 +42,12 @@ _HISTORY_LENGTHS = flags.DEFINE_multi_integer(
 
 def main() -> None:
     """Writes everything to the folder's `report/`."""
-    if not (_FIGURE.value and _WORKDIR.value and _GAMES.value):
+    if not (_FIGURE.value and _WORKDIR.value and (_GAMES.value or _EPISODES.value)):
         raise command_line.UsageError("say what to draw: --figure, --workdir and --game are needed")
+    if _EPISODES.value and _FIGURE.value not in figures_atari.FIGURES:
+        raise command_line.UsageError(
+            f"--figure={_FIGURE.value} is drawn from runs only: leave out --episodes"
+        )
     workdir = pathlib.Path(_WORKDIR.value)
     runs = figures.DRAWN[_FIGURE.value].runs(workdir, _GAMES.value, _REPLICAS.value)
     output = workdir / "report"
@@ -71,7 +82,7 @@ def _draw(name: str, runs: figure.Runs, output: pathlib.Path) -> None:
     elif name in figures_sharing.FIGURES:
         companions.write(runs, output)
     elif name in figures_atari.FIGURES:
-        atari_comparison.write(runs, output)
+        atari_comparison.write(runs, output, [pathlib.Path(path) for path in _EPISODES.value])
     else:
         game_curves.write_by_frames(runs, output)
 

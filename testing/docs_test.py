@@ -19,7 +19,7 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _OUTSIDE = re.compile(r"[a-z]+:")
 _PATH = re.compile(
     r"(?<![\w./-])((?:configs|deploy|docs|laser_tf|launch|results|testing)/[\w./-]*"
-    r"\.(?:py|csv|png|md|yaml|sbatch|service))\b"
+    r"\.(?:py|csv\.gz|csv|png|md|yaml|sbatch|service))\b"
 )
 _MODULE = re.compile(r"\b((?:launch|testing\.benchmarks|testing)\.[a-z_]+(?:\.[a-z_]+)*)\b")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?%?")
@@ -91,8 +91,8 @@ def _readings(path):
     """Every number that the results' table may take from a file."""
     columns = _columns(path)
     if "label" not in columns:
-        means = ("mean", "mean_return_100_episodes", "greedy_mean")
-        return [float(value) for name in means for value in columns.get(name, ()) if value]
+        names = ("mean", "median", "mean_return_100_episodes", "greedy_mean")
+        return [float(value) for name in names for value in columns.get(name, ()) if value]
     readings = []
     for points in _curves(path).values():
         frames, *seeds = zip(*points, strict=True)

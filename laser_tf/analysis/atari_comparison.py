@@ -7,12 +7,18 @@ Wherever a return stands, LASER's and theirs, it is the mean over the training e
 import math
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from matplotlib import axes as axes_module
 
-from laser_tf.analysis import figure, panels, seed_curves, wall_clock
+from laser_tf.analysis import (
+    atari_episodes,
+    figure,
+    figures_atari,
+    panels,
+    seed_curves,
+    wall_clock,
+)
 from laser_tf.monitoring import episode_log
 from laser_tf.scores import aggregates, comparison, dopamine, reference
 
@@ -34,18 +40,8 @@ _SUMMARY = ("env_frames", "agent", "games", "seeds") + tuple(
 )
 
 
-class _Run(NamedTuple):
-    """One seed's."""
-
-    episodes: episode_log.Episodes
-    env_frames: int  # learned from so far
-
-
-Games = Mapping[str, Sequence[_Run]]  # game -> one each seed
-
-
-def write(runs: figure.Runs, output: pathlib.Path) -> None:
-    """Writes a picture and three tables to a folder.
+def write(runs: figure.Runs, output: pathlib.Path, elsewhere: Sequence[pathlib.Path] = ()) -> None:
+    """Writes a picture, three tables and the episodes behind them to a folder.
 
     `curves.png` and `curves.csv` have each game's curve, `returns.csv` the games' returns at
     `FRAMES`, up to those that all runs have come to (shorter runs: at their end), and `summary.csv`
@@ -54,62 +50,64 @@ def write(runs: figure.Runs, output: pathlib.Path) -> None:
     Args:
       runs: game -> label -> a run each seed; there is one label.
       output: the folder.
+      elsewhere: files of episodes of other runs, to be shown beside these.
 
     Raises:
-      UserError: if a run lacks values.
+      UserError: if a run lacks values, or a file cannot be read.
     """
-    ((label, *_), *_) = runs.values()
-    games = {game: [_read(run) for run in of_game[label]] for game, of_game in runs.items()}
-    _write_curves(games, label, output)
-    reached = min(run.env_frames for of_game in games.values() for run in of_game)
+    here = {
+        game: [_read(run) for run in of_game[figures_atari.LABEL]] for game, of_game in runs.items()
+    }
+    games = atari_episodes.join([here, *map(atari_episodes.read, elsewhere)])
+    atari_episodes.write(output / atari_episodes.FILE, games)
+    _write_curves(games, output)
+    reached = min(run.trained_env_frames for of_game in games.values() for run in of_game)
     milestones = [million * 10**6 for million in FRAMES if million * 10**6 <= reached] or [reached]
     rows = [
-        _returns_row(game, label, of_game, frames)
+        _returns_row(game, of_game, frames)
         for game, of_game in games.items()
         for frames in milestones
     ]
     panels.write_csv(output / "returns.csv", _RETURNS, rows)
-    rows = [row for frames in milestones for row in _summary_rows(games, label, frames)]
+    rows = [row for frames in milestones for row in _summary_rows(games, frames)]
     panels.write_csv(output / "summary.csv", _SUMMARY, rows)
 
 
-def _read(run: pathlib.Path) -> _Run:
+def _read(run: pathlib.Path) -> atari_episodes.Run:
     tasks = episode_log.read(run)
     episode_log.check_any(run, tasks)
     (episodes,) = tasks.values()
-    return _Run(episodes, wall_clock.env_frames(run))
+    return atari_episodes.Run(episodes.env_frames, episodes.returns, wall_clock.env_frames(run))
 
 
-def _returns(of_game: Sequence[_Run], at: Sequence[int] | np.ndarray) -> np.ndarray:
+def _returns(of_game: Sequence[atari_episodes.Run], at: Sequence[int] | np.ndarray) -> np.ndarray:
     """Float64 [seeds, K] at K env frames; NaN where no episode ended in the window."""
     return np.array(
         [
-            aggregates.window_means(
-                run.episodes.env_frames, run.episodes.returns, at, dopamine.WINDOW
-            )
+            aggregates.window_means(run.env_frames, run.returns, at, dopamine.WINDOW)
             for run in of_game
         ]
     )
 
 
-def _write_curves(games: Games, label: str, output: pathlib.Path) -> None:
+def _write_curves(games: atari_episodes.Games, output: pathlib.Path) -> None:
     columns = min(_COLUMNS, len(games))
     rows = []
     with panels.drawn(output / "curves.png", -(-len(games) // columns), columns) as axes:
         for panel, (game, of_game) in zip(axes.flat, games.items(), strict=False):
-            rows += [[game, label, *row] for row in _draw(panel, game, label, of_game)]
+            rows += [[game, figures_atari.LABEL, *row] for row in _draw(panel, game, of_game)]
         for panel in axes.flat[len(games) :]:
             panel.set_axis_off()
     panels.write_csv(output / "curves.csv", _CURVES, rows)
 
 
-def _draw(panel: axes_module.Axes, game: str, label: str, of_game: Sequence[_Run]) -> list[list]:
+def _draw(panel: axes_module.Axes, game: str, of_game: Sequence[atari_episodes.Run]) -> list[list]:
     """Draws a panel; returns LASER's rows of the CSV, without game and label."""
-    first = max(run.episodes.env_frames[0] for run in of_game)
-    last = min(run.env_frames for run in of_game)
+    first = max(run.env_frames[0] for run in of_game)
+    last = min(run.trained_env_frames for run in of_game)
     frames = seed_curves.points(first, last)
     summary = seed_curves.summarise(_returns(of_game, frames))
-    seed_curves.draw(panel, frames / 1e6, summary, label)
+    seed_curves.draw(panel, frames / 1e6, summary, figures_atari.LABEL)
     for agent, published in dopamine.curves()[game].items():
         shown = points_beside(published, last)
         at = [frames / 1e6 for frames in shown]
@@ -135,11 +133,11 @@ def points_beside(points: Mapping[int, float], last: int) -> dict[int, float]:
     return {frames: value for frames, value in points.items() if frames <= last}
 
 
-def _returns_row(game: str, label: str, of_game: Sequence[_Run], frames: int) -> list:
+def _returns_row(game: str, of_game: Sequence[atari_episodes.Run], frames: int) -> list:
     summary = seed_curves.summarise(_returns(of_game, [frames])[:, 0])
     published = [_published(game, agent, frames) for agent in dopamine.AGENTS]
     return [
-        *(game, label, frames, *panels.cells(summary[:5]), summary.seeds),
+        *(game, figures_atari.LABEL, frames, *panels.cells(summary[:5]), summary.seeds),
         *panels.cells([_normalised(game, summary.mean), *published]),
         *panels.cells(_normalised(game, value) for value in published),
     ]
@@ -154,7 +152,7 @@ def _normalised(game: str, value: float) -> float:
     return reference.normalised("atari", game, value)
 
 
-def _summary_rows(games: Games, label: str, frames: int) -> list[list]:
+def _summary_rows(games: atari_episodes.Games, frames: int) -> list[list]:
     """LASER's row, and those of the published agents where they have returns at these frames.
 
     A game without a return in the window is left out of all of them.
@@ -168,7 +166,7 @@ def _summary_rows(games: Games, label: str, frames: int) -> list[list]:
         return []
     table = np.transpose(list(scores.values()))  # [seeds, games]
     estimates = [measure(table) for measure in _MEASURES]
-    rows = [[frames, label, len(scores), len(table), *_cells([*estimates, _NOTHING])]]
+    rows = [[frames, figures_atari.LABEL, len(scores), len(table), *_cells([*estimates, _NOTHING])]]
     for agent in dopamine.AGENTS:
         published = [_normalised(game, _published(game, agent, frames)) for game in scores]
         if not np.isnan(published).any():

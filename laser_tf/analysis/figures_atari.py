@@ -5,10 +5,12 @@ from laser_tf.analysis import figure
 from laser_tf.environments import atari_protocols
 from laser_tf.scores import dopamine
 
+LABEL = "LASER"  # of the one condition
+
 FIGURES = {
     "atari": figure.Figure(
         config="configs/laser_atari.py:dopamine",
-        conditions=(figure.Condition("LASER", {}),),
+        conditions=(figure.Condition(LABEL, {}),),
         makes_run="train",
         games=("pong", "breakout", "space_invaders", "seaquest", "qbert", "beam_rider"),
         known_games=tuple(dopamine.curves()),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from absl.testing import absltest
 
 from laser_tf import errors
-from laser_tf.analysis import atari_comparison, figure, figures_atari
+from laser_tf.analysis import atari_comparison, atari_episodes, figure, figures_atari
 from laser_tf.environments import episode_statistics
 from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log, tensorboard
@@ -157,6 +157,22 @@ class ShortRunsTest(absltest.TestCase):
         numbers = {99_999: 0, 100_000: 1, 3_999_999: 1, 4_000_160: 2, 10_000_160: 3}
         for last, number in numbers.items():
             self.assertLen(atari_comparison.points_beside(points, last), number)
+
+    def test_kept_episodes_are_drawn_as_their_runs_were(self):
+        runs = _runs(self._folder, GAMES, 1)
+        _write_run(runs["pong"]["LASER"][0], 20_080, [(9_000, -21.0), (20_000, -19.0)])
+        _write_run(runs["breakout"]["LASER"][0], 30_080, [(9_000, 1.0)])
+        whole, joined, again = (self._folder / name for name in ("whole", "joined", "again"))
+        for folder in (whole, joined, again):
+            folder.mkdir()
+        atari_comparison.write(runs, whole)
+        atari_comparison.write({}, again, [whole / atari_episodes.FILE])
+        pong, breakout = ({game: runs[game]} for game in GAMES)
+        atari_comparison.write(breakout, joined)
+        atari_comparison.write(pong, joined, [joined / atari_episodes.FILE])
+        for folder in (joined, again):
+            for name in ("curves.csv", "returns.csv", "summary.csv", "curves.png"):
+                self.assertEqual((folder / name).read_bytes(), (whole / name).read_bytes(), name)
 
     def test_a_run_without_episodes_is_named(self):
         runs = _runs(self._folder, ["pong"], 1)

@@ -73,6 +73,7 @@ class RefusalTest(parameterized.TestCase):
         ("evaluate", "--workdir=x", "--episodes is 0: use 1 or more", "--episodes=0"),
         ("report", "--bucket=1", "--workdir is missing"),
         ("draw_figure", "--figure=r2d2_1", "say what to draw"),
+        ("draw_figure", "--figure=acer_1", "leave out --episodes", "--workdir=x", "--episodes=y"),
         ("plot", "--title=x", "--curve is missing"),
     )
     def test_bad_flags_need_no_tensorflow_to_be_refused(self, module, flag, message, *others):
