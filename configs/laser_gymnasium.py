@@ -25,6 +25,7 @@ def get_config() -> ml_collections.ConfigDict:
             # Ours: ReLU's values of rarely seen states overshoot, see docs/results.md.
             "mlp_activation": "tanh",
             "normalise_vectors": True,
+            "fusion_units": 128,  # of observations with images, texts and vectors
             "discount": 0.99,
             "entropy_cost": 0.01,
             # Returns of 500 and of -1,500 at one learning rate; unnormalised, the value loss would

@@ -21,7 +21,8 @@ class ObservationEncoder(tf.Module):
 
     All vectors (and numbers, which are vectors of one entry or, where they are discrete, one-hot)
     go through one MLP side by side. Each image and each text has a part of its own. The features
-    are concatenated.
+    are concatenated and, with `fusion_units`, go through one more layer: heads that are linear in
+    each part cannot tell what one of them means by what another says.
     """
 
     def __init__(self, observation: Any, config: trunk_config.TrunkConfig, dtype: str):
@@ -68,6 +69,12 @@ class ObservationEncoder(tf.Module):
         if not self._encoders or not (size or any(self._encoders)):
             raise ValueError("the observation is empty: an agent needs at least one number")
         self._mlp = torsos.MLP(config.mlp_units, config.mlp_activation, dtype) if size else None
+        parts = sum(encoder is not None for encoder in self._encoders) + bool(size)
+        self._fusion = (
+            torsos.MLP([config.fusion_units], "relu", dtype)  # as torsos' dense layers
+            if parts > 1 and config.fusion_units
+            else None
+        )
         self._normaliser = (
             vector_normaliser.VectorNormaliser(size) if size and config.normalise_vectors else None
         )
@@ -95,7 +102,8 @@ class ObservationEncoder(tf.Module):
             features.append(self._mlp(vectors))
         if len(features) == 1:
             return features[0]
-        return tf.concat([tf.cast(part, features[0].dtype) for part in features], axis=-1)
+        joined = tf.concat([tf.cast(part, features[0].dtype) for part in features], axis=-1)
+        return self._fusion(joined) if self._fusion else joined
 
     def observe(self, observation: Any, mask: tf.Tensor) -> None:
         """Moves the moments that images and vectors are normalised by.

@@ -27,6 +27,7 @@ class TrunkConfig:
     mlp_units: tuple[int, ...] = (64, 64)  # units; of each hidden layer over vectors
     mlp_activation: str = "tanh"  # of these layers: tanh or relu, see networks.torsos.MLP
     normalise_vectors: bool = True  # by their running mean and deviation
+    fusion_units: int = 0  # units; of a layer over all leaves of an observation; 0: side by side
     core: str = "none"  # remembers: lstm or preco_lstm; none: feed-forward
     core_size: int = 256  # units; of the core
     core_memory_span: int = 0  # agent steps; that a fresh core remembers (lstm_cell.py); 0: few
@@ -44,6 +45,7 @@ class TrunkConfig:
         # At the most, a deep torso's convolution has 10^10 weights and an LSTM's kernel 2 * 10^9.
         config_checks.check_range(self, "channel_multiplier", 1, 1_024, TOO_LARGE)
         config_checks.check_range(self, "core_size", 1, 16_384, TOO_LARGE)
+        config_checks.check_range(self, "fusion_units", 0, 16_384, TOO_LARGE)
         if not all(1 <= units <= 16_384 for units in self.mlp_units):
             raise ValueError(f"mlp_units is {self.mlp_units}: use layers of 1 to 16384 units")
         if self.core_memory_span != 0 and self.core_memory_span < 3:

@@ -48,10 +48,13 @@ class OwnEnvironmentTest(absltest.TestCase):
             f"{SMALL}:Beacons",
             "--config.environment.suite=dm_env",
             "--config.agent.torso=flat",
+            "--config.run.evaluation_episodes=60",
             env_frames=20_000,
         )
         self.assertEqual(code, 0, errors)
-        self.assertGreaterEqual(self._summary()["mean_return"], 3.5)  # at random: 2.5 of 5
+        # At random 2.5 of 5, with a standard error of 0.14. By then most seeds answer all of the four
+        # observations, 5, and some three of them, 3.75.
+        self.assertGreaterEqual(self._summary()["mean_return"], 3.2)
 
     @pytest.mark.long
     def test_continuous_actions_run(self):

@@ -47,6 +47,17 @@ class ObservationEncoderTest(parameterized.TestCase):
         self.assertEqual(features.dtype.name, dtype)
         self.assertTrue(np.isfinite(tf.cast(features, tf.float32)).all())
 
+    def test_fused_parts_are_not_a_sum_of_each(self):
+        """Without fusion an outcome that depends on two parts at once is beyond a linear head."""
+        one, other = _observation(), _observation(seed=5)
+        mixed = [{**one, "image": other["image"]}, {**other, "image": one["image"]}]
+        for units, additive in ((0, True), (7, False)):
+            encoder = _encoder(config=dataclasses.replace(CONFIG, fusion_units=units))
+            together = encoder(one) + encoder(other)
+            swapped = encoder(mixed[0]) + encoder(mixed[1])
+            self.assertEqual(np.allclose(together, swapped, atol=1e-4), additive)
+        self.assertEqual(encoder(one).shape, [N, 7])
+
     @parameterized.parameters(*SPEC)
     def test_every_leaf_is_read(self, name):
         encoder, observation = _encoder(), _observation()
@@ -107,7 +118,8 @@ class ObservationEncoderTest(parameterized.TestCase):
         self.assertEqual(encoder.moments, ())
 
     def test_a_single_leaf_is_encoded_by_its_part_alone(self):
-        self.assertEqual(_encoder(SPEC["speed"])(_observation()["speed"]).shape, [N, 5])
+        fused = dataclasses.replace(CONFIG, fusion_units=7)
+        self.assertEqual(_encoder(SPEC["speed"], fused)(_observation()["speed"]).shape, [N, 5])
         self.assertEqual(_encoder(SPEC["image"])(_observation()["image"]).shape, [N, 64])
 
     def test_the_number_of_entries_may_be_unknown_to_the_graph(self):
