@@ -97,11 +97,21 @@ class TorsosTest(parameterized.TestCase):
     def test_residual_blocks_are_x_plus_two_convolutions_each_behind_a_relu(self):
         block = torsos._ResidualBlock(3, "float32")
         inputs = tf.random.stateless_normal([2, 5, 5, 3], [0, 1])
-        outputs = block(inputs)
+        np.testing.assert_array_equal(block(inputs), inputs)  # as long as nothing is learned
         first, second = (convolution.kernel for convolution in block._convolutions)
+        second.assign(tf.random.stateless_normal(second.shape, [0, 2]))
+        outputs = block(inputs)
         inside = tf.nn.conv2d(tf.nn.relu(inputs), first, 1, "SAME")
         inside = tf.nn.conv2d(tf.nn.relu(inside), second, 1, "SAME")
         np.testing.assert_allclose(outputs, inputs + inside, rtol=1e-4, atol=1e-5)
+
+    @parameterized.parameters("shallow", "deep", "dqn", "nature")
+    def test_features_of_normalised_images_begin_at_about_unit_scale(self, name):
+        tf.keras.utils.set_random_seed(1)
+        torso = torsos.TORSOS[name](1, False, "float32")
+        features = torso(tf.random.stateless_normal([4, 84, 84, 4], [0, 1]))
+        # Values and logits are sums of 256 of them and more: at 20 the first gradient's norm is 10^7.
+        self.assertBetween(tf.sqrt(tf.reduce_mean(features**2)), 0.2, 3.0)
 
     @parameterized.parameters(("deep", 4, [64, 128]), ("dqn", 2, [64, 128]))
     def test_channel_multiplier_widens_the_convolutions(self, name, multiplier, expected):
