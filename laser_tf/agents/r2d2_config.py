@@ -21,7 +21,7 @@ class R2D2Config(agent_config.AgentConfig):
     needs_discrete_actions: ClassVar[bool] = True
 
     kind: str = KIND
-    torso: str = "dqn"  # reads images: shallow, deep, dqn, nature, reactor, minatar, flat
+    torso: str = "dqn"  # shallow, deep, strided_deep, dqn, nature, reactor, minatar, flat
     core: str = "lstm"  # remembers: lstm or preco_lstm; none: the feed-forward variant
     core_size: int = 512  # units; of the core
     hidden_units: int = 512  # units; of each of the head's streams

@@ -22,7 +22,7 @@ class ReactorConfig(agent_config.AgentConfig):
     needs_discrete_actions: ClassVar[bool] = True
 
     kind: str = KIND
-    torso: str = "reactor"  # reads images: shallow, deep, dqn, nature, reactor, minatar, flat
+    torso: str = "reactor"  # shallow, deep, strided_deep, dqn, nature, reactor, minatar, flat
     core: str = "lstm"  # policy and critic have one each: lstm; none: the feed-forward variant
     core_size: int = 128  # units; of each core; table 3
     hidden_units: int = 32  # units; of each stream, before its concatenated ReLU; table 3

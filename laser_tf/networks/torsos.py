@@ -169,7 +169,7 @@ class ReactorTorso(_Torso):
 class _ResidualBlock(tf.Module):
     """x + conv(relu(conv(relu(x)))), which begins as x: six blocks would multiply its scale by 8.
 
-    The last weights begin at zero (Goyal et al. 2017, "Accurate, Large Minibatch SGD", section 5.1).
+    The last weights begin at zero, as in "Accurate, Large Minibatch SGD" (Goyal et al. 2017).
     """
 
     def __init__(self, channels: int, dtype: str):
@@ -193,14 +193,20 @@ class DeepTorso(_DenseTorso):
     LASER multiplies the channels by 4 on Atari (section 5.1).
     """
 
+    _STRIDE = 1  # of the first convolution
+
     def __init__(self, channel_multiplier: int, center: bool, dtype: str):
         super().__init__(256, center, dtype)
         self._sections = []
         # The largest of nine has 2.6 times the mean square of one, which the next layer takes back.
-        for channels, scale in ((16, 1.0), (32, 1 / 2.6), (32, 1 / 2.6)):
+        for channels, stride, scale in (
+            (16, self._STRIDE, 1.0),
+            (32, 1, 1 / 2.6),
+            (32, 1, 1 / 2.6),
+        ):
             channels *= channel_multiplier
             blocks = [_ResidualBlock(channels, dtype) for _ in range(2)]
-            convolution = _conv(channels, 3, 1, "same", dtype, _initializer(scale))
+            convolution = _conv(channels, 3, stride, "same", dtype, _initializer(scale))
             self._sections.append((convolution, blocks))
 
     def _features(self, scaled: tf.Tensor) -> tf.Tensor:
@@ -209,6 +215,15 @@ class DeepTorso(_DenseTorso):
             for block in blocks:
                 scaled = block(scaled)
         return tf.nn.relu(scaled)
+
+
+class StridedDeepTorso(DeepTorso):
+    """IMPALA's deep network whose first convolution has a stride of 2: a quarter of the computing.
+
+    As MuZero's representation network begins (Schrittwieser et al. 2020, "Network Architecture").
+    """
+
+    _STRIDE = 2
 
 
 class MinAtarTorso(_DenseTorso):
@@ -264,6 +279,7 @@ class MLP(tf.Module):
 TORSOS: dict[str, Callable[[int, bool, str], _Torso]] = {
     "shallow": ShallowTorso,
     "deep": DeepTorso,
+    "strided_deep": StridedDeepTorso,
     "dqn": DQNTorso,
     "nature": NatureTorso,
     "reactor": ReactorTorso,

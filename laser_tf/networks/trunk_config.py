@@ -5,7 +5,7 @@ import dataclasses
 from laser_tf import config_checks
 
 # The keys of torsos.TORSOS and, after "none" for a feed-forward network, of cores.CORES.
-TORSOS = ("shallow", "deep", "dqn", "nature", "reactor", "minatar", "flat")
+TORSOS = ("shallow", "deep", "strided_deep", "dqn", "nature", "reactor", "minatar", "flat")
 CORES = ("none", "lstm", "preco_lstm")
 ACTIVATIONS = ("tanh", "relu")  # the keys of torsos.ACTIVATIONS
 
@@ -20,7 +20,7 @@ class TrunkConfig:
       ValueError: for a value out of range; the message names it, the reason and the remedy.
     """
 
-    torso: str = "shallow"  # reads images: shallow, deep, dqn, nature, reactor, minatar, flat
+    torso: str = "shallow"  # shallow, deep, strided_deep, dqn, nature, reactor, minatar, flat
     channel_multiplier: int = 1  # factor; of the torso's channels
     center_observation: bool = False  # subtract each image's mean, see networks.torsos
     normalise_images: bool = False  # each pixel by its running mean and deviation

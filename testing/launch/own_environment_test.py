@@ -52,8 +52,8 @@ class OwnEnvironmentTest(absltest.TestCase):
             env_frames=20_000,
         )
         self.assertEqual(code, 0, errors)
-        # At random 2.5 of 5, with a standard error of 0.14. By then most seeds answer all of the four
-        # observations, 5, and some three of them, 3.75.
+        # At random 2.5 of 5, with a standard error of 0.14. By then most seeds answer all four
+        # observations rightly, 5, and some three of them, 3.75.
         self.assertGreaterEqual(self._summary()["mean_return"], 3.2)
 
     @pytest.mark.long

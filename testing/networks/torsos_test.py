@@ -22,6 +22,12 @@ class TorsosTest(parameterized.TestCase):
             1,
             (592 + 4 * 2320) + (4640 + 4 * 9248) + (9248 + 4 * 9248) + 991_488,
         ),
+        # the same, dense 6*6*32 x 256 + 256
+        (
+            "strided_deep",
+            1,
+            (592 + 4 * 2320) + (4640 + 4 * 9248) + (9248 + 4 * 9248) + 295_168,
+        ),
         # conv 8x8x4x16 + 16, 4x4x32x32 + 32, 3x3x64x32 + 32, dense 7*7*64 x 128 + 128: what is
         # read has twice the channels of what was written (Reactor, table 3)
         ("reactor", 1, 4112 + 16_416 + 18_464 + 401_536),
@@ -72,18 +78,20 @@ class TorsosTest(parameterized.TestCase):
         np.testing.assert_allclose(features[:, :128], np.maximum(last, 0), rtol=1e-4, atol=1e-4)
         np.testing.assert_allclose(features[:, 128:], np.maximum(-last, 0), rtol=1e-4, atol=1e-4)
 
-    def test_residual_blocks_add_to_their_inputs(self):
+    @parameterized.parameters(("deep", 1), ("strided_deep", 2))
+    def test_residual_blocks_add_to_their_inputs(self, name, first_stride):
         # With their convolutions at zero, blocks pass on what the three sections' first ones make.
-        torso = torsos.TORSOS["deep"](1, False, "float32")
+        torso = torsos.TORSOS[name](1, False, "float32")
         observation = np.random.default_rng(1).integers(0, 256, (2, 16, 16, 4), dtype=np.uint8)
         torso(tf.constant(observation))
         expected = tf.constant(observation / 255, tf.float32)
-        for convolution, blocks in torso._sections:
+        strides = (first_stride, 1, 1)
+        for (convolution, blocks), stride in zip(torso._sections, strides, strict=True):
             for block in blocks:
                 for variable in block.trainable_variables:
                     variable.assign(tf.zeros_like(variable))
             kernel = convolution.kernel
-            expected = tf.nn.conv2d(expected, kernel, 1, "SAME")  # biases start at zero
+            expected = tf.nn.conv2d(expected, kernel, stride, "SAME")  # biases start at zero
             expected = tf.nn.max_pool2d(expected, 3, 2, "SAME")
         flat = tf.reshape(tf.nn.relu(expected), [2, -1])
         self.assertGreater(np.abs(flat).max(), 0.1)
@@ -105,12 +113,12 @@ class TorsosTest(parameterized.TestCase):
         inside = tf.nn.conv2d(tf.nn.relu(inside), second, 1, "SAME")
         np.testing.assert_allclose(outputs, inputs + inside, rtol=1e-4, atol=1e-5)
 
-    @parameterized.parameters("shallow", "deep", "dqn", "nature")
+    @parameterized.parameters("shallow", "deep", "strided_deep", "dqn", "nature")
     def test_features_of_normalised_images_begin_at_about_unit_scale(self, name):
         tf.keras.utils.set_random_seed(1)
         torso = torsos.TORSOS[name](1, False, "float32")
         features = torso(tf.random.stateless_normal([4, 84, 84, 4], [0, 1]))
-        # Values and logits are sums of 256 of them and more: at 20 the first gradient's norm is 10^7.
+        # Values and logits are sums of them: where they are 20, the first gradient's norm is 10^7.
         self.assertBetween(tf.sqrt(tf.reduce_mean(features**2)), 0.2, 3.0)
 
     @parameterized.parameters(("deep", 4, [64, 128]), ("dqn", 2, [64, 128]))
@@ -124,6 +132,7 @@ class TorsosTest(parameterized.TestCase):
         ("shallow", (84, 84, 4), False),
         ("shallow", (84, 84, 4), True),
         ("deep", (84, 84, 4), True),
+        ("strided_deep", (84, 84, 4), True),
         ("dqn", (84, 84, 4), False),
         ("dqn", (84, 84, 4), True),
         ("nature", (84, 84, 4), False),
@@ -179,6 +188,7 @@ class TorsosTest(parameterized.TestCase):
     @parameterized.parameters(
         ("shallow", (84, 84, 4)),
         ("deep", (84, 84, 4)),
+        ("strided_deep", (84, 84, 4)),
         ("dqn", (84, 84, 4)),
         ("nature", (84, 84, 4)),
         ("reactor", (84, 84, 1)),
