@@ -1,6 +1,7 @@
-"""The order of the test files."""
+"""The order of the test files, and what they inherit."""
 
 import pathlib
+import signal
 
 import pytest
 
@@ -28,6 +29,11 @@ _FIRST = (
     "export/saved_model_test.py",
 )
 _FOLDER = pathlib.Path(__file__).parent
+
+# As in the foreground: a shell has its background jobs ignore Ctrl-C, and what tests start would,
+# too.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
