@@ -15,6 +15,11 @@ _LARGEST = 5.0  # of a normalised pixel; Burda et al. 2018
 # Standard deviation, of the range from black to white; ours: where nothing has moved so far, what
 # moves there first must not outshine all else.
 _LEAST_DEVIATION = 0.03
+# The variance begins as that of so many images of this deviation, of the range from black to white;
+# ours. By the first images' own, which hardly differ, all that moves was at the limits until they
+# were many, and the first gradients killed units. Burda et al. let an agent act at random before.
+_PRIOR_DEVIATION = 0.25
+_PRIOR_IMAGES = 300
 # Of a batch's images one in so many moves the moments: an unroll's hardly differ, and all would
 # cost half an update on a CPU. A prime, so that they are not always the same batch entries'.
 _EVERY = 53
@@ -24,7 +29,7 @@ class ImageNormaliser(running_moments.RunningMoments):
     """Subtracts the mean and divides by the standard deviation of each pixel and channel."""
 
     def __init__(self, shape: Sequence[int], image_dtype: tf.DType, dtype: str):
-        """Starts as what bytes / 255 are, and images of another dtype as they are.
+        """Starts with moments that images may have.
 
         Args:
           shape: H, W, C.
@@ -32,7 +37,9 @@ class ImageNormaliser(running_moments.RunningMoments):
           dtype: compute dtype, "float32" or "bfloat16".
         """
         white = 255.0 if image_dtype == tf.uint8 else 1.0
-        super().__init__(tf.TensorShape(shape).num_elements(), deviation=white)
+        super().__init__(
+            tf.TensorShape(shape).num_elements(), _PRIOR_DEVIATION * white, _PRIOR_IMAGES
+        )
         self._white = white
         self._shape = shape
         self._dtype = dtype

@@ -14,14 +14,16 @@ class RunningMoments(tf.Module):
     by `update` alone, which nothing but a loss calls.
     """
 
-    def __init__(self, size: int, deviation: float = 1.0):
-        """Starts with mean 0 and a standard deviation, which the first update replaces.
+    def __init__(self, size: int, deviation: float = 1.0, prior_count: float = 0.0):
+        """Starts with mean 0, which the first update replaces, and a standard deviation.
 
         Args:
           size: D.
           deviation: of every entry.
+          prior_count: vectors that the deviation weighs as many as; at 0 it is replaced, too.
         """
         super().__init__()
+        self._prior_count = prior_count
         self._mean = tf.Variable(tf.zeros([size]), trainable=False, name="mean")
         self._variance = tf.Variable(
             tf.fill([size], deviation**2), trainable=False, name="variance"
@@ -39,8 +41,11 @@ class RunningMoments(tf.Module):
         Vectors that are not finite are left out: the learner skips such an update, and the moments
         would never recover from it. With several learners, those of all of them are added.
 
-            delta = m_B - m,   w = n_B / (n + n_B)
-            m' = m + w delta,  s' = (1 - w) s + w s_B + w (1 - w) delta^2
+            delta = m_B - m,   w = n_B / (n + n_B),   v = n_B / (n_0 + n + n_B)
+            m' = m + w delta,  s' = (1 - v) s + v s_B + v (1 - w) delta^2
+
+        The prior's n_0 vectors are in the variance alone, as if they had been at the mean, whatever
+        it is, by their deviation.
 
         Args:
           vectors: float32 [N, D].
@@ -55,9 +60,10 @@ class RunningMoments(tf.Module):
         errors = tf.where(mask[:, None], tf.square(vectors - batch_mean), 0.0)
         batch_variance = joint_batch.total(tf.reduce_sum(errors, axis=0)) / tf.maximum(count, 1.0)
         share = count / tf.maximum(self._count + count, 1.0)
+        of_variance = count / tf.maximum(self._prior_count + self._count + count, 1.0)
         delta = batch_mean - self._mean
-        variance = (1 - share) * self._variance + share * batch_variance
-        variance += share * (1 - share) * tf.square(delta)
+        variance = (1 - of_variance) * self._variance + of_variance * batch_variance
+        variance += of_variance * (1 - share) * tf.square(delta)
         self._mean.assign_add(share * delta)
         self._variance.assign(variance)
         self._count.assign(tf.minimum(self._count + count, _MEMORY))

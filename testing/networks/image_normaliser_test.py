@@ -19,11 +19,19 @@ def _images(seed: int = 0, count: int = N) -> np.ndarray:
 
 
 class ImageNormaliserTest(parameterized.TestCase):
-    def test_it_starts_with_bytes_as_fractions_and_others_as_they_are(self):
+    def test_it_starts_with_a_deviation_of_a_quarter_of_the_range(self):
         images = _images()
-        np.testing.assert_allclose(_normaliser()(images), images / 255, rtol=1e-6)
+        np.testing.assert_allclose(_normaliser()(images), images / (255 / 4), rtol=1e-6)
         fractions = (images / 255).astype(np.float32)
-        np.testing.assert_allclose(_normaliser(tf.float32)(fractions), fractions, rtol=1e-6)
+        np.testing.assert_allclose(_normaliser(tf.float32)(fractions), 4 * fractions, rtol=1e-6)
+
+    def test_what_moves_after_the_first_images_is_not_at_the_limits(self):
+        # An episode's first images are all the same.
+        start = np.tile(_images(count=1), [N, 1, 1, 1])
+        normaliser = _normaliser()
+        normaliser.observe(tf.constant(start), tf.fill([N], True))
+        self.assertLess(np.abs(normaliser(_images(seed=1))).max(), 4.1)
+        self.assertLess(np.abs(normaliser(_images(seed=1))).mean(), 2.0)
 
     @parameterized.parameters((tf.uint8, 1), (tf.float32, 255))
     def test_pixels_are_scaled_by_the_moments_of_images_that_were_read(self, image_dtype, white):
@@ -35,7 +43,10 @@ class ImageNormaliserTest(parameterized.TestCase):
             seen += [images[0], images[-1]]  # the middle one is masked
         seen = np.array(seen, np.float64)
         images = _images(seed=100).astype(np.float64) / white
-        expected = (images - seen.mean(0)) / seen.std(0)
+        prior, count = image_normaliser._PRIOR_IMAGES, len(seen)
+        assumed = (image_normaliser._PRIOR_DEVIATION * 255 / white) ** 2
+        variance = (prior * assumed + count * seen.var(0)) / (prior + count)
+        expected = (images - seen.mean(0)) / np.sqrt(variance)
         scaled = normaliser(tf.constant(images.astype(image_dtype.as_numpy_dtype)))
         self.assertLess(np.abs(expected).max(), 5)
         np.testing.assert_allclose(scaled, expected, rtol=1e-3, atol=1e-3)
@@ -53,6 +64,7 @@ class ImageNormaliserTest(parameterized.TestCase):
     def test_what_moves_for_the_first_time_is_limited(self):
         normaliser = _normaliser()
         normaliser.observe(tf.fill([N, *SHAPE], tf.constant(100, tf.uint8)), tf.fill([N], True))
+        normaliser.moments[1].assign(tf.zeros([24]))  # as if the prior hardly counted any more
         shades = tf.constant(np.array([100, 104, 90, 255, 0], np.uint8))
         pixels = normaliser(tf.broadcast_to(shades[:, None, None, None], [5, *SHAPE]))[:, 0, 0, 0]
         least = 0.03 * 255

@@ -32,6 +32,21 @@ class RunningMomentsTest(parameterized.TestCase):
             np.testing.assert_allclose(mean, everything.mean(0), rtol=1e-4, atol=1e-5)
             np.testing.assert_allclose(variance, everything.var(0), rtol=1e-3)
 
+    @parameterized.parameters(1.0, 50.0)
+    def test_a_prior_is_so_many_vectors_at_the_mean_by_its_deviation(self, prior_count):
+        moments, seen = running_moments.RunningMoments(D, 20.0, prior_count), []
+        np.testing.assert_array_equal(moments.moments[1], [400.0] * D)
+        for vectors, mask in _batches():
+            moments.update(tf.constant(vectors), tf.constant(mask))
+            seen.append(vectors[mask])
+            everything = np.concatenate(seen).astype(np.float64)
+            mean, variance = moments.moments
+            np.testing.assert_allclose(mean, everything.mean(0), rtol=1e-4, atol=1e-5)
+            summed = prior_count * 20.0**2 + len(everything) * everything.var(0)
+            np.testing.assert_allclose(
+                variance, summed / (prior_count + len(everything)), rtol=1e-3
+            )
+
     @parameterized.named_parameters(
         ("nothing", 0.0, False), ("nan", np.nan, True), ("inf", np.inf, True)
     )
