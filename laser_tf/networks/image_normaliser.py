@@ -19,7 +19,7 @@ _LEAST_DEVIATION = 0.03
 # ours. By the first images' own, which hardly differ, all that moves was at the limits until they
 # were many, and the first gradients killed units. Burda et al. let an agent act at random before.
 _PRIOR_DEVIATION = 0.25
-_PRIOR_IMAGES = 300
+_PRIOR_IMAGES = 50
 # Of a batch's images one in so many moves the moments: an unroll's hardly differ, and all would
 # cost half an update on a CPU. A prime, so that they are not always the same batch entries'.
 _EVERY = 53

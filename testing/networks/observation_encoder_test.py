@@ -96,8 +96,8 @@ class ObservationEncoderTest(parameterized.TestCase):
         encoder.observe(images, tf.ones([N], tf.bool))
         mean, variance = encoder.moments
         np.testing.assert_allclose(mean, images[0].numpy().ravel())
-        # Of one image, and of the 300 that are assumed.
-        np.testing.assert_allclose(variance, np.full(100, 300 / 301 * (255 / 4) ** 2), rtol=1e-5)
+        # Of one image, and of the 50 that are assumed.
+        np.testing.assert_allclose(variance, np.full(100, 50 / 51 * (255 / 4) ** 2), rtol=1e-5)
         self.assertGreater(np.abs(encoder(images) - before).max(), 1e-2)
         other = _encoder(SPEC["image"], config)
         for moment, read in zip(other.moments, encoder.moments, strict=True):
