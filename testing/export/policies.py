@@ -38,7 +38,9 @@ def make(kind: str) -> Example:
     for index, variable in enumerate(agent.acting_variables):
         # Fresh weights would take the same action everywhere; moments of 0 and 1 change nothing.
         noise = tf.random.stateless_uniform(variable.shape, [index, 7], 0.1, 0.9)
-        variable.assign(2 * variable + noise - (0.5 if variable.trainable else 0))
+        # Deviations that are large beside the inputs: near certainty no draw would differ.
+        factor, shift = (2, 0.5) if variable.trainable else (32, 0)
+        variable.assign(factor * variable + noise - shift)
     depth = config.replay.frame_stack
     policy = portable_policy.PortablePolicy(agent, environment.spec(), depth)
     return Example(agent, environment, policy, depth)
