@@ -42,7 +42,7 @@ class RunningMoments(tf.Module):
         would never recover from it. With several learners, those of all of them are added.
 
             delta = m_B - m,   w = n_B / (n + n_B),   v = n_B / (n_0 + n + n_B)
-            m' = m + w delta,  s' = (1 - v) s + v s_B + v (1 - w) delta^2
+            m' = m + w delta,  s' = (1 - v) s + v (s_B + (1 - w) delta^2)
 
         The prior's n_0 vectors are in the variance alone, as if they had been at the mean, whatever
         it is, by their deviation.
@@ -62,8 +62,8 @@ class RunningMoments(tf.Module):
         share = count / tf.maximum(self._count + count, 1.0)
         of_variance = count / tf.maximum(self._prior_count + self._count + count, 1.0)
         delta = batch_mean - self._mean
-        variance = (1 - of_variance) * self._variance + of_variance * batch_variance
-        variance += of_variance * (1 - share) * tf.square(delta)
+        of_batch = batch_variance + (1 - share) * tf.square(delta)
+        variance = (1 - of_variance) * self._variance + of_variance * of_batch
         self._mean.assign_add(share * delta)
         self._variance.assign(variance)
         self._count.assign(tf.minimum(self._count + count, _MEMORY))

@@ -125,8 +125,6 @@ class GameProcessesTest(parameterized.TestCase):
 
 _NAME = "testing.environments.game_processes_test"  # whatever name it runs under
 _PARENT = """
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
 print("main module", flush=True)
 from laser_tf.environments import game_processes
 from testing.environments import small_game
