@@ -22,11 +22,12 @@ from absl import flags
 from launch import command_line
 
 _FILES = flags.DEFINE_multi_string("csv", [], "a file of launch.plot or launch.report")
-_ABOVE = flags.DEFINE_float("above", None, "print the env frames at which the values pass this")
+_ABOVE = flags.DEFINE_float("above", None, "print where, in env frames or seconds, values pass it")
 _LAST_FRAMES = flags.DEFINE_integer(
-    "last_frames", 0, "average over so many of the last env frames; 0: the last point"
+    "last_frames", 0, "average over so many of the last env frames (or seconds); 0: the last point"
 )
 
+_AXES = ("env_frames", "seconds")
 # What a sweep's curve calls its mean, its range and their number, and what a run's.
 _COLUMNS = (("mean", "worst", "best", "replicas"), ("mean", "min", "max", "seeds"))
 
@@ -35,16 +36,23 @@ def main() -> None:
     """Writes one row a curve to the standard output."""
     if not _FILES.value:
         raise command_line.UsageError("--csv is missing: give --csv=results/pong.csv, for example")
+    paths = list(map(pathlib.Path, _FILES.value))
+    (axis, *others), curves = zip(*map(_read, paths), strict=True)
+    if others and {axis} != set(others):
+        raise command_line.UsageError(
+            f"--csv={paths[0]} is over {axis}, another file is not: give files over env frames, or "
+            "files over time"
+        )
     rows = csv.writer(sys.stdout, lineterminator="\n")
-    passing = [] if _ABOVE.value is None else [f"env_frames_above_{_ABOVE.value:g}"]
-    rows.writerow(["file", "label", "env_frames", "mean", "of_each", *passing])
-    for path in map(pathlib.Path, _FILES.value):
-        for label, curve in _read(path).items():
+    passing = [] if _ABOVE.value is None else [f"{axis}_above_{_ABOVE.value:g}"]
+    rows.writerow(["file", "label", axis, "mean", "of_each", *passing])
+    for path, of_file in zip(paths, curves, strict=True):
+        for label, curve in of_file.items():
             rows.writerow([path.name, label, *_describe(curve)])
 
 
-def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
-    """Each label's points: env frames, mean, then the values of each seed in rising order.
+def _read(path: pathlib.Path) -> tuple[str, dict[str, np.ndarray]]:
+    """The axis, and each label's points: where, mean, and each seed's values in rising order.
 
     Raises:
       UsageError: if the file is not one of curves.
@@ -53,7 +61,8 @@ def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
         table = csv.DictReader(file)
         header = table.fieldnames or []
         columns = next((names for names in _COLUMNS if set(names) <= set(header)), None)
-        if columns is None or not {"label", "env_frames"} <= set(header):
+        axis = next(iter(set(_AXES) & set(header)), None)
+        if columns is None or axis is None or "label" not in header:
             raise command_line.UsageError(
                 f"--csv={path} holds no curves: give a file of launch.plot or launch.report"
             )
@@ -62,8 +71,8 @@ def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
             mean, low, high = (float(row[name]) for name in columns[:3])
             values = [low, *_between(mean, low, high, int(row[columns[3]])), high]
             values = values if int(row[columns[3]]) > 1 else [mean]
-            curves.setdefault(row["label"], []).append([float(row["env_frames"]), mean, *values])
-    return {label: np.array(points) for label, points in curves.items()}
+            curves.setdefault(row["label"], []).append([float(row[axis]), mean, *values])
+    return axis, {label: np.array(points) for label, points in curves.items()}
 
 
 def _between(mean: float, low: float, high: float, seeds: int) -> list[float]:
@@ -73,12 +82,12 @@ def _between(mean: float, low: float, high: float, seeds: int) -> list[float]:
 
 
 def _describe(curve: np.ndarray) -> list[str]:
-    frames, values = curve[:, 0], curve[:, 1:]
-    end = values[frames >= frames[-1] - _LAST_FRAMES.value].mean(axis=0)
-    texts = [f"{frames[-1]:.0f}", f"{end[0]:.3f}", " ".join(f"{value:.3f}" for value in end[1:])]
+    points, values = curve[:, 0], curve[:, 1:]
+    end = values[points >= points[-1] - _LAST_FRAMES.value].mean(axis=0)
+    texts = [f"{points[-1]:.0f}", f"{end[0]:.3f}", " ".join(f"{value:.3f}" for value in end[1:])]
     if _ABOVE.value is not None:
         above = values[:, :0:-1] > _ABOVE.value  # the highest first: it is the first to pass
-        first = [frames[seed.argmax()] if seed.any() else np.nan for seed in above.T]
+        first = [points[seed.argmax()] if seed.any() else np.nan for seed in above.T]
         texts.append(" ".join(f"{at:.0f}" for at in first))
     return texts
 

@@ -5,6 +5,8 @@ mean's 95% bootstrap interval is shaded, of two both are drawn.
 
 python -m launch.plot --output=results/pong.png --title=pong \
     --curve=LASER=runs/pong1,runs/pong2 --curve=IMPALA=runs/impala1,runs/impala2
+
+With --over=time they are drawn over the time that was spent in training.
 """
 
 from laser_tf.host import interruption
@@ -32,8 +34,10 @@ _TITLE = flags.DEFINE_string("title", "", "above the picture")
 _METRIC = flags.DEFINE_string(
     "metric", None, "episode returns [default], or a scalar of TensorBoard's by its name"
 )
+_OVER = flags.DEFINE_enum("over", "frames", ("frames", "time"), "env frames, or time of training")
 
-_Curves = dict[str, "tuple[np.ndarray, seed_curves.Summary]"]  # label -> env frames, seeds
+# Label -> env frames or seconds, and the seeds there.
+_Curves = dict[str, "tuple[np.ndarray, seed_curves.Summary]"]
 
 
 def main() -> None:
@@ -44,14 +48,19 @@ def main() -> None:
     output = pathlib.Path(_OUTPUT.value)
     _check_drawable(output, [_TITLE.value, *(label for label, _ in given)])
     # TensorFlow takes seconds to load: not before all is checked that can be.
-    from laser_tf.analysis import seed_curves
+    from laser_tf.analysis import game_curves, seed_curves
     from laser_tf.monitoring import tensorboard
 
     metric = _METRIC.value or tensorboard.RETURN
-    curves = {label: seed_curves.read(folders, metric) for label, folders in given}
+    over_seconds = _OVER.value == "time"
+    curves = {
+        label: seed_curves.read(folders, metric, over_seconds=over_seconds)
+        for label, folders in given
+    }
     output.parent.mkdir(parents=True, exist_ok=True)
-    _draw(curves, metric, output)
-    _write_csv(curves, output.with_suffix(".csv"))
+    last = max(float(points[-1]) for points, _ in curves.values())
+    _draw(curves, metric, output, *game_curves.axis(last, over_seconds=over_seconds))
+    _write_csv(curves, output.with_suffix(".csv"), "seconds" if over_seconds else "env_frames")
     print(f"written: {output} and {output.with_suffix('.csv')}")
 
 
@@ -85,7 +94,7 @@ def _check_drawable(output: pathlib.Path, texts: Sequence[str]) -> None:
             ) from None
 
 
-def _draw(curves: _Curves, metric: str, output: pathlib.Path) -> None:
+def _draw(curves: _Curves, metric: str, output: pathlib.Path, unit: float, name: str) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -95,13 +104,13 @@ def _draw(curves: _Curves, metric: str, output: pathlib.Path) -> None:
     from laser_tf.monitoring import tensorboard
 
     figure, axes = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
-    for label, (frames, summary) in curves.items():
+    for label, (points, summary) in curves.items():
         count = f" ({summary.seeds} seeds)" if summary.seeds > 1 else ""
-        seed_curves.draw(axes, frames / 1e6, summary, label + count)
+        seed_curves.draw(axes, points / unit, summary, label + count)
     # In words, as the axis has them.
     returns = f"Episode return, mean of {seed_curves.EPISODES} episodes"
     axes.set(
-        xlabel="Million environment frames",
+        xlabel=name,
         ylabel=returns if metric == tensorboard.RETURN else metric,
         title=_TITLE.value,
     )
@@ -110,14 +119,14 @@ def _draw(curves: _Curves, metric: str, output: pathlib.Path) -> None:
     figure.savefig(output, dpi=130)
 
 
-def _write_csv(curves: _Curves, output: pathlib.Path) -> None:
+def _write_csv(curves: _Curves, output: pathlib.Path, column: str) -> None:
     from laser_tf.analysis import seed_curves
 
     with output.open("w", newline="") as file:
         rows = csv.writer(file)
-        rows.writerow(["label", "env_frames", *seed_curves.COLUMNS])
-        for label, (frames, summary) in curves.items():
-            rows.writerows([label, *row] for row in seed_curves.rows(frames, summary))
+        rows.writerow(["label", column, *seed_curves.COLUMNS])
+        for label, (points, summary) in curves.items():
+            rows.writerows([label, *row] for row in seed_curves.rows(points, summary))
 
 
 if __name__ == "__main__":

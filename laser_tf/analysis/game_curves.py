@@ -10,7 +10,6 @@ from laser_tf.monitoring import tensorboard
 
 RETURN = f"Episode return, mean of {seed_curves.EPISODES}"
 _DASHES = ("-", "--", "-.", ":")
-_FRAMES = 1e6, "Million environment frames"
 
 Styles = Mapping[str, Mapping[str, str]]  # label -> of its line, as Matplotlib names them
 
@@ -61,9 +60,11 @@ def write_by_frames_and_time(runs: figure.Runs, output: pathlib.Path, styles: St
         panels.write_csv(path, columns, rows[over_seconds])
 
 
-def time_unit(seconds: float) -> tuple[int, str]:
-    """Seconds of a unit, and the name, of an axis of so many seconds: minutes up to an hour."""
-    return (60, "Minutes of training") if seconds <= 3_600 else (3_600, "Hours of training")
+def axis(last: float, *, over_seconds: bool) -> tuple[float, str]:
+    """The unit and the name of an axis of so many env frames, or seconds: minutes up to an hour."""
+    if not over_seconds:
+        return 1e6, "Million environment frames"
+    return (60.0, "Minutes of training") if last <= 3_600 else (3_600.0, "Hours of training")
 
 
 def _draw(
@@ -79,7 +80,7 @@ def _draw(
         label: seed_curves.read(of_label, tensorboard.RETURN, over_seconds=over_seconds)
         for label, of_label in of_game.items()
     }
-    unit, name = time_unit(max(x[-1] for x, _ in curves.values())) if over_seconds else _FRAMES
+    unit, name = axis(max(x[-1] for x, _ in curves.values()), over_seconds=over_seconds)
     rows = []
     for label, (x, summary) in curves.items():
         rows += [[game, label, *row] for row in seed_curves.rows(x, summary)]

@@ -61,8 +61,9 @@ class AcerCurvesTest(absltest.TestCase):
             wall_clock.read(self._folder / "run")
 
     def test_an_axis_of_time_has_a_unit_that_it_holds_some_of(self):
-        self.assertEqual(game_curves.time_unit(145.0), (60, "Minutes of training"))
-        self.assertEqual(game_curves.time_unit(7_200.0), (3_600, "Hours of training"))
+        minutes, hours = (game_curves.axis(x, over_seconds=True) for x in (145.0, 7_200.0))
+        self.assertEqual(minutes, (60, "Minutes of training"))
+        self.assertEqual(hours, (3_600, "Hours of training"))
 
     def test_replay_is_compared_by_frames_and_by_time(self):
         runs = self._runs("acer_1", ("breakout", "asterix"), 1)

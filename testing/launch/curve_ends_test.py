@@ -44,6 +44,20 @@ class CurveEndsTest(absltest.TestCase):
         rows = self._rows(self._write("sweeps.csv", SWEEPS), "--last_frames=2000")
         self.assertEqual(rows, ["sweeps.csv,shared,3000,0.400,0.300 0.500"])
 
+    def test_curves_over_time_end_and_pass_after_seconds(self):
+        timed = self._write("timed.csv", RUNS.replace("env_frames", "seconds"))
+        code, output, errors = commands.run("curve_ends", timed, "--above=4.5")
+        self.assertEqual(code, 0, errors)
+        header, large, _ = output.splitlines()
+        self.assertEqual(header, "file,label,seconds,mean,of_each,seconds_above_4.5")
+        self.assertEndsWith(large, ",2000 2000 3000")
+
+        code, _, errors = commands.run("curve_ends", timed, self._write("runs.csv", RUNS))
+        self.assertEqual(code, 1)
+        self.assertRegex(
+            errors, r"^error: --csv=.*timed.csv is over seconds, another file [^\n]*\n$"
+        )
+
     def test_a_file_without_curves_is_refused_in_one_line(self):
         code, _, errors = commands.run("curve_ends", self._write("other.csv", "game,mean\na,1\n"))
         self.assertEqual(code, 1)

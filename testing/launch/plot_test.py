@@ -9,7 +9,7 @@ from absl.testing import absltest, parameterized
 from laser_tf import errors
 from laser_tf.analysis import seed_curves
 from laser_tf.environments import episode_statistics
-from laser_tf.monitoring import episode_log
+from laser_tf.monitoring import episode_log, tensorboard
 from testing import commands
 
 
@@ -54,6 +54,20 @@ class PlotTest(absltest.TestCase):
         )  # fmt: skip
         # With three seeds one draw in 27 holds nothing but the worst: the interval is the range.
         self.assertEqual((rows[0]["interval_low"], rows[0]["interval_high"]), ("0.000", "2.000"))
+
+    def test_over_time_of_training(self):
+        for seed, pace in ((0, 10.0), (1, 5.0)):
+            with tensorboard.MetricsWriter(self._folder / str(seed) / "tensorboard") as writer:
+                for frames in (300, 900):
+                    writer.write(frames, {"throughput/env_frames_per_second": pace})
+        output = self._folder / "curves.svg"
+        curves = (f"--curve={name}={self._folder / str(name)}" for name in (0, 1))
+        code, _, errors = commands.run("plot", *curves, f"--output={output}", "--over=time")
+        self.assertEqual(code, 0, errors)
+        self.assertIn("<!-- Minutes of training -->", output.read_text())
+        with output.with_suffix(".csv").open(newline="") as file:
+            ends = {row["label"]: row["seconds"] for row in csv.DictReader(file)}
+        self.assertEqual(ends, {"0": "90", "1": "180"})
 
 
 class RefusalTest(parameterized.TestCase):
