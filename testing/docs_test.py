@@ -74,12 +74,13 @@ def _columns(path):
 
 
 def _curves(path):
-    """Game and label -> points: env frames, then the values of up to three seeds and their mean."""
+    """Game and label -> points: env frames (or seconds), then values of seeds and their mean."""
     columns = _columns(path)
     low, high = ("min", "max") if "min" in columns else ("worst", "best")
     curves = {}
     games = columns.get("game", [""] * len(columns["label"]))
-    names = ("label", "env_frames", "mean", low, high)
+    axis = "env_frames" if "env_frames" in columns else "seconds"
+    names = ("label", axis, "mean", low, high)
     for game, label, *texts in zip(games, *(columns[name] for name in names), strict=True):
         frames, mean, least, most = map(float, texts)
         middle = 3 * mean - least - most
@@ -102,6 +103,9 @@ def _readings(path):
             readings.append(100 * sum(values[index] for index in recent) / len(recent))
             above = [frame for frame, value in zip(frames, values, strict=True) if value > 0.95]
             readings += [frame / 1e6 for frame in above[:1]]
+            if "seconds" in columns:  # of Pong
+                passed = zip(frames, values, strict=True)
+                readings += [point for point, value in passed if value > 18][:1]
     return readings
 
 
