@@ -38,7 +38,7 @@ def main() -> None:
         raise command_line.UsageError("--csv is missing: give --csv=results/pong.csv, for example")
     paths = list(map(pathlib.Path, _FILES.value))
     (axis, *others), curves = zip(*map(_read, paths), strict=True)
-    if others and {axis} != set(others):
+    if set(others) - {axis}:
         raise command_line.UsageError(
             f"--csv={paths[0]} is over {axis}, another file is not: give files over env frames, or "
             "files over time"
@@ -61,7 +61,7 @@ def _read(path: pathlib.Path) -> tuple[str, dict[str, np.ndarray]]:
         table = csv.DictReader(file)
         header = table.fieldnames or []
         columns = next((names for names in _COLUMNS if set(names) <= set(header)), None)
-        axis = next(iter(set(_AXES) & set(header)), None)
+        axis = next((name for name in _AXES if name in header), None)
         if columns is None or axis is None or "label" not in header:
             raise command_line.UsageError(
                 f"--csv={path} holds no curves: give a file of launch.plot or launch.report"

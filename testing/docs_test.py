@@ -95,17 +95,16 @@ def _readings(path):
         names = ("mean", "median", "mean_return_100_episodes", "greedy_mean")
         return [float(value) for name in names for value in columns.get(name, ()) if value]
     readings = []
-    for points in _curves(path).values():
-        frames, *seeds = zip(*points, strict=True)
-        recent = [index for index, frame in enumerate(frames) if frame >= frames[-1] - 20_000]
+    # Where curves pass: of Pong in seconds, of the T-maze in million frames.
+    passed, unit = (18, 1) if "seconds" in columns else (0.95, 1e6)
+    for curve in _curves(path).values():
+        points, *seeds = zip(*curve, strict=True)
+        recent = [index for index, point in enumerate(points) if point >= points[-1] - 20_000]
         for values in seeds:
             readings += [values[-1], max(values)]
             readings.append(100 * sum(values[index] for index in recent) / len(recent))
-            above = [frame for frame, value in zip(frames, values, strict=True) if value > 0.95]
-            readings += [frame / 1e6 for frame in above[:1]]
-            if "seconds" in columns:  # of Pong
-                passed = zip(frames, values, strict=True)
-                readings += [point for point, value in passed if value > 18][:1]
+            above = [point for point, value in zip(points, values, strict=True) if value > passed]
+            readings += [point / unit for point in above[:1]]
     return readings
 
 
