@@ -41,7 +41,7 @@ def write_with_deviations(runs: figure.Runs, output: pathlib.Path) -> None:
         for panel, (task, of_task) in zip(axes[0], runs.items(), strict=True):
             for label, of_label in of_task.items():
                 rows += [[task, label, *row] for row in _draw_deviation(panel, label, of_label)]
-            panel.set(title=task, xlabel="Million environment frames", ylabel=game_curves.RETURN)
+            panel.set(title=task, xlabel=game_curves.ENV_FRAMES, ylabel=game_curves.RETURN)
             panel.locator_params(axis="x", nbins=5)
             panel.grid(alpha=0.3)
     columns = ("game", "label", "env_frames", *seed_curves.COLUMNS, "standard_deviation")

@@ -15,6 +15,7 @@ from laser_tf.analysis import (
     atari_episodes,
     figure,
     figures_atari,
+    game_curves,
     panels,
     seed_curves,
     wall_clock,
@@ -112,9 +113,7 @@ def _draw(panel: axes_module.Axes, game: str, of_game: Sequence[atari_episodes.R
         shown = points_beside(published, last)
         at = [frames / 1e6 for frames in shown]
         panel.plot(at, list(shown.values()), "--", marker="o", markersize=3, label=agent)
-    panel.set(
-        title=game, xlabel="Million environment frames", ylabel="Return, mean of a million frames"
-    )
+    panel.set(title=game, xlabel=game_curves.ENV_FRAMES, ylabel="Return, mean of a million frames")
     panel.locator_params(axis="x", nbins=5)
     return seed_curves.rows(frames, summary)
 

@@ -9,6 +9,7 @@ from laser_tf.analysis import figure, panels, seed_curves
 from laser_tf.monitoring import tensorboard
 
 RETURN = f"Episode return, mean of {seed_curves.EPISODES}"
+ENV_FRAMES = "Million environment frames"
 _DASHES = ("-", "--", "-.", ":")
 
 Styles = Mapping[str, Mapping[str, str]]  # label -> of its line, as Matplotlib names them
@@ -63,7 +64,7 @@ def write_by_frames_and_time(runs: figure.Runs, output: pathlib.Path, styles: St
 def axis(last: float, *, over_seconds: bool) -> tuple[float, str]:
     """The unit and the name of an axis of so many env frames, or seconds: minutes up to an hour."""
     if not over_seconds:
-        return 1e6, "Million environment frames"
+        return 1e6, ENV_FRAMES
     return (60.0, "Minutes of training") if last <= 3_600 else (3_600.0, "Hours of training")
 
 
