@@ -52,7 +52,9 @@ def main() -> None:
 
 
 def _read(path: pathlib.Path) -> tuple[str, dict[str, np.ndarray]]:
-    """The axis, and each label's points: where, mean, and each seed's values in rising order.
+    """The axis, and each curve's points: where, mean, and each seed's values in rising order.
+
+    A curve's name is its label, where there are several games with the game before it.
 
     Raises:
       UsageError: if the file is not one of curves.
@@ -68,10 +70,11 @@ def _read(path: pathlib.Path) -> tuple[str, dict[str, np.ndarray]]:
             )
         curves: dict[str, list[list[float]]] = {}
         for row in table:
-            mean, low, high = (float(row[name]) for name in columns[:3])
+            mean, low, high = (float(row[name] or "nan") for name in columns[:3])
             values = [low, *_between(mean, low, high, int(row[columns[3]])), high]
             values = values if int(row[columns[3]]) > 1 else [mean]
-            curves.setdefault(row["label"], []).append([float(row[axis]), mean, *values])
+            label = ", ".join(row[name] for name in ("game", "label") if name in header)
+            curves.setdefault(label, []).append([float(row[axis]), mean, *values])
     return axis, {label: np.array(points) for label, points in curves.items()}
 
 

@@ -60,7 +60,7 @@ def main() -> None:
     output.parent.mkdir(parents=True, exist_ok=True)
     last = max(float(points[-1]) for points, _ in curves.values())
     _draw(curves, metric, output, *game_curves.axis(last, over_seconds=over_seconds))
-    _write_csv(curves, output.with_suffix(".csv"), "seconds" if over_seconds else "env_frames")
+    _write_csv(curves, output.with_suffix(".csv"), over_seconds=over_seconds)
     print(f"written: {output} and {output.with_suffix('.csv')}")
 
 
@@ -119,14 +119,16 @@ def _draw(curves: _Curves, metric: str, output: pathlib.Path, unit: float, name:
     figure.savefig(output, dpi=130)
 
 
-def _write_csv(curves: _Curves, output: pathlib.Path, column: str) -> None:
+def _write_csv(curves: _Curves, output: pathlib.Path, *, over_seconds: bool) -> None:
     from laser_tf.analysis import seed_curves
 
     with output.open("w", newline="") as file:
         rows = csv.writer(file)
-        rows.writerow(["label", column, *seed_curves.COLUMNS])
+        x = "seconds" if over_seconds else "env_frames"
+        rows.writerow(["label", x, *seed_curves.COLUMNS])
         for label, (points, summary) in curves.items():
-            rows.writerows([label, *row] for row in seed_curves.rows(points, summary))
+            of_label = seed_curves.rows(points, summary, over_seconds=over_seconds)
+            rows.writerows([label, *row] for row in of_label)
 
 
 if __name__ == "__main__":

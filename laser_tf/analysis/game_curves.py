@@ -84,7 +84,8 @@ def _draw(
     unit, name = axis(max(x[-1] for x, _ in curves.values()), over_seconds=over_seconds)
     rows = []
     for label, (x, summary) in curves.items():
-        rows += [[game, label, *row] for row in seed_curves.rows(x, summary)]
+        of_label = seed_curves.rows(x, summary, over_seconds=over_seconds)
+        rows += [[game, label, *row] for row in of_label]
         seed_curves.draw(panel, x / unit, summary, label, **styles[label])
     panel.set(title=game, xlabel=name, ylabel=RETURN)
     panel.locator_params(axis="x", nbins=5)

@@ -97,7 +97,12 @@ def _timed(curve: _Curve, run: pathlib.Path) -> _Curve:
     """A curve over env frames as one over seconds of training."""
     frames, seconds = wall_clock.read(run)
     first, last = np.interp((curve.first, curve.last), frames, seconds)
-    return _Curve(first, last, lambda grid: curve.at(np.interp(grid, seconds, frames)))
+
+    def at(grid: np.ndarray) -> np.ndarray:
+        # Rounded there and back, frames may be of before the curve.
+        return curve.at(np.interp(grid, seconds, frames).clip(curve.first, curve.last))
+
+    return _Curve(first, last, at)
 
 
 def _read_returns(run: pathlib.Path, _: str) -> _Curve:
@@ -150,9 +155,10 @@ def explanation(summaries: Sequence[Summary]) -> str:
     return "; ".join(words[has_interval] for has_interval in sorted(several, reverse=True))
 
 
-def rows(frames: np.ndarray, summary: Summary) -> list[list]:
+def rows(grid: np.ndarray, summary: Summary, *, over_seconds: bool = False) -> list[list]:
     """A curve's points: env frames, or seconds, and the `COLUMNS`; an interval may be empty."""
+    decimals = 2 if over_seconds else 0  # short curves have several points a second
     return [
-        [int(frame), *("" if math.isnan(v) else f"{v:.3f}" for v in values), summary.seeds]
-        for frame, *values in zip(frames, *summary[:5], strict=True)
+        [f"{x:.{decimals}f}", *("" if math.isnan(v) else f"{v:.3f}" for v in values), summary.seeds]
+        for x, *values in zip(grid, *summary[:5], strict=True)
     ]

@@ -223,9 +223,11 @@ def read_rows(folder: pathlib.Path) -> dict[int, dict[str, float]]:
 
 
 def _load(folder: pathlib.Path) -> event_accumulator.EventAccumulator:
-    return event_accumulator.EventAccumulator(
+    accumulator = event_accumulator.EventAccumulator(
         str(folder), size_guidance={event_accumulator.TENSORS: 0}
-    ).Reload()
+    )
+    # A folder that is not there has no rows; TensorBoard takes it for one that was deleted.
+    return accumulator.Reload() if folder.is_dir() else accumulator
 
 
 def _standing(events: Sequence[event_accumulator.TensorEvent]) -> tuple[np.ndarray, np.ndarray]:

@@ -58,6 +58,23 @@ class CurveEndsTest(absltest.TestCase):
             errors, r"^error: --csv=.*timed.csv is over seconds, another file [^\n]*\n$"
         )
 
+    def test_a_games_curves_are_its_own(self):
+        header, *rows = RUNS.splitlines()
+        of_games = [f"{game},{row}" for game in ("pong", "qbert") for row in rows]
+        of_games[-1] = "qbert,IMPALA,3000,9.0,9.0,9.0,1"
+        rows = self._rows(self._write("games.csv", "\n".join([f"game,{header}", *of_games])))
+        self.assertLen(rows, 4)
+        self.assertEqual(rows[1], 'games.csv,"pong, IMPALA",3000,2.000,2.000')
+        self.assertEqual(rows[3], 'games.csv,"qbert, IMPALA",3000,9.000,9.000')
+
+    def test_a_point_without_a_mean_passes_nothing(self):
+        # A file of returns over the last million frames has none where no episode ended in them.
+        rows = RUNS.replace(
+            "IMPALA,3000,2.0,2.0,2.0,1", "IMPALA,3000,,,,1\nIMPALA,4000,2.0,2.0,2.0,1"
+        )
+        rows = self._rows(self._write("runs.csv", rows), "--above=1")
+        self.assertEqual(rows[1], "runs.csv,IMPALA,4000,2.000,2.000,4000")
+
     def test_a_file_without_curves_is_refused_in_one_line(self):
         code, _, errors = commands.run("curve_ends", self._write("other.csv", "game,mean\na,1\n"))
         self.assertEqual(code, 1)

@@ -67,7 +67,34 @@ class PlotTest(absltest.TestCase):
         self.assertIn("<!-- Minutes of training -->", output.read_text())
         with output.with_suffix(".csv").open(newline="") as file:
             ends = {row["label"]: row["seconds"] for row in csv.DictReader(file)}
-        self.assertEqual(ends, {"0": "90", "1": "180"})
+        self.assertEqual(ends, {"0": "90.00", "1": "180.00"})
+
+    def test_over_time_a_curve_begins_with_its_first_episode(self):
+        # Frames that become seconds and frames again may be a rounding before the episode's.
+        for first in range(1, 400, 7):
+            run = self._folder / f"first-{first}"
+            run.mkdir()
+            log = episode_log.EpisodeLog(run, ["pong"])
+            log.resume(None)
+            log.add(first, episode_statistics.Episode(0, 0, 1.0, 9))
+            log.add(900, episode_statistics.Episode(0, 0, 1.0, 9))
+            log.flush()
+            with tensorboard.MetricsWriter(run / "tensorboard") as writer:
+                for frames, pace in ((450, 7.3), (900, 9.1)):
+                    writer.write(frames, {"throughput/env_frames_per_second": pace})
+            seconds, summary = seed_curves.read([run], tensorboard.RETURN, over_seconds=True)
+            self.assertEqual(summary.mean.tolist(), [1.0] * 200, first)
+            # Shorter than 200 seconds, a curve of 200 points has several a second.
+            self.assertLen(
+                {row[0] for row in seed_curves.rows(seconds, summary, over_seconds=True)}, 200
+            )
+
+    def test_over_time_a_run_without_rows_is_refused_in_one_line(self):
+        output = f"--output={self._folder / 'curves.png'}"
+        for flag in ("--over=time", "--metric=loss/total"):
+            code, _, errors = commands.run("plot", f"--curve=a={self._folder / '0'}", output, flag)
+            self.assertEqual(code, 1)
+            self.assertRegex(errors, r"^error: .*/0 holds no values of [^\n]*\n$")
 
 
 class RefusalTest(parameterized.TestCase):
