@@ -17,7 +17,8 @@ _LARGEST = 5.0  # of a normalised pixel; Burda et al. 2018
 _LEAST_DEVIATION = 0.03
 # The variance begins as that of so many images of this deviation, of the range from black to white;
 # ours. By the first images' own, which hardly differ, all that moves was at the limits until they
-# were many, and the first gradients killed units. Burda et al. let an agent act at random before.
+# were many, and a run could diverge on that (docs/results.md, "How it begins"). Burda et al. let an
+# agent act at random before.
 _PRIOR_DEVIATION = 0.25
 _PRIOR_IMAGES = 50
 # Of a batch's images one in so many moves the moments: an unroll's hardly differ, and all would
@@ -29,7 +30,7 @@ class ImageNormaliser(running_moments.RunningMoments):
     """Subtracts the mean and divides by the standard deviation of each pixel and channel."""
 
     def __init__(self, shape: Sequence[int], image_dtype: tf.DType, dtype: str):
-        """Starts with moments that images may have.
+        """Until images are observed, their mean is 0 and their deviation a quarter of the range.
 
         Args:
           shape: H, W, C.

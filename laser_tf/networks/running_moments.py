@@ -20,7 +20,7 @@ class RunningMoments(tf.Module):
         Args:
           size: D.
           deviation: of every entry.
-          prior_count: vectors that the deviation weighs as many as; at 0 it is replaced, too.
+          prior_count: how many vectors the deviation counts as; at 0 the first update replaces it.
         """
         super().__init__()
         self._prior_count = prior_count
@@ -44,8 +44,8 @@ class RunningMoments(tf.Module):
             delta = m_B - m,   w = n_B / (n + n_B),   v = n_B / (n_0 + n + n_B)
             m' = m + w delta,  s' = (1 - v) s + v (s_B + (1 - w) delta^2)
 
-        The prior's n_0 vectors are in the variance alone, as if they had been at the mean, whatever
-        it is, by their deviation.
+        The prior's n_0 vectors are in the variance alone: around the mean, whatever it is, they
+        have the initial variance.
 
         Args:
           vectors: float32 [N, D].

@@ -36,7 +36,7 @@ def make(kind: str) -> Example:
         environment = factory.make_environment(config.environment, seed=2, num_envs=GAMES)
     agent = assembly.build_agent(config, environment.spec(), "float32", 1, evaluating=True)
     for index, variable in enumerate(agent.acting_variables):
-        # Fresh weights would take the same action everywhere; moments of 0 and 1 change nothing.
+        # Fresh weights would take the same action everywhere, and moments would be as they began.
         noise = tf.random.stateless_uniform(variable.shape, [index, 7], 0.1, 0.9)
         # Deviations that are large beside the inputs: near certainty no draw would differ.
         factor, shift = (2, 0.5) if variable.trainable else (32, 0)
