@@ -4,7 +4,9 @@
     python -m launch.curve_ends --csv=results/figure_3_left.csv --last_frames=20000
 
 The files hold mean and range of the seeds at each point, so that of up to three seeds all values
-are known, though not which seed has which.
+are known, though not which seed has which. So the mean over several points is that of the lowest at
+each, of the highest, and of the one between; and the first, second and third passing are where one,
+two and three seeds are above at once.
 """
 
 from laser_tf.host import interruption
@@ -75,7 +77,15 @@ def _read(path: pathlib.Path) -> tuple[str, dict[str, np.ndarray]]:
             values = values if int(row[columns[3]]) > 1 else [mean]
             label = ", ".join(row[name] for name in ("game", "label") if name in header)
             curves.setdefault(label, []).append([float(row[axis]), mean, *values])
-    return axis, {label: np.array(points) for label, points in curves.items()}
+    return axis, {label: _array(points) for label, points in curves.items()}
+
+
+def _array(points: list[list[float]]) -> np.ndarray:
+    """A row each; of fewer seeds than others, as while a sweep goes on, NaNs stand before them."""
+    width = max(map(len, points))
+    return np.array(
+        [[*point[:2], *[np.nan] * (width - len(point)), *point[2:]] for point in points]
+    )
 
 
 def _between(mean: float, low: float, high: float, seeds: int) -> list[float]:
@@ -86,8 +96,15 @@ def _between(mean: float, low: float, high: float, seeds: int) -> list[float]:
 
 def _describe(curve: np.ndarray) -> list[str]:
     points, values = curve[:, 0], curve[:, 1:]
-    end = values[points >= points[-1] - _LAST_FRAMES.value].mean(axis=0)
-    texts = [f"{points[-1]:.0f}", f"{end[0]:.3f}", " ".join(f"{value:.3f}" for value in end[1:])]
+    last = values[points >= points[-1] - _LAST_FRAMES.value]
+    seeds, *others = np.isfinite(last[:, 1:]).sum(axis=1)
+    # Nothing of each where they are not as many at all of these points.
+    of_each = last[:, -seeds:] if set(others) <= {seeds} else last[:, :0]
+    texts = [
+        f"{points[-1]:.0f}",
+        f"{last[:, 0].mean():.3f}",
+        " ".join(f"{value:.3f}" for value in of_each.mean(axis=0)),
+    ]
     if _ABOVE.value is not None:
         above = values[:, :0:-1] > _ABOVE.value  # the highest first: it is the first to pass
         first = [points[seed.argmax()] if seed.any() else np.nan for seed in above.T]

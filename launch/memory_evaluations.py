@@ -9,19 +9,22 @@ from laser_tf.evaluation import evaluation_files
 from launch import subcommand
 
 
-def evaluate(run: pathlib.Path, history_lengths: Sequence[int], episodes: int) -> None:
+def evaluate(
+    run: pathlib.Path, history_lengths: Sequence[int], episodes: int, env_frames: int
+) -> None:
     """Runs `launch.evaluate` for what is missing.
 
     Args:
       run: a finished run's folder.
       history_lengths: agent steps, the current one included; full memory comes in addition.
       episodes: of each evaluation, the same for all: a result of fewer or more is made anew.
+      env_frames: that the run has learned from: a result of fewer is made anew, too.
 
     Raises:
       UsageError: if an evaluation fails.
     """
     for length in (0, *history_lengths):
-        if _is_there(evaluation_files.result_file(run, length), episodes):
+        if _is_there(evaluation_files.result_file(run, length), episodes, env_frames):
             continue
         logging.info("evaluating with %s", f"the last {length} steps" if length else "all memory")
         subcommand.run(
@@ -32,11 +35,12 @@ def evaluate(run: pathlib.Path, history_lengths: Sequence[int], episodes: int) -
         )
 
 
-def _is_there(result: pathlib.Path, episodes: int) -> bool:
+def _is_there(result: pathlib.Path, episodes: int, env_frames: int) -> bool:
     try:
         summary = json.loads(result.read_text())
     except (FileNotFoundError, json.JSONDecodeError):  # never begun, or cut short
         return False
     # The user may have made one of greedy actions meanwhile; a result without protocol had none.
     is_greedy = summary.get("protocol", {}).get("action_selection") == "greedy"
-    return not is_greedy and summary["episodes"] == episodes * len(summary["tasks"])
+    is_of_all = summary.get("env_frames", 0) >= env_frames
+    return is_of_all and not is_greedy and summary["episodes"] == episodes * len(summary["tasks"])

@@ -44,9 +44,9 @@ def main() -> None:
     """Draws each label's mean over seeds."""
     if not _CURVES.value:
         raise command_line.UsageError("--curve is missing: give --curve=LABEL=WORKDIR,WORKDIR")
-    given = list(map(_split, _CURVES.value))
+    given = _split(_CURVES.value)
     output = pathlib.Path(_OUTPUT.value)
-    _check_drawable(output, [_TITLE.value, *(label for label, _ in given)])
+    _check_drawable(output, [_TITLE.value, *given])
     # TensorFlow takes seconds to load: not before all is checked that can be.
     from laser_tf.analysis import game_curves, seed_curves
     from laser_tf.monitoring import tensorboard
@@ -55,7 +55,7 @@ def main() -> None:
     over_seconds = _OVER.value == "time"
     curves = {
         label: seed_curves.read(folders, metric, over_seconds=over_seconds)
-        for label, folders in given
+        for label, folders in given.items()
     }
     output.parent.mkdir(parents=True, exist_ok=True)
     last = max(float(points[-1]) for points, _ in curves.values())
@@ -64,11 +64,33 @@ def main() -> None:
     print(f"written: {output} and {output.with_suffix('.csv')}")
 
 
-def _split(curve: str) -> tuple[str, list[pathlib.Path]]:
-    label, separator, folders = curve.partition("=")
-    if not separator:
-        raise command_line.UsageError(f"--curve={curve}: use LABEL=WORKDIR[,WORKDIR...]")
-    return label, [pathlib.Path(folder) for folder in folders.split(",")]
+def _split(curves: Sequence[str]) -> dict[str, list[pathlib.Path]]:
+    """Label -> folders.
+
+    Raises:
+      UsageError: for what is no curve, or a label or a curve's folder that is given twice.
+    """
+    given: dict[str, list[pathlib.Path]] = {}
+    for curve in curves:
+        label, separator, text = curve.partition("=")
+        if not separator:
+            raise command_line.UsageError(f"--curve={curve}: use LABEL=WORKDIR[,WORKDIR...]")
+        if label in given:
+            raise command_line.UsageError(
+                f"--curve={curve}: there is one of that label already: give another label, or all "
+                "its folders at once"
+            )
+        # A folder's name may have commas: a sweep's of several tasks does.
+        folders = [text] if pathlib.Path(text).is_dir() else text.split(",")
+        given[label] = list(map(pathlib.Path, folders))
+        resolved = [folder.resolve() for folder in given[label]]
+        for folder in resolved:
+            if resolved.count(folder) > 1:
+                raise command_line.UsageError(
+                    f"--curve={curve}: {folder} is in it twice, which would count as two seeds: "
+                    "leave it out once"
+                )
+    return given
 
 
 def _check_drawable(output: pathlib.Path, texts: Sequence[str]) -> None:

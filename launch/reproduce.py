@@ -92,7 +92,12 @@ def main() -> None:
     _make_runs(chosen, config, games, workdir)
     if chosen.restricts_memory:
         for folder in _folders(chosen.runs(workdir, games, _REPLICAS.value)):
-            memory_evaluations.evaluate(folder, histories, config["run"]["evaluation_episodes"])
+            memory_evaluations.evaluate(
+                folder,
+                histories,
+                config["run"]["evaluation_episodes"],
+                config["run"]["env_frames"],
+            )
     _draw(workdir, games, histories)
 
 

@@ -233,10 +233,11 @@ def _lengthen(
         )  # fmt: skip
         # Curves of such a run are no curves of one that was planned so long.
         noted.setdefault("extended_from_env_frames", []).append(before[length])
-    _write(path, noted)
-    for name in (FINISHED, FINISHED_AGENTS):  # of a sweep
+    # Of a sweep, and before its frames: cut short in between, agents only report themselves again.
+    for name in (FINISHED, FINISHED_AGENTS):
         if (path.parent / name).exists():
             (path.parent / name).rename(path.parent / f"{name}_{before[length]}")
+    _write(path, noted)
 
 
 def _check_same_config(path: pathlib.Path, before: dict[str, Any], now: dict[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """A run's folder: refusals, damage, and what is kept."""
 
+import errno
 import json
 import os
 import pathlib
@@ -160,6 +161,17 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
         self.assertFalse((self._folder / "finished").exists())
         self.assertFalse((self._folder / "finished_agents").exists())
         self.assertEqual(run_folder.read_sweep_id(self._folder), "a")
+
+    def test_a_sweep_that_cannot_be_marked_as_unfinished_keeps_its_frames(self):
+        # Else the next command would find all agents trained, with more frames than they have.
+        run_folder.open_sweep(self._folder, _scheduled("constant", 10), {"id": "a"})
+        (self._folder / "finished").touch()
+        full = OSError(errno.ENOSPC, "No space left on device")
+        with mock.patch.object(pathlib.Path, "rename", side_effect=full):
+            with self.assertRaisesRegex(run_folder.WorkdirError, "No space left"):
+                run_folder.open_sweep(self._folder, _scheduled("constant", 20), {})
+        noted = run_folder.read_config(self._folder, run_folder.SWEEP)
+        self.assertEqual(noted["run"]["env_frames"], 10)
 
     def test_a_run_of_another_sweep_is_refused_with_the_same_config(self):
         folder = self._folder / "agent_03"

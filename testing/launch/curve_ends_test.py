@@ -67,6 +67,15 @@ class CurveEndsTest(absltest.TestCase):
         self.assertEqual(rows[1], 'games.csv,"pong, IMPALA",3000,2.000,2.000')
         self.assertEqual(rows[3], 'games.csv,"qbert, IMPALA",3000,9.000,9.000')
 
+    def test_points_that_not_all_replicas_have_come_to(self):
+        fewer = "shared,3000,0.6,0.6,0.6,1\n"
+        text = SWEEPS.replace("shared,3000,0.6,0.5,0.7,2\n", fewer)
+        rows = self._rows(self._write("sweeps.csv", text), "--above=0.5")
+        self.assertEqual(rows, ["sweeps.csv,shared,3000,0.600,0.600,3000 nan"])
+        # A mean over points of different replicas would be of no replica.
+        rows = self._rows(self._write("sweeps.csv", text), "--last_frames=2000")
+        self.assertEqual(rows, ["sweeps.csv,shared,3000,0.400,"])
+
     def test_a_point_without_a_mean_passes_nothing(self):
         # A file of returns over the last million frames has none where no episode ended in them.
         rows = RUNS.replace(

@@ -11,8 +11,8 @@ from laser_tf.evaluation import evaluation_files
 from launch import memory_evaluations
 
 
-def _write(run: pathlib.Path, length: int) -> None:
-    summary = {"episodes": 4, "tasks": {"tmaze": {}}}
+def _write(run: pathlib.Path, length: int, env_frames: int = 100) -> None:
+    summary = {"episodes": 4, "tasks": {"tmaze": {}}, "env_frames": env_frames}
     evaluation_files.result_file(run, length).write_text(json.dumps(summary))
 
 
@@ -30,22 +30,26 @@ class MemoryEvaluationsTest(absltest.TestCase):
                 memory_evaluations.subcommand, "run", lambda *command: commands.append(command)
             )
         )
-        memory_evaluations.evaluate(run, (20, 10, 1), episodes=4)
+        memory_evaluations.evaluate(run, (20, 10, 1), 4, 100)
         expected = [("evaluate", f"--workdir={run}", "--episodes=4", f"--history_length={k}")
                     for k in (10, 1)]  # fmt: skip
         self.assertEqual(commands, expected)
         commands.clear()
-        greedy = {"episodes": 4, "tasks": {"tmaze": {}}}
+        greedy = {"episodes": 4, "tasks": {"tmaze": {}}, "env_frames": 100}
         greedy["protocol"] = {"action_selection": "greedy"}  # the user's, made meanwhile
         evaluation_files.result_file(run, 20).write_text(json.dumps(greedy))
         _write(run, 10)
         _write(run, 1)
-        memory_evaluations.evaluate(run, (20, 10, 1), episodes=4)
+        memory_evaluations.evaluate(run, (20, 10, 1), 4, 100)
         self.assertEqual([command[-1] for command in commands], ["--history_length=20"])
         commands.clear()
-        memory_evaluations.evaluate(run, (20,), episodes=5)  # the others' number differs
+        memory_evaluations.evaluate(run, (20,), 5, 100)  # the others' number differs
         self.assertEqual([command[-1] for command in commands],
                          ["--history_length=0", "--history_length=20"])  # fmt: skip
+        commands.clear()
+        _write(run, 10, env_frames=300)
+        memory_evaluations.evaluate(run, (10,), 4, 300)  # the run has gone on since the other
+        self.assertEqual([command[-1] for command in commands], ["--history_length=0"])
 
 
 if __name__ == "__main__":

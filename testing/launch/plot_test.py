@@ -96,6 +96,23 @@ class PlotTest(absltest.TestCase):
             self.assertEqual(code, 1)
             self.assertRegex(errors, r"^error: .*/0 holds no values of [^\n]*\n$")
 
+    def test_a_label_or_a_run_that_is_given_twice_is_refused(self):
+        first, second = (str(self._folder / str(seed)) for seed in range(2))
+        for curves, message in (
+            ((f"a={first}", f"a={second}"), "--curve=a=.*: there is one of that label already"),
+            ((f"a={first},{second},{first}/",), "--curve=a=.*: /.*/0 is in it twice"),
+        ):
+            code, _, errors = commands.run("plot", *(f"--curve={curve}" for curve in curves))
+            self.assertEqual(code, 1)
+            self.assertRegex(errors, f"^error: {message}[^\n]*\n$")
+
+    def test_a_folder_may_have_a_comma(self):
+        run = self._folder / "breakout,asterix"
+        (self._folder / "0").rename(run)
+        output = self._folder / "curves.svg"
+        code, _, errors = commands.run("plot", f"--curve=a={run}", f"--output={output}")
+        self.assertEqual(code, 0, errors)
+
 
 class RefusalTest(parameterized.TestCase):
     def test_a_folder_without_a_run_is_named(self):
