@@ -63,7 +63,10 @@ def _read(path: pathlib.Path) -> tuple[str, dict[str, np.ndarray]]:
     """
     with path.open(newline="") as file:
         table = csv.DictReader(file)
-        header = table.fieldnames or []
+        try:
+            header = table.fieldnames or []
+        except UnicodeDecodeError:  # a picture, for example
+            header = []
         columns = next((names for names in _COLUMNS if set(names) <= set(header)), None)
         axis = next((name for name in _AXES if name in header), None)
         if columns is None or axis is None or "label" not in header:

@@ -1,11 +1,13 @@
 """What the user may choose of a figure: games, lengths of history, and keys of configurations."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from laser_tf.analysis import figures
+from laser_tf.analysis import figure, figures
 from laser_tf.environments import names
 from launch import command_line
 
+# Of each run, whatever is given.
+_OF_EACH_RUN = ("run.evaluation_episodes", "sweep.label", "sweep.replica")
 HISTORIES = ("80", "60", "50", "40", "20", "10", "1")  # agent steps
 
 
@@ -22,6 +24,52 @@ def check_keys(variant_name: str, variant: dict, given: Iterable[str]) -> None:
                 f"--config.{key}: the figure has runs by {variant_name}, too, which has no such "
                 "key; change it in the file of the configuration that has it"
             )
+
+
+def check_values(
+    name: str, variants: Mapping[str, Mapping[str, Mapping]], given: Mapping[str, object]
+) -> None:
+    """Checks that what the user sets comes into effect, and leaves a figure's runs different.
+
+    Args:
+      name: of the figure.
+      variants: label -> nested values of those conditions that have a configuration of their own.
+      given: of the configuration, "section.key" -> value.
+
+    Raises:
+      UsageError: for a value that does not.
+    """
+    chosen = figures.ALL[name]
+    for key, value in given.items():
+        reason = _conflict(chosen, variants, key, value)
+        if reason:
+            raise command_line.UsageError(f"--config.{key}={value}: figure {name} {reason}")
+
+
+def _conflict(
+    chosen: figure.Figure,
+    variants: Mapping[str, Mapping[str, Mapping]],
+    key: str,
+    value: object,
+) -> str:
+    """Why a value cannot be given; "" if it can."""
+    if key == "environment.task" and chosen.games:
+        return f"is of several games: use --games={value}"
+    is_evaluated = chosen.restricts_memory and key == "run.evaluation_episodes"
+    own = [c.overrides[key] for c in chosen.conditions if key in c.overrides]
+    is_in_all = len(own) == len(chosen.conditions)
+    if (key in _OF_EACH_RUN and not is_evaluated) or (is_in_all and set(own) != {value}):
+        return "has its own values of it: leave it out"
+    # Overrides stand against the user's values, but a configuration's variants do not.
+    section, _, name = key.partition(".")
+    of_variants = {
+        repr(variants[condition.label].get(section, {}).get(name))
+        for condition in chosen.conditions
+        if condition.argument
+    }
+    if (value in own and not is_in_all) or (section == "agent" and len(of_variants) > 1):
+        return "compares runs by it: leave it out"
+    return ""
 
 
 def games(name: str, given: Sequence[str] | None, config: dict) -> list[str]:

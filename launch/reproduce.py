@@ -82,12 +82,19 @@ def main() -> None:
             f"--figure is missing: choose one of {', '.join(figures.ALL)}"
         )
     name, chosen = _FIGURE.value, figures.ALL[_FIGURE.value]
-    config = config_values.changed(command_line.config_values(_CONFIG), _given(chosen))
+    config = config_values.changed(command_line.config_values(_CONFIG), _defaults_and_given(chosen))
+    if chosen.makes_run == "sweep" and "sweep" not in config:
+        raise command_line.UsageError(
+            f"--config={command_line.config_file(_CONFIG.name)} has no section `sweep`: figure "
+            f"{name} compares sweeps; use e.g. --config={chosen.config}"
+        )
     if name in figures.CHECKS:
         figures.CHECKS[name](name, config)
     games = figure_choices.games(name, _GAMES.value, config)
     histories = figure_choices.history_lengths(name, _HISTORY_LENGTHS.value)
-    _check_runs(chosen, config, _variants(name), games)
+    variants = _variants(name)
+    figure_choices.check_values(name, variants, _given())
+    _check_runs(chosen, config, variants, games)
     workdir = pathlib.Path(_WORKDIR.value or f"runs/figure_{name}").absolute()
     _make_runs(chosen, config, games, workdir)
     if chosen.restricts_memory:
@@ -128,7 +135,7 @@ def _variants(name: str) -> dict[str, dict]:
                 raise command_line.UsageError(f"there is no {path}, which figure {name} needs")
             variants[condition.label] = variant.to_dict()
             figure_choices.check_keys(
-                condition.argument or path, variants[condition.label], _given(chosen)
+                condition.argument or path, variants[condition.label], _defaults_and_given(chosen)
             )
     return variants
 
@@ -148,16 +155,21 @@ def _check_runs(
             parse(config_values.changed(values, _changes(chosen, condition, config, game, 1)))
 
 
-def _given(chosen: figure.Figure) -> dict[str, object]:
+def _given() -> dict[str, object]:
+    """What the user changes in every run, "section.key" -> value."""
+    return config_flags.get_override_values(flags.FLAGS[_CONFIG.name])
+
+
+def _defaults_and_given(chosen: figure.Figure) -> dict[str, object]:
     """What the user, or else the figure, changes in every run, "section.key" -> value."""
-    return {**chosen.defaults, **config_flags.get_override_values(flags.FLAGS[_CONFIG.name])}
+    return {**chosen.defaults, **_given()}
 
 
 def _changes(
     chosen: figure.Figure, condition: figure.Condition, config: dict, game: str, replica: int
 ) -> dict[str, object]:
     """What one run has otherwise than its configuration, "section.key" -> value."""
-    changes = _given(chosen) | condition.values(config, game, replica)
+    changes = _defaults_and_given(chosen) | condition.values(config, game, replica)
     # Such a run is one process, which knows nothing of the cluster that it runs on.
     return changes | {"cluster.address": ""} if _is_spread(chosen, config) else changes
 

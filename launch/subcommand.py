@@ -47,11 +47,21 @@ Start = Callable[[Command], Process]
 
 
 def start_here(command: Command) -> subprocess.Popen:
-    """Starts a command on this machine."""
+    """Starts a command on this machine.
+
+    Raises:
+      UsageError: if its log cannot be written.
+    """
     output = None
     if command.log:
-        command.log.parent.mkdir(parents=True, exist_ok=True)
-        output = command.log.open("ab")
+        try:
+            command.log.parent.mkdir(parents=True, exist_ok=True)
+            output = command.log.open("ab")
+        except OSError as error:
+            raise command_line.UsageError(
+                f"cannot write {command.log}: {error.strerror}; choose another --workdir or free "
+                "space"
+            ) from None
     process = subprocess.Popen(
         [sys.executable, "-m", *command.python_arguments],
         stdin=subprocess.DEVNULL,

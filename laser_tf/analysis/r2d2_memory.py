@@ -6,6 +6,7 @@ import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from laser_tf import errors
 from laser_tf.analysis import figure, panels, seed_curves
 from laser_tf.evaluation import evaluation_files
 
@@ -37,7 +38,7 @@ def write(runs: figure.Runs, history_lengths: Sequence[int], output: pathlib.Pat
       output: a folder.
 
     Raises:
-      OSError: if an evaluation is missing.
+      UserError: if an evaluation is missing or damaged, or a run's are of different weights.
     """
     lengths = (0, *sorted(history_lengths, reverse=True))  # the longest first, as in the paper
     found = {
@@ -62,12 +63,9 @@ def read(runs: Sequence[pathlib.Path], lengths: Sequence[int]) -> _Memory:
     """The seeds' evaluations at each length of history; 0, all memory, has a return alone.
 
     Raises:
-      OSError: if one is missing.
+      UserError: if one is missing or damaged, or a run's are of different weights.
     """
-    results = [
-        [json.loads(evaluation_files.result_file(run, k).read_text()) for k in lengths]
-        for run in runs
-    ]
+    results = [_read_run(run, lengths) for run in runs]
     return {
         quantity.column: seed_curves.summarise(
             [
@@ -77,6 +75,23 @@ def read(runs: Sequence[pathlib.Path], lengths: Sequence[int]) -> _Memory:
         )
         for quantity in _QUANTITIES
     }
+
+
+def _read_run(run: pathlib.Path, lengths: Sequence[int]) -> list[dict]:
+    results = []
+    for length in lengths:
+        path = evaluation_files.result_file(run, length)
+        try:
+            results.append(json.loads(path.read_text()))
+        except (OSError, ValueError) as error:
+            raise errors.UserError(f"cannot read {path}: {errors.first_line(error)}") from None
+    frames = {result.get("env_frames") for result in results}
+    if len(frames) > 1:
+        raise errors.UserError(
+            f"{run} has evaluations after {' and '.join(map(str, frames))} env frames, which do "
+            "not compare: launch.reproduce --figure=r2d2_5 makes those that are missing"
+        )
+    return results
 
 
 def _rows(

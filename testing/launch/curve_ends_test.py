@@ -88,6 +88,10 @@ class CurveEndsTest(absltest.TestCase):
         code, _, errors = commands.run("curve_ends", self._write("other.csv", "game,mean\na,1\n"))
         self.assertEqual(code, 1)
         self.assertRegex(errors, r"^error: --csv=.*other.csv holds no curves: [^\n]*\n$")
+        (self._folder / "picture.png").write_bytes(b"\x89PNG\r\n\xff\xfe")
+        code, _, errors = commands.run("curve_ends", f"--csv={self._folder / 'picture.png'}")
+        self.assertEqual(code, 1)
+        self.assertRegex(errors, r"^error: --csv=.*picture.png holds no curves: [^\n]*\n$")
 
 
 if __name__ == "__main__":

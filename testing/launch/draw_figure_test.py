@@ -156,6 +156,18 @@ class DrawR2D2Test(absltest.TestCase):
             ],
         )
 
+    def test_evaluations_that_do_not_compare_are_refused_in_one_line(self):
+        run = self._folder / "run"
+        run.mkdir()
+        for length, text, message in (
+            (0, '{"env_frames": 100}', "cannot read .*/evaluation_history_2.json: "),
+            (2, '{"env_fra', "cannot read .*/evaluation_history_2.json: "),
+            (2, '{"env_frames": 300}', "run has evaluations after 100 and 300 env frames, which"),
+        ):
+            evaluation_files.result_file(run, length).write_text(text)
+            with self.assertRaisesRegex(errors.UserError, message):
+                r2d2_memory.read([run], (0, 2))
+
 
 if __name__ == "__main__":
     absltest.main()

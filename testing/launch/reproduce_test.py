@@ -5,6 +5,7 @@ from unittest import mock
 from absl.testing import absltest, flagsaver, parameterized
 
 from laser_tf import errors
+from laser_tf.analysis import figures
 from laser_tf.cluster import ray_session, remote_command
 from launch import command_line, figure_choices, reproduce, subcommand
 from testing import commands
@@ -85,12 +86,57 @@ class ReproduceTest(parameterized.TestCase):
             "curves of Dopamine's protocol, but environment.sticky_actions is 0.0, not 0.25",
         ),
         ("--figure=atari --config.run.env_frames=0", "env_frames is 0: use"),
+        (
+            "--figure=atari --config.environment.task=pong",
+            "--config.environment.task=pong: figure atari is of several games: use --games=pong",
+        ),
+        (
+            "--figure=agents --config.run.evaluation_episodes=30",
+            "--config.run.evaluation_episodes=30: figure agents has its own values of it: leave",
+        ),
+        (
+            "--figure=2_right --config.replay.capacity=9000",
+            "--config.replay.capacity=9000: figure 2_right has its own values of it: leave it out",
+        ),
+        (
+            "--figure=3_left --config.agent.relevance=none",
+            "--config.agent.relevance=none: figure 3_left compares runs by it: leave it out",
+        ),
+        (
+            "--figure=4_left --config.sweep.shared_replay=false",
+            "--config.sweep.shared_replay=False: figure 4_left compares runs by it: leave it out",
+        ),
+        (
+            "--figure=acer_3 --config.agent.lambda_=0",
+            "--config.agent.lambda_=0.0: figure acer_3 compares runs by it: leave it out",
+        ),
+        (
+            "--figure=acer_2 --config.agent.trust_region=true",
+            "--config.agent.trust_region=True: figure acer_2 compares runs by it: leave it out",
+        ),
+        (
+            "--figure=3_left --config=configs/laser_minatar.py",
+            "--config=configs/laser_minatar.py has no section .sweep.: figure 3_left compares",
+        ),
     )
     def test_bad_flags_are_refused_in_one_line(self, arguments, message):
         code, _, errors = commands.run("reproduce", *arguments.split())
         self.assertNotEqual(code, 0)
         self.assertLen(errors.splitlines(), 1, errors)
         self.assertRegex(errors, f"^error: .*{message}")
+
+    def test_values_that_some_runs_of_a_figure_have_of_their_own_are_for_the_others(self):
+        for name, given in (
+            ("acer_2", {"replay.steps_per_update": 40, "environment.suite": "dm_control"}),
+            ("acer_3", {"agent.lambda_": 0.9, "agent.truncation": 3.0}),
+            ("r2d2_1", {"replay.burn_in": 5}),
+            ("r2d2_5", {"run.evaluation_episodes": 7, "environment.task": "tmaze"}),
+            ("reactor_3", {"replay.priority_exponent": 0.5}),
+            ("3_left", {"replay.replay_fraction": 0.5, "agent.kl_threshold": 0.3}),
+            ("agents", {"replay.capacity": 9_000, "learner.learning_rate": 1e-3}),
+        ):
+            variants = {condition.label: {} for condition in figures.ALL[name].conditions}
+            figure_choices.check_values(name, variants, given)
 
     def test_games_are_the_users_or_the_figures_or_the_configurations(self):
         config = {"environment": {"task": "tmaze"}}
@@ -191,7 +237,7 @@ class ReproduceTest(parameterized.TestCase):
         )
 
     def test_a_sweep_that_a_figure_cannot_compare_is_refused_before_anything_is_made(self):
-        self.enter_context(mock.patch.object(subcommand, "run", self.fail))
+        self.enter_context(mock.patch.object(subcommand, "run_all", self.fail))
         reproduce.flags.FLAGS.mark_as_parsed()  # the default is another figure's, on MinAtar
         with flagsaver.flagsaver(figure="sharing"):
             with self.assertRaisesRegex(errors.UserError, "reward_offset, not in minatar: use e.g"):

@@ -91,6 +91,13 @@ class RunAllTest(absltest.TestCase):
         with self.assertRaisesRegex(command_line.UsageError, message):
             self._run(("a", "e"), ("e", "a"), at_once=2)
 
+    def test_a_log_that_cannot_be_written_is_refused_in_one_line(self):
+        command = subcommand.Command("train", ("x",), log=pathlib.Path(__file__) / "a.log")
+        with self.assertRaisesRegex(
+            command_line.UsageError, "^cannot write .*/a.log: Not a directory; choose another"
+        ):
+            subcommand.run_all([command])
+
     def test_a_command_that_never_had_a_machine_has_no_log(self):
         command = subcommand.Command("train", ("x",), log=pathlib.Path("/no/such.log"))
         process = mock.Mock(spec=subcommand.Process)
