@@ -131,14 +131,21 @@ def _values() -> dict[str, Any]:
         values["sweep"]["shared_replay"] = _SHARED_REPLAY.value
     if _POPULATION.value is not None:
         values.setdefault("population", {})["method"] = _POPULATION.value
+    given: set[str] = set()
     for entry in _GRID.value:
         key, separator, text = entry.partition("=")
         section, dot, name = key.partition(".")
         if not (separator and dot and text):
             raise command_line.UsageError(f"--grid={entry}: use SECTION.KEY=VALUE,VALUE...")
-        choices = tuple(_literal(value) for value in text.split(","))
+        if key in given:
+            raise command_line.UsageError(
+                f"--grid={entry}: there is one of {key} already: give all its values at once"
+            )
+        given.add(key)
+        for drawn in ("log_uniform", "choices"):  # instead of these
+            values["sweep"].get(drawn, {}).get(section, {}).pop(name, None)
         grid = values["sweep"].setdefault("grid", {})
-        grid.setdefault(section, {})[name] = choices
+        grid.setdefault(section, {})[name] = tuple(_literal(value) for value in text.split(","))
     return values
 
 

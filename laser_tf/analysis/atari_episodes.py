@@ -8,6 +8,7 @@ import csv
 import gzip
 import io
 import itertools
+import logging
 import pathlib
 import zlib
 from collections.abc import Mapping, Sequence
@@ -35,7 +36,11 @@ Games = Mapping[str, Sequence[Run]]  # game -> one each seed
 
 
 def write(path: pathlib.Path, games: Games) -> None:
-    """Writes all episodes, the same bytes whenever they are the same."""
+    """Writes all episodes, the same bytes whenever they are the same.
+
+    A file there with a run that these games lack is kept beside it, under a name with a number.
+    """
+    _keep_others(path, games)
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(_HEADER)
@@ -43,8 +48,27 @@ def write(path: pathlib.Path, games: Games) -> None:
         for number, run in enumerate(runs, 1):
             episodes = zip(run.env_frames.tolist(), run.returns.tolist(), strict=True)
             writer.writerows((game, number, run.trained_env_frames, *row) for row in episodes)
-    # It may be the only copy, and one of those that were just read.
+    # It may be one of those that were just read.
     whole_files.write(path, gzip.compress(text.getvalue().encode(), mtime=0))
+
+
+def _keep_others(path: pathlib.Path, games: Games) -> None:
+    """Renames a file that may be the only copy of a run."""
+    if not path.exists():
+        return
+    try:
+        lost = [game for game, runs in read(path).items() if _lacks(games.get(game, ()), runs)]
+    except errors.UserError:
+        lost = ["what cannot be read"]
+    if lost:
+        names = (path.with_name(f"{number}_{path.name}") for number in itertools.count(1))
+        kept = next(name for name in names if not name.exists())
+        path.rename(kept)
+        logging.warning("%s has runs of %s that are not here: kept as %s", path, lost[0], kept)
+
+
+def _lacks(runs: Sequence[Run], others: Sequence[Run]) -> bool:
+    return any(not any(_is_same(run, other) for run in runs) for other in others)
 
 
 def read(path: pathlib.Path) -> dict[str, list[Run]]:

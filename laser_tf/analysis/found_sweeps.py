@@ -7,8 +7,12 @@ import json
 import pathlib
 from typing import Any, NamedTuple
 
+from laser_tf import config_values
 from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log
+
+# What repetitions, and sweeps of other tasks, differ in.
+_OF_EACH = ("environment.task", "run.seed", "sweep.label", "sweep.replica")
 
 
 class Agent(NamedTuple):
@@ -24,6 +28,12 @@ class Agent(NamedTuple):
         """When its last episode was reported; 0 before the first."""
         return max((int(log.env_frames[-1]) for log in self.episodes.values()), default=0)
 
+    @property
+    def own_tasks(self) -> tuple[str, ...]:
+        """Those that it was given as a hyper-parameter; (): it plays its sweep's."""
+        given = self.hyperparameters.get("environment.task", "")
+        return tuple(name.strip() for name in given.split(",") if name)
+
 
 class Sweep(NamedTuple):
     """Agents that differ in their hyper-parameters."""
@@ -35,6 +45,7 @@ class Sweep(NamedTuple):
     tasks: tuple[str, ...]  # as configured; "all" stands for a whole suite
     env_frames: int  # each agent's budget
     agents: tuple[Agent, ...]
+    settings: dict[str, Any]  # `section.key` -> value, without what every sweep has of its own
 
 
 def find(folder: pathlib.Path) -> tuple[list[Sweep], list[str]]:
@@ -77,4 +88,9 @@ def _read(path: pathlib.Path) -> Sweep:
         tasks=tuple(name.strip() for name in environment["task"].split(",")),
         env_frames=int(content["config"]["run"]["env_frames"]),
         agents=tuple(agents),
+        settings={
+            key: value
+            for key, value in config_values.flatten(content["config"]).items()
+            if key not in _OF_EACH and not key.startswith("cluster.")
+        },
     )

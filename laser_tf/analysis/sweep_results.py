@@ -146,6 +146,7 @@ def _choose_protocol(found: list[found_sweeps.Sweep], bucket: int, notes: list[s
 def _measure_condition(
     protocol: Protocol, found: list[found_sweeps.Sweep], notes: list[str]
 ) -> Condition:
+    notes += _other_settings(found)
     numbers = sorted({sweep.replica for sweep in found})
     replicas = tuple(
         _measure_replica(protocol, [s for s in found if s.replica == number], notes)
@@ -164,15 +165,35 @@ def _measure_replica(
         name: [(s.env_frames, agent) for s in found for agent in s.agents if agent.name == name]
         for name in names
     }
-    # A task that nobody has played yet would leave every agent without a median.
-    tasks = sorted({task for sweep in found for agent in sweep.agents for task in agent.episodes})
-    curves = {name: _bucket_means(protocol, tasks, runs[name]) for name in names}
+    tasks = {name: _tasks(found, runs[name]) for name in names}
+    first_tasks = tasks[names[0]] if names else []
+    is_comparable = all(of_agent == first_tasks for of_agent in tasks.values())
+    if not is_comparable:
+        notes.append(
+            f"{found[0].label!r}, replica {found[0].replica}: agents play different tasks, so that "
+            "their scores do not compare, and no curve has the best of them"
+        )
+    curves = {name: _bucket_means(protocol, tasks[name], runs[name]) for name in names}
     agents = tuple(
         _measure_agent(protocol, name, [agent for _, agent in runs[name]], curves[name])
         for name in names
     )
-    best = aggregates.sweep_curve(list(curves.values()), protocol.group) if tasks else np.zeros(0)
+    best = np.zeros(0)
+    if first_tasks and is_comparable:
+        best = aggregates.sweep_curve(list(curves.values()), protocol.group)
     return Replica(found[0].replica, tuple(found), agents, best)
+
+
+def _tasks(
+    found: list[found_sweeps.Sweep], runs: list[tuple[int, found_sweeps.Agent]]
+) -> list[str]:
+    """What an agent is measured on: what it was given as a hyper-parameter, or all tasks.
+
+    One that nobody has played yet would leave every agent without a median.
+    """
+    played = sorted({task for sweep in found for agent in sweep.agents for task in agent.episodes})
+    own = {task for _, agent in runs for task in agent.own_tasks}
+    return [task for task in played if task in own or not own]
 
 
 def _bucket_means(
@@ -211,6 +232,20 @@ def _measure_agent(
         task_scores,
         min((len(returns.get(task, ())) for task in means), default=0),
     )
+
+
+def _other_settings(found: list[found_sweeps.Sweep]) -> list[str]:
+    """A line for the first two sweeps of a label that are not repetitions of each other."""
+    first, *others = found
+    for other in others:
+        for key in first.settings.keys() & other.settings.keys():  # older ones lack some
+            one, another = first.settings[key], other.settings[key]
+            if one != another:
+                return [
+                    f"{first.label!r}: {key} is {one!r} in {first.folder}, but {another!r} in "
+                    f"{other.folder}, which are taken together"
+                ]
+    return []
 
 
 def _missing(protocol: Protocol, found: list[found_sweeps.Sweep]) -> list[str]:

@@ -58,12 +58,23 @@ class Config:
             config_checks.check_range(self, name, 1)
         config_checks.check_range(self, "seed", 0)
         self._check_values()
+        self._check_keys()
         sizes = (len(values) for values in config_values.flatten(self.grid).values())
         if (agents := self.samples * math.prod(sizes)) > MOST_AGENTS:
             raise ValueError(
                 f"samples is {self.samples}: with the grid that makes {agents} agents; use values "
                 f"that make {MOST_AGENTS} or fewer"
             )
+
+    def _check_keys(self) -> None:
+        names = ("grid", "log_uniform", "choices")
+        for one, other in itertools.combinations(names, 2):
+            flat, others = (config_values.flatten(getattr(self, name)) for name in (one, other))
+            for key in flat.keys() & others.keys():
+                raise ValueError(
+                    f"{one}.{key} is {flat[key]!r} and {other}.{key} is {others[key]!r}: use one "
+                    "of them"
+                )
 
     def _check_values(self) -> None:
         for name in ("grid", "choices", "log_uniform"):
@@ -110,6 +121,10 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
     hyperparameters = {
         f"agent_{index:02d}": overrides for index, overrides in enumerate(_overrides(sweep))
     }
+    if any("run.env_frames" in overrides for overrides in hyperparameters.values()):
+        raise ValueError(
+            "config.sweep: run.env_frames is the same for all agents: sweep other keys"
+        )
     first_seed = run_config.parse_section("run", run_config.Config, values).seed
     agents = {
         name: _parse_agent(name, base, {"run.seed": first_seed + index} | overrides)
@@ -205,7 +220,7 @@ def _parse_population(
     members = run_config.parse_section("population", population.Config, values)
     if members.method == "none":
         return members
-    _check_optimizers(agents)
+    _check_comparable(agents)
     if "tuned" not in values["population"]:
         tunable = _tunable(next(iter(agents.values())))
         tuned = tuple(key for key in members.tuned if key in tunable)
@@ -214,15 +229,18 @@ def _parse_population(
     return members
 
 
-def _check_optimizers(agents: Mapping[str, run_config.RunConfig]) -> None:
-    (first, reference), *others = agents.items()
-    for name, config in others:
-        if config.learner.optimizer != reference.learner.optimizer:
-            raise ValueError(
-                f"learner.optimizer is {reference.learner.optimizer!r} for {first}, but "
-                f"{config.learner.optimizer!r} for {name}: agents of a population take over the "
-                "state of each other's; sweep something else, or use population.method='none'"
-            )
+def _check_comparable(agents: Mapping[str, run_config.RunConfig]) -> None:
+    (first, reference), *others = (
+        (name, config_values.flatten(dataclasses.asdict(config))) for name, config in agents.items()
+    )
+    for name, values in others:
+        for key in ("learner.optimizer", "environment.suite", "environment.task"):
+            if values[key] != reference[key]:
+                raise ValueError(
+                    f"{key} is {reference[key]!r} for {first}, but {values[key]!r} for {name}: "
+                    "agents of a population are ranked by their returns and take over each other's "
+                    "state; sweep something else, or use population.method='none'"
+                )
 
 
 def _tunable(config: run_config.RunConfig) -> dict[str, float]:

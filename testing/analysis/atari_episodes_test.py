@@ -50,6 +50,21 @@ class FileTest(absltest.TestCase):
         with self.assertRaisesRegex(errors.UserError, message):
             atari_episodes.read(self._path)
 
+    def test_a_file_with_other_runs_is_kept(self):
+        kept = [self._path.with_name(f"{number}_{self._path.name}") for number in (1, 2)]
+        begun, whole, other = _run(1, trained=2_000), _run(1, 2, 3), _run(7)
+        atari_episodes.write(self._path, {"pong": [begun], "qbert": [other]})
+        atari_episodes.write(self._path, {"pong": [whole], "qbert": [other]})  # it went on
+        self.assertFalse(kept[0].exists())
+        for path, games in (
+            (kept[0], {"pong": [whole]}),  # without qbert
+            (kept[1], {"pong": [_run(4)]}),  # trained anew
+        ):
+            before = self._path.read_bytes()
+            with self.assertLogs(level="WARNING"):
+                atari_episodes.write(self._path, games)
+            self.assertEqual(path.read_bytes(), before)
+
     def test_other_files_are_refused_in_one_line(self):
         header = "game,run,trained_env_frames,env_frames,return\n"
         self._refused("", "holds no episodes of a comparison: name the episodes.csv.gz")

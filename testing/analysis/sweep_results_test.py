@@ -154,6 +154,26 @@ class SummariseTest(_FolderTest):
         _, notes = self._summarise()
         self.assertRegex(notes[0], "'laser', replica 1: agents differ between .*x and .*y")
 
+    def test_sweeps_of_a_label_with_other_settings_are_told(self):
+        for replica, frames in ((1, 20), (2, 20), (3, 30)):
+            episodes = {"agent_00": {"breakout": [(19, 1.0), (29, 1.0)]}}
+            path = self._folder / str(replica)
+            sweep_folders.write(path, episodes, replica=replica, env_frames=frames)
+            _, notes = self._summarise()
+            self.assertLen(notes, replica == 3)
+        self.assertRegex(notes[0], "'laser': run.env_frames is 20 in .*1, but 30 in .*3, which are")
+
+    def test_agents_of_different_tasks_are_measured_on_their_own(self):
+        agents = {"agent_00": {"x": [(19, 1.0)]}, "agent_01": {"y": [(19, 5.0)]}}
+        path = sweep_folders.write(self._folder / "s", agents, task="x")
+        content = json.loads((path / "sweep.json").read_text())
+        for name, task in (("agent_00", "x"), ("agent_01", "y")):
+            content["agents"][name]["environment.task"] = task
+        (path / "sweep.json").write_text(json.dumps(content))
+        (results,), notes = self._summarise()
+        self.assertEqual(results.conditions[0].replicas[0].scores, [1.0, 5.0])
+        self.assertRegex("".join(notes), "replica 1: agents play different tasks, so that their")
+
 
 class DiagnosticsTest(_FolderTest):
     def test_means_over_agents_and_replicas_in_the_same_buckets(self):

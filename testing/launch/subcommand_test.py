@@ -94,7 +94,7 @@ class RunAllTest(absltest.TestCase):
     def test_a_log_that_cannot_be_written_is_refused_in_one_line(self):
         command = subcommand.Command("train", ("x",), log=pathlib.Path(__file__) / "a.log")
         with self.assertRaisesRegex(
-            command_line.UsageError, "^cannot write .*/a.log: Not a directory; choose another"
+            command_line.UsageError, "^cannot write .*/a.log: File exists; choose another"
         ):
             subcommand.run_all([command])
 

@@ -159,6 +159,10 @@ class SweepTest(parameterized.TestCase):
         (("--grid=learner.learning_rat=0.1",), "no learner key 'learning_rat'.*learning_rate"),
         (("--grid=learning_rate=0.1",), "--grid=learning_rate=0.1: use SECTION.KEY="),
         (
+            ("--grid=agent.discount=0.9", "--grid=agent.discount=0.99"),
+            "--grid=agent.discount=0.99: there is one of agent.discount already: give all",
+        ),
+        (
             ("--config=configs/sweep_laser_minatar.py", "--grid=environment.task=asterix,breakout"),
             "environment.task is 'asterix' for agent_00, but 'breakout' for",
         ),
@@ -190,6 +194,16 @@ class SweepTest(parameterized.TestCase):
         )
         self.assertEqual(code, 1, errors)
         self.assertRegex(errors, "agent.entropy_cost, 0 for agent_00, cannot be tuned")
+
+    def test_a_grid_on_the_command_line_takes_the_place_of_draws(self):
+        code, _, errors = commands.run(
+            "sweep",
+            "--config=configs/sweep_laser_minatar_multitask.py",  # draws learning rates
+            "--grid=learner.learning_rate=0.001,-7.0",
+            f"--workdir={self._workdir}",
+        )
+        self.assertEqual(code, 1, errors)
+        self.assertRegex(errors, "agent_10 of the sweep: .*learning_rate is -7.0")
 
     def test_a_folder_keeps_to_one_sweep(self):
         self._workdir.mkdir()

@@ -71,6 +71,17 @@ class SweepConfigTest(parameterized.TestCase):
         ({"grid": {"learner": {"learning_rate": 1e-3}}}, "grid.learner.learning_rate is 0.001"),
         ({"grid": {"learner": {"learning_rate": (1e-3, -1.0)}}}, "agent_01.*learning_rate is -1"),
         ({"log_uniform": {"agent": {"entropy_cost": (0.0, 1.0)}}}, "both above 0"),
+        (
+            {
+                "grid": {"learner": {"learning_rate": (1e-3,)}},
+                "log_uniform": {"learner": {"learning_rate": (1e-4, 1e-3)}},
+            },
+            r"grid.learner.learning_rate is \(0.001,\) and log_uniform.learner.learning_rate is ",
+        ),
+        (
+            {"grid": {"run": {"env_frames": (100, 200)}}},
+            "run.env_frames is the same for all agents",
+        ),
         ({"samples": 0}, "config.sweep: samples is 0: use 1 or more"),
         ({"sampels": 1}, "config has no sweep key 'sampels'"),
         (
@@ -104,6 +115,9 @@ class SweepConfigTest(parameterized.TestCase):
             sweep_config.parse(values)
         values["sweep"]["shared_replay"] = False
         self.assertLen(sweep_config.parse(values).agents, 2)
+        values["population"]["method"] = "pbt"
+        with self.assertRaisesRegex(ValueError, "task is 'pong' for agent_00, but .* are ranked"):
+            sweep_config.parse(values)
 
     @parameterized.parameters(
         ("learner.rmsprop_decay", "learner.rmsprop_decay, 0.99 for agent_00, cannot be tuned"),
