@@ -28,6 +28,7 @@ from ml_collections import config_flags
 
 from laser_tf import config_values
 from laser_tf.analysis import figure, figures
+from laser_tf.host import run_identity
 from laser_tf.sweeps import sweep_config
 from laser_tf.training import cluster_config, run_config
 from launch import command_line, figure_choices, memory_evaluations, subcommand
@@ -82,12 +83,7 @@ def main() -> None:
             f"--figure is missing: choose one of {', '.join(figures.ALL)}"
         )
     name, chosen = _FIGURE.value, figures.ALL[_FIGURE.value]
-    config = config_values.changed(command_line.config_values(_CONFIG), _defaults_and_given(chosen))
-    if chosen.makes_run == "sweep" and "sweep" not in config:
-        raise command_line.UsageError(
-            f"--config={command_line.config_file(_CONFIG.name)} has no section `sweep`: figure "
-            f"{name} compares sweeps; use e.g. --config={chosen.config}"
-        )
+    config = _config_of_figure(name, chosen)
     if name in figures.CHECKS:
         figures.CHECKS[name](name, config)
     games = figure_choices.games(name, _GAMES.value, config)
@@ -106,6 +102,23 @@ def main() -> None:
                 config["run"]["env_frames"],
             )
     _draw(workdir, games, histories)
+
+
+def _config_of_figure(name: str, chosen: figure.Figure) -> dict:
+    """The nested values, those that the configuration leaves to their defaults among them.
+
+    Raises:
+      UsageError: if it is of a run where a figure compares sweeps.
+    """
+    values = command_line.config_values(_CONFIG)
+    if chosen.makes_run == "sweep" and "sweep" not in values:
+        raise command_line.UsageError(
+            f"--config={command_line.config_file(_CONFIG.name)} has no section `sweep`: figure "
+            f"{name} compares sweeps; use e.g. --config={chosen.config}"
+        )
+    kind = sweep_config if chosen.makes_run == "sweep" else run_config
+    whole = run_identity.completed(values, kind.defaults(values))
+    return config_values.changed(whole, _defaults_and_given(chosen))
 
 
 def _folders(runs: figure.Runs) -> list[pathlib.Path]:
@@ -148,11 +161,11 @@ def _check_runs(
     Raises:
       ValueError: for a game that there is not, or an impossible value.
     """
-    parse = sweep_config.parse if chosen.makes_run == "sweep" else run_config.parse
+    kind = sweep_config if chosen.makes_run == "sweep" else run_config
     for condition in chosen.conditions:
         values = variants.get(condition.label, config)
         for game in games:
-            parse(config_values.changed(values, _changes(chosen, condition, config, game, 1)))
+            kind.parse(config_values.changed(values, _changes(chosen, condition, config, game, 1)))
 
 
 def _given() -> dict[str, object]:

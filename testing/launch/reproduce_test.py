@@ -211,6 +211,13 @@ class ReproduceTest(parameterized.TestCase):
             ("launch.train", *training.arguments), training.log, 3.0, 0.5
         )
 
+    def test_a_configuration_may_leave_keys_to_their_defaults(self):
+        values = command_line.read_config_file("configs/sweep_laser_minatar.py").to_dict()
+        del values["run"]["seed"], values["replay"]["replay_fraction"], values["population"]
+        with mock.patch.object(command_line, "config_values", return_value=values):
+            first, *_ = self._made(figure="3_left", games=["breakout"], replicas=1)
+        self.assertIn("--config.run.seed=1", first.arguments)
+
     def test_each_agents_configuration_is_read_once(self):
         read = command_line.read_config_file
         with mock.patch.object(command_line, "read_config_file", side_effect=read) as reader:
