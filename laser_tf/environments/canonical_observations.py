@@ -41,7 +41,7 @@ class Observation:
 
     def _map(self, spec: Any, name: str) -> Any:
         if isinstance(spec, Mapping):
-            return {key: self._map(spec[key], f"{name}[{key!r}]") for key in sorted(spec, key=str)}
+            return {key: self._map(spec[key], f"{name}[{key!r}]") for key in _sorted(spec, name)}
         if isinstance(spec, tuple | list):
             return tuple(self._map(part, f"{name}[{index}]") for index, part in enumerate(spec))
         return _canonical_leaf(spec, name, self._text_length)
@@ -75,6 +75,16 @@ class Observation:
             leaves.append(_encode(value, self._text_length, name))
         else:
             leaves.append(_convert_leaf(own, spec, value, name))
+
+
+def _sorted(spec: Mapping, name: str) -> list:
+    """The keys in the order of `tree.flatten`, by which leaves are stored."""
+    try:
+        return sorted(spec)
+    except TypeError:
+        raise faults.RefusedError(
+            f"its {name} has {_keys(spec)}, which have no order: use texts"
+        ) from None
 
 
 def _outside_bounds(own: Any, value: Any, name: str) -> str:

@@ -52,6 +52,10 @@ class DMLabConfig(environment_config.TimeLimitedConfig):
             "training level of DMLab-30", task, dmlab_levels.LEVELS, example="rooms_watermaze"
         )
 
+    def protocol(self) -> dict[str, Any]:
+        """See `EnvironmentConfig`."""
+        return super().protocol() | {"hold_out": self.hold_out}
+
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "DMLab":
         """See `EnvironmentConfig`."""
         return DMLab(

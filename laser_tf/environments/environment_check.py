@@ -11,7 +11,7 @@ import numpy as np
 import tree
 from dm_env import specs
 
-from laser_tf import types
+from laser_tf import observations, types
 from laser_tf.environments import (
     base,
     environment_config,
@@ -21,6 +21,7 @@ from laser_tf.environments import (
 )
 
 _SPEED_SECONDS = 3.0
+_MOST_CHANNELS = 4  # of an image as one sees it
 _FIELDS = ("observation", "reward", "discount", "is_first")
 
 
@@ -76,7 +77,8 @@ def check(config: environment_config.EnvironmentConfig, *, steps: int, seed: int
     verdict = Verdict()
     try:
         with _made(config, seed, 1) as environment:
-            verdict.lines += _describe(environment.spec())
+            spec = environment.spec()
+            verdict.lines += _describe(spec)
             first = _play(environment, steps, seed)
             _check_reset(environment)
         with _made(config, seed, 1) as environment:
@@ -92,7 +94,7 @@ def check(config: environment_config.EnvironmentConfig, *, steps: int, seed: int
         f"speed          {first.steps_per_second:,.0f} steps/s alone, {together:,.0f} steps/s as "
         f"{config.num_envs}"
     )
-    verdict.lines += _remarks(first)
+    verdict.lines += _remarks(first, spec)
     return verdict
 
 
@@ -225,7 +227,7 @@ def _determinism(first: _Play, again: _Play) -> str:
     )
 
 
-def _remarks(play: _Play) -> list[str]:
+def _remarks(play: _Play, spec: types.EnvironmentSpec) -> list[str]:
     """What is no fault, but seldom meant."""
     remarks = []
     steps = len(play.reward) - 1
@@ -238,4 +240,10 @@ def _remarks(play: _Play) -> list[str]:
         remarks.append("no reward came by random play: learning has nothing to begin with")
     if len(np.unique(play.checksums[:, 0])) == 1:
         remarks.append("all observations are the same")
+    for leaf in tree.flatten(spec.observation):
+        if observations.is_image(leaf) and leaf.shape[0] <= _MOST_CHANNELS < leaf.shape[2]:
+            remarks.append(
+                f"an image {list(leaf.shape)} looks like channels first: agents read height, width "
+                "and channels; move the axis, and stack frames by replay.frame_stack"
+            )
     return [f"note           {remark}" for remark in remarks]

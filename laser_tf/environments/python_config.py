@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 import functools
+import json
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -23,7 +24,7 @@ class PythonConfig(environment_config.EnvironmentConfig):
     """
 
     num_envs: int = 16
-    # Values as in Python; a bare word is a text. In a file of configs/ a dictionary will do, too.
+    # Values as in Python; a bare word is a text. A dictionary is one of what JSON can hold.
     arguments: str | Mapping[str, Any] = ""  # keywords of what makes it: "name=value, ..."
     num_workers: int = 0  # processes; they step the environments; 0: as many as cores
     reply_seconds: float = 60.0  # seconds; a worker that takes longer is killed, started again
@@ -40,7 +41,13 @@ class PythonConfig(environment_config.EnvironmentConfig):
         config_checks.check_range(self, "max_frames_per_episode", 0)
         config_checks.check_range(self, "text_length", 1, 10_000, "no task shows more")
         environment_config.check_reply_seconds(self.reply_seconds)
-        self.keyword_arguments()
+        for name, value in self.keyword_arguments().items():
+            if isinstance(self.arguments, Mapping) and not _survives_json(value):
+                raise ValueError(
+                    f"arguments have {name}={value!r}, which is something else once it is read "
+                    "from a run's config.json: give arguments as a text, "
+                    f"'{name}={value!r}'"
+                )
 
     def keyword_arguments(self) -> dict[str, Any]:
         """What `arguments` say; ValueError for what cannot be read."""
@@ -55,7 +62,11 @@ class PythonConfig(environment_config.EnvironmentConfig):
 
     def protocol(self) -> dict[str, Any]:
         """See `EnvironmentConfig`."""
-        return {**super().protocol(), "arguments": self.keyword_arguments()}
+        arguments = {
+            name: value if _survives_json(value) else repr(value)
+            for name, value in self.keyword_arguments().items()
+        }
+        return {**super().protocol(), "arguments": arguments}
 
     def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
         """What makes one environment from its seed: can be pickled, and runs in a worker."""
@@ -101,6 +112,14 @@ class FunctionConfig(PythonConfig):
           RefusedError: where there is none, or it returns something else.
         """
         raise NotImplementedError
+
+
+def _survives_json(value: Any) -> bool:
+    """Whether a value is what it was when a file has held it: tuples and sets are not."""
+    try:
+        return json.loads(json.dumps(value)) == value
+    except (TypeError, ValueError):
+        return False
 
 
 def parse_arguments(text: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Plays a fixed number of episodes and remembers how, so that one can be played again."""
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from laser_tf import types
 from laser_tf.environments import base, episode_statistics
 
 MAX_ENVIRONMENTS = 32  # of all tasks together, where they are fewer than that
+_LONG_STEPS = 100_000  # that any suite's episodes should have ended in
 
 
 class Game(NamedTuple):
@@ -53,10 +55,17 @@ class EpisodePlayer:
         tracker = episode_statistics.EpisodeTracker(self._environment)
         env_output = self._environment.reset()
         games = []
+        ended_at = 0  # steps of each environment
         while len(games) < episodes * num_tasks:
+            if len(self.actions) - ended_at == _LONG_STEPS:
+                logging.warning(
+                    "no episode has ended in %s steps: set environment.max_frames_per_episode in "
+                    "training, where an environment has no limit of its own", f"{_LONG_STEPS:,}",
+                )  # fmt: skip
             for episode in tracker.update(env_output):
                 if quotas[episode.environment]:
                     quotas[episode.environment] -= 1
+                    ended_at = len(self.actions)
                     games.append(
                         Game(
                             episode.environment,

@@ -42,7 +42,7 @@ def add(workdir: pathlib.Path, summary: Mapping[str, Any], history_length: int =
     path = _claim(folder, newest.stem)
     try:
         rewrite(path, summary, newest)
-    except OSError:
+    except Exception:
         path.unlink(missing_ok=True)
         raise
     return path

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import itertools
+import logging
 import pathlib
 from collections.abc import Iterator, Sequence
 
@@ -76,8 +77,15 @@ def _pictures(
     )
     with contextlib.closing(environment):
         environment.reset()
+        shown = 0.0
         for step in range(game.first_step + game.length):
             if step >= game.first_step:
                 yield environment.render(0)
-            environment.step(actions[step][game.environment : game.environment + 1])
+            output = environment.step(actions[step][game.environment : game.environment + 1])
+            shown += float(output.reward[0]) if step >= game.first_step else 0.0
         yield environment.render(0)
+    if not np.isclose(shown, game.episode_return, rtol=1e-3, atol=1e-3):
+        logging.warning(
+            "the film shows another episode, of return %g and not %g: the environment cannot be "
+            "repeated by its seed and its actions", shown, game.episode_return,
+        )  # fmt: skip

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from laser_tf import types
+from laser_tf import errors, types
 from laser_tf.agents import base as agents_base
-from laser_tf.environments import base, factory
+from laser_tf.environments import base, factory, faults
 from laser_tf.evaluation import (
     episode_player,
     evaluation_files,
@@ -78,9 +78,15 @@ def evaluate(
     player = episode_player.EpisodePlayer(environment, _choice(policy, agent, greedy))
     with progress.EvaluationDisplay(episodes * len(tasks), f"evaluating {_named(tasks)}") as shown:
         games = player.play(episodes, shown.update)
+    broken = dict(environment.fault_counts())
     environment.close()
 
-    summary = evaluation_summary.summarise(config, counters, games)
+    summary = evaluation_summary.summarise(config, counters, games) | {"faults": broken}
+    if broken:
+        logging.warning(
+            "%d faults of the environment broke episodes off, whose returns count as they are",
+            sum(broken.values()),
+        )
     summary["protocol"] = evaluation_summary.protocol(
         config, episodes=episodes, num_envs=num_envs, seed=seed, greedy=greedy
     )
@@ -139,8 +145,14 @@ def _film(
     path = evaluation_files.film_file(workdir, names[0], task)
     try:
         gif = evaluation_film.film(path, config, seed, game, actions)
-    except base.NoPictureError as error:  # the result stands without
-        logging.warning("no film: %s", error)
+    except (
+        base.NoPictureError,
+        faults.EnvironmentFailedError,
+        ImportError,
+        OSError,
+        ValueError,
+    ) as error:  # the result stands without, whatever it is that drawing needs
+        logging.warning("no film: %s", errors.one_line(error))
         return None
     name = f"{names[1]}_{task}" if task else names[1]
     tensorboard.write_film(

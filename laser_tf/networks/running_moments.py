@@ -63,7 +63,10 @@ class RunningMoments(tf.Module):
         of_variance = count / tf.maximum(self._prior_count + self._count + count, 1.0)
         delta = batch_mean - self._mean
         of_batch = batch_variance + (1 - share) * tf.square(delta)
+        mean = self._mean + share * delta
         variance = (1 - of_variance) * self._variance + of_variance * of_batch
-        self._mean.assign_add(share * delta)
-        self._variance.assign(variance)
+        # A finite value may have a square that is not, from which no entry would recover, either.
+        moves = tf.math.is_finite(mean) & tf.math.is_finite(variance)
+        self._mean.assign(tf.where(moves, mean, self._mean))
+        self._variance.assign(tf.where(moves, variance, self._variance))
         self._count.assign(tf.minimum(self._count + count, _MEMORY))

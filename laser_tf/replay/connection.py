@@ -257,12 +257,16 @@ class Connection:
     def update_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
         """Gives items of replay new priorities; those that are gone by now are passed over.
 
-        So are all while the server does not answer.
+        So are all while the server does not answer, and those that are no priorities: Reverb keeps
+        what it refuses, and could not load its checkpoint again.
 
         Args:
           keys: uint64 [B].
-          priorities: float [B], at least 0.
+          priorities: float [B], at least 0; NaN or infinite where an update has failed.
         """
+        usable = np.isfinite(priorities) & (priorities >= 0)
+        self.passed_over += int(np.sum(~usable))
+        keys, priorities = keys[usable], priorities[usable]
         if self._watch is None:
             self._update(self.client, keys, priorities)
             return

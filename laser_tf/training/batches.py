@@ -13,6 +13,7 @@ from laser_tf.replay import connection, dataset, replay_config, replayer, stored
 from laser_tf.training import replay_source, unroll_accounting
 
 _POLL_SECONDS = 0.5
+_EPISODE_SECONDS = 5.0  # that replay, having episodes, may take to give one
 
 
 class Stream(Protocol):
@@ -184,11 +185,10 @@ class EpisodeBatchStream(BatchStream):
         return stored_unroll.unweighted(mixed, self._is_online, new_steps)
 
     def _draw(self) -> stored_unroll.StoredUnroll | None:
-        if self._episode_seen:
-            return self._episodes.get(self._closed.is_set)
         # Until an episode ends somewhere, waiting for one would stall the learner, with it the
-        # queue, and with it the actors that play it.
-        episode = self._episodes.poll(0)
+        # queue, and with it the actors that play it: at the start, and where a server came back
+        # empty.
+        episode = self._episodes.poll(_EPISODE_SECONDS if self._episode_seen else 0)
         self._episode_seen = episode is not None
         return episode
 
@@ -228,7 +228,7 @@ class ReplayBatchStream(BatchStream):
         super().__init__(self._next)
 
     def _next(self) -> stored_unroll.Batch | None:
-        new = 0
+        new, was_warm = 0, self._warm
         # The queue is emptied during the warm-up, too, or it would stop the actors.
         while self._ahead + new < self._period or not self._is_warm():
             count = self._counts.get(self._closed.is_set)
@@ -236,8 +236,9 @@ class ReplayBatchStream(BatchStream):
                 return None
             if not self.accounting.add(count.actor[None], count.number[None])[0]:
                 new += int(count.new_steps)
-        # The warm-up's steps are counted, but no updates are owed for them.
-        self._ahead = (self._ahead + new) % self._period
+        self._ahead += new - self._period
+        if not was_warm:  # its steps are counted, but no more updates are owed for them
+            self._ahead %= self._period
         batch = self._replayed.get(self._closed.is_set)
         return batch and batch._replace(new_steps=np.int64(new))
 

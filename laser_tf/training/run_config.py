@@ -66,10 +66,16 @@ class RunConfig:
                 "replay.core_state=recomputed keeps whole episodes, up to a length that must be "
                 "known: set it"
             )
-        if keeps_episodes and longest > capacity:
+        # The last unroll of an episode takes the room of a whole one.
+        room = self.max_unrolls_per_episode * self.replay.unroll_length
+        if (
+            keeps_episodes
+            and room > capacity // self.replay.unroll_length * self.replay.unroll_length
+        ):
             raise ValueError(
                 f"config.replay: capacity is {capacity} agent steps, but an episode can have "
-                f"{longest}: raise replay.capacity or lower environment.max_frames_per_episode"
+                f"{longest}: use a replay.capacity of {room} or more, or lower "
+                "environment.max_frames_per_episode"
             )
         period = self.run.evaluate_every_env_frames
         unroll_frames = self.replay.unroll_length * self.environment.action_repeat

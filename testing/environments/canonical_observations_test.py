@@ -1,6 +1,7 @@
 """From observation spaces and specs to what agents read: docs/environments.md, and refusals."""
 
 import numpy as np
+import tree
 from absl.testing import absltest, parameterized
 from dm_env import specs
 from gymnasium import spaces
@@ -127,6 +128,19 @@ class ObservationTest(parameterized.TestCase):
     def test_a_value_that_does_not_fit_its_spec_is_named(self, spec, value, message):
         with self.assertRaisesRegex(ValueError, message):
             observation_of(spec)(value)
+
+
+class KeysTest(absltest.TestCase):
+    def test_keys_that_are_numbers_keep_their_values(self):
+        # In the order of texts 10 comes before 2, in that of `tree.flatten` after it.
+        observation = of_space(spaces.Dict({2: spaces.Discrete(5), 10: spaces.Discrete(3)}))
+        leaves = observation({2: 4, 10: 1})
+        self.assertEqual(tree.unflatten_as(observation.spec, leaves), {2: 4, 10: 1})
+
+    def test_keys_without_an_order_are_refused(self):
+        spec = {"a": specs.Array([], np.float32), 1: specs.Array([], np.float32)}
+        with self.assertRaisesRegex(faults.RefusedError, "the keys .*'a', 1.*no order: use texts"):
+            observation_of(spec)
 
 
 if __name__ == "__main__":

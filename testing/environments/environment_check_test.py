@@ -7,8 +7,11 @@ import subprocess
 import sys
 import tempfile
 
+import numpy as np
 from absl.testing import absltest, parameterized
+from dm_env import specs
 
+from laser_tf import types
 from laser_tf.environments import environment_check, suites
 from testing import commands
 
@@ -53,6 +56,17 @@ class EnvironmentCheckTest(parameterized.TestCase):
             "note           all observations are the same",
         ):
             self.assertRegex(text, pattern)
+
+    def test_channels_first_are_remarked(self):
+        remark = (
+            "note           an image .4, 84, 84. looks like channels first: .*replay.frame_stack"
+        )
+        for shape, is_remarked in (((4, 84, 84), True), ((6, 6, 3), False), ((4, 4, 4), False)):
+            image = specs.BoundedArray(shape, np.uint8, 0, 255)
+            spec = types.EnvironmentSpec(image, specs.DiscreteArray(2))
+            play = environment_check._Play(np.zeros([3, 4]), *np.zeros([3, 3]), 1.0)
+            text = "\n".join(environment_check._remarks(play, spec))
+            self.assertEqual(re.search(remark, text) is not None, is_remarked, shape)
 
     def test_what_cannot_be_repeated_is_named(self):
         lines = check("dm_env", f"{SMALL}:Still", arguments="unseeded=true").lines

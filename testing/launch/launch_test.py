@@ -33,7 +33,10 @@ class LaunchTest(parameterized.TestCase):
         ("--config.environment.task=pogn", "'pogn': did you mean pong"),
         ("--config=configs/lasr.py", "configs/lasr.py.*choose a file of configs"),
         ("--config.environment.task=pong,breakout", "tasks differ: breakout has.*4 actions"),
-        ("--config.replay.core_state=recomputed", "an episode can have 27000: raise"),
+        (
+            "--config.replay.core_state=recomputed",
+            "an episode can have 27000: use a replay.capacity of 27000 or",
+        ),
         ("--config=configs/laser_dmlab30.py", "DeepMind Lab is not installed"),
         ("--config=configs/r2d2_dmlab30.py", "DeepMind Lab is not installed"),
         ("--config.replay.steps_per_update=80", "leaves no online unrolls, which alone"),

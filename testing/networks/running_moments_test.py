@@ -47,6 +47,17 @@ class RunningMomentsTest(parameterized.TestCase):
                 variance, summed / (prior_count + len(everything)), rtol=1e-3
             )
 
+    def test_a_value_whose_square_is_infinite_moves_its_own_entry_not_at_all(self):
+        moments = running_moments.RunningMoments(D)
+        moments.update(*next(_batches()))
+        before = [variable.numpy() for variable in moments.moments]
+        vectors = np.zeros([4, D], np.float32)
+        vectors[0, 1] = np.finfo(np.float32).max  # as some environments say "no reading"
+        moments.update(tf.constant(vectors), tf.fill([4], True))
+        for old, new in zip(before, moments.moments, strict=True):
+            self.assertTrue(np.isfinite(new).all())
+            np.testing.assert_array_equal(old == new, [False, True, False])
+
     @parameterized.named_parameters(
         ("nothing", 0.0, False), ("nan", np.nan, True), ("inf", np.inf, True)
     )

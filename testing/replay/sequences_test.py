@@ -243,6 +243,21 @@ class SequencesTest(parameterized.TestCase):
         chi_square = np.sum((np.array([counts[key] for key in keys]) - expected) ** 2 / expected)
         self.assertLess(chi_square, 23.5)  # 4 degrees of freedom: one run in 10,000 is above
 
+    def test_what_is_no_priority_is_passed_over_and_the_checkpoint_can_be_loaded(self):
+        config = _config(priority_exponent=0.9, batch_size=10)
+        replay = self._write(config, [[U * 6]])
+        (batch,) = dataset.replayed_batches(replay.address, config).take(1)
+        keys = batch.key.numpy()
+        bad = [np.nan, np.inf, -np.inf, -1.0]
+        replay.update_priorities(keys, np.array(bad + [1.0] * (len(keys) - 4)))
+        self.assertEqual(replay.passed_over, 4)
+        held = replay.size()
+        replay.checkpoint()
+        replay.stop()
+        again = server.EmbeddedReplay(config, SIGNATURE, self._folder)
+        self.addCleanup(again.stop)
+        self.assertEqual(again.size(), held)
+
     def test_zero_states_start_sequences_but_the_stored_ones_come_along(self):
         config = _config(core_state="zero")
         replay = self._write(config, [[5 * U]])

@@ -123,6 +123,20 @@ class HostileValuesTest(parameterized.TestCase):
         with self.assertRaisesRegex(ValueError, f"config.{section}: .*{message}"):
             run_config.parse(values)
 
+    def test_replay_has_room_for_the_last_unroll_of_the_longest_episode(self):
+        values = _values("laser_vizdoom")
+        longest, length = 525, values["replay"]["unroll_length"]
+        self.assertEqual(run_config.parse(values).environment.max_steps_per_episode, longest)
+        room = -(-longest // length) * length
+        for capacity in (longest, room - 1):
+            values["replay"]["capacity"] = capacity
+            with self.assertRaisesRegex(
+                ValueError, f"have 525: use a replay.capacity of {room} or"
+            ):
+                run_config.parse(values)
+        values["replay"]["capacity"] = room
+        run_config.parse(values)
+
     @parameterized.parameters(
         ("arguments", 3, "arguments is 3: use text or names with their values"),
         ("num_workers", -1, "num_workers is -1: use 0 or more"),

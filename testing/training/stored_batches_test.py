@@ -46,13 +46,13 @@ class PaceTest(absltest.TestCase):
         self._config = numbered_sequences.config(steps_per_update=10)
         self._store = sequence_store.SequenceStore(self._config, SIGNATURE, seed=1)
 
-    def _stream(self, source) -> stored_batches.StoredBatchStream:
+    def _stream(self, source, unroll_steps=4) -> stored_batches.StoredBatchStream:
         patch = mock.patch.object(
             stored_batches.replay_source, "ReplaySource", return_value=mock.Mock(side_effect=source)
         )
         with patch:
             stream = stored_batches.StoredBatchStream(
-                _Counts(4), mock.Mock(), self._store, self._config
+                _Counts(unroll_steps), mock.Mock(), self._store, self._config
             )
         self.addCleanup(stream.close)
         return stream
@@ -68,6 +68,16 @@ class PaceTest(absltest.TestCase):
             self.assertEqual(batch.unrolls.env_output.reward.shape, (4, 3 * U + 1))
             np.testing.assert_array_equal(batch.importance_weight, 1)
             self.assertEqual(batch.key.dtype, np.uint64)
+
+    def test_an_unroll_may_bring_the_steps_of_several_updates(self):
+        for number in range(10):
+            self._store.add(numbered_sequences.make(0, number + 3))
+        stream = self._stream(lambda: None, unroll_steps=32)
+        steps = [int(stream.get(NOBODY_STOPS).new_steps) for _ in range(101)]
+        # At first there may have been a warm-up, for which no updates are owed. Then one for every
+        # 10 steps: of 32, 2 beyond the first 30, and 30 of the next.
+        self.assertEqual(steps[:8], [32, 32, 0, 0, 32, 0, 0, 32])
+        self.assertEqual(sum(steps[1:]), 32 * 32)  # the first 998 of them
 
     def test_new_priorities_count_from_the_second_update_after_on(self):
         for number in range(10):
