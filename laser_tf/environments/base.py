@@ -71,6 +71,10 @@ class BatchedEnvironment(abc.ABC):
         """Of a single environment: a `DiscreteArray`, or float32 [D] with finite bounds."""
         return self._action_spec
 
+    def own_action_spec(self) -> specs.Array:
+        """What a single environment itself takes, where `step` converts actions to it."""
+        return self._action_spec
+
     def spec(self) -> types.EnvironmentSpec:
         """What an agent that plays here must fit."""
         return types.EnvironmentSpec(self._observation_spec, self._action_spec, len(self.tasks))

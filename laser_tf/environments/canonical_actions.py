@@ -19,6 +19,7 @@ class Action:
 
     Attributes:
       spec: that agents see.
+      own: the environment's.
     """
 
     def __init__(self, spec: Any):
@@ -32,7 +33,7 @@ class Action:
                 f"its action is {canonical_observations.brief(spec)}: agents take one integer or "
                 "one array of floats; put parts together in the environment"
             )
-        self._own = spec
+        self.own = spec
         if isinstance(spec, specs.DiscreteArray) or not spec.shape and spec.dtype.kind in "ui":
             self.spec: specs.BoundedArray = self._discrete(spec)
         else:
@@ -81,7 +82,7 @@ class Action:
     def __call__(self, action: np.ndarray) -> Any:
         """What the environment is sent: a canonical action, int32 [] or float32 [D]."""
         if isinstance(self.spec, specs.DiscreteArray):
-            return self._own.dtype.type(int(action) + self._least)
+            return self.own.dtype.type(int(action) + self._least)
         # Bounds of float64 may lie within their own float32.
-        shaped = action.reshape(self._own.shape).astype(self._own.dtype)
-        return np.clip(shaped, self._own.minimum, self._own.maximum)
+        shaped = action.reshape(self.own.shape).astype(self.own.dtype)
+        return np.clip(shaped, self.own.minimum, self.own.maximum)

@@ -24,10 +24,11 @@ NOTHING, STEP, RESET = range(3)  # what an environment is told
 
 
 class Description(NamedTuple):
-    """Canonical specs of a worker's environments."""
+    """Specs of a worker's environments."""
 
-    observation: Any
-    action: specs.BoundedArray
+    observation: Any  # canonical
+    action: specs.BoundedArray  # canonical
+    own_action: specs.Array  # that the environments tell
 
 
 class Refusal(NamedTuple):
@@ -85,7 +86,7 @@ class Worker:
             return Refusal(" ".join(str(error).split()))
         except Exception as error:  # whatever user code raises, the message has to name it
             return Refusal(faults.describe(error), traceback.format_exc())
-        return Description(self._observation.spec, self._action.spec)
+        return Description(self._observation.spec, self._action.spec, self._action.own)
 
     def _start(self, index: int) -> dm_env.Environment:
         """Makes an environment, with a seed that no attempt before it had."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import tree
+from dm_env import specs
 
 from laser_tf import observations, types
 from laser_tf.environments import base
@@ -67,6 +68,10 @@ class MultiTask(base.BatchedEnvironment):
         ]
         output = _concatenate(outputs)
         return output._replace(reward=output.reward * self.reward_scales)
+
+    def own_action_spec(self) -> specs.Array:
+        """See `BatchedEnvironment`; the first task's."""
+        return self._environments[0].own_action_spec()
 
     def fault_counts(self) -> collections.Counter[str]:
         """Those of all environments, and of rewards that scaling made infinite."""

@@ -8,6 +8,7 @@ from typing import Any
 import dm_env
 import numpy as np
 import tree
+from dm_env import specs
 
 from laser_tf import observations, types
 from laser_tf.environments import (
@@ -87,6 +88,11 @@ class PythonEnvironments(base.BatchedEnvironment):
             observation=description.observation,
             action=description.action,
         )
+        self._own_action_spec = description.own_action
+
+    def own_action_spec(self) -> specs.Array:
+        """See `BatchedEnvironment`: a `Discrete` may begin at another number than 0."""
+        return self._own_action_spec
 
     def _start(
         self, worker: Callable, seed: int, reply_seconds: float

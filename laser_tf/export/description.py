@@ -10,18 +10,34 @@ from laser_tf import observations, types
 from laser_tf.export import portable_policy
 from laser_tf.training import run_config
 
-_EXAMPLE = """import numpy as np
+_EXAMPLE = """import json
+
+import numpy as np
 import tensorflow as tf
 
 policy = tf.saved_model.load("policy")
+with open("policy/policy.json") as file:
+    about = json.load(file)
+inputs = [entry for entry in about["inputs"] if entry["name"].startswith("observation")]
+
+def batch_of_one(observation):  # with the policy's dtypes and shapes
+    leaves = [
+        np.reshape(leaf, [1, *entry["shape"][1:]]).astype(entry["dtype"])
+        for leaf, entry in zip(tf.nest.flatten(observation), inputs)
+    ]
+    return tf.nest.map_structure(tf.constant, tf.nest.pack_sequence_as(observation, leaves))
+
+def sent(action):  # with the environment's numbers and shape
+    environment = about["action"]["environment"]
+    return np.reshape(action[0] + environment["first"], environment["shape"])[()]
+
 state = policy.initial_state(1)  # of one environment
 observation, _ = environment.reset()  # as gymnasium's
 reward, discount, is_first, done = 0.0, 1.0, True, False
 while not done:
-    batch = tf.nest.map_structure(lambda leaf: tf.constant(leaf)[None], observation)
     numbers = [np.float32([reward]), np.float32([discount]), np.array([is_first])]
-    action, state = policy.greedy(batch, *numbers, state)
-    observation, reward, terminated, truncated, _ = environment.step(action[0].numpy())
+    action, state = policy.greedy(batch_of_one(observation), *numbers, state)
+    observation, reward, terminated, truncated, _ = environment.step(sent(action))
     discount, is_first, done = 1.0 - terminated, False, terminated or truncated
 """
 
@@ -35,7 +51,10 @@ _SIGNATURES = (
 
 
 def describe(
-    policy: portable_policy.PortablePolicy, config: run_config.RunConfig, agent_steps: int
+    policy: portable_policy.PortablePolicy,
+    config: run_config.RunConfig,
+    agent_steps: int,
+    own_action: specs.Array,
 ) -> dict[str, Any]:
     """What `policy.json` holds.
 
@@ -43,6 +62,7 @@ def describe(
       policy: that is exported.
       config: of its run.
       agent_steps: that it has learnt from.
+      own_action: what the environment itself takes.
     """
     environment = config.environment
     return {
@@ -57,7 +77,7 @@ def describe(
             _entry(name, signature, _state_meaning(name))
             for name, signature in policy.state_signature().items()
         ],
-        "action": _action(policy.spec.action),
+        "action": _action(policy.spec.action, own_action),
         "functions": {
             "initial_state": "batch_size -> state",
             "greedy": "observation, reward, discount, is_first, state -> action, state: the best "
@@ -94,7 +114,7 @@ def _observation_meaning(spec: specs.Array, config: run_config.RunConfig) -> str
     if isinstance(spec, types.TextSpec):
         return "words of a text, 1 + crc32(lower-case word) % 1000 each, then 0"
     if isinstance(spec, specs.DiscreteArray):
-        return "a number of a kind"
+        return "a number of a kind, from 0 (a Discrete that begins elsewhere: less its start)"
     inside = "normalised inside" if config.agent.normalise_vectors else "used as it is"
     return f"as the environment gives it: {inside}"
 
@@ -104,11 +124,22 @@ def _state_meaning(name: str) -> str:
     return kind.get(name.split("_")[0], "the last action, which the policy took")
 
 
-def _action(spec: specs.BoundedArray) -> dict[str, Any]:
+def _action(spec: specs.BoundedArray, own: specs.Array) -> dict[str, Any]:
     signature = tf.TensorSpec([None, *spec.shape], spec.dtype)
-    if isinstance(spec, specs.DiscreteArray):
-        return _entry("action", signature, "index of the environment's actions", spec)
-    return _entry("action", signature, "continuous, in the environment's units", spec)
+    is_discrete = isinstance(spec, specs.DiscreteArray)
+    first = int(own.minimum) if is_discrete and isinstance(own, specs.BoundedArray) else 0
+    shape = list(own.shape)
+    meaning = (
+        "index of the environment's actions"
+        if is_discrete
+        else ("continuous, in the environment's units")
+    )
+    meaning += f"; the environment gets {first} more" if first else ""
+    meaning += f"; the environment gets it in the shape {shape}" if own.shape != spec.shape else ""
+    return {
+        **_entry("action", signature, meaning, spec),
+        "environment": {"first": first, "shape": shape},
+    }
 
 
 def _entry(

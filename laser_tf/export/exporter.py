@@ -1,5 +1,6 @@
 """From a run's folder to a folder that needs neither the run nor this package."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -34,10 +35,13 @@ def export(workdir: pathlib.Path, output: pathlib.Path, compute_dtype: str = "")
     if compute_dtype:
         learner = dataclasses.replace(config.learner, compute_dtype=compute_dtype)
         config = dataclasses.replace(config, learner=learner)
-    spec = factory.environment_spec(config.environment)
+    with contextlib.closing(
+        factory.make_environment(config.environment, seed=0, num_envs=1)
+    ) as environment:
+        spec, own_action = environment.spec(), environment.own_action_spec()
     agent, counters = trained.restore_agent(workdir, config, spec, seed=0)
     policy = portable_policy.PortablePolicy(agent, spec, config.replay.frame_stack)
-    about = description.describe(policy, config, int(counters.agent_steps))
+    about = description.describe(policy, config, int(counters.agent_steps), own_action)
     _write(policy, about, output, int(counters.learner_updates))
 
 

@@ -7,13 +7,15 @@ import runpy
 import shutil
 import tempfile
 
+import gymnasium
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest
+from dm_env import specs
 
 from laser_tf.environments import catch, factory
 from laser_tf.evaluation import episode_player, evaluator
-from laser_tf.export import exporter
+from laser_tf.export import description, exporter
 from laser_tf.host import run_folder
 from laser_tf.training import initial_weights
 from testing import commands
@@ -84,15 +86,15 @@ class ExportTest(absltest.TestCase):
         environment = _Gymnasium()
         with tempfile.TemporaryDirectory() as folder:
             script = pathlib.Path(folder) / "example.py"
-            script.write_text(example.replace('load("policy")', f'load("{self.output}")'))
+            script.write_text(re.sub(r'"policy(?=["/])', f'"{self.output}', example))
             exec(compile(script.read_text(), script, "exec"), {"environment": environment})
         self.assertEqual(environment.steps, catch.STEPS)
 
     def test_the_whole_example_plays_whole_episodes(self):
         path = pathlib.Path(__file__).parents[2] / "examples/act_with_exported_policy.py"
-        self.assertLess(len(path.read_text().splitlines()), 40)
+        self.assertLess(len(path.read_text().splitlines()), 50)
         example = runpy.run_path(str(path))
-        returns = example["play"](tf.saved_model.load(str(self.output)), _Gymnasium(), 10)
+        returns = example["play"](self.output, _Gymnasium(), 10)
         self.assertLen(returns, 10)
         self.assertGreater(np.mean(returns), 0.5)
 
@@ -204,6 +206,44 @@ class InitialWeightsTest(absltest.TestCase):
             initial_weights.assign(initial, agent)
         for name, variable in learnt.items():
             np.testing.assert_array_equal(variable, before[name])
+
+
+class OwnActionsTest(absltest.TestCase):
+    def test_the_examples_act_where_actions_count_from_elsewhere_and_floats_are_long(self):
+        # Actions from -1 to 1, observations of float64; gymnasium's own checker refuses others.
+        task = "testing.environments.small_environments:Timed-v0"
+        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        code, _, errors = commands.run(
+            "train",
+            "--config=configs/laser_gymnasium.py",
+            f"--config.environment.task={task}",
+            "--config.environment.arguments=ends=4",
+            "--config.environment.num_workers=1",
+            "--config.run.env_frames=500",
+            "--config.run.evaluation_episodes=0",
+            f"--workdir={folder / 'run'}",
+        )
+        self.assertEqual(code, 0, errors)
+        exporter.export(folder / "run", folder / "policy")
+        about = json.loads((folder / "policy/policy.json").read_text())
+        self.assertEqual(about["action"]["environment"], {"first": -1, "shape": []})
+        self.assertIn("the environment gets -1 more", about["action"]["meaning"])
+        example = runpy.run_path(
+            str(pathlib.Path(__file__).parents[2] / "examples/act_with_exported_policy.py")
+        )
+        environment = gymnasium.make(task, ends=4)
+        self.assertLen(example["play"](folder / "policy", environment, 3), 3)
+        page = (folder / "policy/README.md").read_text()
+        text = page.split("```python\n")[1].split("```")[0]
+        text = re.sub(r'"policy(?=["/])', f'"{folder}/policy', text)
+        exec(compile(text, "example", "exec"), {"environment": environment})
+
+    def test_arrays_of_actions_get_the_environments_shape(self):
+        canonical = specs.BoundedArray([6], np.float32, -1, 1)
+        own = specs.BoundedArray([2, 3], np.float64, -1, 1)
+        action = description._action(canonical, own)
+        self.assertEqual(action["environment"], {"first": 0, "shape": [2, 3]})
+        self.assertIn("the environment gets it in the shape [2, 3]", action["meaning"])
 
 
 class _Gymnasium:
