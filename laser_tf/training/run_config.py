@@ -66,12 +66,9 @@ class RunConfig:
                 "replay.core_state=recomputed keeps whole episodes, up to a length that must be "
                 "known: set it"
             )
-        # The last unroll of an episode takes the room of a whole one.
-        room = self.max_unrolls_per_episode * self.replay.unroll_length
-        if (
-            keeps_episodes
-            and room > capacity // self.replay.unroll_length * self.replay.unroll_length
-        ):
+        # In unrolls: an episode's last one takes the room of a whole one.
+        if keeps_episodes and self.max_unrolls_per_episode > capacity // self.replay.unroll_length:
+            room = self.max_unrolls_per_episode * self.replay.unroll_length
             raise ValueError(
                 f"config.replay: capacity is {capacity} agent steps, but an episode can have "
                 f"{longest}: use a replay.capacity of {room} or more, or lower "
