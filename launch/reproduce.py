@@ -21,6 +21,7 @@ if __name__ == "__main__":
 import itertools
 import pathlib
 import sys
+import types
 from collections.abc import Mapping, Sequence
 
 from absl import flags
@@ -116,9 +117,13 @@ def _config_of_figure(name: str, chosen: figure.Figure) -> dict:
             f"--config={command_line.config_file(_CONFIG.name)} has no section `sweep`: figure "
             f"{name} compares sweeps; use e.g. --config={chosen.config}"
         )
-    kind = sweep_config if chosen.makes_run == "sweep" else run_config
-    whole = run_identity.completed(values, kind.defaults(values))
+    whole = run_identity.completed(values, _parser(chosen).defaults(values))
     return config_values.changed(whole, _defaults_and_given(chosen))
+
+
+def _parser(chosen: figure.Figure) -> types.ModuleType:
+    """What knows the configurations of a figure's runs."""
+    return sweep_config if chosen.makes_run == "sweep" else run_config
 
 
 def _folders(runs: figure.Runs) -> list[pathlib.Path]:
@@ -161,11 +166,11 @@ def _check_runs(
     Raises:
       ValueError: for a game that there is not, or an impossible value.
     """
-    kind = sweep_config if chosen.makes_run == "sweep" else run_config
+    parse = _parser(chosen).parse
     for condition in chosen.conditions:
         values = variants.get(condition.label, config)
         for game in games:
-            kind.parse(config_values.changed(values, _changes(chosen, condition, config, game, 1)))
+            parse(config_values.changed(values, _changes(chosen, condition, config, game, 1)))
 
 
 def _given() -> dict[str, object]:

@@ -65,7 +65,7 @@ def check(name: str, config: Mapping[str, Mapping]) -> None:
     """
     figure.check_agent(name, FIGURES[name], dict(config), "laser")
     suite = config["environment"].get("suite")
-    if "sweep" not in config or "reward_offset" not in config["environment"]:
+    if "reward_offset" not in config["environment"]:
         raise errors.UserError(
             f"--figure={name} compares sweeps in an environment with a reward_offset, not in "
             f"{suite}: use e.g. --config={FIGURES[name].config}"

@@ -31,8 +31,7 @@ class Agent(NamedTuple):
     @property
     def own_tasks(self) -> tuple[str, ...]:
         """Those that it was given as a hyper-parameter; (): it plays its sweep's."""
-        given = self.hyperparameters.get("environment.task", "")
-        return tuple(name.strip() for name in given.split(",") if name)
+        return _names(self.hyperparameters.get("environment.task", ""))
 
 
 class Sweep(NamedTuple):
@@ -73,6 +72,10 @@ def find(folder: pathlib.Path) -> tuple[list[Sweep], list[str]]:
     return sweeps, notes
 
 
+def _names(tasks: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in tasks.split(",") if name)
+
+
 def _read(path: pathlib.Path) -> Sweep:
     content = json.loads(path.read_text(encoding="utf-8"))
     environment = content["config"]["environment"]
@@ -85,7 +88,7 @@ def _read(path: pathlib.Path) -> Sweep:
         label=str(content["label"]),
         replica=int(content["replica"]),
         suite=str(environment["suite"]),
-        tasks=tuple(name.strip() for name in environment["task"].split(",")),
+        tasks=_names(environment["task"]),
         env_frames=int(content["config"]["run"]["env_frames"]),
         agents=tuple(agents),
         settings={

@@ -165,7 +165,9 @@ def _measure_replica(
         name: [(s.env_frames, agent) for s in found for agent in s.agents if agent.name == name]
         for name in names
     }
-    tasks = {name: _tasks(found, runs[name]) for name in names}
+    # A task that nobody has played yet would leave every agent without a median.
+    played = sorted({task for sweep in found for agent in sweep.agents for task in agent.episodes})
+    tasks = {name: _tasks(played, runs[name]) for name in names}
     first_tasks = tasks[names[0]] if names else []
     is_comparable = all(of_agent == first_tasks for of_agent in tasks.values())
     if not is_comparable:
@@ -184,14 +186,8 @@ def _measure_replica(
     return Replica(found[0].replica, tuple(found), agents, best)
 
 
-def _tasks(
-    found: list[found_sweeps.Sweep], runs: list[tuple[int, found_sweeps.Agent]]
-) -> list[str]:
-    """What an agent is measured on: what it was given as a hyper-parameter, or all tasks.
-
-    One that nobody has played yet would leave every agent without a median.
-    """
-    played = sorted({task for sweep in found for agent in sweep.agents for task in agent.episodes})
+def _tasks(played: Sequence[str], runs: list[tuple[int, found_sweeps.Agent]]) -> list[str]:
+    """What an agent is measured on: what it was given as a hyper-parameter, or all tasks."""
     own = {task for _, agent in runs for task in agent.own_tasks}
     return [task for task in played if task in own or not own]
 

@@ -71,7 +71,7 @@ class BatchedEnvironment(abc.ABC):
         """Of a single environment: a `DiscreteArray`, or float32 [D] with finite bounds."""
         return self._action_spec
 
-    def own_action_spec(self) -> specs.Array:
+    def own_action_spec(self) -> specs.BoundedArray:
         """What a single environment itself takes, where `step` converts actions to it."""
         return self._action_spec
 

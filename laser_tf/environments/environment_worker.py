@@ -28,7 +28,7 @@ class Description(NamedTuple):
 
     observation: Any  # canonical
     action: specs.BoundedArray  # canonical
-    own_action: specs.Array  # that the environments tell
+    own_action: specs.BoundedArray  # that the environments tell
 
 
 class Refusal(NamedTuple):

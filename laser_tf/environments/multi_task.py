@@ -69,7 +69,7 @@ class MultiTask(base.BatchedEnvironment):
         output = _concatenate(outputs)
         return output._replace(reward=output.reward * self.reward_scales)
 
-    def own_action_spec(self) -> specs.Array:
+    def own_action_spec(self) -> specs.BoundedArray:
         """See `BatchedEnvironment`; the first task's."""
         return self._environments[0].own_action_spec()
 

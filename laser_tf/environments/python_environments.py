@@ -90,7 +90,7 @@ class PythonEnvironments(base.BatchedEnvironment):
         )
         self._own_action_spec = description.own_action
 
-    def own_action_spec(self) -> specs.Array:
+    def own_action_spec(self) -> specs.BoundedArray:
         """See `BatchedEnvironment`: a `Discrete` may begin at another number than 0."""
         return self._own_action_spec
 

@@ -54,7 +54,7 @@ def describe(
     policy: portable_policy.PortablePolicy,
     config: run_config.RunConfig,
     agent_steps: int,
-    own_action: specs.Array,
+    own_action: specs.BoundedArray,
 ) -> dict[str, Any]:
     """What `policy.json` holds.
 
@@ -124,16 +124,12 @@ def _state_meaning(name: str) -> str:
     return kind.get(name.split("_")[0], "the last action, which the policy took")
 
 
-def _action(spec: specs.BoundedArray, own: specs.Array) -> dict[str, Any]:
+def _action(spec: specs.BoundedArray, own: specs.BoundedArray) -> dict[str, Any]:
     signature = tf.TensorSpec([None, *spec.shape], spec.dtype)
     is_discrete = isinstance(spec, specs.DiscreteArray)
-    first = int(own.minimum) if is_discrete and isinstance(own, specs.BoundedArray) else 0
-    shape = list(own.shape)
-    meaning = (
-        "index of the environment's actions"
-        if is_discrete
-        else ("continuous, in the environment's units")
-    )
+    first, shape = int(own.minimum) if is_discrete else 0, list(own.shape)
+    units = "continuous, in the environment's units"
+    meaning = "index of the environment's actions" if is_discrete else units
     meaning += f"; the environment gets {first} more" if first else ""
     meaning += f"; the environment gets it in the shape {shape}" if own.shape != spec.shape else ""
     return {

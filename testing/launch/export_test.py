@@ -21,6 +21,7 @@ from laser_tf.training import initial_weights
 from testing import commands
 from testing.export import policies
 
+EXAMPLE = pathlib.Path(__file__).parents[2] / "examples/act_with_exported_policy.py"
 TRAINED = (
     "--config=configs/laser_catch.py",
     "--config.run.env_frames=40000",
@@ -81,19 +82,13 @@ class ExportTest(absltest.TestCase):
         self.assertGreaterEqual(about["trained_env_frames"], 40_000)
 
     def test_the_example_on_its_page_runs(self):
-        page = (self.output / "README.md").read_text()
-        example = page.split("```python\n")[1].split("```")[0]
         environment = _Gymnasium()
-        with tempfile.TemporaryDirectory() as folder:
-            script = pathlib.Path(folder) / "example.py"
-            script.write_text(re.sub(r'"policy(?=["/])', f'"{self.output}', example))
-            exec(compile(script.read_text(), script, "exec"), {"environment": environment})
+        _run_the_pages_example(self.output, environment)
         self.assertEqual(environment.steps, catch.STEPS)
 
     def test_the_whole_example_plays_whole_episodes(self):
-        path = pathlib.Path(__file__).parents[2] / "examples/act_with_exported_policy.py"
-        self.assertLess(len(path.read_text().splitlines()), 50)
-        example = runpy.run_path(str(path))
+        self.assertLess(len(EXAMPLE.read_text().splitlines()), 50)
+        example = runpy.run_path(str(EXAMPLE))
         returns = example["play"](self.output, _Gymnasium(), 10)
         self.assertLen(returns, 10)
         self.assertGreater(np.mean(returns), 0.5)
@@ -228,15 +223,10 @@ class OwnActionsTest(absltest.TestCase):
         about = json.loads((folder / "policy/policy.json").read_text())
         self.assertEqual(about["action"]["environment"], {"first": -1, "shape": []})
         self.assertIn("the environment gets -1 more", about["action"]["meaning"])
-        example = runpy.run_path(
-            str(pathlib.Path(__file__).parents[2] / "examples/act_with_exported_policy.py")
-        )
+        example = runpy.run_path(str(EXAMPLE))
         environment = gymnasium.make(task, ends=4)
         self.assertLen(example["play"](folder / "policy", environment, 3), 3)
-        page = (folder / "policy/README.md").read_text()
-        text = page.split("```python\n")[1].split("```")[0]
-        text = re.sub(r'"policy(?=["/])', f'"{folder}/policy', text)
-        exec(compile(text, "example", "exec"), {"environment": environment})
+        _run_the_pages_example(folder / "policy", environment)
 
     def test_arrays_of_actions_get_the_environments_shape(self):
         canonical = specs.BoundedArray([6], np.float32, -1, 1)
@@ -244,6 +234,12 @@ class OwnActionsTest(absltest.TestCase):
         action = description._action(canonical, own)
         self.assertEqual(action["environment"], {"first": 0, "shape": [2, 3]})
         self.assertIn("the environment gets it in the shape [2, 3]", action["meaning"])
+
+
+def _run_the_pages_example(policy: pathlib.Path, environment) -> None:
+    example = (policy / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    text = re.sub(r'"policy(?=["/])', f'"{policy}', example)
+    exec(compile(text, "example", "exec"), {"environment": environment})
 
 
 class _Gymnasium:
