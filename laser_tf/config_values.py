@@ -1,8 +1,11 @@
 """Configurations as nested mappings, section -> key -> value."""
 
+import ast
 import copy
 from collections.abc import Mapping
 from typing import Any
+
+_WORDS = {"true": True, "false": False}  # as flags of other commands have them
 
 
 def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -26,3 +29,11 @@ def changed(config: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, 
             section = section[part]
         section[name] = value
     return result
+
+
+def parse_value(text: str) -> Any:
+    """A value as Python writes it, or true or false; what is neither is taken as a text."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return _WORDS.get(text.lower(), text)

@@ -70,4 +70,5 @@ def describe(spec: types.EnvironmentSpec) -> str:
         if isinstance(action, specs.DiscreteArray)
         else f"{action.shape[0]} continuous actions"
     )
-    return f"observations {', '.join(leaves)} and {actions}"
+    tasks = f" in {spec.num_tasks} tasks" if spec.num_tasks > 1 else ""
+    return f"observations {', '.join(leaves)} and {actions}{tasks}"

@@ -3,6 +3,7 @@
 python -m launch.evaluate --workdir=runs/pong --episodes=200 --video
 python -m launch.evaluate --workdir=runs/pong --greedy
 python -m launch.evaluate --workdir=runs/tmaze --history_length=10
+python -m launch.evaluate --workdir=runs/pong --environment=sticky_actions=0.25
 """
 
 from laser_tf.host import interruption, versions
@@ -15,9 +16,11 @@ import json
 import logging
 import pathlib
 import tempfile
+from typing import Any
 
 from absl import flags
 
+from laser_tf import config_values
 from laser_tf.evaluation import evaluation_files
 from launch import command_line
 
@@ -32,6 +35,11 @@ _HISTORY_LENGTH = flags.DEFINE_integer(
     "history_length",
     0,
     "agent steps that a recurrent agent remembers, the current included; 0: all",
+)
+_ENVIRONMENT = flags.DEFINE_multi_string(
+    "environment",
+    [],
+    "KEY=VALUE of the section `environment`, instead of the run's; may be given several times",
 )
 
 
@@ -48,6 +56,7 @@ def main() -> None:
         raise command_line.UsageError(
             f"--history_length is {_HISTORY_LENGTH.value}: use 1 or more agent steps, or 0 for all"
         )
+    changes = _environment_changes()
     workdir = pathlib.Path(_WORKDIR.value)
     result = evaluation_files.result_file(workdir, _HISTORY_LENGTH.value)
     _check_writable(result)
@@ -61,9 +70,27 @@ def main() -> None:
         video=_VIDEO.value,
         history_length=_HISTORY_LENGTH.value,
         greedy=_GREEDY.value,
+        environment_changes=changes,
     )
     print(json.dumps(summary, indent=2))
     logging.info("written to %s", result)
+
+
+def _environment_changes() -> dict[str, Any]:
+    """What --environment gives, by key.
+
+    Raises:
+      UsageError: for what is no KEY=VALUE, or a key that is given twice.
+    """
+    changes: dict[str, Any] = {}
+    for entry in _ENVIRONMENT.value:
+        key, separator, text = entry.partition("=")
+        if not separator or not key or key in changes:
+            raise command_line.UsageError(
+                f"--environment={entry}: use KEY=VALUE, each key once, e.g. sticky_actions=0.25"
+            )
+        changes[key] = config_values.parse_value(text)
+    return changes
 
 
 def _check_writable(result: pathlib.Path) -> None:

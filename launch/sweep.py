@@ -17,7 +17,6 @@ if __name__ == "__main__":
     versions.check()
     _NETWORK_WARNING = None if kept_command.is_child() else private_network.enter(sys.argv)
 
-import ast
 import contextlib
 import logging
 import pathlib
@@ -26,6 +25,7 @@ from typing import Any
 
 from absl import flags
 
+from laser_tf import config_values
 from laser_tf.environments import factory
 from laser_tf.host import run_folder
 from laser_tf.sweeps import sweep_config
@@ -145,15 +145,10 @@ def _values() -> dict[str, Any]:
         for drawn in ("log_uniform", "choices"):  # instead of these
             values["sweep"].get(drawn, {}).get(section, {}).pop(name, None)
         grid = values["sweep"].setdefault("grid", {})
-        grid.setdefault(section, {})[name] = tuple(_literal(value) for value in text.split(","))
+        grid.setdefault(section, {})[name] = tuple(
+            config_values.parse_value(value) for value in text.split(",")
+        )
     return values
-
-
-def _literal(text: str) -> Any:
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
 
 
 if __name__ == "__main__":

@@ -25,6 +25,11 @@ class ConfigValuesTest(absltest.TestCase):
         with self.assertRaises(KeyError):
             config_values.changed({"run": {}}, {"rnu.seed": 2})
 
+    def test_values_are_pythons_or_words(self):
+        given = ("0.25", "true", "False", "none", "(1, 2)", "{'size': 9}", "asterix", "a=1", "")
+        values = (0.25, True, False, "none", (1, 2), {"size": 9}, "asterix", "a=1", "")
+        self.assertEqual(tuple(map(config_values.parse_value, given)), values)
+
 
 if __name__ == "__main__":
     absltest.main()

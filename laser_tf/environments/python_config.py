@@ -1,6 +1,5 @@
 """Configuration of environments that are Python objects: what their suites have in common."""
 
-import ast
 import dataclasses
 import functools
 import json
@@ -10,10 +9,8 @@ from typing import Any, ClassVar
 
 import dm_env
 
-from laser_tf import config_checks
+from laser_tf import config_checks, config_values
 from laser_tf.environments import environment_config, python_environments, user_modules
-
-_WORDS = {"true": True, "false": False, "none": None}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -136,10 +133,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not name.isidentifier() or name in arguments:
             raise ValueError(f"arguments are {text!r}: use name=value, ..., each name once")
-        try:
-            arguments[name] = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            arguments[name] = _WORDS.get(value.lower(), value)
+        arguments[name] = None if value.lower() == "none" else config_values.parse_value(value)
     return arguments
 
 

@@ -82,7 +82,7 @@ class ContinuousEvaluator:
         )
         games = player.play(self._episodes)
         return {
-            **evaluation_summary.summarise_returns(self._config, games),
+            **evaluation_summary.summarise_returns(self._config.environment, games),
             "env_frames": env_frames,
             "learner_updates": learner_updates,
             "seconds": round(time.monotonic() - start, 2),

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Sequence
 import imageio.v2 as imageio
 import numpy as np
 
-from laser_tf.environments import factory
+from laser_tf.environments import environment_config, factory
 from laser_tf.evaluation import episode_player
-from laser_tf.training import run_config
 
 _SHORT_PICTURES = 150  # of an episode, at most, for TensorBoard: a few hundred kilobytes
 _SHORT_WIDTH = 320  # pixels, at most
@@ -21,7 +20,7 @@ _SHORT_PICTURE_MS = 67  # how long each is shown
 
 def film(
     path: pathlib.Path,
-    config: run_config.RunConfig,
+    played: environment_config.EnvironmentConfig,
     seed: int,
     game: episode_player.Game,
     actions: Sequence[np.ndarray],
@@ -30,7 +29,7 @@ def film(
 
     Args:
       path: of the film.
-      config: of the run.
+      played: the environments.
       seed: of the first environment.
       game: which episode.
       actions: int32 [N] a step, of all environments since their start.
@@ -42,10 +41,10 @@ def film(
       NoPictureError: for an environment that cannot be drawn; nothing is written.
       OSError: if the film cannot be written.
     """
-    pictures = _pictures(config, seed, game, actions)
+    pictures = _pictures(played, seed, game, actions)
     pictures = itertools.chain([next(pictures)], pictures)  # before a file is made in vain
     path.parent.mkdir(exist_ok=True)
-    frames_per_second = config.environment.frames_per_second / config.environment.action_repeat
+    frames_per_second = played.frames_per_second / played.action_repeat
     every = -(-(game.length + 1) // _SHORT_PICTURES)
     short = []
     with imageio.get_writer(path, fps=frames_per_second, macro_block_size=2) as writer:
@@ -64,14 +63,12 @@ def film(
 
 
 def _pictures(
-    config: run_config.RunConfig,
+    played: environment_config.EnvironmentConfig,
     seed: int,
     game: episode_player.Game,
     actions: Sequence[np.ndarray],
 ) -> Iterator[np.ndarray]:
-    alone = dataclasses.replace(
-        config.environment, task=config.environment.tasks[game.task], reward_scales=()
-    )
+    alone = dataclasses.replace(played, task=played.tasks[game.task], reward_scales=())
     environment = factory.make_environment(
         alone, seed=seed + game.environment, num_envs=1, rendering=True
     )

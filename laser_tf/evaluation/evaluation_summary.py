@@ -5,17 +5,28 @@ from typing import Any
 
 import numpy as np
 
+from laser_tf.environments import environment_config
 from laser_tf.evaluation import episode_player
 from laser_tf.scores import aggregates, reference
 from laser_tf.training import learner, run_config
 
 
 def summarise(
-    config: run_config.RunConfig, counters: learner.Counters, games: Sequence[episode_player.Game]
+    config: run_config.RunConfig,
+    played: environment_config.EnvironmentConfig,
+    counters: learner.Counters,
+    games: Sequence[episode_player.Game],
 ) -> dict[str, Any]:
-    """Returns of episodes, as `summarise_returns`, and how much training is behind them."""
+    """Returns of episodes, as `summarise_returns`, and how much training is behind them.
+
+    Args:
+      config: of the run.
+      played: the environments of the episodes, which may be others than the run's.
+      counters: of the run.
+      games: the episodes.
+    """
     agent_steps, wall_seconds = int(counters.agent_steps), float(counters.wall_seconds)
-    summary = summarise_returns(config, games)
+    summary = summarise_returns(played, games)
     tasks = summary.pop("tasks")  # the longest part, at the file's end
     return {
         **summary,
@@ -29,7 +40,7 @@ def summarise(
 
 
 def summarise_returns(
-    config: run_config.RunConfig, games: Sequence[episode_player.Game]
+    played: environment_config.EnvironmentConfig, games: Sequence[episode_player.Game]
 ) -> dict[str, Any]:
     """Returns of episodes, raw, and their scores.
 
@@ -39,12 +50,12 @@ def summarise_returns(
     returns = [
         [game.episode_return for game in of_task] for of_task in episode_player.by_task(games)
     ]
-    suite, tasks = config.environment.suite, config.environment.tasks
+    suite, tasks = played.suite, played.tasks
     means = {task: float(np.mean(of_task)) for task, of_task in zip(tasks, returns, strict=True)}
     scores = reference.normalised_scores(suite, means)
     together = np.concatenate(returns)
     return {
-        "task": config.environment.task,
+        "task": played.task,
         "episodes": len(games),
         "mean_return": float(np.mean(list(means.values()))),
         "standard_deviation": float(np.std(together)),
@@ -75,23 +86,28 @@ def _summarise_scores(name: str, scores: dict[str, float]) -> dict[str, float]:
 
 
 def protocol(
-    config: run_config.RunConfig, *, episodes: int, num_envs: int, seed: int, greedy: bool
+    played: environment_config.EnvironmentConfig,
+    *,
+    episodes: int,
+    num_envs: int,
+    seed: int,
+    action_selection: str,
 ) -> dict[str, Any]:
     """How an evaluation is played.
 
     Args:
-      config: of the run.
+      played: the environments.
       episodes: of each task.
       num_envs: environments of each task at once.
       seed: of environments and actions.
-      greedy: whether the likeliest action, or that of the largest value, is taken.
+      action_selection: how actions are chosen, in words.
     """
     return {
-        "suite": config.environment.suite,
+        "suite": played.suite,
         "episodes_per_task": episodes,
         "environments_at_once_per_task": num_envs,
         "seed": seed,
-        "action_selection": "greedy" if greedy else config.agent.acting_in_evaluation,
+        "action_selection": action_selection,
         "rewards": "raw",
-        **config.environment.protocol(),
+        **played.protocol(),
     }

@@ -3,14 +3,14 @@
 import json
 import logging
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from laser_tf import errors, types
+from laser_tf import errors, observations, types
 from laser_tf.agents import base as agents_base
-from laser_tf.environments import base, factory, faults
+from laser_tf.environments import base, environment_config, factory, faults
 from laser_tf.evaluation import (
     episode_player,
     evaluation_files,
@@ -36,6 +36,7 @@ def evaluate(
     video: bool,
     history_length: int = 0,
     greedy: bool = False,
+    environment_changes: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Plays episodes with the newest weights of a run and writes down what they returned.
 
@@ -52,6 +53,8 @@ def evaluate(
         all.
       greedy: whether to take the likeliest action, or that of the largest value, instead of
         drawing one as the agent does.
+      environment_changes: values of the configuration's section `environment` other than the run's,
+        e.g. {"sticky_actions": 0.25}.
 
     Returns:
       What the result's file holds.
@@ -59,13 +62,17 @@ def evaluate(
     Raises:
       WorkdirError: if the folder holds no run or no readable checkpoint, or the result cannot be
         written, which the message holds then.
-      ValueError: if the history of an agent without memory is to be restricted.
+      ValueError: if the history of an agent without memory is to be restricted, or the changed
+        environments are not ones that the agent can play.
     """
-    config = run_config.parse(run_folder.read_config(workdir))
-    tasks = config.environment.tasks
+    values = run_folder.read_config(workdir)
+    config = run_config.parse(values)
+    changes = environment_changes or {}
+    played = _changed(config.environment, values["environment"], changes)
+    tasks = played.tasks
     num_envs = episode_player.environments_at_once(episodes, len(tasks))
     environment = factory.make_environment(
-        config.environment, seed=seed, num_envs=num_envs, fault_folder=workdir
+        played, seed=seed, num_envs=num_envs, fault_folder=workdir
     )
     agent, counters = trained.restore_agent(workdir, config, environment.spec(), seed=seed)
     policy: Any
@@ -81,15 +88,22 @@ def evaluate(
     broken = dict(environment.fault_counts())
     environment.close()
 
-    summary = evaluation_summary.summarise(config, counters, games) | {"faults": broken}
+    summary = evaluation_summary.summarise(config, played, counters, games)
+    summary["faults"] = broken
     if broken:
         logging.warning(
             "%d faults of the environment broke episodes off, whose returns count as they are",
             sum(broken.values()),
         )
     summary["protocol"] = evaluation_summary.protocol(
-        config, episodes=episodes, num_envs=num_envs, seed=seed, greedy=greedy
+        played,
+        episodes=episodes,
+        num_envs=num_envs,
+        seed=seed,
+        action_selection="greedy" if greedy else config.agent.acting_in_evaluation,
     )
+    if changes:
+        summary["protocol"]["changed_environment"] = dict(changes)
     if history_length:
         summary["history_length"] = history_length
         summary.update(policy.agreement(games)._asdict())
@@ -101,7 +115,7 @@ def evaluate(
             names = result.stem, newest.stem
             frames = summary["env_frames"]
             films = (
-                _film(workdir, config, seed, _median(of_task), player.actions, names, frames)
+                _film(workdir, played, seed, _median(of_task), player.actions, names, frames)
                 for of_task in episode_player.by_task(games)
             )
             summary["videos"] = [path for path in films if path]
@@ -111,6 +125,30 @@ def evaluate(
             f"cannot write {result}: {error.strerror}; the result was {json.dumps(summary)}"
         ) from None
     return summary
+
+
+def _changed(
+    trained_on: environment_config.EnvironmentConfig,
+    values: Mapping[str, Any],
+    changes: Mapping[str, Any],
+) -> environment_config.EnvironmentConfig:
+    """A run's environments with other values, if an agent of the run can play them."""
+    if not changes:
+        return trained_on
+    if changes.get("suite", trained_on.suite) != trained_on.suite:
+        raise ValueError(
+            f"suite is {changes['suite']!r}, but the run's is {trained_on.suite!r}: change other "
+            "values of the environment"
+        )
+    section = {"environment": {**values, **changes}}
+    changed = run_config.parse_section("environment", type(trained_on), section)
+    before, now = factory.environment_spec(trained_on), factory.environment_spec(changed)
+    if before != now:
+        raise ValueError(
+            f"the changed environment has {observations.describe(now)}, the run's "
+            f"{observations.describe(before)}: the agent needs the same"
+        )
+    return changed
 
 
 def _choice(
@@ -132,7 +170,7 @@ def _median(games: list[episode_player.Game]) -> episode_player.Game:
 
 def _film(
     workdir: pathlib.Path,
-    config: run_config.RunConfig,
+    played: environment_config.EnvironmentConfig,
     seed: int,
     game: episode_player.Game,
     actions: Sequence[np.ndarray],
@@ -140,11 +178,11 @@ def _film(
     env_frames: int,
 ) -> str | None:
     """Films an episode for the folder and for TensorBoard, under a name for each, if it can."""
-    tasks = config.environment.tasks
+    tasks = played.tasks
     task = tasks[game.task] if len(tasks) > 1 else ""
     path = evaluation_files.film_file(workdir, names[0], task)
     try:
-        gif = evaluation_film.film(path, config, seed, game, actions)
+        gif = evaluation_film.film(path, played, seed, game, actions)
     except (
         base.NoPictureError,
         faults.EnvironmentFailedError,

@@ -193,7 +193,9 @@ class ActingTest(absltest.TestCase):
     def test_evaluation_hardly_explores(self):
         agent = _agent(evaluating=True, evaluation_epsilon=0.3)
         np.testing.assert_allclose(self._explored(agent, 3), 0.2, atol=0.04)
-        self.assertEqual(r2d2_config.R2D2Config().evaluation_epsilon, 1e-3)
+        config = r2d2_config.R2D2Config()
+        self.assertEqual(config.evaluation_epsilon, 1e-3)
+        self.assertEqual(config.acting_in_evaluation, "epsilon-greedy, epsilon 0.001")
 
     def test_a_lost_life_resets_the_core_only_in_the_reset_variant(self):
         for resets in (False, True):

@@ -13,8 +13,9 @@ from laser_tf.training import run_config
 from launch import command_line
 
 
-def _config():
-    return run_config.parse(command_line.read_config_file("configs/laser_catch.py").to_dict())
+def _environment():
+    values = command_line.read_config_file("configs/laser_catch.py").to_dict()
+    return run_config.parse(values).environment
 
 
 class FilmTest(parameterized.TestCase):
@@ -24,14 +25,14 @@ class FilmTest(parameterized.TestCase):
 
     @parameterized.parameters((0.0, False), (5.0, True))
     def test_a_film_of_another_episode_is_told(self, added, is_told):
-        config = _config()
+        played = _environment()
         actions = [np.zeros([1], np.int32)] * 40
         # The ball falls for nine steps; left alone, the paddle misses it unless it is at the left.
         with mock.patch.object(evaluation_film.logging, "warning") as warning:
             returns = [-1.0 + added, 1.0 + added]
             for value in returns:
                 game = episode_player.Game(0, 0, 0, value, 9)
-                evaluation_film.film(self._folder / "film.mp4", config, 3, game, actions)
+                evaluation_film.film(self._folder / "film.mp4", played, 3, game, actions)
         self.assertEqual(warning.call_count, 2 if is_told else 1)
         self.assertTrue((self._folder / "film.mp4").exists())
 
@@ -46,15 +47,15 @@ class FilmTest(parameterized.TestCase):
         game = episode_player.Game(0, 0, 0, 1.0, 9)
         with mock.patch.object(evaluation_film, "film", side_effect=error):
             with self.assertLogs(level="WARNING") as logs:
-                film = evaluator._film(self._folder, _config(), 1, game, [], ("a", "b"), 100)
+                film = evaluator._film(self._folder, _environment(), 1, game, [], ("a", "b"), 100)
         self.assertIsNone(film)
         self.assertRegex(logs.output[0], "no film: no display")
 
 
 class PlayerTest(absltest.TestCase):
     def test_episodes_that_do_not_end_are_told(self):
-        config = _config()
-        environment = factory.make_environment(config.environment, seed=1, num_envs=1)
+        played = _environment()
+        environment = factory.make_environment(played, seed=1, num_envs=1)
         player = episode_player.EpisodePlayer(environment, lambda step: np.zeros([1], np.int32))
         with mock.patch.object(episode_player, "_LONG_STEPS", 5):
             with self.assertLogs(level="WARNING") as logs:

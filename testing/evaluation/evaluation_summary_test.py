@@ -1,5 +1,6 @@
 """What an evaluation's file says, against numbers worked out by hand."""
 
+import dataclasses
 from unittest import mock
 
 from absl.testing import absltest, parameterized
@@ -22,7 +23,7 @@ class EvaluationSummaryTest(parameterized.TestCase):
         config = fakes.catch_config(environment={"suite": "minatar", "task": "breakout,asterix"})
         counters = mock.Mock(agent_steps=100, learner_updates=7, wall_seconds=50.0)
         games = [*_games(1, 10.0, 20.0), *_games(0, 1.0, 3.0)]
-        summary = evaluation_summary.summarise(config, counters, games)
+        summary = evaluation_summary.summarise(config, config.environment, counters, games)
         self.assertEqual(summary["tasks"]["breakout"]["returns"], [1.0, 3.0])
         self.assertEqual(summary["tasks"]["breakout"]["standard_deviation"], 1.0)
         self.assertEqual(summary["tasks"]["asterix"]["returns"], [10.0, 20.0])
@@ -36,7 +37,7 @@ class EvaluationSummaryTest(parameterized.TestCase):
     def test_the_protocol_of_atari(self):
         config = fakes.catch_config(environment=ATARI)
         stated = evaluation_summary.protocol(
-            config, episodes=200, num_envs=32, seed=5, greedy=False
+            config.environment, episodes=200, num_envs=32, seed=5, action_selection="sampled"
         )
         self.assertEqual(
             stated,
@@ -59,20 +60,23 @@ class EvaluationSummaryTest(parameterized.TestCase):
 
     def test_what_a_suite_does_not_have_is_left_out(self):
         stated = evaluation_summary.protocol(
-            fakes.catch_config(), episodes=1, num_envs=1, seed=1, greedy=True
+            fakes.catch_config().environment,
+            episodes=1,
+            num_envs=1,
+            seed=1,
+            action_selection="greedy",
         )
         for name in ("no_ops", "full_action_space", "life_loss_ends_episode"):
             self.assertNotIn(name, stated)
         self.assertEqual(stated["action_selection"], "greedy")
         self.assertEqual(stated["reward_offset"], 0.0)  # of catch
 
-    def test_r2d2_plays_with_an_epsilon(self):
-        config = fakes.r2d2_catch_config(agent={"evaluation_epsilon": 0.01})
-        for greedy, expected in ((False, "epsilon-greedy, epsilon 0.01"), (True, "greedy")):
-            stated = evaluation_summary.protocol(
-                config, episodes=1, num_envs=1, seed=1, greedy=greedy
-            )
-            self.assertEqual(stated["action_selection"], expected)
+    def test_frames_of_training_are_the_runs_whatever_is_played(self):
+        config = fakes.catch_config(environment=ATARI)
+        played = dataclasses.replace(config.environment, action_repeat=2)
+        counters = mock.Mock(agent_steps=100, learner_updates=7, wall_seconds=50.0)
+        summary = evaluation_summary.summarise(config, played, counters, _games(0, 1.0))
+        self.assertEqual(summary["env_frames"], 400)
 
 
 if __name__ == "__main__":

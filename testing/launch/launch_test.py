@@ -98,9 +98,25 @@ class LaunchTest(parameterized.TestCase):
         code, output, errors = commands.run("evaluate", workdir, "--episodes=7", "--greedy")
         self.assertEqual(code, 0, errors)
         self.assertEqual(json.loads(output)["protocol"]["action_selection"], "greedy")
+        code, output, errors = commands.run(
+            "evaluate", workdir, "--episodes=7", "--environment=reward_offset=100",
+            "--environment=num_envs=3",
+        )  # fmt: skip
+        self.assertEqual(code, 0, errors)
+        summary = json.loads(output)
+        self.assertGreater(summary["mean_return"], 800)  # nine steps, each with the offset
+        self.assertEqual(summary["protocol"]["reward_offset"], 100.0)
+        changed = {"reward_offset": 100, "num_envs": 3}
+        self.assertEqual(summary["protocol"]["changed_environment"], changed)
+        for given, message in (
+            ("rows=12", "no environment key 'rows'"),
+            ("reward_offset=1e9", "reward_offset is 1000000000.0: use"),
+            ("suite=minatar", "suite is 'minatar', but the run's is 'catch': change other"),
+        ):
+            self._assert_refused(message, "evaluate", workdir, f"--environment={given}")
         kept = sorted((self._workdir / "evaluations").iterdir())
         kept_episodes = [json.loads(path.read_text())["episodes"] for path in kept]
-        self.assertEqual(kept_episodes, [4, 7, 7])
+        self.assertEqual(kept_episodes, [4, 7, 7, 7])
         self._assert_refused(
             "--history_length=3: this agent has no memory", "evaluate", workdir,
             "--history_length=3",
@@ -187,6 +203,11 @@ class LaunchTest(parameterized.TestCase):
         (("--episodes=0",), "--workdir is missing"),
         (("--workdir=runs/none",), "holds no run"),
         (("--workdir=runs/none", "--history_length=-2"), "--history_length is -2: use 1 or more"),
+        (("--workdir=runs/none", "--environment=task"), "--environment=task: use KEY=VALUE, each"),
+        (
+            ("--workdir=runs/none", "--environment=task=a", "--environment=task=b"),
+            "--environment=task=b: use KEY=VALUE, each key once",
+        ),
     )
     def test_evaluate_refuses_in_one_line(self, flags, message):
         self._assert_refused(message, "evaluate", *flags)

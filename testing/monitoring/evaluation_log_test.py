@@ -26,7 +26,7 @@ def _summary(env_frames: int, task: str, *returns: list[float], suite: str = "mi
         for value in of_task
     ]
     counts = {"env_frames": env_frames, "learner_updates": env_frames // 4, "seconds": 1.25}
-    return evaluation_summary.summarise_returns(config, games) | counts
+    return evaluation_summary.summarise_returns(config.environment, games) | counts
 
 
 class EvaluationLogTest(absltest.TestCase):
