@@ -23,9 +23,10 @@ def get_config() -> ml_collections.ConfigDict:
                 "learner": {"learning_rate": (5e-4, 2e-3)},
                 "agent": {"entropy_cost": (5e-3, 2e-2)},
             },
+            "zipped": {},
             "log_uniform": {},
             "choices": {},
-            "samples": 1,  # agents for each point of the grid
+            "samples": 1,  # agents for each point
             "seed": 1,
             "shared_replay": True,
             "equal_speed": True,  # LASER, section 5.1

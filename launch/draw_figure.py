@@ -80,7 +80,7 @@ def _draw(name: str, runs: figure.Runs, output: pathlib.Path) -> None:
         game_curves.write_by_frames_and_time(runs, output, game_curves.dashes(runs))
         agents_table.write(runs, output)
     elif name in figures_sharing.FIGURES:
-        companions.write(runs, output)
+        companions.write(runs, output, figures_sharing.FAILED_BELOW[name])
     elif name in figures_atari.FIGURES:
         atari_comparison.write(runs, output, [pathlib.Path(path) for path in _EPISODES.value])
     else:

@@ -39,8 +39,8 @@ _FIGURE = flags.DEFINE_enum(
     None,
     tuple(figures.ALL),
     "one of LASER's figures, of another agent's (r2d2_, acer_, reactor_), agents: all on the same "
-    "games, sharing: agents that learn beside others that collapse, or atari: LASER beside "
-    "Dopamine's published curves",
+    "games, sharing, sharing_vizdoom: agents that learn beside others that collapse, or atari: "
+    "LASER beside Dopamine's published curves",
 )
 
 

@@ -142,8 +142,8 @@ def _values() -> dict[str, Any]:
                 f"--grid={entry}: there is one of {key} already: give all its values at once"
             )
         given.add(key)
-        for drawn in ("log_uniform", "choices"):  # instead of these
-            values["sweep"].get(drawn, {}).get(section, {}).pop(name, None)
+        for other in ("zipped", "log_uniform", "choices"):  # instead of these
+            values["sweep"].get(other, {}).get(section, {}).pop(name, None)
         grid = values["sweep"].setdefault("grid", {})
         grid.setdefault(section, {})[name] = tuple(
             config_values.parse_value(value) for value in text.split(",")

@@ -29,9 +29,7 @@ _AGENT_COLUMNS = (
     "condition", "reward_offset", "replica", "agent", "kind", "learning_rate", "env_frames",
     "episodes", "mean_return", "policy_entropy", *_MEANS.values(),
 )  # fmt: skip
-_CONDITION_COLUMNS = (
-    "condition", "reward_offset", "kind", *seed_curves.COLUMNS, "replicas_below_0",
-)  # fmt: skip
+_CONDITION_COLUMNS = ("condition", "reward_offset", "kind", *seed_curves.COLUMNS)
 _POINTS = 100
 
 
@@ -50,12 +48,13 @@ class _Agent(NamedTuple):
 _Replicas = Sequence[Sequence[_Agent]]  # of one condition
 
 
-def write(runs: figure.Runs, output: pathlib.Path) -> None:
+def write(runs: figure.Runs, output: pathlib.Path, failed_below: float) -> None:
     """Writes `sharing.png`, `agents.csv` and `conditions.csv` to a folder.
 
     Args:
       runs: one task's; sweeps' folders by label, one for each replica.
       output: where to write.
+      failed_below: the mean return below which a replica's agents have learned nothing.
 
     Raises:
       UserError: if a sweep is missing, or an agent has no finished episode.
@@ -63,9 +62,11 @@ def write(runs: figure.Runs, output: pathlib.Path) -> None:
     (of_task,) = runs.values()
     found = {label: [_read(folder) for folder in folders] for label, folders in of_task.items()}
     panels.write_csv(output / "agents.csv", _AGENT_COLUMNS, _agent_rows(found))
-    panels.write_csv(output / "conditions.csv", _CONDITION_COLUMNS, _condition_rows(found))
-    with panels.drawn(output / "sharing.png", len(_KINDS), len(figures_sharing.OFFSETS)) as axes:
-        for column, ending in zip(axes.T, figures_sharing.OFFSETS, strict=True):
+    columns = (*_CONDITION_COLUMNS, f"replicas_below_{failed_below:g}")
+    panels.write_csv(output / "conditions.csv", columns, _condition_rows(found, failed_below))
+    endings = {_ending(label): None for label in found}
+    with panels.drawn(output / "sharing.png", len(_KINDS), len(endings)) as axes:
+        for column, ending in zip(axes.T, endings, strict=True):
             for panel, kind in zip(column, _KINDS, strict=True):
                 _draw(panel, found, ending, kind)
 
@@ -79,7 +80,7 @@ def _read(folder: pathlib.Path) -> list[_Agent]:
 def _read_agent(replica: int, agent: found_sweeps.Agent, lowest: float) -> _Agent:
     episode_log.check_any(agent.folder, agent.episodes)
     (episodes,) = agent.episodes.values()
-    offset = run_folder.read_config(agent.folder)["environment"]["reward_offset"]
+    offset = run_folder.read_config(agent.folder)["environment"].get("reward_offset", 0.0)
     rate = agent.hyperparameters[_LEARNING_RATE]
     returns = episodes.returns - offset * episodes.lengths
     metrics = _metrics(agent.folder / "tensorboard")
@@ -103,7 +104,7 @@ def _agent_rows(found: Mapping[str, _Replicas]) -> Iterator[list]:
                 yield [_condition(label), agent.offset, *agent.row]
 
 
-def _condition_rows(found: Mapping[str, _Replicas]) -> Iterator[list]:
+def _condition_rows(found: Mapping[str, _Replicas], failed_below: float) -> Iterator[list]:
     """Of each condition the normal agents, then their companions: a replica is their mean."""
     for label, replicas in found.items():
         for is_normal, kind in _KINDS.items():
@@ -112,7 +113,7 @@ def _condition_rows(found: Mapping[str, _Replicas]) -> Iterator[list]:
                 for agents in replicas
             ]
             summary = seed_curves.summarise(means)
-            below = int((np.asarray(means) < 0).sum())
+            below = int((np.asarray(means) < failed_below).sum())
             yield [
                 *(_condition(label), replicas[0][0].offset, kind),
                 *(*panels.cells(summary[:5]), summary.seeds, below),

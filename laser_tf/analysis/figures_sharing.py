@@ -1,18 +1,23 @@
-"""Where naive sharing should hurt: two agents that learn beside eight that are meant to collapse.
+"""Where naive sharing should hurt: agents that learn beside others that are meant to collapse.
 
-Fixed before the first run, with the agents of `configs/sweep_laser_catch.py:companions`:
+Fixed before the first run:
+
+Agents: two normal ones and eight with a learning rate far too high on catch, those of
+`configs/sweep_laser_catch.py:companions`; two and four on ViZDoom's health_gathering with a memory,
+those of `configs/sweep_laser_vizdoom.py`, whose four have hardly an entropy cost, either.
 
 Conditions: a replay each, one replay without the trust region (naive sharing), and one replay with
-it at b = 0.3, 0.1 and 0.03 nats; each with the game's own rewards and with 1 more a step, which
-makes all returns positive. The agents with a replay each have no trust region, either: from naive
-sharing they differ in the sharing alone. 87.5% of a batch is replayed.
+it at b = 0.3, 0.1 and 0.03 nats; on catch each with the game's own rewards and with 1 more a step,
+which makes all returns positive, as health_gathering's are, which pays for each frame. The agents
+with a replay each have no trust region, either: from naive sharing they differ in the sharing
+alone. 87.5% of a batch is replayed.
 
-Metric: an agent's mean return over its last 100 training episodes, the offset taken out, so that
-random play is at -0.6 everywhere; a repetition counts by the mean of its two normal agents.
+Metric: an agent's mean return over its last 100 training episodes, the offset taken out, so that on
+catch random play is at -0.6 everywhere; a repetition counts by the mean of its two normal agents.
 Conditions are compared by their mean over repetitions, with its bootstrap interval, and by the
-repetitions below 0, whose agents miss more balls than they catch. All ten agents are reported, and
-so is whether the eight, with a learning rate far too high, did collapse: to an entropy near 0 and a
-return about that of random play.
+repetitions that have failed: below 0 on catch, whose agents miss more balls than they catch; below
+random play on health_gathering. All agents are reported, and so is whether the companions did
+collapse: to an entropy near 0 and a return about that of random play.
 """
 
 from collections.abc import Mapping
@@ -20,7 +25,8 @@ from collections.abc import Mapping
 from laser_tf import errors
 from laser_tf.analysis import figure, figures_laser
 
-NAME = "sharing"
+CATCH, VIZDOOM = "sharing", "sharing_vizdoom"
+FAILED_BELOW = {CATCH: 0.0, VIZDOOM: 384.0}  # return; the latter of 200 random episodes
 OFFSETS = {"": 0.0, ", +1 a step": 1.0}  # end of a label -> reward
 
 _NAIVE: dict[str, object] = {"sweep.shared_replay": True, "agent.relevance": "none"}
@@ -38,7 +44,7 @@ _COMPARED: dict[str, dict[str, object]] = {
 }
 
 FIGURES = {
-    NAME: figure.Figure(
+    CATCH: figure.Figure(
         "configs/sweep_laser_catch.py:companions",
         tuple(
             figures_laser.Condition(
@@ -49,7 +55,13 @@ FIGURES = {
         ),
         makes_run="sweep",
         games=(),
-    )
+    ),
+    VIZDOOM: figure.Figure(
+        "configs/sweep_laser_vizdoom.py",
+        tuple(figures_laser.Condition(*condition) for condition in _COMPARED.items()),
+        makes_run="sweep",
+        games=(),
+    ),
 }
 
 
@@ -65,20 +77,22 @@ def check(name: str, config: Mapping[str, Mapping]) -> None:
     """
     figure.check_agent(name, FIGURES[name], dict(config), "laser")
     suite = config["environment"].get("suite")
-    if "reward_offset" not in config["environment"]:
+    compares_offsets = name == CATCH
+    if compares_offsets and "reward_offset" not in config["environment"]:
         raise errors.UserError(
             f"--figure={name} compares sweeps in an environment with a reward_offset, not in "
             f"{suite}: use e.g. --config={FIGURES[name].config}"
         )
-    rates = config["sweep"].get("grid", {}).get("learner", {}).get("learning_rate", ())
+    given = (config["sweep"].get(kind, {}).get("learner", {}) for kind in ("grid", "zipped"))
+    rates = next(filter(None, (keys.get("learning_rate") for keys in given)), ())
     if len(set(rates)) < 2:
         raise errors.UserError(
-            f"--figure={name}: sweep.grid.learner.learning_rate is {tuple(rates)}, but normal "
+            f"--figure={name}: the sweep's learner.learning_rate is {tuple(rates)}, but normal "
             "agents are told from companions by a lower one: use two values, e.g. "
             f"--config={FIGURES[name].config}"
         )
     clip = config["agent"]["reward_clip"]
-    if clip != "none":
+    if compares_offsets and clip != "none":
         raise errors.UserError(
             f"--figure={name}: agent.reward_clip is {clip!r}, which would cut rewards with an "
             "offset: use 'none'"

@@ -29,7 +29,8 @@ _MAY_DIFFER = (
 class Config:
     """What a sweep's agents differ in.
 
-    `grid`, `log_uniform` and `choices` are nested like a run's configuration, section -> key.
+    `grid`, `zipped`, `log_uniform` and `choices` are nested like a run's configuration: section ->
+    key.
 
     Raises:
       ValueError: for a value out of range; the message names it and the remedy.
@@ -38,13 +39,16 @@ class Config:
     grid: Mapping[str, Mapping[str, Sequence]] = dataclasses.field(
         default_factory=dict
     )  # values of which each combination is an agent, (a, b, ...)
+    zipped: Mapping[str, Mapping[str, Sequence]] = dataclasses.field(
+        default_factory=dict
+    )  # values of which the i-th of all keys together are an agent, (a, b, ...)
     log_uniform: Mapping[str, Mapping[str, Sequence[float]]] = dataclasses.field(
         default_factory=dict
     )  # (lowest, highest) of values drawn between them
     choices: Mapping[str, Mapping[str, Sequence]] = dataclasses.field(
         default_factory=dict
     )  # values of which each agent draws one, (a, b, ...)
-    samples: int = 1  # agents; for each point of the grid, each with draws of its own
+    samples: int = 1  # agents; for each point of grid and zipped, each with draws of its own
     seed: int = 1  # seed; of the draws; agents' own seeds count up from run.seed
     shared_replay: bool = True  # one replay for all agents, or one for each
     equal_speed: bool = True  # whether agents wait for each other
@@ -59,15 +63,22 @@ class Config:
         config_checks.check_range(self, "seed", 0)
         self._check_values()
         self._check_keys()
-        sizes = (len(values) for values in config_values.flatten(self.grid).values())
-        if (agents := self.samples * math.prod(sizes)) > MOST_AGENTS:
+        sizes = [len(values) for values in config_values.flatten(self.grid).values()]
+        if (agents := self.samples * math.prod(sizes) * len(self.zipped_points)) > MOST_AGENTS:
             raise ValueError(
-                f"samples is {self.samples}: with the grid that makes {agents} agents; use values "
-                f"that make {MOST_AGENTS} or fewer"
+                f"samples is {self.samples}: with grid and zipped that makes {agents} agents; use "
+                f"values that make {MOST_AGENTS} or fewer"
             )
 
+    @property
+    def zipped_points(self) -> list[dict[str, Any]]:
+        """What `zipped` gives one agent after the other, "section.key" -> value; {} without it."""
+        zipped = config_values.flatten(self.zipped)
+        rows = zip(*zipped.values(), strict=True) if zipped else [()]
+        return [dict(zip(zipped, row, strict=True)) for row in rows]
+
     def _check_keys(self) -> None:
-        names = ("grid", "log_uniform", "choices")
+        names = ("grid", "zipped", "log_uniform", "choices")
         for one, other in itertools.combinations(names, 2):
             flat, others = (config_values.flatten(getattr(self, name)) for name in (one, other))
             for key in flat.keys() & others.keys():
@@ -77,10 +88,13 @@ class Config:
                 )
 
     def _check_values(self) -> None:
-        for name in ("grid", "choices", "log_uniform"):
+        for name in ("grid", "zipped", "choices", "log_uniform"):
             for key, values in config_values.flatten(getattr(self, name)).items():
                 if not isinstance(values, tuple | list) or not values:
                     raise ValueError(f"{name}.{key} is {values!r}: use a tuple of values")
+        lengths = {key: len(row) for key, row in config_values.flatten(self.zipped).items()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"zipped has {lengths} values: give each key equally many")
         for key, values in config_values.flatten(self.log_uniform).items():
             for value in values:
                 config_checks.check_number(f"log_uniform.{key}", value)
@@ -168,9 +182,9 @@ def _overrides(sweep: Config) -> Iterator[dict[str, Any]]:
     """What each agent is given, "section.key" -> value."""
     random = np.random.default_rng(sweep.seed)
     grid = config_values.flatten(sweep.grid)
-    for point in itertools.product(*grid.values()):
+    for *point, together in itertools.product(*grid.values(), sweep.zipped_points):
         for _ in range(sweep.samples):
-            overrides = dict(zip(grid, point, strict=True))
+            overrides = dict(zip(grid, point, strict=True)) | together
             for key, (lowest, highest) in config_values.flatten(sweep.log_uniform).items():
                 overrides[key] = float(np.exp(random.uniform(np.log(lowest), np.log(highest))))
             for key, values in config_values.flatten(sweep.choices).items():

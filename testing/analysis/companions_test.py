@@ -71,7 +71,7 @@ class CompanionsTest(absltest.TestCase):
                 _write_sweep(path, condition.label, replica, offset, returns)
 
     def test_the_games_own_returns_of_each_condition_and_kind(self):
-        companions.write(self._runs, self._folder)
+        companions.write(self._runs, self._folder, 0.0)
         self.assertEqual((self._folder / "sharing.png").read_bytes()[:4], b"\x89PNG")
         rows = _read(self._folder / "conditions.csv")
         self.assertEqual(
@@ -92,8 +92,20 @@ class CompanionsTest(absltest.TestCase):
             ],
         )
 
+    def test_a_game_without_an_offset_has_one_column_and_a_bound_of_its_own(self):
+        of_game = {label: self._runs["catch"][label] for label in ("a replay each",)}
+        for folder in of_game["a replay each"]:
+            for path in folder.glob("agent_*/config.json"):
+                config = json.loads(path.read_text())
+                del config["config"]["environment"]["reward_offset"]
+                path.write_text(json.dumps(config))
+        companions.write({"catch": of_game}, self._folder, 0.6)
+        normal, companion = _read(self._folder / "conditions.csv")
+        self.assertEqual(normal["replicas_below_0.6"], "2")
+        self.assertEqual((companion["reward_offset"], companion["mean"]), ("0.0", "-0.75"))
+
     def test_every_agent_has_a_row(self):
-        companions.write(self._runs, self._folder)
+        companions.write(self._runs, self._folder, 0.0)
         rows = _read(self._folder / "agents.csv")
         self.assertLen(rows, 4 * 2 * 3)
         last = rows[-3]  # naive sharing with an offset, second replica
@@ -108,7 +120,7 @@ class CompanionsTest(absltest.TestCase):
         folder = self._runs["catch"]["naive sharing"][1]
         (folder / "agent_01/episodes.csv").unlink()
         with self.assertRaisesRegex(errors.UserError, "replica_2/catch/agent_01 holds no finished"):
-            companions.write(self._runs, self._folder)
+            companions.write(self._runs, self._folder, 0.0)
 
 
 if __name__ == "__main__":

@@ -4,13 +4,13 @@ import dataclasses
 
 from absl.testing import absltest, parameterized
 
-from configs import sweep_laser_catch, sweep_laser_minatar
+from configs import sweep_laser_catch, sweep_laser_minatar, sweep_laser_vizdoom
 from laser_tf import config_values, errors
 from laser_tf.analysis import figures_sharing
 from laser_tf.sweeps import sweep_config
 from testing import flag_values
 
-FIGURE = figures_sharing.FIGURES[figures_sharing.NAME]
+FIGURE = figures_sharing.FIGURES[figures_sharing.CATCH]
 
 
 def _sweeps() -> dict[str, sweep_config.SweepConfig]:
@@ -66,18 +66,46 @@ class FiguresSharingTest(parameterized.TestCase):
         config = module.get_config().to_dict()
         config["agent"].update(agent)
         with self.assertRaisesRegex(errors.UserError, f"^--figure=sharing.*{message}"):
-            figures_sharing.check(figures_sharing.NAME, config)
+            figures_sharing.check(figures_sharing.CATCH, config)
 
     def test_agents_that_are_not_told_apart_are_refused(self):
         config = sweep_laser_catch.get_config("companions").to_dict()
-        figures_sharing.check(figures_sharing.NAME, config)
+        figures_sharing.check(figures_sharing.CATCH, config)
         for grid, rates in (
             ({"agent": {"entropy_cost": (0.1, 0.2)}}, r"\(\)"),
             ({"learner": {"learning_rate": (0.1, 0.1)}}, r"\(0.1, 0.1\)"),
         ):
             config["sweep"]["grid"] = grid
             with self.assertRaisesRegex(errors.UserError, f"learning_rate is {rates}, but normal"):
-                figures_sharing.check(figures_sharing.NAME, config)
+                figures_sharing.check(figures_sharing.CATCH, config)
+
+
+class VizDoomTest(absltest.TestCase):
+    def test_two_normal_agents_and_four_that_get_stuck_in_five_conditions(self):
+        config = sweep_laser_vizdoom.get_config().to_dict()
+        figures_sharing.check(figures_sharing.VIZDOOM, config)
+        found = []
+        for condition in figures_sharing.FIGURES[figures_sharing.VIZDOOM].conditions:
+            values = condition.values(config, "health_gathering", 1)
+            sweep = sweep_config.parse(flag_values.changed(config, values))
+            settings = [
+                (agent.learner.learning_rate, agent.agent.entropy_cost)
+                for agent in sweep.agents.values()
+            ]
+            self.assertEqual(settings, [(6e-4, 0.01)] * 2 + [(1e-2, 1e-4)] * 4)
+            self.assertEqual(sweep.first.replay.replay_entries, 14)  # of 16: 87.5%
+            steps = sum(agent.total_agent_steps for agent in sweep.agents.values())
+            self.assertGreaterEqual(sweep.first.replay.capacity, steps)
+            agent = sweep.first.agent
+            bound = agent.kl_threshold if agent.relevance == "implied" else None
+            found.append((sweep.sweep.shared_replay, bound))
+        self.assertEqual(found, [(False, None), *((True, b) for b in (None, 0.3, 0.1, 0.03))])
+
+    def test_agents_that_are_not_told_apart_are_refused(self):
+        config = sweep_laser_vizdoom.get_config().to_dict()
+        config["sweep"]["zipped"]["learner"]["learning_rate"] = (1e-3,) * 6
+        with self.assertRaisesRegex(errors.UserError, "=sharing_vizdoom: the sweep's learner.lea"):
+            figures_sharing.check(figures_sharing.VIZDOOM, config)
 
 
 def _flat(config) -> dict:

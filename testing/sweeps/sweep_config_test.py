@@ -62,7 +62,36 @@ class SweepConfigTest(parameterized.TestCase):
         self.assertEqual(costs, [0.1] * 3 + [0.2] * 3)
         self.assertLen({agent.run.seed for agent in config.agents.values()}, 6)
 
+    def test_zipped_values_go_together_at_each_point_of_the_grid(self):
+        zipped = {"learner": {"learning_rate": (1e-3, 0.1)}, "agent": {"entropy_cost": (0.01, 0.0)}}
+        config = sweep_config.parse(
+            _values({"zipped": zipped, "grid": {"agent": {"discount": (0.9, 0.99)}}, "samples": 2})
+        )
+        found = [
+            (agent.agent.discount, agent.learner.learning_rate, agent.agent.entropy_cost)
+            for agent in config.agents.values()
+        ]
+        points = [(d, *rest) for d in (0.9, 0.99) for rest in ((1e-3, 0.01), (0.1, 0.0))]
+        self.assertEqual(found, [point for point in points for _ in range(2)])
+        self.assertEqual(
+            config.hyperparameters["agent_02"],
+            {"agent.discount": 0.9, "learner.learning_rate": 0.1, "agent.entropy_cost": 0.0},
+        )
+
     @parameterized.parameters(
+        (
+            {"zipped": {"learner": {"learning_rate": (1e-3, 0.1)}, "agent": {"discount": (0.9,)}}},
+            "zipped has {'learner.learning_rate': 2, 'agent.discount': 1} values: give each key eq",
+        ),
+        ({"zipped": {"agent": {"discount": 0.9}}}, "zipped.agent.discount is 0.9: use a tuple"),
+        (
+            {"zipped": {"agent": {"discount": (0.9,)}}, "grid": {"agent": {"discount": (0.9,)}}},
+            r"grid.agent.discount is \(0.9,\) and zipped.agent.discount is",
+        ),
+        (
+            {"zipped": {"agent": {"discount": (0.9,) * 501}}, "samples": 2},
+            "with grid and zipped that makes 1002 agents",
+        ),
         (
             {"grid": {"learner": {"learning_rat": (1e-3,)}}},
             "agent_00 of the sweep: config has no learner key 'learning_rat'.*learning_rate",
