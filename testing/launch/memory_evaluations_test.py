@@ -11,8 +11,8 @@ from laser_tf.evaluation import evaluation_files
 from launch import memory_evaluations
 
 
-def _write(run: pathlib.Path, length: int, env_frames: int = 100) -> None:
-    summary = {"episodes": 4, "tasks": {"tmaze": {}}, "env_frames": env_frames}
+def _write(run: pathlib.Path, length: int, env_frames: int = 100, **others: object) -> None:
+    summary = {"episodes": 4, "tasks": {"tmaze": {}}, "env_frames": env_frames, **others}
     evaluation_files.result_file(run, length).write_text(json.dumps(summary))
 
 
@@ -35,13 +35,14 @@ class MemoryEvaluationsTest(absltest.TestCase):
                     for k in (10, 1)]  # fmt: skip
         self.assertEqual(commands, expected)
         commands.clear()
-        greedy = {"episodes": 4, "tasks": {"tmaze": {}}, "env_frames": 100}
-        greedy["protocol"] = {"action_selection": "greedy"}  # the user's, made meanwhile
-        evaluation_files.result_file(run, 20).write_text(json.dumps(greedy))
+        # The user's, made meanwhile.
+        _write(run, 20, protocol={"action_selection": "greedy"})
         _write(run, 10)
-        _write(run, 1)
+        _write(run, 1, protocol={"changed_environment": {"num_envs": 3}})
         memory_evaluations.evaluate(run, (20, 10, 1), 4, 100)
-        self.assertEqual([command[-1] for command in commands], ["--history_length=20"])
+        self.assertEqual(
+            [command[-1] for command in commands], ["--history_length=20", "--history_length=1"]
+        )
         commands.clear()
         memory_evaluations.evaluate(run, (20,), 5, 100)  # the others' number differs
         self.assertEqual([command[-1] for command in commands],
