@@ -25,7 +25,7 @@ def get_config() -> ml_collections.ConfigDict:
     config.replay.update(
         {
             "replay_fraction": 0.875,  # LASER, section 5.3: 2 online unrolls of 16
-            "capacity": 750_000,  # agent steps; all that six agents live through
+            "capacity": 1_000_000,  # agent steps; more than six agents live through
             "queue_capacity": 4,  # unrolls, of each agent
         }
     )

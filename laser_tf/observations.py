@@ -68,7 +68,12 @@ def describe(spec: types.EnvironmentSpec) -> str:
     actions = (
         f"{action.num_values} actions"
         if isinstance(action, specs.DiscreteArray)
-        else f"{action.shape[0]} continuous actions"
+        else f"{action.shape[0]} continuous actions in {_bounds(action)}"
     )
     tasks = f" in {spec.num_tasks} tasks" if spec.num_tasks > 1 else ""
     return f"observations {', '.join(leaves)} and {actions}{tasks}"
+
+
+def _bounds(action: specs.BoundedArray) -> str:
+    pairs = zip(*np.broadcast_arrays(action.minimum, action.maximum), strict=True)
+    return " and ".join(dict.fromkeys(f"[{low:g}, {high:g}]" for low, high in pairs))

@@ -99,7 +99,7 @@ def _between(mean: float, low: float, high: float, seeds: int) -> list[float]:
 
 def _describe(curve: np.ndarray) -> list[str]:
     points, values = curve[:, 0], curve[:, 1:]
-    last = values[points >= points[-1] - _LAST_FRAMES.value]
+    last = values[(points > points[-1] - _LAST_FRAMES.value) | (points == points[-1])]
     seeds, *others = np.isfinite(last[:, 1:]).sum(axis=1)
     # Nothing of each where they are not as many at all of these points.
     of_each = last[:, -seeds:] if set(others) <= {seeds} else last[:, :0]

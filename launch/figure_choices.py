@@ -8,6 +8,7 @@ from launch import command_line
 
 # Of each run, whatever is given.
 _OF_EACH_RUN = ("run.evaluation_episodes", "sweep.label", "sweep.replica")
+_THRESHOLD = "agent.kl_threshold"  # read by agents with a trust region alone
 HISTORIES = ("80", "60", "50", "40", "20", "10", "1")  # agent steps
 
 
@@ -67,6 +68,11 @@ def _conflict(
         for condition in chosen.conditions
         if condition.argument
     }
+    if key == _THRESHOLD and all(
+        key in c.overrides or c.overrides.get("agent.relevance") == "none"
+        for c in chosen.conditions
+    ):
+        return "has its own values of it, or no trust region: leave it out"
     if (value in own and not is_in_all) or (section == "agent" and len(of_variants) > 1):
         return "compares runs by it: leave it out"
     return ""

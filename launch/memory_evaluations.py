@@ -40,9 +40,6 @@ def _is_there(result: pathlib.Path, episodes: int, env_frames: int) -> bool:
         summary = json.loads(result.read_text())
     except (FileNotFoundError, json.JSONDecodeError):  # never begun, or cut short
         return False
-    # The user may have made one of greedy actions, or on other environments, meanwhile; a result
-    # without protocol had neither.
-    protocol = summary.get("protocol", {})
-    is_own = protocol.get("action_selection") == "greedy" or "changed_environment" in protocol
     is_of_all = summary.get("env_frames", 0) >= env_frames
-    return is_of_all and not is_own and summary["episodes"] == episodes * len(summary["tasks"])
+    is_as_long = summary["episodes"] == episodes * len(summary["tasks"])
+    return is_of_all and is_as_long and evaluation_files.is_the_runs(summary)

@@ -68,7 +68,11 @@ def _keep_others(path: pathlib.Path, games: Games) -> None:
 
 
 def _lacks(runs: Sequence[Run], others: Sequence[Run]) -> bool:
-    return any(not any(_is_same(run, other) for run in runs) for other in others)
+    """Whether one of the others is no run of these, or one that has gone on longer there."""
+    return any(
+        not any(_is_same(run, other) and len(run.returns) >= len(other.returns) for run in runs)
+        for other in others
+    )
 
 
 def read(path: pathlib.Path) -> dict[str, list[Run]]:

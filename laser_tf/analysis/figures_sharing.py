@@ -77,6 +77,16 @@ def check(name: str, config: Mapping[str, Mapping]) -> None:
     """
     figure.check_agent(name, FIGURES[name], dict(config), "laser")
     suite = config["environment"].get("suite")
+    task = config["environment"]["task"]
+    if name == VIZDOOM and (suite, task) != ("vizdoom", "health_gathering"):
+        raise errors.UserError(
+            f"--figure={name} compares agents with random play of vizdoom's health_gathering, not "
+            f"{suite}'s {task}: leave the task as it is"
+        )
+    if "," in task or task == "all":
+        raise errors.UserError(
+            f"--figure={name} compares agents of one task, not of {task}: name one"
+        )
     compares_offsets = name == CATCH
     if compares_offsets and "reward_offset" not in config["environment"]:
         raise errors.UserError(

@@ -1,6 +1,5 @@
 """Curves of several seeds: read from runs, summarised, and drawn with what the seeds leave open."""
 
-import math
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -9,7 +8,7 @@ import numpy as np
 from matplotlib import axes as axes_module
 
 from laser_tf import errors
-from laser_tf.analysis import wall_clock
+from laser_tf.analysis import panels, wall_clock
 from laser_tf.monitoring import episode_log, tensorboard
 from laser_tf.scores import aggregates, bootstrap
 
@@ -61,6 +60,7 @@ class _Curve(NamedTuple):
     first: float  # env frames, or seconds
     last: float
     at: Callable[[np.ndarray], np.ndarray]  # env frames [K], or seconds -> values [K]
+    tasks: frozenset[str] = frozenset()  # that a mean return is over
 
 
 def read(
@@ -82,6 +82,13 @@ def read(
             raise errors.UserError(f"{run} holds no run: name the folder of one")
     read_one = _read_returns if metric == tensorboard.RETURN else _read_scalars
     curves = [read_one(run, metric) for run in runs]
+    of_all = frozenset().union(*(curve.tasks for curve in curves))
+    for run, curve in zip(runs, curves, strict=True):
+        if missing := of_all - curve.tasks:
+            raise errors.UserError(
+                f"{run} holds no finished episode of {min(missing)}, as other runs do, and a mean "
+                "over other tasks does not compare: leave it out, or wait for it"
+            )
     if over_seconds:
         curves = [_timed(curve, run) for curve, run in zip(curves, runs, strict=True)]
     grid = points(max(curve.first for curve in curves), min(curve.last for curve in curves))
@@ -102,7 +109,7 @@ def _timed(curve: _Curve, run: pathlib.Path) -> _Curve:
         # Rounded there and back, frames may be of before the curve.
         return curve.at(np.interp(grid, seconds, frames).clip(curve.first, curve.last))
 
-    return _Curve(first, last, at)
+    return curve._replace(first=first, last=last, at=at)
 
 
 def _read_returns(run: pathlib.Path, _: str) -> _Curve:
@@ -118,9 +125,8 @@ def _read_returns(run: pathlib.Path, _: str) -> _Curve:
         return np.mean(means, axis=0)
 
     # From where every task has been played: a mean of other tasks compares with nobody's.
-    return _Curve(
-        max(task.env_frames[0] for task in tasks), max(task.env_frames[-1] for task in tasks), at
-    )
+    first = max(task.env_frames[0] for task in tasks)
+    return _Curve(first, max(task.env_frames[-1] for task in tasks), at, frozenset(by_task))
 
 
 def _read_scalars(run: pathlib.Path, metric: str) -> _Curve:
@@ -159,6 +165,6 @@ def rows(grid: np.ndarray, summary: Summary, *, over_seconds: bool = False) -> l
     """A curve's points: env frames, or seconds, and the `COLUMNS`; an interval may be empty."""
     decimals = 2 if over_seconds else 0  # short curves have several points a second
     return [
-        [f"{x:.{decimals}f}", *("" if math.isnan(v) else f"{v:.3f}" for v in values), summary.seeds]
+        [f"{x:.{decimals}f}", *panels.cells(values), summary.seeds]
         for x, *values in zip(grid, *summary[:5], strict=True)
     ]

@@ -4,7 +4,7 @@ import json
 import logging
 import pathlib
 
-from laser_tf.evaluation import evaluator
+from laser_tf.evaluation import evaluation_files, evaluator
 from laser_tf.training import run_config
 
 
@@ -26,9 +26,10 @@ def evaluate(workdir: pathlib.Path, config: run_config.RunConfig) -> None:
 
 
 def _is_evaluated(workdir: pathlib.Path, config: run_config.RunConfig) -> bool:
-    """Whether an evaluation saw all of the training, which may have gone on since."""
+    """Whether the newest evaluation saw all of the training, which may have gone on since."""
     try:
-        summary = json.loads((workdir / "evaluation.json").read_text())
-        return summary["env_frames"] >= config.run.env_frames
+        summary = json.loads(evaluation_files.result_file(workdir).read_text())
+        is_of_all = summary["env_frames"] >= config.run.env_frames
+        return is_of_all and evaluation_files.is_the_runs(summary)
     except (OSError, ValueError, KeyError):  # none, or not one of ours
         return False

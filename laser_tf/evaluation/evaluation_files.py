@@ -48,6 +48,15 @@ def add(workdir: pathlib.Path, summary: Mapping[str, Any], history_length: int =
     return path
 
 
+def is_the_runs(summary: Mapping[str, Any]) -> bool:
+    """Whether an evaluation was played as a run's own is: neither greedily nor elsewhere.
+
+    A result without protocol, of before there was one, was.
+    """
+    protocol = summary.get("protocol", {})
+    return protocol.get("action_selection") != "greedy" and "changed_environment" not in protocol
+
+
 def film_file(workdir: pathlib.Path, evaluation: str, task: str) -> pathlib.Path:
     """A film of one of an evaluation's episodes.
 

@@ -27,6 +27,11 @@ from laser_tf.training import (
     trained,
 )
 
+_UNCHANGEABLE = {
+    "suite": "an agent plays the suite that it was trained on",
+    "num_envs": "how many games are played at once follows from the number of episodes",
+}
+
 
 def evaluate(
     workdir: pathlib.Path,
@@ -67,13 +72,14 @@ def evaluate(
     """
     values = run_folder.read_config(workdir)
     config = run_config.parse(values)
-    changes = environment_changes or {}
-    played = _changed(config.environment, values["environment"], changes)
+    played, changes = _changed(config.environment, values["environment"], environment_changes or {})
     tasks = played.tasks
     num_envs = episode_player.environments_at_once(episodes, len(tasks))
     environment = factory.make_environment(
         played, seed=seed, num_envs=num_envs, fault_folder=workdir
     )
+    if changes:
+        _check_playable(environment.spec(), config.environment)
     agent, counters = trained.restore_agent(workdir, config, environment.spec(), seed=seed)
     policy: Any
     if history_length:
@@ -103,7 +109,7 @@ def evaluate(
         action_selection="greedy" if greedy else config.agent.acting_in_evaluation,
     )
     if changes:
-        summary["protocol"]["changed_environment"] = dict(changes)
+        summary["protocol"]["changed_environment"] = changes
     if history_length:
         summary["history_length"] = history_length
         summary.update(policy.agreement(games)._asdict())
@@ -130,25 +136,31 @@ def evaluate(
 def _changed(
     trained_on: environment_config.EnvironmentConfig,
     values: Mapping[str, Any],
-    changes: Mapping[str, Any],
-) -> environment_config.EnvironmentConfig:
-    """A run's environments with other values, if an agent of the run can play them."""
-    if not changes:
-        return trained_on
-    if changes.get("suite", trained_on.suite) != trained_on.suite:
-        raise ValueError(
-            f"suite is {changes['suite']!r}, but the run's is {trained_on.suite!r}: change other "
-            "values of the environment"
-        )
-    section = {"environment": {**values, **changes}}
+    given: Mapping[str, Any],
+) -> tuple[environment_config.EnvironmentConfig, dict[str, Any]]:
+    """A run's environments with other values, and those that do differ."""
+    for key in given.keys() & _UNCHANGEABLE.keys():
+        raise ValueError(f"{key} cannot be changed to {given[key]!r}: {_UNCHANGEABLE[key]}")
+    section = {"environment": {**values, **given}}
     changed = run_config.parse_section("environment", type(trained_on), section)
-    before, now = factory.environment_spec(trained_on), factory.environment_spec(changed)
-    if before != now:
+    differing = {key: value for key, value in given.items() if value != getattr(trained_on, key)}
+    return changed, differing
+
+
+def _check_playable(
+    spec: types.EnvironmentSpec, trained_on: environment_config.EnvironmentConfig
+) -> None:
+    try:
+        needed = factory.environment_spec(trained_on)
+    except (faults.EnvironmentFailedError, ImportError, ValueError) as error:
+        # It may be what the change is for; weights of another agent are refused as they load.
+        logging.info("the run's own environment cannot be made here: %s", errors.one_line(error))
+        return
+    if spec != needed:
         raise ValueError(
-            f"the changed environment has {observations.describe(now)}, the run's "
-            f"{observations.describe(before)}: the agent needs the same"
+            f"the changed environment has {observations.describe(spec)}, the run's "
+            f"{observations.describe(needed)}: the agent needs the same"
         )
-    return changed
 
 
 def _choice(

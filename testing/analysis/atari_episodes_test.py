@@ -51,14 +51,15 @@ class FileTest(absltest.TestCase):
             atari_episodes.read(self._path)
 
     def test_a_file_with_other_runs_is_kept(self):
-        kept = [self._path.with_name(f"{number}_{self._path.name}") for number in (1, 2)]
+        kept = [self._path.with_name(f"{number}_{self._path.name}") for number in (1, 2, 3)]
         begun, whole, other = _run(1, trained=2_000), _run(1, 2, 3), _run(7)
         atari_episodes.write(self._path, {"pong": [begun], "qbert": [other]})
         atari_episodes.write(self._path, {"pong": [whole], "qbert": [other]})  # it went on
         self.assertFalse(kept[0].exists())
         for path, games in (
             (kept[0], {"pong": [whole]}),  # without qbert
-            (kept[1], {"pong": [_run(4)]}),  # trained anew
+            (kept[1], {"pong": [_run(4, 5)]}),  # trained anew
+            (kept[2], {"pong": [_run(4, trained=2_000)]}),  # an older copy of it
         ):
             before = self._path.read_bytes()
             with self.assertLogs(level="WARNING"):

@@ -4,7 +4,12 @@ import dataclasses
 
 from absl.testing import absltest, parameterized
 
-from configs import sweep_laser_catch, sweep_laser_minatar, sweep_laser_vizdoom
+from configs import (
+    sweep_laser_catch,
+    sweep_laser_minatar,
+    sweep_laser_minatar_multitask,
+    sweep_laser_vizdoom,
+)
 from laser_tf import config_values, errors
 from laser_tf.analysis import figures_sharing
 from laser_tf.sweeps import sweep_config
@@ -61,6 +66,7 @@ class FiguresSharingTest(parameterized.TestCase):
         (sweep_laser_minatar, {}, "not in minatar: use e.g. .*sweep_laser_catch.py:companions"),
         (sweep_laser_catch, {"reward_clip": "unit"}, "reward_clip is 'unit', .*: use 'none'"),
         (sweep_laser_catch, {"kind": "impala"}, "variants of laser, not impala"),
+        (sweep_laser_minatar_multitask, {}, "compares agents of one task, not of .*: name one"),
     )
     def test_a_configuration_that_it_cannot_compare_is_refused(self, module, agent, message):
         config = module.get_config().to_dict()
@@ -95,7 +101,8 @@ class VizDoomTest(absltest.TestCase):
             self.assertEqual(settings, [(6e-4, 0.01)] * 2 + [(1e-2, 1e-4)] * 4)
             self.assertEqual(sweep.first.replay.replay_entries, 14)  # of 16: 87.5%
             steps = sum(agent.total_agent_steps for agent in sweep.agents.values())
-            self.assertGreaterEqual(sweep.first.replay.capacity, steps)
+            # An episode's last unroll takes the room of a whole one: of 100 steps that of 128.
+            self.assertGreater(sweep.first.replay.capacity, 1.28 * steps)
             agent = sweep.first.agent
             bound = agent.kl_threshold if agent.relevance == "implied" else None
             found.append((sweep.sweep.shared_replay, bound))
@@ -105,6 +112,12 @@ class VizDoomTest(absltest.TestCase):
         config = sweep_laser_vizdoom.get_config().to_dict()
         config["sweep"]["zipped"]["learner"]["learning_rate"] = (1e-3,) * 6
         with self.assertRaisesRegex(errors.UserError, "=sharing_vizdoom: the sweep's learner.lea"):
+            figures_sharing.check(figures_sharing.VIZDOOM, config)
+
+    def test_another_scenario_is_refused(self):
+        config = sweep_laser_vizdoom.get_config().to_dict()
+        config["environment"]["task"] = "my_way_home"
+        with self.assertRaisesRegex(errors.UserError, "not vizdoom's my_way_home: leave the task"):
             figures_sharing.check(figures_sharing.VIZDOOM, config)
 
 

@@ -50,6 +50,17 @@ class SeedCurvesTest(parameterized.TestCase):
         self.assertEqual((frames[0], frames[-1]), (100, 200))  # from where both are known
         self.assertEqual((summary.mean[0], summary.mean[-1]), (2.0, 2.5))
 
+    def test_a_run_that_lacks_a_task_of_the_others_is_refused(self):
+        both = self._run("both", [(1, 0, 1.0), (2, 1, 11.0)])
+        one = self._run("one", [(1, 0, 1.0), (2, 0, 1.0)])
+        with self.assertRaisesRegex(errors.UserError, "one holds no finished episode of two, as "):
+            seed_curves.read([both, one], tensorboard.RETURN)
+
+    def test_small_values_keep_their_digits(self):
+        summary = seed_curves.summarise([[4e-4], [3e-4], [2e-4]])
+        (row,) = seed_curves.rows(np.array([10.0]), summary)
+        self.assertEqual([row[1], *row[4:]], ["0.0003", "0.0002", "0.0004", 3])
+
     def test_a_run_without_episodes_is_refused(self):
         (self._folder / "none/tensorboard").mkdir(parents=True)
         with self.assertRaisesRegex(errors.UserError, "none holds no finished episode"):

@@ -41,8 +41,11 @@ class CurveEndsTest(absltest.TestCase):
         self.assertEqual(rows, [large, "runs.csv,IMPALA,3000,2.000,2.000,nan"])
 
     def test_sweeps_averaged_over_their_last_frames(self):
-        rows = self._rows(self._write("sweeps.csv", SWEEPS), "--last_frames=2000")
+        rows = self._rows(self._write("sweeps.csv", SWEEPS), "--last_frames=4000")
         self.assertEqual(rows, ["sweeps.csv,shared,3000,0.400,0.300 0.500"])
+        # Points are the middles of 2,000 frames: the last 2,000 have one of them, not two.
+        rows = self._rows(self._write("sweeps.csv", SWEEPS), "--last_frames=2000")
+        self.assertEqual(rows, ["sweeps.csv,shared,3000,0.600,0.500 0.700"])
 
     def test_curves_over_time_end_and_pass_after_seconds(self):
         timed = self._write("timed.csv", RUNS.replace("env_frames", "seconds"))
@@ -73,7 +76,7 @@ class CurveEndsTest(absltest.TestCase):
         rows = self._rows(self._write("sweeps.csv", text), "--above=0.5")
         self.assertEqual(rows, ["sweeps.csv,shared,3000,0.600,0.600,3000 nan"])
         # A mean over points of different replicas would be of no replica.
-        rows = self._rows(self._write("sweeps.csv", text), "--last_frames=2000")
+        rows = self._rows(self._write("sweeps.csv", text), "--last_frames=4000")
         self.assertEqual(rows, ["sweeps.csv,shared,3000,0.400,"])
 
     def test_a_point_without_a_mean_passes_nothing(self):

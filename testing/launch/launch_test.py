@@ -100,18 +100,18 @@ class LaunchTest(parameterized.TestCase):
         self.assertEqual(json.loads(output)["protocol"]["action_selection"], "greedy")
         code, output, errors = commands.run(
             "evaluate", workdir, "--episodes=7", "--environment=reward_offset=100",
-            "--environment=num_envs=3",
+            "--environment=max_broken_episodes=3",
         )  # fmt: skip
         self.assertEqual(code, 0, errors)
         summary = json.loads(output)
         self.assertGreater(summary["mean_return"], 800)  # nine steps, each with the offset
         self.assertEqual(summary["protocol"]["reward_offset"], 100.0)
-        changed = {"reward_offset": 100, "num_envs": 3}
+        changed = {"reward_offset": 100, "max_broken_episodes": 3}
         self.assertEqual(summary["protocol"]["changed_environment"], changed)
         for given, message in (
             ("rows=12", "no environment key 'rows'"),
             ("reward_offset=1e9", "reward_offset is 1000000000.0: use"),
-            ("suite=minatar", "suite is 'minatar', but the run's is 'catch': change other"),
+            ("suite=minatar", "suite cannot be changed to 'minatar': an agent plays the suite"),
         ):
             self._assert_refused(message, "evaluate", workdir, f"--environment={given}")
         kept = sorted((self._workdir / "evaluations").iterdir())

@@ -38,7 +38,7 @@ class MemoryEvaluationsTest(absltest.TestCase):
         # The user's, made meanwhile.
         _write(run, 20, protocol={"action_selection": "greedy"})
         _write(run, 10)
-        _write(run, 1, protocol={"changed_environment": {"num_envs": 3}})
+        _write(run, 1, protocol={"changed_environment": {"sticky_actions": 0.5}})
         memory_evaluations.evaluate(run, (20, 10, 1), 4, 100)
         self.assertEqual(
             [command[-1] for command in commands], ["--history_length=20", "--history_length=1"]

@@ -138,6 +138,11 @@ class ReproduceTest(parameterized.TestCase):
             variants = {condition.label: {} for condition in figures.ALL[name].conditions}
             figure_choices.check_values(name, variants, given)
 
+    def test_a_threshold_that_no_run_would_read_is_refused(self):
+        for name in ("sharing", "sharing_vizdoom", "3_multitask", "4_left"):
+            with self.assertRaisesRegex(command_line.UsageError, "kl_threshold=0.2: .*no trust"):
+                figure_choices.check_values(name, {}, {"agent.kl_threshold": 0.2})
+
     def test_games_are_the_users_or_the_figures_or_the_configurations(self):
         config = {"environment": {"task": "tmaze"}}
         games = figure_choices.games
