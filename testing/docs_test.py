@@ -99,7 +99,7 @@ def _readings(path):
     passed, unit = (18, 1) if "seconds" in columns else (0.95, 1e6)
     for curve in _curves(path).values():
         points, *seeds = zip(*curve, strict=True)
-        recent = [index for index, point in enumerate(points) if point >= points[-1] - 20_000]
+        recent = [index for index, point in enumerate(points) if point > points[-1] - 20_000]
         for values in seeds:
             readings += [values[-1], max(values)]
             readings.append(100 * sum(values[index] for index in recent) / len(recent))
