@@ -75,5 +75,7 @@ def describe(spec: types.EnvironmentSpec) -> str:
 
 
 def _bounds(action: specs.BoundedArray) -> str:
-    pairs = zip(*np.broadcast_arrays(action.minimum, action.maximum), strict=True)
+    # A spec may have one bound for all of its actions.
+    bounds = (np.broadcast_to(bound, action.shape) for bound in (action.minimum, action.maximum))
+    pairs = zip(*bounds, strict=True)
     return " and ".join(dict.fromkeys(f"[{low:g}, {high:g}]" for low, high in pairs))

@@ -37,10 +37,11 @@ class ChangedEnvironmentTest(parameterized.TestCase):
         with self.assertRaisesRegex(ValueError, message):
             evaluator._check_playable(spec, minatar.MinAtarConfig(task="breakout"))
 
-    def test_actions_of_other_bounds_are_told_apart(self):
+    @parameterized.parameters(([-3.0], [3.0]), (-3.0, 3.0))
+    def test_actions_of_other_bounds_are_told_apart(self, lowest, highest):
         config = gymnasium_suite.GymnasiumConfig(task="Pendulum-v1")
         spec = factory.environment_spec(config)
-        other = specs.BoundedArray([1], np.float32, [-3.0], [3.0])
+        other = specs.BoundedArray([1], np.float32, lowest, highest)
         with self.assertRaisesRegex(
             ValueError, r"1 continuous actions in \[-3, 3\], the run's .* in \[-2, 2\]: the agent"
         ):
