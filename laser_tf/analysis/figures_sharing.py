@@ -22,7 +22,7 @@ collapse: to an entropy near 0 and a return about that of random play.
 
 from collections.abc import Mapping
 
-from laser_tf import errors
+from laser_tf import config_values, errors
 from laser_tf.analysis import figure, figures_laser
 
 CATCH, VIZDOOM = "sharing", "sharing_vizdoom"
@@ -93,8 +93,8 @@ def check(name: str, config: Mapping[str, Mapping]) -> None:
             f"--figure={name} compares sweeps in an environment with a reward_offset, not in "
             f"{suite}: use e.g. --config={FIGURES[name].config}"
         )
-    given = (config["sweep"].get(kind, {}).get("learner", {}) for kind in ("grid", "zipped"))
-    rates = next(filter(None, (keys.get("learning_rate") for keys in given)), ())
+    given = [config_values.flatten(config["sweep"].get(part, {})) for part in ("grid", "zipped")]
+    rates = (given[0] | given[1]).get("learner.learning_rate", ())
     if len(set(rates)) < 2:
         raise errors.UserError(
             f"--figure={name}: the sweep's learner.learning_rate is {tuple(rates)}, but normal "
