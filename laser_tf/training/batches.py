@@ -215,36 +215,35 @@ class ReplayBatchStream(BatchStream):
           counts: a `stored_unroll.Count` for every new unroll.
           replayed: of batches.
           config: of the tables.
-          replay_size: items in replay now; asked until the warm-up is over.
+          replay_size: items in replay now; too few again where a server came back empty.
         """
         self._counts = counts
         self._replayed = replayed
         self.accounting = unroll_accounting.UnrollAccounting()
         self._replay_size = replay_size
         self._least = max(1, config.warm_up // config.steps_per_item)
-        self._warm = False
         self._period = config.steps_per_update
         self._ahead = 0  # new steps beyond what the updates so far waited for
         super().__init__(self._next)
 
     def _next(self) -> stored_unroll.Batch | None:
-        new, was_warm = 0, self._warm
-        # The queue is emptied during the warm-up, too, or it would stop the actors.
-        while self._ahead + new < self._period or not self._is_warm():
+        new, was_cold = 0, False
+        while True:
+            if self._ahead + new >= self._period:
+                if self._replay_size() >= self._least:
+                    break
+                was_cold = True
+            # The queue is emptied during the warm-up, too, or it would stop the actors.
             count = self._counts.get(self._closed.is_set)
             if count is None:
                 return None
             if not self.accounting.add(count.actor[None], count.number[None])[0]:
                 new += int(count.new_steps)
         self._ahead += new - self._period
-        if not was_warm:  # its steps are counted, but no more updates are owed for them
+        if was_cold:  # its steps are counted, but no more updates are owed for them
             self._ahead %= self._period
         batch = self._replayed.get(self._closed.is_set)
         return batch and batch._replace(new_steps=np.int64(new))
-
-    def _is_warm(self) -> bool:
-        self._warm = self._warm or self._replay_size() >= self._least
-        return self._warm
 
     def close(self) -> None:
         """Ends fetching."""

@@ -299,6 +299,18 @@ class SequencesTest(parameterized.TestCase):
         # are beyond the last 10; then one update for every 10: 33 - 20 = 13, 3 beyond, and so on.
         self.assertEqual(steps, [25, 8, 8, 12])
 
+    def test_where_a_server_came_back_empty_updates_wait_for_the_warm_up_again(self):
+        config = _config(steps_per_update=2 * U + 2, warm_up=4 * U)
+        replay = self._write(config, [[14 * U]])
+        sizes = itertools.chain([4, 4, 1, 2], itertools.repeat(4))
+        self.enter_context(mock.patch.object(replay, "size", lambda: next(sizes)))
+        stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock(), seed=(1,))
+        self.addCleanup(stream.close)
+        steps = [int(stream.get(self._stop.is_set).new_steps) for _ in range(4)]
+        # Warm at 13, 3 beyond, and 11, 1 beyond; cold at 13 and 17, warm at 21, of which 1 is beyond
+        # the last 10: no two updates follow at once.
+        self.assertEqual(steps, [13, 8, 20, 12])
+
     def test_a_full_queue_holds_the_actor(self):
         config = _config(queue_capacity=2)
         writing = threading.Thread(target=self._write, args=(config, [[10 * U]]), daemon=True)
