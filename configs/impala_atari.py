@@ -13,7 +13,7 @@ def get_config() -> ml_collections.ConfigDict:
     config = laser_atari.get_config()
     config.agent.update(
         {
-            "normalise_images": False,  # the paper does not; see docs/results.md
+            "normalise_images": False,  # the paper does not; see docs/results/images.md
             "relevance": "none",  # no trust region
             "discount": 0.99,  # IMPALA, Atari
             "entropy_cost": 0.01,  # IMPALA, Atari

@@ -30,7 +30,7 @@ def get_config(protocol: str = atari_protocols.IMPALA) -> ml_collections.ConfigD
         laser_config.LaserConfig(
             torso="shallow",  # IMPALA, figure 3 left: 14 times the deep one's speed on a CPU
             channel_multiplier=1,
-            normalise_images=True,  # ours: keeps units alive, see docs/results.md
+            normalise_images=True,  # ours: keeps units alive, see docs/results/images.md
             discount=0.99,  # IMPALA's; LASER's 0.995 learns more slowly in short runs
             reward_clip="unit",  # IMPALA, Atari
             baseline_cost=0.5,  # IMPALA, Atari
@@ -66,7 +66,7 @@ def get_config(protocol: str = atari_protocols.IMPALA) -> ml_collections.ConfigD
     )
     config.learner = dataclasses.asdict(
         learner_config.LearnerConfig(
-            learning_rate=3e-4,  # ours, half of IMPALA's: see docs/results.md
+            learning_rate=3e-4,  # ours, half of IMPALA's: see docs/results/pong_and_breakout.md
             learning_rate_schedule="linear",  # IMPALA, Atari
             optimizer="rmsprop",  # IMPALA, Atari
             rmsprop_decay=0.99,  # IMPALA, Atari

@@ -22,7 +22,7 @@ def get_config() -> ml_collections.ConfigDict:
         {
             "normalise_images": False,
             "mlp_units": (64, 64),
-            # Ours: ReLU's values of rarely seen states overshoot, see docs/results.md.
+            # Ours: ReLU's values of rarely seen states overshoot, see docs/results/control.md.
             "mlp_activation": "tanh",
             "normalise_vectors": True,
             "fusion_units": 128,  # of observations with images, texts and vectors

@@ -25,7 +25,7 @@ def get_config() -> ml_collections.ConfigDict:
     config.replay.update(
         {
             "frame_stack": 1,  # frames
-            # One fresh unroll an update: see docs/results.md.
+            # One fresh unroll an update: see docs/results/minatar.md.
             "batch_size": 8,  # unrolls
             "replay_fraction": 0.875,  # of the 1/2, 3/4 and 7/8 that LASER considers
             "capacity": 100_000,  # agent steps

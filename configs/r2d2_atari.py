@@ -14,7 +14,7 @@ def get_config() -> ml_collections.ConfigDict:
     config.agent = dataclasses.asdict(
         r2d2_config.R2D2Config(
             torso="shallow",  # IMPALA's: a third of the DQN torso's arithmetic
-            center_observation=True,  # see docs/results.md
+            center_observation=True,  # see docs/results/images.md
             core="lstm",
             core_size=128,
             hidden_units=128,

@@ -5,7 +5,8 @@ links work wherever the repository is shown. On the site
 
     README.md, CONTRIBUTING.md, ...     become pages
     laser_tf/ops/vtrace.py#vtrace       becomes the API reference of that function
-    any other source, e.g. of configs/  becomes a page with its text
+    laser_tf/ops                        becomes the page of that room in it
+    any other source, e.g. of configs/  becomes a page with its text, a folder one with all of them
     pictures and tables                 are copied
 """
 
@@ -19,7 +20,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACKAGE = "laser_tf"
-COPIED = (".png", ".csv")
+COPIED = (".png", ".csv", ".gz")
 
 _LINK = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]*)?(\))")
 
@@ -30,7 +31,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pending = ["README.md", *(f"docs/{file.src_uri}" for file in files.documentation_pages())]
     while pending:  # pages that are linked from pages may link to more
         for target in _links(pending.pop()):
-            if target in pages or target.startswith("docs/") or not (ROOT / target).is_file():
+            if target in pages or target.startswith("docs/") or not (ROOT / target).exists():
                 continue  # a link to nothing is left as it is, for mkdocs to refuse
             uri = _uri(target)
             if uri.startswith("api/"):
@@ -58,16 +59,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     def point(match: re.Match) -> str:
         start, path, anchor, end = match.groups()
         target = _resolve(source, path)
-        if (ROOT / target).is_dir():
-            uri, anchor = f"api/{posixpath.basename(target)}.md", ""
-        elif target.startswith("docs/") or (ROOT / target).is_file():
-            uri = _uri(target)
-            if uri.startswith("api/"):
-                anchor = _api_anchor(target, anchor)
-            elif not target.endswith(".md"):
-                anchor = ""
-        else:
+        if not target.startswith("docs/") and not (ROOT / target).exists():
             return match[0]
+        uri = _uri(target)
+        if uri.startswith("api/"):
+            anchor = _api_anchor(target, anchor)
+        elif not target.endswith(".md"):
+            anchor = ""
         return f"{start}{posixpath.relpath(uri, here or '.')}{anchor or ''}{end}"
 
     return _LINK.sub(point, markdown)
@@ -92,8 +90,9 @@ def _uri(target: str) -> str:
         return "index.md"
     if parts[0] == "docs":
         return posixpath.relpath(target, "docs")
-    if parts[0] == PACKAGE and target.endswith(".py"):
-        return f"api/{parts[1] if len(parts) > 2 else PACKAGE}.md"
+    if parts[0] == PACKAGE and parts[-1] != "__init__.py":
+        is_room = len(parts) > 1 and (ROOT / PACKAGE / parts[1]).is_dir()
+        return f"api/{parts[1] if is_room else PACKAGE}.md"
     if target.endswith((".md", *COPIED)):
         return target
     return f"source/{target}.md"
@@ -121,7 +120,11 @@ def _api_anchor(target: str, anchor: str | None) -> str:
 
 
 def _page(source: str) -> str:
-    text = (ROOT / source).read_text()
+    path = ROOT / source
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if file.is_file() and file.read_bytes())
+        return "\n".join(_page(str(file.relative_to(ROOT))) for file in files)
+    text = path.read_text()
     if source.endswith(".md"):
         return text
     language = "python" if source.endswith(".py") else "text"

@@ -2,7 +2,7 @@
 
 What never changes, such as a game's background, becomes 0. As it is, it adds the same large term
 to every unit's input, and gradients that all samples share move units to where ReLU is 0 for all
-observations, or for none: docs/results.md, "Why images are normalised".
+observations, or for none: docs/results/images.md.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ _LARGEST = 5.0  # of a normalised pixel; Burda et al. 2018
 _LEAST_DEVIATION = 0.03
 # The variance begins as that of so many images of this deviation, of the range from black to white;
 # ours. By the first images' own, which hardly differ, all that moves was at the limits until they
-# were many, and a run could diverge on that (docs/results.md, "How it begins"). Burda et al. let an
-# agent act at random before.
+# were many, and a run could diverge on that (docs/results/images.md, "How it begins"). Burda et al.
+# let an agent act at random before.
 _PRIOR_DEVIATION = 0.25
 _PRIOR_IMAGES = 50
 # Of a batch's images one in so many moves the moments: an unroll's hardly differ, and all would

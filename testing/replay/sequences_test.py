@@ -307,8 +307,8 @@ class SequencesTest(parameterized.TestCase):
         stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock(), seed=(1,))
         self.addCleanup(stream.close)
         steps = [int(stream.get(self._stop.is_set).new_steps) for _ in range(4)]
-        # Warm at 13, 3 beyond, and 11, 1 beyond; cold at 13 and 17, warm at 21, of which 1 is beyond
-        # the last 10: no two updates follow at once.
+        # Warm at 13, 3 beyond, and 11, 1 beyond; cold at 13 and 17, warm at 21, of which 1 is
+        # beyond the last 10: no two updates follow at once.
         self.assertEqual(steps, [13, 8, 20, 12])
 
     def test_a_full_queue_holds_the_actor(self):

@@ -1,0 +1,77 @@
+"""The site of `make docs`: its contents and what pages link to, without mkdocs itself."""
+
+import importlib.util
+import pathlib
+import posixpath
+import re
+import sys
+import types
+from unittest import mock
+
+from absl.testing import absltest, parameterized
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+DOCS = sorted(str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md"))
+
+_FENCE = re.compile(r"^```.*?^```", re.M | re.S)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+class _Files(list):
+    """What the hook needs of mkdocs' class of that name."""
+
+    def documentation_pages(self):
+        return list(self)
+
+
+def _load_hook():
+    """docs/site_pages.py, where mkdocs makes of a generated file what it was generated from."""
+    names = ("mkdocs", "mkdocs.config", "mkdocs.config.defaults", "mkdocs.structure")
+    names += ("mkdocs.structure.files", "mkdocs.structure.pages")
+    modules = {name: mock.MagicMock() for name in names}
+    modules["mkdocs.structure.files"].File.generated = lambda config, uri, **content: (
+        types.SimpleNamespace(src_uri=uri, **content)
+    )
+    spec = importlib.util.spec_from_file_location("site_pages", ROOT / "docs/site_pages.py")
+    hook = importlib.util.module_from_spec(spec)
+    with mock.patch.dict(sys.modules, modules):
+        spec.loader.exec_module(hook)
+    return hook
+
+
+class SiteTest(parameterized.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls._hook = _load_hook()
+        files = cls._hook.on_files(_Files(types.SimpleNamespace(src_uri=uri) for uri in DOCS), None)
+        cls._contents = {file.src_uri: getattr(file, "content", "") for file in files}
+
+    def test_every_page_is_in_its_contents(self):
+        listed = re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M)
+        self.assertContainsSubset(DOCS, listed)
+
+    def test_a_dead_link_ends_its_making(self):
+        self.assertIn("\nstrict: true\n", (ROOT / "mkdocs.yml").read_text())
+        (command,) = re.findall(r"mkdocs build.*", (ROOT / "Makefile").read_text())
+        self.assertEqual(command, "mkdocs build")  # a quiet one counts no warnings
+
+    @parameterized.parameters("index.md", *DOCS)
+    def test_the_site_has_what_a_page_links_to(self, uri):
+        text = self._contents[uri] or (ROOT / "docs" / uri).read_text()
+        page = types.SimpleNamespace(file=types.SimpleNamespace(src_uri=uri))
+        links = _LINK.findall(self._hook.on_page_markdown(_FENCE.sub("", text), page, None, None))
+        for link in links:
+            path, _, anchor = link.partition("#")
+            if re.match("[a-z]+:", link) or not path:
+                continue
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(uri), path))
+            self.assertIn(target, self._contents, f"{uri} links to {link}")
+            if target.startswith("api/") and anchor:  # its modules, each with its names
+                modules = re.findall(r"^::: (.*)$", self._contents[target], re.M)
+                named = [name for name in modules if f"{anchor}.".startswith(f"{name}.")]
+                self.assertNotEmpty(named, f"{uri} links to {link}")
+
+
+if __name__ == "__main__":
+    absltest.main()
