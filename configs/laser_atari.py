@@ -66,7 +66,7 @@ def get_config(protocol: str = atari_protocols.IMPALA) -> ml_collections.ConfigD
     )
     config.learner = dataclasses.asdict(
         learner_config.LearnerConfig(
-            learning_rate=3e-4,  # ours, half of IMPALA's: see docs/results/pong_and_breakout.md
+            learning_rate=3e-4,  # ours, half of IMPALA's: see docs/results/images.md
             learning_rate_schedule="linear",  # IMPALA, Atari
             optimizer="rmsprop",  # IMPALA, Atari
             rmsprop_decay=0.99,  # IMPALA, Atari
