@@ -1,6 +1,5 @@
 """A run evaluated with all its memory and with histories of several lengths (R2D2, figure 5)."""
 
-import json
 import logging
 import pathlib
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ def evaluate(
       UsageError: if an evaluation fails.
     """
     for length in (0, *history_lengths):
-        if _is_there(evaluation_files.result_file(run, length), episodes, env_frames):
+        if evaluation_files.has_the_runs(run, env_frames, length, episodes):
             continue
         logging.info("evaluating with %s", f"the last {length} steps" if length else "all memory")
         subcommand.run(
@@ -33,13 +32,3 @@ def evaluate(
             f"--episodes={episodes}",
             f"--history_length={length}",
         )
-
-
-def _is_there(result: pathlib.Path, episodes: int, env_frames: int) -> bool:
-    try:
-        summary = json.loads(result.read_text())
-    except (FileNotFoundError, json.JSONDecodeError):  # never begun, or cut short
-        return False
-    is_of_all = summary.get("env_frames", 0) >= env_frames
-    is_as_long = summary["episodes"] == episodes * len(summary["tasks"])
-    return is_of_all and is_as_long and evaluation_files.is_the_runs(summary)

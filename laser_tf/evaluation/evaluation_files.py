@@ -48,13 +48,28 @@ def add(workdir: pathlib.Path, summary: Mapping[str, Any], history_length: int =
     return path
 
 
-def is_the_runs(summary: Mapping[str, Any]) -> bool:
-    """Whether an evaluation was played as a run's own is: neither greedily nor elsewhere.
+def has_the_runs(
+    workdir: pathlib.Path, env_frames: int, history_length: int = 0, episodes: int | None = None
+) -> bool:
+    """Whether the newest evaluation is the run's own: played neither greedily nor elsewhere.
 
-    A result without protocol, of before there was one, was.
+    A result without protocol, of before there was one, is.
+
+    Args:
+      workdir: the run's folder.
+      env_frames: that the weights have to have learned from, at least.
+      history_length: agent steps that the policy saw of an episode; 0: all.
+      episodes: of each task; None: any number.
     """
+    try:
+        summary = json.loads(result_file(workdir, history_length).read_text())
+        is_of_all = summary["env_frames"] >= env_frames
+        is_as_long = episodes is None or summary["episodes"] == episodes * len(summary["tasks"])
+    except (OSError, ValueError, KeyError, TypeError):  # none, cut short, or not one of ours
+        return False
     protocol = summary.get("protocol", {})
-    return protocol.get("action_selection") != "greedy" and "changed_environment" not in protocol
+    is_own = protocol.get("action_selection") != "greedy" and "changed_environment" not in protocol
+    return is_of_all and is_as_long and is_own
 
 
 def film_file(workdir: pathlib.Path, evaluation: str, task: str) -> pathlib.Path:
