@@ -204,6 +204,25 @@ def config_file(flag_name: str) -> str:
     return config_flags.get_config_filename(flags.FLAGS[flag_name])
 
 
+def key_values(flag: flags.FlagHolder, form: str) -> dict[str, str]:
+    """What a flag says that is given several times, a KEY=VALUE each: key -> text.
+
+    Args:
+      flag: of several texts.
+      form: of an entry, for whoever gave another one.
+
+    Raises:
+      UsageError: for what is no KEY=VALUE, or a key that is given twice.
+    """
+    values: dict[str, str] = {}
+    for entry in flag.value:
+        key, separator, text = entry.partition("=")
+        if not key or not separator or key in values:
+            raise UsageError(f"--{flag.name}={entry}: use {form}, each key once")
+        values[key] = text
+    return values
+
+
 def default_workdir(flag_name: str) -> str:
     """A new folder's path, by the file that was given to a `--config` flag and the time."""
     name = pathlib.Path(config_file(flag_name)).stem

@@ -16,7 +16,6 @@ import json
 import logging
 import pathlib
 import tempfile
-from typing import Any
 
 from absl import flags
 
@@ -56,7 +55,8 @@ def main() -> None:
         raise command_line.UsageError(
             f"--history_length is {_HISTORY_LENGTH.value}: use 1 or more agent steps, or 0 for all"
         )
-    changes = _environment_changes()
+    given = command_line.key_values(_ENVIRONMENT, "KEY=VALUE, e.g. sticky_actions=0.25")
+    changes = {key: config_values.parse_value(text) for key, text in given.items()}
     workdir = pathlib.Path(_WORKDIR.value)
     result = evaluation_files.result_file(workdir, _HISTORY_LENGTH.value)
     _check_writable(result)
@@ -74,23 +74,6 @@ def main() -> None:
     )
     print(json.dumps(summary, indent=2))
     logging.info("written to %s", result)
-
-
-def _environment_changes() -> dict[str, Any]:
-    """What --environment gives, by key.
-
-    Raises:
-      UsageError: for what is no KEY=VALUE, or a key that is given twice.
-    """
-    changes: dict[str, Any] = {}
-    for entry in _ENVIRONMENT.value:
-        key, separator, text = entry.partition("=")
-        if not separator or not key or key in changes:
-            raise command_line.UsageError(
-                f"--environment={entry}: use KEY=VALUE, each key once, e.g. sticky_actions=0.25"
-            )
-        changes[key] = config_values.parse_value(text)
-    return changes
 
 
 def _check_writable(result: pathlib.Path) -> None:

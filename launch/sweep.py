@@ -131,17 +131,11 @@ def _values() -> dict[str, Any]:
         values["sweep"]["shared_replay"] = _SHARED_REPLAY.value
     if _POPULATION.value is not None:
         values.setdefault("population", {})["method"] = _POPULATION.value
-    given: set[str] = set()
-    for entry in _GRID.value:
-        key, separator, text = entry.partition("=")
+    form = "SECTION.KEY=VALUE,VALUE... with all the values of a key"
+    for key, text in command_line.key_values(_GRID, form).items():
         section, dot, name = key.partition(".")
-        if not (separator and dot and text):
-            raise command_line.UsageError(f"--grid={entry}: use SECTION.KEY=VALUE,VALUE...")
-        if key in given:
-            raise command_line.UsageError(
-                f"--grid={entry}: there is one of {key} already: give all its values at once"
-            )
-        given.add(key)
+        if not dot or not text:
+            raise command_line.UsageError(f"--grid={key}={text}: use {form}")
         for other in ("zipped", "log_uniform", "choices"):  # instead of these
             values["sweep"].get(other, {}).get(section, {}).pop(name, None)
         grid = values["sweep"].setdefault("grid", {})

@@ -203,10 +203,10 @@ class LaunchTest(parameterized.TestCase):
         (("--episodes=0",), "--workdir is missing"),
         (("--workdir=runs/none",), "holds no run"),
         (("--workdir=runs/none", "--history_length=-2"), "--history_length is -2: use 1 or more"),
-        (("--workdir=runs/none", "--environment=task"), "--environment=task: use KEY=VALUE, each"),
+        (("--workdir=runs/none", "--environment=task"), "--environment=task: use KEY=VALUE, e.g."),
         (
             ("--workdir=runs/none", "--environment=task=a", "--environment=task=b"),
-            "--environment=task=b: use KEY=VALUE, each key once",
+            "--environment=task=b: use KEY=VALUE, .*each key once",
         ),
     )
     def test_evaluate_refuses_in_one_line(self, flags, message):
