@@ -224,10 +224,11 @@ class ReplayBatchStream(BatchStream):
         self._least = max(1, config.warm_up // config.steps_per_item)
         self._period = config.steps_per_update
         self._ahead = 0  # new steps beyond what the updates so far waited for
+        self._has_begun = False
         super().__init__(self._next)
 
     def _next(self) -> stored_unroll.Batch | None:
-        new, was_cold = 0, False
+        new, was_cold = 0, not self._has_begun
         while True:
             if self._ahead + new >= self._period:
                 if self._replay_size() >= self._least:
@@ -242,6 +243,7 @@ class ReplayBatchStream(BatchStream):
         self._ahead += new - self._period
         if was_cold:  # its steps are counted, but no more updates are owed for them
             self._ahead %= self._period
+        self._has_begun = True
         batch = self._replayed.get(self._closed.is_set)
         return batch and batch._replace(new_steps=np.int64(new))
 
