@@ -90,11 +90,11 @@ def _uri(target: str) -> str:
         return "index.md"
     if parts[0] == "docs":
         return posixpath.relpath(target, "docs")
+    if target.endswith((".md", *COPIED)):
+        return target
     if parts[0] == PACKAGE and parts[-1] != "__init__.py":
         is_room = len(parts) > 1 and (ROOT / PACKAGE / parts[1]).is_dir()
         return f"api/{parts[1] if is_room else PACKAGE}.md"
-    if target.endswith((".md", *COPIED)):
-        return target
     return f"source/{target}.md"
 
 
@@ -122,7 +122,7 @@ def _api_anchor(target: str, anchor: str | None) -> str:
 def _page(source: str) -> str:
     path = ROOT / source
     if path.is_dir():
-        files = sorted(file for file in path.iterdir() if file.is_file() and file.read_bytes())
+        files = sorted(file for file in path.iterdir() if file.is_file() and file.stat().st_size)
         return "\n".join(_page(str(file.relative_to(ROOT))) for file in files)
     text = path.read_text()
     if source.endswith(".md"):

@@ -4,19 +4,13 @@ import ast
 import csv
 import functools
 import itertools
-import pathlib
 import posixpath
 import re
 
 from absl.testing import absltest, parameterized
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-README = "README.md"
-PAGES = (README, *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")))
+from testing import pages
 
-_FENCE = re.compile(r"^```.*?^```", re.M | re.S)
-_LINK = re.compile(r"\]\(([^)\s]+)\)")
-_OUTSIDE = re.compile(r"[a-z]+:")
 _PATH = re.compile(
     r"(?<![\w./-])((?:configs|deploy|docs|laser_tf|launch|results|testing)/[\w./-]*"
     r"\.(?:py|csv\.gz|csv|png|md|yaml|sbatch|service))\b"
@@ -29,14 +23,10 @@ _NO_METRICS = ("checkpoints", "tensorboard", "frames", "ray", "cartpole", "cheet
 _PLACES_TO_FILL = ("NAME",)
 
 
-def _text(page):
-    return (ROOT / page).read_text()
-
-
 def _links(page):
     """(path from the root, anchor) of each link into the repository."""
-    for link in _LINK.findall(_FENCE.sub("", _text(page))):
-        if not _OUTSIDE.match(link):
+    for link in pages.LINK.findall(pages.FENCE.sub("", pages.text(page))):
+        if not pages.OUTSIDE.match(link):
             path, _, anchor = link.partition("#")
             target = posixpath.join(posixpath.dirname(page), path) if path else page
             yield posixpath.normpath(target), anchor
@@ -45,7 +35,7 @@ def _links(page):
 def _anchors(path):
     """What can follow a file's name: headings of a page, names of a module."""
     if path.suffix == ".md":
-        headings = re.findall(r"^#+ (.*)$", _FENCE.sub("", path.read_text()), re.M)
+        headings = re.findall(r"^#+ (.*)$", pages.FENCE.sub("", path.read_text()), re.M)
         return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
     return set(_names(ast.parse(path.read_text()))) if path.suffix == ".py" else set()
 
@@ -60,7 +50,7 @@ def _names(scope, prefix=""):
 
 def _table(title):
     """The cells of the first table in a section of the README, without its head."""
-    section = _text(README).split(f"\n## {title}\n")[1].split("\n## ")[0]
+    section = pages.text(pages.README).split(f"\n## {title}\n")[1].split("\n## ")[0]
     rows = itertools.dropwhile(lambda line: not line.startswith("|"), section.splitlines())
     rows = list(itertools.takewhile(lambda line: line.startswith("|"), rows))[2:]
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
@@ -68,7 +58,7 @@ def _table(title):
 
 @functools.cache
 def _columns(path):
-    with (ROOT / path).open(newline="") as file:
+    with (pages.ROOT / path).open(newline="") as file:
         rows = list(csv.DictReader(file))
     return {name: [row[name] for row in rows] for name in rows[0]}
 
@@ -109,38 +99,39 @@ def _readings(path):
 
 
 class LinksTest(parameterized.TestCase):
-    @parameterized.parameters(*PAGES)
+    @parameterized.parameters(*pages.PAGES)
     def test_links_lead_somewhere(self, page):
         for target, anchor in _links(page):
-            path = ROOT / target
+            path = pages.ROOT / target
             self.assertTrue(path.exists(), f"{page} links to {target}")
             if anchor:
                 self.assertIn(anchor, _anchors(path), f"{page} links to {target}")
 
-    @parameterized.parameters(*PAGES)
+    @parameterized.parameters(*pages.PAGES)
     def test_files_and_commands_that_are_named_exist(self, page):
-        text = _LINK.sub("]", _text(page))  # links are relative to their page: tested above
+        # Links are relative to their page: they are tested above.
+        text = pages.LINK.sub("]", pages.text(page))
         for name in set(_PATH.findall(text)):
             if not any(place in name for place in _PLACES_TO_FILL):
-                self.assertTrue((ROOT / name).exists(), f"{page} names {name}")
+                self.assertTrue((pages.ROOT / name).exists(), f"{page} names {name}")
         for name in set(_MODULE.findall(text)):
-            path = ROOT / name.replace(".", "/")
+            path = pages.ROOT / name.replace(".", "/")
             exists = path.is_dir() or path.with_suffix(".py").exists()
             self.assertTrue(exists, f"{page} names {name}")
 
     def test_every_page_can_be_reached(self):
-        reached, pending = set(), [README]
+        reached, pending = set(), [pages.README]
         while pending:
             page = pending.pop()
             reached.add(page)
-            found = {target for target, _ in _links(page) if target in PAGES}
+            found = {target for target, _ in _links(page) if target in pages.PAGES}
             pending += sorted(found - reached)
-        self.assertEqual(reached, set(PAGES))
+        self.assertEqual(reached, set(pages.PAGES))
 
 
 class MetricsTest(absltest.TestCase):
     def test_every_metric_is_explained_and_no_other(self):
-        section = _text("docs/training.md").split("\n## Metrics\n")[1].split("\n## ")[0]
+        section = pages.text("docs/training.md").split("\n## Metrics\n")[1].split("\n## ")[0]
         table = "\n".join(line for line in section.splitlines() if line.startswith("|"))
         documented = set(re.findall(r"`([a-z_]+/\S+)`", table))
         in_code = {name for name in _texts_of_code() if name.split("/")[0] not in _NO_METRICS}
@@ -153,7 +144,7 @@ class MetricsTest(absltest.TestCase):
 
 def _texts_of_code():
     """Whatever looks like a metric's name in the sources."""
-    for path in (ROOT / "laser_tf").rglob("*.py"):
+    for path in (pages.ROOT / "laser_tf").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             text = node.value if isinstance(node, ast.Constant) else None
             if isinstance(text, str) and re.fullmatch(r"[a-z_]+/[a-z0-9_]+", text):
@@ -162,25 +153,27 @@ def _texts_of_code():
 
 class ReadmeTest(absltest.TestCase):
     def test_it_is_short(self):
-        self.assertLessEqual(len(_text(README).splitlines()), 150)
+        self.assertLessEqual(len(pages.text(pages.README).splitlines()), 150)
 
     def test_every_config_is_in_its_table(self):
         listed = [name for row in _table("Configs") for name in _PATH.findall(row[0])]
-        configs = {f"configs/{path.name}" for path in (ROOT / "configs").glob("[!_]*.py")}
+        configs = {f"configs/{path.name}" for path in (pages.ROOT / "configs").glob("[!_]*.py")}
         self.assertEqual(sorted(listed), sorted(configs))
 
     def test_every_room_is_in_its_table(self):
         listed = {
             name for row in _table("Reading order") for name in re.findall(r"`(.*?)`", row[0])
         }
-        rooms = {f"laser_tf/{path.parent.name}" for path in ROOT.glob("laser_tf/*/__init__.py")}
+        rooms = {
+            f"laser_tf/{path.parent.name}" for path in pages.ROOT.glob("laser_tf/*/__init__.py")
+        }
         self.assertEqual(listed, rooms | {"configs", "launch"})
 
     def test_numbers_of_results_are_in_their_files(self):
         rows = _table("Results")
         self.assertNotEmpty(rows)
         for what, _, result, link in rows:
-            readings = [value for path in _LINK.findall(link) for value in _readings(path)]
+            readings = [value for path in pages.LINK.findall(link) for value in _readings(path)]
             numbers = _NUMBER.findall(result.replace("last 100", "").replace("last_100", ""))
             self.assertNotEmpty(numbers, what)
             for text in numbers:
@@ -189,8 +182,8 @@ class ReadmeTest(absltest.TestCase):
                 self.assertLessEqual(distance, 0.5 * 10**-digits + 1e-9, f"{what}: {text}")
 
     def test_the_way_to_the_gradient_is_as_long_as_it_says(self):
-        section = _text(README).split("\nFrom ")[1].split("\n\n")[0]
-        steps = [link.partition("#") for link in _LINK.findall(section)]
+        section = pages.text(pages.README).split("\nFrom ")[1].split("\n\n")[0]
+        steps = [link.partition("#") for link in pages.LINK.findall(section)]
         calls = [(path, name.split(".")[-1]) for path, _, name in steps]
         # Whoever stands before a step in the text calls it.
         for (path, caller), (_, called) in itertools.pairwise(calls):
@@ -206,7 +199,7 @@ def _called_in(path, function):
     """Names of what a function of a file calls."""
     functions = (
         node
-        for node in ast.walk(ast.parse((ROOT / path).read_text()))
+        for node in ast.walk(ast.parse((pages.ROOT / path).read_text()))
         if isinstance(node, ast.FunctionDef) and node.name == function
     )
     calls = (

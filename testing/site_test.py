@@ -1,7 +1,6 @@
 """The site of `make docs`: its contents and what pages link to, without mkdocs itself."""
 
 import importlib.util
-import pathlib
 import posixpath
 import re
 import sys
@@ -10,11 +9,9 @@ from unittest import mock
 
 from absl.testing import absltest, parameterized
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-DOCS = sorted(str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md"))
+from testing import pages
 
-_FENCE = re.compile(r"^```.*?^```", re.M | re.S)
-_LINK = re.compile(r"\]\(([^)\s]+)\)")
+DOCS = [page.removeprefix("docs/") for page in pages.PAGES if page != pages.README]
 
 
 class _Files(list):
@@ -32,7 +29,7 @@ def _load_hook():
     modules["mkdocs.structure.files"].File.generated = lambda config, uri, **content: (
         types.SimpleNamespace(src_uri=uri, **content)
     )
-    spec = importlib.util.spec_from_file_location("site_pages", ROOT / "docs/site_pages.py")
+    spec = importlib.util.spec_from_file_location("site_pages", pages.ROOT / "docs/site_pages.py")
     hook = importlib.util.module_from_spec(spec)
     with mock.patch.dict(sys.modules, modules):
         spec.loader.exec_module(hook)
@@ -48,22 +45,36 @@ class SiteTest(parameterized.TestCase):
         cls._contents = {file.src_uri: getattr(file, "content", "") for file in files}
 
     def test_every_page_is_in_its_contents(self):
-        listed = re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M)
+        listed = re.findall(r": (\S+\.md)$", pages.text("mkdocs.yml"), re.M)
         self.assertContainsSubset(DOCS, listed)
 
     def test_a_dead_link_ends_its_making(self):
-        self.assertIn("\nstrict: true\n", (ROOT / "mkdocs.yml").read_text())
-        (command,) = re.findall(r"mkdocs build.*", (ROOT / "Makefile").read_text())
+        self.assertIn("\nstrict: true\n", pages.text("mkdocs.yml"))
+        (command,) = re.findall(r"mkdocs build.*", pages.text("Makefile"))
         self.assertEqual(command, "mkdocs build")  # a quiet one counts no warnings
+
+    @parameterized.parameters(
+        ("laser_tf/ops", "api/ops.md"),
+        ("laser_tf/ops/vtrace.py", "api/ops.md"),
+        ("laser_tf/types.py", "api/laser_tf.md"),
+        ("laser_tf/__init__.py", "source/laser_tf/__init__.py.md"),
+        ("laser_tf/scores/dopamine_curves.csv", "laser_tf/scores/dopamine_curves.csv"),
+        ("examples", "source/examples.md"),
+        ("results/pong.png", "results/pong.png"),
+    )
+    def test_where_it_has_a_file_of_the_repository(self, target, uri):
+        self.assertEqual(self._hook._uri(target), uri)
 
     @parameterized.parameters("index.md", *DOCS)
     def test_the_site_has_what_a_page_links_to(self, uri):
-        text = self._contents[uri] or (ROOT / "docs" / uri).read_text()
+        text = self._contents[uri] or pages.text(f"docs/{uri}")
         page = types.SimpleNamespace(file=types.SimpleNamespace(src_uri=uri))
-        links = _LINK.findall(self._hook.on_page_markdown(_FENCE.sub("", text), page, None, None))
+        links = pages.LINK.findall(
+            self._hook.on_page_markdown(pages.FENCE.sub("", text), page, None, None)
+        )
         for link in links:
             path, _, anchor = link.partition("#")
-            if re.match("[a-z]+:", link) or not path:
+            if pages.OUTSIDE.match(link) or not path:
                 continue
             target = posixpath.normpath(posixpath.join(posixpath.dirname(uri), path))
             self.assertIn(target, self._contents, f"{uri} links to {link}")

@@ -206,7 +206,7 @@ class LaunchTest(parameterized.TestCase):
         (("--workdir=runs/none", "--environment=task"), "--environment=task: use KEY=VALUE, e.g."),
         (
             ("--workdir=runs/none", "--environment=task=a", "--environment=task=b"),
-            "--environment=task=b: use KEY=VALUE, .*each key once",
+            "--environment=task=b: use KEY=VALUE, e.g. sticky_actions=0.25, each key once",
         ),
     )
     def test_evaluate_refuses_in_one_line(self, flags, message):

@@ -160,7 +160,8 @@ class SweepTest(parameterized.TestCase):
         (("--grid=learning_rate=0.1",), "--grid=learning_rate=0.1: use SECTION.KEY="),
         (
             ("--grid=agent.discount=0.9", "--grid=agent.discount=0.99"),
-            "--grid=agent.discount=0.99: use SECTION.KEY=.* with all the values of a key, each",
+            "--grid=agent.discount=0.99: use SECTION.KEY=VALUE,VALUE... with all the values of a "
+            "key, each key once",
         ),
         (
             ("--config=configs/sweep_laser_minatar.py", "--grid=environment.task=asterix,breakout"),
