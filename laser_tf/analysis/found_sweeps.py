@@ -7,8 +7,7 @@ import json
 import pathlib
 from typing import Any, NamedTuple
 
-from laser_tf import config_values
-from laser_tf.host import run_folder
+from laser_tf.host import run_folder, run_identity
 from laser_tf.monitoring import episode_log
 
 # What repetitions, and sweeps of other tasks, differ in.
@@ -93,7 +92,7 @@ def _read(path: pathlib.Path) -> Sweep:
         agents=tuple(agents),
         settings={
             key: value
-            for key, value in config_values.flatten(content["config"]).items()
-            if key not in _OF_EACH and not key.startswith("cluster.")
+            for key, value in run_identity.identity(content["config"]).items()
+            if key not in _OF_EACH
         },
     )

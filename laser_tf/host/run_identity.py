@@ -29,14 +29,14 @@ def completed(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[st
 
 def is_longer(before: dict[str, Any], now: dict[str, Any]) -> bool:
     """Whether a run is the one before with more frames; nested configurations."""
-    before, now = _identity(before), _identity(now)
+    before, now = identity(before), identity(now)
     more = now.pop(LENGTH, 0) > before.pop(LENGTH, 0)
     return more and before == now
 
 
 def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """What makes two nested configurations those of different runs, in words; [] for one run."""
-    before, now = _identity(before), _identity(now)
+    before, now = identity(before), identity(now)
     return [
         f"{key} (there {before.get(key)!r}, now {now.get(key)!r})"
         for key in sorted(before.keys() | now.keys())
@@ -44,7 +44,7 @@ def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     ]
 
 
-def _identity(config: dict[str, Any]) -> dict[str, Any]:
-    """What tells a configuration from another one, flat."""
+def identity(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What tells a nested configuration from another run's: `section.key` -> value."""
     flat = config_values.flatten(config)
     return {key: value for key, value in flat.items() if not key.startswith(_MAY_CHANGE)}

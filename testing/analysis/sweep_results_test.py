@@ -163,6 +163,17 @@ class SummariseTest(_FolderTest):
             self.assertLen(notes, replica == 3)
         self.assertRegex(notes[0], "'laser': run.env_frames is 20 in .*1, but 30 in .*3, which are")
 
+    def test_what_a_resumed_run_may_change_is_no_other_setting(self):
+        for replica, learners in ((1, 1), (2, 4)):
+            path = self._folder / str(replica)
+            episodes = {"agent_00": {"breakout": [(19, 1.0)]}}
+            sweep_folders.write(path, episodes, replica=replica)
+            content = json.loads((path / "sweep.json").read_text())
+            content["config"]["learner"] = {"replicas": learners}
+            (path / "sweep.json").write_text(json.dumps(content))
+        _, notes = self._summarise()
+        self.assertEmpty(notes)
+
     def test_agents_of_different_tasks_are_measured_on_their_own(self):
         agents = {"agent_00": {"x": [(19, 1.0)]}, "agent_01": {"y": [(19, 5.0)]}}
         path = sweep_folders.write(self._folder / "s", agents, task="x")
