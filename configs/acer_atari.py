@@ -18,7 +18,7 @@ def get_config() -> ml_collections.ConfigDict:
     config.agent = dataclasses.asdict(
         acer_config.AcerConfig(
             torso="shallow",  # as `laser_atari`'s
-            center_observation=True,  # as `laser_atari`'s
+            center_observation=True,  # its results were made so, see docs/results/images.md
             discount=0.99,  # section 4
             reward_clip="unit",  # A3C, whose preprocessing section 4 takes
             entropy_cost=0.001,  # section 4

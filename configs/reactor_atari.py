@@ -18,7 +18,7 @@ def get_config() -> ml_collections.ConfigDict:
     config.agent = dataclasses.asdict(
         reactor_config.ReactorConfig(
             torso="shallow",  # as `laser_atari`'s
-            center_observation=True,  # as `laser_atari`'s
+            center_observation=True,  # its results were made so, see docs/results/images.md
             core="none",  # stacked frames show what moves; a core's steps take turns on a CPU
             hidden_units=128,
             discount=0.99,  # DQN

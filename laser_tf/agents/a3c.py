@@ -83,5 +83,8 @@ class A3C(average_policy.AveragePolicyAgent):
         if self._config.importance == a3c_config.NONE:
             return tf.ones_like(experience.log_rhos)
         return importance_truncation.truncated_products(
-            experience.log_rhos, experience.is_transition, self._config.truncation
+            experience.log_rhos,
+            experience.discounts,
+            experience.is_transition,
+            self._config.truncation,
         )

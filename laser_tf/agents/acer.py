@@ -91,7 +91,10 @@ class Acer(average_policy.AveragePolicyAgent):
     def _returns(
         self, experience: average_policy.Experience, judgement: acer_critics.Judgement
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Q^ret, what the critic learns, and the policy gradient's return, float32 [T, B] each."""
+        """Q^ret, what the critic learns, and the policy gradient's return, float32 [T, B] each.
+
+        lambda is in both: Q^opc, whose traces have 1 for rho_bar, is Q(lambda)'s (appendix B).
+        """
         critic = self._critic
         cut = importance_truncation.truncated(experience.log_rhos / critic.trace_root, 1.0)
 

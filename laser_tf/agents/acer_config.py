@@ -18,7 +18,7 @@ class AcerConfig(average_policy_config.AveragePolicyConfig):
     """
 
     kind: str = KIND
-    lambda_: float = 1.0  # factor; of Retrace's traces, per agent step; 0: one-step targets
+    lambda_: float = 1.0  # factor; of Q^ret's and Q^opc's traces, per agent step; 0: one step
     dueling_samples: int = 5  # actions; n, drawn for each step by a stochastic dueling network
     advantage_units: tuple[int, ...] = (64, 64)  # units; of its advantage's hidden layers
 

@@ -158,8 +158,8 @@ class AveragePolicyAgent(policy_agent.PolicyAgent):
         # The entropy's part is of the policy's update, so it is constrained with it.
         gradient = masking.keep(
             is_transition,
-            unroll.importance_weight[:, None] * gradient
-            + self.entropy_cost * statistics.entropy_gradient(policy),
+            unroll.importance_weight[:, None]
+            * (gradient + self.entropy_cost * statistics.entropy_gradient(policy)),
         )
         divergence_gradient = statistics.divergence_gradient(average, policy)
         direction = gradient_constraint.constrain(gradient, divergence_gradient, config.delta)

@@ -191,7 +191,7 @@ class Laser(policy_agent.PolicyAgent):
                 tf.sqrt(weight) * critic.values, tf.sqrt(weight) * critic.targets, trusted
             ),
             "entropy": policy_gradient.entropy_loss(
-                self._distribution.entropy(policy), with_entropy
+                weight * self._distribution.entropy(policy), with_entropy
             ),
         }
 

@@ -20,13 +20,17 @@ def correction(log_rhos: tf.Tensor, c: float) -> tf.Tensor:
     return tf.stop_gradient(tf.nn.relu(1 - tf.exp(math.log(c) - log_rhos)))
 
 
-def truncated_products(log_rhos: tf.Tensor, is_transition: tf.Tensor, c: float) -> tf.Tensor:
-    """min(c, rho_t rho_{t+1} ... ), over the rest of an unroll's episode (ACER, appendix E.2).
+def truncated_products(
+    log_rhos: tf.Tensor, discounts: tf.Tensor, is_transition: tf.Tensor, c: float
+) -> tf.Tensor:
+    """min(c, rho_t rho_{t+1} ... ), over the steps of a return's rewards (ACER, appendix E.2).
 
-        log w_t = log rho_t + log w_{t+1},    log w_T = 0
+        log w_t = log rho_t + [gamma_t > 0] log w_{t+1},    log w_T = 0
 
     Args:
       log_rhos: float32 [T, B], log(pi(a_t|x_t) / mu(a_t|x_t)).
+      discounts: float32 [T, B], gamma_t, of the value after the transition; where it is 0 the
+        return ends, within an episode, too: at a life's loss.
       is_transition: bool [T, B]; where it is false, `log_rhos` is not read and a product ends.
       c: where the products are truncated; they are of the whole rest, not of truncated factors.
 
@@ -37,6 +41,7 @@ def truncated_products(log_rhos: tf.Tensor, is_transition: tf.Tensor, c: float) 
     total = tf.zeros_like(log_rhos[0])
     reversed_sums = []
     for t in reversed(range(log_rhos.shape[0])):
-        total = tf.where(is_transition[t], log_rhos[t] + total, 0.0)
+        rest = tf.where(discounts[t] > 0, total, 0.0)
+        total = tf.where(is_transition[t], log_rhos[t] + rest, 0.0)
         reversed_sums.append(total)
     return truncated(tf.stack(reversed_sums[::-1]), c)

@@ -248,10 +248,13 @@ def _check_comparable(agents: Mapping[str, run_config.RunConfig]) -> None:
         (name, config_values.flatten(dataclasses.asdict(config))) for name, config in agents.items()
     )
     for name, values in others:
-        for key in ("learner.optimizer", "environment.suite", "environment.task"):
-            if values[key] != reference[key]:
+        for key in (
+            "learner.optimizer", "environment.suite", "environment.task", "agent.continuous_policy",
+        ):  # fmt: skip
+            one, other = reference.get(key), values.get(key)
+            if one != other:
                 raise ValueError(
-                    f"{key} is {reference[key]!r} for {first}, but {values[key]!r} for {name}: "
+                    f"{key} is {one!r} for {first}, but {other!r} for {name}: "
                     "agents of a population are ranked by their returns and take over each other's "
                     "state; sweep something else, or use population.method='none'"
                 )
@@ -282,7 +285,9 @@ def _shared_values(config: run_config.RunConfig) -> dict[str, Any]:
         for key, value in flat.items()
         if key.startswith(("environment.", "replay.")) and key not in _MAY_DIFFER
     }
-    shared["agent.core"], shared["agent.core_size"] = flat["agent.core"], flat["agent.core_size"]
+    # Stored are a Gaussian's parameters and what was drawn before its squashing or clipping.
+    for key in ("agent.core", "agent.core_size", "agent.continuous_policy"):
+        shared[key] = flat.get(key)
     shared["replay's table"] = config.replay.replay_table or "none"
     return shared
 

@@ -40,12 +40,15 @@ class _Naive:
                 total += factor * float(unroll.env_output.reward[i + 1, b])
                 factor *= self._config.discount * float(unroll.env_output.discount[i + 1, b])
                 end = values[i + 1, b]
+                if not factor:  # a life is lost: the return ends, and with it what weighs it
+                    break
             error = total + factor * end - values[t, b]
             weights = 1.0
             if self._config.importance == "truncated":
                 weights = min(self._config.truncation, ratio)
             self.weights[t, b] = weights
-            g = weight[b] * weights * error * score + self._config.entropy_cost * entropy
+            g = weights * error * score + self._config.entropy_cost * entropy
+            g = weight[b] * g
             self.constrained += k @ g > self._config.delta
             self.direction[t, b] = (
                 numpy_reference.constrained(g, k, self._config.delta)

@@ -133,7 +133,7 @@ class _Discrete:
                 ratio = phi[a] / mu[t, b, a]
                 self.corrected += ratio > c
                 g[a] += max(0, 1 - c / ratio) * phi[a] / phi[a] * (q[t, b, a] - values[t, b])
-            g = weight[b] * g + config.entropy_cost * (-np.log(phi) - 1)
+            g = weight[b] * (g + config.entropy_cost * (-np.log(phi) - 1))
             k = -average[t, b] / phi
             if config.statistics == "logits":  # by the chain rule
                 softmaxs = np.diag(phi) - np.outer(phi, phi)

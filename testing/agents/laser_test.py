@@ -223,12 +223,14 @@ class LossTest(parameterized.TestCase):
 
 class PriorityTest(absltest.TestCase):
     def test_weights_weigh_the_losses_of_their_unroll(self):
-        agent = _agent(relevance="none", pixel_control_cost=0.5, pixel_control_cell=5)
+        agent = _agent(
+            relevance="none", pixel_control_cost=0.5, pixel_control_cell=5, entropy_on_replay=True
+        )
         unroll = fakes.random_unroll(5, 3, NUM_ACTIONS, SHAPE)
         weights = [1.0, 0.25, 0.0]
         actual = agent.loss(unroll._replace(importance_weight=tf.constant(weights))).metrics
         entries = [agent.loss(_entry(unroll, index)).metrics for index in range(3)]
-        for name in ("loss/policy", "loss/value", "loss/pixel_control"):
+        for name in ("loss/policy", "loss/value", "loss/pixel_control", "loss/entropy"):
             expected = sum(w * entry[name] for w, entry in zip(weights, entries, strict=True))
             np.testing.assert_allclose(actual[name], expected, rtol=1e-4, err_msg=name)
 

@@ -36,7 +36,7 @@ class TruncationTest(parameterized.TestCase):
             outputs = [
                 importance_truncation.truncated(log_rhos, 2.0),
                 importance_truncation.correction(log_rhos, 2.0),
-                importance_truncation.truncated_products(log_rhos, log_rhos > 0, 2.0),
+                importance_truncation.truncated_products(log_rhos, log_rhos, log_rhos > 0, 2.0),
             ]
         for output in outputs:
             self.assertIsNone(tape.gradient(output, log_rhos))
@@ -47,11 +47,19 @@ class ProductsTest(absltest.TestCase):
         rhos = np.array([[0.5, 2.0], [4.0, 3.0], [np.nan, 0.1], [3.0, 0.5]])
         is_transition = tf.constant([[True, True], [True, True], [False, True], [True, True]])
         actual = importance_truncation.truncated_products(
-            tf.constant(np.log(rhos)), is_transition, 3.5
+            tf.constant(np.log(rhos)), tf.ones([4, 2]), is_transition, 3.5
         ).numpy()
         # The first entry's episode ends before its third row; 0.5 * 4 is not cut, though 4 is.
         np.testing.assert_allclose(actual[:, 0][[0, 1, 3]], [2.0, 3.5, 3.0])
         np.testing.assert_allclose(actual[:, 1], [0.3, 0.15, 0.05, 0.5])
+
+    def test_they_end_with_the_return_where_a_life_is_lost(self):
+        log_rhos = tf.math.log([[0.5], [2.0], [0.1], [0.2]])
+        discounts = tf.constant([[1.0], [0.0], [0.9], [1.0]])
+        actual = importance_truncation.truncated_products(
+            log_rhos, discounts, tf.ones([4, 1], tf.bool), 1.5
+        )
+        np.testing.assert_allclose(actual[:, 0], [1.0, 1.5, 0.02, 0.2], rtol=1e-6)
 
 
 if __name__ == "__main__":

@@ -123,6 +123,11 @@ class SweepConfigTest(parameterized.TestCase):
         ),
         ({"grid": {"replay": {"replay_fraction": (0.0, 0.75)}}}, "replay's table is 'none' for"),
         ({"grid": {"agent": {"core": ("none", "lstm")}}}, "agent.core is 'none' for agent_00"),
+        (
+            {"grid": {"agent": {"continuous_policy": ("squashed", "clipped")}}},
+            "agent.continuous_policy is 'squashed' for agent_00, but 'clipped' for agent_01.*one "
+            "replay",
+        ),
     )
     def test_refusals_name_the_value(self, sweep, message):
         with self.assertRaisesRegex(ValueError, message):
@@ -146,6 +151,9 @@ class SweepConfigTest(parameterized.TestCase):
         self.assertLen(sweep_config.parse(values).agents, 2)
         values["population"]["method"] = "pbt"
         with self.assertRaisesRegex(ValueError, "task is 'pong' for agent_00, but .* are ranked"):
+            sweep_config.parse(values)
+        values["sweep"]["grid"] = {"agent": {"continuous_policy": ("squashed", "clipped")}}
+        with self.assertRaisesRegex(ValueError, "continuous_policy is 'squashed' .* are ranked"):
             sweep_config.parse(values)
 
     @parameterized.parameters(
