@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from laser_tf import types
-from laser_tf.cluster import fleet, ray_session
+from laser_tf.cluster import fleet, ray_session, roles
 from laser_tf.host import interruption
 from laser_tf.monitoring import progress
 from laser_tf.training import run_config
@@ -55,9 +55,10 @@ def run_to_the_end(
                 "replay listens on every interface of its machine, without authentication: see "
                 "docs/cluster.md for how to close it"
             )
-        finished = _train(config, workdir, spec, initial, interrupted)
+        trained = fleet.Fleet(config, workdir, spec, initial)
+        finished = _train(config, trained, workdir, interrupted)
     if not finished:
-        logging.info("stopped and saved; the same command resumes")
+        logging.info("%s", roles.outcome(interrupted, trained.unsaved))
         return interrupted.signal_number
     interruption.give_back()  # an evaluation has nothing to save
     from launch import session  # TensorFlow, which this process did not need so far
@@ -68,9 +69,8 @@ def run_to_the_end(
 
 def _train(
     config: run_config.RunConfig,
+    trained: fleet.Fleet,
     workdir: pathlib.Path,
-    spec: types.EnvironmentSpec,
-    initial: "initial_weights.InitialWeights | None",
     interrupted: interruption.Interruption,
 ) -> bool:
     """Returns whether the budget is spent."""
@@ -81,4 +81,4 @@ def _train(
         (workdir / "native.log").open("a") as log,
         contextlib.redirect_stdout(log),
     ):
-        return fleet.Fleet(config, workdir, spec, initial).run(interrupted, display)
+        return trained.run(interrupted, display)

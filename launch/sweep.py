@@ -67,7 +67,7 @@ def _run(
     """Returns the signal that stopped the sweep, if one did."""
     spec = factory.environment_spec(config.first.environment)  # refused here if there is none
     interrupted = interruption.Interruption()
-    from laser_tf.cluster import ray_session, sweep_fleet
+    from laser_tf.cluster import ray_session, roles, sweep_fleet
     from laser_tf.sweeps import sweep_display
 
     with ray_session.session(config.cluster, *sweep_fleet.asked(config)):
@@ -86,10 +86,8 @@ def _run(
             contextlib.redirect_stdout(log),
         ):
             fleet.run(interrupted, display)
-    if interrupted.hurry:
-        logging.info("killed; the same command resumes from the last checkpoints")
-    elif interrupted.stop:
-        logging.info("stopped and saved; the same command resumes")
+    if interrupted.stop:
+        logging.info("%s", roles.outcome(interrupted, fleet.unsaved))
     else:
         fleet.check_outcome()
         logging.info("done; python -m launch.report --workdir=%s shows it", workdir)

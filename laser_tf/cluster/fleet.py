@@ -41,6 +41,7 @@ class Fleet:
           InUseError: if another run of this cluster works in the folder.
           LostError: if Ray has gone.
         """
+        self.unsaved: list[str] = []  # roles that had to be killed at the end
         self._config = config
         self._workdir = workdir
         self._placement = placement.Placement(config.cluster.wait_minutes)
@@ -144,7 +145,8 @@ class Fleet:
             for evaluator in self._evaluators:
                 evaluator.release()  # it has nothing to save, and may be at a long game
             # Replay last: nobody is left waiting for another.
-            roles.end((self._actors, self._learners, self._replays), interrupted)
+            groups = self._actors, self._learners, self._replays
+            self.unsaved = roles.end(groups, interrupted, self._hub)
         return self._learner.is_done
 
     def _show(self, healths: Mapping[str, hub.Health], display: "reporting.Display") -> None:

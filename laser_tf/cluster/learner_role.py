@@ -101,7 +101,7 @@ class LearnerRole(_Learning):
                 "system that all machines share"
             )
         # A learner that was cut off from the rest may be alive still.
-        context.state = "waits until another learner has left the folder"
+        context.state = role_process.FOLLOWS
         folder_lock.hold(context.workdir / LOCK, folder_lock.LEAVING_SECONDS)
         run = training.Training(
             config,
@@ -160,7 +160,7 @@ class FollowerRole(_Learning):
         signature = assembly.unroll_signature(config, self._spec, trained.agent)
         replay = replay_access.for_learner(context, config.replay, signature, is_chief=False)
         stream = streams.stream_of_run(config, replay, signature, trained)
-        context.state = "learns"
+        context.state = role_process.LEARNS
         with contextlib.closing(stream):
             return following.follow(config, trained, replay, stream, context.stop.is_set)
 

@@ -22,11 +22,19 @@ from laser_tf.training import run_config, strategies, training
 _ANSWER_SECONDS = 120.0  # for the coordinator, to whom weights may go, and from whom they may come
 
 
-class _NoDisplay:
-    """Stands for the progress display: the sweep's shows what agents report."""
+class _Progress:
+    """Stands for the progress display: the sweep's shows what agents report.
+
+    This one tells what comes after replay is restored, and what before it is saved.
+    """
+
+    def __init__(self, context: role_process.Context):
+        self._context = context
 
     def update(self, **_: float) -> None:
         """See `reporting.Display`."""
+        is_last = self._context.stop.is_set()
+        self._context.state = role_process.SAVES if is_last else role_process.LEARNS
 
 
 class MemberRole(role_process.Role):
@@ -89,7 +97,7 @@ class MemberRole(role_process.Role):
         if self._columns and not any((sweep / "tensorboard").glob("events*")):
             tensorboard.write_sweep_columns(sweep / "tensorboard", self._columns)
         # A process that was cut off from the rest may be alive still.
-        self._context.state = "waits until another process has left the folder"
+        self._context.state = role_process.FOLLOWS
         run_folder.open_workdir(
             self._workdir,
             dataclasses.asdict(self._config),
@@ -120,9 +128,11 @@ class MemberRole(role_process.Role):
         if run.finished:
             member.close(finished=True)  # nobody has to wait while the agent is evaluated
             return True
-        self._context.state = "learns"
+        self._context.state = role_process.LEARNS
+        if run.resumed and not self._shares_replay:
+            self._context.announce(role_process.RESTORES)
         with evaluator_process.beside(self._config, self._workdir) as beside:
-            run.run(self._context.stop, _NoDisplay(), beside)
+            run.run(self._context.stop, _Progress(self._context), beside)
         mean = run.returns.mean_return()
         logging.info("mean return of the last 100 training episodes: %.2f", mean)
         return run.finished

@@ -51,7 +51,7 @@ class RemoteActing:
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._listen, name="actors", daemon=True)
         self._thread.start()
-        context.state = "learns"
+        context.state = role_process.LEARNS
 
     def _listen(self) -> None:
         while not self._closed.is_set():

@@ -12,6 +12,7 @@ from laser_tf.host import failure_notice, folder_lock, folder_traces, run_folder
 from laser_tf.replay import replay_config, server
 from laser_tf.training import assembly, run_config
 
+_SERVES = "serves"  # state
 LOCK = "replay_lock"  # in the folder of a run or a sweep; its own is held by the driver
 
 
@@ -37,11 +38,13 @@ class ReplayRole(role_process.Role):
         """
         self._context = context
         # One that was cut off from the rest, or whose driver was killed, may be saving still.
-        context.state = "waits until another replay has left the folder"
+        context.state = role_process.FOLLOWS
         folder_lock.hold(context.workdir / LOCK, folder_lock.LEAVING_SECONDS)
         self._seconds = 60 * config.run.replay_checkpoint_minutes
         agent = assembly.build_agent(config, spec, "float32", seed=0)
         signature = assembly.unroll_signature(config, spec, agent)
+        if (context.workdir / folder).exists():
+            context.announce(role_process.RESTORES)
         self._replay = server.EmbeddedReplay(
             config.replay, signature, context.workdir / folder, config.run.replay_port, queues
         )
@@ -50,7 +53,7 @@ class ReplayRole(role_process.Role):
             "replay listens at port %d, %.0f%% full", self._replay.port, 100 * self._replay.fill()
         )
         context.replay = 0, f"{ray.util.get_node_ip_address()}:{self._replay.port}"
-        context.state = "serves"
+        context.state = _SERVES
 
     def run(self) -> str:
         """See `role_process.Role`."""
@@ -59,7 +62,6 @@ class ReplayRole(role_process.Role):
             if time.monotonic() >= next_save:
                 self._save()
                 next_save = time.monotonic() + self._seconds
-        self._context.state = "saves"
         self._save()
         self._replay.stop()
         return role_process.TOLD
@@ -69,12 +71,15 @@ class ReplayRole(role_process.Role):
         workdir = self._context.workdir
         if (workdir / run_folder.RUN).exists() and not folder_traces.has_checkpoint(workdir):
             return
+        self._context.state = role_process.SAVES
         try:
             self._replay.checkpoint()
         except RuntimeError as error:
             self._notice.failed(f"cannot save replay: {error}; it is tried again")
         else:
             self._notice.succeeded()
+        finally:
+            self._context.state = _SERVES
 
     def metrics(self) -> Mapping[str, float]:
         """Fill of replay and of the learner's queue."""

@@ -20,10 +20,15 @@ from laser_tf.environments import episode_statistics
 from laser_tf.host import allocator, failure_notice, log_messages, versions
 
 TIME_STEPS = "time_steps"  # metric of a role that acts: how often its environments have returned
-STARTS, ENDED = "starts", "has ended"  # states
+# States.
+STARTS, ENDED = "starts", "has ended"
+FOLLOWS = "waits until another process has left the folder"
+RESTORES = "restores replay"  # in silence: Reverb keeps Python's lock while it loads
+LEARNS, SAVES = "learns", "saves"
 CONTROL = "control"  # Ray's threads of a role for what is called beside its work
 LOGS = "logs"  # folder of a run's, of a file a role
 _REPORT_SECONDS = 1.0
+_REPORT_TIMEOUT_SECONDS = 10.0
 
 
 class MachineDiffersError(errors.UserError):
@@ -46,6 +51,7 @@ class Context:
         self.hub = hub_
         self.stop = threading.Event()  # set: save what is to be saved, and end
         self.state = STARTS  # in words
+        self.reported = ""  # the state that the hub has heard of
         self.is_at_risk = False  # see `hub.Health`
         self.replay: tuple[int, str] | None = None  # where it serves replay, see `hub.Hub.report`
         self._replay_address = ""  # before `find_replay`
@@ -62,6 +68,13 @@ class Context:
         with self._lock:
             episodes, self._episodes = self._episodes, []
         return episodes
+
+    def announce(self, state: str) -> None:
+        """Takes a state and waits until it is reported: before what will not let anything be."""
+        self.state = state
+        deadline = time.monotonic() + _REPORT_TIMEOUT_SECONDS
+        while self.reported != state and time.monotonic() < deadline:
+            time.sleep(0.1)
 
     def ask(self, method: str, *arguments: Any, seconds: float = 10.0) -> Any:
         """What the hub answers; None where it does not, being restarted."""
@@ -227,7 +240,8 @@ class RoleProcess:
             context.name, health, context.take_episodes(), context.replay
         )
         try:
-            ray.get(sent, timeout=10 * _REPORT_SECONDS)
+            ray.get(sent, timeout=_REPORT_TIMEOUT_SECONDS)
+            context.reported = health.state
             self._notice.succeeded()
         except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError) as error:
             self._notice.failed(f"the hub does not answer ({type(error).__name__})")

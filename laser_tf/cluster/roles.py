@@ -14,7 +14,9 @@ from laser_tf.host import folder_lock, interruption, whole_files
 
 ROLES = "roles.csv"  # in the folder of a run or a sweep, written anew all the time: a line a role
 _HEADER = "role,state,host,process,memory_mebibytes,silent_seconds,restarts"
-_END_SECONDS = 180.0  # for roles to save themselves
+_END_SECONDS = 180.0  # for roles to end; those that save by then get as long as it takes
+_SAVING_LOOK_SECONDS = 2.0
+_SAVING_SILENT_SECONDS = 30.0  # after which nobody who saves is believed to
 _NAMESPACE = "laser_tf"  # else Ray would give each driver names of its own
 
 
@@ -141,14 +143,64 @@ def _health_line(role: supervision.Supervised, said: hub.Health | None) -> str:
 
 
 def end(
-    groups: Iterable[Sequence[supervision.Supervised]], interrupted: interruption.Interruption
-) -> None:
-    """Asks one group of roles after the other to save themselves and end, and waits for each."""
+    groups: Iterable[Sequence[supervision.Supervised]],
+    interrupted: interruption.Interruption,
+    hub_: Any,
+) -> list[str]:
+    """Asks one group of roles after the other to save themselves and end, and waits for each.
+
+    Args:
+      groups: of roles.
+      interrupted: a second Ctrl-C ends the waiting.
+      hub_: that they report to.
+
+    Returns:
+      Names of those that had not ended, and so may not have saved what they had.
+    """
+    unsaved = []
     for roles in groups:
         for role in roles:
             role.stop()
-        deadline = time.monotonic() + _END_SECONDS
-        while any(role.is_working for role in roles) and time.monotonic() < deadline:
-            if interrupted.hurry:
-                return
-            time.sleep(0.1)
+        unsaved += _wait_for(roles, interrupted, hub_)
+    return unsaved
+
+
+def _wait_for(
+    roles: Sequence[supervision.Supervised], interrupted: interruption.Interruption, hub_: Any
+) -> list[str]:
+    """Waits until all have ended, however long a large replay takes; returns who has not."""
+    deadline, is_told = time.monotonic() + _END_SECONDS, False
+    while working := [role.name for role in roles if role.is_working]:
+        if interrupted.hurry:
+            break
+        if time.monotonic() >= deadline:
+            saving = sorted(_saving(hub_).intersection(working))
+            if not saving:
+                break
+            if not is_told:
+                logging.info("waiting for %s to save; Ctrl-C kills", ", ".join(saving))
+                is_told = True
+            deadline = time.monotonic() + _SAVING_LOOK_SECONDS
+        time.sleep(0.1)
+    return working
+
+
+def _saving(hub_: Any) -> set[str]:
+    return {
+        name
+        for name, said in healths(hub_).items()
+        if said.state == role_process.SAVES and said.seconds < _SAVING_SILENT_SECONDS
+    }
+
+
+def outcome(interrupted: interruption.Interruption, unsaved: Sequence[str]) -> str:
+    """What to tell whoever has stopped a run or a sweep.
+
+    Args:
+      interrupted: how.
+      unsaved: from `end`.
+    """
+    if not unsaved:
+        return "stopped and saved; the same command resumes"
+    how = "killed" if interrupted.hurry else f"stopped; killed without an end: {', '.join(unsaved)}"
+    return f"{how}; the same command resumes from the last checkpoints"

@@ -20,9 +20,11 @@ _MOST_FAILURES = 4  # in a row, each time young
 _DELAY_SECONDS = 2.0  # before a role that has failed begins again
 _LEAVING_SECONDS = 30.0  # for the process that has failed to end, before that
 _SILENT_SECONDS = 120.0  # without a report, after which a process is killed
+_RESTORING_SECONDS = 3_600.0  # the same, of one that restores replay: 5 GB take two minutes
 _GAP_SECONDS = 30.0  # between two looks, after which this process has stood still
 _MOST_SAID = 400  # characters, of an error
 _STUCK_SECONDS = 60.0  # in one step of its environments, after which it is
+_NO_WORK = (role_process.STARTS, role_process.FOLLOWS, role_process.RESTORES, role_process.ENDED)
 
 
 class RoleFailedError(errors.UserError):
@@ -92,12 +94,11 @@ class Supervised:
         self._looked = now
 
     def _note_work(self, said: hub.Health | None) -> None:
-        """Loading TensorFlow is no work yet, and may take a minute on a busy machine."""
+        """Loading TensorFlow, or replay, is no work yet, and may take minutes."""
         now = time.monotonic()
         if said and said.seconds < now - self._began:  # else it was said by a process before
-            states = role_process.STARTS, role_process.ENDED
             self.is_there = True
-            self._has_worked = self._has_worked or said.state not in states
+            self._has_worked = self._has_worked or said.state not in _NO_WORK
         if not self._has_worked:
             self._loaded = now
 
@@ -167,7 +168,9 @@ class Supervised:
         if progress != self._progress or not said.is_at_risk:
             self._progress, self._progressed = progress, now
         listened = now - max(self._began, self._listening)
-        if min(said.seconds, listened) > _SILENT_SECONDS:
+        is_restoring = said.state == role_process.RESTORES
+        longest = _RESTORING_SECONDS if is_restoring else _SILENT_SECONDS
+        if min(said.seconds, listened) > longest:
             self._kill_process(said, f"has said nothing for {said.seconds:.0f} s")
         elif now - self._progressed > _STUCK_SECONDS:
             self._kill_process(said, f"{said.state}, for {now - self._progressed:.0f} s")

@@ -126,7 +126,8 @@ class SweepFleet:
             if interrupted.stop:
                 logging.info("agents and replay save themselves; another Ctrl-C kills them")
             # Replay last: nobody is left waiting for another.
-            roles.end((list(self._agents.values()), self._replay), interrupted)
+            groups = list(self._agents.values()), self._replay
+            self.unsaved = roles.end(groups, interrupted, self._hub)
 
     def _watch(self) -> None:
         healths = roles.healths(self._hub)

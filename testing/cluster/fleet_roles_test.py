@@ -18,7 +18,7 @@ class FleetRolesTest(absltest.TestCase):
         self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self._made: dict[str, mock.Mock] = {}
         roles = fleet.roles
-        self._end = self.enter_context(mock.patch.object(roles, "end"))
+        self._end = self.enter_context(mock.patch.object(roles, "end", return_value=["replay"]))
         self.enter_context(mock.patch.object(roles, "make_hub"))
         self.enter_context(mock.patch.object(roles, "make_role", self._make_role))
 
@@ -34,8 +34,10 @@ class FleetRolesTest(absltest.TestCase):
         values["run"]["evaluate_every_env_frames"] = 1_000
         config = run_config.parse(values)
         spec = factory.environment_spec(config.environment)
-        fleet.Fleet(config, self._folder, spec, None).run(mock.Mock(stop=True), mock.Mock())
-        groups, _ = self._end.call_args.args
+        trained = fleet.Fleet(config, self._folder, spec, None)
+        trained.run(mock.Mock(stop=True), mock.Mock())
+        self.assertEqual(trained.unsaved, ["replay"])
+        groups, *_ = self._end.call_args.args
         self.assertEqual(
             [[role.name for role in group] for group in groups],
             [["actor_00", "actor_01"], ["learner", "learner_1"], ["replay"]],

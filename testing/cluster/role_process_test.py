@@ -4,7 +4,7 @@ import pathlib
 import tempfile
 from unittest import mock
 
-from absl.testing import absltest
+from absl.testing import absltest, parameterized
 
 from laser_tf.cluster import role_process
 from laser_tf.host import versions
@@ -36,6 +36,27 @@ class RoleProcessTest(absltest.TestCase):
         self.assertEqual(process.run(versions.of_machine()), role_process.TOLD)
         name, health, *_ = hub.report.remote.call_args.args
         self.assertEqual((name, health.state, health.metrics), ("replay", role_process.ENDED, {}))
+
+
+class AnnounceTest(parameterized.TestCase):
+    @parameterized.parameters((role_process.RESTORES, 0.5, 1.0), (role_process.STARTS, 9.9, 11.0))
+    def test_it_waits_until_the_state_is_reported_but_not_for_a_hub_that_is_away(
+        self, heard, least, most
+    ):
+        context = role_process.Context("replay", pathlib.Path(), None)
+        now = 0.0
+
+        def sleep(seconds: float) -> None:
+            nonlocal now
+            now += seconds
+            if now > 0.5:
+                context.reported = heard
+
+        with mock.patch.object(role_process, "time") as clock:
+            clock.monotonic, clock.sleep = lambda: now, sleep
+            context.announce(role_process.RESTORES)
+        self.assertEqual(context.state, role_process.RESTORES)
+        self.assertBetween(now, least, most)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from unittest import mock
 
 from absl.testing import absltest
 
-from laser_tf.cluster import hub, roles
+from laser_tf.cluster import hub, role_process, roles
 
 
 class RestartedTest(absltest.TestCase):
@@ -42,6 +42,48 @@ class RolesTest(absltest.TestCase):
                 (row,) = csv.DictReader(text.splitlines())
                 self.assertEqual(row["state"], expected)
                 self.assertEqual(row["host"], "far")
+
+
+class EndTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self._now, self._ends_after = 0.0, 0.0
+        self._state = role_process.SAVES
+        clock = self.enter_context(mock.patch.object(roles, "time"))
+        clock.monotonic = lambda: self._now
+        clock.sleep = self._sleep
+        self.enter_context(mock.patch.object(roles, "healths", self._healths))
+        self._role = mock.Mock()
+        self._role.name = "replay"
+        type(self._role).is_working = mock.PropertyMock(
+            side_effect=lambda: self._now < self._ends_after
+        )
+
+    def _sleep(self, seconds: float) -> None:
+        self._now += seconds
+
+    def _healths(self, _) -> dict[str, hub.Health]:
+        return {"replay": hub.Health("here", "node", 7, self._state, False, {}, 0.5)}
+
+    def _end(self, seconds: float, interrupted: mock.Mock) -> str:
+        self._ends_after = seconds
+        return roles.outcome(interrupted, roles.end([[self._role]], interrupted, None))
+
+    def test_a_large_replay_is_saved_to_its_end(self):
+        ended = self._end(2_000.0, mock.Mock(hurry=False))
+        self.assertEqual(ended, "stopped and saved; the same command resumes")
+        self.assertBetween(self._now, 2_000.0, 2_001.0)
+
+    def test_who_does_not_save_is_not_waited_for_without_end_and_told(self):
+        self._state = role_process.LEARNS
+        ended = self._end(2_000.0, mock.Mock(hurry=False))
+        self.assertRegex(ended, "stopped; killed without an end: replay; .* the last checkpoints")
+        self.assertLess(self._now, 190.0)
+
+    def test_a_second_interruption_ends_the_waiting_and_nothing_is_called_saved(self):
+        ended = self._end(2_000.0, mock.Mock(hurry=True))
+        self.assertEqual(ended, "killed; the same command resumes from the last checkpoints")
+        self.assertLess(self._now, 1.0)
 
 
 if __name__ == "__main__":

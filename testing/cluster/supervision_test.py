@@ -132,13 +132,19 @@ class SupervisedTest(absltest.TestCase):
         self._pass(role, 5, "learns", None)
         self.assertTrue(role.is_done)
 
-    def _is_killed(self, role: supervision.Supervised, seconds: int, silent_seconds: int) -> bool:
+    def _is_killed(
+        self,
+        role: supervision.Supervised,
+        seconds: int,
+        silent_seconds: int,
+        state: str = "learns",
+    ) -> bool:
         """Whether it is, while a hub answers for so long that it was silent for so long before."""
         with mock.patch.object(supervision.ray, "remote") as remote:
             for second in range(seconds):
                 self._now += 1.0
                 silence = float(silent_seconds + second)
-                role.watch(hub.Health("here", "a" * 56, 7, "learns", False, {}, silence))
+                role.watch(hub.Health("here", "a" * 56, 7, state, False, {}, silence))
             return remote.called
 
     def test_who_says_nothing_while_others_can_be_heard_is_killed(self):
@@ -146,6 +152,20 @@ class SupervisedTest(absltest.TestCase):
         self._pass(role, 200, "learns")
         self.assertFalse(self._is_killed(role, 120, 0))
         self.assertTrue(self._is_killed(role, 2, 120))
+
+    def test_who_restores_replay_is_silent_for_as_long_as_that_takes(self):
+        role = self._make()
+        self._pass(role, 10, role_process.RESTORES)
+        self.assertFalse(self._is_killed(role, 1_800, 0, role_process.RESTORES))
+        self.assertTrue(self._is_killed(role, 2_000, 1_800, role_process.RESTORES))
+
+    def test_a_replay_that_dies_of_being_restored_is_given_up(self):
+        role = self._make()
+        for _ in range(4):
+            self._pass(role, 10, role_process.FOLLOWS)
+            self._pass(role, 300, role_process.RESTORES, _DEAD)
+            self._pass(role, 3, None)
+        self.assertTrue(role.has_failed)
 
     def test_nobody_is_killed_for_what_the_hub_did_not_hear_while_it_stood_still(self):
         role = self._make()

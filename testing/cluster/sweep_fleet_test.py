@@ -99,7 +99,7 @@ class SweepFleetTest(parameterized.TestCase):
         self.assertEqual(released, ["agent_00", "agent_01"])
         lost = [call.args[0] for call in fleet._meeting.lose.remote.call_args_list]
         self.assertEqual(lost, ["agent_00", "agent_01", "agent_02"])
-        groups, _ = self._end.call_args.args
+        groups, *_ = self._end.call_args.args
         self.assertEqual([len(group) for group in groups], [4, 1])
         self.assertEqual(groups[1][0].name, "replay")  # last
 
