@@ -23,6 +23,20 @@ _MAY_DIFFER = (
     "replay.replay_fraction",
     "replay.replay_ratio",
 )
+# What weights fit, and mean the same to: of agents that take over each other's. Where an agent has
+# no such key, it is None.
+OF_WEIGHTS = (
+    "learner.optimizer", "environment.suite", "environment.task", "replay.frame_stack",
+    *(
+        f"agent.{key}"
+        for key in (
+            "kind", "torso", "channel_multiplier", "center_observation", "normalise_images",
+            "mlp_units", "mlp_activation", "normalise_vectors", "fusion_units", "core", "core_size",
+            "hidden_units", "advantage_units", "bins", "v_min", "v_max", "distributional",
+            "continuous_policy", "popart", "pixel_control_cell",
+        )
+    ),
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -244,20 +258,22 @@ def _parse_population(
 
 
 def _check_comparable(agents: Mapping[str, run_config.RunConfig]) -> None:
-    (first, reference), *others = (
-        (name, config_values.flatten(dataclasses.asdict(config))) for name, config in agents.items()
-    )
+    (first, reference), *others = ((name, _of_weights(agents[name])) for name in agents)
     for name, values in others:
-        for key in (
-            "learner.optimizer", "environment.suite", "environment.task", "agent.continuous_policy",
-        ):  # fmt: skip
-            one, other = reference.get(key), values.get(key)
-            if one != other:
+        for key, value in values.items():
+            if value != reference[key]:
                 raise ValueError(
-                    f"{key} is {one!r} for {first}, but {other!r} for {name}: "
+                    f"{key} is {reference[key]!r} for {first}, but {value!r} for {name}: "
                     "agents of a population are ranked by their returns and take over each other's "
                     "state; sweep something else, or use population.method='none'"
                 )
+
+
+def _of_weights(config: run_config.RunConfig) -> dict[str, Any]:
+    flat = config_values.flatten(dataclasses.asdict(config))
+    found = {key: flat.get(key) for key in OF_WEIGHTS}
+    found["agent.pixel_control_cost above 0"] = flat.get("agent.pixel_control_cost", 0.0) > 0
+    return found
 
 
 def _tunable(config: run_config.RunConfig) -> dict[str, float]:

@@ -1,10 +1,12 @@
 """What a sweep's agents are given, and which of them can live on one replay."""
 
+import dataclasses
 import math
 
 from absl.testing import absltest, parameterized
 
 from configs import sweep_laser_atari, sweep_laser_catch
+from laser_tf.networks import trunk_config
 from laser_tf.sweeps import sweep_config
 from laser_tf.training import cluster_config
 
@@ -155,6 +157,23 @@ class SweepConfigTest(parameterized.TestCase):
         values["sweep"]["grid"] = {"agent": {"continuous_policy": ("squashed", "clipped")}}
         with self.assertRaisesRegex(ValueError, "continuous_policy is 'squashed' .* are ranked"):
             sweep_config.parse(values)
+
+    @parameterized.parameters(
+        ("channel_multiplier", (1, 2), "agent.channel_multiplier is 1 for agent_00, but 2 for"),
+        ("torso", ("minatar", "flat"), "agent.torso is 'minatar' for agent_00, but 'flat' for"),
+        ("popart", (False, True), "agent.popart is False for agent_00, but True for agent_01"),
+        ("pixel_control_cost", (0.0, 0.1), "agent.pixel_control_cost above 0 is False for agent"),
+    )
+    def test_weights_of_another_network_are_not_to_be_taken_over(self, key, values, message):
+        base = _values({"grid": {"agent": {key: values}}})
+        self.assertLen(sweep_config.parse(base).agents, 2)
+        base["population"]["method"] = "pbt"
+        with self.assertRaisesRegex(ValueError, f"{message}.*population.method='none'"):
+            sweep_config.parse(base)
+
+    def test_all_of_the_network_is_compared_but_for_how_it_begins(self):
+        fields = {f"agent.{field.name}" for field in dataclasses.fields(trunk_config.TrunkConfig)}
+        self.assertEqual(fields - {*sweep_config.OF_WEIGHTS}, {"agent.core_memory_span"})
 
     @parameterized.parameters(
         ("learner.rmsprop_decay", "learner.rmsprop_decay, 0.99 for agent_00, cannot be tuned"),
