@@ -65,12 +65,15 @@ class Action:
         )
         with np.errstate(over="ignore"):
             low, high = low.astype(np.float32), high.astype(np.float32)
+            # TF-Agents has float32's extremes for what has no bounds.
+            is_finite = np.isfinite(high - low).all()
         if not low.size:
             raise faults.RefusedError(f"its action has the shape {list(spec.shape)}: no entries")
-        if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        if not is_finite:
             raise faults.RefusedError(
                 f"its action has the bounds {low.tolist()} and {high.tolist()}: agents need finite "
-                "ones (gymnasium.wrappers.RescaleAction or ClipAction)"
+                "ones; give them to its action space or spec (gymnasium.wrappers.TransformAction "
+                "takes a new space; ClipAction makes bounds infinite: leave it out)"
             )
         if not (low < high).all():
             raise faults.RefusedError(

@@ -94,6 +94,8 @@ def _outside_bounds(own: Any, value: Any, name: str) -> str:
         parts = [(own[i], value[i], f"{name}[{i}]") for i in range(len(own))]
     elif isinstance(own, specs.BoundedArray) and not isinstance(own, types.TextSpec):
         value = np.asarray(value)
+        if own.dtype.kind == "f":  # as the bounds were rounded: float32(0.7) is below 0.7
+            value = value.astype(own.dtype)
         if (value < own.minimum).any() or (value > own.maximum).any():
             return (
                 f"its {name} has values from {value.min():g} to {value.max():g}, and its spec's "

@@ -70,7 +70,8 @@ def check(config: environment_config.EnvironmentConfig, *, steps: int, seed: int
 
     Raises:
       ImportError: where the suite needs a package that is not installed.
-      ValueError: for an environment that cannot be made, or that no agent can play.
+      ValueError: for an environment that cannot be made, by no fault in its code, or that no agent
+        can play.
     """
     if len(config.tasks) > 1:
         raise ValueError(f"task is {config.task!r}: check one task at a time")
@@ -89,6 +90,12 @@ def check(config: environment_config.EnvironmentConfig, *, steps: int, seed: int
     except _FoundError as error:
         verdict.lines += error.details.splitlines()
         verdict.fault = str(error)
+        return verdict
+    except faults.UnplayableError as error:
+        if not error.details:
+            raise
+        verdict.lines += error.details.splitlines()
+        verdict.fault = f"it cannot be made: {error.reason}"
         return verdict
     verdict.lines.append(
         f"speed          {first.steps_per_second:,.0f} steps/s alone, {together:,.0f} steps/s as "

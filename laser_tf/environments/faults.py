@@ -28,6 +28,20 @@ class RefusedError(ValueError):
     """What agents cannot read or do, and why: one line."""
 
 
+class UnplayableError(ValueError):
+    """An environment cannot be made, or no agent can play it.
+
+    Attributes:
+      reason: one line.
+      details: a traceback, where user code raised; or "".
+    """
+
+    def __init__(self, name: str, reason: str, details: str = ""):
+        shown = "; launch.check_environment prints its traceback" if details else ""
+        super().__init__(f"{name} cannot be played: {reason}{shown}")
+        self.reason, self.details = reason, details
+
+
 class Faults:
     """The faults of a batch of N games.
 

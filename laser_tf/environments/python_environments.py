@@ -113,17 +113,17 @@ class PythonEnvironments(base.BatchedEnvironment):
         answers = self._workers.call([("describe",)] * len(self._parts))
         for answer in answers:
             if not isinstance(answer, environment_worker.Description):
-                raise ValueError(f"{self._name} cannot be played: {answer.reason}")
+                raise faults.UnplayableError(self._name, answer.reason, answer.details)
             if answer != answers[0]:
-                raise ValueError(
-                    f"{self._name} cannot be played: its specs depend on its seed, and one agent "
-                    "needs the same of all"
+                raise faults.UnplayableError(
+                    self._name, "its specs depend on its seed, and one agent needs the same of all"
                 )
         return answers[0]
 
     def _reset(self) -> Any:
         self._over = np.zeros(self.num_envs, bool)
-        self._begin(np.ones(self.num_envs, bool), self._no_actions())
+        everybody = np.ones(self.num_envs, bool)
+        self._begin(everybody, everybody, self._no_actions())
         self._observation, _, _, self._over = self._read()
         return self._observation
 
@@ -132,7 +132,7 @@ class PythonEnvironments(base.BatchedEnvironment):
         commands = np.where(is_first, environment_worker.RESET, environment_worker.STEP)
         lost = self._play(commands, actions)
         cut = lost & ~is_first
-        cut |= self._begin(lost & is_first, actions) & ~is_first
+        cut |= self._begin(lost & is_first, is_first, actions)
         observation, reward, discount, over = self._read()
         if cut.any():  # nothing was seen of this step
             observation = tree.map_structure(
@@ -150,9 +150,19 @@ class PythonEnvironments(base.BatchedEnvironment):
             previous_action=actions,
         )
 
-    def _begin(self, pending: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Starts episodes, bool [N], however often that takes; returns who was lost meanwhile."""
-        beginning, others = pending, np.zeros(self.num_envs, bool)
+    def _begin(self, pending: np.ndarray, beginning: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Starts episodes, however often that takes.
+
+        Args:
+          pending: bool [N], of which environments.
+          beginning: bool [N], these and those that have begun with this step: a worker that dies
+            takes these along, which then begin again.
+          actions: which nobody reads.
+
+        Returns:
+          Bool [N], who else was lost meanwhile.
+        """
+        others = np.zeros(self.num_envs, bool)
         while pending.any():
             commands = np.where(pending, environment_worker.RESET, environment_worker.NOTHING)
             lost = self._play(commands, actions)

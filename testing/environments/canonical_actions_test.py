@@ -1,11 +1,19 @@
 """From an environment's own actions to what agents give: docs/environments.md, and refusals."""
 
+import gymnasium
 import numpy as np
 from absl.testing import absltest, parameterized
 from dm_env import specs
 from gymnasium import spaces
 
 from laser_tf.environments import canonical_actions, faults, gymnasium_suite
+
+
+class Endless(gymnasium.Env):
+    observation_space, action_space = spaces.Discrete(1), spaces.Box(-np.inf, np.inf, [2])
+
+
+_EXTREMES = np.finfo(np.float32).min, np.finfo(np.float32).max  # TF-Agents's, without bounds
 
 
 class ActionTest(parameterized.TestCase):
@@ -53,10 +61,19 @@ class ActionTest(parameterized.TestCase):
             canonical_actions.Action(gymnasium_suite._action_spec(space))
         self.assertNotIn("\n", str(context.exception))
 
+    def test_the_remedy_for_infinite_bounds_is_one(self):
+        endless = Endless()
+        with self.assertRaisesRegex(faults.RefusedError, "wrappers.TransformAction .*new space"):
+            canonical_actions.Action(gymnasium_suite._action_spec(endless.action_space))
+        bounded = spaces.Box(-1, 1, [2])
+        mended = gymnasium.wrappers.TransformAction(endless, lambda action: action, bounded)
+        canonical_actions.Action(gymnasium_suite._action_spec(mended.action_space))
+
     @parameterized.parameters(
         ({"a": specs.DiscreteArray(2)}, "action is a dict of 1 parts"),
         ([specs.DiscreteArray(2)], "action is a list of 1 parts"),
         (specs.Array([2], np.float32), "action has no bounds"),
+        (specs.BoundedArray([2], np.float32, *_EXTREMES), "agents need finite ones"),
         (specs.Array([], np.int32), "an integer without bounds"),
         (specs.BoundedArray([0], np.float32, -1, 1), r"the shape \[0\]"),
         (specs.BoundedArray([], bool, False, True), "action is bool"),

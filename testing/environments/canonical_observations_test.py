@@ -130,6 +130,13 @@ class ObservationTest(parameterized.TestCase):
             observation_of(spec)(value)
 
 
+class BoundsTest(absltest.TestCase):
+    def test_a_value_is_compared_as_the_bounds_were_rounded(self):
+        observation = of_space(spaces.Box(0, 0.7, [2], np.float32))
+        self.assertEqual(observation.outside_bounds(np.array([0.2, 0.7])), "")
+        self.assertRegex(observation.outside_bounds(np.array([0.2, 0.701])), "0.2 to 0.701, and")
+
+
 class KeysTest(absltest.TestCase):
     def test_keys_that_are_numbers_keep_their_values(self):
         # In the order of texts 10 comes before 2, in that of `tree.flatten` after it.

@@ -87,6 +87,12 @@ class EnvironmentCheckTest(parameterized.TestCase):
         self.assertNotIn("\n", verdict.fault)
         self.assertEqual("Traceback (most recent call last):" in verdict.lines, fault in _RAISED)
 
+    def test_what_its_making_raises_is_told_with_its_traceback(self):
+        verdict = check("gymnasium", f"{SMALL}:Corridor-v0", arguments="speed=3")
+        self.assertIn("Traceback (most recent call last):", verdict.lines)
+        self.assertRegex(verdict.fault, r"^it cannot be made: TypeError: .*'speed'.*py, line \d+")
+        self.assertNotIn("\n", verdict.fault)
+
     def test_several_tasks_are_refused(self):
         with self.assertRaisesRegex(ValueError, "check one task at a time"):
             check("gymnasium", "CartPole-v1,Acrobot-v1")

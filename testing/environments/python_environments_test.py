@@ -284,6 +284,18 @@ class FaultTest(parameterized.TestCase):
         self.assertEqual((rows.reward[4, 1], rows.discount[4, 1]), (0, 1))
         np.testing.assert_array_equal(rows.observation[4:, :, 0] * 3, [[0, -1], [-1, 0], [-2, 1]])
 
+    def test_who_had_begun_already_begins_again_with_a_worker_that_dies_in_a_reset(self):
+        """Both begin their second episodes at once: game 1's raises and then ends the worker."""
+        arguments = {"fault": "raise, die", "each": 4, "in_reset": True, "bad_seed": -1}
+        with make(
+            "gymnasium", f"{SMALL}:Breaking-v0", num_envs=2, num_workers=1, arguments=arguments
+        ) as environment:
+            rows = play(environment, np.zeros([7, 2], np.int32))
+            counts = environment.fault_counts()
+        self.assertEqual(counts, {faults.RESTARTS: 2})
+        for game in (0, 1):
+            np.testing.assert_array_equal(np.flatnonzero(rows.is_first[:, game]), [0, 4])
+
     @parameterized.parameters(False, True)
     def test_one_that_always_breaks_is_given_up(self, in_reset):
         message = (
@@ -320,7 +332,8 @@ class RefusalTest(parameterized.TestCase):
         self.assertNotIn("\n", str(caught.exception))
 
     def test_an_error_of_the_users_own_is_named_with_its_place(self):
-        with self.assertRaisesRegex(ValueError, "TypeError: .*'speed'.*py, line"):
+        message = "TypeError: .*'speed'.*py, line .*launch.check_environment prints its traceback"
+        with self.assertRaisesRegex(ValueError, message):
             with make("gymnasium", f"{SMALL}:Corridor-v0", arguments="speed=3"):
                 pass
 
