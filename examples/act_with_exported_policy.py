@@ -5,11 +5,25 @@ python examples/act_with_exported_policy.py policy CartPole-v1
 
 import json
 import pathlib
+import re
 import sys
+import zlib
+from typing import Any
 
 import gymnasium
 import numpy as np
 import tensorflow as tf
+
+
+def seen(leaf: Any, entry: dict[str, Any]) -> np.ndarray:
+    """A part of an observation as the policy sees it, a batch of one."""
+    if isinstance(leaf, str):  # numbers of words, then zeros
+        words = [1 + zlib.crc32(word.encode()) % 1000 for word in re.findall(r"\w+", leaf.lower())]
+        return np.int32([words + [0] * (entry["shape"][1] - len(words))])
+    numbers = np.reshape(leaf, [1, *entry["shape"][1:]])
+    if numbers.dtype == bool and entry["dtype"] == "uint8":
+        numbers = numbers * 255
+    return (numbers - entry["first"]).astype(entry["dtype"])
 
 
 def play(folder: pathlib.Path, environment: gymnasium.Env, episodes: int) -> list[float]:
@@ -24,10 +38,8 @@ def play(folder: pathlib.Path, environment: gymnasium.Env, episodes: int) -> lis
         observation, _ = environment.reset()
         reward, discount, is_first, over, total = 0.0, 1.0, True, False, 0.0
         while not over:
-            leaves = [
-                tf.constant(np.reshape(leaf, [1, *entry["shape"][1:]]).astype(entry["dtype"]))
-                for leaf, entry in zip(tf.nest.flatten(observation), inputs, strict=True)
-            ]
+            shown = zip(tf.nest.flatten(observation), inputs, strict=True)
+            leaves = [tf.constant(seen(leaf, entry)) for leaf, entry in shown]
             batch = tf.nest.pack_sequence_as(observation, leaves)
             numbers = [np.float32([reward]), np.float32([discount]), np.array([is_first])]
             action, state = policy.greedy(batch, *numbers, state)

@@ -75,6 +75,14 @@ class BatchedEnvironment(abc.ABC):
         """What a single environment itself takes, where `step` converts actions to it."""
         return self._action_spec
 
+    def observation_firsts(self) -> list[Any]:
+        """What the environment's own integers begin with, which agents see counted from 0.
+
+        Of each leaf of the observation, in the order of `tree.flatten`: a number, or one for each
+        entry.
+        """
+        return [0] * len(tree.flatten(self._observation_spec))
+
     def spec(self) -> types.EnvironmentSpec:
         """What an agent that plays here must fit."""
         return types.EnvironmentSpec(self._observation_spec, self._action_spec, len(self.tasks))

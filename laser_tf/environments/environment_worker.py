@@ -29,6 +29,7 @@ class Description(NamedTuple):
     observation: Any  # canonical
     action: specs.BoundedArray  # canonical
     own_action: specs.BoundedArray  # that the environments tell
+    observation_firsts: list[Any]  # of leaves, see `BatchedEnvironment`; []: all are 0
 
 
 class Refusal(NamedTuple):
@@ -81,12 +82,13 @@ class Worker:
     def describe(self) -> Description | Refusal:
         """Makes the first environment and reads its specs."""
         try:
-            self._start(0)
+            environment = self._start(0)
         except (faults.RefusedError, ImportError) as error:
             return Refusal(" ".join(str(error).split()))
         except Exception as error:  # whatever user code raises, the message has to name it
             return Refusal(faults.describe(error), traceback.format_exc())
-        return Description(self._observation.spec, self._action.spec, self._action.own)
+        firsts = getattr(environment, "observation_firsts", list)()
+        return Description(self._observation.spec, self._action.spec, self._action.own, firsts)
 
     def _start(self, index: int) -> dm_env.Environment:
         """Makes an environment, with a seed that no attempt before it had."""

@@ -8,7 +8,7 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import dm_env
@@ -136,6 +136,10 @@ class Gymnasium(dm_env.Environment):
         """See `spec_of`."""
         return self._observation_spec
 
+    def observation_firsts(self) -> list[Any]:
+        """What is subtracted from each leaf, see `BatchedEnvironment.observation_firsts`."""
+        return list(_firsts(self._environment.observation_space))
+
     def action_spec(self) -> specs.Array:
         """See `spec_of`."""
         return self._action_spec
@@ -202,6 +206,17 @@ def _has_starts(space: "gymnasium.Space") -> bool:
         parts = space.spaces.values() if isinstance(space.spaces, Mapping) else space.spaces
         return any(map(_has_starts, parts))
     return bool(np.any(getattr(space, "start", 0)))
+
+
+def _firsts(space: "gymnasium.Space") -> Iterator[Any]:
+    """Of a space's leaves in their order: an integer, or a list of the shape that agents see."""
+    if not hasattr(space, "spaces"):
+        first = np.asarray(getattr(space, "start", 0))
+        yield (first.reshape(-1) if first.ndim else first).tolist() if first.any() else 0
+        return
+    is_named = isinstance(space.spaces, Mapping)
+    for key in sorted(space.spaces) if is_named else range(len(space.spaces)):
+        yield from _firsts(space.spaces[key])
 
 
 def _from_zero(space: "gymnasium.Space", value: Any) -> Any:

@@ -73,6 +73,10 @@ class MultiTask(base.BatchedEnvironment):
         """See `BatchedEnvironment`; the first task's."""
         return self._environments[0].own_action_spec()
 
+    def observation_firsts(self) -> list[Any]:
+        """See `BatchedEnvironment`; the first task's."""
+        return self._environments[0].observation_firsts()
+
     def fault_counts(self) -> collections.Counter[str]:
         """Those of all environments, and of rewards that scaling made infinite."""
         own = super().fault_counts()

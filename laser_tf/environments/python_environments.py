@@ -89,10 +89,15 @@ class PythonEnvironments(base.BatchedEnvironment):
             action=description.action,
         )
         self._own_action_spec = description.own_action
+        self._observation_firsts = description.observation_firsts
 
     def own_action_spec(self) -> specs.BoundedArray:
         """See `BatchedEnvironment`: a `Discrete` may begin at another number than 0."""
         return self._own_action_spec
+
+    def observation_firsts(self) -> list[Any]:
+        """See `BatchedEnvironment`."""
+        return self._observation_firsts or super().observation_firsts()
 
     def _start(
         self, worker: Callable, seed: int, reply_seconds: float

@@ -1,5 +1,6 @@
 """What a folder with a policy says of itself: names, shapes, dtypes and meanings."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -11,6 +12,8 @@ from laser_tf.export import portable_policy
 from laser_tf.training import run_config
 
 _EXAMPLE = """import json
+import re
+import zlib
 
 import numpy as np
 import tensorflow as tf
@@ -20,12 +23,19 @@ with open("policy/policy.json") as file:
     about = json.load(file)
 inputs = [entry for entry in about["inputs"] if entry["name"].startswith("observation")]
 
-def batch_of_one(observation):  # with the policy's dtypes and shapes
-    leaves = [
-        np.reshape(leaf, [1, *entry["shape"][1:]]).astype(entry["dtype"])
-        for leaf, entry in zip(tf.nest.flatten(observation), inputs)
-    ]
-    return tf.nest.map_structure(tf.constant, tf.nest.pack_sequence_as(observation, leaves))
+def seen(leaf, entry):  # with the policy's dtype, shape and numbers
+    if isinstance(leaf, str):
+        words = [1 + zlib.crc32(word.encode()) % 1000 for word in re.findall(r"\\w+", leaf.lower())]
+        return np.int32([words + [0] * (entry["shape"][1] - len(words))])
+    numbers = np.reshape(leaf, [1, *entry["shape"][1:]])
+    if numbers.dtype == bool and entry["dtype"] == "uint8":
+        numbers = numbers * 255
+    return (numbers - entry["first"]).astype(entry["dtype"])
+
+def batch_of_one(observation):
+    shown = zip(tf.nest.flatten(observation), inputs)
+    leaves = [tf.constant(seen(leaf, entry)) for leaf, entry in shown]
+    return tf.nest.pack_sequence_as(observation, leaves)
 
 def sent(action):  # with the environment's numbers and shape
     environment = about["action"]["environment"]
@@ -55,6 +65,7 @@ def describe(
     config: run_config.RunConfig,
     agent_steps: int,
     own_action: specs.BoundedArray,
+    observation_firsts: Sequence[Any],
 ) -> dict[str, Any]:
     """What `policy.json` holds.
 
@@ -63,6 +74,7 @@ def describe(
       config: of its run.
       agent_steps: that it has learnt from.
       own_action: what the environment itself takes.
+      observation_firsts: what its integers begin with, see `BatchedEnvironment`.
     """
     environment = config.environment
     return {
@@ -72,7 +84,7 @@ def describe(
         "trained_env_frames": agent_steps * environment.action_repeat,
         "environment": environment.protocol(),
         "frame_stack": config.replay.frame_stack,
-        "inputs": _inputs(policy, config),
+        "inputs": _inputs(policy, config, observation_firsts),
         "state": [
             _entry(name, signature, _state_meaning(name))
             for name, signature in policy.state_signature().items()
@@ -90,14 +102,24 @@ def describe(
 
 
 def _inputs(
-    policy: portable_policy.PortablePolicy, config: run_config.RunConfig
+    policy: portable_policy.PortablePolicy,
+    config: run_config.RunConfig,
+    observation_firsts: Sequence[Any],
 ) -> list[dict[str, Any]]:
     step = policy.step_signature()
-    leaves = zip(tree.flatten(step.observation), tree.flatten(policy.spec.observation), strict=True)
+    leaves = zip(
+        tree.flatten(step.observation),
+        tree.flatten(policy.spec.observation),
+        observation_firsts,
+        strict=True,
+    )
     scales = config.environment.reward_scales
     scaled = f", times {list(scales)}, task by task, as in training" if scales else ""
     return [
-        *(_entry(s.name, s, _observation_meaning(spec, config), spec) for s, spec in leaves),
+        *(
+            _entry(s.name, s, _observation_meaning(spec, config, first), spec) | {"first": first}
+            for s, spec, first in leaves
+        ),
         _entry(
             "reward", step.reward, f"that arrived with the observation, raw{scaled}; 0 at first"
         ),
@@ -106,17 +128,18 @@ def _inputs(
     ]
 
 
-def _observation_meaning(spec: specs.Array, config: run_config.RunConfig) -> str:
+def _observation_meaning(spec: specs.Array, config: run_config.RunConfig, first: Any) -> str:
     if observations.is_image(spec):
         depth = config.replay.frame_stack
         stacked = f", a single frame: the newest {depth} are stacked inside" if depth > 1 else ""
-        return f"image of height, width and channels{stacked}"
+        return f"image of height, width and channels{stacked}; one of bool as 0 and 255"
     if isinstance(spec, types.TextSpec):
         return "words of a text, 1 + crc32(lower-case word) % 1000 each, then 0"
     if isinstance(spec, specs.DiscreteArray):
-        return "a number of a kind, from 0 (a Discrete that begins elsewhere: less its start)"
+        return "a number of a kind, from 0" + (f": the environment's less {first}" if first else "")
     inside = "normalised inside" if config.agent.normalise_vectors else "used as it is"
-    return f"as the environment gives it: {inside}"
+    less = f", less {first}" if first else ""
+    return f"as the environment gives it{less}: {inside}"
 
 
 def _state_meaning(name: str) -> str:

@@ -39,9 +39,10 @@ def export(workdir: pathlib.Path, output: pathlib.Path, compute_dtype: str = "")
         factory.make_environment(config.environment, seed=0, num_envs=1)
     ) as environment:
         spec, own_action = environment.spec(), environment.own_action_spec()
+        firsts = environment.observation_firsts()
     agent, counters = trained.restore_agent(workdir, config, spec, seed=0)
     policy = portable_policy.PortablePolicy(agent, spec, config.replay.frame_stack)
-    about = description.describe(policy, config, int(counters.agent_steps), own_action)
+    about = description.describe(policy, config, int(counters.agent_steps), own_action, firsts)
     _write(policy, about, output, int(counters.learner_updates))
 
 

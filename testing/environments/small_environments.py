@@ -136,6 +136,32 @@ class Timed(gymnasium.Env):
 gymnasium.register("Timed-v0", Timed)
 
 
+class Started(gymnasium.Env):
+    """Shows what agents do not see as it is: bool, texts, and integers that begin elsewhere."""
+
+    observation_space = spaces.Dict(
+        board=spaces.Box(0, 1, [6, 5], bool),
+        kind=spaces.Discrete(3, start=1),
+        parts=spaces.MultiDiscrete([3, 5], start=[10, 20]),
+        vector=spaces.Box(-1, 1, [2], np.float64),
+        word=spaces.Text(20, charset="Go n"),
+    )
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        board = self.np_random.integers(2, size=[6, 5]).astype(bool)
+        vector = self.np_random.uniform(-1, 1, 2)
+        parts = np.array([11, 23])
+        return {"board": board, "kind": 3, "parts": parts, "vector": vector, "word": "Go on"}, {}
+
+    def step(self, action):
+        return self.reset()[0], 0.0, True, False, {}
+
+
+gymnasium.register("Started-v0", Started)
+
+
 class Beacons(dm_env.Environment):
     """Two lamps and a number: press the button of the lamp that is lit, as the number says."""
 

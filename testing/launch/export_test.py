@@ -1,24 +1,28 @@
 """A trained policy leaves by `launch.export`, and a new run begins from its weights."""
 
+import contextlib
+import dataclasses
 import json
 import pathlib
 import re
 import runpy
 import shutil
 import tempfile
+import zlib
 
 import gymnasium
 import numpy as np
 import tensorflow as tf
+import tree
 from absl.testing import absltest
 from dm_env import specs
 
-from laser_tf.environments import catch, factory
+from laser_tf.environments import catch, factory, gymnasium_suite
 from laser_tf.evaluation import episode_player, evaluator
-from laser_tf.export import description, exporter
+from laser_tf.export import description, exporter, portable_policy
 from laser_tf.host import run_folder
-from laser_tf.training import initial_weights
-from testing import commands
+from laser_tf.training import assembly, initial_weights
+from testing import commands, fakes
 from testing.export import policies
 
 EXAMPLE = pathlib.Path(__file__).parents[2] / "examples/act_with_exported_policy.py"
@@ -71,9 +75,10 @@ class ExportTest(absltest.TestCase):
                 "name": "observation",
                 "shape": ["batch", 10, 5, 1],
                 "dtype": "uint8",
-                "meaning": "image of height, width and channels",
+                "meaning": "image of height, width and channels; one of bool as 0 and 255",
                 "minimum": "0",
                 "maximum": "255",
+                "first": 0,
             },
         )
         self.assertEqual(about["action"]["maximum"], "2")
@@ -87,7 +92,7 @@ class ExportTest(absltest.TestCase):
         self.assertEqual(environment.steps, catch.STEPS)
 
     def test_the_whole_example_plays_whole_episodes(self):
-        self.assertLess(len(EXAMPLE.read_text().splitlines()), 50)
+        self.assertLess(len(EXAMPLE.read_text().splitlines()), 60)
         example = runpy.run_path(str(EXAMPLE))
         returns = example["play"](self.output, _Gymnasium(), 10)
         self.assertLen(returns, 10)
@@ -201,6 +206,31 @@ class InitialWeightsTest(absltest.TestCase):
             initial_weights.assign(initial, agent)
         for name, variable in learnt.items():
             np.testing.assert_array_equal(variable, before[name])
+
+
+class OwnObservationsTest(absltest.TestCase):
+    def test_the_examples_show_the_policy_what_training_has_shown_it(self):
+        task = "testing.environments.small_environments:Started-v0"
+        config = gymnasium_suite.GymnasiumConfig(task=task, num_workers=1, text_length=3)
+        with contextlib.closing(
+            factory.make_environment(config, seed=3, num_envs=1)
+        ) as environment:
+            spec, firsts = environment.spec(), environment.observation_firsts()
+            trained = tree.flatten(environment.reset().observation)
+        run = fakes.catch_config()
+        run = dataclasses.replace(run, environment=config)
+        agent = assembly.build_agent(run, spec, "float32", 1, evaluating=True)
+        policy = portable_policy.PortablePolicy(agent, spec, frame_stack=1)
+        entries = [*description._inputs(policy, run, firsts)][: len(trained)]
+        entries = json.loads(json.dumps(entries))
+        leaves = tf.nest.flatten(gymnasium.make(task).reset(seed=3)[0])
+        page = description._EXAMPLE.partition("def seen")[2].partition("\ndef ")[0]
+        of_page = {"np": np, "re": re, "zlib": zlib}
+        exec("def seen" + page, of_page)
+        for seen in (runpy.run_path(str(EXAMPLE))["seen"], of_page["seen"]):
+            for leaf, entry, expected in zip(leaves, entries, trained, strict=True):
+                np.testing.assert_array_equal(seen(leaf, entry), expected, entry["name"])
+                self.assertEqual(seen(leaf, entry).dtype, entry["dtype"])
 
 
 class OwnActionsTest(absltest.TestCase):
