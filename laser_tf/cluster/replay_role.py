@@ -61,6 +61,7 @@ class ReplayRole(role_process.Role):
         while not self._context.stop.wait(0.5):
             if time.monotonic() >= next_save:
                 self._save()
+                self._context.state = _SERVES
                 next_save = time.monotonic() + self._seconds
         self._save()
         self._replay.stop()
@@ -78,8 +79,6 @@ class ReplayRole(role_process.Role):
             self._notice.failed(f"cannot save replay: {error}; it is tried again")
         else:
             self._notice.succeeded()
-        finally:
-            self._context.state = _SERVES
 
     def metrics(self) -> Mapping[str, float]:
         """Fill of replay and of the learner's queue."""

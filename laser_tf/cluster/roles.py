@@ -178,7 +178,7 @@ def _wait_for(
             if not saving:
                 break
             if not is_told:
-                logging.info("waiting for %s to save; Ctrl-C kills", ", ".join(saving))
+                logging.info("waiting for %s to save; a second Ctrl-C kills", ", ".join(saving))
                 is_told = True
             deadline = time.monotonic() + _SAVING_LOOK_SECONDS
         time.sleep(0.1)

@@ -63,7 +63,7 @@ class Action:
         low, high = (
             np.broadcast_to(bound, spec.shape).reshape(-1) for bound in (spec.minimum, spec.maximum)
         )
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             low, high = low.astype(np.float32), high.astype(np.float32)
             # TF-Agents has float32's extremes for what has no bounds.
             is_finite = np.isfinite(high - low).all()
