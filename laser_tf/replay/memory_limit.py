@@ -98,6 +98,9 @@ class MemoryLimit:
                     "not known: it cannot be saved (%s)", error,
                 )  # fmt: skip
                 self._replay.client.reset(self._table)
+                # No checkpoint lists what comes from now on, and inserts are counted from 0 again.
+                self.note_checkpoint()
+                self._keys = []
                 self._unfreed = 0
                 self._malloc_trim(0)
                 return

@@ -104,6 +104,23 @@ class MemoryLimitTest(absltest.TestCase):
         self.assertEqual(self._replay.size(), 0)
         self.assertLess(memory_limit.resident_bytes(), self._limit.bytes)
 
+    def test_where_it_was_emptied_once_the_process_still_grows_no_more(self):
+        self._write(400)
+        self._replay.checkpoint()
+        self._limit.note_checkpoint()  # what it lists is gone when replay has been emptied
+        most, sizes = 0, []
+        with (
+            mock.patch.object(self._replay, "checkpoint", side_effect=RuntimeError("disk full")),
+            self.assertLogs(level="WARNING"),
+        ):
+            for _ in range(60):
+                self._write(50)  # 74 MB in all
+                self._limit.enforce()
+                most = max(most, memory_limit.resident_bytes())
+                sizes.append(self._replay.size())
+        self.assertIn(0, sizes)
+        self.assertLess(most, self._limit.bytes + 0.25 * ROOM)
+
     def test_what_queues_and_a_batch_take_is_counted(self):
         bytes_ = standalone.least_memory(CONFIG, SIGNATURE, queues=2)
         self.assertAlmostEqual(bytes_ / (UNROLL_BYTES * (2 * 20_000 + 4)), 1.0, delta=0.02)
