@@ -49,11 +49,19 @@ def check_port(port: int) -> None:
     """Raises ValueError if nobody can listen on a port of this machine."""
     if not 0 <= port < 65536:
         raise ValueError(f"port is {port}: use a number from 1 to 65535, or 0 for a free one")
-    with socket.socket(socket.AF_INET6) as probe:
+    with _unbound() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("::", port))
+            probe.bind(("", port))  # on all interfaces, as Reverb
         except OSError as error:
             raise ValueError(
                 f"port {port} is in use ({error.strerror}): choose another, or 0 for a free one"
             ) from None
+
+
+def _unbound() -> socket.socket:
+    """A socket as Reverb's: of both families, or of IPv4 where the kernel has no other."""
+    try:
+        return socket.socket(socket.AF_INET6)
+    except OSError:
+        return socket.socket(socket.AF_INET)

@@ -55,8 +55,7 @@ input()
 
 
 def _free_port() -> int:
-    with socket.socket(socket.AF_INET6) as probe:
-        probe.bind(("::", 0))
+    with socket.create_server(("", 0)) as probe:
         return probe.getsockname()[1]
 
 

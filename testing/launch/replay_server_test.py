@@ -142,9 +142,7 @@ class ReplayServerTest(parameterized.TestCase):
         (("--checkpoint_folder=F", "--config.replay.capacitee=1"), "unknown config key"),
     )
     def test_what_cannot_be_is_refused_in_one_line_before_tensorflow_is_loaded(self, flags, text):
-        with socket.socket(socket.AF_INET6) as taken:
-            taken.bind(("::", 0))
-            taken.listen()
+        with socket.create_server(("", 0)) as taken:
             given = [
                 flag.replace("=F", f"={self._folder / 's'}").replace(
                     "TAKEN", str(taken.getsockname()[1])

@@ -228,9 +228,7 @@ class ReplayTest(parameterized.TestCase):
         self.assertEqual(set(next(stream).learner_update.numpy()), set(range(8)))
 
     def test_a_port_in_use_is_named(self):
-        with socket.socket(socket.AF_INET6) as taken:
-            taken.bind(("::", 0))
-            taken.listen()
+        with socket.create_server(("", 0)) as taken:
             port = taken.getsockname()[1]
             with self.assertRaisesRegex(ValueError, f"port {port} is in use.*choose another"):
                 self._serve(_config(), port=port)
