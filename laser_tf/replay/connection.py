@@ -34,6 +34,7 @@ class Connection:
       client: of the server there.
       restarts: how often another server was found in its place.
       is_answering: whether it answered the last look.
+      most_items: that its replay table may hold, as of the last look; 0 without one.
       passed_over: priorities that could not be updated.
     """
 
@@ -60,6 +61,7 @@ class Connection:
         self._accepted: dict[str, Any] = {}  # the same, as the server encodes them
         self.restarts = 0
         self.is_answering = True
+        self.most_items = 0
         self.passed_over = 0
         self._looking = threading.RLock()
         self._has_moved = False
@@ -79,8 +81,9 @@ class Connection:
         return (self,)
 
     def check(self, signature: stored_unroll.StoredUnroll) -> None:
-        """Raises ValueError, naming the first difference, unless the server takes such unrolls.
+        """Raises ValueError unless the server takes such unrolls and draws them as configured.
 
+        The message names the first difference.
         A server that takes its place later is held against them, too. This is the first look at it.
         """
         info = table_info.read(self.client, TIMEOUT_SECONDS)
@@ -101,6 +104,8 @@ class Connection:
                     f"the replay server at {self.address} has no table {name!r}, only "
                     f"{', '.join(map(repr, sorted(info)))}: start it with this run's replay"
                 )
+            if table == self._config.replay_table:
+                self._compare_draws(info[table])
             if info[name].signature == self._accepted.get(name):
                 continue
             if found := tables.difference(table_info.signature(info[name]), expected):
@@ -109,6 +114,17 @@ class Connection:
                     "one replay need the same environment, core and unrolls"
                 )
             self._accepted[name] = info[name].signature
+
+    def _compare_draws(self, there: table_info.TableInfo) -> None:
+        """Raises ValueError if the server raises priorities to another exponent than this run."""
+        theirs = there.sampler_options.prioritized.priority_exponent  # 0 of a uniform table
+        ours = tables.exponent_of(self._config)
+        if theirs != ours:
+            raise ValueError(
+                f"the replay server at {self.address} draws by a priority_exponent of {theirs:g}, "
+                f"not {ours:g}: start it with this run's replay, or use "
+                f"--config.replay.priority_exponent={theirs:g}"
+            )
 
     def watch(self) -> None:
         """Looks at the server every few seconds from now on, until `stop`."""
@@ -192,6 +208,7 @@ class Connection:
         if replayed := info.get(self._config.replay_table):
             is_episodes = self._config.replay_table == replay_config.EPISODES
             self._drawable = replayed.num_episodes if is_episodes else replayed.current_size
+            self.most_items = replayed.max_size
         if is_other:
             self.restarts += 1
             table = self._config.replay_table or self.queue

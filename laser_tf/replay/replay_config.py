@@ -230,6 +230,11 @@ class ReplayConfig:
         return self.burn_in + self.sequence_length or self.unroll_length
 
     @property
+    def warm_up_items(self) -> int:
+        """Items of replay that an update from replay alone waits for."""
+        return max(1, self.warm_up // self.steps_per_item)
+
+    @property
     def steps_per_item(self) -> int:
         """Agent steps that each item of replay adds."""
         return self.sequence_length - self.sequence_overlap or self.unroll_length

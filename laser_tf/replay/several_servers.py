@@ -28,7 +28,8 @@ def open_connection(
       queue: this learner's.
 
     Raises:
-      ValueError: if a server does not answer, takes other unrolls or serves another run.
+      ValueError: if a server does not answer, takes other unrolls, draws otherwise or serves
+        another run, or if all together hold less than `warm_up`.
     """
     replay = ReplayServers(config, queue)
     replay.check(signature)
@@ -68,6 +69,7 @@ class ReplayServers:
     def __init__(self, config: replay_config.ReplayConfig, queue: str):
         """Connects; nothing is sent yet."""
         self.queue = queue
+        self._config = config
         self._servers = tuple(
             connection.Connection(address, config, queue) for address in config.servers
         )
@@ -79,13 +81,28 @@ class ReplayServers:
         return self._servers
 
     def check(self, signature: stored_unroll.StoredUnroll) -> None:
-        """Raises ValueError unless all servers answer and take such unrolls."""
+        """Raises ValueError unless all servers answer, take such unrolls and hold the warm-up."""
         for server in self._servers:
             try:
                 server.check(signature)
             except reverb.ReverbError as error:
                 reason = f"not within {connection.TIMEOUT_SECONDS} s"
                 raise ValueError(server_addresses.unreachable(server.address, reason)) from error
+        self._compare_warm_up()
+
+    def _compare_warm_up(self) -> None:
+        """Raises ValueError if the servers never hold what the learner waits for."""
+        config, least = self._config, self._config.warm_up_items
+        if config.replay_table in (None, replay_config.NEW_SEQUENCES):
+            return  # replay, if any, is the learner's own
+        most = sum(server.most_items for server in self._servers)
+        if most < least:
+            steps = config.steps_per_item
+            raise ValueError(
+                f"replay at {config.addresses} holds {most * steps} agent steps, less than "
+                f"warm_up, {config.warm_up}: start servers with a larger replay.capacity, or use "
+                f"--config.replay.warm_up={most * steps} or less"
+            )
 
     def watch(self) -> None:
         """Looks at all servers every few seconds from now on, until `stop`."""

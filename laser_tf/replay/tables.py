@@ -35,8 +35,7 @@ def make_tables(
     if config.replay_table == replay_config.NEW_SEQUENCES:
         size, new = config.queue_capacity, signatures[config.replay_table]
         return [*online, reverb.Table.queue(config.replay_table, size, signature=new)]
-    # Priorities are 1 for an episode and 0 for what marks its room, see `episode_writer`.
-    exponent = 1.0 if config.replay_table == replay_config.EPISODES else config.priority_exponent
+    exponent = exponent_of(config)
     replay = reverb.Table(
         name=config.replay_table,
         sampler=(
@@ -48,6 +47,19 @@ def make_tables(
         signature=signatures[config.replay_table],
     )
     return [*online, replay]
+
+
+def exponent_of(config: replay_config.ReplayConfig) -> float:
+    """What priorities are raised to where replay is drawn; 0 where it goes by none.
+
+    Args:
+      config: of the tables.
+    """
+    if config.replay_table == replay_config.EPISODES:
+        return 1.0  # priorities are 1 for an episode and 0 for what marks its room
+    if config.replay_table == replay_config.NEW_SEQUENCES:
+        return 0.0  # they are drawn in turn
+    return config.priority_exponent
 
 
 def signatures_of(

@@ -221,7 +221,7 @@ class ReplayBatchStream(BatchStream):
         self._replayed = replayed
         self.accounting = unroll_accounting.UnrollAccounting()
         self._replay_size = replay_size
-        self._least = max(1, config.warm_up // config.steps_per_item)
+        self._least = config.warm_up_items
         self._period = config.steps_per_update
         self._ahead = 0  # new steps beyond what the updates so far waited for
         self._has_begun = False

@@ -233,6 +233,49 @@ class DrawTest(ServersTest):
         self.assertFalse(batch.is_online.any())
 
 
+class OtherReplayTest(ServersTest):
+    """Servers that were started with another configuration than the run's."""
+
+    @parameterized.parameters((0.9, 0.6), (0.9, 0.0), (0.0, 0.6))
+    def test_what_is_drawn_otherwise_is_refused(self, there, here):
+        config = self._serve(_config(priority_exponent=there), number=1)
+        with self.assertRaisesRegex(
+            ValueError,
+            rf"{config.addresses} draws by a priority_exponent of {there:g}, not {here:g}: start "
+            rf"it with this run's replay, or use --config.replay.priority_exponent={there:g}$",
+        ):
+            self._open(dataclasses.replace(config, priority_exponent=here))
+        self._open(config)
+
+    def test_one_that_takes_the_place_of_another_is_held_against_the_run_too(self):
+        config = self._serve(_config(), number=1)
+        replay = self._open(config)
+        (served,) = replay.servers
+        served.stop()
+        self._serve(_config(priority_exponent=0.9), number=1)
+        served._find = lambda: f"localhost:{self._servers[-1].port}"
+        served._follow()
+        with self.assertRaisesRegex(ValueError, "draws by a priority_exponent of 0.9, not 0"):
+            served.look()
+
+    @parameterized.parameters(({},), ({"sequence_length": 2 * T, "sequence_overlap": T},))
+    def test_a_capacity_below_the_warm_up_is_refused(self, sequences):
+        config = self._serve(_config(steps_per_update=20 * T, capacity=40 * T, **sequences))
+        enough = dataclasses.replace(config, capacity=200 * T, warm_up=80 * T)
+        self._open(enough).stop()
+        with self.assertRaisesRegex(
+            ValueError,
+            rf"^replay at {config.addresses} holds 400 agent steps, less than warm_up, "
+            r"405: start servers with a larger replay.capacity, or use --config.replay.warm_up=400",
+        ):
+            self._open(dataclasses.replace(enough, warm_up=81 * T))
+
+    def test_sequences_that_the_learner_keeps_are_not_the_servers_to_hold(self):
+        own = {"sequence_length": 2 * T, "priorities": "contextual", "priority_exponent": 0.9}
+        config = _config(steps_per_update=20 * T, warm_up=180 * T, queue_capacity=20, **own)
+        self._open(self._serve(config, number=1))
+
+
 class LookTest(ServersTest):
     def test_looking_again_and_again_makes_no_classes(self):
         # Decoding a signature makes some, and many stay: memory grew with every look.
