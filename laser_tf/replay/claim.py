@@ -40,6 +40,14 @@ def table_of(queue: str) -> str:
     return f"{PREFIX}{queue}"
 
 
+def _shortened(run: str) -> str:
+    """A run's name as far as the table holds it: its host and the end of its folder tell it."""
+    name, half = run.encode(), _NAME_BYTES // 2
+    if len(name) > _NAME_BYTES:
+        name = name[: half - 3] + b"..." + name[-half:]
+    return name.decode(errors="ignore")  # a character may have been cut
+
+
 class Claim:
     """A run's claim on its queue at one server."""
 
@@ -53,7 +61,7 @@ class Claim:
         self._client = server.client
         self._address = server.address
         self._table = table_of(server.queue)
-        self._run = run
+        self._run = _shortened(run)  # as the table gives it back
 
     def take(self) -> None:
         """Claims the queue, once it is sure that no other run's learner lives.
@@ -77,10 +85,8 @@ class Claim:
 
     def renew(self) -> None:
         """Writes the claim again."""
-        name = self._run.encode()[-_NAME_BYTES:]
-        self._client.insert(
-            np.frombuffer(name.ljust(_NAME_BYTES, b"\0"), np.uint8), {self._table: 1.0}
-        )
+        name = self._run.encode().ljust(_NAME_BYTES, b"\0")
+        self._client.insert(np.frombuffer(name, np.uint8), {self._table: 1.0})
 
     def keep(self) -> None:
         """Renews the claim, and looks whether another run has taken it meanwhile.

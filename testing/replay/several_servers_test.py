@@ -551,12 +551,21 @@ class ClaimTest(ServersTest):
         claim.Claim(several_servers.open_for_writing(config, 0), "dead").take()
         self._open(config, "next")
 
-    def test_a_run_that_goes_on_need_not_wait(self):
+    @parameterized.parameters("run", "host:/" + 300 * "x", "h:" + 299 * "ä")
+    def test_a_run_that_goes_on_need_not_wait(self, run):
+        self.enter_context(mock.patch.object(claim, "STALE_SECONDS", 60))
         config = self._serve(_config(), number=1)
-        claim.Claim(several_servers.open_for_writing(config, 0), "run").take()
+        claim.Claim(several_servers.open_for_writing(config, 0), run).take()
         start = time.monotonic()
-        self._open(config, "run")
-        self.assertLess(time.monotonic() - start, 2.0)
+        self._open(config, run).stop()
+        self._open(config, "other")  # what it held is given back, too
+        self.assertLess(time.monotonic() - start, 30)
+
+    def test_long_names_of_two_hosts_are_those_of_two_runs(self):
+        config = self._serve(_config(), number=1)
+        self._open(config, "a:/" + 300 * "x")
+        with self.assertRaisesRegex(claim.ClaimedError, r"another run \(a:/x+\.\.\.x+\)"):
+            several_servers.open_connection(config, SIGNATURE, "b:/" + 300 * "x")
 
     def test_a_run_that_was_overtaken_ends(self):
         config = self._serve(_config(), number=1)
