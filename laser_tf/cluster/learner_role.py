@@ -158,7 +158,9 @@ class FollowerRole(_Learning):
         trained = assembly.build_learner(config, self._spec, dtype, jit=jit, strategy=strategy)
         trained.take_from_chief()
         signature = assembly.unroll_signature(config, self._spec, trained.agent)
-        replay = replay_access.for_learner(context, config.replay, signature, is_chief=False)
+        replay = replay_access.for_learner(
+            context, config.replay, signature, is_chief=False, is_new=False
+        )
         stream = streams.stream_of_run(config, replay, signature, trained)
         context.state = role_process.LEARNS
         with contextlib.closing(stream):

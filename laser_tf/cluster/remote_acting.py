@@ -21,6 +21,7 @@ class RemoteActing:
         trained: learner.Learner,
         signature: stored_unroll.StoredUnroll,
         on_episode: Callable[[episode_statistics.Episode], None],
+        is_new: bool,
     ):
         """Waits for replay, then hands out weights.
 
@@ -30,12 +31,15 @@ class RemoteActing:
           trained: the learner.
           signature: of an unroll.
           on_episode: called with each finished episode, in another thread.
+          is_new: whether the run has no experience of its own yet.
 
         Raises:
           StoppedError: if the role is to stop before replay is there.
           ValueError: if replay takes other unrolls or serves another run.
         """
-        replay = replay_access.for_learner(context, config.replay, signature, is_chief=True)
+        replay = replay_access.for_learner(
+            context, config.replay, signature, is_chief=True, is_new=is_new
+        )
         self.replay = contextual_replay.for_learner(
             replay, config.replay, signature, context.workdir
         )

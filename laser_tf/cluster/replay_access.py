@@ -20,6 +20,7 @@ def for_learner(
     signature: stored_unroll.StoredUnroll,
     *,
     is_chief: bool,
+    is_new: bool,
 ) -> learners_replay.LearnersReplay:
     """Waits for replay and watches it.
 
@@ -28,6 +29,7 @@ def for_learner(
       config: of the tables.
       signature: of an unroll.
       is_chief: whether it claims servers that are no part of the run; the other learners follow.
+      is_new: see `several_servers.open_connection`.
 
     Raises:
       StoppedError: if the role is to stop before replay is there.
@@ -38,7 +40,7 @@ def for_learner(
     for index in range(len(config.servers)):
         _wait_for(context, several_servers.open_for_writing(config, index))
     run = several_servers.name_of_run(context.workdir) if is_chief else None
-    return several_servers.open_connection(config, signature, run)
+    return several_servers.open_connection(config, signature, run, is_new=is_new)
 
 
 def for_actor(

@@ -255,6 +255,11 @@ class Connection:
             self.look()
         return self._sizes.get(table, 0)
 
+    def held(self) -> int:
+        """Items in replay and in this learner's queue, as of the last look."""
+        names = {self.queue, self._config.replay_table or self.queue}
+        return sum(self._sizes.get(name, 0) for name in names)
+
     def fill(self) -> float:
         """Agent steps in replay over its capacity, in [0, 1]."""
         return self.size() * self._config.steps_per_item / self._config.capacity

@@ -1,5 +1,6 @@
 """Replay on servers of its own: actors write to one of them, the learner draws from all."""
 
+import logging
 import pathlib
 import socket
 import threading
@@ -17,6 +18,8 @@ def open_connection(
     signature: stored_unroll.StoredUnroll,
     run: str | None,
     queue: str = replay_config.ONLINE,
+    *,
+    is_new: bool = False,
 ) -> "ReplayServers":
     """Connects a learner to the servers of `config.addresses`, each of which is watched.
 
@@ -26,6 +29,7 @@ def open_connection(
       run: whose queue it is to be, alone, see `claim.Claim`; None: another learner of the same run
         has claimed it.
       queue: this learner's.
+      is_new: whether the run has no experience of its own yet: what there is, is told of.
 
     Raises:
       ValueError: if a server does not answer, takes other unrolls, draws otherwise or serves
@@ -35,6 +39,8 @@ def open_connection(
     replay.check(signature)
     if run is not None:
         replay.claim(run)
+    if is_new:
+        replay.tell_of_earlier_runs()
     replay.watch()
     return replay
 
@@ -103,6 +109,15 @@ class ReplayServers:
                 f"warm_up, {config.warm_up}: start servers with a larger replay.capacity, or use "
                 f"--config.replay.warm_up={most * steps} or less"
             )
+
+    def tell_of_earlier_runs(self) -> None:
+        """Warns of what a run that begins would not expect to learn from."""
+        if items := sum(server.held() for server in self._servers):
+            logging.warning(
+                "replay at %s holds %s items of an earlier run, which are learned from as this "
+                "run's own; for an empty replay start the server with another --checkpoint_folder",
+                self._config.addresses, f"{items:,}",
+            )  # fmt: skip
 
     def watch(self) -> None:
         """Looks at all servers every few seconds from now on, until `stop`."""

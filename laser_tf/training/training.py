@@ -37,10 +37,15 @@ from laser_tf.training import (
     streams,
 )
 
-# What a learner, the signature of an unroll and what takes finished episodes make of actors that
-# other processes have begun.
+# What a learner, the signature of an unroll, what takes finished episodes and whether the run is
+# new make of actors that other processes have begun.
 ActElsewhere = Callable[
-    [learner.Learner, stored_unroll.StoredUnroll, Callable[[episode_statistics.Episode], None]],
+    [
+        learner.Learner,
+        stored_unroll.StoredUnroll,
+        Callable[[episode_statistics.Episode], None],
+        bool,
+    ],
     acting.Acting,
 ]
 
@@ -196,7 +201,9 @@ class Training:
             return replay
         if config.replay.servers:
             run = several_servers.name_of_run(self._workdir)
-            return several_servers.open_connection(config.replay, self._signature, run)
+            return several_servers.open_connection(
+                config.replay, self._signature, run, is_new=not self.resumed
+            )
         replay = server.EmbeddedReplay(
             config.replay,
             self._signature,
@@ -209,7 +216,9 @@ class Training:
 
     def _begin_acting(self) -> acting.Acting:
         if self._act_elsewhere:
-            return self._act_elsewhere(self._learner, self._signature, self._add_episode)
+            return self._act_elsewhere(
+                self._learner, self._signature, self._add_episode, not self.resumed
+            )
         return acting.LocalActing(
             self._config,
             self._open_replay(),

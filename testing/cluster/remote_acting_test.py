@@ -16,14 +16,15 @@ class RemoteActingTest(absltest.TestCase):
         context = mock.Mock(workdir=workdir)
         context.ask.return_value = None
         with (
-            mock.patch.object(replay_access, "for_learner", return_value=source),
+            mock.patch.object(replay_access, "for_learner", return_value=source) as opened,
             mock.patch.object(weights, "Publisher"),
         ):
             acting = remote_acting.RemoteActing(
                 context, fakes.r2d2_catch_config(replay=replay), mock.Mock(),
-                numbered_sequences.SIGNATURE, lambda episode: None,
+                numbered_sequences.SIGNATURE, lambda episode: None, is_new=True,
             )  # fmt: skip
         acting.stop()
+        self.assertTrue(opened.call_args.kwargs["is_new"])
         return acting.replay
 
     def test_with_contextual_priorities_it_keeps_the_sequences_and_saves_them(self):

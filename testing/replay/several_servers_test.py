@@ -276,6 +276,23 @@ class OtherReplayTest(ServersTest):
         self._open(self._serve(config, number=1))
 
 
+class EarlierRunTest(ServersTest):
+    @parameterized.parameters((True, 38), (False, 19))
+    def test_a_new_run_is_told_what_there_is_already(self, is_online, items):
+        config = self._serve(_config())
+        with self.assertNoLogs(level="WARNING"):
+            several_servers.open_connection(config, SIGNATURE, "a", is_new=True).stop()
+        for actor, unrolls in ((0, 12), (1, 7)):
+            self._write(config, actor, range(unrolls), is_online=is_online)
+        with self.assertLogs(level="WARNING") as logs:
+            several_servers.open_connection(config, SIGNATURE, "b", is_new=True).stop()
+        (line,) = logs.output
+        self.assertRegex(line, f"replay at {config.addresses} holds {items} items of an earlier")
+        self.assertIn("another --checkpoint_folder", line)
+        with self.assertNoLogs(level="WARNING"):
+            several_servers.open_connection(config, SIGNATURE, "b").stop()
+
+
 class LookTest(ServersTest):
     def test_looking_again_and_again_makes_no_classes(self):
         # Decoding a signature makes some, and many stay: memory grew with every look.

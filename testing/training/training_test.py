@@ -3,6 +3,7 @@
 import dataclasses
 import errno
 import json
+import logging
 import pathlib
 import re
 import shutil
@@ -19,9 +20,9 @@ from laser_tf.environments import catch, episode_statistics, factory
 from laser_tf.evaluation import evaluator, evaluator_process
 from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log, evaluation_log, tensorboard
-from laser_tf.replay import connection, contextual_replay
+from laser_tf.replay import connection, contextual_replay, replay_config, standalone
 from laser_tf.scores import minatar
-from laser_tf.training import finiteness, learner, run_config, training
+from laser_tf.training import assembly, finiteness, learner, run_config, training
 from testing import fakes, runs
 
 
@@ -146,6 +147,33 @@ class TrainingTest(parameterized.TestCase):
         random_score, score = minatar.reference_scores()["breakout"]
         run.returns.add(episode_statistics.Episode(0, 0, (random_score + score) / 2, 9))
         self.assertAlmostEqual(run.returns.fitness(), 0.5)
+
+    def test_a_new_run_is_told_of_the_experience_that_its_server_holds_and_a_resumed_one_not(self):
+        config = fakes.catch_config(run={"env_frames": 400})
+        spec = factory.environment_spec(config.environment)
+        agent = assembly.build_agent(config, spec, "float32", seed=0)
+        served = standalone.start(
+            config.replay,
+            assembly.unroll_signature(config, spec, agent),
+            self._workdir.parent,
+            port=0,
+            queues=[replay_config.ONLINE],
+        )
+        self.addCleanup(served.stop)
+        values = fakes.config_values(config)
+        values["replay"]["addresses"] = f"localhost:{served.port}"
+        config = run_config.parse(values)
+
+        def warnings(run: training.Training) -> list[str]:
+            with mock.patch.object(logging, "warning") as warn:
+                _stop_at_once(run)
+            texts = [call.args[0] for call in warn.call_args_list]
+            return [text for text in texts if "items of an earlier run" in text]
+
+        runs.train(config, self._workdir)
+        other = self._workdir.with_name("other")
+        self.assertLen(warnings(runs.make(config, other)), 1)
+        self.assertEmpty(warnings(runs.build(config, other)))
 
     @pytest.mark.long
     def test_a_resumed_r2d2_goes_on_without_another_warm_up(self):
