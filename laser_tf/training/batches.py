@@ -80,6 +80,14 @@ class BatchStream:
             raise batch
         return batch
 
+    @property
+    def untaken_steps(self) -> int:
+        """New agent steps that have left the queue for replay alone and that no taken batch counts.
+
+        None where new unrolls themselves are learned from.
+        """
+        return 0
+
     def close(self) -> None:
         """Ends fetching."""
         self._closed.set()
@@ -225,6 +233,8 @@ class ReplayBatchStream(BatchStream):
         self._period = config.steps_per_update
         self._ahead = 0  # new steps beyond what the updates so far waited for
         self._has_begun = False
+        self._counted = 0  # new steps that have come, in the thread that fetches
+        self._taken = 0  # those of batches that were taken, in the learner's
         super().__init__(self._next)
 
     def _next(self) -> stored_unroll.Batch | None:
@@ -240,12 +250,25 @@ class ReplayBatchStream(BatchStream):
                 return None
             if not self.accounting.add(count.actor[None], count.number[None])[0]:
                 new += int(count.new_steps)
+                self._counted += int(count.new_steps)
         self._ahead += new - self._period
         if was_cold:  # its steps are counted, but no more updates are owed for them
             self._ahead %= self._period
         self._has_begun = True
         batch = self._replayed.get(self._closed.is_set)
         return batch and batch._replace(new_steps=np.int64(new))
+
+    def poll(self, seconds: float) -> stored_unroll.Batch | None:
+        """See `BatchStream`."""
+        batch = super().poll(seconds)
+        if batch is not None:
+            self._taken += int(batch.new_steps)
+        return batch
+
+    @property
+    def untaken_steps(self) -> int:
+        """See `BatchStream`: many during the warm-up, later a few batches' at most."""
+        return self._counted - self._taken
 
     def close(self) -> None:
         """Ends fetching."""

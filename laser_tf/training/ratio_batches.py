@@ -49,6 +49,11 @@ class RatioBatchStream:
             self._owed = int(self._random.poisson(self._ratio))
         return batch
 
+    @property
+    def untaken_steps(self) -> int:
+        """See `batches.BatchStream`."""
+        return self._online.untaken_steps
+
     def close(self) -> None:
         """See `batches.Stream`."""
         self._online.close()

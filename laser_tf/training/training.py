@@ -172,12 +172,23 @@ class Training:
             actors.stop()
             self._episodes.flush()
             stream.close()
+            self._count_untaken(stream)
             saving.save_all()
             actors.replay.stop()
             self._tell_losses(actors.faults())
         if member:
             # Nobody has to wait while the agent is evaluated.
             member.close(finished=self.finished)
+
+    def _count_untaken(self, stream: streams.LearnersStream) -> None:
+        """Counts what only replay has by now: nobody else will, when the run is resumed.
+
+        A run that has spent its budget ends with the steps of its updates.
+        """
+        if not self.finished:
+            steps = stream.untaken_steps
+            self.counters.agent_steps.assign_add(steps)
+            self._agent_steps += steps
 
     def _tell_losses(self, faults: Mapping[str, float]) -> None:
         """Says what was lost to values that are not finite and to failed environments, if any."""

@@ -298,6 +298,15 @@ class SequencesTest(parameterized.TestCase):
         # The first unroll has one more step, 5. Cold at 13, 17 and 21 steps; warm at 25, of which 5
         # are beyond the last 10; then one update for every 10: 33 - 20 = 13, 3 beyond, and so on.
         self.assertEqual(steps, [25, 8, 8, 12])
+        replay_processes.wait_until(lambda: stream.untaken_steps == 14 * U + 1 - sum(steps))
+
+    def test_steps_that_came_during_the_warm_up_are_known(self):
+        config = _config(steps_per_update=2 * U + 2, warm_up=20 * U)
+        replay = self._write(config, [[14 * U]])
+        stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock(), seed=(1,))
+        self.addCleanup(stream.close)
+        replay_processes.wait_until(lambda: stream.untaken_steps == 14 * U + 1)
+        self.assertIsNone(stream.poll(0))
 
     def test_where_a_server_came_back_empty_updates_wait_for_the_warm_up_again(self):
         config = _config(steps_per_update=2 * U + 2, warm_up=4 * U)
