@@ -81,15 +81,19 @@ def define_config(default: str | None) -> flags.FlagHolder:
     default = default and found_config.find(default)
     if given := given_flag(sys.argv, "config", default):
         read_config_file(given)
+    config = config_flags.DEFINE_config_file(
+        "config", None, "a file, or a name of configs/, whose keys, below, are flags, too"
+    )
+    chosen = {key: given_flag(sys.argv, f"config.{key}", None) for key in found_config.CHOOSING}
+    flags.FLAGS["config"].parser = found_config.Parser(
+        "config", {key: value for key, value in chosen.items() if value}
+    )
     try:
-        config = config_flags.DEFINE_config_file(
-            "config", default, "a file, or a name of configs/, whose keys, below, are flags, too"
-        )
+        flags.set_default(config, default)  # read by the parser
     except flags.Error as error:
         _fail(one_line(error), code=2)
     except (AttributeError, KeyError) as error:
         _fail(f"unknown config key: {one_line(error)}", code=2)
-    flags.FLAGS["config"].parser = found_config.Parser("config")
     return config
 
 
@@ -185,18 +189,20 @@ def _describe_failure(error: BaseException, path: str) -> str:
 
 
 def config_values(config: flags.FlagHolder) -> dict:
-    """The nested values of a `--config` flag, overrides applied.
+    """The nested values of a `--config` flag, overrides applied, without what neither names.
 
     Raises:
       UsageError: if the configuration's file cannot be loaded.
     """
+    flag = flags.FLAGS[config.name]
     try:
-        return config.value.to_dict()
+        values = config.value.to_dict()
     except OSError as error:
         reason = str(error).splitlines()[-1].strip()
         raise UsageError(
             f"cannot load --config={config_file(config.name)}: {reason}; choose a file of configs/"
         ) from None
+    return flag.parser.named(values, config_flags.get_override_values(flag))
 
 
 def config_file(flag_name: str) -> str:

@@ -1,10 +1,17 @@
-"""Where a configuration's file is: one of the user's, or one that comes with the commands."""
+"""A configuration's file, the user's or one that comes with the commands, and its keys as flags."""
 
 import pathlib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+import ml_collections
 from ml_collections.config_flags import config_flags
 
+from laser_tf import config_values
+from laser_tf.sweeps import sweep_config
+from laser_tf.training import run_config
+
+CHOOSING = ("agent.kind", "environment.suite")  # keys on which it depends which others there are
 _ROOT = pathlib.Path(__file__).resolve().parents[1]  # of launch/ and configs/, wherever they are
 
 
@@ -29,8 +36,59 @@ def find(given: str) -> str:
 
 
 class Parser(config_flags.ConfigFileFlagParser):
-    """Reads the file that `find` finds."""
+    """Reads the file that `find` finds; keys that it leaves to their defaults are flags, too."""
+
+    def __init__(self, name: str, chosen: Mapping[str, str]):
+        """Reads nothing yet.
+
+        Args:
+          name: of the flag.
+          chosen: what the command line says of `CHOOSING`, key -> value.
+        """
+        super().__init__(name)
+        self._chosen = chosen
+        self._added: set[tuple[str, str]] = set()  # of the file that was read last
 
     def parse(self, path: str) -> Any:
-        """The configuration of a file or name."""
-        return super().parse(find(path))
+        """The configuration of a file or name, with the default of each key that it leaves out."""
+        config = super().parse(find(path))
+        # What stands for a file that could not be read says so when its values are asked for.
+        is_read = isinstance(config, ml_collections.ConfigDict)
+        self._added = _add_defaults(config, self._chosen) if is_read else set()
+        return config
+
+    def named(self, values: dict[str, Any], given: Iterable[str]) -> dict[str, Any]:
+        """The values that the file or a flag names: what a key's absence means is not decided here.
+
+        Args:
+          values: of the file that was read last, nested, overrides applied.
+          given: the overrides' keys, "section.key".
+        """
+        kept = {tuple(key.split(".")[:2]) for key in given}
+        for section, key in self._added - kept:
+            if (section,) not in kept:  # else a flag gave the whole section
+                del values[section][key]
+        return values
+
+
+def _add_defaults(
+    config: ml_collections.ConfigDict, chosen: Mapping[str, str]
+) -> set[tuple[str, str]]:
+    """Returns (section, key) of what was added."""
+    values = config.to_dict()
+    try:
+        run_config.check_nesting(values)
+        values = config_values.changed({"agent": {}, "environment": {}} | values, chosen)
+        parser = sweep_config if "sweep" in values else run_config
+        defaults = parser.defaults(values)
+    except ValueError:  # told by those who parse the values
+        return set()
+    added = set()
+    with config.unlocked():
+        for section, keys in defaults.items():
+            if section not in config:
+                config[section] = ml_collections.ConfigDict()
+            for key in keys.keys() - config[section].keys():
+                config[section][key] = keys[key]
+                added.add((section, key))
+    return added

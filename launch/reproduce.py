@@ -32,7 +32,7 @@ from laser_tf.analysis import figure, figures
 from laser_tf.host import run_identity
 from laser_tf.sweeps import sweep_config
 from laser_tf.training import cluster_config, run_config
-from launch import command_line, figure_choices, memory_evaluations, subcommand
+from launch import command_line, figure_choices, found_config, memory_evaluations, subcommand
 
 _FIGURE = flags.DEFINE_enum(
     "figure",
@@ -117,8 +117,19 @@ def _config_of_figure(name: str, chosen: figure.Figure) -> dict:
             f"--config={command_line.config_file(_CONFIG.name)} has no section `sweep`: figure "
             f"{name} compares sweeps; use e.g. --config={chosen.config}"
         )
-    whole = run_identity.completed(values, _parser(chosen).defaults(values))
-    return config_values.changed(whole, _defaults_and_given(chosen))
+    return config_values.changed(_completed(chosen, values), _defaults_and_given(chosen))
+
+
+def _completed(chosen: figure.Figure, values: dict) -> dict:
+    """A configuration with its keys' defaults, for the agent and the suite that the user names.
+
+    Raises:
+      ValueError: for an agent or a suite that there is not.
+    """
+    given = _defaults_and_given(chosen)
+    choice = {key: given[key] for key in found_config.CHOOSING if key in given}
+    named = config_values.changed({"agent": {}, "environment": {}} | values, choice)
+    return run_identity.completed(values, _parser(chosen).defaults(named))
 
 
 def _parser(chosen: figure.Figure) -> types.ModuleType:
@@ -136,6 +147,7 @@ def _variants(name: str) -> dict[str, dict]:
     Raises:
       UsageError: if the user gives a configuration to a figure that has one for each run, or a
         value that a run's configuration does not have.
+      ValueError: for an agent or a suite that there is not.
     """
     chosen = figures.ALL[name]
     own = [condition for condition in chosen.conditions if condition.config]
@@ -151,7 +163,7 @@ def _variants(name: str) -> dict[str, dict]:
             variant = command_line.read_config_file(path)
             if variant is None:
                 raise command_line.UsageError(f"there is no {path}, which figure {name} needs")
-            variants[condition.label] = variant.to_dict()
+            variants[condition.label] = _completed(chosen, variant.to_dict())
             figure_choices.check_keys(
                 condition.argument or path, variants[condition.label], _defaults_and_given(chosen)
             )

@@ -65,6 +65,7 @@ class RefusalTest(parameterized.TestCase):
         ("train", "--config.environment.task=pnog", "'pnog': did you mean pong"),
         ("sweep", "--config.population.method=pbd", "method is 'pbd': choose one of"),
         ("sweep", "--grid=agent.entropy_cost=nan", "entropy_cost is 'nan': use a number"),
+        ("sweep", "--config.population.copy_margin=-1", "copy_margin is -1.0: use 0 or more"),
         ("random_play", "--config.environment.num_envs=0", "num_envs is 0"),
         ("benchmark", "--seconds=nan", "--seconds is nan: use a number above 0, at most 86400"),
         ("benchmark", "--part_seconds=0", "--part_seconds is 0.0: use a number above 0"),

@@ -1,5 +1,7 @@
 """The command line of launch.reproduce: each figure's configuration, and what is refused."""
 
+import pathlib
+import tempfile
 from unittest import mock
 
 from absl.testing import absltest, flagsaver, parameterized
@@ -164,7 +166,8 @@ class ReproduceTest(parameterized.TestCase):
 
     def _use_config(self, path, **cluster):
         values = command_line.read_config_file(path).to_dict()
-        values["cluster"].update(learner_cpus=3.0, learner_gpus=0.5, **cluster)
+        if cluster:
+            values["cluster"].update(learner_cpus=3.0, learner_gpus=0.5, **cluster)
         for name, value in (("config_values", values), ("config_file", path)):
             patch = mock.patch.object(command_line, name, return_value=value)
             self.enter_context(patch)
@@ -217,11 +220,21 @@ class ReproduceTest(parameterized.TestCase):
         )
 
     def test_a_configuration_may_leave_keys_to_their_defaults(self):
-        values = command_line.read_config_file("configs/sweep_laser_minatar.py").to_dict()
-        del values["run"]["seed"], values["replay"]["replay_fraction"], values["population"]
-        with mock.patch.object(command_line, "config_values", return_value=values):
-            first, *_ = self._made(figure="3_left", games=["breakout"], replicas=1)
+        path = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "mine.py"
+        path.write_text(
+            "from configs import sweep_laser_minatar\n"
+            "def get_config():\n"
+            "    config = sweep_laser_minatar.get_config()\n"
+            "    del config.run.seed, config.replay.replay_fraction\n"
+            "    del config.population, config.cluster\n"
+            "    return config\n"
+        )
+        self._use_config(str(path))
+        first, *_ = self._made(figure="3_left", games=["breakout"], replicas=1)
         self.assertIn("--config.run.seed=1", first.arguments)
+        # Which ends when the flags are parsed.
+        code, _, said = commands.run(first.module, *first.arguments, "--help")
+        self.assertEqual(code, 0, said)
 
     def test_each_agents_configuration_is_read_once(self):
         read = command_line.read_config_file

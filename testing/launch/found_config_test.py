@@ -1,0 +1,82 @@
+"""Which keys of a configuration are flags, and what is then said of those that nobody named."""
+
+import dataclasses
+import pathlib
+import tempfile
+
+import ml_collections
+from absl.testing import absltest, parameterized
+
+from laser_tf.sweeps import population, sweep_config
+from laser_tf.training import run_config
+from launch import found_config
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FILES = [path.stem for path in sorted((ROOT / "configs").glob("[!_]*.py"))]
+OF_SWEEPS = {"sweep": sweep_config.Config, "population": population.Config}
+
+
+class ParserTest(parameterized.TestCase):
+    def _parser(self, chosen=None) -> found_config.Parser:
+        return found_config.Parser("config", chosen or {})
+
+    def _parse(self, body: str, parser: found_config.Parser) -> ml_collections.ConfigDict:
+        """What a file says, `config` being `sweep_laser_catch` at first."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "mine.py"
+            path.write_text(
+                "from configs import sweep_laser_catch\n"
+                "def get_config():\n"
+                "    config = sweep_laser_catch.get_config()\n"
+                f"    {body}\n"
+                "    return config\n"
+            )
+            return parser.parse(str(path))
+
+    @parameterized.parameters(*FILES)
+    def test_each_key_of_each_section_is_a_flag(self, name):
+        config = self._parser().parse(name)
+        values = config.to_dict()
+        classes = run_config.section_classes(values) | (OF_SWEEPS if "sweep" in values else {})
+        for section, known in classes.items():
+            self.assertSameElements(
+                config[section], [field.name for field in dataclasses.fields(known)], section
+            )
+        self.assertTrue(config.is_locked)  # another key is none
+
+    def test_keys_are_those_of_the_suite_and_the_agent_that_flags_choose(self):
+        parser = self._parser({"environment.suite": "tmaze", "agent.kind": "reactor"})
+        config = self._parse("config.agent = {}; config.environment = {}", parser)
+        self.assertIn("corridor_length", config.environment)
+        self.assertNotIn("wait_seconds", config.environment)
+        self.assertIn("v_min", config.agent)
+
+    def test_only_what_a_file_or_a_flag_names_is_said(self):
+        parser = self._parser()
+        config = self._parse("del config.run.seed, config.cluster, config.population", parser)
+        self.assertEqual(config.run.seed, 1)
+        values = parser.named(config.to_dict(), ["run.seed", "population.tuned"])
+        self.assertEqual(values["run"]["seed"], 1)
+        # Whose absence has a meaning of its own.
+        self.assertSameElements(values["population"], ["tuned"])
+        self.assertEmpty(values["cluster"])
+        self.assertNotIn("seed", parser.named(config.to_dict(), [])["run"])
+
+    def test_a_section_that_a_flag_gives_is_said_as_it_is(self):
+        parser = self._parser()
+        values = self._parse("del config.population", parser).to_dict()
+        values["population"] = {"method": "pbt", "seed": 2}
+        named = parser.named(values, ["population"])
+        self.assertEqual(named["population"], {"method": "pbt", "seed": 2})
+
+    @parameterized.parameters(
+        "config.agent.kind = 'foo'", "del config.run; config.run = 3", "config.unknown = 3"
+    )
+    def test_what_cannot_be_parsed_is_left_to_those_who_say_why(self, body):
+        parser = self._parser()
+        values = self._parse(body, parser).to_dict()
+        self.assertEqual(parser.named(values, []), values)
+
+
+if __name__ == "__main__":
+    absltest.main()
