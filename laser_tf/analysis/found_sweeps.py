@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from laser_tf.host import run_folder, run_identity
 from laser_tf.monitoring import episode_log
+from laser_tf.sweeps import sweep_config
 
 # What repetitions, and sweeps of other tasks, differ in.
 _OF_EACH = ("environment.task", "run.seed", "sweep.label", "sweep.replica")
@@ -77,7 +78,8 @@ def _names(tasks: str) -> tuple[str, ...]:
 
 def _read(path: pathlib.Path) -> Sweep:
     content = json.loads(path.read_text(encoding="utf-8"))
-    environment = content["config"]["environment"]
+    given = content["config"]
+    config = run_identity.completed(given, sweep_config.defaults(given))
     agents = [
         Agent(name, path.parent / name, dict(values), episode_log.read(path.parent / name))
         for name, values in sorted(content["agents"].items())
@@ -86,13 +88,13 @@ def _read(path: pathlib.Path) -> Sweep:
         folder=path.parent,
         label=str(content["label"]),
         replica=int(content["replica"]),
-        suite=str(environment["suite"]),
-        tasks=_names(environment["task"]),
-        env_frames=int(content["config"]["run"]["env_frames"]),
+        suite=str(config["environment"]["suite"]),
+        tasks=_names(config["environment"]["task"]),
+        env_frames=int(config["run"]["env_frames"]),
         agents=tuple(agents),
         settings={
             key: value
-            for key, value in run_identity.identity(content["config"]).items()
+            for key, value in run_identity.identity(config).items()
             if key not in _OF_EACH
         },
     )

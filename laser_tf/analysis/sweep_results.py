@@ -234,7 +234,7 @@ def _other_settings(found: list[found_sweeps.Sweep]) -> list[str]:
     """A line for the first two sweeps of a label that are not repetitions of each other."""
     first, *others = found
     for other in others:
-        for key in sorted(first.settings.keys() & other.settings.keys()):  # older ones lack some
+        for key in sorted(first.settings.keys() & other.settings.keys()):  # other agents lack some
             one, another = first.settings[key], other.settings[key]
             if one != another:
                 return [

@@ -8,8 +8,10 @@ import numpy as np
 from absl.testing import absltest
 
 from laser_tf.analysis import found_sweeps, sweep_diagnostics, sweep_results
+from laser_tf.environments import suites
 from laser_tf.host import run_folder
 from laser_tf.monitoring import tensorboard
+from laser_tf.training import run_config
 from testing import sweep_folders
 
 NAN = np.nan
@@ -39,6 +41,16 @@ class FindTest(_FolderTest):
             (agent,) = sweep.agents
             self.assertEqual(agent.hyperparameters["learner.learning_rate"], 1e-4)
             np.testing.assert_array_equal(agent.episodes["breakout"].returns, [2.0])
+
+    def test_what_a_configuration_left_to_its_defaults_has_them(self):
+        path = sweep_folders.write(self._folder / "a", {"agent_00": {}}) / run_folder.SWEEP
+        for key in ("run.env_frames", "environment.suite", "environment.task"):
+            sweep_folders.forget(path, key)
+        (sweep,), notes = found_sweeps.find(self._folder)
+        self.assertEmpty(notes)
+        self.assertEqual((sweep.suite, sweep.tasks), (suites.DEFAULT, ("pong",)))
+        self.assertEqual(sweep.env_frames, run_config.Config().env_frames)
+        self.assertEqual(sweep.settings["run.env_frames"], sweep.env_frames)
 
     def test_a_folder_without_sweeps_is_refused(self):
         with self.assertRaisesRegex(run_folder.WorkdirError, "holds no sweep: there is no sw"):
