@@ -36,6 +36,18 @@ class Coin(gymnasium.Env):
 
 gymnasium.register("Coin-v0", Coin)
 """
+# What a worker of Ray's does for a command.
+ON_A_MACHINE = """
+import pathlib, sys
+from laser_tf.cluster import remote_command
+
+log = pathlib.Path("run.log")
+process = remote_command.CommandProcess(("launch.curve_ends", "--help"), log, pathlib.Path.cwd())
+while (code := process.poll()) is None:
+    pass
+print(log.read_text())
+sys.exit(code)
+"""
 
 
 def _pip(*arguments: str) -> None:
@@ -65,6 +77,9 @@ class PackageTest(absltest.TestCase):
         _pip("install", "--no-deps", "--no-index", f"--target={cls._site}", str(cls._wheel))
 
     def _run(self, command: str, *arguments: str) -> subprocess.CompletedProcess:
+        return self._run_program(str(self._site / "bin" / command), *arguments)
+
+    def _run_program(self, *command: str) -> subprocess.CompletedProcess:
         """In a folder that has nothing but a user's own environment."""
         elsewhere = self._folder / "elsewhere"
         self._temporary = self._folder / "temporary"
@@ -73,7 +88,7 @@ class PackageTest(absltest.TestCase):
         (elsewhere / "own_coin.py").write_text(ENVIRONMENT)
         variables = {name: value for name, value in os.environ.items() if name[:3] != "TF_"}
         return subprocess.run(
-            [str(self._site / "bin" / command), *arguments],
+            command,
             cwd=elsewhere,
             env=variables | {"PYTHONPATH": str(self._site), "TMPDIR": str(self._temporary)},
             capture_output=True, text=True, timeout=300,
@@ -124,6 +139,11 @@ class PackageTest(absltest.TestCase):
         )
         self.assertIn("/dev/null/figure", done.stderr.splitlines()[-2])  # says launch.sweep
         self.assertIn("launch.sweep ended with 1", done.stderr)
+
+    def test_commands_on_machines_of_a_cluster_are_found(self):
+        done = self._run_program(sys.executable, "-c", ON_A_MACHINE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("python -m launch.curve_ends", done.stdout)
 
     def test_a_configuration_that_there_is_not_is_told_as_it_was_given(self):
         done = self._run("laser-train", "--config=laser_cach")

@@ -18,7 +18,6 @@ from laser_tf.host import kept_command
 _POLL_SECONDS = 1.0
 _RESTARTS = 10  # on other machines, where one fails; Ray does not count those taken from it
 _MOST_SAID = 300  # characters, of an error of Ray's
-_ROOT = pathlib.Path(laser_tf.__file__).parents[1]
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -28,7 +27,7 @@ class CommandProcess:
     def __init__(self, arguments: Sequence[str], log: pathlib.Path, folder: pathlib.Path):
         """Starts the command, `python -m` with the arguments; see `RemoteCommand`."""
         log.parent.mkdir(parents=True, exist_ok=True)
-        path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
+        path = os.pathsep.join(filter(None, (str(_commands()), os.environ.get("PYTHONPATH"))))
         with log.open("ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", *arguments],
@@ -52,6 +51,13 @@ class CommandProcess:
     def send_signal(self, signal_number: int) -> None:
         """Forwards a signal to the command."""
         self._process.send_signal(signal_number)
+
+
+def _commands() -> pathlib.Path:
+    """The folder that holds `launch`, which pip installs inside of laser_tf."""
+    package = pathlib.Path(laser_tf.__file__).parent
+    installed = package / "commands"
+    return installed if installed.is_dir() else package.parent
 
 
 def _prepare() -> None:
