@@ -29,7 +29,7 @@ from absl import flags
 
 from laser_tf import types
 from laser_tf.environments import factory
-from laser_tf.host import run_folder
+from laser_tf.host import folder_lock, run_folder
 from laser_tf.training import run_config
 from launch import command_line
 
@@ -84,6 +84,7 @@ def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
         dataclasses.asdict(config),
         {"versions": versions.recorded(), **(initial.record() if initial else {})},
         defaults=run_config.defaults(dataclasses.asdict(config)),
+        patience_seconds=folder_lock.patience_of_command(),
         extend=_EXTEND.value,
     )
     if config.cluster.actors:

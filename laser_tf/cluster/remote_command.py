@@ -13,7 +13,7 @@ import ray
 import laser_tf
 from laser_tf import errors
 from laser_tf.cluster import roles
-from laser_tf.host import kept_command
+from laser_tf.host import folder_lock, kept_command
 
 _POLL_SECONDS = 1.0
 _RESTARTS = 10  # on other machines, where one fails; Ray does not count those taken from it
@@ -33,7 +33,8 @@ class CommandProcess:
                 [sys.executable, "-m", *arguments],
                 # For files that the command line names; those of `configs/` are found from any.
                 cwd=folder if folder.is_dir() else None,
-                env=os.environ | {"PYTHONPATH": path},
+                # Where Ray's worker alone has died, the command of before is saving itself still.
+                env=os.environ | {"PYTHONPATH": path, folder_lock.FOLLOWS: "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

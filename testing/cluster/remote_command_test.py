@@ -1,5 +1,7 @@
 """A command on a machine of a cluster: its process for real, what Ray does of it by hand."""
 
+import fcntl
+import json
 import pathlib
 import signal
 import tempfile
@@ -10,6 +12,7 @@ from absl.testing import absltest, parameterized
 from ray import exceptions
 
 from laser_tf.cluster import remote_command
+from laser_tf.host import folder_lock, run_folder
 
 # Prints where it runs, and ends when it is asked to.
 PROGRAM = """
@@ -37,10 +40,10 @@ class CommandProcessTest(parameterized.TestCase):
             self.assertLess(time.monotonic(), deadline)
         return code
 
-    def _wait_for_log(self) -> None:
-        deadline = time.monotonic() + 60
-        while not self._log.exists() or not self._log.read_text():
-            self.assertLess(time.monotonic(), deadline)
+    def _wait_for_log(self, text: str = "") -> None:
+        deadline = time.monotonic() + 120
+        while not self._log.exists() or not (said := self._log.read_text()) or text not in said:
+            self.assertLess(time.monotonic(), deadline, self._log)
             time.sleep(0.02)
 
     @parameterized.parameters((signal.SIGTERM, 5), (signal.SIGINT, -signal.SIGINT))
@@ -58,6 +61,22 @@ class CommandProcessTest(parameterized.TestCase):
     def test_a_folder_that_the_machine_lacks_is_done_without(self):
         self.assertEqual(self._poll(self._start(self._folder / "elsewhere")), 1)
         self.assertIn("No module named program", self._log.read_text())
+
+    def test_a_training_waits_for_the_one_of_before_to_leave_its_folder(self):
+        # Of another configuration, so that the training ends once it has the folder.
+        other = {"config": {"run": {"seed": 7}}}
+        (self._folder / run_folder.RUN).write_text(json.dumps(other))
+        flags = ("--config=laser_catch", f"--workdir={self._folder}")
+        with (self._folder / folder_lock.FILE).open("w") as lock:
+            fcntl.lockf(lock, fcntl.LOCK_EX)
+            process = remote_command.CommandProcess(
+                ("launch.train", *flags), self._log, self._folder
+            )
+            self.addCleanup(process.send_signal, signal.SIGKILL)
+            self._wait_for_log("waiting until another process has left")
+            self.assertIsNone(process.poll())
+        self.assertEqual(self._poll(process), 1)
+        self.assertIn("belongs to a run of another config", self._log.read_text())
 
 
 class RemoteCommandTest(absltest.TestCase):
