@@ -104,7 +104,7 @@ class MemberRole(role_process.Role):
             {"versions": versions.recorded()},
             defaults=run_config.defaults(dataclasses.asdict(self._config)),
             sweep_id=run_folder.read_sweep_id(sweep),
-            patience_seconds=folder_lock.LEAVING_SECONDS,
+            patience_seconds=folder_lock.SAVING_SECONDS,
             extend=True,  # what the sweep has taken
         )
 

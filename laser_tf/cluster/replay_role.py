@@ -39,7 +39,7 @@ class ReplayRole(role_process.Role):
         self._context = context
         # One that was cut off from the rest, or whose driver was killed, may be saving still.
         context.state = role_process.FOLLOWS
-        folder_lock.hold(context.workdir / LOCK, folder_lock.LEAVING_SECONDS)
+        folder_lock.hold(context.workdir / LOCK, folder_lock.SAVING_SECONDS)
         self._seconds = 60 * config.run.replay_checkpoint_minutes
         agent = assembly.build_agent(config, spec, "float32", seed=0)
         signature = assembly.unroll_signature(config, spec, agent)

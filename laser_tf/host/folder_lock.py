@@ -10,6 +10,7 @@ import time
 
 FILE = "lock"
 LEAVING_SECONDS = 180.0  # for a process that is told to end, which may be saving
+SAVING_SECONDS = 3_600.0  # the same, where that is a replay, which may be large
 # In the environment of a command that is started again elsewhere where its machine fails.
 FOLLOWS = "LASER_TF_FOLLOWS"
 
@@ -20,7 +21,7 @@ class InUseError(ValueError):
 
 def patience_of_command() -> float:
     """Seconds that a command waits for its folder: its predecessor may be saving itself there."""
-    return LEAVING_SECONDS if FOLLOWS in os.environ else 0.0
+    return SAVING_SECONDS if FOLLOWS in os.environ else 0.0
 
 
 def hold(path: pathlib.Path, patience_seconds: float = 0.0, flag: str = "--workdir") -> None:
