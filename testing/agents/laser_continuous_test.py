@@ -118,10 +118,11 @@ class _Naive:
         log_probs = _log_density(self._latent, mean, std)
         entropy = self._entropy(mean, std)
         squares = (self.targets - values) ** 2
+        explores = trusted & self._unroll.is_online.numpy()
         return (
             -(weight * self._advantages * log_probs)[trusted].sum()
             + self._config.baseline_cost * (weight * squares / 2)[trusted].sum()
-            - self._config.entropy_cost * entropy[trusted & self._unroll.is_online.numpy()].sum()
+            - self._config.entropy_cost * (weight * entropy)[explores].sum()
         )
 
 
