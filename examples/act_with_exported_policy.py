@@ -23,7 +23,7 @@ def seen(leaf: Any, entry: dict[str, Any]) -> np.ndarray:
     numbers = np.reshape(leaf, [1, *entry["shape"][1:]])
     if numbers.dtype == bool and entry["dtype"] == "uint8":
         numbers = numbers * 255
-    return (numbers - entry["first"]).astype(entry["dtype"])
+    return (numbers - entry.get("first", 0)).astype(entry["dtype"])
 
 
 def play(folder: pathlib.Path, environment: gymnasium.Env, episodes: int) -> list[float]:

@@ -102,7 +102,7 @@ class LearnerRole(_Learning):
             )
         # A learner that was cut off from the rest may be alive still.
         context.state = role_process.FOLLOWS
-        folder_lock.hold(context.workdir / LOCK, folder_lock.LEAVING_SECONDS)
+        folder_lock.hold(context.workdir / LOCK, folder_lock.SAVING_SECONDS)
         run = training.Training(
             config,
             context.workdir,
@@ -110,6 +110,7 @@ class LearnerRole(_Learning):
             initial=self._initial,
             act_elsewhere=functools.partial(remote_acting.RemoteActing, context, config),
             strategy=_meet(context, config, index=0),
+            saving_replay=context.saving,
         )
         logging.info(
             "%s at %s frames, %s updates", "resumed" if run.resumed else "begins",

@@ -25,7 +25,7 @@ _ANSWER_SECONDS = 120.0  # for the coordinator, to whom weights may go, and from
 class _Progress:
     """Stands for the progress display: the sweep's shows what agents report.
 
-    This one tells what comes after replay is restored, and what before it is saved.
+    This one tells that replay is restored.
     """
 
     def __init__(self, context: role_process.Context):
@@ -33,8 +33,7 @@ class _Progress:
 
     def update(self, **_: float) -> None:
         """See `reporting.Display`."""
-        is_last = self._context.stop.is_set()
-        self._context.state = role_process.SAVES if is_last else role_process.LEARNS
+        self._context.state = role_process.LEARNS
 
 
 class MemberRole(role_process.Role):
@@ -121,7 +120,12 @@ class MemberRole(role_process.Role):
         )
         spec = factory.environment_spec(self._config.environment)
         self._training = run = training.Training(
-            self._config, self._workdir, spec, member, strategy=strategy
+            self._config,
+            self._workdir,
+            spec,
+            member,
+            strategy=strategy,
+            saving_replay=self._context.saving,
         )
         logging.info("%s at %s frames", "resumed" if run.resumed else "begins",
                      f"{run.env_frames:,}")  # fmt: skip

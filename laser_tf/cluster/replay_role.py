@@ -12,7 +12,6 @@ from laser_tf.host import failure_notice, folder_lock, folder_traces, run_folder
 from laser_tf.replay import replay_config, server
 from laser_tf.training import assembly, run_config
 
-_SERVES = "serves"  # state
 LOCK = "replay_lock"  # in the folder of a run or a sweep; its own is held by the driver
 
 
@@ -53,32 +52,39 @@ class ReplayRole(role_process.Role):
             "replay listens at port %d, %.0f%% full", self._replay.port, 100 * self._replay.fill()
         )
         context.replay = 0, f"{ray.util.get_node_ip_address()}:{self._replay.port}"
-        context.state = _SERVES
+        context.state = "serves"
 
     def run(self) -> str:
         """See `role_process.Role`."""
         next_save = time.monotonic() + self._seconds
         while not self._context.stop.wait(0.5):
             if time.monotonic() >= next_save:
-                self._save()
-                self._context.state = _SERVES
+                self._try_to_save()
                 next_save = time.monotonic() + self._seconds
-        self._save()
-        self._replay.stop()
+        try:
+            self._save()
+        except RuntimeError as error:
+            logging.error("cannot save replay: %s", error)
+            raise
+        finally:
+            self._replay.stop()
         return role_process.TOLD
+
+    def _try_to_save(self) -> None:
+        try:
+            self._save()
+        except RuntimeError as error:
+            self._notice.failed(f"cannot save replay: {error}; it is tried again")
+        else:
+            self._notice.succeeded()
 
     def _save(self) -> None:
         # A run's folder with a saved replay and no weights would look like one that has lost them.
         workdir = self._context.workdir
         if (workdir / run_folder.RUN).exists() and not folder_traces.has_checkpoint(workdir):
             return
-        self._context.state = role_process.SAVES
-        try:
+        with self._context.saving():
             self._replay.checkpoint()
-        except RuntimeError as error:
-            self._notice.failed(f"cannot save replay: {error}; it is tried again")
-        else:
-            self._notice.succeeded()
 
     def metrics(self) -> Mapping[str, float]:
         """Fill of replay and of the learner's queue."""

@@ -1,6 +1,7 @@
 """The process of a role: prepared, told to stop, and heard of once a second."""
 
 import abc
+import contextlib
 import importlib
 import logging
 import os
@@ -9,7 +10,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import ray
@@ -75,6 +76,15 @@ class Context:
         deadline = time.monotonic() + _REPORT_TIMEOUT_SECONDS
         while self.reported != state and time.monotonic() < deadline:
             time.sleep(0.1)
+
+    @contextlib.contextmanager
+    def saving(self) -> Iterator[None]:
+        """Tells that replay is being saved, which is waited for however long it takes."""
+        before, self.state = self.state, SAVES
+        try:
+            yield
+        finally:
+            self.state = before
 
     def ask(self, method: str, *arguments: Any, seconds: float = 10.0) -> Any:
         """What the hub answers; None where it does not, being restarted."""

@@ -14,9 +14,9 @@ from laser_tf.host import folder_lock, interruption, whole_files
 
 ROLES = "roles.csv"  # in the folder of a run or a sweep, written anew all the time: a line a role
 _HEADER = "role,state,host,process,memory_mebibytes,silent_seconds,restarts"
-_END_SECONDS = 180.0  # for roles to end; those that save by then get as long as it takes
-_SAVING_LOOK_SECONDS = 2.0
-_SAVING_SILENT_SECONDS = 30.0  # after which nobody who saves is believed to
+_END_SECONDS = 180.0  # for roles to end; those that save replay get as long as that takes
+_SAVING_SECONDS = 120.0  # more, since a role was last heard to save: the hub may be restarted
+_LOOK_SECONDS = 2.0
 _NAMESPACE = "laser_tf"  # else Ray would give each driver names of its own
 
 
@@ -155,41 +155,41 @@ def end(
       hub_: that they report to.
 
     Returns:
-      Names of those that had not ended, and so may not have saved what they had.
+      Names of those that had not ended, or in an error, and so may not have saved what they had.
     """
     unsaved = []
     for roles in groups:
-        for role in roles:
-            role.stop()
-        unsaved += _wait_for(roles, interrupted, hub_)
+        asked = [role for role in roles if role.stop()]
+        _wait_for(asked, interrupted, hub_)
+        unsaved += [role.name for role in asked if not role.has_ended_well()]
     return unsaved
 
 
 def _wait_for(
     roles: Sequence[supervision.Supervised], interrupted: interruption.Interruption, hub_: Any
-) -> list[str]:
-    """Waits until all have ended, however long a large replay takes; returns who has not."""
-    deadline, is_told = time.monotonic() + _END_SECONDS, False
+) -> None:
+    """Waits until all have ended, however long a large replay takes."""
+    look, deadline = (time.monotonic() + seconds for seconds in (_LOOK_SECONDS, _END_SECONDS))
+    end, is_told = deadline, False
     while working := [role.name for role in roles if role.is_working]:
-        if interrupted.hurry:
-            break
-        if time.monotonic() >= deadline:
-            saving = sorted(_saving(hub_).intersection(working))
-            if not saving:
-                break
-            if not is_told:
+        now = time.monotonic()
+        if interrupted.hurry or now >= deadline:
+            return
+        if now >= look:
+            look = now + _LOOK_SECONDS
+            if saving := sorted(_saving(hub_).intersection(working)):
+                deadline = max(deadline, now + _SAVING_SECONDS)
+            if saving and now >= end and not is_told:
                 logging.info("waiting for %s to save; a second Ctrl-C kills", ", ".join(saving))
                 is_told = True
-            deadline = time.monotonic() + _SAVING_LOOK_SECONDS
         time.sleep(0.1)
-    return working
 
 
 def _saving(hub_: Any) -> set[str]:
     return {
         name
         for name, said in healths(hub_).items()
-        if said.state == role_process.SAVES and said.seconds < _SAVING_SILENT_SECONDS
+        if said.state == role_process.SAVES and said.seconds < _SAVING_SECONDS
     }
 
 
@@ -202,5 +202,5 @@ def outcome(interrupted: interruption.Interruption, unsaved: Sequence[str]) -> s
     """
     if not unsaved:
         return "stopped and saved; the same command resumes"
-    how = "killed" if interrupted.hurry else f"stopped; killed without an end: {', '.join(unsaved)}"
+    how = "killed" if interrupted.hurry else f"stopped, but not all is saved: {', '.join(unsaved)}"
     return f"{how}; the same command resumes from the last checkpoints"

@@ -183,20 +183,30 @@ class Supervised:
         kill = ray.remote(num_cpus=0, max_retries=0)(os.kill).options(scheduling_strategy=place)
         kill.remote(said.process, signal.SIGKILL)
 
-    def stop(self) -> None:
-        """Asks the role to save what is to be saved, and to end.
+    def stop(self) -> bool:
+        """Asks the role to save what is to be saved, and to end; returns whether it is asked.
 
         One whose process has said nothing yet, perhaps waiting for a machine with room, is ended.
         """
+        is_asked = self.is_there and self.is_working
         if self.is_there:
             self._actor.stop.remote()
         else:
             self.release()
+        return is_asked
 
     def release(self) -> None:
         """Ends its process, which has no more to do, without asking."""
         with contextlib.suppress(ray.exceptions.RayError):  # it has gone with Ray itself
             ray.kill(self._actor, no_restart=True)
+
+    def has_ended_well(self) -> bool:
+        """Whether its work has ended, and in no error."""
+        try:
+            ray.get(self._work, timeout=0)
+        except (ray.exceptions.RayError, ray.exceptions.GetTimeoutError):
+            return False
+        return True
 
     @property
     def is_working(self) -> bool:

@@ -32,6 +32,7 @@ class UnplayableError(ValueError):
     """An environment cannot be made, or no agent can play it.
 
     Attributes:
+      name: of the environment.
       reason: one line.
       details: a traceback, where user code raised; or "".
     """
@@ -39,7 +40,10 @@ class UnplayableError(ValueError):
     def __init__(self, name: str, reason: str, details: str = ""):
         shown = "; launch.check_environment prints its traceback" if details else ""
         super().__init__(f"{name} cannot be played: {reason}{shown}")
-        self.reason, self.details = reason, details
+        self.name, self.reason, self.details = name, reason, details
+
+    def __reduce__(self):
+        return type(self), (self.name, self.reason, self.details)  # Ray hands it on
 
 
 class Faults:

@@ -21,7 +21,7 @@ class InUseError(ValueError):
 
 def patience_of_command() -> float:
     """Seconds that a command waits for its folder: its predecessor may be saving itself there."""
-    return SAVING_SECONDS if FOLLOWS in os.environ else 0.0
+    return LEAVING_SECONDS if FOLLOWS in os.environ else 0.0
 
 
 def hold(path: pathlib.Path, patience_seconds: float = 0.0, flag: str = "--workdir") -> None:

@@ -23,10 +23,10 @@ _MAY_DIFFER = (
     "replay.replay_fraction",
     "replay.replay_ratio",
 )
-# What weights fit, and mean the same to: of agents that take over each other's. Where an agent has
-# no such key, it is None.
+# Beside the environment, what weights fit and mean the same to, of agents that take over each
+# other's. Where an agent has no such key, it is None.
 OF_WEIGHTS = (
-    "learner.optimizer", "environment.suite", "environment.task", "replay.frame_stack",
+    "learner.optimizer", "replay.frame_stack",
     *(
         f"agent.{key}"
         for key in (
@@ -271,7 +271,7 @@ def _check_comparable(agents: Mapping[str, run_config.RunConfig]) -> None:
 
 def _of_weights(config: run_config.RunConfig) -> dict[str, Any]:
     flat = config_values.flatten(dataclasses.asdict(config))
-    found = {key: flat.get(key) for key in OF_WEIGHTS}
+    found = _of_environment(flat) | {key: flat.get(key) for key in OF_WEIGHTS}
     found["agent.pixel_control_cost above 0"] = flat.get("agent.pixel_control_cost", 0.0) > 0
     return found
 
@@ -294,12 +294,17 @@ def _check_tuned(tuned: Sequence[str], agents: Mapping[str, run_config.RunConfig
                 )
 
 
+def _of_environment(flat: Mapping[str, Any]) -> dict[str, Any]:
+    of_environment = (key for key in flat if key.startswith("environment."))
+    return {key: flat[key] for key in of_environment if key not in _MAY_DIFFER}
+
+
 def _shared_values(config: run_config.RunConfig) -> dict[str, Any]:
     flat = config_values.flatten(dataclasses.asdict(config))
-    shared = {
+    shared = _of_environment(flat) | {
         key: value
         for key, value in flat.items()
-        if key.startswith(("environment.", "replay.")) and key not in _MAY_DIFFER
+        if key.startswith("replay.") and key not in _MAY_DIFFER
     }
     # Stored are a Gaussian's parameters and what was drawn before its squashing or clipping.
     for key in ("agent.core", "agent.core_size", "agent.continuous_policy"):

@@ -10,6 +10,8 @@ from laser_tf.host import failure_notice, run_folder
 from laser_tf.replay import learners_replay
 from laser_tf.training import learner, learner_checkpoints, run_config
 
+Saving = Callable[[], contextlib.AbstractContextManager]
+
 
 class Saver:
     """Saves weights often, and replay, which is larger, seldom; both at the end.
@@ -24,8 +26,10 @@ class Saver:
         checkpoints: learner_checkpoints.LearnerCheckpoints,
         replay: learners_replay.LearnersReplay,
         counters: learner.Counters,
+        saving_replay: Saving = contextlib.nullcontext,
     ):
-        """Starts the clocks."""
+        """Starts the clocks; `saving_replay` is entered while replay is saved."""
+        self._saving_replay = saving_replay
         self._workdir = workdir
         self._checkpoints = checkpoints
         self._replay = replay
@@ -86,7 +90,8 @@ class Saver:
 
     def _save_replay(self) -> None:
         try:
-            self._replay.checkpoint()
+            with self._saving_replay():
+                self._replay.checkpoint()
         except RuntimeError as error:
             raise run_folder.WorkdirError(f"cannot save replay: {error}") from None
 

@@ -1,5 +1,6 @@
 """Training: the learner's loop, with actors in this process or in others."""
 
+import contextlib
 import dataclasses
 import functools
 import logging
@@ -64,6 +65,7 @@ class Training:
         initial: initial_weights.InitialWeights | None = None,
         act_elsewhere: ActElsewhere | None = None,
         strategy: tf.distribute.Strategy | None = None,
+        saving_replay: saver.Saving = contextlib.nullcontext,
     ):
         """Builds the learner and restores what the folder holds; nothing moves yet.
 
@@ -75,6 +77,7 @@ class Training:
           initial: what a run begins from that has no checkpoint yet.
           act_elsewhere: finds actors in other processes; None: an actor acts in this one.
           strategy: of several learners, whose chief this is, from `strategies.make`; None for one.
+          saving_replay: entered while replay is saved.
 
         Raises:
           WorkdirError: if none of the folder's checkpoints can be read.
@@ -86,6 +89,7 @@ class Training:
         self._workdir = workdir
         self._member = member
         self._act_elsewhere = act_elsewhere
+        self._saving_replay = saving_replay
         self._member_index = member.index if member else 0
         self._dtype, reason = hardware.choose_compute_dtype(config.learner.compute_dtype)
         logging.info("compute dtype: %s (%s)", self._dtype, reason)
@@ -164,7 +168,12 @@ class Training:
         actors = self._begin_acting()
         stream = streams.stream_of_run(self._config, actors.replay, self._signature, self._learner)
         saving = saver.Saver(
-            self._config.run, self._workdir, self._checkpoints, actors.replay, self.counters
+            self._config.run,
+            self._workdir,
+            self._checkpoints,
+            actors.replay,
+            self.counters,
+            self._saving_replay,
         )
         try:
             self._learn(stop, display, actors, stream, saving, beside)

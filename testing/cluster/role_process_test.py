@@ -38,6 +38,16 @@ class RoleProcessTest(absltest.TestCase):
         self.assertEqual((name, health.state, health.metrics), ("replay", role_process.ENDED, {}))
 
 
+class SavingTest(absltest.TestCase):
+    def test_it_is_told_until_it_has_ended_or_failed(self):
+        context = role_process.Context("replay", pathlib.Path(), None)
+        context.state = "serves"
+        with self.assertRaises(RuntimeError), context.saving():
+            self.assertEqual(context.state, role_process.SAVES)
+            raise RuntimeError
+        self.assertEqual(context.state, "serves")
+
+
 class AnnounceTest(parameterized.TestCase):
     @parameterized.parameters((role_process.RESTORES, 0.5, 1.0), (role_process.STARTS, 9.9, 11.0))
     def test_it_waits_until_the_state_is_reported_but_not_for_a_hub_that_is_away(

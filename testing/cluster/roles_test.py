@@ -47,7 +47,7 @@ class RolesTest(absltest.TestCase):
 class EndTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
-        self._now, self._ends_after = 0.0, 0.0
+        self._now, self._ends_after, self._hub_is_away = 0.0, 0.0, range(0)
         self._state = role_process.SAVES
         clock = self.enter_context(mock.patch.object(roles, "time"))
         clock.monotonic = lambda: self._now
@@ -58,18 +58,22 @@ class EndTest(absltest.TestCase):
         type(self._role).is_working = mock.PropertyMock(
             side_effect=lambda: self._now < self._ends_after
         )
+        self._role.has_ended_well = lambda: self._now >= self._ends_after
 
     def _sleep(self, seconds: float) -> None:
         self._now += seconds
 
     def _healths(self, _) -> dict[str, hub.Health]:
+        if int(self._now) in self._hub_is_away:
+            return {}
         return {"replay": hub.Health("here", "node", 7, self._state, False, {}, 0.5)}
 
     def _end(self, seconds: float, interrupted: mock.Mock) -> str:
         self._ends_after = seconds
         return roles.outcome(interrupted, roles.end([[self._role]], interrupted, None))
 
-    def test_a_large_replay_is_saved_to_its_end(self):
+    def test_a_large_replay_is_saved_to_its_end_though_the_hub_is_away_meanwhile(self):
+        self._hub_is_away = range(500, 600)
         ended = self._end(2_000.0, mock.Mock(hurry=False))
         self.assertEqual(ended, "stopped and saved; the same command resumes")
         self.assertBetween(self._now, 2_000.0, 2_001.0)
@@ -77,8 +81,13 @@ class EndTest(absltest.TestCase):
     def test_who_does_not_save_is_not_waited_for_without_end_and_told(self):
         self._state = role_process.LEARNS
         ended = self._end(2_000.0, mock.Mock(hurry=False))
-        self.assertRegex(ended, "stopped; killed without an end: replay; .* the last checkpoints")
+        self.assertRegex(ended, "stopped, but not all is saved: replay; .* the last checkpoints")
         self.assertLess(self._now, 190.0)
+
+    def test_who_has_ended_in_an_error_has_not_saved_all(self):
+        self._role.has_ended_well = lambda: False
+        ended = self._end(5.0, mock.Mock(hurry=False))
+        self.assertRegex(ended, "^stopped, but not all is saved: replay;")
 
     def test_a_second_interruption_ends_the_waiting_and_nothing_is_called_saved(self):
         ended = self._end(2_000.0, mock.Mock(hurry=True))

@@ -46,7 +46,8 @@ class SupervisedTest(absltest.TestCase):
         is_over = self._actor.outcomes[works[0]] is not _UNDER_WAY
         return (works, []) if is_over else ([], works)
 
-    def _get(self, work: int) -> str | None:
+    def _get(self, work: int, timeout: float | None = None) -> str | None:
+        del timeout
         outcome = self._actor.outcomes[work]
         if isinstance(outcome, Exception):
             raise outcome
@@ -187,6 +188,15 @@ class SupervisedTest(absltest.TestCase):
         waiting.stop()
         self._kill.assert_called_once_with(self._actor, no_restart=True)
         self._actor.stop.remote.assert_called_once_with()
+
+    def test_whether_work_has_ended_well(self):
+        role = self._make()
+        self._pass(role, 10, "learns")
+        self.assertTrue(role.stop())
+        for outcome, is_well in ((role_process.TOLD, True), (_DEAD, False)):
+            self._actor.outcomes[-1] = outcome
+            self.assertEqual(role.has_ended_well(), is_well)
+        self.assertFalse(role.stop())  # there is nobody to be asked
 
     def test_whose_process_is_started_again_is_not_waited_for_either(self):
         role = self._make()

@@ -1,6 +1,7 @@
 """Games that return NaN or raise: what leaves the environment, what is told, when it gives up."""
 
 import pathlib
+import pickle
 import tempfile
 
 import numpy as np
@@ -155,6 +156,12 @@ class FaultsTest(parameterized.TestCase):
             self.assertRegex(message, r"^counting failed: KeyError: .*faults_test.py, line \d+\)")
             self.assertEndsWith(message, f"(traceback in {folder / faults.FILE})")
         self.assertEqual((folder / faults.FILE).read_text().count("Traceback"), 2)
+
+    def test_why_none_can_be_played_comes_whole_from_another_process(self):
+        error = faults.UnplayableError("Maze-v0", "KeyError: 'wall'", "Traceback")
+        other = pickle.loads(pickle.dumps(error))
+        self.assertEqual(str(other), str(error))
+        self.assertEqual((other.reason, other.details), ("KeyError: 'wall'", "Traceback"))
 
     def test_a_traceback_that_cannot_be_kept_is_no_second_error(self):
         environment = Counting(wrong={(2, 0): {"error": ValueError()}})

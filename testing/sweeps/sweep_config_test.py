@@ -154,6 +154,9 @@ class SweepConfigTest(parameterized.TestCase):
         values["population"]["method"] = "pbt"
         with self.assertRaisesRegex(ValueError, "task is 'pong' for agent_00, but .* are ranked"):
             sweep_config.parse(values)
+        values["sweep"]["grid"] = {"environment": {"full_action_space": (False, True)}}
+        with self.assertRaisesRegex(ValueError, "full_action_space is False .* are ranked"):
+            sweep_config.parse(values)
         values["sweep"]["grid"] = {"agent": {"continuous_policy": ("squashed", "clipped")}}
         with self.assertRaisesRegex(ValueError, "continuous_policy is 'squashed' .* are ranked"):
             sweep_config.parse(values)

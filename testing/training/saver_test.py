@@ -1,5 +1,6 @@
 """When weights and replay are saved, in which order, and what a full disk does."""
 
+import contextlib
 import logging
 import pathlib
 from unittest import mock
@@ -25,6 +26,20 @@ class SaverTest(absltest.TestCase):
             self._replay,
             learner.Counters(),
         )
+
+    def test_whoever_waits_is_told_while_replay_is_saved(self):
+        told = []
+
+        @contextlib.contextmanager
+        def saving():
+            told.append("begins")
+            yield
+            told.append("ends")
+
+        self._replay.checkpoint.side_effect = lambda: told.append("saves")
+        folder, parts = pathlib.Path("run"), (self._checkpoints, self._replay, learner.Counters())
+        saver.Saver(run_config.Config(), folder, *parts, saving).save_all()
+        self.assertEqual(told, ["begins", "saves", "ends"])
 
     def _make_replay_due(self) -> None:
         self._saving._next_replay = 0.0

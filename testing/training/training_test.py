@@ -176,7 +176,7 @@ class TrainingTest(parameterized.TestCase):
         self.assertEmpty(warnings(runs.build(config, other)))
 
     def test_what_was_played_before_a_warm_up_was_stopped_is_counted_and_the_warm_up_goes_on(self):
-        config = fakes.r2d2_catch_config(run={"env_frames": 6_000}, replay={"warm_up": 2_000})
+        config = fakes.r2d2_catch_config(run={"env_frames": 12_000}, replay={"warm_up": 5_000})
         run = runs.make(config, self._workdir)
         stop, played = threading.Event(), []
 
@@ -194,8 +194,9 @@ class TrainingTest(parameterized.TestCase):
         # An episode of catch has 10 steps; some wait in the queue.
         self.assertBetween(again.env_frames, 10 * 100 - 400, 10 * len(played) + 400)
         runs.go_on(again)
-        # A sequence counts as 5 steps, so that 4,000 are played before all of the warm-up is there.
-        self.assertAlmostEqual(int(again.counters.learner_updates), (6_000 - 4_000) / 40, delta=3)
+        # A sequence counts as 5 steps, so that 10,000 are played before the warm-up is there.
+        expected = (12_000 - 10_000) / 40
+        self.assertAlmostEqual(int(again.counters.learner_updates), expected, delta=3)
 
     @pytest.mark.long
     def test_a_resumed_r2d2_goes_on_without_another_warm_up(self):
