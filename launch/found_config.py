@@ -1,6 +1,7 @@
 """A configuration's file, the user's or one that comes with the commands, and its keys as flags."""
 
 import pathlib
+import types
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -71,6 +72,24 @@ class Parser(config_flags.ConfigFileFlagParser):
         return values
 
 
+def defaults(
+    values: Mapping[str, Mapping[str, Any]], chosen: Mapping[str, Any], parser: types.ModuleType
+) -> dict[str, dict[str, Any]]:
+    """The defaults of a configuration's sections, nested, for the agent and suite that it gets.
+
+    Args:
+      values: nested; what they leave out has its default.
+      chosen: what the command line says of `CHOOSING`, key -> value.
+      parser: of the configuration, `run_config` or `sweep_config`.
+
+    Raises:
+      ValueError: for an agent or a suite that there is not.
+    """
+    return parser.defaults(
+        config_values.changed({"agent": {}, "environment": {}} | dict(values), chosen)
+    )
+
+
 def _add_defaults(
     config: ml_collections.ConfigDict, chosen: Mapping[str, str]
 ) -> set[tuple[str, str]]:
@@ -78,14 +97,12 @@ def _add_defaults(
     values = config.to_dict()
     try:
         run_config.check_nesting(values)
-        values = config_values.changed({"agent": {}, "environment": {}} | values, chosen)
-        parser = sweep_config if "sweep" in values else run_config
-        defaults = parser.defaults(values)
+        known = defaults(values, chosen, sweep_config if "sweep" in values else run_config)
     except ValueError:  # told by those who parse the values
         return set()
     added = set()
     with config.unlocked():
-        for section, keys in defaults.items():
+        for section, keys in known.items():
             if section not in config:
                 config[section] = ml_collections.ConfigDict()
             for key in keys.keys() - config[section].keys():

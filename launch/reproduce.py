@@ -128,8 +128,7 @@ def _completed(chosen: figure.Figure, values: dict) -> dict:
     """
     given = _defaults_and_given(chosen)
     choice = {key: given[key] for key in found_config.CHOOSING if key in given}
-    named = config_values.changed({"agent": {}, "environment": {}} | values, choice)
-    return run_identity.completed(values, _parser(chosen).defaults(named))
+    return run_identity.completed(values, found_config.defaults(values, choice, _parser(chosen)))
 
 
 def _parser(chosen: figure.Figure) -> types.ModuleType:

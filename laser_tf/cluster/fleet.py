@@ -41,7 +41,7 @@ class Fleet:
           InUseError: if another run of this cluster works in the folder.
           LostError: if Ray has gone.
         """
-        self.unsaved: list[str] = []  # roles that had to be killed at the end
+        self.unsaved: list[str] = []  # roles, see `roles.end`
         self._config = config
         self._workdir = workdir
         self._placement = placement.Placement(config.cluster.wait_minutes)

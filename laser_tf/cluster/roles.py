@@ -169,8 +169,8 @@ def _wait_for(
     roles: Sequence[supervision.Supervised], interrupted: interruption.Interruption, hub_: Any
 ) -> None:
     """Waits until all have ended, however long a large replay takes."""
-    look, deadline = (time.monotonic() + seconds for seconds in (_LOOK_SECONDS, _END_SECONDS))
-    end, is_told = deadline, False
+    start, is_told = time.monotonic(), False
+    look, deadline = start + _LOOK_SECONDS, start + _END_SECONDS
     while working := [role.name for role in roles if role.is_working]:
         now = time.monotonic()
         if interrupted.hurry or now >= deadline:
@@ -179,7 +179,7 @@ def _wait_for(
             look = now + _LOOK_SECONDS
             if saving := sorted(_saving(hub_).intersection(working)):
                 deadline = max(deadline, now + _SAVING_SECONDS)
-            if saving and now >= end and not is_told:
+            if saving and now >= start + _END_SECONDS and not is_told:
                 logging.info("waiting for %s to save; a second Ctrl-C kills", ", ".join(saving))
                 is_told = True
         time.sleep(0.1)

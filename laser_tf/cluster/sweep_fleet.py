@@ -45,7 +45,7 @@ class SweepFleet:
           InUseError: if another sweep of this cluster works in the folder.
           ValueError: if the population's lineage is damaged.
         """
-        self.unsaved: list[str] = []  # roles that had to be killed at the end
+        self.unsaved: list[str] = []  # roles, see `roles.end`
         self._config = config
         self._workdir = workdir
         lineage.read(workdir / lineage.FILE)  # a damaged one is refused here, in one line

@@ -91,12 +91,6 @@ def check(config: environment_config.EnvironmentConfig, *, steps: int, seed: int
         verdict.lines += error.details.splitlines()
         verdict.fault = str(error)
         return verdict
-    except faults.UnplayableError as error:
-        if not error.details:
-            raise
-        verdict.lines += error.details.splitlines()
-        verdict.fault = f"it cannot be made: {error.reason}"
-        return verdict
     verdict.lines.append(
         f"speed          {first.steps_per_second:,.0f} steps/s alone, {together:,.0f} steps/s as "
         f"{config.num_envs}"
@@ -107,7 +101,12 @@ def check(config: environment_config.EnvironmentConfig, *, steps: int, seed: int
 
 @contextlib.contextmanager
 def _made(config: environment_config.EnvironmentConfig, seed: int, num_envs: int) -> Any:
-    environment = factory.make_environment(config, seed=seed, num_envs=num_envs)
+    try:
+        environment = factory.make_environment(config, seed=seed, num_envs=num_envs)
+    except faults.UnplayableError as error:
+        if not error.details:  # no fault in its code
+            raise
+        raise _FoundError(f"it cannot be made: {error.reason}", error.details) from error
     environment.faults = _FirstFault(num_envs)
     with contextlib.closing(environment):
         yield environment

@@ -221,14 +221,11 @@ def _parse_agent(
 
 def _check_shareable(agents: Mapping[str, run_config.RunConfig]) -> None:
     """Raises ValueError, naming what differs, unless agents can live on one replay."""
-    (first, reference), *others = ((name, _shared_values(agents[name])) for name in agents)
-    for name, values in others:
-        for key, value in values.items():
-            if value != reference[key]:
-                raise ValueError(
-                    f"{key} is {reference[key]!r} for {first}, but {value!r} for {name}: agents on "
-                    "one replay need the same; sweep something else, or use shared_replay=false"
-                )
+    _check_same(
+        {name: _shared_values(agent) for name, agent in agents.items()},
+        "agents on one replay need the same; sweep something else, or use shared_replay=false",
+    )
+    first = next(iter(agents))
     replay = agents[first].replay
     if replay.priority_exponent:
         raise ValueError(
@@ -248,7 +245,11 @@ def _parse_population(
     members = run_config.parse_section("population", population.Config, values)
     if members.method == "none":
         return members
-    _check_comparable(agents)
+    _check_same(
+        {name: _of_weights(agent) for name, agent in agents.items()},
+        "agents of a population are ranked by their returns and take over each other's state; "
+        "sweep something else, or use population.method='none'",
+    )
     if "tuned" not in values["population"]:
         tunable = _tunable(next(iter(agents.values())))
         tuned = tuple(key for key in members.tuned if key in tunable)
@@ -257,21 +258,20 @@ def _parse_population(
     return members
 
 
-def _check_comparable(agents: Mapping[str, run_config.RunConfig]) -> None:
-    (first, reference), *others = ((name, _of_weights(agents[name])) for name in agents)
+def _check_same(values_of: Mapping[str, Mapping[str, Any]], reason: str) -> None:
+    """Raises ValueError, naming the first difference, unless all agents have the same values."""
+    (first, reference), *others = values_of.items()
     for name, values in others:
         for key, value in values.items():
             if value != reference[key]:
                 raise ValueError(
-                    f"{key} is {reference[key]!r} for {first}, but {value!r} for {name}: "
-                    "agents of a population are ranked by their returns and take over each other's "
-                    "state; sweep something else, or use population.method='none'"
+                    f"{key} is {reference[key]!r} for {first}, but {value!r} for {name}: {reason}"
                 )
 
 
 def _of_weights(config: run_config.RunConfig) -> dict[str, Any]:
     flat = config_values.flatten(dataclasses.asdict(config))
-    found = _of_environment(flat) | {key: flat.get(key) for key in OF_WEIGHTS}
+    found = _of_sections(flat, "environment.") | {key: flat.get(key) for key in OF_WEIGHTS}
     found["agent.pixel_control_cost above 0"] = flat.get("agent.pixel_control_cost", 0.0) > 0
     return found
 
@@ -294,18 +294,17 @@ def _check_tuned(tuned: Sequence[str], agents: Mapping[str, run_config.RunConfig
                 )
 
 
-def _of_environment(flat: Mapping[str, Any]) -> dict[str, Any]:
-    of_environment = (key for key in flat if key.startswith("environment."))
-    return {key: flat[key] for key in of_environment if key not in _MAY_DIFFER}
+def _of_sections(flat: Mapping[str, Any], *sections: str) -> dict[str, Any]:
+    return {
+        key: value
+        for key, value in flat.items()
+        if key.startswith(sections) and key not in _MAY_DIFFER
+    }
 
 
 def _shared_values(config: run_config.RunConfig) -> dict[str, Any]:
     flat = config_values.flatten(dataclasses.asdict(config))
-    shared = _of_environment(flat) | {
-        key: value
-        for key, value in flat.items()
-        if key.startswith("replay.") and key not in _MAY_DIFFER
-    }
+    shared = _of_sections(flat, "environment.", "replay.")
     # Stored are a Gaussian's parameters and what was drawn before its squashing or clipping.
     for key in ("agent.core", "agent.core_size", "agent.continuous_policy"):
         shared[key] = flat.get(key)
