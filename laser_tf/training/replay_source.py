@@ -15,6 +15,11 @@ _RETRY_SECONDS = 1.0  # from an error to the next attempt
 _STUCK_SECONDS = 10.0  # without an element from a server that was restarted
 _MOST_ERRORS = 5  # in a row, of a server that answers
 
+# There is nothing to tune, and an iterator with a tuner may take a minute to be freed: its thread
+# may sleep through being cancelled. Python frees it in any thread, which stands still meanwhile.
+_UNTUNED = tf.data.Options()
+_UNTUNED.autotune.enabled = False
+
 
 class ReplaySource:
     """Returns one element after the other, arrays, for one thread.
@@ -65,7 +70,7 @@ class ReplaySource:
             if not self._replay.wait(self._closed.is_set):
                 return None
             self._address, self._restarts = self._replay.address, self._replay.restarts
-            dataset = self._make(self._address)
+            dataset = self._make(self._address).with_options(_UNTUNED)
             self._fetch = array_function.CancellableFunction(iter(dataset).get_next)
         self._waiting_since = time.monotonic()
         try:

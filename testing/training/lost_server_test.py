@@ -222,7 +222,7 @@ class LostServerTest(parameterized.TestCase):
         self.assertEqual((stream.accounting.lost, stream.accounting.doubled), (0, 0))
 
 
-class ClosedSourceTest(absltest.TestCase):
+class SourceTest(absltest.TestCase):
     def test_it_does_not_ask_a_server_that_may_be_ending(self):
         def make(_: str) -> tf.data.Dataset:
             source.close()
@@ -232,6 +232,14 @@ class ClosedSourceTest(absltest.TestCase):
         source = replay_source.ReplaySource(replay, make)
         self.assertIsNone(source())
         replay.look.assert_not_called()
+
+    def test_its_iterators_are_not_tuned(self):
+        # Freeing one that is took up to a minute, once in a hundred times.
+        dataset = mock.Mock(wraps=tf.data.Dataset.range(1))
+        source = replay_source.ReplaySource(mock.Mock(), lambda _: dataset)
+        self.assertEqual(source(), 0)
+        dataset.with_options.assert_called_once()
+        self.assertIs(dataset.with_options.call_args.args[0].autotune.enabled, False)
 
 
 def _row(number: int, games: int) -> types.EnvOutput:
