@@ -77,6 +77,11 @@ _CONDITIONS: dict[str, tuple[Condition, ...]] = {
 }
 
 # Figure 3 once more, of agents whose settings differ a thousandfold, on five games at once.
+#
+# Fixed before the first run: an agent's score is the median over its games of the mean return of
+# the last 100 training episodes, where random play is 0 and LASER alone on the game is 1. All
+# agents are reported; conditions are compared by each sweep's best and median agent and by how
+# many of its agents end at or below random play, each as the mean over repetitions.
 _MULTITASK = (
     _NO_REPLAY,
     # Like naive sharing but for the sharing.
