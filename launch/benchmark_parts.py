@@ -57,7 +57,7 @@ def end_to_end(
 
     threading.Thread(target=measure, daemon=True).start()
     with progress.ProgressDisplay(10**12, "benchmark", io.StringIO()) as display:
-        run.run(stop, display)
+        run.run(stop.is_set, display)
     return result
 
 

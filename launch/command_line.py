@@ -7,6 +7,7 @@ import os
 import pathlib
 import runpy
 import shutil
+import signal
 import sys
 import time
 import traceback
@@ -245,7 +246,12 @@ def _parse_flags(arguments: list[str]) -> list[str]:
         # ml_collections' way to say that the configuration has no such key.
         _fail(f"unknown config key: {one_line(error)}", code=2)
     if len(others) < len(arguments):
-        _print_help(arguments[0])
+        try:
+            _print_help(arguments[0])
+            sys.stdout.flush()
+        except BrokenPipeError:  # whoever read it wants no more, and what is left goes nowhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            leave(128 + signal.SIGPIPE)
         leave(0)
     return rest
 

@@ -75,11 +75,16 @@ def _read(path: pathlib.Path) -> tuple[str, dict[str, np.ndarray]]:
             )
         curves: dict[str, list[list[float]]] = {}
         for row in table:
-            mean, low, high = (float(row[name] or "nan") for name in columns[:3])
-            values = [low, *_between(mean, low, high, int(row[columns[3]])), high]
-            values = values if int(row[columns[3]]) > 1 else [mean]
+            try:
+                mean, low, high = (float(row[name] or "nan") for name in columns[:3])
+                seeds, point = int(row[columns[3]]), float(row[axis])
+            except (TypeError, ValueError):
+                raise command_line.UsageError(
+                    f"--csv={path} is damaged in line {table.line_num}: make it anew"
+                ) from None
+            values = [low, *_between(mean, low, high, seeds), high] if seeds > 1 else [mean]
             label = ", ".join(row[name] for name in ("game", "label") if name in header)
-            curves.setdefault(label, []).append([float(row[axis]), mean, *values])
+            curves.setdefault(label, []).append([point, mean, *values])
     return axis, {label: _array(points) for label, points in curves.items()}
 
 

@@ -48,6 +48,10 @@ def main() -> None:
         raise command_line.UsageError(
             f"--figure={_FIGURE.value} is drawn from runs only: leave out --episodes"
         )
+    if len(_GAMES.value) > 1 and not figures.DRAWN[_FIGURE.value].games:
+        raise command_line.UsageError(
+            f"--figure={_FIGURE.value} is of one task, not of {', '.join(_GAMES.value)}: name one"
+        )
     workdir = pathlib.Path(_WORKDIR.value)
     runs = figures.DRAWN[_FIGURE.value].runs(workdir, _GAMES.value, _REPLICAS.value)
     output = workdir / "report"

@@ -56,8 +56,8 @@ def run_to_the_end(
                 "docs/cluster.md for how to close it"
             )
         trained = fleet.Fleet(config, workdir, spec, initial)
-        finished = _train(config, trained, workdir, interrupted)
-    if not finished:
+        _train(config, trained, workdir, interrupted)
+    if interrupted.stop:  # even where the budget is spent: see `session.run_to_the_end`
         logging.info("%s", roles.outcome(interrupted, trained.unsaved))
         return interrupted.signal_number
     interruption.give_back()  # an evaluation has nothing to save
@@ -72,8 +72,8 @@ def _train(
     trained: fleet.Fleet,
     workdir: pathlib.Path,
     interrupted: interruption.Interruption,
-) -> bool:
-    """Returns whether the budget is spent."""
+) -> None:
+    """Trains until the budget is spent or the user interrupts."""
     title = f"{config.environment.task}, seed {config.run.seed}, {config.cluster.actors} actors"
     # Ray prints to standard output when a process dies; what matters of it the fleet says.
     with (
@@ -81,4 +81,4 @@ def _train(
         (workdir / "native.log").open("a") as log,
         contextlib.redirect_stdout(log),
     ):
-        return trained.run(interrupted, display)
+        trained.run(interrupted, display)

@@ -75,6 +75,11 @@ def _split(curves: Sequence[str]) -> dict[str, list[pathlib.Path]]:
         label, separator, text = curve.partition("=")
         if not separator:
             raise command_line.UsageError(f"--curve={curve}: use LABEL=WORKDIR[,WORKDIR...]")
+        if not label or label.startswith("_"):
+            raise command_line.UsageError(
+                f"--curve={curve}: Matplotlib's legend leaves out what has no label or one that "
+                "begins with an underscore: give another label"
+            )
         if label in given:
             raise command_line.UsageError(
                 f"--curve={curve}: there is one of that label already: give another label, or all "
@@ -101,7 +106,7 @@ def _check_drawable(output: pathlib.Path, texts: Sequence[str]) -> None:
     """
     from matplotlib import backend_bases, cbook, mathtext
 
-    kinds = sorted(backend_bases.FigureCanvasBase.filetypes)
+    kinds = sorted(backend_bases.FigureCanvasBase.filetypes.keys() - {"pgf"})  # it needs LaTeX
     if output.suffix.lower().removeprefix(".") not in kinds:
         raise command_line.UsageError(
             f"--output={output}: end it in .png, .pdf or another of {', '.join(kinds)}"

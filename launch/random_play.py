@@ -47,10 +47,11 @@ def main() -> None:
     )
 
 
-def _summarise(returns: list[float]) -> dict[str, float]:
+def _summarise(returns: list[float]) -> dict[str, float | None]:
+    count = len(returns)
     return {
         "mean_return": float(np.mean(returns)),
-        "standard_error": float(np.std(returns) / np.sqrt(len(returns))),
+        "standard_error": float(np.std(returns, ddof=1) / count**0.5) if count > 1 else None,
         "episodes": len(returns),
     }
 

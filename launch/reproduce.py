@@ -91,7 +91,7 @@ def main() -> None:
     histories = figure_choices.history_lengths(name, _HISTORY_LENGTHS.value)
     variants = _variants(name)
     figure_choices.check_values(name, variants, _given())
-    _check_runs(chosen, config, variants, games)
+    games = _checked_games(chosen, config, variants, games)
     workdir = pathlib.Path(_WORKDIR.value or f"runs/figure_{name}").absolute()
     _make_runs(chosen, config, games, workdir)
     if chosen.restricts_memory:
@@ -169,19 +169,25 @@ def _variants(name: str) -> dict[str, dict]:
     return variants
 
 
-def _check_runs(
+def _checked_games(
     chosen: figure.Figure, config: dict, variants: Mapping[str, dict], games: Sequence[str]
-) -> None:
-    """Refuses, before anything is trained, what one of the runs would be refused for.
+) -> list[str]:
+    """The games as their suite calls them, each once: one may have several names.
 
     Raises:
-      ValueError: for a game that there is not, or an impossible value.
+      ValueError: for what one of the runs would be refused for, before anything is trained: a game
+        that there is not, or an impossible value.
     """
     parse = _parser(chosen).parse
+    names = {}
     for condition in chosen.conditions:
         values = variants.get(condition.label, config)
         for game in games:
-            parse(config_values.changed(values, _changes(chosen, condition, config, game, 1)))
+            changes = _changes(chosen, condition, config, game, 1)
+            parsed = parse(config_values.changed(values, changes))
+            run = parsed.first if chosen.makes_run == "sweep" else parsed
+            names[game] = run.environment.task
+    return list(dict.fromkeys(names.values()))
 
 
 def _given() -> dict[str, object]:

@@ -3,7 +3,6 @@
 import logging
 import pathlib
 import signal
-import threading
 
 from laser_tf.evaluation import after_training, evaluator_process
 from laser_tf.host import interruption
@@ -43,15 +42,14 @@ def _train(
     run: training.Training, config: run_config.RunConfig, workdir: pathlib.Path
 ) -> list[int]:
     """Trains until the budget is spent or the user interrupts; returns the signals that came."""
-    stop = threading.Event()
-    signals = []
+    # A list, no event: see `interruption.Interruption`.
+    signals: list[int] = []
 
     def interrupt(signal_number: int, _: object) -> None:
         # A second Ctrl-C ends at once; for the others see `interruption`.
         is_typed = signal_number == signal.SIGINT
         signal.signal(signal_number, signal.SIG_DFL if is_typed else signal.SIG_IGN)
         signals.append(signal_number)
-        stop.set()
 
     interruption.take_over(interrupt)
     title = f"{config.environment.task}, seed {config.run.seed}"
@@ -59,7 +57,7 @@ def _train(
         progress.ProgressDisplay(config.run.env_frames, title) as display,
         evaluator_process.beside(config, workdir) as beside,
     ):
-        run.run(stop, display, beside)
+        run.run(lambda: bool(signals), display, beside)
     mean = progress.number(run.returns.mean_return(), 2)
     logging.info("mean return of the last 100 training episodes: %s", mean)
     return signals

@@ -87,10 +87,10 @@ class _Child:
         self._sent = 0
 
     def forward(self, interrupted: interruption.Interruption) -> None:
-        """Hands on a signal that has come since the last call."""
-        if interrupted.count > self._sent:
-            self._sent = interrupted.count
-            self._process.send_signal(interrupted.signal_number)
+        """Hands on the first signal that has come and was not handed on yet."""
+        if self._sent < len(interrupted.signals):
+            self._process.send_signal(interrupted.signals[self._sent])
+            self._sent += 1
 
     def failure(self) -> str | None:
         """What went wrong; "" for nothing, None while it runs."""

@@ -33,7 +33,7 @@ def go_on(
 ) -> None:
     """Trains until the budget is spent or `stop` is set."""
     with progress.ProgressDisplay(1, "test", io.StringIO()) as display:
-        run.run(stop or threading.Event(), display, evaluator)
+        run.run(stop.is_set if stop else lambda: False, display, evaluator)
 
 
 def train(config: run_config.RunConfig, workdir: pathlib.Path) -> training.Training:

@@ -53,7 +53,8 @@ def write(runs: figure.Runs, output: pathlib.Path) -> None:
 
 def _measure(runs: Sequence[pathlib.Path]) -> Cell:
     frames, summary = seed_curves.read(runs, tensorboard.RETURN)
-    seconds = float(np.mean([wall_clock.read(run)[1][-1] for run in runs]))
+    # Of those frames, too, where a run is further than the others.
+    seconds = float(np.mean([np.interp(frames[-1], *wall_clock.read(run)) for run in runs]))
     return Cell(int(frames[-1]), seed_curves.summarise(summary.values[:, -1]), seconds)
 
 

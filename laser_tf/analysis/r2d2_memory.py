@@ -82,9 +82,12 @@ def _read_run(run: pathlib.Path, lengths: Sequence[int]) -> list[dict]:
     for length in lengths:
         path = evaluation_files.result_file(run, length)
         try:
-            results.append(json.loads(path.read_text()))
+            result = json.loads(path.read_text())
         except (OSError, ValueError) as error:
             raise errors.UserError(f"cannot read {path}: {errors.first_line(error)}") from None
+        if not isinstance(result, dict):
+            raise errors.UserError(f"cannot read {path}: it holds no evaluation")
+        results.append(result)
     frames = {result.get("env_frames") for result in results}
     if len(frames) > 1:
         raise errors.UserError(

@@ -116,6 +116,11 @@ def _read_returns(run: pathlib.Path, _: str) -> _Curve:
     by_task = episode_log.read(run)
     episode_log.check_any(run, by_task)
     tasks = by_task.values()
+    if any((np.diff(task.env_frames) < 0).any() for task in tasks):
+        raise errors.UserError(
+            f"{run / episode_log.FILE} has episodes that are not in the order of env frames: sort "
+            "its lines by them"
+        )
 
     def at(grid: np.ndarray) -> np.ndarray:
         means = [

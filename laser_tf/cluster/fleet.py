@@ -85,6 +85,7 @@ class Fleet:
                 "actor_role:ActorRole",
                 shared | {"index": index},
                 variables=_ONE_THREAD,
+                reply_seconds=config.environment.reply_seconds,
                 num_cpus=cluster.actor_cpus,
                 scheduling_strategy="SPREAD",
             )
@@ -117,15 +118,12 @@ class Fleet:
     def _all(self) -> list[supervision.Supervised]:
         return [*self._replays, *self._learners, *self._actors, *self._evaluators]
 
-    def run(self, interrupted: interruption.Interruption, display: "reporting.Display") -> bool:
+    def run(self, interrupted: interruption.Interruption, display: "reporting.Display") -> None:
         """Supervises the roles until the learner is done, or the user interrupts.
 
         Args:
           interrupted: what the process was asked to do.
           display: shows the learner's progress.
-
-        Returns:
-          Whether the learner has spent its budget.
 
         Raises:
           RoleFailedError: if replay, the learner, or all actors have failed for good.
@@ -147,7 +145,6 @@ class Fleet:
             # Replay last: nobody is left waiting for another.
             groups = self._actors, self._learners, self._replays
             self.unsaved = roles.end(groups, interrupted, self._hub)
-        return self._learner.is_done
 
     def _show(self, healths: Mapping[str, hub.Health], display: "reporting.Display") -> None:
         if "learner" in healths:

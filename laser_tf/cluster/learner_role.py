@@ -119,7 +119,7 @@ class LearnerRole(_Learning):
         beside = config.run.evaluate_every_env_frames
         evaluator = remote_evaluator.RemoteEvaluator(context) if beside else None
         if not run.finished:
-            run.run(context.stop, self._numbers, evaluator)
+            run.run(context.stop.is_set, self._numbers, evaluator)
         return run.finished
 
     def metrics(self) -> Mapping[str, float]:

@@ -136,7 +136,7 @@ class MemberRole(role_process.Role):
         if run.resumed and not self._shares_replay:
             self._context.announce(role_process.RESTORES)
         with evaluator_process.beside(self._config, self._workdir) as beside:
-            run.run(self._context.stop, _Progress(self._context), beside)
+            run.run(self._context.stop.is_set, _Progress(self._context), beside)
         mean = run.returns.mean_return()
         logging.info("mean return of the last 100 training episodes: %.2f", mean)
         return run.finished

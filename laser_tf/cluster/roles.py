@@ -86,6 +86,7 @@ def make_role(
     *,
     variables: Mapping[str, str] | None = None,
     is_vital: bool = False,
+    reply_seconds: float = 0.0,
     **options: Any,
 ) -> supervision.Supervised:
     """Begins a role's work in a process of its own.
@@ -99,6 +100,7 @@ def make_role(
       versions: of this machine, see `versions.of_machine`.
       variables: of the process's environment.
       is_vital: see `supervision.Supervised`.
+      reply_seconds: see `supervision.Supervised`.
       **options: of Ray's, e.g. `num_cpus`.
     """
     process = restarted(
@@ -110,7 +112,9 @@ def make_role(
     actor = process.remote(
         name, f"laser_tf.cluster.{place}", arguments, workdir, hub_, variables or {}
     )
-    return supervision.Supervised(name, actor, versions, is_vital=is_vital)
+    return supervision.Supervised(
+        name, actor, versions, is_vital=is_vital, reply_seconds=reply_seconds
+    )
 
 
 def healths(hub_: Any) -> dict[str, hub.Health]:

@@ -34,7 +34,15 @@ class RoleFailedError(errors.UserError):
 class Supervised:
     """A role in a process of its own."""
 
-    def __init__(self, name: str, actor: Any, versions: Mapping[str, str], *, is_vital: bool):
+    def __init__(
+        self,
+        name: str,
+        actor: Any,
+        versions: Mapping[str, str],
+        *,
+        is_vital: bool,
+        reply_seconds: float = 0.0,
+    ):
         """Begins the role's work.
 
         Args:
@@ -42,6 +50,7 @@ class Supervised:
           actor: handle of its `role_process.RoleProcess`.
           versions: see `role_process.RoleProcess.run`.
           is_vital: whether the run ends with it.
+          reply_seconds: that a step of its environments may take, beside what is always waited for.
         """
         self.name = name
         self.is_vital = is_vital
@@ -51,6 +60,7 @@ class Supervised:
         self.failure = ""  # the last one, in words
         self._actor = actor
         self._versions = dict(versions)
+        self._stuck_seconds = reply_seconds + _STUCK_SECONDS
         self._failures = 0
         self._looked = self._listening = time.monotonic()
         self.is_there = False  # whether the process that it began in last has said something
@@ -172,7 +182,9 @@ class Supervised:
         longest = _RESTORING_SECONDS if is_restoring else _SILENT_SECONDS
         if min(said.seconds, listened) > longest:
             self._kill_process(said, f"has said nothing for {said.seconds:.0f} s")
-        elif now - self._progressed > _STUCK_SECONDS:
+        elif now - self._progressed > self._stuck_seconds:
+            if said.metrics.get(role_process.TIME_STEPS) == 0:  # of one that acts
+                self._loaded = now  # it has not worked yet: one of the failures that are the end
             self._kill_process(said, f"{said.state}, for {now - self._progressed:.0f} s")
 
     def _kill_process(self, said: hub.Health, reason: str) -> None:

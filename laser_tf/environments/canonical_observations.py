@@ -19,6 +19,8 @@ from dm_env import specs
 from laser_tf import observations, types
 from laser_tf.environments import faults, instructions
 
+_MOST_VALUES = 100_000  # of a leaf that is one of so many: a network has a weight for each
+
 
 class Observation:
     """One environment's observations, checked against its specs and made canonical.
@@ -124,6 +126,11 @@ def _canonical_leaf(spec: Any, name: str, text_length: int) -> specs.Array:
         )
     shape, kind = spec.shape, spec.dtype.kind
     if isinstance(spec, specs.DiscreteArray):
+        if spec.num_values > _MOST_VALUES:
+            raise faults.RefusedError(
+                f"its {name} is one of {spec.num_values} values, which agents read one-hot: use "
+                f"{_MOST_VALUES:,} at most, or show it as numbers (a Box)"
+            )
         return specs.DiscreteArray(spec.num_values, np.int32, spec.name)
     if kind not in "buif":
         raise faults.RefusedError(

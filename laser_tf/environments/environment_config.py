@@ -27,6 +27,7 @@ class EnvironmentConfig:
 
     action_repeat: ClassVar[int] = 1  # env frames; an agent step; a key where it can be chosen
     frames_per_second: ClassVar[float] = 10.0  # of films, for what has no clock of its own
+    reply_seconds: ClassVar[float] = 0.0  # that a time step may take; a key of those in processes
 
     def __post_init__(self):
         config_checks.check_types(self)

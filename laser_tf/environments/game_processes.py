@@ -17,14 +17,19 @@ from multiprocessing import connection
 from typing import Any, NamedTuple
 
 _PATIENCE = 10.0  # seconds for a game to close by itself
+_STANDARD_ERROR = 2  # for what games print: a command's output may be JSON
 
-# The parent alone decides what signals mean that reach all processes of a terminal or a job. A game
-# that hangs never sees that its pipe is closed: the system kills it when its parent ends.
+# The parent alone decides what signals mean that reach all processes of a terminal or a job. An
+# engine that a game starts by itself inherits what is ignored, but must end where the game
+# terminates it. A game that hangs never sees that its pipe is closed: the system kills it when its
+# parent ends.
 _CHILD = """
-import signal
-for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+import os, signal
+for number in (signal.SIGINT, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN)
-import ctypes, os, sys
+signal.signal(signal.SIGTERM, lambda *_: None)
+os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
+import ctypes, sys
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # games side by side have a core each at most
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
@@ -155,6 +160,7 @@ class GameProcess:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _CHILD, str(theirs.fileno()), str(os.getpid())],
                 stdin=subprocess.DEVNULL,
+                stdout=_STANDARD_ERROR,
                 pass_fds=[theirs.fileno(), *self._files],
             )
         self.send(sys.path)

@@ -143,7 +143,12 @@ def _changed(
         raise ValueError(f"{key} cannot be changed to {given[key]!r}: {_UNCHANGEABLE[key]}")
     section = {"environment": {**values, **given}}
     changed = run_config.parse_section("environment", type(trained_on), section)
-    differing = {key: value for key, value in given.items() if value != getattr(trained_on, key)}
+    # As they are parsed: a task has several names.
+    differing = {
+        key: getattr(changed, key)
+        for key in given
+        if getattr(changed, key) != getattr(trained_on, key)
+    }
     return changed, differing
 
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from dm_env import specs
 
 from laser_tf import types
 from laser_tf.agents import base as agents_base
@@ -51,8 +52,13 @@ class RestrictedPolicy:
           history_length: k, agent steps, at least 1.
 
         Raises:
-          ValueError: if the agent has no core.
+          ValueError: if the agent has no core, or does not choose among single actions.
         """
+        if not isinstance(environment.action_spec(), specs.DiscreteArray):
+            raise ValueError(
+                f"--history_length={history_length}: it compares preferences among single actions, "
+                "and this agent's are continuous; leave the option out"
+            )
         initial_state = agent.initial_state(environment.num_envs)
         if not tf.nest.flatten(initial_state):
             raise ValueError(

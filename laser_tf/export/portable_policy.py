@@ -12,7 +12,7 @@ import tensorflow as tf
 import tree
 from dm_env import specs
 
-from laser_tf import observations, types
+from laser_tf import errors, observations, types
 from laser_tf.agents import base
 from laser_tf.replay import frame_stacking
 
@@ -40,7 +40,11 @@ class PortablePolicy:
           agent: one that was made for evaluations, so that it explores no more than they do.
           spec: of the environment, images as single frames.
           frame_stack: K, frames in the images that the agent sees.
+
+        Raises:
+          UserError: if two parts of the observation would have one name in a SavedModel.
         """
+        _check_names(spec.observation)
         self._agent = agent
         self.spec = spec
         self._frame_stack = frame_stack
@@ -135,6 +139,18 @@ def _named(prefix: str, nest: Any) -> dict[str, Any]:
 def _name(prefix: str, path: tuple) -> str:
     # As TensorFlow would otherwise make it of what enters a signature, but not of what leaves it.
     return "_".join(re.sub(r"\W", "_", str(part)) for part in (prefix, *path))
+
+
+def _check_names(observation: Any) -> None:
+    known: dict[str, str] = {}
+    for path, _ in tree.flatten_with_path(observation):
+        shown = "".join(f"[{part!r}]" for part in path)
+        other = known.setdefault(_name("", path).lower(), shown)  # TensorFlow knows no case here
+        if other != shown:
+            raise errors.UserError(
+                f"a SavedModel has one name for observation{other} and observation{shown}: rename "
+                "one of them in the environment, so that they differ in letters and digits"
+            )
 
 
 def _signatures(prefix: str, nest: Any) -> Any:

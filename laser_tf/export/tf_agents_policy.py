@@ -36,6 +36,8 @@ class TFAgentsPolicy(tf_policy.TFPolicy):
             clip=False,  # actions are within their bounds
             automatic_state_reset=False,  # the policy does it, as in training
         )
+        # TF-Agents' saver makes an attribute of it, and with it of whatever it shares with others.
+        self._trajectory_spec = tf.nest.map_structure(lambda spec: spec, self.trajectory_spec)
 
     def _get_initial_state(self, batch_size: tf.Tensor) -> portable_policy.State:
         return self._policy.initial_state(batch_size)

@@ -80,15 +80,19 @@ class Interruption:
 
     def __init__(self):
         """Takes the signals over."""
-        self.signal_number: int | None = None  # the first that came
-        self.count = 0  # signals that came
+        self.signals: list[int] = []  # in the order of their coming
         self.hurry = False  # do not even wait for what is being saved
         take_over(self._note)
 
     @property
     def stop(self) -> bool:
         """Whether to end in order."""
-        return self.signal_number is not None
+        return bool(self.signals)
+
+    @property
+    def signal_number(self) -> int | None:
+        """The first that came."""
+        return self.signals[0] if self.signals else None
 
     def _note(self, signal_number: int, _: object) -> None:
         # A second Ctrl-C is meant. SIGTERM comes several times from a parent that is killed, as
@@ -96,5 +100,4 @@ class Interruption:
         # SIGHUP from the shell and from the terminal.
         if self.stop and signal_number == signal.SIGINT:
             self.hurry = True
-        self.signal_number = self.signal_number or signal_number
-        self.count += 1
+        self.signals.append(signal_number)

@@ -95,9 +95,9 @@ def _run_child(
     os.close(sender)
     sent = 0
     while child.poll() is None:
-        if interrupted.count > sent:
-            sent = interrupted.count
-            child.send_signal(interrupted.signal_number)
+        if sent < len(interrupted.signals):  # one a time: of two at once the second may be lost
+            child.send_signal(interrupted.signals[sent])
+            sent += 1
         time.sleep(0.1)
     os.set_blocking(receiver, False)
     try:

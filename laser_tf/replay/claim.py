@@ -5,6 +5,7 @@ is not written any more is a dead learner's and may be taken over.
 """
 
 import contextlib
+import threading
 import time
 
 import numpy as np
@@ -109,8 +110,17 @@ class Claim:
         """The run that holds the queue; "" for none."""
         if not self._info().current_size:
             return ""
-        (sample,) = self._client.sample(self._table, num_samples=1, emit_timesteps=False)
-        return bytes(sample.data[0]).rstrip(b"\0").decode(errors="replace")
+        # By a thread that may be left: of a claim that is released meanwhile it waits for the next.
+        read: list[str] = []
+        reading = threading.Thread(target=self._read, args=(read,), daemon=True)
+        reading.start()
+        reading.join(connection.TIMEOUT_SECONDS)
+        return read[0] if read else ""
+
+    def _read(self, read: list[str]) -> None:
+        with contextlib.suppress(RuntimeError, reverb.ReverbError):  # a server that has gone
+            (sample,) = self._client.sample(self._table, num_samples=1, emit_timesteps=False)
+            read.append(bytes(sample.data[0]).rstrip(b"\0").decode(errors="replace"))
 
     def _beats(self) -> int:
         return self._info().rate_limiter_info.insert_stats.completed

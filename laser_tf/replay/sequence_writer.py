@@ -7,6 +7,7 @@ what a sequence lacks behind its end. All sequences refer to the same unrolls: t
 memory.
 """
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -97,7 +98,9 @@ class SequenceWriter(game_writer.GameWriter):
         recent = self._recent[game] = self._recent[game][-self._size :]
         priority = self._priority(tree.map_structure(lambda *parts: np.stack(parts), *recent))
         trajectory = tree.map_structure(lambda column: column[-self._size :], stream.history)
-        stream.create_item(self._table, priority, trajectory)
+        # Of weights that are not finite. Reverb refuses NaN, and an infinite one is all it draws.
+        usable = priority if math.isfinite(priority) and priority >= 0 else 0.0
+        stream.create_item(self._table, usable, trajectory)
 
     def _missing(self, game: int) -> int:
         """Unrolls that the sequence which is being filled lacks."""

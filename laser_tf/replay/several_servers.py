@@ -94,6 +94,9 @@ class ReplayServers:
             except reverb.ReverbError as error:
                 reason = f"not within {connection.TIMEOUT_SECONDS} s"
                 raise ValueError(server_addresses.unreachable(server.address, reason)) from error
+            except RuntimeError as error:
+                reason = "what answers there is something else"
+                raise ValueError(server_addresses.unreachable(server.address, reason)) from error
         self._compare_warm_up()
 
     def _compare_warm_up(self) -> None:

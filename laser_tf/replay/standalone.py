@@ -79,7 +79,7 @@ def _describe(
 
 
 def _compare(folder: pathlib.Path, described: dict[str, Any]) -> None:
-    remedy = "use the same configuration and --queues, or another --checkpoint_folder"
+    remedy = "use the same configuration, or another --checkpoint_folder"
     try:
         saved = json.loads((folder / _TABLES).read_text())
         if set(saved) != set(described):

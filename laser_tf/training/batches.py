@@ -1,7 +1,9 @@
 """What the learner needs next, fetched in the background while the learner computes."""
 
+import logging
 import queue
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -14,6 +16,7 @@ from laser_tf.training import replay_source, unroll_accounting
 
 _POLL_SECONDS = 0.5
 _EPISODE_SECONDS = 5.0  # that replay, having episodes, may take to give one
+_FULL_SECONDS = 60.0  # that replay does not grow in, though it is written to: it holds no more
 
 
 class Stream(Protocol):
@@ -207,6 +210,25 @@ class EpisodeBatchStream(BatchStream):
         self._episodes.close()
 
 
+class _Growth:
+    """Whether replay still grows toward what an update waits for.
+
+    It does not where a server whose memory is limited keeps fewer items than those: without this
+    the learner would wait for ever, and nobody would be told, since the actors play on.
+    """
+
+    def __init__(self):
+        self._largest, self._new_then, self._then = 0, 0, time.monotonic()
+
+    def has_ended(self, size: int, new: int, warm_up: int) -> bool:
+        """Takes a look: items in replay, and agent steps that have come since the first one."""
+        now = time.monotonic()
+        if size > self._largest:
+            self._largest, self._new_then, self._then = size, new, now
+        came, passed = new - self._new_then, now - self._then
+        return size > 0 and came >= warm_up and passed > _FULL_SECONDS
+
+
 class ReplayBatchStream(BatchStream):
     """Batches from replay alone, one for every `steps_per_update` that actors have written."""
 
@@ -230,6 +252,7 @@ class ReplayBatchStream(BatchStream):
         self.accounting = unroll_accounting.UnrollAccounting()
         self._replay_size = replay_size
         self._least = config.warm_up_items
+        self._warm_up = config.warm_up
         self._period = config.steps_per_update
         self._ahead = 0  # new steps beyond what the updates so far waited for
         self._has_begun = False
@@ -238,12 +261,16 @@ class ReplayBatchStream(BatchStream):
         super().__init__(self._next)
 
     def _next(self) -> stored_unroll.Batch | None:
-        new, was_cold = 0, not self._has_begun
+        new, was_cold, growth = 0, not self._has_begun, _Growth()
         while True:
             if self._ahead + new >= self._period:
-                if self._replay_size() >= self._least:
+                size = self._replay_size()
+                if size >= self._least:
                     break
                 was_cold = True
+                if growth.has_ended(size, new, self._warm_up):
+                    self._wait_for_fewer(size)
+                    break
             # The queue is emptied during the warm-up, too, or it would stop the actors.
             count = self._counts.get(self._closed.is_set)
             if count is None:
@@ -257,6 +284,14 @@ class ReplayBatchStream(BatchStream):
         self._has_begun = True
         batch = self._replayed.get(self._closed.is_set)
         return batch and batch._replace(new_steps=np.int64(new))
+
+    def _wait_for_fewer(self, size: int) -> None:
+        logging.warning(
+            "replay holds %s items and no more, fewer than the %s of replay.warm_up: they are "
+            "learned from; raise the replay server's --memory_limit_gb, or lower replay.warm_up",
+            f"{size:,}", f"{self._least:,}",
+        )  # fmt: skip
+        self._least = max(1, size // 2)  # as its server may come to keep fewer still
 
     def poll(self, seconds: float) -> stored_unroll.Batch | None:
         """See `BatchStream`."""

@@ -43,6 +43,8 @@ class LearnerCheckpoints:
             )
         unfinished = self._folder / _UNFINISHED
         try:
+            # Of a process that was killed as it wrote: TensorFlow's own folder may be in there.
+            shutil.rmtree(unfinished, ignore_errors=True)
             unfinished.mkdir(parents=True, exist_ok=True)
             with _plain_name(unfinished) as plain:
                 self._checkpoint.write(f"{plain}/checkpoint-{number}")

@@ -5,7 +5,6 @@ import dataclasses
 import functools
 import logging
 import pathlib
-import threading
 import time
 from collections.abc import Callable, Mapping
 
@@ -135,14 +134,14 @@ class Training:
 
     def run(
         self,
-        stop: threading.Event,
+        should_stop: Callable[[], bool],
         display: reporting.Display,
         evaluator: evaluations.Evaluator | None = None,
     ) -> None:
-        """Acts and learns until the budget is spent or `stop` is set, then saves everything.
+        """Acts and learns until the budget is spent or it is told to stop, then saves everything.
 
         Args:
-          stop: looked at all the time.
+          should_stop: asked all the time.
           display: of the progress.
           evaluator: plays beside the training; None: nobody does.
 
@@ -176,7 +175,7 @@ class Training:
             self._saving_replay,
         )
         try:
-            self._learn(stop, display, actors, stream, saving, beside)
+            self._learn(should_stop, display, actors, stream, saving, beside)
         finally:
             actors.stop()
             self._episodes.flush()
@@ -202,9 +201,11 @@ class Training:
     def _tell_losses(self, faults: Mapping[str, float]) -> None:
         """Says what was lost to values that are not finite and to failed environments, if any."""
         if dropped := int(self.counters.non_finite_updates.numpy()):
+            # Not our own count, which lacks the update that ended the run.
+            updates = int(self.counters.learner_updates.numpy())
             logging.warning(
                 "%d of %d updates were dropped, as their loss or gradient was not finite "
-                "(learner/non_finite_updates in TensorBoard)", dropped, self._learner_updates,
+                "(learner/non_finite_updates in TensorBoard)", dropped, updates,
             )  # fmt: skip
         if counts := [f"{name} {count:.0f}" for name, count in faults.items() if count]:
             logging.warning(
@@ -256,7 +257,7 @@ class Training:
 
     def _learn(
         self,
-        stop: threading.Event,
+        should_stop: Callable[[], bool],
         display: reporting.Display,
         actors: acting.Acting,
         stream: streams.LearnersStream,
@@ -264,7 +265,7 @@ class Training:
         beside: evaluations.Evaluations,
     ) -> None:
         """The learning loop."""
-        has_to_stop = functools.partial(self._has_to_stop, actors, stop)
+        has_to_stop = functools.partial(self._has_to_stop, actors, should_stop)
         watch = actor.StallWatch(actors, _STALL_SECONDS)
         counts = functools.partial(self._counts, actors, stream)
         config, replay = self._config, actors.replay
@@ -301,14 +302,14 @@ class Training:
                     saving.make_weights_due()
                 saving.save_when_due()
                 beside.offer(self.env_frames, self._learner_updates, writer_)
-            beside.finish(writer_, stop.is_set)
+            beside.finish(writer_, should_stop)
             reporter.report(self.env_frames, replay.fill, counts, last=True)
 
-    def _has_to_stop(self, actors: acting.Acting, stop: threading.Event) -> bool:
+    def _has_to_stop(self, actors: acting.Acting, should_stop: Callable[[], bool]) -> bool:
         actors.check()
         if self._member:
             self._member.check()
-        return stop.is_set()
+        return should_stop()
 
     def _counts(self, actors: acting.Acting, stream: streams.LearnersStream) -> dict[str, float]:
         """What actors and replay measure, unrolls lost, updates dropped in all of the run."""

@@ -70,6 +70,12 @@ class AgentsTableTest(absltest.TestCase):
             # 200 frames at (k + 1) and 2 (k + 1) frames a second: the mean of 200 and 100 over it.
             self.assertAlmostEqual(float(row["training_seconds"]), 150 / (k + 1), places=3)
 
+    def test_time_is_that_of_the_frames_that_all_seeds_came_to(self):
+        for seed, episodes in enumerate((2, 5)):
+            _write_run(self._folder / str(seed), "minatar", 10.0, [1.0] * episodes)
+        cell = agents_table._measure([self._folder / "0", self._folder / "1"])
+        self.assertEqual((cell.env_frames, cell.seconds), (200, 20.0))
+
     def test_standings_over_both_games(self):
         self._write()
         rows = {row["label"]: row for row in _read(self._folder / "standings.csv")}

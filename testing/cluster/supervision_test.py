@@ -53,8 +53,10 @@ class SupervisedTest(absltest.TestCase):
             raise outcome
         return outcome
 
-    def _make(self, is_vital: bool = False) -> supervision.Supervised:
-        return supervision.Supervised("agent_00", self._actor, {}, is_vital=is_vital)
+    def _make(self, is_vital: bool = False, reply_seconds: float = 0.0) -> supervision.Supervised:
+        return supervision.Supervised(
+            "agent_00", self._actor, {}, is_vital=is_vital, reply_seconds=reply_seconds
+        )
 
     def _pass(
         self, role: supervision.Supervised, seconds: float, state: str | None, outcome=_UNDER_WAY
@@ -153,6 +155,37 @@ class SupervisedTest(absltest.TestCase):
         self._pass(role, 200, "learns")
         self.assertFalse(self._is_killed(role, 120, 0))
         self.assertTrue(self._is_killed(role, 2, 120))
+
+    def _act(self, role: supervision.Supervised, seconds: int, time_steps: int | None) -> bool:
+        """Whether who is at the same for so long is killed: an actor, or (None) a learner."""
+        metrics = {} if time_steps is None else {role_process.TIME_STEPS: float(time_steps)}
+        with mock.patch.object(supervision.ray, "remote") as remote:
+            for _ in range(seconds):
+                self._now += 1.0
+                role.watch(hub.Health("here", "a" * 56, 7, "acts", True, metrics, 0.1))
+            return remote.called
+
+    def test_a_step_of_environments_may_take_what_they_are_given(self):
+        for reply_seconds in (0.0, 120.0):
+            role = self._make(reply_seconds=reply_seconds)
+            self.assertFalse(self._act(role, round(reply_seconds) + 60, 5))
+            self.assertTrue(self._act(role, 3, 5))
+
+    def test_a_learner_that_waits_for_others_is_begun_again_however_often(self):
+        role = self._make()
+        for _ in range(10):
+            self.assertTrue(self._act(role, 70, None))
+            self._pass(role, 3, "learns", _DEAD)
+            self._pass(role, 3, None)
+        self.assertFalse(role.has_failed)
+
+    def test_who_never_gets_through_a_first_step_is_given_up(self):
+        role = self._make()
+        for _ in range(4):
+            self.assertTrue(self._act(role, 63, 0))
+            self._pass(role, 3, "acts", _DEAD)
+            self._pass(role, 3, None)
+        self.assertTrue(role.has_failed)
 
     def test_who_restores_replay_is_silent_for_as_long_as_that_takes(self):
         role = self._make()

@@ -97,6 +97,7 @@ class ObservationTest(parameterized.TestCase):
         (spaces.Box(0, 1, [2, 3, 4, 5]), r"the shape \[2, 3, 4, 5\].*reshape it"),
         (spaces.Tuple([spaces.Box(0, 1, [0])]), r"observation\[0\] has the shape \[0\], no entr"),
         (spaces.Dict({}), "its observation is empty"),
+        (spaces.Dict(a=spaces.Discrete(2**33)), r"\['a'\] is one of 8589934592 values, .*a Box"),
     )
     def test_what_no_agent_reads_is_refused(self, space, message):
         with self.assertRaisesRegex(faults.RefusedError, message) as context:

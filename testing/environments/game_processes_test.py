@@ -61,6 +61,28 @@ class GameProcessesTest(parameterized.TestCase):
                 processes = games.call([("process",)] * 2)
         self.assertFalse(any(map(_lives, processes)))
 
+    @parameterized.parameters("command", "fork", "spawn")
+    def test_an_engine_that_a_game_has_started_ends_where_the_game_terminates_it(self, kind):
+        with _make(1, reply_seconds=50.0) as games:
+            self.assertEqual(games.call([("end_engine", kind)]), [-signal.SIGTERM])
+
+    def test_what_games_print_is_not_in_a_commands_output(self):
+        program = (
+            "import functools\n"
+            "from laser_tf.environments import game_processes\n"
+            "from testing.environments import small_game\n"
+            "make = functools.partial(small_game.SmallGame, number=1)\n"
+            "games = game_processes.GameProcesses({'game': make}, 60.0)\n"
+            "games.call([('say', 'build time')])\n"
+            "games.close()\n"
+            "print('{}')\n"
+        )
+        ended = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        )
+        self.assertEqual(ended.stdout, "{}\n")
+        self.assertIn("build time", ended.stderr)
+
     @parameterized.parameters(
         ("die", "^died with exit code 3: ", "^$"),
         ("fail", "^KeyError: 'lost'$", "(?s)^Traceback.*small_game.py.*, in fail"),

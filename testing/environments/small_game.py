@@ -1,9 +1,16 @@
 """A game that a child process can make, to see how children live and die."""
 
+import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import time
+
+
+def _run_engine(pipe):
+    pipe.send("ready")
+    time.sleep(60)
 
 
 class SmallGame:
@@ -42,6 +49,24 @@ class SmallGame:
             signal.signal(number, signal.SIG_IGN)
         while True:
             time.sleep(600)
+
+    def end_engine(self, kind):
+        """What an engine of its own, which would run for long, ends with once it is terminated."""
+        if kind == "command":
+            engine = subprocess.Popen(["sleep", "60"])
+            engine.terminate()
+            return engine.wait()
+        context = multiprocessing.get_context(kind)
+        ours, theirs = context.Pipe()
+        engine = context.Process(target=_run_engine, args=(theirs,))
+        engine.start()
+        ours.recv()
+        engine.terminate()
+        engine.join()
+        return engine.exitcode
+
+    def say(self, text):
+        print(text, flush=True)
 
     def die(self):
         os._exit(3)

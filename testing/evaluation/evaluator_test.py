@@ -18,6 +18,10 @@ class ChangedEnvironmentTest(parameterized.TestCase):
         self.assertEqual((changed.sticky_actions, changed.num_envs), (0.5, 3))
         self.assertEqual(differing, {"sticky_actions": 0.5})
 
+    def test_a_task_by_another_of_its_names_is_no_other(self):
+        changed, differing = self._changed(task="MinAtar/Breakout-v1")
+        self.assertEqual((changed.task, differing), ("breakout", {}))
+
     @parameterized.parameters(
         ({"suite": "catch"}, "suite cannot be changed to 'catch': an agent plays the suite"),
         ({"num_envs": 4}, "num_envs cannot be changed to 4: .* follows from the number of episo"),

@@ -10,6 +10,7 @@ from laser_tf.evaluation import episode_player, memory_restriction
 from laser_tf.replay import frame_stacking
 from laser_tf.training import actor, assembly
 from testing import fakes
+from testing.export import continuous_game
 
 NUM_ENVS = 2
 FRAME_STACK = 2
@@ -148,6 +149,11 @@ class RestrictedPolicyTest(parameterized.TestCase):
         config = fakes.catch_config()
         with self.assertRaisesRegex(ValueError, "--history_length=3: .* no memory .*core=lstm"):
             _policy(_agent(config), 3, config)
+
+    def test_an_agent_of_continuous_actions_is_refused(self):
+        environment = continuous_game.ContinuousGame(2, seed=1)
+        with self.assertRaisesRegex(ValueError, "--history_length=3: .* actions.* continuous; lea"):
+            memory_restriction.RestrictedPolicy(_agent(), environment, FRAME_STACK, 3)
 
 
 if __name__ == "__main__":

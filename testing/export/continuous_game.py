@@ -1,4 +1,4 @@
-"""A game with an image and a vector to see and continuous actions to take."""
+"""A game with an image and vectors in a nest to see and continuous actions to take."""
 
 import numpy as np
 from dm_env import specs
@@ -18,7 +18,8 @@ class ContinuousGame(base.BatchedEnvironment):
             action_repeat=1,
             observation={
                 "image": observations.image_spec(4, 4, 1),
-                "vector": specs.Array([3], np.float32, "vector"),
+                "part": {"vector": specs.Array([3], np.float32, "vector")},
+                "number": specs.Array([1], np.float32, "number"),
             },
             action=specs.BoundedArray([2], np.float32, [-2, 0], [2, 5], "action"),
         )
@@ -27,10 +28,12 @@ class ContinuousGame(base.BatchedEnvironment):
 
     def _observe(self, action: np.ndarray) -> dict[str, np.ndarray]:
         size = self.num_envs
-        vector = self._generator.normal(5, 3, (size, 3)) + action[:, :1]
+        vector = self._generator.normal(5, 3, (size, 4)) + action[:, :1]
+        vector = vector.astype(np.float32)
         return {
             "image": self._generator.integers(0, 256, (size, 4, 4, 1), np.uint8),
-            "vector": vector.astype(np.float32),
+            "part": {"vector": vector[:, :3]},
+            "number": vector[:, 3:],
         }
 
     def _reset(self) -> dict[str, np.ndarray]:

@@ -14,6 +14,17 @@ class _Blocker:
             raise ImportError(f"{name} is not there")
 
 
+def _nested(named):
+    """The observation whose parts are named "observation", or "observation.key.key"."""
+    nest = {}
+    for name, leaf in named.items():
+        inner, parts = nest, name.split(".")
+        for part in parts[:-1]:
+            inner = inner.setdefault(part, {})
+        inner[parts[-1]] = leaf
+    return nest["observation"]
+
+
 if __name__ == "__main__":
     sys.meta_path.insert(0, _Blocker())
 
@@ -29,12 +40,11 @@ if __name__ == "__main__":
         flat = policy.signatures["initial_state"](batch_size=tf.constant(len(data["reward"][0])))
         for t in range(len(data["reward"])):
             row = {name: tf.constant(values[t]) for name, values in data.items()}
-            observation = {name.removeprefix("observation_"): row[name] for name in names}
-            if names == ["observation"]:
-                observation = row["observation"]
+            seen = {name: row.pop(name) for name in names}
             numbers = row["reward"], row["discount"], row["is_first"]
-            action, state = policy.greedy(observation, *numbers, state)
+            action, state = policy.greedy(_nested(seen), *numbers, state)
             by_function.append(action.numpy())
+            row |= {name.replace(".", "_"): leaf for name, leaf in seen.items()}
             flat = policy.signatures["greedy"](**row, **flat)
             by_signature.append(flat.pop("action").numpy())
         np.savez(folder + "/actions.npz", function=by_function, signature=by_signature)

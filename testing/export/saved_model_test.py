@@ -9,8 +9,11 @@ import tempfile
 import numpy as np
 import scipy.stats
 import tensorflow as tf
+import tree
 from absl.testing import absltest, parameterized
+from dm_env import specs
 
+from laser_tf import errors
 from laser_tf.export import portable_policy
 from laser_tf.replay import frame_stacking
 from testing.export import policies
@@ -19,9 +22,9 @@ ALONE = pathlib.Path(__file__).with_name("play_alone.py")
 
 
 def _flat(observation) -> dict[str, np.ndarray]:
-    if not isinstance(observation, dict):
-        return {"observation": observation}
-    return {f"observation_{name}": leaf for name, leaf in observation.items()}
+    """As signatures name what is in it, with a point in the place of each level's underscore."""
+    leaves = tree.flatten_with_path(observation)
+    return {".".join(("observation", *path)): leaf for path, leaf in leaves}
 
 
 class SavedModelTest(parameterized.TestCase):
@@ -124,6 +127,19 @@ class SavedModelTest(parameterized.TestCase):
             acting = sum(int(tf.size(v)) for v in self.examples[kind].agent.acting_variables)
             self.assertBetween(saved, 1, acting)
             self.assertEqual(int(loaded.get_train_step()), 12)
+
+    @parameterized.parameters(
+        ({"a-b": 0, "a_b": 0}, r"observation\['a-b'\] and observation\['a_b'\]"),
+        ({"a": {"b": 0}, "a_b": 0}, r"observation\['a'\]\['b'\] and observation\['a_b'\]"),
+        ({"A": (0, 0), "a": (0,)}, r"observation\['A'\]\[0\] and observation\['a'\]\[0\]"),
+    )
+    def test_parts_that_a_saved_model_cannot_name_are_refused(self, keys, named):
+        example = self.examples["lstm"]
+        spec = example.environment.spec()
+        leaf = specs.Array([2], np.float32)
+        spec = spec._replace(observation=tree.map_structure(lambda _: leaf, keys))
+        with self.assertRaisesRegex(errors.UserError, f"one name for {named}: rename one"):
+            portable_policy.PortablePolicy(example.agent, spec, example.frame_stack)
 
     def test_frames_pushed_one_by_one_are_those_of_actors(self):
         generator = np.random.default_rng(0)

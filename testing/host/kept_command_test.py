@@ -32,8 +32,9 @@ if order == "wait":
     interrupted = interruption.Interruption()
     while not interrupted.stop:
         time.sleep(0.05)
+    time.sleep(1.0)  # it is saving
     with kept_command.ending():
-        print("saved", interrupted.signal_number, flush=True)
+        print("saved", *map(int, interrupted.signals), flush=True)
     interruption.end_by(interrupted.signal_number)
 with kept_command.ending():
     if order == "lose":
@@ -85,6 +86,17 @@ class KeptCommandTest(absltest.TestCase):
             output, _ = process.communicate(timeout=60)
             self.assertEqual(output, f"saved {int(signal_number)}\n")
             self.assertEqual(process.returncode, -signal_number)
+
+    def test_a_ctrl_c_after_another_signal_reaches_it_as_one(self):
+        process = self._start("wait")
+        self.assertEqual(process.stdout.readline(), "wait extra\n")
+        time.sleep(0.5)
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+        self.assertEqual(output, "saved 15 2\n")
+        self.assertEqual(process.returncode, -signal.SIGTERM)
 
     def test_it_ends_with_the_process_that_keeps_it(self):
         process = self._start("wait")

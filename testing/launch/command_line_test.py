@@ -4,6 +4,7 @@ import dataclasses
 import importlib
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -176,6 +177,15 @@ class HelpTest(parameterized.TestCase):
         ]
         self.assertEqual(order, sorted(order))
         self.assertNotIn("absl", result.stdout)
+
+    def test_help_may_be_cut_by_its_reader(self):
+        command = subprocess.Popen(
+            [sys.executable, "-c", _WITHOUT_TENSORFLOW, "launch.train", "--help"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        command.stdout.close()
+        _, said = command.communicate(timeout=120)
+        self.assertEqual((command.returncode, said), (128 + signal.SIGPIPE, ""))
 
     def test_help_of_a_command_without_a_configuration(self):
         result = _run("evaluate", "--help")

@@ -96,6 +96,14 @@ class CurveEndsTest(absltest.TestCase):
         self.assertEqual(code, 1)
         self.assertRegex(errors, r"^error: --csv=.*picture.png holds no curves: [^\n]*\n$")
 
+    def test_a_damaged_file_is_refused_in_one_line(self):
+        line = RUNS.splitlines()[2]
+        for damaged in (line[: len(line) // 2], line.replace(",", ",x", 4)):
+            text = "\n".join([*RUNS.splitlines()[:2], damaged])
+            code, _, errors = commands.run("curve_ends", self._write("cut.csv", text))
+            self.assertEqual(code, 1)
+            self.assertRegex(errors, r"^error: --csv=.*cut.csv is damaged in line 3: [^\n]*\n$")
+
 
 if __name__ == "__main__":
     absltest.main()

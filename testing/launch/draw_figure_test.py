@@ -20,6 +20,7 @@ from laser_tf.environments import episode_statistics
 from laser_tf.evaluation import evaluation_files
 from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log, tensorboard
+from testing import commands
 
 FIRST, LAST = "staleness/delta_q_first", "staleness/delta_q_last"
 
@@ -161,12 +162,23 @@ class DrawR2D2Test(absltest.TestCase):
         run.mkdir()
         for length, text, message in (
             (0, '{"env_frames": 100}', "cannot read .*/evaluation_history_2.json: "),
+            (2, "[1]", "cannot read .*/evaluation_history_2.json: it holds no evaluation"),
             (2, '{"env_fra', "cannot read .*/evaluation_history_2.json: "),
             (2, '{"env_frames": 300}', "run has evaluations after 100 and 300 env frames, which"),
         ):
             evaluation_files.result_file(run, length).write_text(text)
             with self.assertRaisesRegex(errors.UserError, message):
                 r2d2_memory.read([run], (0, 2))
+
+    def test_several_games_of_a_figure_of_one_task_are_refused_in_one_line(self):
+        code, _, said = commands.run(
+            "draw_figure", "--figure=sharing", f"--workdir={self._folder}",
+            "--game=catch", "--game=breakout",
+        )  # fmt: skip
+        self.assertEqual(code, 1)
+        self.assertEqual(
+            said, "error: --figure=sharing is of one task, not of catch, breakout: name one\n"
+        )
 
 
 if __name__ == "__main__":

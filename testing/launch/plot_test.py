@@ -96,11 +96,13 @@ class PlotTest(absltest.TestCase):
             self.assertEqual(code, 1)
             self.assertRegex(errors, r"^error: .*/0 holds no values of [^\n]*\n$")
 
-    def test_a_label_or_a_run_that_is_given_twice_is_refused(self):
+    def test_a_label_or_a_run_that_would_be_lost_is_refused(self):
         first, second = (str(self._folder / str(seed)) for seed in range(2))
         for curves, message in (
             ((f"a={first}", f"a={second}"), "--curve=a=.*: there is one of that label already"),
             ((f"a={first},{second},{first}/",), "--curve=a=.*: /.*/0 is in it twice"),
+            ((f"={first}",), "--curve==.*: .* no label .* give another"),
+            ((f"_a={first}",), "--curve=_a=.*: .* an underscore: give another"),
         ):
             code, _, errors = commands.run("plot", *(f"--curve={curve}" for curve in curves))
             self.assertEqual(code, 1)
@@ -121,9 +123,23 @@ class RefusalTest(parameterized.TestCase):
                 with self.assertRaisesRegex(errors.UserError, f"{path} holds no run"):
                     seed_curves.read([path], "loss/total")
 
+    def test_episodes_out_of_order_are_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "episodes.csv"
+            log = episode_log.EpisodeLog(path.parent, ["game"])
+            log.resume(None)
+            for frames in (100, 200):
+                log.add(frames, episode_statistics.Episode(0, 0, 1.0, 9))
+            log.flush()
+            header, *rows = path.read_text().splitlines()
+            path.write_text("\n".join([header, *reversed(rows)]) + "\n")
+            with self.assertRaisesRegex(errors.UserError, f"{path} has episodes that are not in"):
+                seed_curves.read([path.parent], tensorboard.RETURN)
+
     @parameterized.parameters(
         ("--output=o.xyz", "--output=o.xyz: end it in .png"),
         ("--output=folder", "--output=folder: end it in .png"),
+        ("--output=o.pgf", "--output=o.pgf: end it in .png"),
         ("--title=$\\frac{$", "holds mathematics that Matplotlib cannot read"),
         ("--curve=$x_$=a", "'$x_$' holds mathematics"),
         ("--title=loss at 3 $", "runs/none holds no run: name the folder of one"),

@@ -172,6 +172,15 @@ class ReproduceTest(parameterized.TestCase):
             patch = mock.patch.object(command_line, name, return_value=value)
             self.enter_context(patch)
 
+    def test_a_game_by_another_of_its_names_is_the_same_game(self):
+        *trainings, drawing = self._made(
+            figure="agents", games=["MinAtar/Breakout-v1", "breakout"], seeds=1
+        )
+        self.assertLen(trainings, 5)
+        for training in trainings:
+            self.assertEndsWith(training.arguments[1], "/replica_1/breakout")
+        self.assertEqual(drawing[3:], ("--replicas=1", "--game=breakout"))
+
     @parameterized.parameters((1, ""), (2, "/w/laser/replica_1/pong.log"))
     def test_atari_is_dopamines_protocol_for_ten_million_frames(self, parallel, log):
         self._use_config("configs/laser_atari.py:dopamine")

@@ -24,10 +24,10 @@ class _Run:
         self._signal_number = signal_number
         self._is_spent = is_spent
 
-    def run(self, stop, *_) -> None:
+    def run(self, should_stop, *_) -> None:
         if self._signal_number:
             signal.raise_signal(self._signal_number)
-        assert stop.is_set() == bool(self._signal_number)
+        assert should_stop() == bool(self._signal_number)
         self.finished = self._is_spent
 
 

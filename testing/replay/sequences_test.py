@@ -258,6 +258,16 @@ class SequencesTest(parameterized.TestCase):
         self.addCleanup(again.stop)
         self.assertEqual(again.size(), held)
 
+    @parameterized.parameters(np.nan, np.inf, -1.0)
+    def test_a_first_priority_that_is_none_is_zero(self, bad):
+        config = _config(priority_exponent=0.9, batch_size=50)
+        first = iter([bad])
+        with mock.patch.object(self, "_priority", lambda _: next(first, 1.0)):
+            replay = self._write(config, [[U * 6]])
+        (batch,) = dataset.replayed_batches(replay.address, config).take(1)
+        np.testing.assert_allclose(batch.importance_weight, 1.0)
+        self.assertLen(set(batch.key.numpy()), replay.size() - 1)  # all but the first
+
     def test_zero_states_start_sequences_but_the_stored_ones_come_along(self):
         config = _config(core_state="zero")
         replay = self._write(config, [[5 * U]])
@@ -319,6 +329,22 @@ class SequencesTest(parameterized.TestCase):
         # Warm at 13, 3 beyond, and 11, 1 beyond; cold at 13 and 17, warm at 21, of which 1 is
         # beyond the last 10: no two updates follow at once.
         self.assertEqual(steps, [13, 8, 20, 12])
+
+    def test_a_server_that_keeps_less_than_the_warm_up_is_learned_from_all_the_same(self):
+        config = _config(steps_per_update=2 * U + 2, warm_up=4 * U)
+        replay = self._write(config, [[25 * U]])
+        sizes = itertools.chain([4, 4], itertools.repeat(2))
+        self.enter_context(mock.patch.object(replay, "size", lambda: next(sizes)))
+        self.enter_context(mock.patch.object(batches, "_FULL_SECONDS", 0.0))
+        with self.assertLogs(level="WARNING") as logs:
+            stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock(), seed=(1,))
+            self.addCleanup(stream.close)
+            steps = [int(stream.get(self._stop.is_set).new_steps) for _ in range(5)]
+        # Warm at 13 and 8; cold at 12, and 16 more have come without replay's growing; from then
+        # on, 9 being beyond the last 10, as if it were warm.
+        self.assertEqual(steps, [13, 8, 28, 4, 8])
+        self.assertLen(logs.output, 1)
+        self.assertRegex(logs.output[0], "replay holds 2 items and no more, fewer than the 4 of ")
 
     def test_a_full_queue_holds_the_actor(self):
         config = _config(queue_capacity=2)

@@ -5,8 +5,10 @@ import pathlib
 import tempfile
 import threading
 import time
+from concurrent import futures
 from unittest import mock
 
+import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -274,6 +276,17 @@ class OtherReplayTest(ServersTest):
         own = {"sequence_length": 2 * T, "priorities": "contextual", "priority_exponent": 0.9}
         config = _config(steps_per_update=20 * T, warm_up=180 * T, queue_capacity=20, **own)
         self._open(self._serve(config, number=1))
+
+
+class OtherServiceTest(ServersTest):
+    def test_what_is_no_replay_server_is_refused_in_one_line(self):
+        other = grpc.server(futures.ThreadPoolExecutor(1))
+        self.addCleanup(other.stop, None)
+        port = other.add_insecure_port("localhost:0")
+        other.start()
+        config = _config(addresses=f"localhost:{port}")
+        with self.assertRaisesRegex(ValueError, f"localhost:{port} .*something else.: start it"):
+            several_servers.open_connection(config, SIGNATURE, "a")
 
 
 class EarlierRunTest(ServersTest):

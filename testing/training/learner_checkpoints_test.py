@@ -44,6 +44,15 @@ class LearnerCheckpointsTest(parameterized.TestCase):
         self.assertEqual(checkpoints.numbers(), [2, 9, 10])
         self.assertEqual(self._restore(), (10, 10.0))
 
+    def test_what_a_process_that_was_killed_as_it_saved_has_left_is_removed(self):
+        # While it writes, TensorFlow has a folder for what is not complete.
+        left = self._folder / "unfinished" / "checkpoint-2_temp"
+        left.mkdir(parents=True)
+        (left / "part-00000-of-00001.data-00000-of-00001").write_bytes(b"half")
+        self._saved(2)
+        self.assertEqual(self._restore(), (2, 2.0))
+        self.assertFalse(left.parent.exists())
+
     def test_a_new_folder_holds_none(self):
         self.assertEqual(self._restore(), (None, 0.0))
 
