@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # they need TensorFlow
     from laser_tf.training import initial_weights
 
 _WATCH_SECONDS = 0.5
+_ACTOR_END_SECONDS = 20.0  # for actors to end
 _ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
 
@@ -142,9 +143,10 @@ class Fleet:
         finally:
             for evaluator in self._evaluators:
                 evaluator.release()  # it has nothing to save, and may be at a long game
-            # Replay last: nobody is left waiting for another.
-            groups = self._actors, self._learners, self._replays
-            self.unsaved = roles.end(groups, interrupted, self._hub)
+            # Replay last: nobody is left waiting for another. Actors have nothing to save, and one
+            # that hangs in its environments is not waited for: the learner's weights are not saved.
+            roles.end([self._actors], interrupted, self._hub, _ACTOR_END_SECONDS)
+            self.unsaved = roles.end([self._learners, self._replays], interrupted, self._hub)
 
     def _show(self, healths: Mapping[str, hub.Health], display: "reporting.Display") -> None:
         if "learner" in healths:

@@ -14,7 +14,7 @@ from laser_tf.host import folder_lock, interruption, whole_files
 
 ROLES = "roles.csv"  # in the folder of a run or a sweep, written anew all the time: a line a role
 _HEADER = "role,state,host,process,memory_mebibytes,silent_seconds,restarts"
-_END_SECONDS = 180.0  # for roles to end; those that save replay get as long as that takes
+_END_SECONDS = 180.0  # for roles to end
 _SAVING_SECONDS = 120.0  # more, since a role was last heard to save: the hub may be restarted
 _LOOK_SECONDS = 2.0
 _NAMESPACE = "laser_tf"  # else Ray would give each driver names of its own
@@ -150,6 +150,7 @@ def end(
     groups: Iterable[Sequence[supervision.Supervised]],
     interrupted: interruption.Interruption,
     hub_: Any,
+    seconds: float = _END_SECONDS,
 ) -> list[str]:
     """Asks one group of roles after the other to save themselves and end, and waits for each.
 
@@ -157,6 +158,7 @@ def end(
       groups: of roles.
       interrupted: a second Ctrl-C ends the waiting.
       hub_: that they report to.
+      seconds: that each group has; those that save replay get as long as that takes.
 
     Returns:
       Names of those that had not ended, or in an error, and so may not have saved what they had.
@@ -164,17 +166,20 @@ def end(
     unsaved = []
     for roles in groups:
         asked = [role for role in roles if role.stop()]
-        _wait_for(asked, interrupted, hub_)
+        _wait_for(asked, interrupted, hub_, seconds)
         unsaved += [role.name for role in asked if not role.has_ended_well()]
     return unsaved
 
 
 def _wait_for(
-    roles: Sequence[supervision.Supervised], interrupted: interruption.Interruption, hub_: Any
+    roles: Sequence[supervision.Supervised],
+    interrupted: interruption.Interruption,
+    hub_: Any,
+    seconds: float,
 ) -> None:
     """Waits until all have ended, however long a large replay takes."""
     start, is_told = time.monotonic(), False
-    look, deadline = start + _LOOK_SECONDS, start + _END_SECONDS
+    look, deadline = start + _LOOK_SECONDS, start + seconds
     while working := [role.name for role in roles if role.is_working]:
         now = time.monotonic()
         if interrupted.hurry or now >= deadline:
@@ -183,7 +188,7 @@ def _wait_for(
             look = now + _LOOK_SECONDS
             if saving := sorted(_saving(hub_).intersection(working)):
                 deadline = max(deadline, now + _SAVING_SECONDS)
-            if saving and now >= start + _END_SECONDS and not is_told:
+            if saving and now >= start + seconds and not is_told:
                 logging.info("waiting for %s to save; a second Ctrl-C kills", ", ".join(saving))
                 is_told = True
         time.sleep(0.1)
