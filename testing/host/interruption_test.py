@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from unittest import mock
 
 from absl.testing import absltest, parameterized
@@ -75,10 +76,10 @@ class InterruptionTest(parameterized.TestCase):
         run = mock.Mock(finished=False, env_frames=0)
         run.returns.mean_return.return_value = 0.0
 
-        def train(stop: threading.Event, *_: object) -> None:
+        def train(should_stop: Callable[[], bool], *_: object) -> None:
             for _ in range(3):
                 os.kill(os.getpid(), signal_number)
-            self.assertTrue(stop.is_set())
+            self.assertTrue(should_stop())
             run.saved = True
 
         run.run = train
