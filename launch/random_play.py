@@ -52,7 +52,7 @@ def _summarise(returns: list[float]) -> dict[str, float | None]:
     return {
         "mean_return": float(np.mean(returns)),
         "standard_error": float(np.std(returns, ddof=1) / count**0.5) if count > 1 else None,
-        "episodes": len(returns),
+        "episodes": count,
     }
 
 

@@ -79,18 +79,12 @@ def start_here(command: Command) -> subprocess.Popen:
 class _Child:
     """A command that runs, or waits for room."""
 
-    def __init__(self, command: Command, start: Start):
+    def __init__(self, command: Command, start: Start, interrupted: interruption.Interruption):
         self.command = command
         if command.title:
             logging.info("%s", command.title)
         self._process = start(command)
-        self._sent = 0
-
-    def forward(self, interrupted: interruption.Interruption) -> None:
-        """Hands on the first signal that has come and was not handed on yet."""
-        if self._sent < len(interrupted.signals):
-            self._process.send_signal(interrupted.signals[self._sent])
-            self._sent += 1
+        self.forward = interruption.Forwarding(interrupted, self._process.send_signal).forward
 
     def failure(self) -> str | None:
         """What went wrong; "" for nothing, None while it runs."""
@@ -137,12 +131,12 @@ def run_all(commands: Iterable[Command], at_once: int = 1, start: Start = start_
     interrupted = interruption.Interruption()
     while True:
         while waiting and len(running) < at_once and not (failures or interrupted.stop):
-            running.append(_Child(waiting.popleft(), start))
+            running.append(_Child(waiting.popleft(), start, interrupted))
         if not running:
             break
         time.sleep(_POLL_SECONDS)
         for child in list(running):
-            child.forward(interrupted)
+            child.forward()
             failure = child.failure()
             if failure is not None:
                 running.remove(child)

@@ -76,7 +76,7 @@ def write(runs: figure.Runs, output: pathlib.Path, elsewhere: Sequence[pathlib.P
 
 def _read(run: pathlib.Path) -> atari_episodes.Run:
     tasks = episode_log.read(run)
-    episode_log.check_any(run, tasks)
+    episode_log.check(run, tasks)
     (episodes,) = tasks.values()
     return atari_episodes.Run(episodes.env_frames, episodes.returns, wall_clock.env_frames(run))
 

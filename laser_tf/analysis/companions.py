@@ -78,7 +78,7 @@ def _read(folder: pathlib.Path) -> list[_Agent]:
 
 
 def _read_agent(replica: int, agent: found_sweeps.Agent, lowest: float) -> _Agent:
-    episode_log.check_any(agent.folder, agent.episodes)
+    episode_log.check(agent.folder, agent.episodes)
     (episodes,) = agent.episodes.values()
     offset = run_folder.read_config(agent.folder)["environment"].get("reward_offset", 0.0)
     rate = agent.hyperparameters[_LEARNING_RATE]

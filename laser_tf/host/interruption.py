@@ -101,3 +101,24 @@ class Interruption:
         if self.stop and signal_number == signal.SIGINT:
             self.hurry = True
         self.signals.append(signal_number)
+
+
+class Forwarding:
+    """Hands the signals that come on to another process."""
+
+    def __init__(self, interrupted: Interruption, send: Callable[[int], None]):
+        """Sends nothing yet.
+
+        Args:
+          interrupted: what this process was asked to do.
+          send: sends a signal to the other one.
+        """
+        self._interrupted = interrupted
+        self._send = send
+        self._sent = 0
+
+    def forward(self) -> None:
+        """Sends the first signal that was not sent yet: of two at once the second may be lost."""
+        if self._sent < len(self._interrupted.signals):
+            self._send(self._interrupted.signals[self._sent])
+            self._sent += 1

@@ -93,11 +93,9 @@ def _run_child(
         preexec_fn=end_with_parent,
     )
     os.close(sender)
-    sent = 0
+    forwarding = interruption.Forwarding(interrupted, child.send_signal)
     while child.poll() is None:
-        if sent < len(interrupted.signals):  # one a time: of two at once the second may be lost
-            child.send_signal(interrupted.signals[sent])
-            sent += 1
+        forwarding.forward()
         time.sleep(0.1)
     os.set_blocking(receiver, False)
     try:

@@ -100,20 +100,25 @@ def read(workdir: pathlib.Path) -> dict[str, Episodes]:
     }
 
 
-def check_any(workdir: pathlib.Path, tasks: Mapping[str, Episodes]) -> None:
-    """Refuses a run without a finished episode, of which there are no returns to show.
+def check(workdir: pathlib.Path, tasks: Mapping[str, Episodes]) -> None:
+    """Refuses a run of which there is no curve of returns to show.
 
     Args:
       workdir: the run's folder.
       tasks: what `read` says of it.
 
     Raises:
-      UserError: if there is none.
+      UserError: if there is no finished episode, or some are out of order.
     """
     if not tasks:
         raise errors.UserError(
             f"{workdir} holds no finished episode ({FILE}): name the folder of a run, wait for its "
             "first one, or train for more env frames"
+        )
+    if any((np.diff(task.env_frames) < 0).any() for task in tasks.values()):
+        raise errors.UserError(
+            f"{workdir / FILE} has episodes that are not in the order of env frames: sort its "
+            "lines by them"
         )
 
 
