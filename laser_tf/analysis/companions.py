@@ -11,23 +11,23 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib import axes as axes_module
 
-from laser_tf.analysis import figure, figures_sharing, found_sweeps, panels, seed_curves
+from laser_tf.analysis import (
+    figure,
+    figures_sharing,
+    found_sweeps,
+    panels,
+    seed_curves,
+    sweep_diagnostics,
+)
 from laser_tf.host import run_folder
-from laser_tf.monitoring import episode_log, tensorboard
+from laser_tf.monitoring import episode_log
 from laser_tf.scores import aggregates
 
 _LEARNING_RATE = "learner.learning_rate"
 _KINDS = {True: "normal", False: "companion"}
-_MEANS = {  # over a run's rows, metric -> column
-    "vtrace/advantage_own": "advantage_own",
-    "vtrace/advantage_foreign": "advantage_foreign",
-    "trust_region/accepted_foreign_fraction": "accepted_foreign_fraction",
-    "policy/kl_foreign": "kl_foreign",
-}
-_ENTROPY = "policy/entropy"  # of which the last value tells who has collapsed
 _AGENT_COLUMNS = (
     "condition", "reward_offset", "replica", "agent", "kind", "learning_rate", "env_frames",
-    "episodes", "mean_return", "policy_entropy", *_MEANS.values(),
+    "episodes", "mean_return", *sweep_diagnostics.MEASURES,
 )  # fmt: skip
 _CONDITION_COLUMNS = ("condition", "reward_offset", "kind", *seed_curves.COLUMNS)
 _POINTS = 100
@@ -83,18 +83,10 @@ def _read_agent(replica: int, agent: found_sweeps.Agent, lowest: float) -> _Agen
     offset = run_folder.read_config(agent.folder)["environment"].get("reward_offset", 0.0)
     rate = agent.hyperparameters[_LEARNING_RATE]
     returns = episodes.returns - offset * episodes.lengths
-    metrics = _metrics(agent.folder / "tensorboard")
+    measures = sweep_diagnostics.measures([sweep_diagnostics.read(agent.folder)])
     row = [replica, agent.name, _KINDS[rate == lowest], rate, agent.env_frames, len(returns)]
     read = _Agent(rate == lowest, offset, row, episodes.env_frames, returns)
-    return read._replace(row=row + panels.cells([read.score, *metrics]))
-
-
-def _metrics(folder: pathlib.Path) -> list[float]:
-    """The last entropy, and the means over a run; NaN for what was never logged."""
-    found = tensorboard.read_several(folder, (_ENTROPY, *_MEANS))
-    values = {name: of_name for name, (_, of_name) in found.items() if len(of_name)}
-    last = values[_ENTROPY][-1] if _ENTROPY in values else np.nan
-    return [last, *(float(np.mean(values.get(name, np.nan))) for name in _MEANS)]
+    return read._replace(row=row + panels.cells([read.score, *measures]))
 
 
 def _agent_rows(found: Mapping[str, _Replicas]) -> Iterator[list]:

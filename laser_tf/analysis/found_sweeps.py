@@ -5,8 +5,10 @@ A sweep is a folder with a `sweep.json`; each of its agents is a run's folder in
 
 import json
 import pathlib
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from laser_tf import errors
 from laser_tf.host import run_folder, run_identity
 from laser_tf.monitoring import episode_log
 from laser_tf.sweeps import sweep_config
@@ -60,6 +62,8 @@ def find(folder: pathlib.Path) -> tuple[list[Sweep], list[str]]:
     for path in sorted(folder.rglob(run_folder.SWEEP)):
         try:
             sweeps.append(_read(path))
+        except errors.UserError as error:
+            notes.append(f"{path} is left out: {error}")
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             notes.append(f"{path} is left out: {type(error).__name__}: {error}")
     if not sweeps:
@@ -76,12 +80,18 @@ def _names(tasks: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in tasks.split(",") if name)
 
 
+def _read_agent(folder: pathlib.Path, hyperparameters: Mapping[str, Any]) -> Agent:
+    episodes = episode_log.read(folder)
+    episode_log.check_order(folder, episodes)
+    return Agent(folder.name, folder, dict(hyperparameters), episodes)
+
+
 def _read(path: pathlib.Path) -> Sweep:
     content = json.loads(path.read_text(encoding="utf-8"))
     given = content["config"]
     config = run_identity.completed(given, sweep_config.defaults(given))
     agents = [
-        Agent(name, path.parent / name, dict(values), episode_log.read(path.parent / name))
+        _read_agent(path.parent / name, values)
         for name, values in sorted(content["agents"].items())
     ]
     return Sweep(

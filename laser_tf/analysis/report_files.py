@@ -1,18 +1,19 @@
 """Writes the report of sweeps: one page, its pictures, and their numbers as CSV."""
 
-import csv
 import logging
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from laser_tf.analysis import (
+    conditions_table,
     found_sweeps,
     panels,
     report_page,
     report_sections,
     standings_table,
+    sweep_diagnostics,
     sweep_results,
 )
 
@@ -38,11 +39,18 @@ def write(folder: pathlib.Path, output: pathlib.Path, bucket: int = 0) -> pathli
     for note in notes:
         logging.warning("%s", note)
     output.mkdir(parents=True, exist_ok=True)
-    sections, pictures = report_sections.build(results, notes)
+    of_runs = {
+        run.folder: sweep_diagnostics.read(run.folder)
+        for of_suite in results
+        for condition in of_suite.conditions
+        for run in condition.runs
+    }
+    sections, pictures = report_sections.build(results, of_runs, notes)
     for name, png in pictures.items():
         (output / name).write_bytes(png)
     _write_curves(results, output / "curves.csv")
-    _write_scores(results, output / "scores.csv")
+    _write_conditions(results, output / "conditions.csv")
+    _write_scores(results, of_runs, output / "scores.csv")
     _write_standings(results, output / "standings.csv")
     page = output / "report.html"
     text = report_page.render(f"Sweeps in {folder.resolve().name}", sections)
@@ -52,22 +60,36 @@ def write(folder: pathlib.Path, output: pathlib.Path, bucket: int = 0) -> pathli
 
 def _write_curves(results: Sequence[sweep_results.SuiteResults], path: pathlib.Path) -> None:
     """Of each label, a row for each point that a replica has come to; frames are its middle."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file)
-        rows.writerow(["label", "env_frames", "mean", "worst", "best", "replicas"])
-        for of_suite in results:
-            for condition in of_suite.conditions:
-                label, curve = (
-                    report_sections.label_of(results, of_suite, condition.label),
-                    condition.curve,
-                )
-                frames = of_suite.protocol.env_frames(len(curve.mean))
-                for k in np.flatnonzero(curve.replicas):
-                    values = (f"{x[k]:.6g}" for x in (curve.mean, curve.worst, curve.best))
-                    rows.writerow([label, int(frames[k]), *values, curve.replicas[k]])
+    rows = []
+    for of_suite in results:
+        for condition in of_suite.conditions:
+            label = report_sections.label_of(results, of_suite, condition.label)
+            curve = condition.curve
+            frames = of_suite.protocol.env_frames(len(curve.mean))
+            for k in np.flatnonzero(curve.replicas):
+                values = panels.cells([curve.mean[k], curve.worst[k], curve.best[k]])
+                rows.append([label, int(frames[k]), *values, curve.replicas[k]])
+    panels.write_csv(path, ("label", "env_frames", "mean", "worst", "best", "replicas"), rows)
 
 
-def _write_scores(results: Sequence[sweep_results.SuiteResults], path: pathlib.Path) -> None:
+def _write_conditions(results: Sequence[sweep_results.SuiteResults], path: pathlib.Path) -> None:
+    """A row for each label: what its sweeps come to, mean over replicas and range."""
+    rows = [
+        [
+            report_sections.label_of(results, of_suite, condition.label),
+            *conditions_table.row(of_suite.protocol, condition),
+        ]
+        for of_suite in results
+        for condition in of_suite.conditions
+    ]
+    panels.write_csv(path, ("label", *conditions_table.header()), rows)
+
+
+def _write_scores(
+    results: Sequence[sweep_results.SuiteResults],
+    of_runs: Mapping[pathlib.Path, sweep_diagnostics.Scalars],
+    path: pathlib.Path,
+) -> None:
     """A row for each agent, best first; empty cells for what an agent lacks."""
     ranked = [
         (report_sections.label_of(results, of_suite, row.condition.label), row)
@@ -75,13 +97,17 @@ def _write_scores(results: Sequence[sweep_results.SuiteResults], path: pathlib.P
         for row in report_sections.ranked(of_suite)
     ]
     names = dict.fromkeys(name for _, row in ranked for name in row.agent.hyperparameters)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file)
-        rows.writerow(["label", "replica", "agent", "score", "episodes", *names])
-        for label, (_, replica, agent) in ranked:
-            score = f"{agent.score:.6g}" if np.isfinite(agent.score) else ""
-            values = [agent.hyperparameters.get(name, "") for name in names]
-            rows.writerow([label, replica.number, agent.name, score, agent.episodes, *values])
+    rows = []
+    for label, (_, replica, agent) in ranked:
+        (score,) = panels.cells([agent.score])
+        values = [agent.hyperparameters.get(name, "") for name in names]
+        measures = sweep_diagnostics.measures([of_runs[run.folder] for run in agent.runs])
+        rows.append(
+            [label, replica.number, agent.name, score, agent.episodes, *values]
+            + panels.cells(measures)
+        )
+    columns = ("label", "replica", "agent", "score", "episodes")
+    panels.write_csv(path, (*columns, *names, *sweep_diagnostics.MEASURES), rows)
 
 
 def _write_standings(results: Sequence[sweep_results.SuiteResults], path: pathlib.Path) -> None:

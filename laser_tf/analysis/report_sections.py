@@ -1,13 +1,16 @@
 """What stands in the report: from results to sections of the page, and the pictures in them."""
 
+import functools
 import logging
+import pathlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from laser_tf.analysis import (
+    conditions_table,
     found_sweeps,
     report_page,
     report_pictures,
@@ -42,15 +45,23 @@ class _Album:
 
 
 def build(
-    results: Sequence[sweep_results.SuiteResults], notes: Sequence[str]
+    results: Sequence[sweep_results.SuiteResults],
+    of_runs: Mapping[pathlib.Path, sweep_diagnostics.Scalars],
+    notes: Sequence[str],
 ) -> tuple[list[report_page.Section], dict[str, bytes]]:
-    """The page's sections and its pictures by file name."""
+    """The page's sections and its pictures by file name.
+
+    Args:
+      results: of each suite.
+      of_runs: what `sweep_diagnostics.read` says of each run's folder.
+      notes: lines about what is missing.
+    """
     album, sections = _Album(), []
     if notes:
         sections.append(report_page.Section("What is missing", [report_page.Notes(notes)]))
     for of_suite in results:
         sections += [_overview(of_suite, album), *_standings(of_suite)]
-        sections += _diagnostics(of_suite, album)
+        sections += _diagnostics(of_suite, of_runs, album)
         sections += [
             _condition(of_suite.protocol, condition, album) for condition in of_suite.conditions
         ]
@@ -84,17 +95,7 @@ def _overview(results: sweep_results.SuiteResults, album: _Album) -> report_page
     if any(np.isfinite(condition.curve.mean).any() for condition in results.conditions):
         png = report_pictures.conditions(results)
         parts.append(album.add(f"curves_{protocol.suite}", png, _describe(protocol)))
-    rows = [_summary(protocol, condition) for condition in results.conditions]
-    parts.append(report_page.Table(["label", "replicas", "best agent", "median agent"], rows, 1))
-    parts.append(
-        report_page.Notes(
-            [
-                f"Final scores: mean of an agent's last {sweep_results.LAST_EPISODES} training "
-                "episodes of each task, then the median over tasks. Mean over replicas, in "
-                "brackets their range."
-            ]
-        )
-    )
+    parts += _summary(results)
     tasks = protocol.tasks
     what = tasks[0] if len(tasks) == 1 else f"{len(tasks)} tasks"
     return report_page.Section(f"{protocol.suite}, {what}", parts)
@@ -112,19 +113,36 @@ def _describe(protocol: sweep_results.Protocol) -> str:
     )
 
 
-def _summary(protocol: sweep_results.Protocol, condition: sweep_results.Condition) -> Sequence[str]:
-    scores = [replica.scores for replica in condition.replicas if replica.scores]
-    cells = [_range(protocol, [measure(s) for s in scores]) for measure in (max, np.median)]
-    return [condition.label, str(len(condition.replicas)), *cells]
-
-
-def _range(protocol: sweep_results.Protocol, values: Sequence[float]) -> str:
-    if not values:
-        return "–"
-    mean, low, high = (
-        report_text.format_score(protocol, measure(values)) for measure in (np.mean, min, max)
+def _summary(results: sweep_results.SuiteResults) -> list[report_page.Table | report_page.Notes]:
+    """The conditions side by side, and what their numbers are."""
+    header = ["label", "replicas", "best agent", "median agent"]
+    if results.protocol.is_normalised:
+        header.append("agents at or below random play")
+    rows = [_summary_row(results.protocol, condition) for condition in results.conditions]
+    table = report_page.Table(header, rows, 1)
+    note = (
+        f"Final scores: mean of an agent's last {sweep_results.LAST_EPISODES} training episodes of "
+        "each task, then the median over tasks. Mean over replicas, in brackets their range."
     )
-    return mean if len(values) == 1 else f"{mean} ({low} to {high})"
+    return [table, report_page.Notes([note])]
+
+
+def _summary_row(protocol: sweep_results.Protocol, condition: sweep_results.Condition) -> list[str]:
+    best, median, *counts = conditions_table.ranges(protocol, condition)
+    render_score = functools.partial(report_text.format_score, protocol)
+    return [
+        condition.label,
+        str(len(condition.replicas)),
+        *(_range(of_one, render_score) for of_one in (best, median)),
+        *(_range(of_one, report_text.format_value) for of_one in counts),
+    ]
+
+
+def _range(of_one: conditions_table.Range, render: Callable[[float], str]) -> str:
+    if np.isnan(of_one.mean):
+        return "–"
+    mean, low, high = map(render, of_one)
+    return mean if low == high else f"{mean} ({low} to {high})"
 
 
 def _standings(results: sweep_results.SuiteResults) -> list[report_page.Section]:
@@ -151,10 +169,14 @@ def _standings(results: sweep_results.SuiteResults) -> list[report_page.Section]
     return [report_page.Section("Standings", [table, report_page.Notes([note])])]
 
 
-def _diagnostics(results: sweep_results.SuiteResults, album: _Album) -> list[report_page.Section]:
+def _diagnostics(
+    results: sweep_results.SuiteResults,
+    of_runs: Mapping[pathlib.Path, sweep_diagnostics.Scalars],
+    album: _Album,
+) -> list[report_page.Section]:
     protocol = results.protocol
     curves = {
-        condition.label: sweep_diagnostics.mean_curves(protocol, condition)
+        condition.label: sweep_diagnostics.mean_curves(protocol, condition, of_runs)
         for condition in results.conditions
     }
     if not any(curves.values()):

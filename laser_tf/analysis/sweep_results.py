@@ -82,6 +82,11 @@ class Condition(NamedTuple):
     replicas: tuple[Replica, ...]
     curve: aggregates.ReplicaRange
 
+    @property
+    def runs(self) -> list[found_sweeps.Agent]:
+        """All runs of all agents and replicas."""
+        return [run for replica in self.replicas for agent in replica.agents for run in agent.runs]
+
 
 class SuiteResults(NamedTuple):
     """All conditions of one suite."""

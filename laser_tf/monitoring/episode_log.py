@@ -108,13 +108,22 @@ def check(workdir: pathlib.Path, tasks: Mapping[str, Episodes]) -> None:
       tasks: what `read` says of it.
 
     Raises:
-      UserError: if there is no finished episode, or some are out of order.
+      UserError: if there is no finished episode, or see `check_order`.
     """
     if not tasks:
         raise errors.UserError(
             f"{workdir} holds no finished episode ({FILE}): name the folder of a run, wait for its "
             "first one, or train for more env frames"
         )
+    check_order(workdir, tasks)
+
+
+def check_order(workdir: pathlib.Path, tasks: Mapping[str, Episodes]) -> None:
+    """Refuses episodes whose last ones are not those at a log's end; for the arguments see `check`.
+
+    Raises:
+      UserError: if some are out of order.
+    """
     if any((np.diff(task.env_frames) < 0).any() for task in tasks.values()):
         raise errors.UserError(
             f"{workdir / FILE} has episodes that are not in the order of env frames: sort its "

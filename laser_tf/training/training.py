@@ -90,10 +90,10 @@ class Training:
         self._act_elsewhere = act_elsewhere
         self._saving_replay = saving_replay
         self._member_index = member.index if member else 0
-        self._dtype, reason = hardware.choose_compute_dtype(config.learner.compute_dtype)
-        logging.info("compute dtype: %s (%s)", self._dtype, reason)
-        jit, reason = hardware.choose_jit_compile(config.learner.jit_compile)
-        logging.info("XLA: %s (%s)", "on" if jit else "off", reason)
+        self._dtype, why_dtype = hardware.choose_compute_dtype(config.learner.compute_dtype)
+        jit, why_jit = hardware.choose_jit_compile(config.learner.jit_compile)
+        on = "on" if jit else "off"
+        logging.info("compute dtype: %s (%s); XLA: %s (%s)", self._dtype, why_dtype, on, why_jit)
 
         self._learner = assembly.build_learner(
             config,

@@ -42,6 +42,20 @@ class FindTest(_FolderTest):
             self.assertEqual(agent.hyperparameters["learner.learning_rate"], 1e-4)
             np.testing.assert_array_equal(agent.episodes["breakout"].returns, [2.0])
 
+    def test_a_sweep_whose_last_episodes_cannot_be_told_is_left_out(self):
+        for name in "ab":
+            episodes = {"agent_00": {"breakout": [(1, 2.0), (3, 5.0)]}}
+            sweep_folders.write(self._folder / name, episodes, label=name)
+        log = self._folder / "b/agent_00/episodes.csv"
+        header, first, second = log.read_text().splitlines()
+        log.write_text("\n".join([header, second, first, ""]))
+        (sweep,), (note,) = found_sweeps.find(self._folder)
+        self.assertEqual(sweep.label, "a")
+        expected = (
+            "b/sweep.json is left out: .*b/agent_00/episodes.csv has episodes that are not in"
+        )
+        self.assertRegex(note, expected)
+
     def test_what_a_configuration_left_to_its_defaults_has_them(self):
         path = sweep_folders.write(self._folder / "a", {"agent_00": {}}) / run_folder.SWEEP
         for key in ("run.env_frames", "environment.suite", "environment.task"):
@@ -208,7 +222,9 @@ class DiagnosticsTest(_FolderTest):
                 writer.write(10, {"policy/kl_own": 1.0 * replica})
                 writer.write(30, {"policy/kl_own": 3.0 * replica})
         (results,), _ = self._summarise()
-        curves = sweep_diagnostics.mean_curves(results.protocol, results.conditions[0])
+        (condition,) = results.conditions
+        of_runs = {run.folder: sweep_diagnostics.read(run.folder) for run in condition.runs}
+        curves = sweep_diagnostics.mean_curves(results.protocol, condition, of_runs)
         self.assertEqual(list(curves), ["policy/kl_own"])
         np.testing.assert_allclose(curves["policy/kl_own"], [1.5, 3.0, 4.5])
 

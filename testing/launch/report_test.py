@@ -35,6 +35,12 @@ class ReportTest(absltest.TestCase):
 
     def test_the_numbers(self):
         sweep_folders.write_comparison(self._folder)
+        for task, entropy, advantage in (("x", 1.0, 2.0), ("y", 0.5, 5.0)):
+            run = self._folder / "replica_1" / task / "agent_01"
+            with tensorboard.MetricsWriter(run / "tensorboard") as writer:
+                writer.write(10, {"policy/entropy": 3.0, "vtrace/advantage_foreign": -1.0})
+                values = {"policy/entropy": entropy, "vtrace/advantage_foreign": advantage}
+                writer.write(20, values)
         page = self._write()
         self.assertEqual(
             self._rows("curves.csv"),
@@ -48,17 +54,28 @@ class ReportTest(absltest.TestCase):
         # x 4, y 16/3, z 8/3; x 4/3, y 4/3, z 22/3.
         header, *rows = self._rows("scores.csv")
         names = ["learner.learning_rate", "agent.entropy_cost"]
-        self.assertEqual(header, ["label", "replica", "agent", "score", "episodes", *names])
+        measures = ["policy_entropy", "advantage_own", "advantage_foreign"]
+        measures += ["accepted_foreign_fraction", "kl_foreign"]
+        first = ["label", "replica", "agent", "score", "episodes"]
+        self.assertEqual(header, [*first, *names, *measures])
         self.assertEqual(
             [row[1:] for row in rows],
             [
-                ["1", "agent_00", "4.66667", "3", "0.0001", "0.01"],
-                ["2", "agent_00", "4", "3", "0.0001", "0.01"],
-                ["1", "agent_01", "1.33333", "3", "0.0002", "0.01"],
-                ["2", "agent_01", "1.33333", "3", "0.0002", "0.01"],
+                ["1", "agent_00", "4.66667", "3", "0.0001", "0.01", *[""] * 5],
+                ["2", "agent_00", "4", "3", "0.0001", "0.01", *[""] * 5],
+                # Of its runs the last entropies 1 and 0.5, the mean advantages 0.5 and 2.
+                ["1", "agent_01", "1.33333", "3", "0.0002", "0.01", "0.75", "", "1.25", "", ""],
+                ["2", "agent_01", "1.33333", "3", "0.0002", "0.01", *[""] * 5],
             ],
         )
         # The best agents 4.67 and 4, the medians of the sweeps 3 and 2.67: mean and range.
+        header, row = self._rows("conditions.csv")
+        columns = ["best_agent", "median_agent", "at_or_below_random"]
+        self.assertEqual(header[:2], ["label", "replicas"])
+        self.assertEqual(header[2:], [c + end for c in columns for end in ("", "_low", "_high")])
+        numbers = ["4.33333", "4", "4.66667", "2.83333", "2.66667", "3"]
+        self.assertEqual(row, ["laser", "2", *numbers, "", "", ""])
+        self.assertNotIn("random play", page)  # there is no reference
         self.assertIn("4.33 (4.00 to 4.67)", page)
         self.assertIn("2.83 (2.67 to 3.00)", page)
         self.assertNotIn("What is missing", page)
@@ -107,6 +124,18 @@ class ReportTest(absltest.TestCase):
         self.assertIn("1.67", page)
         self.assertNotIn(">median<", page)  # of raw returns on different tasks
 
+    def test_agents_that_play_no_better_than_at_random_are_counted(self):
+        # Pong: random -20.7, human 14.6. Two of three agents, then one.
+        for replica, returns in enumerate(((-20.7, 14.6, -21.0), (-20.6, 14.6, -21.0)), 1):
+            agents = {f"agent_{k:02d}": {"pong": [(19, r)]} for k, r in enumerate(returns)}
+            path = self._folder / str(replica)
+            sweep_folders.write(path, agents, replica=replica, suite="atari", task="pong")
+        page = self._write()
+        _, row = self._rows("conditions.csv")
+        self.assertEqual(row[-3:], ["1.5", "1", "2"])
+        self.assertIn("agents at or below random play", page)
+        self.assertIn("1.5 (1 to 2)", page)
+
     def test_human_normalised_scores_stand_beside_ranks_and_elo(self):
         # Pong: random -20.7, human 14.6; boxing: random 0.1, human 12.1.
         for label, pong, boxing in (("laser", 14.6, 24.1), ("impala", -20.7, 0.1)):
@@ -154,6 +183,7 @@ class ReportTest(absltest.TestCase):
         self.assertEmpty(list(self._output.glob("*.png")))
         self.assertLen(self._rows("curves.csv"), 1)
         self.assertEqual(self._rows("scores.csv")[1][3], "")
+        self.assertEqual(self._rows("conditions.csv")[1], ["laser", "1", *[""] * 9])
 
     def test_two_suites_with_one_label_are_told_apart(self):
         sweep_folders.write(self._folder / "a", {"agent_00": {"breakout": [(19, 1.0)]}})
