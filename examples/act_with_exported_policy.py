@@ -20,10 +20,11 @@ def seen(leaf: Any, entry: dict[str, Any]) -> np.ndarray:
     if isinstance(leaf, str):  # numbers of words, then zeros
         words = [1 + zlib.crc32(word.encode()) % 1000 for word in re.findall(r"\w+", leaf.lower())]
         return np.int32([words + [0] * (entry["shape"][1] - len(words))])
-    numbers = np.reshape(leaf, [1, *entry["shape"][1:]])
+    numbers = np.asarray(leaf)
     if numbers.dtype == bool and entry["dtype"] == "uint8":
         numbers = numbers * 255
-    return (numbers - entry.get("first", 0)).astype(entry["dtype"])
+    numbers = np.reshape(numbers, [-1]) - entry.get("first", 0)
+    return np.reshape(numbers, [1, *entry["shape"][1:]]).astype(entry["dtype"])
 
 
 def play(folder: pathlib.Path, environment: gymnasium.Env, episodes: int) -> list[float]:

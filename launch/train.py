@@ -92,9 +92,11 @@ def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
 
         return fleet_session.run_to_the_end(config, workdir, spec, initial, open_workdir)
     # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
-    from laser_tf.training import training
+    from laser_tf.training import assembly, training
     from launch import session
 
+    if not (workdir / run_folder.RUN).exists():  # networks that do not fit the observations, too
+        assembly.build_agent(config, spec, "float32", seed=0)
     open_workdir()
     command_line.divert_native_messages(workdir / "native.log")
     run = training.Training(config, workdir, spec, initial=initial, strategy=strategy)

@@ -147,7 +147,7 @@ class Worker:
             reward, discount = _outcome(time_step, command)
             self._steps[index] = 0
         else:
-            time_step, reward, discount = self._repeat(environment, self._action(action))
+            time_step, reward, discount = self._repeat(environment, action)
             self._steps[index] += 1
         self._shown[index] = time_step.observation
         leaves = self._observation(time_step.observation)
@@ -159,12 +159,13 @@ class Worker:
         self._newest.over[index] = is_last or 0 < self._max_steps <= self._steps[index]
 
     def _repeat(
-        self, environment: dm_env.Environment, action: Any
+        self, environment: dm_env.Environment, action: np.ndarray
     ) -> tuple[dm_env.TimeStep, float, float]:
         """The last of an action's time steps, the sum of rewards and the product of discounts."""
         total, product = 0.0, 1.0
         for _ in range(self._action_repeat):
-            time_step = environment.step(action)
+            # Made anew each time: an environment may change what it is given in place.
+            time_step = environment.step(self._action(action))
             reward, discount = _outcome(time_step, STEP)
             total += reward
             product *= discount

@@ -69,9 +69,7 @@ def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> "G
     except ValueError as error:
         raise faults.RefusedError(str(error)) from None
     try:
-        if rendering and _draws(name):
-            arguments = {"render_mode": _PICTURES, **arguments}
-        environment = gymnasium.make(name, disable_env_checker=True, **arguments)
+        environment = _create(name, arguments, rendering)
     except gymnasium.error.DependencyNotInstalled as error:
         # Its own words ask for swig, which Box2D's wheel does not need.
         is_box2d = "Box2D" in str(error)
@@ -79,20 +77,42 @@ def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> "G
     return Gymnasium(environment, seed)
 
 
-def _draws(name: str) -> bool:
-    """Whether a registered environment says that it draws pictures, and takes `render_mode`."""
+def _create(name: str, arguments: dict[str, Any], rendering: bool) -> "gymnasium.Env":
+    """Makes a registered environment; to be rendered, it is asked for pictures if it has any."""
+    import gymnasium
     from gymnasium.envs import registration
 
+    create = functools.partial(gymnasium.make, name, disable_env_checker=True)
+    if not rendering:
+        return create(**arguments)
     entry_point = registration.spec(name).entry_point
     if isinstance(entry_point, str):
         entry_point = registration.load_env_creator(entry_point)
-    modes = getattr(entry_point, "metadata", {}).get("render_modes", [])
-    parameters = inspect.signature(entry_point).parameters.values()
-    takes_mode = any(
+    if not _takes_render_mode(entry_point):
+        return create(**arguments)
+    with_pictures = {"render_mode": _PICTURES, **arguments}
+    if hasattr(entry_point, "metadata"):  # a class
+        return create(**(with_pictures if _draws(entry_point) else arguments))
+    environment = create(**arguments)  # by a function: what it makes tells
+    if not _draws(environment):
+        return environment
+    environment.close()
+    try:
+        return create(**with_pictures)
+    except TypeError:  # it hands render_mode on to what does not take it
+        return create(**arguments)
+
+
+def _takes_render_mode(entry_point: Callable) -> bool:
+    return any(
         parameter.name == "render_mode" or parameter.kind == parameter.VAR_KEYWORD
-        for parameter in parameters
+        for parameter in inspect.signature(entry_point).parameters.values()
     )
-    return _PICTURES in modes and takes_mode
+
+
+def _draws(environment: Any) -> bool:
+    """Whether an environment, or its class, says that it draws pictures."""
+    return _PICTURES in environment.metadata.get("render_modes", [])
 
 
 class Gymnasium(dm_env.Environment):
@@ -146,8 +166,13 @@ class Gymnasium(dm_env.Environment):
 
     def render(self) -> np.ndarray:
         """Its picture."""
-        if self._environment.render_mode != _PICTURES:
-            raise NotImplementedError(f"its render_modes have no {_PICTURES}")
+        mode = self._environment.render_mode
+        if mode != _PICTURES:
+            raise NotImplementedError(
+                f"its render_mode is {mode!r}, not {_PICTURES!r}"
+                if _draws(self._environment)
+                else f"its render_modes have no {_PICTURES}"
+            )
         return np.asarray(self._environment.render())
 
     def close(self) -> None:

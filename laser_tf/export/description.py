@@ -27,10 +27,11 @@ def seen(leaf, entry):  # with the policy's dtype, shape and numbers
     if isinstance(leaf, str):
         words = [1 + zlib.crc32(word.encode()) % 1000 for word in re.findall(r"\\w+", leaf.lower())]
         return np.int32([words + [0] * (entry["shape"][1] - len(words))])
-    numbers = np.reshape(leaf, [1, *entry["shape"][1:]])
+    numbers = np.asarray(leaf)
     if numbers.dtype == bool and entry["dtype"] == "uint8":
         numbers = numbers * 255
-    return (numbers - entry["first"]).astype(entry["dtype"])
+    numbers = np.reshape(numbers, [-1]) - entry["first"]
+    return np.reshape(numbers, [1, *entry["shape"][1:]]).astype(entry["dtype"])
 
 def batch_of_one(observation):
     shown = zip(tf.nest.flatten(observation), inputs)

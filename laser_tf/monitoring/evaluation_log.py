@@ -41,16 +41,20 @@ class EvaluationLog:
         self._path = workdir / FILE
         self._file = _file(workdir)
 
-    def resume(self, env_frames: int | None) -> None:
+    def resume(self, env_frames: int | None) -> int:
         """Makes the file, or drops its rows beyond a checkpoint: they will be played again.
 
         Args:
           env_frames: that the checkpoint had consumed; None without one, when no row stays.
 
+        Returns:
+          Env frames behind the last evaluation that stays; 0 without one.
+
         Raises:
           WorkdirError: if the file cannot be read or written.
         """
-        self._file.keep(None if env_frames is None else lambda row: row.env_frames <= env_frames)
+        stays = None if env_frames is None else lambda row: row.env_frames <= env_frames
+        return max((row.env_frames for row in self._file.keep(stays)), default=0)
 
     def exists(self) -> bool:
         """Whether there is a file, of this process or of one before it."""

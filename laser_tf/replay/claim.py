@@ -71,18 +71,30 @@ class Claim:
           ClaimedError: if one does.
           ValueError: if the server is no `launch.replay_server`.
         """
-        other = self._holder()
-        if other and other != self._run:
-            before = self._beats()
-            deadline = time.monotonic() + STALE_SECONDS
-            while time.monotonic() < deadline:
-                time.sleep(BEAT_SECONDS / 6)
-                if self._beats() != before:
-                    raise ClaimedError(
-                        f"the replay server at {self._address} serves another run ({other}): end "
-                        "that one, or start a replay server for this one"
-                    )
+        while (other := self._holder()) not in ("", self._run):
+            if self._is_silent(other):
+                break
         self.renew()
+
+    def _is_silent(self, other: str) -> bool:
+        """Whether a run does not renew its claim; False where the claim itself has gone.
+
+        Raises:
+          ClaimedError: if it does.
+        """
+        before = self._beats()
+        deadline = time.monotonic() + STALE_SECONDS
+        while time.monotonic() < deadline:
+            time.sleep(BEAT_SECONDS / 6)
+            beats = self._beats()
+            if beats < before:  # it was released, or the server was started again
+                return False
+            if beats > before:
+                raise ClaimedError(
+                    f"the replay server at {self._address} serves another run ({other}): end that "
+                    "one, or start a replay server for this one"
+                )
+        return True
 
     def renew(self) -> None:
         """Writes the claim again."""

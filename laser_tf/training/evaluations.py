@@ -60,7 +60,9 @@ class Evaluations:
         self._is_charted = False
 
     def resume(self, env_frames: int | None) -> None:
-        """Drops from the log what lies beyond a checkpoint.
+        """Drops from the log what lies beyond a checkpoint, and plans what follows the rest.
+
+        An evaluation that was under way when the run ended has no row: it is due at once.
 
         Args:
           env_frames: that the checkpoint had consumed; None for a new run.
@@ -69,10 +71,10 @@ class Evaluations:
           WorkdirError: if the log cannot be read or written.
         """
         if self._period or self._log.exists():
-            self._log.resume(env_frames)
-        self._plan(env_frames or 0)
+            self._plan(self._log.resume(env_frames))
 
     def _plan(self, env_frames: int) -> None:
+        """Has the next one be due at the period's first multiple beyond these env frames."""
         if self._period:
             self._due = (env_frames // self._period + 1) * self._period
 

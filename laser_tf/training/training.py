@@ -221,6 +221,13 @@ class Training:
             replay.watch()
             return replay
         if config.replay.servers:
+            first, *others = config.replay.servers
+            if others:
+                logging.warning(
+                    "the run's one actor writes to %s alone, not to %s: use "
+                    "--config.cluster.actors=%d or more, or name one server in replay.addresses",
+                    first, ", ".join(others), 1 + len(others),
+                )  # fmt: skip
             run = several_servers.name_of_run(self._workdir)
             return several_servers.open_connection(
                 config.replay, self._signature, run, is_new=not self.resumed

@@ -519,6 +519,16 @@ class ActionRepeatTest(parameterized.TestCase):
         np.testing.assert_array_equal(rows.is_first[:, 0], [1, 0, 0, 1, 0, 0])
         np.testing.assert_array_equal(rows.discount, 1)
 
+    def test_what_an_environment_does_to_an_action_it_does_to_a_copy(self):
+        task = f"{SMALL}:Doubled"
+        with make("dm_env", task, action_repeat=3, num_envs=1, num_workers=1) as environment:
+            environment.reset()
+            actions = np.full([1, 1], 0.25, np.float32)
+            row = environment.step(actions)
+        np.testing.assert_array_equal(row.reward, [1.5])
+        np.testing.assert_array_equal(tree.flatten(row.observation)[0], [[0.5]])
+        np.testing.assert_array_equal(actions, [[0.25]])
+
 
 class PictureTest(parameterized.TestCase):
     def test_an_environment_draws_itself(self):

@@ -141,6 +141,9 @@ class Started(gymnasium.Env):
 
     observation_space = spaces.Dict(
         board=spaces.Box(0, 1, [6, 5], bool),
+        grid=spaces.MultiDiscrete(
+            np.full([6, 5], 4), dtype=np.uint8, start=np.arange(30).reshape([6, 5])
+        ),
         kind=spaces.Discrete(3, start=1),
         parts=spaces.MultiDiscrete([3, 5], start=[10, 20]),
         vector=spaces.Box(-1, 1, [2], np.float64),
@@ -152,8 +155,15 @@ class Started(gymnasium.Env):
         super().reset(seed=seed)
         board = self.np_random.integers(2, size=[6, 5]).astype(bool)
         vector = self.np_random.uniform(-1, 1, 2)
-        parts = np.array([11, 23])
-        return {"board": board, "kind": 3, "parts": parts, "vector": vector, "word": "Go on"}, {}
+        observation = {
+            "board": board,
+            "grid": np.arange(30, dtype=np.uint8).reshape([6, 5]) + board,
+            "kind": 3,
+            "parts": np.array([11, 23]),
+            "vector": vector,
+            "word": "Go on",
+        }
+        return observation, {}
 
     def step(self, action):
         return self.reset()[0], 0.0, True, False, {}
@@ -223,6 +233,23 @@ class Still(dm_env.Environment):
 
     def step(self, action):
         return dm_env.transition(0.0, {"number": self._number})
+
+
+class Doubled(dm_env.Environment):
+    """Doubles the action in place, shows it and pays it."""
+
+    def observation_spec(self):
+        return specs.Array([1], np.float32)
+
+    def action_spec(self):
+        return specs.BoundedArray([1], np.float32, -1, 1)
+
+    def reset(self):
+        return dm_env.restart(np.zeros([1], np.float32))
+
+    def step(self, action):
+        action *= 2
+        return dm_env.transition(float(action[0]), action)
 
 
 class Unseeded(dm_env.Environment):

@@ -62,6 +62,13 @@ class OwnEnvironmentTest(absltest.TestCase):
         self.assertEqual(code, 0, errors)
         self.assertLess(self._summary()["max_return"], 0)
 
+    def test_images_that_the_torso_cannot_read_are_refused_before_anything_is_written(self):
+        code, _, error = self._train(f"{SMALL}:Started-v0")
+        self.assertEqual(code, 1)
+        self.assertStartsWith(error, "error: agent.torso='shallow' cannot read images of 6x5x")
+        self.assertLen(error.splitlines(), 1, error)
+        self.assertFalse(self._workdir.exists())
+
     def test_an_agent_that_cannot_take_the_actions_is_refused_before_anything_is_written(self):
         for config, flag, message in (
             ("laser_control", "--config.agent.relevance=implied", "no closed form"),
@@ -79,7 +86,7 @@ class OwnEnvironmentTest(absltest.TestCase):
         self.assertEqual(code, 0, errors)
         training, _ = errors.split("mean return of the last 100 training episodes")
         self.assertRegex(training, r"game \d+ of .*KeyError.*the episode ends there as by a time")
-        self.assertRegex(errors, "no film: .*Breaking-v0 draws no picture: .*render_modes")
+        self.assertRegex(errors, "no film: .*Breaking-v0 draws no picture: .*render_mode is None")
         self.assertEmpty(list((self._workdir / "videos").iterdir()))
         self.assertIn("Traceback", (self._workdir / "environment_errors.txt").read_text())
         self.assertGreaterEqual(self._summary()["mean_return"], 0.9)

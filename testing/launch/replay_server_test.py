@@ -70,6 +70,8 @@ class ReplayServerTest(parameterized.TestCase):
         )
         code, _, errors = commands.run("train", *flags, "--config.run.env_frames=8000")
         self.assertEqual(code, 0, errors)
+        told = f"one actor writes to localhost:{ports[0]} alone, not to localhost:{ports[1]}: use"
+        self.assertIn(told, errors)
         self.assertEmpty(list((self._folder / "run/checkpoints/replay").iterdir()))
         for process, log in servers:
             self._end(process)

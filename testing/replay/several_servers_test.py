@@ -565,6 +565,19 @@ class ClaimTest(ServersTest):
         first.stop()
         self._open(config, "host:/runs/b")
 
+    def test_a_run_that_ends_while_another_begins_is_followed_at_once(self):
+        config = self._serve(_config(), number=1)
+        self.enter_context(mock.patch.object(claim, "BEAT_SECONDS", 2.0))
+        self.enter_context(mock.patch.object(claim, "STALE_SECONDS", 60.0))
+        ending = claim.Claim(several_servers.open_for_writing(config, 0), "ending")
+        ending.take()
+        timer = threading.Timer(1.0, ending.release)
+        timer.start()
+        self.addCleanup(timer.join)
+        start = time.monotonic()
+        self._open(config, "next")
+        self.assertLess(time.monotonic() - start, 30)
+
     def test_what_a_refused_run_had_claimed_is_free_again(self):
         config = self._serve(_config())
         addresses = config.servers

@@ -168,6 +168,21 @@ class EvaluationsTest(parameterized.TestCase):
         self._offer(again, 310)
         self.assertEqual(self._rows(), [100, 200, 301])
 
+    def test_what_was_under_way_when_a_run_ended_is_played_when_it_goes_on(self):
+        beside = self._beside()
+        beside.resume(None)
+        self._offer(beside, 100)
+        self._evaluator.finish()
+        self._offer(beside, 110, 200, 230)  # that of 200 has no result yet
+        again = self._beside()
+        again.resume(230)
+        self._offer(again, 240)
+        self.assertEqual(self._evaluator.begun[-1], (240.0, 240, 24))
+        self._evaluator.finish()
+        self._offer(again, 250, 290)
+        self.assertEqual(self._rows(), [100, 240])
+        self.assertLen(self._evaluator.begun, 3)
+
     @parameterized.parameters(False, True)
     def test_without_an_evaluator_nothing_is_begun_and_no_file_made(self, was_evaluated):
         path = self._workdir / evaluation_log.FILE
