@@ -41,6 +41,12 @@ def main() -> None:
             "config.replay: priorities is 'contextual', but the parts that are measured draw from "
             "Reverb: use 'proportional', and testing.benchmarks.sequence_store for the store"
         )
+    if config.cluster.actors or config.replay.servers:
+        raise command_line.UsageError(
+            "what is measured is one process with a replay of its own: leave out "
+            "--config.cluster.actors and --config.replay.addresses; testing.benchmarks measures "
+            "remote actors and replay servers"
+        )
     # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
     from laser_tf.host import hardware
 

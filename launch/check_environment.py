@@ -21,7 +21,7 @@ from laser_tf.environments import environment_check, environment_config, faults,
 from launch import command_line
 
 _SUITE = flags.DEFINE_string("suite", "gymnasium", "gymnasium, dm_env, tf_agents, atari, ...")
-_TASK = flags.DEFINE_string("task", None, "e.g. CartPole-v1 or my_module:make", required=True)
+_TASK = flags.DEFINE_string("task", None, "e.g. CartPole-v1 or my_module:make")
 _STEPS = flags.DEFINE_integer("steps", 1_000, "that are played in each environment at most")
 _SEED = flags.DEFINE_integer("seed", 1, "of environments and actions")
 # Keys of the configuration's section `environment`, as far as the suite has them.
@@ -38,6 +38,8 @@ _KEYS = (
 
 def main() -> None:
     """Checks the environment and prints the verdict."""
+    if not _TASK.value:
+        raise command_line.UsageError("--task is missing: use e.g. --task=CartPole-v1")
     if _STEPS.value < 1:
         raise command_line.UsageError(f"--steps is {_STEPS.value}: use 1 or more")
     logging.getLogger().setLevel(logging.ERROR)  # faults are told in the verdict

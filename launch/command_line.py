@@ -203,7 +203,12 @@ def config_values(config: flags.FlagHolder) -> dict:
         raise UsageError(
             f"cannot load --config={config_file(config.name)}: {reason}; choose a file of configs/"
         ) from None
-    return flag.parser.named(values, config_flags.get_override_values(flag))
+    return flag.parser.named(values, given_values(config))
+
+
+def given_values(config: flags.FlagHolder) -> dict[str, object]:
+    """What the user sets of a `--config` flag's values, "section.key" -> value."""
+    return config_flags.get_override_values(flags.FLAGS[config.name])
 
 
 def config_file(flag_name: str) -> str:

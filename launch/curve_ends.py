@@ -6,7 +6,7 @@
 The files hold mean and range of the seeds at each point, so that of up to three seeds all values
 are known, though not which seed has which. So the mean over several points is that of the lowest at
 each, of the highest, and of the one between; and the first, second and third passing are where one,
-two and three seeds are above at once.
+two and three seeds are above at once. Of more seeds the mean alone is told.
 """
 
 from laser_tf.host import interruption
@@ -82,7 +82,7 @@ def _read(path: pathlib.Path) -> tuple[str, dict[str, np.ndarray]]:
                 raise command_line.UsageError(
                     f"--csv={path} is damaged in line {table.line_num}: make it anew"
                 ) from None
-            values = [low, *_between(mean, low, high, seeds), high] if seeds > 1 else [mean]
+            values = _of_each(mean, low, high, seeds)
             label = ", ".join(row[name] for name in ("game", "label") if name in header)
             curves.setdefault(label, []).append([point, mean, *values])
     return axis, {label: _array(points) for label, points in curves.items()}
@@ -96,10 +96,16 @@ def _array(points: list[list[float]]) -> np.ndarray:
     )
 
 
-def _between(mean: float, low: float, high: float, seeds: int) -> list[float]:
-    """The third of three values; of more than three the file does not tell."""
-    middle = 3 * mean - low - high
-    return [min(max(middle, low), high)] if seeds == 3 else []  # rounded numbers may overshoot
+def _of_each(mean: float, low: float, high: float, seeds: int) -> list[float]:
+    """The seeds' values, rising; none of more than three, which the file does not tell."""
+    match seeds:
+        case 1:
+            return [mean]
+        case 2:
+            return [low, high]
+        case 3:  # rounded numbers may overshoot
+            return [low, min(max(3 * mean - low - high, low), high), high]
+    return []
 
 
 def _describe(curve: np.ndarray) -> list[str]:
@@ -107,7 +113,7 @@ def _describe(curve: np.ndarray) -> list[str]:
     last = values[(points > points[-1] - _LAST_FRAMES.value) | (points == points[-1])]
     seeds, *others = np.isfinite(last[:, 1:]).sum(axis=1)
     # Nothing of each where they are not as many at all of these points.
-    of_each = last[:, -seeds:] if set(others) <= {seeds} else last[:, :0]
+    of_each = last[:, last.shape[1] - seeds :] if set(others) <= {seeds} else last[:, :0]
     texts = [
         f"{points[-1]:.0f}",
         f"{last[:, 0].mean():.3f}",

@@ -48,6 +48,10 @@ def main() -> None:
         raise command_line.UsageError(
             f"--figure={_FIGURE.value} is drawn from runs only: leave out --episodes"
         )
+    if _HISTORY_LENGTHS.value and not figures.DRAWN[_FIGURE.value].restricts_memory:
+        raise command_line.UsageError(
+            f"--figure={_FIGURE.value} has no lengths of history: leave out --history_length"
+        )
     if len(_GAMES.value) > 1 and not figures.DRAWN[_FIGURE.value].games:
         raise command_line.UsageError(
             f"--figure={_FIGURE.value} is of one task, not of {', '.join(_GAMES.value)}: name one"

@@ -25,7 +25,6 @@ import types
 from collections.abc import Mapping, Sequence
 
 from absl import flags
-from ml_collections import config_flags
 
 from laser_tf import config_values
 from laser_tf.analysis import figure, figures
@@ -90,7 +89,7 @@ def main() -> None:
     games = figure_choices.games(name, _GAMES.value, config)
     histories = figure_choices.history_lengths(name, _HISTORY_LENGTHS.value)
     variants = _variants(name)
-    figure_choices.check_values(name, variants, _given())
+    figure_choices.check_values(name, variants, command_line.given_values(_CONFIG))
     games = _checked_games(chosen, config, variants, games)
     workdir = pathlib.Path(_WORKDIR.value or f"runs/figure_{name}").absolute()
     _make_runs(chosen, config, games, workdir)
@@ -117,6 +116,8 @@ def _config_of_figure(name: str, chosen: figure.Figure) -> dict:
             f"--config={command_line.config_file(_CONFIG.name)} has no section `sweep`: figure "
             f"{name} compares sweeps; use e.g. --config={chosen.config}"
         )
+    if chosen.makes_run == "sweep":
+        sweep_config.check_given(values, command_line.given_values(_CONFIG))
     return config_values.changed(_completed(chosen, values), _defaults_and_given(chosen))
 
 
@@ -190,14 +191,9 @@ def _checked_games(
     return list(dict.fromkeys(names.values()))
 
 
-def _given() -> dict[str, object]:
-    """What the user changes in every run, "section.key" -> value."""
-    return config_flags.get_override_values(flags.FLAGS[_CONFIG.name])
-
-
 def _defaults_and_given(chosen: figure.Figure) -> dict[str, object]:
     """What the user, or else the figure, changes in every run, "section.key" -> value."""
-    return {**chosen.defaults, **_given()}
+    return {**chosen.defaults, **command_line.given_values(_CONFIG)}
 
 
 def _changes(

@@ -134,12 +134,13 @@ def _values() -> dict[str, Any]:
         section, dot, name = key.partition(".")
         if not dot or not text:
             raise command_line.UsageError(f"--grid={key}={text}: use {form}")
-        for other in ("zipped", "log_uniform", "choices"):  # instead of these
+        for other in set(sweep_config.PARTS) - {"grid"}:  # instead of these
             values["sweep"].get(other, {}).get(section, {}).pop(name, None)
         grid = values["sweep"].setdefault("grid", {})
         grid.setdefault(section, {})[name] = tuple(
             config_values.parse_value(value) for value in text.split(",")
         )
+    sweep_config.check_given(values, command_line.given_values(_CONFIG))
     return values
 
 

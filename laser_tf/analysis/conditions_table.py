@@ -29,11 +29,20 @@ def ranges(protocol: sweep_results.Protocol, condition: sweep_results.Condition)
     NaN where no agent of any replica has a score; those without are left out of the others.
     """
     measures = _MEASURES if protocol.is_normalised else _MEASURES[:-1]
-    of_replicas = [replica.scores for replica in condition.replicas if replica.scores]
+    of_replicas = _scores(condition)
     if not of_replicas:
         return [Range(np.nan, np.nan, np.nan)] * len(measures)
     values = [[float(measure(scores)) for scores in of_replicas] for measure in measures]
     return [Range(float(np.mean(of_one)), min(of_one), max(of_one)) for of_one in values]
+
+
+def replicas(condition: sweep_results.Condition) -> int:
+    """How many a condition's numbers are of."""
+    return len(_scores(condition))
+
+
+def _scores(condition: sweep_results.Condition) -> list[list[float]]:
+    return [replica.scores for replica in condition.replicas if replica.scores]
 
 
 def header() -> list[str]:
@@ -43,7 +52,7 @@ def header() -> list[str]:
 
 
 def row(protocol: sweep_results.Protocol, condition: sweep_results.Condition) -> list[str]:
-    """Cells below `header`; empty for what is missing."""
+    """Cells below `header`; empty for what is missing. Replicas without any score do not count."""
     numbers = [value for of_one in ranges(protocol, condition) for value in of_one]
     missing = len(COLUMNS) * len(Range._fields) - len(numbers)
-    return [str(len(condition.replicas)), *panels.cells(numbers), *[""] * missing]
+    return [str(replicas(condition)), *panels.cells(numbers), *[""] * missing]

@@ -51,7 +51,7 @@ class Figure:
     games: tuple[str, ...] = ("breakout", "space_invaders")  # by default; (): the configuration's
     restricts_memory: bool = False  # whether runs are evaluated with histories of several lengths
     known_games: tuple[str, ...] = ()  # that there is something to compare with; (): any
-    # Of the configuration, "section.key" -> value, unless the user gives another.
+    # Of the configuration, "section.key" -> value, unless the user's flags give another.
     defaults: Mapping[str, object] = dataclasses.field(default_factory=dict)
 
     def runs(self, workdir: pathlib.Path, games: Sequence[str], replicas: int) -> Runs:

@@ -23,6 +23,13 @@ ALL: dict[str, figure.Figure] = figures_laser.FIGURES | DRAWN
 # What refuses a configuration whose runs a figure cannot compare: see their docstrings.
 CHECKS = {
     name: module.check
-    for module in (figures_r2d2, figures_acer, figures_reactor, figures_sharing, figures_atari)
+    for module in (
+        figures_laser,
+        figures_r2d2,
+        figures_acer,
+        figures_reactor,
+        figures_sharing,
+        figures_atari,
+    )
     for name in module.FIGURES
 }

@@ -8,7 +8,12 @@ _CONTROL: dict[str, object] = {"environment.suite": "dm_control"}
 _TRUST: dict[str, object] = {"agent.trust_region": True}
 _NO_TRUST: dict[str, object] = {"agent.trust_region": False}
 # Whatever the user says of replay: A3C's gradient is of what its own policy has just done.
-_ON_POLICY: dict[str, object] = _CONTROL | {"replay.steps_per_update": 0, "replay.warm_up": 0}
+_ON_POLICY: dict[str, object] = _CONTROL | {
+    "replay.steps_per_update": 0,
+    "replay.replay_ratio": 0.0,
+    "replay.replay_fraction": 0.0,
+    "replay.warm_up": 0,
+}
 
 FIGURES = {
     # Figure 1: what replay is worth, by experience and by time, with and without the trust region.

@@ -1,7 +1,9 @@
 """LASER's comparisons (Schmitt et al. 2019): each curve is a sweep's best agent."""
 
 import dataclasses
+from collections.abc import Mapping
 
+from laser_tf import errors
 from laser_tf.analysis import figure
 
 
@@ -104,3 +106,21 @@ FIGURES = {
         "configs/sweep_laser_minatar_multitask.py", _MULTITASK, "sweep", games=()
     ),
 }
+
+
+def check(name: str, config: Mapping[str, Mapping]) -> None:
+    """Refuses, before anything is trained, replay that no share of a batch stands for.
+
+    Args:
+      name: of the figure.
+      config: the nested values, as the user gives them.
+
+    Raises:
+      UserError: the message names the value and the remedy.
+    """
+    for key in ("replay_ratio", "steps_per_update"):
+        if value := config["replay"].get(key):
+            raise errors.UserError(
+                f"--figure={name} compares batches by the share of them that is replayed, but "
+                f"replay.{key} is {value}, by which all would be: use 0"
+            )

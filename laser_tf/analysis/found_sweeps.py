@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from laser_tf import errors
+from laser_tf.environments import suites
 from laser_tf.host import run_folder, run_identity
 from laser_tf.monitoring import episode_log
 from laser_tf.sweeps import sweep_config
@@ -23,17 +24,13 @@ class Agent(NamedTuple):
     name: str
     folder: pathlib.Path
     hyperparameters: dict[str, Any]  # `section.key` -> value, at the run's start
+    own_tasks: tuple[str, ...]  # given to it as a hyper-parameter; (): it plays its sweep's
     episodes: dict[str, episode_log.Episodes]  # by task; empty before the first
 
     @property
     def env_frames(self) -> int:
         """When its last episode was reported; 0 before the first."""
         return max((int(log.env_frames[-1]) for log in self.episodes.values()), default=0)
-
-    @property
-    def own_tasks(self) -> tuple[str, ...]:
-        """Those that it was given as a hyper-parameter; (): it plays its sweep's."""
-        return _names(self.hyperparameters.get("environment.task", ""))
 
 
 class Sweep(NamedTuple):
@@ -45,6 +42,7 @@ class Sweep(NamedTuple):
     suite: str
     tasks: tuple[str, ...]  # as configured; "all" stands for a whole suite
     env_frames: int  # each agent's budget
+    is_finished: bool  # whether all agents have come to it
     agents: tuple[Agent, ...]
     settings: dict[str, Any]  # `section.key` -> value, without what every sweep has of its own
 
@@ -67,40 +65,53 @@ def find(folder: pathlib.Path) -> tuple[list[Sweep], list[str]]:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             notes.append(f"{path} is left out: {type(error).__name__}: {error}")
     if not sweeps:
-        reason = (
-            f"; {notes[0]}" if notes else f": there is no {run_folder.SWEEP} in it, at any depth"
-        )
         raise run_folder.WorkdirError(
-            f"{folder} holds no sweep{reason}. Name a folder of launch.sweep's"
+            f"{folder} holds no sweep that can be read; {notes[0]}"
+            if notes
+            else f"{folder} holds no sweep: there is no {run_folder.SWEEP} in it, at any depth. "
+            "Name a folder of launch.sweep's"
         )
     return sweeps, notes
 
 
-def _names(tasks: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in tasks.split(",") if name)
+def _names(suite: str, tasks: str) -> tuple[str, ...]:
+    """The names in a configuration's `task`, as the suite calls them where it can be asked."""
+    return tuple(_name(suite, name.strip()) for name in tasks.split(",") if name)
 
 
-def _read_agent(folder: pathlib.Path, hyperparameters: Mapping[str, Any]) -> Agent:
+def _name(suite: str, task: str) -> str:
+    if task == "all":
+        return task
+    try:
+        return suites.config_class(suite)(suite=suite, task=task).tasks[0]
+    except (ImportError, ValueError):  # what is not installed, or not known, here
+        return task
+
+
+def _read_agent(folder: pathlib.Path, suite: str, hyperparameters: Mapping[str, Any]) -> Agent:
     episodes = episode_log.read(folder)
     episode_log.check_order(folder, episodes)
-    return Agent(folder.name, folder, dict(hyperparameters), episodes)
+    own_tasks = _names(suite, hyperparameters.get("environment.task", ""))
+    return Agent(folder.name, folder, dict(hyperparameters), own_tasks, episodes)
 
 
 def _read(path: pathlib.Path) -> Sweep:
     content = json.loads(path.read_text(encoding="utf-8"))
     given = content["config"]
     config = run_identity.completed(given, sweep_config.defaults(given))
+    suite = str(config["environment"]["suite"])
     agents = [
-        _read_agent(path.parent / name, values)
+        _read_agent(path.parent / name, suite, values)
         for name, values in sorted(content["agents"].items())
     ]
     return Sweep(
         folder=path.parent,
         label=str(content["label"]),
         replica=int(content["replica"]),
-        suite=str(config["environment"]["suite"]),
-        tasks=_names(config["environment"]["task"]),
+        suite=suite,
+        tasks=_names(suite, config["environment"]["task"]),
         env_frames=int(config["run"]["env_frames"]),
+        is_finished=(path.parent / run_folder.FINISHED).exists(),
         agents=tuple(agents),
         settings={
             key: value

@@ -31,20 +31,27 @@ def conditions(results: sweep_results.SuiteResults) -> bytes:
     with _figure(len(results.conditions)) as (picture, axes):
         limit = _end([c.curve.mean for c in results.conditions], results.protocol)
         for index, condition in enumerate(results.conditions):
-            colour = _COLOURS[index % len(_COLOURS)]
             if np.isfinite(condition.curve.mean).any():
-                _draw_range(axes, results.protocol, condition, colour, limit)
+                _draw_range(axes, results.protocol, condition, _style(index), limit)
         _label_axes(axes, limit)
         axes.set_ylabel(_wrapped(_score_name(results.protocol), "best agent of the sweep"))
         _legend(picture, axes)
         return _png(picture)
 
 
+def _style(index: int) -> dict[str, str]:
+    """How a line is told from others: by its colour, and by its dashes where colours repeat."""
+    return {
+        "color": _COLOURS[index % len(_COLOURS)],
+        "linestyle": _DASHES[index // len(_COLOURS) % len(_DASHES)],
+    }
+
+
 def _draw_range(
     axes: axes_module.Axes,
     protocol: sweep_results.Protocol,
     condition: sweep_results.Condition,
-    colour: str,
+    style: Mapping[str, str],
     limit: float,
 ) -> None:
     curve = condition.curve
@@ -54,13 +61,13 @@ def _draw_range(
     worst, best, mean = (scale * values[there] for values in (curve.worst, curve.best, curve.mean))
     count = len(condition.replicas)
     label = f"{_spoken(condition.label)} ({count} replica{'s' * (count > 1)})"
-    axes.fill_between(frames, worst, best, color=colour, alpha=0.2, linewidth=0)
+    axes.fill_between(frames, worst, best, color=style["color"], alpha=0.2, linewidth=0)
     # Where not all replicas have come, the mean is of others than before: thin.
-    axes.plot(frames, mean, color=colour, linewidth=0.9, linestyle="--")
+    axes.plot(frames, mean, color=style["color"], linewidth=0.9, linestyle="--")
     whole = curve.replicas[there] == count
     marker = "o" if whole.sum() == 1 else None
     axes.plot(
-        frames, np.where(whole, mean, np.nan), color=colour, linewidth=2, label=label, marker=marker
+        frames, np.where(whole, mean, np.nan), linewidth=2, label=label, marker=marker, **style
     )
 
 
@@ -79,10 +86,9 @@ def agents(protocol: sweep_results.Protocol, replica: sweep_results.Replica) -> 
                 frames,
                 (100 if protocol.is_normalised else 1) * agent.curve[there],
                 label=f"{agent.name}: {', '.join(values)}" if values else agent.name,
-                color=_COLOURS[k % len(_COLOURS)],
-                linestyle=_DASHES[k // len(_COLOURS) % len(_DASHES)],
                 marker="o" if there.sum() == 1 else None,
                 linewidth=1.4,
+                **_style(k),
             )
         _label_axes(axes, limit)
         axes.set_ylabel(_wrapped(_score_name(protocol), ""))
@@ -106,8 +112,7 @@ def diagnostics(
         for index, (label, of_label) in enumerate(curves.items()):
             if name in of_label:  # a label keeps its colour where others have no value
                 frames = protocol.env_frames(len(of_label[name])) / _unit(limit)[0]
-                colour = _COLOURS[index % len(_COLOURS)]
-                axes.plot(frames, of_label[name], label=_spoken(label), color=colour)
+                axes.plot(frames, of_label[name], label=_spoken(label), **_style(index))
         unit = sweep_diagnostics.UNITS[name]
         axes.set_title(f"{name}, {unit}" if unit else name, fontsize=10)
         _label_axes(axes, limit)

@@ -132,7 +132,7 @@ def _summary_row(protocol: sweep_results.Protocol, condition: sweep_results.Cond
     render_score = functools.partial(report_text.format_score, protocol)
     return [
         condition.label,
-        str(len(condition.replicas)),
+        str(conditions_table.replicas(condition)),
         *(_range(of_one, render_score) for of_one in (best, median)),
         *(_range(of_one, report_text.format_value) for of_one in counts),
     ]

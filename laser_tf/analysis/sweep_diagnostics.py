@@ -32,13 +32,17 @@ Scalars = Mapping[str, tuple[np.ndarray, np.ndarray]]  # name -> env frames [n],
 
 
 def read(run: pathlib.Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """What a run's folder holds of the diagnostics, `Scalars`; the names without a value left out.
+    """What a run's folder holds of the diagnostics, `Scalars`: finite values, and names with any.
 
     Raises:
       OSError: if the events cannot be read.
     """
     found = tensorboard.read_several(run / "tensorboard", (_ENTROPY, *UNITS))
-    return {name: scalars for name, scalars in found.items() if len(scalars[0])}
+    finite = {
+        name: (frames[np.isfinite(values)], values[np.isfinite(values)])
+        for name, (frames, values) in found.items()
+    }
+    return {name: scalars for name, scalars in finite.items() if len(scalars[0])}
 
 
 def measures(runs: Sequence[Scalars]) -> list[float]:

@@ -260,7 +260,8 @@ def _missing(protocol: Protocol, found: list[found_sweeps.Sweep]) -> list[str]:
         silent = [agent.name for agent in sweep.agents if not agent.episodes]
         if silent:
             notes.append(f"{where}: no episodes yet of {_named(silent)} in {sweep.folder}")
-    last, budget = min((_progress(sweep) for sweep in found), key=lambda pair: pair[0] / pair[1])
+    running = [_progress(sweep) for sweep in found if not sweep.is_finished]
+    last, budget = min(running, key=lambda pair: pair[0] / pair[1], default=(0, 0))
     if last < budget - protocol.bucket:
         notes.append(f"{where}: the slowest agent is at {last:,} of {budget:,} env frames")
     for one, other in itertools.pairwise(found):

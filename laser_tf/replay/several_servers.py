@@ -130,6 +130,9 @@ class ReplayServers:
     def claim(self, run: str) -> None:
         """Claims the queue on all servers, and keeps it until `stop`.
 
+        A server's claim is kept from when it is taken: the next one may take longer than a claim
+        that is not renewed stands.
+
         Where another run takes one over, being sure that this one is dead, whoever reads from that
         server gets a `claim.ClaimedError`.
 
@@ -139,17 +142,19 @@ class ReplayServers:
         Raises:
           ClaimedError: if another run's learner has one of them.
         """
-        claims = [claim.Claim(server, run) for server in self._servers]
-        for number, one in enumerate(claims):
+        for server in self._servers:
+            one = claim.Claim(server, run)
             try:
                 one.take()
             except ValueError:
-                for taken in claims[:number]:
-                    taken.release()
+                self._release()
                 raise
-        self._claims = [
-            _KeptClaim(server, one) for server, one in zip(self._servers, claims, strict=True)
-        ]
+            self._claims.append(_KeptClaim(server, one))
+
+    def _release(self) -> None:
+        claims, self._claims = self._claims, []
+        for kept in claims:
+            kept.release()
 
     def size(self) -> int:
         """Items in the replay of all servers."""
@@ -178,9 +183,7 @@ class ReplayServers:
 
     def stop(self) -> None:
         """Leaves the servers, which go on, to the next run."""
-        claims, self._claims = self._claims, []
-        for kept in claims:
-            kept.release()
+        self._release()
         for server in self._servers:
             server.stop()
 

@@ -14,6 +14,7 @@ from laser_tf.sweeps import population
 from laser_tf.training import cluster_config, run_config
 
 MOST_AGENTS = 1_000  # more need another engine
+PARTS = ("grid", "zipped", "log_uniform", "choices")  # of the section that vary keys
 _OWN_SECTIONS = ("sweep", "population", "cluster")
 # Of one replay's agents; whatever else the environment and replay sections say must be the same.
 _MAY_DIFFER = (
@@ -92,8 +93,7 @@ class Config:
         return [dict(zip(zipped, row, strict=True)) for row in rows]
 
     def _check_keys(self) -> None:
-        names = ("grid", "zipped", "log_uniform", "choices")
-        for one, other in itertools.combinations(names, 2):
+        for one, other in itertools.combinations(PARTS, 2):
             flat, others = (config_values.flatten(getattr(self, name)) for name in (one, other))
             for key in flat.keys() & others.keys():
                 raise ValueError(
@@ -102,7 +102,7 @@ class Config:
                 )
 
     def _check_values(self) -> None:
-        for name in ("grid", "zipped", "choices", "log_uniform"):
+        for name in PARTS:
             for key, values in config_values.flatten(getattr(self, name)).items():
                 if not isinstance(values, tuple | list) or not values:
                     raise ValueError(f"{name}.{key} is {values!r}: use a tuple of values")
@@ -171,6 +171,25 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
             f"config.run: replay_port is {port}, but each agent has a replay of its own: use 0"
         )
     return SweepConfig(sweep, _parse_population(values, agents), cluster, agents, hyperparameters)
+
+
+def check_given(values: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any]) -> None:
+    """Checks that what a user sets for all agents is not what each of them has of its own.
+
+    Args:
+      values: nested, of the sweep.
+      given: "section.key" -> value.
+
+    Raises:
+      ValueError: for a key that would have no effect; the message names it and the remedy.
+    """
+    for part in PARTS:
+        swept = config_values.flatten(values["sweep"].get(part, {}))
+        for key in swept.keys() & given.keys():
+            raise ValueError(
+                f"--config.{key}={given[key]} has no effect: the sweep's {part} gives each agent "
+                f"its own; use --config.sweep.{part}.{key}, which is {swept[key]}"
+            )
 
 
 def defaults(values: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -1,6 +1,8 @@
 """ACER's figures: conditions are valid runs that differ in what the figure compares, or refused."""
 
 import dataclasses
+import types
+from collections.abc import Mapping
 
 from absl.testing import absltest, parameterized
 
@@ -13,12 +15,14 @@ from testing import flag_values
 MODULES = {"acer_1": acer_minatar, "acer_2": acer_control, "acer_3": acer_control}
 
 
-def _runs(name: str, game: str) -> dict[str, run_config.RunConfig]:
+def _runs(
+    name: str, game: str, given: Mapping[str, object] = types.MappingProxyType({})
+) -> dict[str, run_config.RunConfig]:
     runs = {}
     for condition in figures_acer.FIGURES[name].conditions:
         argument = (condition.argument,) if condition.argument else ()
         values = MODULES[name].get_config(*argument).to_dict()
-        flags = condition.values(values, game, 2)
+        flags = given | condition.values(values, game, 2)
         runs[condition.label] = run_config.parse(flag_values.changed(values, flags))
     return runs
 
@@ -71,6 +75,12 @@ class FiguresAcerTest(parameterized.TestCase):
                 self.assertEqual((run.agent.importance, run.replay), ("truncated", replay))
             else:
                 self.assertEqual((run.agent.importance, run.replay.replay_table), ("none", None))
+
+    def test_a3c_replays_nothing_whatever_the_user_says(self):
+        for given in ({"replay.replay_fraction": 0.5}, {"replay.steps_per_update": 40}):
+            runs = _runs("acer_2", "cheetah/run", given)
+            for label in ("A3C", "Trust-A3C"):
+                self.assertIsNone(runs[label].replay.replay_table)
 
     def test_parts_are_removed_one_at_a_time(self):
         runs = _runs("acer_3", "cheetah/run")

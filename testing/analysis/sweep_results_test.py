@@ -42,6 +42,23 @@ class FindTest(_FolderTest):
             self.assertEqual(agent.hyperparameters["learner.learning_rate"], 1e-4)
             np.testing.assert_array_equal(agent.episodes["breakout"].returns, [2.0])
 
+    def test_tasks_are_known_by_all_their_names(self):
+        agents = {"agent_00": {"breakout": [(1, 2.0)]}}
+        for name in ("breakout", "MinAtar/Breakout-v1"):
+            path = self._folder / name.replace("/", "_")
+            sweep_folders.write(path, agents, suite="minatar", task=name)
+        found, _ = found_sweeps.find(self._folder)
+        self.assertEqual([sweep.tasks for sweep in found], [("breakout",)] * 2)
+        _, (note, *_) = self._summarise()
+        self.assertRegex(note, "is left out: .* has its label 'laser', replica 1 and task breakout")
+        path = self._folder / "of_each"
+        sweep_folders.write(path, agents, suite="minatar", task="asterix")
+        content = json.loads((path / "sweep.json").read_text())
+        content["agents"]["agent_00"]["environment.task"] = "MinAtar/Breakout-v1"
+        (path / "sweep.json").write_text(json.dumps(content))
+        (sweep,), _ = found_sweeps.find(path)
+        self.assertEqual(sweep.agents[0].own_tasks, ("breakout",))
+
     def test_a_sweep_whose_last_episodes_cannot_be_told_is_left_out(self):
         for name in "ab":
             episodes = {"agent_00": {"breakout": [(1, 2.0), (3, 5.0)]}}
@@ -55,6 +72,10 @@ class FindTest(_FolderTest):
             "b/sweep.json is left out: .*b/agent_00/episodes.csv has episodes that are not in"
         )
         self.assertRegex(note, expected)
+        with self.assertRaisesRegex(
+            run_folder.WorkdirError, "no sweep that can be read; .*sort its lines by them$"
+        ):
+            found_sweeps.find(self._folder / "b")
 
     def test_what_a_configuration_left_to_its_defaults_has_them(self):
         path = sweep_folders.write(self._folder / "a", {"agent_00": {}}) / run_folder.SWEEP
@@ -74,7 +95,9 @@ class FindTest(_FolderTest):
         for name, text in (("a", "{"), ("b", '{"label": 1}'), ("c", "[]")):
             (self._folder / name).mkdir()
             (self._folder / name / "sweep.json").write_text(text)
-        with self.assertRaisesRegex(run_folder.WorkdirError, "no sweep; .*a/sweep.json is left"):
+        with self.assertRaisesRegex(
+            run_folder.WorkdirError, "no sweep that can be read; .*a/sweep.json is"
+        ):
             found_sweeps.find(self._folder)
         sweep_folders.write(self._folder / "d", {"agent_00": {}})
         found, notes = found_sweeps.find(self._folder)
@@ -144,6 +167,14 @@ class SummariseTest(_FolderTest):
         self.assertRegex(text, "'laser', replica 1: no episodes yet of agent_01 in .*one")
         self.assertRegex(text, "replica 2: the slowest agent is at 0 of 20 env frames")
         self.assertRegex(text, "replica 3: no episodes yet of breakout")
+
+    def test_a_finished_sweep_whose_last_episodes_were_long_lacks_nothing(self):
+        path = sweep_folders.write(self._folder / "s", {"agent_00": {"breakout": [(2, 1.0)]}})
+        _, (note,) = self._summarise(bucket=1)
+        self.assertRegex(note, "the slowest agent is at 2 of 20")
+        (path / "finished").touch()
+        _, notes = self._summarise(bucket=1)
+        self.assertEmpty(notes)
 
     def test_a_task_that_a_replica_lacks_is_told_and_left_out_of_its_median(self):
         for replica, task, value in ((1, "x", 1.0), (1, "y", 5.0), (2, "x", 9.0)):
@@ -221,11 +252,12 @@ class DiagnosticsTest(_FolderTest):
             with tensorboard.MetricsWriter(path / "agent_00/tensorboard") as writer:
                 writer.write(10, {"policy/kl_own": 1.0 * replica})
                 writer.write(30, {"policy/kl_own": 3.0 * replica})
+                writer.write(31, {"policy/kl_own": np.inf, "policy/kl_foreign": np.inf})
         (results,), _ = self._summarise()
         (condition,) = results.conditions
         of_runs = {run.folder: sweep_diagnostics.read(run.folder) for run in condition.runs}
         curves = sweep_diagnostics.mean_curves(results.protocol, condition, of_runs)
-        self.assertEqual(list(curves), ["policy/kl_own"])
+        self.assertEqual(list(curves), ["policy/kl_own"])  # the other has no finite value
         np.testing.assert_allclose(curves["policy/kl_own"], [1.5, 3.0, 4.5])
 
 

@@ -2,12 +2,12 @@
 
 import json
 
-from absl.testing import absltest
+from absl.testing import absltest, parameterized
 
 from testing import commands
 
 
-class BenchmarkTest(absltest.TestCase):
+class BenchmarkTest(parameterized.TestCase):
     def test_paces_of_a_run_and_of_its_parts(self):
         code, output, errors = commands.run(
             "benchmark", "--config=configs/laser_catch.py", "--seconds=2", "--part_seconds=0.1"
@@ -21,6 +21,15 @@ class BenchmarkTest(absltest.TestCase):
         for pace in measured["agent_steps_per_second_alone"].values():
             self.assertGreater(pace, 0)
         self.assertIn("agent_steps_per_second", measured["end_to_end"])
+
+    @parameterized.parameters("cluster.actors=2", "replay.addresses=localhost:1")
+    def test_what_is_not_of_one_process_is_refused_in_one_line(self, value):
+        code, _, errors = commands.run(
+            "benchmark", "--config=configs/laser_catch.py", f"--config.{value}"
+        )
+        self.assertEqual(code, 1)
+        self.assertRegex(errors, "^error: what is measured is one process with .*: leave out")
+        self.assertLen(errors.splitlines(), 1, errors)
 
 
 if __name__ == "__main__":

@@ -178,6 +178,14 @@ class HelpTest(parameterized.TestCase):
         self.assertEqual(order, sorted(order))
         self.assertNotIn("absl", result.stdout)
 
+    def test_the_check_of_an_environment_has_help_and_asks_for_a_task(self):
+        result = _run("check_environment", "--help")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("--task", result.stdout)
+        result = _run("check_environment")
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.stderr, "error: --task is missing: use e.g. --task=CartPole-v1\n")
+
     def test_help_may_be_cut_by_its_reader(self):
         command = subprocess.Popen(
             [sys.executable, "-c", _WITHOUT_TENSORFLOW, "launch.train", "--help"],

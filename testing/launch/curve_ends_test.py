@@ -40,6 +40,11 @@ class CurveEndsTest(absltest.TestCase):
         large = 'runs.csv,"LASER, large",3000,6.000,5.000 6.000 7.000,2000 2000 3000'
         self.assertEqual(rows, [large, "runs.csv,IMPALA,3000,2.000,2.000,nan"])
 
+    def test_of_more_than_three_seeds_the_mean_alone_is_told(self):
+        text = "label,env_frames,mean,min,max,seeds\nmany,1000,2,1,9,10\nmany,2000,5,3,9,10\n"
+        rows = self._rows(self._write("runs.csv", text), "--above=4")
+        self.assertEqual(rows, ["runs.csv,many,2000,5.000,,"])
+
     def test_sweeps_averaged_over_their_last_frames(self):
         rows = self._rows(self._write("sweeps.csv", SWEEPS), "--last_frames=4000")
         self.assertEqual(rows, ["sweeps.csv,shared,3000,0.400,0.300 0.500"])

@@ -183,7 +183,7 @@ class ReportTest(absltest.TestCase):
         self.assertEmpty(list(self._output.glob("*.png")))
         self.assertLen(self._rows("curves.csv"), 1)
         self.assertEqual(self._rows("scores.csv")[1][3], "")
-        self.assertEqual(self._rows("conditions.csv")[1], ["laser", "1", *[""] * 9])
+        self.assertEqual(self._rows("conditions.csv")[1], ["laser", "0", *[""] * 9])
 
     def test_two_suites_with_one_label_are_told_apart(self):
         sweep_folders.write(self._folder / "a", {"agent_00": {"breakout": [(19, 1.0)]}})

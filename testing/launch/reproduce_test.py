@@ -117,6 +117,15 @@ class ReproduceTest(parameterized.TestCase):
             "--config.agent.trust_region=True: figure acer_2 compares runs by it: leave it out",
         ),
         (
+            "--figure=3_left --config.learner.learning_rate=1e-3",
+            "--config.learner.learning_rate=0.001 has no effect: the sweep's grid gives each agent "
+            "its own; use --config.sweep.grid.learner.learning_rate, which is ",
+        ),
+        (
+            "--figure=3_multitask --config.replay.replay_ratio=4",
+            "--figure=3_multitask compares batches by .* replay.replay_ratio is 4.0, by which",
+        ),
+        (
             "--figure=3_left --config=configs/laser_minatar.py",
             "--config=configs/laser_minatar.py has no section .sweep.: figure 3_left compares",
         ),

@@ -167,6 +167,10 @@ class SweepTest(parameterized.TestCase):
             ("--config=configs/sweep_laser_minatar.py", "--grid=environment.task=asterix,breakout"),
             "environment.task is 'asterix' for agent_00, but 'breakout' for",
         ),
+        (
+            ("--grid=agent.discount=0.9,0.99", "--config.agent.discount=0.95"),
+            "--config.agent.discount=0.95 has no effect: the sweep's grid gives each agent its own",
+        ),
         (("--config=configs/laser_catch.py",), "no section `sweep`"),
         (("--population=pbd",), "method is 'pbd'"),
         (("--config.cluster.actors=2",), "config.cluster: actors is 2, but each agent of a sweep"),
