@@ -27,14 +27,18 @@ class A3CConfig(average_policy_config.AveragePolicyConfig):
         config_checks.check_choice(self, "kind", (KIND,))
         config_checks.check_choice(self, "importance", (NONE, TRUNCATED))
 
-    def check_replay(self, *, learns_from_replay_alone: bool, replays_sequences: bool) -> None:
+    def check_replay(
+        self, *, replays: bool, learns_from_replay_alone: bool, replays_sequences: bool
+    ) -> None:
         """See `AgentConfig`."""
         super().check_replay(
-            learns_from_replay_alone=learns_from_replay_alone, replays_sequences=replays_sequences
+            replays=replays,
+            learns_from_replay_alone=learns_from_replay_alone,
+            replays_sequences=replays_sequences,
         )
-        if learns_from_replay_alone and self.importance == NONE:
+        if replays and self.importance == NONE:
             raise ValueError(
-                "importance is 'none', but replay.steps_per_update above 0 leaves no online "
-                "unrolls, and A3C's gradient is on-policy: use agent.importance=truncated (TIS), "
-                "or steps_per_update 0"
+                "importance is 'none', but A3C's gradient is on-policy, and what is replayed is "
+                "not: use agent.importance=truncated (TIS), or replay_fraction, replay_ratio and "
+                "steps_per_update 0"
             )

@@ -30,10 +30,13 @@ class AgentConfig(trunk_config.TrunkConfig):
         """How actions are chosen in evaluations, in words, for their files."""
         return "sampled"
 
-    def check_replay(self, *, learns_from_replay_alone: bool, replays_sequences: bool) -> None:
+    def check_replay(
+        self, *, replays: bool, learns_from_replay_alone: bool, replays_sequences: bool
+    ) -> None:
         """Raises ValueError for a replay that the agent cannot learn from.
 
         Args:
+          replays: whether anything is learned from replay.
           learns_from_replay_alone: whether batches hold no online entries.
           replays_sequences: whether replay holds overlapping sequences instead of unrolls.
         """

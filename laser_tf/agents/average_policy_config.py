@@ -44,7 +44,9 @@ class AveragePolicyConfig(agent_config.AgentConfig):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} is {getattr(self, name)}: use a value above 0")
 
-    def check_replay(self, *, learns_from_replay_alone: bool, replays_sequences: bool) -> None:
+    def check_replay(
+        self, *, replays: bool, learns_from_replay_alone: bool, replays_sequences: bool
+    ) -> None:
         """See `AgentConfig`."""
         if replays_sequences:
             raise ValueError(

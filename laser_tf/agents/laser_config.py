@@ -66,7 +66,9 @@ class LaserConfig(agent_config.AgentConfig):
                 "needs rho_bar >= c_bar; raise the one or lower the other"
             )
 
-    def check_replay(self, *, learns_from_replay_alone: bool, replays_sequences: bool) -> None:
+    def check_replay(
+        self, *, replays: bool, learns_from_replay_alone: bool, replays_sequences: bool
+    ) -> None:
         """See `AgentConfig`."""
         if replays_sequences:
             raise ValueError(

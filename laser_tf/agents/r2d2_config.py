@@ -54,7 +54,9 @@ class R2D2Config(agent_config.AgentConfig):
         """See `AgentConfig`."""
         return f"epsilon-greedy, epsilon {self.evaluation_epsilon:g}"
 
-    def check_replay(self, *, learns_from_replay_alone: bool, replays_sequences: bool) -> None:
+    def check_replay(
+        self, *, replays: bool, learns_from_replay_alone: bool, replays_sequences: bool
+    ) -> None:
         """See `AgentConfig`."""
         if not replays_sequences:
             raise ValueError(

@@ -122,5 +122,5 @@ def check(name: str, config: Mapping[str, Mapping]) -> None:
         if value := config["replay"].get(key):
             raise errors.UserError(
                 f"--figure={name} compares batches by the share of them that is replayed, but "
-                f"replay.{key} is {value}, by which all would be: use 0"
+                f"replay.{key} is {value}, which replays whatever that share is: use 0"
             )

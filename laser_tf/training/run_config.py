@@ -89,6 +89,7 @@ class RunConfig:
         self._check_shares()
         try:
             self.agent.check_replay(
+                replays=self.replay.replay_table is not None,
                 learns_from_replay_alone=bool(self.replay.steps_per_update),
                 replays_sequences=bool(self.replay.sequence_length),
             )

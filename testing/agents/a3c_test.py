@@ -4,7 +4,9 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
+from configs import acer_control
 from laser_tf.agents import a3c_config
+from laser_tf.training import run_config
 from testing import numpy_reference
 from testing.agents import acer_test
 from testing.agents.acer_test import DISCRETE, STD, B, T
@@ -115,15 +117,17 @@ class A3CTest(parameterized.TestCase):
         ):
             self.assertTrue(np.isfinite(gradient).all())
 
-    def test_on_policy_it_does_not_learn_from_replay_alone(self):
-        for importance, refused in (("none", True), ("truncated", False)):
-            config = a3c_config.A3CConfig(importance=importance)
-            arguments = {"learns_from_replay_alone": True, "replays_sequences": False}
-            if refused:
-                with self.assertRaisesRegex(ValueError, "agent.importance=truncated"):
-                    config.check_replay(**arguments)
-            else:
-                config.check_replay(**arguments)
+    @parameterized.parameters(
+        {"steps_per_update": 20}, {"replay_fraction": 0.5}, {"replay_ratio": 4.0}
+    )
+    def test_on_policy_it_does_not_learn_from_replay(self, **replay):
+        values = acer_control.get_config("a3c").to_dict()
+        run_config.parse(values)
+        values["replay"].update(replay)
+        with self.assertRaisesRegex(ValueError, "config.agent: .*agent.importance=truncated"):
+            run_config.parse(values)
+        values["agent"]["importance"] = "truncated"
+        run_config.parse(values)
 
     def test_refuses_an_unknown_importance(self):
         with self.assertRaisesRegex(ValueError, "importance"):

@@ -395,7 +395,7 @@ class AgentTest(parameterized.TestCase):
     def test_refuses_sequences(self):
         with self.assertRaisesRegex(ValueError, "replay.sequence_length"):
             acer_config.AcerConfig().check_replay(
-                learns_from_replay_alone=True, replays_sequences=True
+                replays=True, learns_from_replay_alone=True, replays_sequences=True
             )
 
 

@@ -123,7 +123,7 @@ class ReproduceTest(parameterized.TestCase):
         ),
         (
             "--figure=3_multitask --config.replay.replay_ratio=4",
-            "--figure=3_multitask compares batches by .* replay.replay_ratio is 4.0, by which",
+            "--figure=3_multitask compares batches by .* replay.replay_ratio is 4.0, which rep",
         ),
         (
             "--figure=3_left --config=configs/laser_minatar.py",
