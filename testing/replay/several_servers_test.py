@@ -579,6 +579,7 @@ class ClaimTest(ServersTest):
         self.assertLess(time.monotonic() - start, 30)
 
     def test_what_a_refused_run_had_claimed_is_free_again(self):
+        self.enter_context(mock.patch.object(claim, "STALE_SECONDS", 60.0))
         config = self._serve(_config())
         addresses = config.servers
         second = dataclasses.replace(config, addresses=addresses[1])
@@ -587,7 +588,7 @@ class ClaimTest(ServersTest):
             several_servers.open_connection(config, SIGNATURE, "b")
         start = time.monotonic()
         self._open(dataclasses.replace(config, addresses=addresses[0]), "c")
-        self.assertLess(time.monotonic() - start, 2.0)
+        self.assertLess(time.monotonic() - start, 30)
 
     def test_a_dead_run_is_followed_by_another(self):
         config = self._serve(_config(), number=1)
