@@ -111,12 +111,12 @@ def _config_of_figure(name: str, chosen: figure.Figure) -> dict:
       UsageError: if it is of a run where a figure compares sweeps.
     """
     values = command_line.config_values(_CONFIG)
-    if chosen.makes_run == "sweep" and "sweep" not in values:
-        raise command_line.UsageError(
-            f"--config={command_line.config_file(_CONFIG.name)} has no section `sweep`: figure "
-            f"{name} compares sweeps; use e.g. --config={chosen.config}"
-        )
     if chosen.makes_run == "sweep":
+        if "sweep" not in values:
+            raise command_line.UsageError(
+                f"--config={command_line.config_file(_CONFIG.name)} has no section `sweep`: figure "
+                f"{name} compares sweeps; use e.g. --config={chosen.config}"
+            )
         sweep_config.check_given(values, command_line.given_values(_CONFIG))
     return config_values.changed(_completed(chosen, values), _defaults_and_given(chosen))
 

@@ -95,7 +95,8 @@ def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
     from laser_tf.training import assembly, training
     from launch import session
 
-    if not (workdir / run_folder.RUN).exists():  # networks that do not fit the observations, too
+    # Networks that do not fit the observations, too; with `initial` that is checked already.
+    if not (initial or (workdir / run_folder.RUN).exists()):
         assembly.build_agent(config, spec, "float32", seed=0)
     open_workdir()
     command_line.divert_native_messages(workdir / "native.log")

@@ -31,8 +31,8 @@ MEASURES = ("policy_entropy", *_MEANS)  # columns
 Scalars = Mapping[str, tuple[np.ndarray, np.ndarray]]  # name -> env frames [n], float64 [n]; n > 0
 
 
-def read(run: pathlib.Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """What a run's folder holds of the diagnostics, `Scalars`: finite values, and names with any.
+def read(run: pathlib.Path) -> Scalars:
+    """What a run's folder holds of the diagnostics: finite values, and the names with any.
 
     Raises:
       OSError: if the events cannot be read.
