@@ -11,8 +11,22 @@ from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log, evaluation_log, tensorboard
 
 # Package -> what to install. Newer releases of wandb lack the protobuf 4 that Reverb needs.
-_INSTALLED_BY = {"wandb": "wandb==0.19.11", "mlflow": "mlflow-skinny==3.17.2"}
+# mlflow-skinny does not install what MLflow's default, a SQLite file, needs.
+_INSTALLED_BY = {
+    "wandb": "wandb==0.19.11",
+    "mlflow": "mlflow-skinny==3.17.2 sqlalchemy==2.1.9 alembic==1.20.1",
+}
 SERVICES = tuple(_INSTALLED_BY)
+
+# Package -> the class of its errors, and what a user does about most of them.
+_FAILURES = {
+    "wandb": ("Error", "run `wandb login`, or keep files for `wandb sync`: WANDB_MODE=offline"),
+    "mlflow": (
+        "MlflowException",
+        "MLFLOW_TRACKING_URI names a server or, with sqlalchemy and alembic installed, a file, "
+        "e.g. http://HOST:5000 or sqlite:///runs.db",
+    ),
+}
 
 
 def hand_over(workdir: pathlib.Path, service: str, project: str) -> int:
@@ -28,7 +42,7 @@ def hand_over(workdir: pathlib.Path, service: str, project: str) -> int:
 
     Raises:
       WorkdirError: if the folder holds no run.
-      UserError: if the service's package is missing, or the run has no scalars yet.
+      UserError: if the service's package is missing or refuses, or the run has no scalars yet.
     """
     config = config_values.flatten(run_folder.read_config(workdir))
     package = _import(service)
@@ -42,7 +56,11 @@ def hand_over(workdir: pathlib.Path, service: str, project: str) -> int:
     )
     files = [path for path in results if path.exists()]
     send = {"wandb": _to_wandb, "mlflow": _to_mlflow}[service]
-    send(package, project, workdir.absolute().name, config, rows, files)
+    failure, remedy = _FAILURES[service]
+    try:
+        send(package, project, workdir.absolute().name, config, rows, files)
+    except getattr(package, failure) as error:
+        raise errors.UserError(f"{service}: {' '.join(str(error).split())}; {remedy}") from None
     return len(rows)
 
 

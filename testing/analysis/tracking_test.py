@@ -62,6 +62,20 @@ class TrackingTest(absltest.TestCase):
         )
         mlflow.log_artifact.assert_called_once_with(str(self._workdir / "evaluation.json"))
 
+    def test_what_a_service_refuses_is_one_line(self):
+        self._write_rows()
+        refuses = type("Refused", (Exception,), {})
+        wandb = mock.Mock(Error=refuses)
+        wandb.init.side_effect = refuses("no API key\nconfigured")
+        with self.assertRaisesRegex(
+            errors.UserError, "^wandb: no API key configured; .*WANDB_MODE=offline"
+        ):
+            self._hand_over("wandb", wandb)
+        mlflow = mock.MagicMock(MlflowException=refuses)
+        mlflow.set_experiment.side_effect = refuses("no such server")
+        with self.assertRaisesRegex(errors.UserError, "^mlflow: no such server; MLFLOW_TRACKING"):
+            self._hand_over("mlflow", mlflow)
+
     def test_what_is_missing_is_named(self):
         with self.assertRaisesRegex(errors.UserError, "--to=wandb: .*; run: pip install wandb=="):
             self._hand_over("wandb", None)  # Python's mark of a module that cannot be imported
