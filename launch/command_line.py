@@ -1,6 +1,7 @@
 """What launch scripts share: flags from the command line, and errors as one clear line."""
 
 import contextlib
+import datetime
 import faulthandler
 import logging
 import os
@@ -9,7 +10,6 @@ import runpy
 import shutil
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Callable, Sequence
 from typing import NoReturn
@@ -238,7 +238,8 @@ def key_values(flag: flags.FlagHolder, form: str) -> dict[str, str]:
 def default_workdir(flag_name: str) -> str:
     """A new folder's path, by the file that was given to a `--config` flag and the time."""
     name = pathlib.Path(config_file(flag_name)).stem
-    return f"runs/{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    # To the millisecond: a shell's loop starts several commands within a second.
+    return f"runs/{name}-{datetime.datetime.now().strftime('%Y%m%d-%H%M%S-%f')[:-3]}"
 
 
 def _parse_flags(arguments: list[str]) -> list[str]:

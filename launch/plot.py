@@ -37,6 +37,8 @@ _METRIC = flags.DEFINE_string(
 _OVER = flags.DEFINE_enum("over", "frames", ("frames", "time"), "env frames, or time of training")
 
 # Label -> env frames or seconds, and the seeds there.
+_FIRST_COLUMN = "label"
+
 _Curves = dict[str, "tuple[np.ndarray, seed_curves.Summary]"]
 
 
@@ -47,6 +49,7 @@ def main() -> None:
     given = _split(_CURVES.value)
     output = pathlib.Path(_OUTPUT.value)
     _check_drawable(output, [_TITLE.value, *given])
+    _check_replaceable(output.with_suffix(".csv"))
     # TensorFlow takes seconds to load: not before all is checked that can be.
     from laser_tf.analysis import game_curves, seed_curves
     from laser_tf.monitoring import tensorboard
@@ -121,6 +124,18 @@ def _check_drawable(output: pathlib.Path, texts: Sequence[str]) -> None:
             ) from None
 
 
+def _check_replaceable(table: pathlib.Path) -> None:
+    """Raises UsageError where there is another file than a table of curves: a run's log, say."""
+    if not table.exists():
+        return
+    with table.open(errors="replace") as file:
+        if not file.readline().startswith(f"{_FIRST_COLUMN},"):
+            raise command_line.UsageError(
+                f"--output would replace {table}, which is no table of launch.plot: give another "
+                "name"
+            )
+
+
 def _draw(curves: _Curves, metric: str, output: pathlib.Path, unit: float, name: str) -> None:
     import matplotlib
 
@@ -152,7 +167,7 @@ def _write_csv(curves: _Curves, output: pathlib.Path, *, over_seconds: bool) -> 
     with output.open("w", newline="") as file:
         rows = csv.writer(file)
         x = "seconds" if over_seconds else "env_frames"
-        rows.writerow(["label", x, *seed_curves.COLUMNS])
+        rows.writerow([_FIRST_COLUMN, x, *seed_curves.COLUMNS])
         for label, (points, summary) in curves.items():
             of_label = seed_curves.rows(points, summary, over_seconds=over_seconds)
             rows.writerows([label, *row] for row in of_label)

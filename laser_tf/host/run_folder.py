@@ -72,6 +72,8 @@ def open_workdir(
             f"{workdir / folder_traces.LEARNER} any more: restore them from a backup, or start "
             "again with another --workdir"
         )
+    if resumed and ORIGIN in extra:  # it begins again, from what is newest there by now
+        _write(workdir / RUN, _read(workdir / RUN) | {ORIGIN: extra[ORIGIN]})
     return resumed
 
 

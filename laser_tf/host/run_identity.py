@@ -9,10 +9,16 @@ LENGTH = "run.env_frames"
 # What a resumed run may have otherwise: none of it is in what the run learns.
 _MAY_CHANGE = (
     "cluster.",
+    "environment.max_broken_episodes",
+    "environment.reply_seconds",
     "learner.replicas",
     "replay.addresses",
+    "run.checkpoint_minutes",
     "run.evaluate_every_env_frames",
     "run.evaluation_episodes_beside",
+    "run.metrics_seconds",
+    "run.replay_checkpoint_minutes",
+    "run.replay_port",
 )
 
 

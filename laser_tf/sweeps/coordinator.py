@@ -153,7 +153,8 @@ class Coordinator:
             return Missed(None, -1, {}, None)
         latest, copy = self._population.latest(name), self._population.latest_copy(name)
         has_missed_values = latest is not None and env_frames <= latest.env_frames
-        has_missed_weights = copy is not None and env_frames <= copy.env_frames
+        # After a later decision the kept weights are that one's: who has asked for it had copied.
+        has_missed_weights = copy is not None and copy is latest and env_frames <= copy.env_frames
         return Missed(
             self._population.next_ready(name),
             copy.env_frames if copy else -1,

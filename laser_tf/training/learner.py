@@ -213,7 +213,7 @@ class Learner(tf.Module):
         if self._non_finite_in_a_row >= self._config.non_finite_limit:
             raise NonFiniteLossError(
                 f"{self._non_finite_in_a_row} updates in a row had a loss or gradient that is not "
-                "finite; none of them was applied. Lower learner.learning_rate (now "
-                f"{self.learning_rate.numpy():g}), set learner.gradient_clip to 40, or use "
-                "learner.compute_dtype=float32"
+                "finite; none of them was applied. Use another --workdir with a lower "
+                f"learner.learning_rate (now {self.learning_rate.numpy():g}), with "
+                "learner.gradient_clip=40 or with learner.compute_dtype=float32"
             )

@@ -27,9 +27,21 @@ class Saver:
         replay: learners_replay.LearnersReplay,
         counters: learner.Counters,
         saving_replay: Saving = contextlib.nullcontext,
+        before_weights: Callable[[], None] = lambda: None,
     ):
-        """Starts the clocks; `saving_replay` is entered while replay is saved."""
+        """Starts the clocks.
+
+        Args:
+          config: the section `run`.
+          workdir: the run's folder.
+          checkpoints: of the weights.
+          replay: saves itself.
+          counters: among what is saved with the weights.
+          saving_replay: entered while replay is saved.
+          before_weights: writes what a run that goes on from the weights does not make again.
+        """
         self._saving_replay = saving_replay
+        self._before_weights = before_weights
         self._workdir = workdir
         self._checkpoints = checkpoints
         self._replay = replay
@@ -99,6 +111,7 @@ class Saver:
         now = time.monotonic()
         self._counters.wall_seconds.assign_add(now - self._clock)
         self._clock = now
+        self._before_weights()
         self._checkpoints.save(int(self._counters.learner_updates.numpy()))
         if not self._is_noted:
             with contextlib.suppress(run_folder.WorkdirError):  # tried again with the next one

@@ -173,12 +173,12 @@ class Training:
             actors.replay,
             self.counters,
             self._saving_replay,
+            self._episodes.flush,
         )
         try:
             self._learn(should_stop, display, actors, stream, saving, beside)
         finally:
             actors.stop()
-            self._episodes.flush()
             stream.close()
             self._count_untaken(stream)
             saving.save_all()

@@ -47,6 +47,16 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
             run_folder.open_workdir(self._folder, other, {})
         self.assertEqual((self._folder / "config.json").read_text(), before)
 
+    def test_a_run_that_begins_again_from_another_one_notes_its_weights_of_now(self):
+        for updates in (100, 150):
+            origin = {"workdir": "runs/other", "learner_updates": updates}
+            run_folder.open_workdir(self._folder, CONFIG, {run_folder.ORIGIN: origin})
+            noted = json.loads((self._folder / "config.json").read_text())
+            self.assertEqual(noted[run_folder.ORIGIN], origin)
+        run_folder.open_workdir(self._folder, CONFIG, {})  # from a checkpoint of its own
+        noted = json.loads((self._folder / "config.json").read_text())
+        self.assertEqual(noted[run_folder.ORIGIN], origin)
+
     @parameterized.parameters("constant", "linear")
     def test_evaluations_beside_training_may_change_and_need_not_have_been_known(self, schedule):
         config = _scheduled(schedule, 10)

@@ -6,6 +6,7 @@ from laser_tf.host import run_identity
 
 BEFORE = {
     "run": {"env_frames": 100, "seed": 1},
+    "environment": {"task": "pong"},
     "cluster": {"actors": 0},
     "replay": {"addresses": "a:1"},
 }
@@ -17,7 +18,11 @@ def _changed(**sections):
 
 class RunIdentityTest(parameterized.TestCase):
     @parameterized.parameters(
-        ({},), ({"cluster": {"actors": 8}},), ({"replay": {"addresses": "a:1,b:2"}},)
+        ({},),
+        ({"cluster": {"actors": 8}},),
+        ({"replay": {"addresses": "a:1,b:2"}},),
+        ({"run": {"replay_port": 0, "checkpoint_minutes": 1.0}},),
+        ({"environment": {"max_broken_episodes": 50}},),
     )
     def test_the_same_run(self, changed):
         self.assertEmpty(run_identity.differences(BEFORE, _changed(**changed)))

@@ -55,6 +55,18 @@ class PlotTest(absltest.TestCase):
         # With three seeds one draw in 27 holds nothing but the worst: the interval is the range.
         self.assertEqual((rows[0]["interval_low"], rows[0]["interval_high"]), ("0", "2"))
 
+    def test_the_log_of_a_run_is_not_replaced(self):
+        run = self._folder / "0"
+        before = (run / "episodes.csv").read_text()
+        curve, output = f"--curve=LASER={run}", f"--output={run}/episodes.png"
+        code, _, errors = commands.run("plot", curve, output)
+        self.assertEqual(code, 2)
+        self.assertIn("episodes.csv, which is no table of launch.plot: give another name", errors)
+        self.assertEqual((run / "episodes.csv").read_text(), before)
+        for _ in range(2):  # its own table is
+            code, _, errors = commands.run("plot", curve, f"--output={run}/curves.png")
+            self.assertEqual(code, 0, errors)
+
     def test_over_time_of_training(self):
         for seed, pace in ((0, 10.0), (1, 5.0)):
             with tensorboard.MetricsWriter(self._folder / str(seed) / "tensorboard") as writer:

@@ -189,11 +189,12 @@ class CoordinatorTest(absltest.TestCase):
             self.assertEqual(answer.copied, 105)
         past = self._resume("agent_00", 106)
         self.assertEqual(past, coordinator.Missed(200, 105, {}, None))
-        self._decide("agent_00", 210, 2.0)  # keeps what it copied and has trained since
+        self._decide("agent_00", 210, 2.0)  # what is kept of it now is what it has trained since
         later = self._resume("agent_00", 106)
         self.assertIsNone(later.weights)
         self.assertEqual(later.hyperparameters, TUNED)
-        self._assert_weights(self._resume("agent_00", 105).weights, "agent_00")
+        # Killed, it goes on from the checkpoint of its copy, not with weights of 210 frames.
+        self.assertIsNone(self._resume("agent_00", 105).weights)
 
     def test_without_a_population_nothing_was_missed(self):
         none = dataclasses.replace(self._config.population, method="none")

@@ -41,6 +41,15 @@ class SaverTest(absltest.TestCase):
         saver.Saver(run_config.Config(), folder, *parts, saving).save_all()
         self.assertEqual(told, ["begins", "saves", "ends"])
 
+    def test_the_episodes_of_what_weights_have_learned_are_written_before_them(self):
+        parts = (self._checkpoints, self._replay, learner.Counters(), contextlib.nullcontext)
+        saving = saver.Saver(
+            run_config.Config(), pathlib.Path("run"), *parts, self._calls.write_episodes
+        )
+        saving.make_weights_due()
+        saving.save_when_due()
+        self.assertEqual(self._called(), ["write_episodes", "checkpoints.save"])
+
     def _make_replay_due(self) -> None:
         self._saving._next_replay = 0.0
 
