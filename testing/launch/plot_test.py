@@ -60,7 +60,7 @@ class PlotTest(absltest.TestCase):
         before = (run / "episodes.csv").read_text()
         curve, output = f"--curve=LASER={run}", f"--output={run}/episodes.png"
         code, _, errors = commands.run("plot", curve, output)
-        self.assertEqual(code, 2)
+        self.assertEqual(code, 1)
         self.assertIn("episodes.csv, which is no table of launch.plot: give another name", errors)
         self.assertEqual((run / "episodes.csv").read_text(), before)
         for _ in range(2):  # its own table is
