@@ -80,13 +80,14 @@ class Observation:
 
 
 def _sorted(spec: Mapping, name: str) -> list:
-    """The keys in the order of `tree.flatten`, by which leaves are stored."""
-    try:
-        return sorted(spec)
-    except TypeError:
-        raise faults.RefusedError(
-            f"its {name} has {_keys(spec)}, which have no order: use texts"
-        ) from None
+    """The keys in the order of `tree.flatten`, by which leaves are stored.
+
+    Raises:
+      RefusedError: for keys that are no texts: numbers have no place in TensorFlow's signatures.
+    """
+    if not all(isinstance(key, str) for key in spec):
+        raise faults.RefusedError(f"its {name} has {_keys(spec)}: use texts for all of them")
+    return sorted(spec)
 
 
 def _outside_bounds(own: Any, value: Any, name: str) -> str:

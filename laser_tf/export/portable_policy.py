@@ -18,6 +18,9 @@ from laser_tf.replay import frame_stacking
 
 _CORE, _FRAMES, _ACTION = "core", "frames", "previous_action"
 
+# Of what TensorFlow takes as a name: the signature for TF-Agents has the keys as they are.
+_SIGNATURE_KEY = re.compile(r"[A-Za-z0-9_./-]+")
+
 State = dict[str, tf.Tensor]
 
 
@@ -145,6 +148,12 @@ def _check_names(observation: Any) -> None:
     known: dict[str, str] = {}
     for path, _ in tree.flatten_with_path(observation):
         shown = "".join(f"[{part!r}]" for part in path)
+        if not all(_SIGNATURE_KEY.fullmatch(str(part)) for part in path):
+            raise errors.UserError(
+                f"a SavedModel cannot have a key as observation{shown}: rename it in the "
+                "environment, with letters, digits and _ . / -; the weights stay as they are where "
+                "the keys' order does"
+            )
         other = known.setdefault(_name("", path).lower(), shown)  # TensorFlow knows no case here
         if other != shown:
             raise errors.UserError(

@@ -141,6 +141,13 @@ class SavedModelTest(parameterized.TestCase):
         with self.assertRaisesRegex(errors.UserError, f"one name for {named}: rename one"):
             portable_policy.PortablePolicy(example.agent, spec, example.frame_stack)
 
+    @parameterized.parameters("b x", "a:b", "a[0]", "\u00e9")
+    def test_a_key_that_no_signature_can_have_is_named(self, key):
+        example = self.examples["lstm"]
+        spec = example.environment.spec()._replace(observation={key: specs.Array([2], np.float32)})
+        with self.assertRaisesRegex(errors.UserError, "cannot have a key as observation.*rename"):
+            portable_policy.PortablePolicy(example.agent, spec, example.frame_stack)
+
     def test_frames_pushed_one_by_one_are_those_of_actors(self):
         generator = np.random.default_rng(0)
         spec = self.examples["feed_forward"].environment.observation_spec()
