@@ -22,6 +22,7 @@ from laser_tf.environments import (
 
 _SPEED_SECONDS = 3.0
 _MOST_CHANNELS = 4  # of an image as one sees it
+_DARK = 25  # of a byte's 255; pictures have brighter pixels
 _FIELDS = ("observation", "reward", "discount", "is_first")
 
 
@@ -58,6 +59,7 @@ class _Play(NamedTuple):
     discount: np.ndarray
     is_first: np.ndarray
     steps_per_second: float
+    greatest: list[float]  # value of each array of the observation
 
 
 def check(config: environment_config.EnvironmentConfig, *, steps: int, seed: int) -> Verdict:
@@ -117,16 +119,22 @@ def _play(environment: base.BatchedEnvironment, steps: int, seed: int) -> _Play:
     actions = [environment.random_actions(generator) for _ in range(steps)]
     env_output, played = environment.reset(), []
     seconds = 0.0
+    greatest = _greatest(env_output)
     for step in range(steps + 1):
         _check_bounds(environment, env_output, step)
         reward, discount = env_output.reward[0], env_output.discount[0]
         played.append((_checksums(env_output), reward, discount, env_output.is_first[0]))
+        greatest = list(map(max, greatest, _greatest(env_output)))
         if step < steps:
             start = time.perf_counter()
             env_output = environment.step(actions[step])
             seconds += time.perf_counter() - start
     checksums, rewards, discounts, firsts = map(np.array, zip(*played, strict=True))
-    return _Play(checksums, rewards, discounts, firsts, steps / seconds)
+    return _Play(checksums, rewards, discounts, firsts, steps / seconds, greatest)
+
+
+def _greatest(env_output: types.EnvOutput) -> list[float]:
+    return [float(leaf[0].max(initial=0)) for leaf in tree.flatten(env_output.observation)]
 
 
 def _check_bounds(
@@ -246,7 +254,13 @@ def _remarks(play: _Play, spec: types.EnvironmentSpec) -> list[str]:
         remarks.append("no reward came by random play: learning has nothing to begin with")
     if len(np.unique(play.checksums[:, 0])) == 1:
         remarks.append("all observations are the same")
-    for leaf in tree.flatten(spec.observation):
+    for leaf, greatest in zip(tree.flatten(spec.observation), play.greatest, strict=True):
+        if observations.is_image(leaf) and leaf.dtype == np.uint8 and 0 < greatest <= _DARK:
+            remarks.append(
+                f"an image {list(leaf.shape)} of bytes has no value above {greatest:g}: agents "
+                "divide bytes by 255, which leaves such small codes hardly apart; return bool, or "
+                "floats of about 1"
+            )
         if observations.is_image(leaf) and leaf.shape[0] <= _MOST_CHANNELS < leaf.shape[2]:
             remarks.append(
                 f"an image {list(leaf.shape)} looks like channels first: agents read height, width "

@@ -57,6 +57,18 @@ class EnvironmentCheckTest(parameterized.TestCase):
         ):
             self.assertRegex(text, pattern)
 
+    def test_small_codes_in_images_of_bytes_are_remarked(self):
+        for dtype, greatest, is_remarked in (
+            (np.uint8, 1.0, True), (np.uint8, 9.0, True), (np.uint8, 255.0, False),
+            (np.uint8, 0.0, False), (np.float32, 1.0, False),
+        ):  # fmt: skip
+            image = specs.Array([10, 5, 1], dtype)
+            spec = types.EnvironmentSpec(image, specs.DiscreteArray(2))
+            play = environment_check._Play(np.zeros([3, 4]), *np.zeros([3, 3]), 1.0, [greatest])
+            text = "\n".join(environment_check._remarks(play, spec))
+            found = f"no value above {greatest:g}: agents divide bytes by 255" in text
+            self.assertEqual(found, is_remarked, (dtype, greatest))
+
     def test_channels_first_are_remarked(self):
         remark = (
             "note           an image .4, 84, 84. looks like channels first: .*replay.frame_stack"
@@ -64,7 +76,7 @@ class EnvironmentCheckTest(parameterized.TestCase):
         for shape, is_remarked in (((4, 84, 84), True), ((6, 6, 3), False), ((4, 4, 4), False)):
             image = specs.BoundedArray(shape, np.uint8, 0, 255)
             spec = types.EnvironmentSpec(image, specs.DiscreteArray(2))
-            play = environment_check._Play(np.zeros([3, 4]), *np.zeros([3, 3]), 1.0)
+            play = environment_check._Play(np.zeros([3, 4]), *np.zeros([3, 3]), 1.0, [255.0])
             text = "\n".join(environment_check._remarks(play, spec))
             self.assertEqual(re.search(remark, text) is not None, is_remarked, shape)
 
