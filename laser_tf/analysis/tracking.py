@@ -60,7 +60,7 @@ def hand_over(workdir: pathlib.Path, service: str, project: str) -> int:
     try:
         send(package, project, workdir.absolute().name, config, rows, files)
     except getattr(package, failure) as error:
-        raise errors.UserError(f"{service}: {' '.join(str(error).split())}; {remedy}") from None
+        raise errors.UserError(f"{service}: {errors.one_line(error)}; {remedy}") from None
     return len(rows)
 
 

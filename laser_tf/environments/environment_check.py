@@ -119,18 +119,19 @@ def _play(environment: base.BatchedEnvironment, steps: int, seed: int) -> _Play:
     actions = [environment.random_actions(generator) for _ in range(steps)]
     env_output, played = environment.reset(), []
     seconds = 0.0
-    greatest = _greatest(env_output)
     for step in range(steps + 1):
         _check_bounds(environment, env_output, step)
         reward, discount = env_output.reward[0], env_output.discount[0]
-        played.append((_checksums(env_output), reward, discount, env_output.is_first[0]))
-        greatest = list(map(max, greatest, _greatest(env_output)))
+        is_first = env_output.is_first[0]
+        sums, greatest = _checksums(env_output), _greatest(env_output)
+        played.append((sums, reward, discount, is_first, greatest))
         if step < steps:
             start = time.perf_counter()
             env_output = environment.step(actions[step])
             seconds += time.perf_counter() - start
-    checksums, rewards, discounts, firsts = map(np.array, zip(*played, strict=True))
-    return _Play(checksums, rewards, discounts, firsts, steps / seconds, greatest)
+    checksums, rewards, discounts, firsts, greatests = map(np.array, zip(*played, strict=True))
+    of_all = list(greatests.max(axis=0))
+    return _Play(checksums, rewards, discounts, firsts, steps / seconds, of_all)
 
 
 def _greatest(env_output: types.EnvOutput) -> list[float]:

@@ -154,7 +154,7 @@ class Coordinator:
         latest, copy = self._population.latest(name), self._population.latest_copy(name)
         has_missed_values = latest is not None and env_frames <= latest.env_frames
         # After a later decision the kept weights are that one's: who has asked for it had copied.
-        has_missed_weights = copy is not None and copy is latest and env_frames <= copy.env_frames
+        has_missed_weights = has_missed_values and copy is latest
         return Missed(
             self._population.next_ready(name),
             copy.env_frames if copy else -1,
