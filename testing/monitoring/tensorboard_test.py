@@ -185,6 +185,11 @@ class MetricsTest(absltest.TestCase):
         steps, _ = tensorboard.read_scalars(self._folder, "episode/mean_return_last_100")
         np.testing.assert_array_equal(steps, [200])
 
+    def _put_first(self) -> pathlib.Path:
+        """Puts the only file before the ones to come, as `_close_session` does; returns it."""
+        (first,) = self._folder.iterdir()
+        return first.rename(self._folder / "events.0.tfevents")
+
     def test_a_full_disk_costs_the_rows_that_it_took_and_no_others(self):
         def write(writer: tensorboard.MetricsWriter, *steps: int) -> None:
             for step in steps:
@@ -192,7 +197,7 @@ class MetricsTest(absltest.TestCase):
 
         with tensorboard.MetricsWriter(self._folder) as writer:
             write(writer, 1, 2, 3)
-            (path,) = self._folder.iterdir()
+            path = self._put_first()
             limits = resource.getrlimit(resource.RLIMIT_FSIZE)
             # Ends within the next row, as a full disk does.
             resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 500, limits[1]))
@@ -209,6 +214,7 @@ class MetricsTest(absltest.TestCase):
     def test_a_disk_that_stays_full_is_told_once_and_leaves_no_empty_files(self):
         with tensorboard.MetricsWriter(self._folder) as writer:
             writer.write(1, {NAME: 1.0})
+            self._put_first()
             limits = resource.getrlimit(resource.RLIMIT_FSIZE)
             resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
             try:
