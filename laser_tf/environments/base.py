@@ -3,7 +3,7 @@
 import abc
 import collections
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tree
@@ -15,6 +15,15 @@ from laser_tf.environments import faults
 
 class NoPictureError(RuntimeError):
     """An environment that cannot be drawn; the message says why."""
+
+
+class OwnSpec(NamedTuple):
+    """What a task's environment itself takes and shows, before it is made canonical."""
+
+    action: specs.BoundedArray
+    # What its integers begin with, which agents see counted from 0: of each leaf of the
+    # observation, in the order of `tree.flatten`, a number, or one for each entry.
+    observation_firsts: list[Any]
 
 
 class BatchedEnvironment(abc.ABC):
@@ -71,17 +80,9 @@ class BatchedEnvironment(abc.ABC):
         """Of a single environment: a `DiscreteArray`, or float32 [D] with finite bounds."""
         return self._action_spec
 
-    def own_action_spec(self) -> specs.BoundedArray:
-        """What a single environment itself takes, where `step` converts actions to it."""
-        return self._action_spec
-
-    def observation_firsts(self) -> list[Any]:
-        """What the environment's own integers begin with, which agents see counted from 0.
-
-        Of each leaf of the observation, in the order of `tree.flatten`: a number, or one for each
-        entry.
-        """
-        return [0] * len(tree.flatten(self._observation_spec))
+    def own_specs(self) -> list[OwnSpec]:
+        """What single environments themselves take and show, of each of `tasks`."""
+        return [OwnSpec(self._action_spec, [0] * len(tree.flatten(self._observation_spec)))]
 
     def spec(self) -> types.EnvironmentSpec:
         """What an agent that plays here must fit."""

@@ -13,6 +13,7 @@ import numpy as np
 from dm_env import specs
 
 from laser_tf.environments import (
+    base,
     canonical_actions,
     canonical_observations,
     faults,
@@ -28,8 +29,7 @@ class Description(NamedTuple):
 
     observation: Any  # canonical
     action: specs.BoundedArray  # canonical
-    own_action: specs.BoundedArray  # that the environments tell
-    observation_firsts: list[Any]  # of leaves, see `BatchedEnvironment`; []: all are 0
+    own: base.OwnSpec  # `observation_firsts` of [] are all 0
 
 
 class Refusal(NamedTuple):
@@ -88,7 +88,8 @@ class Worker:
         except Exception as error:  # whatever user code raises, the message has to name it
             return Refusal(faults.describe(error), traceback.format_exc())
         firsts = getattr(environment, "observation_firsts", list)()
-        return Description(self._observation.spec, self._action.spec, self._action.own, firsts)
+        own = base.OwnSpec(self._action.own, firsts)
+        return Description(self._observation.spec, self._action.spec, own)
 
     def _start(self, index: int) -> dm_env.Environment:
         """Makes an environment, with a seed that no attempt before it had."""

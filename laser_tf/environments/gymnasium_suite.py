@@ -157,7 +157,7 @@ class Gymnasium(dm_env.Environment):
         return self._observation_spec
 
     def observation_firsts(self) -> list[Any]:
-        """What is subtracted from each leaf, see `BatchedEnvironment.observation_firsts`."""
+        """What is subtracted from each leaf, see `base.OwnSpec`."""
         return list(_firsts(self._environment.observation_space))
 
     def action_spec(self) -> specs.Array:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import tree
-from dm_env import specs
 
 from laser_tf import observations, types
 from laser_tf.environments import base
@@ -69,13 +68,9 @@ class MultiTask(base.BatchedEnvironment):
         output = _concatenate(outputs)
         return output._replace(reward=output.reward * self.reward_scales)
 
-    def own_action_spec(self) -> specs.BoundedArray:
-        """See `BatchedEnvironment`; the first task's."""
-        return self._environments[0].own_action_spec()
-
-    def observation_firsts(self) -> list[Any]:
-        """See `BatchedEnvironment`; the first task's."""
-        return self._environments[0].observation_firsts()
+    def own_specs(self) -> list[base.OwnSpec]:
+        """See `BatchedEnvironment`: tasks may count from different numbers."""
+        return [own for environment in self._environments for own in environment.own_specs()]
 
     def fault_counts(self) -> collections.Counter[str]:
         """Those of all environments, and of rewards that scaling made infinite."""

@@ -8,7 +8,6 @@ from typing import Any
 import dm_env
 import numpy as np
 import tree
-from dm_env import specs
 
 from laser_tf import observations, types
 from laser_tf.environments import (
@@ -88,16 +87,13 @@ class PythonEnvironments(base.BatchedEnvironment):
             observation=description.observation,
             action=description.action,
         )
-        self._own_action_spec = description.own_action
-        self._observation_firsts = description.observation_firsts
+        self._own = description.own
 
-    def own_action_spec(self) -> specs.BoundedArray:
+    def own_specs(self) -> list[base.OwnSpec]:
         """See `BatchedEnvironment`: a `Discrete` may begin at another number than 0."""
-        return self._own_action_spec
-
-    def observation_firsts(self) -> list[Any]:
-        """See `BatchedEnvironment`."""
-        return self._observation_firsts or super().observation_firsts()
+        (canonical,) = super().own_specs()
+        firsts = self._own.observation_firsts or canonical.observation_firsts
+        return [self._own._replace(observation_firsts=firsts)]
 
     def _start(
         self, worker: Callable, seed: int, reply_seconds: float

@@ -1,13 +1,15 @@
 """What a folder with a policy says of itself: names, shapes, dtypes and meanings."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tree
 from dm_env import specs
 
 from laser_tf import observations, types
+from laser_tf.environments import base
 from laser_tf.export import portable_policy
 from laser_tf.training import run_config
 
@@ -22,25 +24,28 @@ policy = tf.saved_model.load("policy")
 with open("policy/policy.json") as file:
     about = json.load(file)
 inputs = [entry for entry in about["inputs"] if entry["name"].startswith("observation")]
+task = next(iter(about["tasks"].values()))  # of its name, where there are several
 
-def seen(leaf, entry):  # with the policy's dtype, shape and numbers
+def seen(leaf, entry, first):  # with the policy's dtype, shape and numbers
     if isinstance(leaf, str):
         words = [1 + zlib.crc32(word.encode()) % 1000 for word in re.findall(r"\\w+", leaf.lower())]
         return np.int32([words + [0] * (entry["shape"][1] - len(words))])
     numbers = np.asarray(leaf)
     if numbers.dtype == bool and entry["dtype"] == "uint8":
         numbers = numbers * 255
-    numbers = np.reshape(numbers, [-1]) - entry["first"]
+    numbers = np.reshape(numbers, [-1]) - first
     return np.reshape(numbers, [1, *entry["shape"][1:]]).astype(entry["dtype"])
 
 def batch_of_one(observation):
-    shown = zip(tf.nest.flatten(observation), inputs)
-    leaves = [tf.constant(seen(leaf, entry)) for leaf, entry in shown]
+    parts = zip(tf.nest.flatten(observation), inputs, task["observation_firsts"])
+    leaves = [tf.constant(seen(*part)) for part in parts]
     return tf.nest.pack_sequence_as(observation, leaves)
 
-def sent(action):  # with the environment's numbers and shape
-    environment = about["action"]["environment"]
-    return np.reshape(action[0] + environment["first"], environment["shape"])[()]
+def sent(action):  # with the environment's numbers, dtype, shape and bounds
+    own = task["action"]
+    bounds = np.array([own["minimum"], own["maximum"]], own["dtype"])
+    numbers = np.reshape(action[0] + own["first"], own["shape"])
+    return np.clip(numbers.astype(own["dtype"]), *bounds)[()]
 
 state = policy.initial_state(1)  # of one environment
 observation, _ = environment.reset()  # as gymnasium's
@@ -65,8 +70,7 @@ def describe(
     policy: portable_policy.PortablePolicy,
     config: run_config.RunConfig,
     agent_steps: int,
-    own_action: specs.BoundedArray,
-    observation_firsts: Sequence[Any],
+    own: Mapping[str, base.OwnSpec],
 ) -> dict[str, Any]:
     """What `policy.json` holds.
 
@@ -74,23 +78,22 @@ def describe(
       policy: that is exported.
       config: of its run.
       agent_steps: that it has learnt from.
-      own_action: what the environment itself takes.
-      observation_firsts: what its integers begin with, see `BatchedEnvironment`.
+      own: what each task's environment itself takes and shows.
     """
     environment = config.environment
     return {
         "agent": config.agent.kind,
         "suite": environment.suite,
-        "tasks": list(environment.tasks),
+        "tasks": {task: _task(spec) for task, spec in own.items()},
         "trained_env_frames": agent_steps * environment.action_repeat,
         "environment": environment.protocol(),
         "frame_stack": config.replay.frame_stack,
-        "inputs": _inputs(policy, config, observation_firsts),
+        "inputs": _inputs(policy, config, [spec.observation_firsts for spec in own.values()]),
         "state": [
             _entry(name, signature, _state_meaning(name))
             for name, signature in policy.state_signature().items()
         ],
-        "action": _action(policy.spec.action, own_action),
+        "action": _action(policy.spec.action, [spec.action for spec in own.values()]),
         "functions": {
             "initial_state": "batch_size -> state",
             "greedy": "observation, reward, discount, is_first, state -> action, state: the best "
@@ -105,21 +108,21 @@ def describe(
 def _inputs(
     policy: portable_policy.PortablePolicy,
     config: run_config.RunConfig,
-    observation_firsts: Sequence[Any],
+    observation_firsts: Sequence[Sequence[Any]],
 ) -> list[dict[str, Any]]:
     step = policy.step_signature()
     leaves = zip(
         tree.flatten(step.observation),
         tree.flatten(policy.spec.observation),
-        observation_firsts,
+        zip(*observation_firsts, strict=True),
         strict=True,
     )
     scales = config.environment.reward_scales
     scaled = f", times {list(scales)}, task by task, as in training" if scales else ""
     return [
         *(
-            _entry(s.name, s, _observation_meaning(spec, config, first), spec) | {"first": first}
-            for s, spec, first in leaves
+            _entry(s.name, s, _observation_meaning(spec, config, _joint(firsts)), spec)
+            for s, spec, firsts in leaves
         ),
         _entry(
             "reward", step.reward, f"that arrived with the observation, raw{scaled}; 0 at first"
@@ -148,18 +151,41 @@ def _state_meaning(name: str) -> str:
     return kind.get(name.split("_")[0], "the last action, which the policy took")
 
 
-def _action(spec: specs.BoundedArray, own: specs.BoundedArray) -> dict[str, Any]:
+def _task(own: base.OwnSpec) -> dict[str, Any]:
+    action = own.action
+    return {
+        "action": {
+            "first": _first(action),
+            "shape": list(action.shape),
+            "dtype": action.dtype.name,
+            "minimum": np.broadcast_to(action.minimum, action.shape).tolist(),
+            "maximum": np.broadcast_to(action.maximum, action.shape).tolist(),
+        },
+        "observation_firsts": own.observation_firsts,
+    }
+
+
+def _first(action: specs.BoundedArray) -> int:
+    """What a policy's action is increased by: where the environment's own are integers."""
+    return int(action.minimum) if np.issubdtype(action.dtype, np.integer) else 0
+
+
+def _joint(of_tasks: Iterable[Any]) -> Any:
+    """What is alike in all tasks, or where to read it."""
+    first, *others = of_tasks
+    return first if all(other == first for other in others) else "what `tasks` says"
+
+
+def _action(spec: specs.BoundedArray, own: Sequence[specs.BoundedArray]) -> dict[str, Any]:
     signature = tf.TensorSpec([None, *spec.shape], spec.dtype)
     is_discrete = isinstance(spec, specs.DiscreteArray)
-    first, shape = int(own.minimum) if is_discrete else 0, list(own.shape)
+    first, shape = _joint(map(_first, own)), _joint(list(action.shape) for action in own)
     units = "continuous, in the environment's units"
     meaning = "index of the environment's actions" if is_discrete else units
-    meaning += f"; the environment gets {first} more" if first else ""
-    meaning += f"; the environment gets it in the shape {shape}" if own.shape != spec.shape else ""
-    return {
-        **_entry("action", signature, meaning, spec),
-        "environment": {"first": first, "shape": shape},
-    }
+    meaning += f", which begin with {first}" if first else ""
+    shaped = f"; the environment gets it in the shape {shape}"
+    meaning += shaped if shape != list(spec.shape) else ""
+    return _entry("action", signature, meaning, spec)
 
 
 def _entry(

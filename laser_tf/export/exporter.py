@@ -38,11 +38,11 @@ def export(workdir: pathlib.Path, output: pathlib.Path, compute_dtype: str = "")
     with contextlib.closing(
         factory.make_environment(config.environment, seed=0, num_envs=1)
     ) as environment:
-        spec, own_action = environment.spec(), environment.own_action_spec()
-        firsts = environment.observation_firsts()
+        spec = environment.spec()
+        own = dict(zip(config.environment.tasks, environment.own_specs(), strict=True))
     agent, counters = trained.restore_agent(workdir, config, spec, seed=0)
     policy = portable_policy.PortablePolicy(agent, spec, config.replay.frame_stack)
-    about = description.describe(policy, config, int(counters.agent_steps), own_action, firsts)
+    about = description.describe(policy, config, int(counters.agent_steps), own)
     _write(policy, about, output, int(counters.learner_updates))
 
 

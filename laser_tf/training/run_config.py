@@ -13,6 +13,8 @@ from laser_tf.training import cluster_config, learner_config
 
 Section = TypeVar("Section")
 
+_CHOICES = {"agent": "kind", "environment": "suite"}  # keys that choose a section's other keys
+
 
 @dataclasses.dataclass(frozen=True)
 class Config:
@@ -169,9 +171,10 @@ def section_classes(values: Mapping[str, Mapping[str, Any]]) -> dict[str, type]:
     """
     check_nesting(values)
     classes: dict[str, Any] = {field.name: field.type for field in dataclasses.fields(RunConfig)}
-    for section, key, known in (("agent", "kind", registry), ("environment", "suite", suites)):
+    for section, known in (("agent", registry), ("environment", suites)):
+        chosen = values.get(section, {}).get(_CHOICES[section], known.DEFAULT)
         try:
-            classes[section] = known.config_class(values.get(section, {}).get(key, known.DEFAULT))
+            classes[section] = known.config_class(chosen)
         except ValueError as error:
             raise ValueError(f"config.{section}: {error}") from None
     return classes
@@ -226,7 +229,16 @@ def parse_section(
       ValueError: for an unknown, a missing or an invalid key; the message names `section.key`.
     """
     section, known = dict(values.get(name, {})), cast(Any, section_class)
-    _check_names(name + " key", section, [f.name for f in dataclasses.fields(known)])
+    try:
+        _check_names(name + " key", section, [f.name for f in dataclasses.fields(known)])
+    except ValueError as error:
+        # Perhaps it was chosen beside a file of configs/ that has another one's keys.
+        choice = _CHOICES.get(name)
+        if choice not in section:
+            raise
+        raise ValueError(
+            f"{error} (where {choice} is {section[choice]!r}: use a file of configs/ made for it)"
+        ) from None
     try:
         return section_class(**section)
     except ValueError as error:

@@ -136,6 +136,18 @@ class Timed(gymnasium.Env):
 gymnasium.register("Timed-v0", Timed)
 
 
+class Zero(Timed):
+    """The same with actions from 0 on."""
+
+    action_space = spaces.Discrete(3)
+
+    def step(self, action):
+        return super().step(action - 1)
+
+
+gymnasium.register("Zero-v0", Zero)
+
+
 class Started(gymnasium.Env):
     """Shows what agents do not see as it is: bool, texts, and integers that begin elsewhere."""
 

@@ -17,7 +17,7 @@ import tree
 from absl.testing import absltest
 from dm_env import specs
 
-from laser_tf.environments import catch, factory, gymnasium_suite
+from laser_tf.environments import base, catch, factory, gymnasium_suite
 from laser_tf.evaluation import episode_player, evaluator
 from laser_tf.export import description, exporter, portable_policy
 from laser_tf.host import run_folder
@@ -78,9 +78,10 @@ class ExportTest(absltest.TestCase):
                 "meaning": "image of height, width and channels; one of bool as 0 and 255",
                 "minimum": "0",
                 "maximum": "255",
-                "first": 0,
             },
         )
+        own = {"first": 0, "shape": [], "dtype": "int32", "minimum": 0, "maximum": 2}
+        self.assertEqual(about["tasks"], {"catch": {"action": own, "observation_firsts": [0]}})
         self.assertEqual(about["action"]["maximum"], "2")
         page = (self.output / "README.md").read_text()
         self.assertIn("| observation | uint8 [batch, 10, 5, 1] | image", page)
@@ -92,9 +93,9 @@ class ExportTest(absltest.TestCase):
         self.assertEqual(environment.steps, catch.STEPS)
 
     def test_the_whole_example_plays_whole_episodes(self):
-        self.assertLess(len(EXAMPLE.read_text().splitlines()), 60)
+        self.assertLess(len(EXAMPLE.read_text().splitlines()), 70)
         example = runpy.run_path(str(EXAMPLE))
-        returns = example["play"](self.output, _Gymnasium(), 10)
+        returns = example["play"](self.output, _Gymnasium(), 10, "catch")
         self.assertLen(returns, 10)
         self.assertGreater(np.mean(returns), 0.5)
 
@@ -215,22 +216,24 @@ class OwnObservationsTest(absltest.TestCase):
         with contextlib.closing(
             factory.make_environment(config, seed=3, num_envs=1)
         ) as environment:
-            spec, firsts = environment.spec(), environment.observation_firsts()
+            spec, (own,) = environment.spec(), environment.own_specs()
             trained = tree.flatten(environment.reset().observation)
         run = fakes.catch_config()
         run = dataclasses.replace(run, environment=config)
         agent = assembly.build_agent(run, spec, "float32", 1, evaluating=True)
         policy = portable_policy.PortablePolicy(agent, spec, frame_stack=1)
-        entries = [*description._inputs(policy, run, firsts)][: len(trained)]
-        entries = json.loads(json.dumps(entries))
+        about = description.describe(policy, run, 0, {task: own})
+        about = json.loads(json.dumps(about))
+        firsts = about["tasks"][task]["observation_firsts"]
+        entries = about["inputs"][: len(trained)]
         leaves = tf.nest.flatten(gymnasium.make(task).reset(seed=3)[0])
         page = description._EXAMPLE.partition("def seen")[2].partition("\ndef ")[0]
         of_page = {"np": np, "re": re, "zlib": zlib}
         exec("def seen" + page, of_page)
         for seen in (runpy.run_path(str(EXAMPLE))["seen"], of_page["seen"]):
-            for leaf, entry, expected in zip(leaves, entries, trained, strict=True):
-                np.testing.assert_array_equal(seen(leaf, entry), expected, entry["name"])
-                self.assertEqual(seen(leaf, entry).dtype, entry["dtype"])
+            for *part, expected in zip(leaves, entries, firsts, trained, strict=True):
+                np.testing.assert_array_equal(seen(*part), expected, part[1]["name"])
+                self.assertEqual(seen(*part).dtype, part[1]["dtype"])
 
 
 class OwnActionsTest(absltest.TestCase):
@@ -251,19 +254,53 @@ class OwnActionsTest(absltest.TestCase):
         self.assertEqual(code, 0, errors)
         exporter.export(folder / "run", folder / "policy")
         about = json.loads((folder / "policy/policy.json").read_text())
-        self.assertEqual(about["action"]["environment"], {"first": -1, "shape": []})
-        self.assertIn("the environment gets -1 more", about["action"]["meaning"])
+        own = about["tasks"][task]["action"]
+        self.assertEqual((own["first"], own["minimum"], own["maximum"]), (-1, -1, 1))
+        self.assertIn("which begin with -1", about["action"]["meaning"])
         example = runpy.run_path(str(EXAMPLE))
         environment = gymnasium.make(task, ends=4)
-        self.assertLen(example["play"](folder / "policy", environment, 3), 3)
+        self.assertLen(example["play"](folder / "policy", environment, 3, task), 3)
         _run_the_pages_example(folder / "policy", environment)
 
     def test_arrays_of_actions_get_the_environments_shape(self):
         canonical = specs.BoundedArray([6], np.float32, -1, 1)
         own = specs.BoundedArray([2, 3], np.float64, -1, 1)
-        action = description._action(canonical, own)
-        self.assertEqual(action["environment"], {"first": 0, "shape": [2, 3]})
-        self.assertIn("the environment gets it in the shape [2, 3]", action["meaning"])
+        meaning = description._action(canonical, [own, own])["meaning"]
+        self.assertIn("the environment gets it in the shape [2, 3]", meaning)
+
+    def test_the_examples_send_what_the_environments_own_space_contains(self):
+        # 0.1 as float32 is above 0.1.
+        low, high = np.array([[-0.3], [-1.0]]), np.array([[0.1], [5.0]])
+        space = gymnasium.spaces.Box(low, high, dtype=np.float64)
+        own = specs.BoundedArray(space.shape, space.dtype, space.low, space.high)
+        task = json.loads(json.dumps(description._task(base.OwnSpec(own, [0]))))
+        chosen = np.float32([0.1, -0.5])
+        page = description._EXAMPLE.partition("def sent")[2].partition("\n\n")[0]
+        of_page = {"np": np, "task": task}
+        exec("def sent" + page, of_page)
+        for sent in (
+            runpy.run_path(str(EXAMPLE))["sent"](chosen, task["action"]),
+            of_page["sent"](chosen[None]),
+        ):
+            self.assertFalse(space.contains(chosen.astype(np.float64).reshape([2, 1])))
+            self.assertTrue(space.contains(sent))
+            np.testing.assert_allclose(sent, [[0.1], [-0.5]], rtol=1e-6)
+
+    def test_each_task_counts_from_its_own_numbers(self):
+        tasks = [f"testing.environments.small_environments:{name}-v0" for name in ("Timed", "Zero")]
+        config = gymnasium_suite.GymnasiumConfig(task=",".join(tasks), num_workers=1)
+        with contextlib.closing(
+            factory.make_environment(config, seed=0, num_envs=1)
+        ) as environment:
+            spec, own = environment.spec(), environment.own_specs()
+        self.assertEqual([each.action.minimum.item() for each in own], [-1, 0])
+        run = dataclasses.replace(fakes.catch_config(), environment=config)
+        agent = assembly.build_agent(run, spec, "float32", 1, evaluating=True)
+        policy = portable_policy.PortablePolicy(agent, spec, frame_stack=1)
+        about = description.describe(policy, run, 0, dict(zip(tasks, own, strict=True)))
+        firsts = {task: entry["action"]["first"] for task, entry in about["tasks"].items()}
+        self.assertEqual(firsts, dict(zip(tasks, (-1, 0), strict=True)))
+        self.assertIn("which begin with what `tasks` says", about["action"]["meaning"])
 
 
 def _run_the_pages_example(policy: pathlib.Path, environment) -> None:

@@ -48,7 +48,10 @@ class LaunchTest(parameterized.TestCase):
     @parameterized.parameters(
         ("--config.agent.entropy_cost=0.1", "unknown config key: 'entropy_cost'"),
         ("--config.replay.sequence_length=50", "sequence_length is 50: use a multiple of"),
-        ("--config.agent.kind=laser", "config has no agent key"),
+        (
+            "--config.agent.kind=laser",
+            "config has no agent key.*where kind is 'laser': use a file of configs",
+        ),
     )
     def test_bad_flags_of_r2d2_are_refused_in_one_line(self, flag, message):
         config = "--config=configs/r2d2_tmaze.py"
