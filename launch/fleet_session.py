@@ -43,9 +43,9 @@ def run_to_the_end(
     interrupted = interruption.Interruption()
     cluster = config.cluster
     asked = fleet.asked_cpus(config), cluster.learners * cluster.learner_gpus
-    with ray_session.session(cluster, *asked):
+    with ray_session.session(cluster, *asked, interrupted):
         ray_session.check_versions()
-        if interrupted.stop:  # while Ray was starting: nothing is written
+        if interrupted.stop:  # meanwhile: nothing is written
             return interrupted.signal_number
         resumed = open_workdir()
         logging.info("%s %s", "resuming" if resumed else "a new run in", workdir)

@@ -70,9 +70,9 @@ def _run(
     from laser_tf.cluster import ray_session, roles, sweep_fleet
     from laser_tf.sweeps import sweep_display
 
-    with ray_session.session(config.cluster, *sweep_fleet.asked(config)):
+    with ray_session.session(config.cluster, *sweep_fleet.asked(config), interrupted):
         ray_session.check_versions()
-        if interrupted.stop:  # while Ray was starting: nothing is written
+        if interrupted.stop:  # meanwhile: nothing is written
             return interrupted.signal_number
         if not _open(config, values, workdir):
             return None

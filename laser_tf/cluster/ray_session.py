@@ -23,7 +23,7 @@ import grpc
 import ray
 from ray.util import scheduling_strategies
 
-from laser_tf.host import versions
+from laser_tf.host import interruption, versions
 from laser_tf.training import cluster_config
 
 _CONNECT_SECONDS = 10.0
@@ -42,15 +42,22 @@ class ClusterError(errors.UserError):
 
 
 @contextlib.contextmanager
-def session(config: cluster_config.ClusterConfig, cpus: float, gpus: float) -> Iterator[None]:
+def session(
+    config: cluster_config.ClusterConfig,
+    cpus: float,
+    gpus: float,
+    interrupted: interruption.Interruption | None = None,
+) -> Iterator[None]:
     """Joins a cluster or starts a Ray of one's own, and leaves or ends it.
 
     Args:
       config: of the cluster.
       cpus: that the run's processes ask for together.
       gpus: the same.
+      interrupted: what a signal is noted in; while Ray starts or answers, one raises instead.
 
     Raises:
+      Stopped: for such a signal.
       ClusterError: if no Ray answers there, it refuses the token, it has another version, or it
         has fewer GPUs or CPUs than asked for.
     """
@@ -59,14 +66,18 @@ def session(config: cluster_config.ClusterConfig, cpus: float, gpus: float) -> I
     folder = None if config.address else tempfile.mkdtemp(prefix=_FOLDER, dir=_FOLDERS)
     on_sigterm = signal.getsignal(signal.SIGTERM)
     try:
-        if folder:
-            _start(cpus, folder)
-        else:
-            _join(config.address)
+        with interrupted.raising() if interrupted else contextlib.nullcontext():
+            if folder:
+                _start(cpus, folder)
+            else:
+                _join(config.address)
         signal.signal(signal.SIGTERM, on_sigterm)  # for which Ray has put a handler of its own
         if not config.wait_minutes:
             _check_resources(config.address, {"CPU": cpus, "GPU": gpus})
         yield
+    except interruption.Stopped:
+        shutil.rmtree(folder or "", ignore_errors=True)
+        raise
     finally:
         ray.shutdown()
     if folder:  # where something went wrong its logs stay

@@ -72,6 +72,15 @@ def end_by(signal_number: int) -> NoReturn:
     os._exit(128 + signal_number)  # the first process of a container is not ended by signals
 
 
+class Stopped(BaseException):
+    """A signal has come where there is nothing to save."""
+
+    def __init__(self, signal_number: int):
+        """Takes the signal's number."""
+        super().__init__(signal_number)
+        self.signal_number = signal_number
+
+
 class Interruption:
     """What the process was asked to do.
 
@@ -93,6 +102,23 @@ class Interruption:
     def signal_number(self) -> int | None:
         """The first that came."""
         return self.signals[0] if self.signals else None
+
+    @contextlib.contextmanager
+    def raising(self) -> Iterator[None]:
+        """Around work that has nothing to save: a signal raises `Stopped`, the next one kills."""
+        if self.signal_number is not None:
+            raise Stopped(self.signal_number)
+        take_over(self._raise)
+        try:
+            yield
+        finally:
+            if not self.stop:
+                take_over(self._note)
+
+    def _raise(self, signal_number: int, frame: object) -> None:
+        give_back()
+        self._note(signal_number, frame)
+        raise Stopped(signal_number)
 
     def _note(self, signal_number: int, _: object) -> None:
         # A second Ctrl-C is meant. SIGTERM comes several times from a parent that is killed, as

@@ -44,6 +44,9 @@ def ending() -> Iterator[None]:
         logging.warning("%s", errors.one_line(error))
         terminal.flush()
         os._exit(1)  # it is started again
+    except interruption.Stopped as stopped:
+        _tell_end()
+        interruption.end_by(stopped.signal_number)
     except BaseException:
         _tell_end()
         raise

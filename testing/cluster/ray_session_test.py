@@ -1,6 +1,8 @@
 """A Ray of a run's own that has too little, or does not start: without its processes."""
 
+import os
 import pathlib
+import signal
 import socket
 import tempfile
 from unittest import mock
@@ -9,6 +11,7 @@ import ray
 from absl.testing import absltest, parameterized
 
 from laser_tf.cluster import ray_session
+from laser_tf.host import interruption
 from laser_tf.training import cluster_config
 
 _HAS_NOT_STARTED = RuntimeError("the raylet has not started")
@@ -38,6 +41,17 @@ class OwnRayTest(absltest.TestCase):
 
     def test_one_with_enough_is_taken_and_leaves_nothing_behind(self):
         self._enter(4.0, 2.0)
+        self._ray.shutdown.assert_called_once_with()
+        self.assertEmpty(list(self._folder.iterdir()))
+
+    def test_ctrl_c_ends_its_start_and_leaves_nothing_behind(self):
+        for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            self.addCleanup(signal.signal, signal_number, signal.getsignal(signal_number))
+        interrupted = interruption.Interruption()
+        self._ray.init.side_effect = lambda **_: os.kill(os.getpid(), signal.SIGINT)
+        with self.assertRaises(interruption.Stopped):
+            with ray_session.session(cluster_config.ClusterConfig(), 4.0, 0.0, interrupted):
+                self.fail("started")
         self._ray.shutdown.assert_called_once_with()
         self.assertEmpty(list(self._folder.iterdir()))
 

@@ -57,6 +57,22 @@ class InterruptionTest(parameterized.TestCase):
         self.assertTrue(interrupted.stop)
         self.assertFalse(interrupted.hurry)
 
+    @parameterized.parameters(*SIGNALS)
+    def test_what_has_nothing_to_save_is_ended_by_an_exception(self, signal_number):
+        interrupted = interruption.Interruption()
+        with interrupted.raising():
+            pass
+        noting = [signal.getsignal(each) for each in SIGNALS]
+        self.assertEqual(noting, [interrupted._note] * 3)
+        with self.assertRaises(interruption.Stopped) as stopped, interrupted.raising():
+            os.kill(os.getpid(), signal_number)
+            self.fail("not raised")
+        self.assertEqual(stopped.exception.signal_number, signal_number)
+        self.assertEqual(interrupted.signal_number, signal_number)  # a library may eat the first
+        self.assertEqual([signal.getsignal(each) for each in SIGNALS], [signal.SIG_DFL] * 3)
+        with self.assertRaises(interruption.Stopped), interrupted.raising():
+            self.fail("begun although a signal had come")
+
     def test_sigterm_is_taken_back_from_a_library_in_any_thread(self):
         came = []
         signal.signal(signal.SIGTERM, lambda *_: came.append(1))

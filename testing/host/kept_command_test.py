@@ -37,6 +37,8 @@ if order == "wait":
         print("saved", *map(int, interrupted.signals), flush=True)
     interruption.end_by(interrupted.signal_number)
 with kept_command.ending():
+    if order == "stop":
+        raise interruption.Stopped(signal.SIGINT)
     if order == "lose":
         raise kept_command.LostError("it is gone")
 os._exit(3)
@@ -86,6 +88,12 @@ class KeptCommandTest(absltest.TestCase):
             output, _ = process.communicate(timeout=60)
             self.assertEqual(output, f"saved {int(signal_number)}\n")
             self.assertEqual(process.returncode, -signal_number)
+
+    def test_one_that_was_stopped_with_nothing_to_save_ends_by_the_signal(self):
+        process = self._start("stop", "end")
+        output, _ = process.communicate(timeout=60)
+        self.assertEqual(output, "stop extra\n")  # is not started again
+        self.assertEqual(process.returncode, -signal.SIGINT)
 
     def test_a_ctrl_c_after_another_signal_reaches_it_as_one(self):
         process = self._start("wait")
