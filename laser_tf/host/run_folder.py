@@ -170,6 +170,17 @@ def read_config(workdir: pathlib.Path, name: str = RUN) -> dict[str, Any]:
     return content["config"]
 
 
+def check_no_sweep(workdir: pathlib.Path) -> None:
+    """Refuses the folder of a sweep where that of a run is asked for.
+
+    Raises:
+      WorkdirError: for one; the message names the folder of one of its agents.
+    """
+    if (workdir / SWEEP).exists():
+        agent = min(workdir.glob(f"*/{RUN}"), default=workdir / "agent" / RUN).parent
+        raise WorkdirError(f"{workdir} holds a sweep: name one of its agents' folders, as {agent}")
+
+
 def read_origin(workdir: pathlib.Path) -> str:
     """The folder of the run whose weights a run began from; "" for fresh ones.
 
@@ -192,6 +203,7 @@ def _read(path: pathlib.Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text())
     except FileNotFoundError:
+        check_no_sweep(path.parent)
         kind = _KINDS[path.name]
         raise WorkdirError(f"{path.parent} holds no {kind}: there is no {path}") from None
     except (OSError, ValueError) as error:

@@ -9,6 +9,7 @@ from absl.testing import absltest, parameterized
 from laser_tf import errors
 from laser_tf.analysis import seed_curves
 from laser_tf.environments import episode_statistics
+from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log, tensorboard
 from testing import commands
 
@@ -134,6 +135,22 @@ class RefusalTest(parameterized.TestCase):
             for path in (pathlib.Path(folder), pathlib.Path(folder) / "none"):
                 with self.assertRaisesRegex(errors.UserError, f"{path} holds no run"):
                     seed_curves.read([path], "loss/total")
+
+    def test_a_sweeps_folder_is_told_from_a_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder)
+            (path / "tensorboard").mkdir()
+            (path / "sweep.json").write_text('{"config": {}}')
+            for name in ("agent_01", "agent_00"):
+                (path / name).mkdir()
+                (path / name / "config.json").write_text('{"config": {}}')
+            message = f"{path} holds a sweep: name one of its agents' folders, as {path}/agent_00"
+            for ask in (
+                lambda: seed_curves.read([path], "x"),
+                lambda: run_folder.read_config(path),
+            ):
+                with self.assertRaisesRegex(run_folder.WorkdirError, message):
+                    ask()
 
     def test_episodes_out_of_order_are_refused(self):
         with tempfile.TemporaryDirectory() as folder:
