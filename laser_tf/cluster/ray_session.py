@@ -76,7 +76,8 @@ def session(
             _check_resources(config.address, {"CPU": cpus, "GPU": gpus})
         yield
     except interruption.Stopped:
-        shutil.rmtree(folder or "", ignore_errors=True)
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
         raise
     finally:
         ray.shutdown()
