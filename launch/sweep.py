@@ -65,6 +65,10 @@ def _run(
     config: sweep_config.SweepConfig, values: dict[str, Any], workdir: pathlib.Path
 ) -> int | None:
     """Returns the signal that stopped the sweep, if one did."""
+    # A new one's folder, or a longer budget, is written where there is a Ray to train it in.
+    is_open = (workdir / run_folder.SWEEP).exists() and not _EXTEND.value
+    if is_open and not _open(config, values, workdir):
+        return None
     spec = factory.environment_spec(config.first.environment)  # refused here if there is none
     interrupted = interruption.Interruption()
     from laser_tf.cluster import ray_session, roles, sweep_fleet
@@ -74,7 +78,7 @@ def _run(
         ray_session.check_versions()
         if interrupted.stop:  # meanwhile: nothing is written
             return interrupted.signal_number
-        if not _open(config, values, workdir):
+        if not is_open and not _open(config, values, workdir):
             return None
         title = f"{config.first.environment.task}, {len(config.agents)} agents"
         command_line.divert_native_messages(workdir / "native.log")

@@ -106,6 +106,11 @@ class SweepTest(parameterized.TestCase):
         self._check_lineage()
         self._check_nobody_is_left()
 
+        # Nothing is left to train, so that no Ray is asked for.
+        code, _, errors = commands.run("sweep", *flags, "--config.cluster.address=127.0.0.1:9")
+        self.assertEqual(code, 0, errors)
+        self.assertIn("all agents are trained already", errors)
+
     def _check_nobody_is_left(self) -> None:
         for name in ("replay", *AGENTS):
             self.assertFalse(psutil.pid_exists(self._wait_for_process(name)), name)
@@ -213,7 +218,8 @@ class SweepTest(parameterized.TestCase):
     def test_a_folder_keeps_to_one_sweep(self):
         self._workdir.mkdir()
         (self._workdir / "sweep.json").write_text(json.dumps({"config": {"run": {"seed": 7}}}))
-        code, _, errors = commands.run("sweep", CATCH, f"--workdir={self._workdir}")
+        no_ray = "--config.cluster.address=127.0.0.1:9"  # which is not asked for
+        code, _, errors = commands.run("sweep", CATCH, f"--workdir={self._workdir}", no_ray)
         self.assertEqual(code, 1)
         self.assertRegex(errors, "belongs to a sweep of another config: .*run.seed .there 7, now 1")
 
