@@ -30,10 +30,12 @@ _FIRST = (
 )
 _FOLDER = pathlib.Path(__file__).parent
 
-# As in the foreground: a shell has its background jobs ignore Ctrl-C, and what tests start would,
-# too.
+# As in the foreground: a shell has its background jobs ignore Ctrl-C, and nohup a closed terminal,
+# and what tests start would, too.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
