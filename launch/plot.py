@@ -36,9 +36,9 @@ _METRIC = flags.DEFINE_string(
 )
 _OVER = flags.DEFINE_enum("over", "frames", ("frames", "time"), "env frames, or time of training")
 
-# Label -> env frames or seconds, and the seeds there.
 _FIRST_COLUMN = "label"
 
+# Label -> env frames or seconds, and the seeds there.
 _Curves = dict[str, "tuple[np.ndarray, seed_curves.Summary]"]
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import dm_env
 import numpy as np
+import tree
 from dm_env import specs
 
 from laser_tf.environments import (
@@ -29,7 +30,7 @@ class Description(NamedTuple):
 
     observation: Any  # canonical
     action: specs.BoundedArray  # canonical
-    own: base.OwnSpec  # `observation_firsts` of [] are all 0
+    own: base.OwnSpec
 
 
 class Refusal(NamedTuple):
@@ -87,9 +88,12 @@ class Worker:
             return Refusal(" ".join(str(error).split()))
         except Exception as error:  # whatever user code raises, the message has to name it
             return Refusal(faults.describe(error), traceback.format_exc())
-        firsts = getattr(environment, "observation_firsts", list)()
-        own = base.OwnSpec(self._action.own, firsts)
-        return Description(self._observation.spec, self._action.spec, own)
+        spec = self._observation.spec
+        if hasattr(environment, "observation_firsts"):
+            firsts = environment.observation_firsts()
+        else:
+            firsts = [0] * len(tree.flatten(spec))
+        return Description(spec, self._action.spec, base.OwnSpec(self._action.own, firsts))
 
     def _start(self, index: int) -> dm_env.Environment:
         """Makes an environment, with a seed that no attempt before it had."""

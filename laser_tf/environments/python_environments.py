@@ -91,9 +91,7 @@ class PythonEnvironments(base.BatchedEnvironment):
 
     def own_specs(self) -> list[base.OwnSpec]:
         """See `BatchedEnvironment`: a `Discrete` may begin at another number than 0."""
-        (canonical,) = super().own_specs()
-        firsts = self._own.observation_firsts or canonical.observation_firsts
-        return [self._own._replace(observation_firsts=firsts)]
+        return [self._own]
 
     def _start(
         self, worker: Callable, seed: int, reply_seconds: float

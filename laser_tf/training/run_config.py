@@ -229,25 +229,21 @@ def parse_section(
       ValueError: for an unknown, a missing or an invalid key; the message names `section.key`.
     """
     section, known = dict(values.get(name, {})), cast(Any, section_class)
-    try:
-        _check_names(name + " key", section, [f.name for f in dataclasses.fields(known)])
-    except ValueError as error:
-        # Perhaps it was chosen beside a file of configs/ that has another one's keys.
-        choice = _CHOICES.get(name)
-        if choice not in section:
-            raise
-        raise ValueError(
-            f"{error} (where {choice} is {section[choice]!r}: use a file of configs/ made for it)"
-        ) from None
+    choice, remark = _CHOICES.get(name), ""
+    if choice in section:  # perhaps beside a file of configs/ that has another one's keys
+        remark = f" (where {choice} is {section[choice]!r}: use a file of configs/ made for it)"
+    _check_names(name + " key", section, [f.name for f in dataclasses.fields(known)], remark)
     try:
         return section_class(**section)
     except ValueError as error:
         raise ValueError(f"config.{name}: {error}") from None
 
 
-def _check_names(what: str, given: Mapping[str, Any], known: Iterable[str]) -> None:
+def _check_names(
+    what: str, given: Mapping[str, Any], known: Iterable[str], remark: str = ""
+) -> None:
     for name in given:
         if name not in known:
             close = difflib.get_close_matches(name, list(known), n=3)
             hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(known)}"
-            raise ValueError(f"config has no {what} {name!r}: {hint}")
+            raise ValueError(f"config has no {what} {name!r}: {hint}{remark}")
