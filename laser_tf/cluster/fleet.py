@@ -86,7 +86,7 @@ class Fleet:
                 "actor_role:ActorRole",
                 shared | {"index": index},
                 variables=_ONE_THREAD,
-                reply_seconds=config.environment.reply_seconds,
+                reply_seconds=config.environment.max_step_seconds,
                 num_cpus=cluster.actor_cpus,
                 scheduling_strategy="SPREAD",
             )

@@ -69,6 +69,14 @@ class EnvironmentConfig:
         """Agent steps of the longest episode; 0 where only the environment knows."""
         raise NotImplementedError
 
+    @property
+    def max_step_seconds(self) -> float:
+        """Returns the time limit of a step of all environments; 0 if the suite has none.
+
+        A process that failed is started again within the step, which has a time limit, too.
+        """
+        return 2 * self.reply_seconds
+
     def protocol(self) -> dict[str, Any]:
         """What an evaluation's file says of how the suite's episodes are played."""
         return {

@@ -4,6 +4,7 @@ import contextlib
 import pathlib
 import random
 import sys
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -142,17 +143,16 @@ class Worker:
         return failures
 
     def _play(self, index: int, command: int, action: np.ndarray) -> None:
-        if self._newest is not None:
-            self._newest.busy[0] = index
+        self._note_call(index)
         environment = self._environments[index]
         if command == RESET:
             environment = environment or self._start(index)
-            self._newest.busy[0] = index
+            self._note_call(index)
             time_step = environment.reset()
             reward, discount = _outcome(time_step, command)
             self._steps[index] = 0
         else:
-            time_step, reward, discount = self._repeat(environment, action)
+            time_step, reward, discount = self._repeat(index, action)
             self._steps[index] += 1
         self._shown[index] = time_step.observation
         leaves = self._observation(time_step.observation)
@@ -163,14 +163,19 @@ class Worker:
         is_last = int(time_step.step_type) == dm_env.StepType.LAST
         self._newest.over[index] = is_last or 0 < self._max_steps <= self._steps[index]
 
-    def _repeat(
-        self, environment: dm_env.Environment, action: np.ndarray
-    ) -> tuple[dm_env.TimeStep, float, float]:
+    def _note_call(self, index: int) -> None:
+        """Writes which environment is called and when; the parent's time limit restarts there."""
+        if self._newest is not None:
+            self._newest.busy[0] = index
+            self._newest.busy_since[0] = time.monotonic()
+
+    def _repeat(self, index: int, action: np.ndarray) -> tuple[dm_env.TimeStep, float, float]:
         """The last of an action's time steps, the sum of rewards and the product of discounts."""
         total, product = 0.0, 1.0
         for _ in range(self._action_repeat):
+            self._note_call(index)
             # Made anew each time: an environment may change what it is given in place.
-            time_step = environment.step(self._action(action))
+            time_step = self._environments[index].step(self._action(action))
             reward, discount = _outcome(time_step, STEP)
             total += reward
             product *= discount

@@ -62,6 +62,7 @@ class GameProcesses:
         factories: Mapping[str, Callable[[int], Any]],
         reply_seconds: float,
         files: Sequence[int] = (),
+        progressed_at: Callable[[int], float] = lambda _: 0.0,
     ):
         """Starts the games and waits until all are made.
 
@@ -69,13 +70,17 @@ class GameProcesses:
           factories: the name of a game, for messages -> what makes it, from how often it was made
             before: a callable that can be pickled, from a module that is light to import. The
             object may have a `close`.
-          reply_seconds: that a call, or making a game again and a call, may take.
+          reply_seconds: Time limit of a call, and of starting a game again before the call. It
+            restarts whenever `progressed_at` does.
           files: descriptors of open files that all children inherit, under the same numbers.
+          progressed_at: Maps the index of a game to the `time.monotonic()` of its last progress
+            within a call, e.g. when it moved to the next of several environments.
 
         Raises:
           RuntimeError: for a game that could not be made; the message names it.
         """
         self._reply_seconds = reply_seconds
+        self._progressed_at = progressed_at
         self._games = [GameProcess(factory, files) for factory in factories.values()]
         try:
             answers = self._collect(range(len(self._games)))
@@ -115,22 +120,25 @@ class GameProcesses:
         """Waits for the answers of some games."""
         answers: list[Any] = [None] * len(self._games)
         waiting: dict[Any, int] = {self._games[index].pipe: index for index in asked}
-        deadline = time.monotonic() + self._reply_seconds
+        since = dict.fromkeys(asked, time.monotonic())  # of each game: its last sign of progress
+        late = Failure(f"no answer within {self._reply_seconds:g} s (environment.reply_seconds)")
         while waiting:
+            deadline = min(map(since.get, waiting.values())) + self._reply_seconds
             ready = connection.wait(list(waiting), max(0.0, deadline - time.monotonic()))
             for pipe in ready:
                 game = self._games[waiting[pipe]]
                 answer = game.receive()
                 if game.is_starting and not isinstance(answer, Failure):
                     game.is_starting = False  # what it was asked comes next
+                    since[waiting[pipe]] = time.monotonic()
                     continue
                 answers[waiting.pop(pipe)] = answer
-            if not ready and waiting:
-                late = Failure(
-                    f"no answer within {self._reply_seconds:g} s (environment.reply_seconds)"
-                )
-                answers = [late if i in waiting.values() else a for i, a in enumerate(answers)]
-                break
+            if not ready:
+                oldest = time.monotonic() - self._reply_seconds
+                for pipe, index in list(waiting.items()):
+                    since[index] = max(since[index], self._progressed_at(index))
+                    if since[index] <= oldest:
+                        answers[waiting.pop(pipe)] = late
         return answers
 
     def close(self) -> None:

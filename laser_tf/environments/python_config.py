@@ -24,7 +24,7 @@ class PythonConfig(environment_config.EnvironmentConfig):
     # Values as in Python; a bare word is a text. A dictionary is one of what JSON can hold.
     arguments: str | Mapping[str, Any] = ""  # keywords of what makes it: "name=value, ..."
     num_workers: int = 0  # processes; they step the environments; 0: as many as cores
-    reply_seconds: float = 60.0  # seconds; a worker that takes longer is killed, started again
+    reply_seconds: float = 60.0  # seconds; if an environment takes longer, its worker is restarted
     action_repeat: int = 1  # env frames; an agent step; their rewards add up
     max_frames_per_episode: int = 0  # env frames; then the episode is cut; 0: by itself alone
     text_length: int = 16  # words; of the longest text in an observation
@@ -56,6 +56,11 @@ class PythonConfig(environment_config.EnvironmentConfig):
     def max_steps_per_episode(self) -> int:
         """Agent steps of the longest episode; 0 where only the environment knows."""
         return -(-self.max_frames_per_episode // self.action_repeat)
+
+    @property
+    def max_step_seconds(self) -> float:
+        """See `EnvironmentConfig`; a worker creates and resets its environments one by one."""
+        return super().max_step_seconds * -(-self.num_envs // (self.num_workers or 1))
 
     def protocol(self) -> dict[str, Any]:
         """See `EnvironmentConfig`."""

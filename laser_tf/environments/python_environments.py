@@ -48,7 +48,7 @@ class PythonEnvironments(base.BatchedEnvironment):
           seed: see above.
           name: of the environment, for messages.
           num_workers: processes, at most N.
-          reply_seconds: that a step of a worker's environments may take; see `game_processes`.
+          reply_seconds: Time limit of each call of an environment; see `game_processes`.
           max_steps_per_episode: then it is cut; 0: by the environments alone.
           action_repeat: env frames of a step.
           text_length: L, words of the longest text.
@@ -105,7 +105,12 @@ class PythonEnvironments(base.BatchedEnvironment):
             },
             reply_seconds,
             files=self._files,
+            progressed_at=self._progressed_at,
         )
+
+    def _progressed_at(self, worker: int) -> float:
+        """Returns when a worker called the environment that it is at; 0 before the first step."""
+        return float(self._newest[worker].busy_since[0]) if self._newest else 0.0
 
     def _describe(self) -> environment_worker.Description:
         """The specs, which all workers must find alike."""

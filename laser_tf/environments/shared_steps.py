@@ -23,6 +23,7 @@ class SharedSteps:
       discount: float32 [n].
       over: bool [n], whether the episode ends here.
       busy: int64 [1], the environment that the worker is at.
+      busy_since: float64 [1], `time.monotonic()` of the worker's last call of that environment.
     """
 
     def __init__(self, file: int, observation: Any, num_envs: int):
@@ -39,7 +40,8 @@ class SharedSteps:
         leaves = [([num_envs, *spec.shape], spec.dtype) for spec in tree.flatten(observation)]
         others = [([num_envs], np.dtype(kind)) for kind in (np.float32, np.float32, np.bool_)]
         layout, size = [], 0
-        for shape, dtype in [*leaves, *others, ([1], np.dtype(np.int64))]:
+        others += [([1], np.dtype(np.int64)), ([1], np.dtype(np.float64))]
+        for shape, dtype in [*leaves, *others]:
             layout.append((shape, dtype, size))
             size += -(-int(np.prod(shape)) * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
         if os.fstat(file).st_size not in (0, size):  # cut shorter, the parent would crash
@@ -47,7 +49,9 @@ class SharedSteps:
         os.ftruncate(file, size)
         memory = mmap.mmap(file, size)
         arrays = [np.ndarray(shape, dtype, memory, offset) for shape, dtype, offset in layout]
-        *self.observation, self.reward, self.discount, self.over, self.busy = arrays
+        *self.observation, self.reward, self.discount, self.over, self.busy, self.busy_since = (
+            arrays
+        )
 
 
 def create() -> int:

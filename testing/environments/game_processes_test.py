@@ -17,7 +17,7 @@ from laser_tf.environments import game_processes
 from testing.environments import small_game
 
 
-def _make(*numbers, reply_seconds=60.0, **options):
+def _make(*numbers, reply_seconds=60.0, progressed_at=lambda _: 0.0, **options):
     return contextlib.closing(
         game_processes.GameProcesses(
             {
@@ -25,6 +25,7 @@ def _make(*numbers, reply_seconds=60.0, **options):
                 for number in numbers
             },
             reply_seconds,
+            progressed_at=progressed_at,
         )
     )
 
@@ -101,6 +102,24 @@ class GameProcessesTest(parameterized.TestCase):
             after = games.call([("process",)] * 3)
             self.assertEqual((after[0], after[2]), (before[0], before[2]))
         self.assertFalse(any(map(_lives, after)))
+
+    def test_time_limit_restarts_with_progress_within_a_call(self):
+        def progressed_at(_):
+            return time.monotonic()
+
+        with _make(1, reply_seconds=0.2, progressed_at=progressed_at) as games:
+            self.assertEqual(games.call([("wait", 0.6)]), [None])
+
+    def test_progress_of_one_game_does_not_help_another(self):
+        def progressed_at(index):
+            return 0.0 if index and is_made else time.monotonic()
+
+        is_made = False
+        with _make(1, 2, reply_seconds=0.5, progressed_at=progressed_at) as games:
+            is_made = True
+            first, second = games.call([("wait", 1.5), ("wait", 60.0)])
+        self.assertIsNone(first)
+        self.assertIsInstance(second, game_processes.Failure)
 
     def test_games_can_be_left_alone(self):
         with _make(1, 2) as games:

@@ -17,8 +17,16 @@ from absl.testing import absltest, parameterized
 from dm_env import specs
 
 from laser_tf import types
-from laser_tf.environments import base, factory, faults, shared_steps, suites
+from laser_tf.environments import (
+    base,
+    environment_worker,
+    factory,
+    faults,
+    shared_steps,
+    suites,
+)
 from laser_tf.training import run_config
+from testing.environments import small_environments
 
 SMALL = "testing.environments.small_environments"
 LIGHT = (
@@ -377,6 +385,15 @@ class LengthTest(absltest.TestCase):
         )
 
 
+class StepLimitTest(parameterized.TestCase):
+    @parameterized.parameters((1, 80.0), (3, 30.0), (8, 10.0))
+    def test_limit_of_a_step_covers_all_environments_of_a_worker(self, workers, seconds):
+        config = suites.config_class("gymnasium")(
+            num_envs=8, num_workers=workers, reply_seconds=5.0
+        )
+        self.assertEqual(config.max_step_seconds, seconds)
+
+
 class ArgumentsTest(parameterized.TestCase):
     @parameterized.parameters(
         ("", {}),
@@ -481,6 +498,40 @@ def _runs(stat):
         return stat.read_text().split()[2] != "Z"
     except OSError:
         return False
+
+
+class WorkerTest(absltest.TestCase):
+    def test_each_call_restarts_the_time_limit_of_its_environment(self):
+        calls, steps = [], None
+
+        class Noting(small_environments.Beacons):
+            def _note(self):
+                if steps is not None:
+                    calls.append((int(steps.busy[0]), float(steps.busy_since[0])))
+
+            def __init__(self, seed):
+                self._note()
+                super().__init__(seed)
+
+            def reset(self):
+                self._note()
+                return super().reset()
+
+            def step(self, action):
+                self._note()
+                return super().step(action)
+
+        file = shared_steps.create()
+        self.addCleanup(os.close, file)
+        worker = environment_worker.Worker(
+            0, make=Noting, seeds=[0, 1], max_steps=0, action_repeat=2, text_length=1, file=file
+        )
+        description = worker.describe()
+        steps = shared_steps.SharedSteps(file, description.observation, 2)
+        for command in (environment_worker.RESET, environment_worker.STEP):
+            self.assertEmpty(worker.play([command] * 2, np.zeros(2, np.int32)))
+        self.assertEqual([index for index, _ in calls], [0, 1, 1, 0, 0, 1, 1])
+        self.assertLen({since for _, since in calls}, len(calls))
 
 
 class SharedStepsTest(absltest.TestCase):
