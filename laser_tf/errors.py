@@ -7,12 +7,19 @@ class UserError(RuntimeError):
     """The user can act on it: the message, one line, says what was refused, why and what to do."""
 
 
+def printable(text: str) -> str:
+    """Returns the text with lone surrogates escaped, so that every stream can encode it."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def first_line(error: BaseException) -> str:
     """What an error of TensorFlow's or another says, as a line of text."""
-    text = re.sub(r"\{\{.*?\}\}|\[Op:.*?\]", "", str(error)).strip()  # TensorFlow's graph names
+    text = re.sub(
+        r"\{\{.*?\}\}|\[Op:.*?\]", "", printable(str(error))
+    ).strip()  # TensorFlow's graph names
     return text.splitlines()[0][:400].strip() if text else type(error).__name__
 
 
 def one_line(error: BaseException, most: int | None = None) -> str:
     """All that an error says, in one line of at most so many characters; else its type's name."""
-    return " ".join(str(error).split())[:most] or type(error).__name__
+    return " ".join(printable(str(error)).split())[:most] or type(error).__name__

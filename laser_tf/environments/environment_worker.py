@@ -14,6 +14,7 @@ import numpy as np
 import tree
 from dm_env import specs
 
+from laser_tf import errors
 from laser_tf.environments import (
     base,
     canonical_actions,
@@ -86,9 +87,9 @@ class Worker:
         try:
             environment = self._start(0)
         except (faults.RefusedError, ImportError) as error:
-            return Refusal(" ".join(str(error).split()))
+            return Refusal(errors.one_line(error))
         except Exception as error:  # whatever user code raises, the message has to name it
-            return Refusal(faults.describe(error), traceback.format_exc())
+            return Refusal(faults.describe(error), errors.printable(traceback.format_exc()))
         spec = self._observation.spec
         if hasattr(environment, "observation_firsts"):
             firsts = environment.observation_firsts()
@@ -137,7 +138,7 @@ class Worker:
                     self._play(index, command, actions[index])
                 except Exception as error:  # user code's own
                     failures[index] = game_processes.Failure(
-                        faults.describe(error), traceback.format_exc()
+                        faults.describe(error), errors.printable(traceback.format_exc())
                     )
                     self._discard(index)
         return failures

@@ -126,9 +126,10 @@ class Faults:
         if self._folder is None:
             return ""
         path = self._folder / FILE
+        entry = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {title}\n{details}\n"
         try:
-            with path.open("a") as file:
-                file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {title}\n{details}\n")
+            with path.open("a", encoding="utf-8") as file:
+                file.write(errors.printable(entry))
         except OSError as error:
             return f" (its traceback cannot be written: {error.strerror})"
         return f" (traceback in {path})"
@@ -141,4 +142,4 @@ def describe(error: BaseException) -> str:
     place = (
         f" ({pathlib.Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
     )
-    return " ".join(text.split()) + place
+    return errors.printable(" ".join(text.split()) + place)

@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import connection
 from typing import Any, NamedTuple
 
+from laser_tf import errors
+
 _PATIENCE = 10.0  # seconds for a game to close by itself
 _STANDARD_ERROR = 2  # for what games print: a command's output may be JSON
 
@@ -226,7 +228,7 @@ def _answer(pipe: connection.Connection, handle: Callable[[Any], tuple[Any, Any]
     try:
         kept, answer = handle(message)
     except Exception as exception:  # whatever it is, the parent has to hear of it
-        reason = " ".join(f"{type(exception).__name__}: {exception}".split())
-        details = traceback.format_exc()
+        reason = errors.printable(" ".join(f"{type(exception).__name__}: {exception}".split()))
+        details = errors.printable(traceback.format_exc())
     pipe.send((answer, reason, details))
     return kept

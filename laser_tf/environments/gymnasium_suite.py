@@ -139,6 +139,8 @@ class Gymnasium(dm_env.Environment):
     def step(self, action: Any) -> dm_env.TimeStep:
         """See `dm_env.Environment`."""
         observation, reward, terminated, truncated, _ = self._environment.step(action)
+        _check_flag("terminated", terminated)
+        _check_flag("truncated", truncated)
         is_last = terminated or truncated
         return dm_env.TimeStep(
             dm_env.StepType.LAST if is_last else dm_env.StepType.MID,
@@ -178,6 +180,12 @@ class Gymnasium(dm_env.Environment):
     def close(self) -> None:
         """See `dm_env.Environment`."""
         self._environment.close()
+
+
+def _check_flag(name: str, value: Any) -> None:
+    """Raises ValueError unless the value is a bool: texts and None have a truth value, too."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"its {name} must be a bool, got {value!r}. Return bool({name})")
 
 
 def spec_of(space: "gymnasium.Space", name: str) -> Any:

@@ -218,6 +218,9 @@ class FaultTest(parameterized.TestCase):
         ("dtype", "its observation has the dtype <U32, and its spec float32"),
         ("reward shape", r"its reward is float64\[2\], not a number"),
         ("no reward", r"its reward is object\[\], not a number"),
+        ("surrogate", r"FileNotFoundError: level_\\udcff.txt"),
+        ("text end", "its terminated must be a bool, got 'False'"),
+        ("no end", "its truncated must be a bool, got None"),
     )
     def test_what_is_wrong_ends_that_episode_alone_as_a_time_limit_would(self, fault, message):
         rows = self._play(fault=fault)

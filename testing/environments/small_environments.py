@@ -79,12 +79,18 @@ class Breaking(Corridor):
         observation, reward, *ends = super().step(action)
         if self._is_bad and self._steps == self._at and not self._in_reset:
             observation, reward = self._break(observation, reward)
+            ends = {"text end": ["False", False], "no end": [False, None]}.get(
+                self._fault, ends[:2]
+            )
+            ends = [*ends, {}]
         return observation, reward, *ends
 
     def _break(self, observation, reward):
         match self._fault:
             case "raise":
                 raise KeyError("the ball\nis lost")
+            case "surrogate":
+                raise FileNotFoundError("level_\udcff.txt")
             case "raise, die" if Breaking.episodes == self._each:
                 raise KeyError("the ball is lost")
             case "die" | "raise, die":
