@@ -133,6 +133,18 @@ class PackageTest(absltest.TestCase):
         self.assertIn("mean return of 2 evaluation episodes", done.stderr)
         self.assertEmpty(list(self._temporary.iterdir()), "files that nobody removes")
 
+    def test_own_modules_named_as_ours_are_imported(self):
+        elsewhere = self._folder / "elsewhere"
+        for name, value in (("configs/settings", "START = 0.5"), ("launch/helper", "")):
+            (elsewhere / name).parent.mkdir(parents=True, exist_ok=True)
+            self.addCleanup(shutil.rmtree, (elsewhere / name).parent)
+            (elsewhere / f"{name}.py").write_text(value)
+        (elsewhere / "own_names.py").write_text(
+            f"import launch.helper\nfrom configs import settings\n{ENVIRONMENT}"
+        )
+        done = self._run("laser-check-environment", "--task=own_names:Coin-v0", "--steps=20")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_commands_that_commands_start_are_found(self):
         done = self._run(
             "laser-reproduce", "--figure=3_left", "--games=breakout", "--workdir=/dev/null/figure"

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 import ray
 
-import laser_tf
-from laser_tf import errors
+from laser_tf import errors, installed_commands
 from laser_tf.cluster import roles
 from laser_tf.host import folder_lock, kept_command
 
@@ -27,7 +26,9 @@ class CommandProcess:
     def __init__(self, arguments: Sequence[str], log: pathlib.Path, folder: pathlib.Path):
         """Starts the command, `python -m` with the arguments; see `RemoteCommand`."""
         log.parent.mkdir(parents=True, exist_ok=True)
-        path = os.pathsep.join(filter(None, (str(_commands()), os.environ.get("PYTHONPATH"))))
+        path = os.pathsep.join(
+            filter(None, (str(installed_commands.FOLDER), os.environ.get("PYTHONPATH")))
+        )
         with log.open("ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", *arguments],
@@ -52,13 +53,6 @@ class CommandProcess:
     def send_signal(self, signal_number: int) -> None:
         """Forwards a signal to the command."""
         self._process.send_signal(signal_number)
-
-
-def _commands() -> pathlib.Path:
-    """The folder that holds `launch`, which pip installs inside of laser_tf."""
-    package = pathlib.Path(laser_tf.__file__).parent
-    installed = package / "commands"
-    return installed if installed.is_dir() else package.parent
 
 
 def _prepare() -> None:

@@ -68,8 +68,8 @@ class Worker:
           file: of `shared_steps`.
         """
         folder = str(pathlib.Path.cwd())
-        if folder not in sys.path:  # commands that are installed do not look there
-            sys.path.append(folder)
+        if not {"", folder} & set(sys.path):  # Ray's workers do not search the current folder.
+            sys.path.insert(0, folder)
         self._make = make
         self._seeds = list(seeds)
         self._max_steps = max_steps

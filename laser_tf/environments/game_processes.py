@@ -17,6 +17,7 @@ from multiprocessing import connection
 from typing import Any, NamedTuple
 
 from laser_tf import errors
+from laser_tf import installed_commands
 
 _PATIENCE = 10.0  # seconds for a game to close by itself
 _STANDARD_ERROR = 2  # for what games print: a command's output may be JSON
@@ -169,11 +170,12 @@ class GameProcess:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _CHILD, str(theirs.fileno()), str(os.getpid())],
+                env=installed_commands.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=_STANDARD_ERROR,
                 pass_fds=[theirs.fileno(), *self._files],
             )
-        self.send(sys.path)
+        self.send(installed_commands.without(sys.path))
         self.send((self._factory, self._restarts))
 
     def start_again(self) -> None:
