@@ -108,6 +108,13 @@ def define_private_network() -> flags.FlagHolder:
     )
 
 
+def define_trust_config() -> flags.FlagHolder:
+    """Defines the `--trust_config` flag of a command that reads another run's directory."""
+    return flags.DEFINE_bool(
+        "trust_config", False, "import the modules that the run's config.json names"
+    )
+
+
 def check_private_network(flag: flags.FlagHolder) -> None:
     """Checks that the flag has the value that was read before the imports.
 
