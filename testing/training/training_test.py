@@ -18,7 +18,7 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.environments import catch, episode_statistics, factory
 from laser_tf.evaluation import evaluator, evaluator_process
-from laser_tf.host import run_folder
+from laser_tf.host import folder_lock, run_folder
 from laser_tf.monitoring import episode_log, evaluation_log, tensorboard
 from laser_tf.replay import connection, contextual_replay, replay_config, standalone
 from laser_tf.scores import minatar
@@ -505,6 +505,28 @@ class TrainingTest(parameterized.TestCase):
             for made in (one, other)
         ]
         self.assertFalse(np.array_equal(*(tf.convert_to_tensor(k) for k in kernels)))
+
+
+class LostDirectoryTest(parameterized.TestCase):
+    @parameterized.parameters("delete", "rename")
+    def test_a_lost_run_directory_ends_the_run(self, how):
+        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        workdir, moved = folder / "run", folder / "moved"
+        run = runs.make(fakes.catch_config(), workdir)
+
+        def lose(_: object) -> None:
+            if not workdir.exists():
+                return
+            if how == "rename":
+                workdir.rename(moved)
+            else:
+                shutil.rmtree(workdir)
+
+        self.enter_context(mock.patch.object(run.returns, "add", side_effect=lose))
+        with self.assertRaises(folder_lock.LostError) as caught:
+            runs.go_on(run)
+        self.assertIn(str(workdir), str(caught.exception))
+        self.assertFalse(workdir.exists())
 
 
 class EvaluatorTest(absltest.TestCase):
