@@ -58,10 +58,20 @@ def divert_native_messages(path: pathlib.Path) -> None:
     """Sends what C++ libraries print to a file; Python's own messages still reach the terminal.
 
     Reverb and TensorFlow write to the standard error stream at will, through the progress display.
+
+    Raises:
+      UsageError: If the file cannot be written.
     """
     sys.stderr.flush()
+    try:
+        log = path.open("ab")
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {path}: {error.strerror}; {errors.file_remedy(error)}, or move the file "
+            "away"
+        ) from None
     shown = terminal.stream_to(os.dup(2))
-    with path.open("ab") as log:
+    with log:
         os.dup2(log.fileno(), 2)
     sys.stderr = shown
     faulthandler.enable(shown)  # a crash of theirs still shows where

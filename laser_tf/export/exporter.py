@@ -68,8 +68,8 @@ def _write(
         unfinished.rename(output)
     except (OSError, tf.errors.OpError) as error:
         raise run_folder.WorkdirError(
-            f"cannot write {output}: {errors.first_line(error)}; choose another --output or "
-            "free space"
+            f"cannot write {output}: {errors.first_line(error)}; {errors.file_remedy(error)}, or "
+            "choose another --output"
         ) from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
