@@ -16,6 +16,8 @@ import pytest
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
+from laser_tf import errors
+from laser_tf.agents import registry
 from laser_tf.environments import catch, episode_statistics, factory
 from laser_tf.evaluation import evaluator, evaluator_process
 from laser_tf.host import folder_lock, run_folder
@@ -505,6 +507,20 @@ class TrainingTest(parameterized.TestCase):
             for made in (one, other)
         ]
         self.assertFalse(np.array_equal(*(tf.convert_to_tensor(k) for k in kernels)))
+
+
+class AssemblyTest(absltest.TestCase):
+    def test_a_network_too_large_for_memory_gives_one_line(self):
+        config = fakes.catch_config()
+        spec = factory.environment_spec(config.environment)
+        full = tf.errors.ResourceExhaustedError(None, None, "OOM when allocating shape[9,256]\n x")
+        with (
+            mock.patch.object(registry, "make", side_effect=full),
+            self.assertRaises(errors.UserError) as caught,
+        ):
+            assembly.build_agent(config, spec, "float32", seed=0)
+        self.assertIn("shape[9,256]", str(caught.exception))
+        self.assertNotIn("\n", str(caught.exception))
 
 
 class LostDirectoryTest(parameterized.TestCase):
