@@ -1,11 +1,13 @@
 """What is in a run's replay, as a table of pandas: one row an agent step.
 
     python -m examples.read_replay runs/catch
+    python -m examples.read_replay runs/corridor --trust_config  # a custom environment
 
 Reads the run's last checkpoint, of which it serves a copy: the run itself may go on. (pandas comes
 with minatar.)
 """
 
+import argparse
 import pathlib
 import shutil
 import sys
@@ -14,20 +16,25 @@ import tempfile
 import numpy as np
 import pandas as pd
 
-from laser_tf.environments import factory
+from laser_tf import errors
+from laser_tf.environments import factory, user_modules
 from laser_tf.host import run_folder
 from laser_tf.replay import dataset, server, stored_unroll
 from laser_tf.training import assembly, run_config
 
 
-def read(workdir: pathlib.Path, unrolls: int) -> pd.DataFrame:
+def read(workdir: pathlib.Path, unrolls: int, trust_config: bool = False) -> pd.DataFrame:
     """Draws from a run's replay, uniformly, so that one unroll may come twice.
 
     Args:
       workdir: the run's folder, with a checkpoint of replay whose items are unrolls.
       unrolls: how many.
+      trust_config: Whether the run's `config.json` may name modules to import.
     """
     config = run_config.parse(run_folder.read_config(workdir))
+    if not trust_config:
+        code = config.environment.user_code()
+        user_modules.check_trusted(workdir / run_folder.RUN, code, named=())
     spec = factory.environment_spec(config.environment)
     agent = assembly.build_agent(config, spec, "float32", seed=0)
     signature = assembly.unroll_signature(config, spec, agent)
@@ -62,7 +69,14 @@ def _frame(stored: stored_unroll.StoredUnroll, number: int) -> pd.DataFrame:
 
 
 if __name__ == "__main__":
-    steps = read(pathlib.Path(sys.argv[1]), unrolls=200)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("workdir", type=pathlib.Path)
+    parser.add_argument("--trust_config", action="store_true")
+    given = parser.parse_args()
+    try:
+        steps = read(given.workdir, 200, given.trust_config)
+    except errors.UserError as error:
+        sys.exit(f"error: {error}")
     print(steps.head(12).to_string(index=False))
     played = steps[~steps.starts_again]
     print(played.groupby("action").reward.describe()[["count", "mean", "min", "max"]])

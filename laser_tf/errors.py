@@ -1,6 +1,10 @@
 """What ends a command with one line instead of a traceback."""
 
+import errno
 import re
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class UserError(RuntimeError):
@@ -18,6 +22,16 @@ def first_line(error: BaseException) -> str:
         r"\{\{.*?\}\}|\[Op:.*?\]", "", printable(str(error))
     ).strip()  # TensorFlow's graph names
     return text.splitlines()[0][:400].strip() if text else type(error).__name__
+
+
+def file_remedy(error: BaseException) -> str:
+    """Returns the remedy of a failed write, e.g. "free disk space"."""
+    number = getattr(error, "errno", None)
+    if number in _FULL:
+        return "free disk space"
+    if number in _FORBIDDEN:
+        return "make it writable"
+    return "check its path, permissions and disk"
 
 
 def one_line(error: BaseException, most: int | None = None) -> str:

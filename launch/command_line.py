@@ -58,10 +58,20 @@ def divert_native_messages(path: pathlib.Path) -> None:
     """Sends what C++ libraries print to a file; Python's own messages still reach the terminal.
 
     Reverb and TensorFlow write to the standard error stream at will, through the progress display.
+
+    Raises:
+      UsageError: If the file cannot be written.
     """
     sys.stderr.flush()
+    try:
+        log = path.open("ab")
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {path}: {error.strerror}; {errors.file_remedy(error)}, or move the file "
+            "away"
+        ) from None
     shown = terminal.stream_to(os.dup(2))
-    with path.open("ab") as log:
+    with log:
         os.dup2(log.fileno(), 2)
     sys.stderr = shown
     faulthandler.enable(shown)  # a crash of theirs still shows where
@@ -105,6 +115,13 @@ def define_private_network() -> flags.FlagHolder:
         True,
         "a network of the run's own, so that nobody else reaches its replay server; false for a "
         "run that reports to a server elsewhere",
+    )
+
+
+def define_trust_config() -> flags.FlagHolder:
+    """Defines the `--trust_config` flag of a command that reads another run's directory."""
+    return flags.DEFINE_bool(
+        "trust_config", False, "import the modules that the run's config.json names"
     )
 
 

@@ -4,6 +4,7 @@ python -m launch.evaluate --workdir=runs/pong --episodes=200 --video
 python -m launch.evaluate --workdir=runs/pong --greedy
 python -m launch.evaluate --workdir=runs/tmaze --history_length=10
 python -m launch.evaluate --workdir=runs/pong --environment=sticky_actions=0.25
+python -m launch.evaluate --workdir=runs/corridor --trust_config  # custom environments
 """
 
 from laser_tf.host import interruption, versions
@@ -40,6 +41,7 @@ _ENVIRONMENT = flags.DEFINE_multi_string(
     [],
     "KEY=VALUE of the section `environment`, instead of the run's; may be given several times",
 )
+_TRUST_CONFIG = command_line.define_trust_config()
 
 
 def main() -> None:
@@ -71,6 +73,7 @@ def main() -> None:
         history_length=_HISTORY_LENGTH.value,
         greedy=_GREEDY.value,
         environment_changes=changes,
+        trust_config=_TRUST_CONFIG.value,
     )
     print(json.dumps(summary, indent=2))
     logging.info("written to %s", result)

@@ -1,6 +1,7 @@
 """Exports a run's newest policy as a SavedModel that acts with TensorFlow alone.
 
 python -m launch.export --workdir=runs/pong --output=policy
+python -m launch.export --workdir=runs/corridor --output=policy --trust_config
 """
 
 from laser_tf.host import interruption, versions
@@ -28,6 +29,7 @@ _COMPUTE_DTYPE = flags.DEFINE_enum(
     learner_config.COMPUTE_DTYPES,
     "of the torso, e.g. float32 for machines without bfloat16 [as launch.evaluate has it here]",
 )
+_TRUST_CONFIG = command_line.define_trust_config()
 
 
 def main() -> None:
@@ -36,7 +38,8 @@ def main() -> None:
         if not flag.value:
             raise command_line.UsageError(f"--{flag.name} is missing: name {what}")
     output = pathlib.Path(_OUTPUT.value)
-    exporter.export(pathlib.Path(_WORKDIR.value), output, _COMPUTE_DTYPE.value or "")
+    workdir, dtype = pathlib.Path(_WORKDIR.value), _COMPUTE_DTYPE.value or ""
+    exporter.export(workdir, output, dtype, _TRUST_CONFIG.value)
     logging.info("written to %s; %s says what goes in and out", output, output / "README.md")
 
 

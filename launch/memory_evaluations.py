@@ -30,5 +30,6 @@ def evaluate(
             "evaluate",
             f"--workdir={run}",
             f"--episodes={episodes}",
+            "--trust_config",  # the user named the environment to train this run
             f"--history_length={length}",
         )

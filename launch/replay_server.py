@@ -80,7 +80,7 @@ def main() -> None:
     if limit_bytes and table and table != replay_config.NEW_SEQUENCES:
         limit = memory_limit.MemoryLimit(replay, table, limit_bytes, base)
     logging.info("replay is served at port %d, %.0f%% full", replay.port, 100 * replay.fill())
-    serve(replay, limit, server_health.Health(replay, table, limit), interrupted)
+    serve(replay, limit, server_health.Health(replay, table, limit), interrupted, folder)
 
 
 def _check_flags() -> pathlib.Path:
@@ -119,6 +119,7 @@ def serve(
     limit: "memory_limit.MemoryLimit | None",
     health: "server_health.Health",
     interrupted: interruption.Interruption,
+    folder: pathlib.Path,
 ) -> None:
     """Looks after a server until the process is told to end, then ends it.
 
@@ -127,8 +128,10 @@ def serve(
       limit: on its memory.
       health: of the server.
       interrupted: what the process was told.
+      folder: The locked directory of the checkpoints.
 
     Raises:
+      LostError: If the directory no longer belongs to this process.
       UsageError: if the last checkpoint cannot be written.
     """
     notice = failure_notice.FailureNotice("replay can be saved again")
@@ -143,7 +146,10 @@ def serve(
             logging.info("%s", health.line())
         if time.monotonic() >= next_save:
             try:
+                folder_lock.check(folder)
                 replay.checkpoint()
+            except folder_lock.LostError:
+                raise
             except RuntimeError as error:
                 notice.failed(f"cannot save replay: {error}; it is served on and saved again later")
             else:
@@ -152,6 +158,7 @@ def serve(
                     limit.note_checkpoint()
             next_save = time.monotonic() + period
     logging.info("%s", health.line())
+    folder_lock.check(folder)
     try:
         replay.checkpoint()
     except RuntimeError as error:

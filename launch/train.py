@@ -45,6 +45,7 @@ _EXTEND = flags.DEFINE_bool(
 _INIT_FROM = flags.DEFINE_string(
     "init_from", None, "the folder of another run, whose newest weights a new run begins from"
 )
+_TRUST_CONFIG = command_line.define_trust_config()
 
 
 def main() -> None:
@@ -113,7 +114,8 @@ def _initial_weights(
         return None
     from laser_tf.training import initial_weights
 
-    initial = initial_weights.find(workdir, wanted)
+    named = config.environment.user_code()
+    initial = initial_weights.find(workdir, wanted, named, _TRUST_CONFIG.value)
     if initial:
         initial_weights.check(initial, config, spec)
     return initial

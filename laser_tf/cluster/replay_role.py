@@ -73,6 +73,8 @@ class ReplayRole(role_process.Role):
     def _try_to_save(self) -> None:
         try:
             self._save()
+        except folder_lock.LostError:
+            raise
         except RuntimeError as error:
             self._notice.failed(f"cannot save replay: {error}; it is tried again")
         else:
@@ -83,6 +85,7 @@ class ReplayRole(role_process.Role):
         workdir = self._context.workdir
         if (workdir / run_folder.RUN).exists() and not folder_traces.has_checkpoint(workdir):
             return
+        folder_lock.check(workdir)
         with self._context.saving():
             self._replay.checkpoint()
 

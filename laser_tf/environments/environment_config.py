@@ -64,6 +64,10 @@ class EnvironmentConfig:
         """The suite's own name of a task; ValueError, with close names, for an unknown one."""
         raise NotImplementedError
 
+    def user_code(self) -> tuple[str, ...]:
+        """Returns the tasks that import modules outside this package."""
+        return ()
+
     @property
     def max_steps_per_episode(self) -> int:
         """Agent steps of the longest episode; 0 where only the environment knows."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # it is loaded in workers
     import gymnasium
 
 _ID = re.compile(r"([A-Za-z_][\w.]*:)?[\w./-]+")
+_OLD_GYM = "GymV"  # ids whose argument env_id makes the package gym import a module
 _PICTURES = "rgb_array"
 _NO_BOX2D = "Box2D is not installed: run make box2d, or pip install box2d"
 
@@ -40,6 +41,10 @@ class GymnasiumConfig(python_config.PythonConfig):
                 "my_package:MyEnv-v0"
             )
         return task
+
+    def user_code(self) -> tuple[str, ...]:
+        """See `EnvironmentConfig`."""
+        return tuple(task for task in self.tasks if ":" in task or task.startswith(_OLD_GYM))
 
     def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
         """See `PythonConfig`."""

@@ -102,6 +102,10 @@ class FunctionConfig(PythonConfig):
         """Checks the form alone: user code runs in workers only."""
         return user_modules.check_path(f"a task of {self.suite}", task)
 
+    def user_code(self) -> tuple[str, ...]:
+        """See `EnvironmentConfig`."""
+        return self.tasks
+
     def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
         """See `PythonConfig`."""
         return functools.partial(self.call, task, self.keyword_arguments())

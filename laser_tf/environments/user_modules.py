@@ -4,12 +4,37 @@ import importlib
 import inspect
 import pathlib
 import re
+from collections.abc import Collection
 from types import ModuleType
 from typing import Any
 
+from laser_tf import errors
 from laser_tf.environments import faults, names
 
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
+
+class UntrustedError(errors.UserError):
+    """A configuration file names code that the user has neither named nor trusted."""
+
+
+def check_trusted(source: pathlib.Path, code: Collection[str], named: Collection[str]) -> None:
+    """Checks that the user named all code that a run's configuration file would execute.
+
+    Args:
+      source: The configuration file.
+      code: Tasks of that file, see `EnvironmentConfig.user_code`.
+      named: Tasks that the user named, for example on the command line.
+
+    Raises:
+      UntrustedError: For a task that is not in `named`.
+    """
+    if unnamed := [task for task in code if task not in named]:
+        raise UntrustedError(
+            f"environment.task in {source} names {', '.join(unnamed)}, code outside this package "
+            "that would run with your permissions. Give --trust_config if you trust the author of "
+            "that run directory."
+        )
 
 
 def check_path(what: str, path: str) -> str:

@@ -18,7 +18,10 @@ def evaluate(workdir: pathlib.Path, config: run_config.RunConfig) -> None:
     # It saw all of the training, which may have gone on since.
     if not wanted or evaluation_files.has_the_runs(workdir, config.run.env_frames):
         return
-    summary = evaluator.evaluate(workdir, episodes=wanted, seed=config.run.seed, video=True)
+    # The user who trains has named the environment's code.
+    summary = evaluator.evaluate(
+        workdir, episodes=wanted, seed=config.run.seed, video=True, trust_config=True
+    )
     logging.info(
         "mean return of %d evaluation episodes: %.2f", summary["episodes"], summary["mean_return"]
     )

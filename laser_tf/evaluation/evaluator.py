@@ -10,7 +10,7 @@ import numpy as np
 
 from laser_tf import errors, observations, types
 from laser_tf.agents import base as agents_base
-from laser_tf.environments import base, environment_config, factory, faults
+from laser_tf.environments import base, environment_config, factory, faults, user_modules
 from laser_tf.evaluation import (
     episode_player,
     evaluation_files,
@@ -42,6 +42,7 @@ def evaluate(
     history_length: int = 0,
     greedy: bool = False,
     environment_changes: Mapping[str, Any] | None = None,
+    trust_config: bool = False,
 ) -> dict[str, Any]:
     """Plays episodes with the newest weights of a run and writes down what they returned.
 
@@ -60,6 +61,7 @@ def evaluate(
         drawing one as the agent does.
       environment_changes: values of the configuration's section `environment` other than the run's,
         e.g. {"sticky_actions": 0.25}.
+      trust_config: Whether the run's `config.json` may name modules to import.
 
     Returns:
       What the result's file holds.
@@ -67,12 +69,18 @@ def evaluate(
     Raises:
       WorkdirError: if the folder holds no run or no readable checkpoint, or the result cannot be
         written, which the message holds then.
+      UntrustedError: If `config.json` names modules that are not in `environment_changes`.
       ValueError: if the history of an agent without memory is to be restricted, or the changed
         environments are not ones that the agent can play.
     """
     values = run_folder.read_config(workdir)
     config = run_config.parse(values)
-    played, changes = _changed(config.environment, values["environment"], environment_changes or {})
+    given = environment_changes or {}
+    played, changes = _changed(config.environment, values["environment"], given)
+    if not trust_config:
+        named = played.user_code() if "task" in given else ()
+        code = config.environment.user_code()
+        user_modules.check_trusted(workdir / run_folder.RUN, code, named)
     tasks = played.tasks
     num_envs = episode_player.environments_at_once(episodes, len(tasks))
     environment = factory.make_environment(

@@ -10,13 +10,18 @@ import shutil
 import tensorflow as tf
 
 from laser_tf import errors
-from laser_tf.environments import factory
+from laser_tf.environments import factory, user_modules
 from laser_tf.export import description, portable_policy, saved_model
 from laser_tf.host import run_folder
 from laser_tf.training import run_config, trained
 
 
-def export(workdir: pathlib.Path, output: pathlib.Path, compute_dtype: str = "") -> None:
+def export(
+    workdir: pathlib.Path,
+    output: pathlib.Path,
+    compute_dtype: str = "",
+    trust_config: bool = False,
+) -> None:
     """Writes the policy of a run's newest weights, with a description, into a new folder.
 
     Args:
@@ -24,14 +29,19 @@ def export(workdir: pathlib.Path, output: pathlib.Path, compute_dtype: str = "")
       output: the new folder; it is there in full or not at all.
       compute_dtype: of the torso, one of `learner_config.COMPUTE_DTYPES`; "": the run's, as an
         evaluation on this machine has it.
+      trust_config: Whether the run's `config.json` may name modules to import.
 
     Raises:
       WorkdirError: if the run has no usable checkpoint, or `output` exists or cannot be written.
+      UntrustedError: If `config.json` names modules and `trust_config` is False.
       ValueError, ImportError, EnvironmentFailedError: if the run's environment cannot be made.
     """
     if output.exists() or output.is_symlink():
         raise run_folder.WorkdirError(f"{output} exists: name a new folder with --output")
     config = run_config.parse(run_folder.read_config(workdir))
+    if not trust_config:
+        code = config.environment.user_code()
+        user_modules.check_trusted(workdir / run_folder.RUN, code, named=())
     if compute_dtype:
         learner = dataclasses.replace(config.learner, compute_dtype=compute_dtype)
         config = dataclasses.replace(config, learner=learner)
@@ -58,8 +68,8 @@ def _write(
         unfinished.rename(output)
     except (OSError, tf.errors.OpError) as error:
         raise run_folder.WorkdirError(
-            f"cannot write {output}: {errors.first_line(error)}; choose another --output or "
-            "free space"
+            f"cannot write {output}: {errors.first_line(error)}; {errors.file_remedy(error)}, or "
+            "choose another --output"
         ) from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)

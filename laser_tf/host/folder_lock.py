@@ -7,6 +7,9 @@ import os
 import pathlib
 import socket
 import time
+from typing import NamedTuple
+
+from laser_tf import errors
 
 FILE = "lock"
 LEAVING_SECONDS = 180.0  # for a process that is told to end, which may be saving
@@ -17,6 +20,18 @@ FOLLOWS = "LASER_TF_FOLLOWS"
 
 class InUseError(ValueError):
     """Another process works in the folder; the message says which."""
+
+
+class LostError(errors.UserError):
+    """The directory that this process locked is gone or belongs to another process."""
+
+
+class _Held(NamedTuple):
+    descriptor: int  # of the lock file
+    folder: int  # descriptor of its directory; an open descriptor keeps the inode from reuse
+
+
+_held: dict[pathlib.Path, _Held] = {}  # locks of this process, by absolute path
 
 
 def patience_of_command() -> float:
@@ -56,6 +71,64 @@ def hold(path: pathlib.Path, patience_seconds: float = 0.0, flag: str = "--workd
     with contextlib.suppress(OSError):  # on a full disk the owner stays unknown
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    _held[path.absolute()] = _Held(descriptor, folder)
+
+
+def check(folder: pathlib.Path) -> None:
+    """Checks that this process still owns a directory. Call before each save.
+
+    A lock file that was deleted is created and locked again.
+
+    Args:
+      folder: The directory; one that this process did not lock passes.
+
+    Raises:
+      LostError: If the directory was deleted, renamed or replaced, or another process locked it.
+    """
+    for path, held in list(_held.items()):
+        if path.parent == folder.absolute():
+            _check(path, held)
+
+
+def _check(path: pathlib.Path, held: _Held) -> None:
+    if not _is_same(path.parent, held.folder):
+        raise LostError(_describe_loss(path.parent, held.folder))
+    if _is_same(path, held.descriptor):
+        return
+    try:
+        hold(path)  # succeeds only if no other process locked the new file
+    except InUseError as error:
+        raise LostError(
+            f"{path} was deleted while this process used {path.parent}, and {error}. Nothing more "
+            "is saved here."
+        ) from None
+    except OSError as error:
+        raise LostError(f"{path} was deleted and cannot be created: {error.strerror}") from None
+    for descriptor in held:
+        os.close(descriptor)
+    logging.warning("%s was deleted; locked it again. Keep this file while a run is active", path)
+
+
+def _is_same(path: pathlib.Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _describe_loss(folder: pathlib.Path, descriptor: int) -> str:
+    now = str(pathlib.Path(f"/proc/self/fd/{descriptor}").readlink())
+    lost = "Nothing was saved since the last checkpoint"
+    if now.endswith(" (deleted)") or not os.fstat(descriptor).st_nlink:
+        return (
+            f"{folder} was deleted while this process used it. {lost}: restore the directory from "
+            "a backup, or start again."
+        )
+    return (
+        f"{folder} was renamed to {now} while this process used it. {lost}: rename the directory "
+        f"back, or resume with {now}."
+    )
 
 
 def _take(descriptor: int, path: pathlib.Path) -> bool:

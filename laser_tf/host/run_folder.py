@@ -1,7 +1,9 @@
 """A run's or a sweep's folder: whose it is, its configuration, and what must not be lost."""
 
+import errno
 import json
 import logging
+import os
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -118,6 +120,7 @@ def _open(
         _check_is_free(path)
         for name in folders:
             (workdir / name).mkdir(parents=True, exist_ok=True)
+            _check_access(workdir / name)
         folder_lock.hold(workdir / folder_lock.FILE, patience_seconds)
         if path.exists():
             before = run_identity.completed(read_config(workdir, path.name), defaults)
@@ -130,9 +133,16 @@ def _open(
         _write(path, {"config": config, **extra})
     except OSError as error:
         raise WorkdirError(
-            f"cannot write in {workdir}: {error.strerror}; choose another --workdir or free space"
+            f"cannot write in {error.filename or workdir}: {error.strerror}; "
+            f"{errors.file_remedy(error)}, or choose another --workdir"
         ) from None
     return False
+
+
+def _check_access(folder: pathlib.Path) -> None:
+    """Raises PermissionError for a directory that cannot be listed and written."""
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
 
 
 def _check_is_free(path: pathlib.Path) -> None:
@@ -221,7 +231,8 @@ def _write(path: pathlib.Path, content: dict[str, Any]) -> None:
         whole_files.write(path, json.dumps(content, indent=2) + "\n")
     except OSError as error:
         raise WorkdirError(
-            f"cannot write {path}: {error.strerror}; choose another --workdir or free space"
+            f"cannot write {path}: {error.strerror}; {errors.file_remedy(error)}, or choose "
+            "another --workdir"
         ) from None
 
 

@@ -141,4 +141,9 @@ def _render(row: _Row) -> str:
 
 def _parse(line: str) -> _Row:
     env_frames, task, episode_return, length = line.split(",")
-    return _Row(int(env_frames), task, float(episode_return), int(length))
+    return _Row(
+        row_file.parse_count(env_frames),
+        task,
+        row_file.parse_number(episode_return),
+        row_file.parse_count(length),
+    )

@@ -126,15 +126,15 @@ def _parse(line: str) -> Row:
         line.split(",")
     )
     return Row(
-        int(frames),
-        int(updates),
+        row_file.parse_count(frames),
+        row_file.parse_count(updates),
         task,
-        int(episodes),
-        float(mean),
-        float(deviation),
-        float(median),
-        float(least),
-        float(most),
-        float(score) if score else math.nan,
-        float(seconds),
+        row_file.parse_count(episodes),
+        row_file.parse_number(mean),
+        row_file.parse_number(deviation),
+        row_file.parse_number(median),
+        row_file.parse_number(least),
+        row_file.parse_number(most),
+        row_file.parse_number(score) if score else math.nan,
+        row_file.parse_number(seconds),
     )

@@ -1,14 +1,33 @@
 """CSV files that grow by whole rows while a run goes on, and go on with it when it is resumed."""
 
 import logging
+import math
 import pathlib
 import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from laser_tf import errors
 from laser_tf.host import failure_notice, run_folder, whole_files
 
 Row = TypeVar("Row")
+_MAX_COUNT = 2**63 - 1  # of int64
+
+
+def parse_count(text: str) -> int:
+    """Returns an integer from 0 to 2**63 - 1; raises ValueError for any other text."""
+    count = int(text)
+    if not 0 <= count <= _MAX_COUNT:
+        raise ValueError(f"{count} is not between 0 and {_MAX_COUNT}")
+    return count
+
+
+def parse_number(text: str) -> float:
+    """Returns a finite number; raises ValueError for any other text."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not finite")
+    return number
 
 
 class RowFile(Generic[Row]):
@@ -81,7 +100,8 @@ class RowFile(Generic[Row]):
             whole_files.write(self._path, text)
         except OSError as error:
             raise run_folder.WorkdirError(
-                f"cannot write {self._path}: {error.strerror}; free space, then run again"
+                f"cannot write {self._path}: {error.strerror}; {errors.file_remedy(error)}, then "
+                "run again"
             ) from None
         self._size = len(text.encode())
         return rows
@@ -103,6 +123,8 @@ class RowFile(Generic[Row]):
             return
         data = "".join(f"{line}\n" for line in lines).encode()
         try:
+            if not self._path.exists():
+                self._create()
             with self._path.open("r+b") as file:
                 file.seek(self._size)  # over the half row of a failure before
                 file.write(data)
@@ -114,3 +136,14 @@ class RowFile(Generic[Row]):
             )
             with self._lock:
                 self._lines = lines + self._lines
+
+    def _create(self) -> None:
+        """Writes the header alone, since the file was deleted."""
+        header = f"{self._header}\n"
+        whole_files.write(self._path, header)
+        if self._size:
+            logging.warning(
+                "%s was deleted while the run used it: created it again without its earlier rows",
+                self._path,
+            )
+        self._size = len(header.encode())

@@ -1,12 +1,13 @@
 """What a run, its evaluation and benchmarks build from a configuration."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from laser_tf import observations, types
+from laser_tf import errors, observations, types
 from laser_tf.agents import base as agents_base
 from laser_tf.agents import registry
 from laser_tf.replay import (
@@ -42,6 +43,9 @@ def build_agent(
       evaluating: whether it plays an evaluation instead of gathering experience.
       actor: index of the actor that it acts in.
       actors: how many there are.
+
+    Raises:
+      UserError: If the network does not fit into memory.
     """
     context = agents_base.Context(
         spec=_seen_by_agent(spec, config.replay.frame_stack),
@@ -53,7 +57,16 @@ def build_agent(
         actor=actor,
         actors=actors,
     )
-    return registry.make(config.agent, context)
+    try:
+        return registry.make(config.agent, context)
+    except tf.errors.ResourceExhaustedError as error:
+        shape = re.search(r"shape\[[\d,]*\]", str(error))
+        tensor = f" (a tensor of {shape[0]})" if shape else ""
+        raise errors.UserError(
+            f"the network of {config.agent.kind} must fit into memory, but "
+            f"{observations.describe(spec)} make it too large{tensor}. Show smaller observations, "
+            "or use a smaller network."
+        ) from None
 
 
 def _seen_by_agent(spec: types.EnvironmentSpec, frame_stack: int) -> types.EnvironmentSpec:

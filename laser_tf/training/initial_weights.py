@@ -5,6 +5,7 @@ of normalised observations. Optimiser, counters, schedules, hyper-parameters and
 """
 
 import pathlib
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ import tensorflow as tf
 
 from laser_tf import types
 from laser_tf.agents import base as agents_base
-from laser_tf.environments import factory
+from laser_tf.environments import factory, user_modules
 from laser_tf.host import folder_traces, run_folder
 from laser_tf.training import assembly, named_variables, run_config, trained
 
@@ -32,16 +33,23 @@ class InitialWeights(NamedTuple):
         return {run_folder.ORIGIN: origin}
 
 
-def find(workdir: pathlib.Path, wanted: pathlib.Path | None) -> InitialWeights | None:
+def find(
+    workdir: pathlib.Path,
+    wanted: pathlib.Path | None,
+    named: Collection[str] = (),
+    trust_config: bool = False,
+) -> InitialWeights | None:
     """The weights that a run has to begin from; None for fresh ones, or where it has its own.
 
     Args:
       workdir: the run's folder, which need not be there yet.
       wanted: the other run's folder; None: the one that the run began from, if any.
+      named: Tasks with code that the user named, see `EnvironmentConfig.user_code`.
+      trust_config: Whether the other run's `config.json` may name other tasks with code.
 
     Raises:
       WorkdirError: if the run began from another one, or there are no such weights.
-      ValueError, ImportError, EnvironmentFailedError: see `read`.
+      UntrustedError, ValueError, ImportError, EnvironmentFailedError: see `read`.
     """
     if (workdir / run_folder.RUN).exists():
         origin = run_folder.read_origin(workdir)
@@ -53,17 +61,27 @@ def find(workdir: pathlib.Path, wanted: pathlib.Path | None) -> InitialWeights |
         if folder_traces.has_checkpoint(workdir):
             return None
         wanted = pathlib.Path(origin) if origin else None
-    return read(wanted) if wanted else None
+    return read(wanted, named, trust_config) if wanted else None
 
 
-def read(source: pathlib.Path) -> InitialWeights:
+def read(
+    source: pathlib.Path, named: Collection[str] = (), trust_config: bool = False
+) -> InitialWeights:
     """Another run's newest usable weights.
+
+    Args:
+      source: The other run's directory.
+      named: See `find`.
+      trust_config: See `find`.
 
     Raises:
       WorkdirError: if its folder holds no run or no usable checkpoint.
+      UntrustedError: If its `config.json` names tasks with code that are not in `named`.
       ValueError, ImportError, EnvironmentFailedError: if its environment cannot be made.
     """
     config = run_config.parse(run_folder.read_config(source))
+    if not trust_config:
+        user_modules.check_trusted(source / run_folder.RUN, config.environment.user_code(), named)
     restored = trained.restore_learner(source, config, factory.environment_spec(config.environment))
     arrays = {name: variable.numpy() for name, variable in learnt(restored.agent).items()}
     return InitialWeights(source, int(restored.counters.learner_updates), arrays)

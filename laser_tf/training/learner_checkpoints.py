@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from laser_tf import errors
-from laser_tf.host import run_folder, whole_files
+from laser_tf.host import failure_notice, run_folder, whole_files
 from laser_tf.training import finiteness
 
 KEPT = 3
@@ -26,6 +26,7 @@ class LearnerCheckpoints:
         self._folder = folder
         self._module = module
         self._checkpoint = tf.train.Checkpoint(learner=module)
+        self._deletion_notice = failure_notice.FailureNotice("Deleted old checkpoints again")
 
     def save(self, number: int) -> None:
         """Writes a checkpoint, then deletes those beyond the newest few.
@@ -76,9 +77,17 @@ class LearnerCheckpoints:
         numbers = self.numbers()
         # Those beyond could not be read when the run went on from one before them.
         kept = [number for number in numbers if number <= newest][-KEPT:]
-        for old in set(numbers) - set(kept):
-            for path in self._folder.glob(f"checkpoint-{old}.*"):
-                path.unlink()
+        try:
+            for old in {*numbers, *self._without_index()} - set(kept):
+                for path in self._folder.glob(f"checkpoint-{old}.*"):
+                    path.unlink()
+        except OSError as error:
+            self._deletion_notice.failed(
+                f"cannot delete an old checkpoint: {error.filename}: {error.strerror}. Delete it "
+                "by hand; the newest checkpoint is saved"
+            )
+        else:
+            self._deletion_notice.succeeded()
 
     def restore(self) -> int | None:
         """Restores the newest checkpoint that is readable and finite.
@@ -90,6 +99,13 @@ class LearnerCheckpoints:
           WorkdirError: if there are checkpoints and none can be used.
         """
         numbers = self.numbers()
+        for number in self._without_index():
+            if number > max(numbers, default=-1):
+                logging.warning(
+                    "checkpoint-%d in %s has no index: it was not saved to the end, or "
+                    "checkpoint-%d.index was deleted; using an older checkpoint if there is one",
+                    number, self._folder, number,
+                )  # fmt: skip
         for number in reversed(numbers):
             try:
                 self._read(number)
@@ -117,7 +133,14 @@ class LearnerCheckpoints:
     def numbers(self) -> list[int]:
         """The numbers of the checkpoints that are there, ascending."""
         # Listed from the files themselves: a state file could be damaged too.
-        matches = [re.fullmatch(r"checkpoint-(\d+)\.index", p.name) for p in self._folder.glob("*")]
+        return self._numbers_of("index")
+
+    def _without_index(self) -> list[int]:
+        return sorted(set(self._numbers_of(r"data-\d+-of-\d+")) - set(self.numbers()))
+
+    def _numbers_of(self, suffix: str) -> list[int]:
+        pattern = rf"checkpoint-(\d+)\.{suffix}"
+        matches = [re.fullmatch(pattern, path.name) for path in self._folder.glob("*")]
         return sorted(int(match[1]) for match in matches if match)
 
 

@@ -6,7 +6,7 @@ import pathlib
 import time
 from collections.abc import Callable
 
-from laser_tf.host import failure_notice, run_folder
+from laser_tf.host import failure_notice, folder_lock, run_folder
 from laser_tf.replay import learners_replay
 from laser_tf.training import learner, learner_checkpoints, run_config
 
@@ -63,7 +63,10 @@ class Saver:
     def save_when_due(self) -> None:
         """Saves what is due; a failure is told once and tried again next time.
 
+        Replay is saved only after weights: alone it would look like a run that lost its weights.
+
         Raises:
+          LostError: If the run directory no longer belongs to this process.
           NonFiniteWeightsError: if the weights are not finite; what was saved before stays.
         """
         now = time.monotonic()
@@ -71,30 +74,35 @@ class Saver:
         # With replay, too: what weights that are not finite have played is not worth keeping.
         if is_replay_due or now >= self._next_learner:
             self._next_learner = now + self._periods[0]
-            self._attempt(self._save_learner, self._learner_notice)
+            is_saved = self._attempt(self._save_learner, self._learner_notice)
+            if is_replay_due and not is_saved:
+                self._next_replay = self._next_learner
+                return
         if is_replay_due:
             self._next_replay = now + self._periods[1]
             self._attempt(self._save_replay, self._replay_notice)
 
-    def _attempt(self, save: Callable[[], None], notice: failure_notice.FailureNotice) -> None:
+    def _attempt(self, save: Callable[[], None], notice: failure_notice.FailureNotice) -> bool:
         try:
             save()
         except run_folder.WorkdirError as error:
             notice.failed(f"{error}; training goes on and tries again")
-        else:
-            notice.succeeded()
+            return False
+        notice.succeeded()
+        return True
 
     def save_all(self) -> None:
         """Saves everything, weights first; where replay cannot be saved, that is only told.
 
         Raises:
           NonFiniteWeightsError: if the weights are not finite; what was saved before stays.
+          LostError: If the run directory no longer belongs to this process.
           WorkdirError: if they could not be written; what was saved before stays.
         """
         try:
             self._save_learner()
         except run_folder.WorkdirError as error:
-            raise run_folder.WorkdirError(f"{error}. Free space, then run again") from None
+            raise run_folder.WorkdirError(f"{error}. Fix this, then run again") from None
         try:
             self._save_replay()
         except run_folder.WorkdirError as error:
@@ -108,6 +116,7 @@ class Saver:
             raise run_folder.WorkdirError(f"cannot save replay: {error}") from None
 
     def _save_learner(self) -> None:
+        folder_lock.check(self._workdir)
         now = time.monotonic()
         self._counters.wall_seconds.assign_add(now - self._clock)
         self._clock = now

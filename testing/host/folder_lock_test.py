@@ -2,13 +2,14 @@
 
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 
-from absl.testing import absltest
+from absl.testing import absltest, parameterized
 
 from laser_tf.host import folder_lock
 
@@ -22,7 +23,7 @@ time.sleep(100)
 """
 
 
-class FolderLockTest(absltest.TestCase):
+class FolderLockTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
         folder = tempfile.TemporaryDirectory()
@@ -62,6 +63,49 @@ class FolderLockTest(absltest.TestCase):
             folder_lock.hold(self._path, patience_seconds=30)
         self.assertLen(logs.output, 1)
         self.assertIn(f"waiting until another process has left {self._path.parent}", logs.output[0])
+
+    def test_a_held_lock_passes_the_check(self):
+        folder_lock.hold(self._path)
+        with self.assertNoLogs():
+            folder_lock.check(self._path.parent)
+
+    def test_a_directory_without_a_held_lock_passes_the_check(self):
+        folder_lock.check(self._path.parent)
+
+    def test_a_deleted_lock_file_is_locked_again(self):
+        folder_lock.hold(self._path)
+        self._path.unlink()
+        with self.assertLogs(level="WARNING"):
+            folder_lock.check(self._path.parent)
+        self.assertIn(f"process {os.getpid()} ", self._path.read_text())
+        with self.assertNoLogs():
+            folder_lock.check(self._path.parent)
+
+    def test_a_second_owner_after_a_deleted_lock_is_detected(self):
+        folder_lock.hold(self._path)
+        self._path.unlink()
+        owner = self._start_owner()
+        with self.assertRaises(folder_lock.LostError) as caught:
+            folder_lock.check(self._path.parent)
+        self.assertIn(f"process {owner.pid} ", str(caught.exception))
+        self.assertIn(f"process {owner.pid} ", self._path.read_text())
+
+    @parameterized.parameters("rename", "rename and replace", "delete", "delete and replace")
+    def test_a_lost_directory_is_detected(self, how):
+        folder, moved = self._path.parent / "run", self._path.parent / "moved"
+        folder.mkdir()
+        folder_lock.hold(folder / folder_lock.FILE)
+        if "rename" in how:
+            folder.rename(moved)
+        else:
+            shutil.rmtree(folder)
+        if "replace" in how:
+            folder.mkdir()
+        with self.assertRaises(folder_lock.LostError) as caught:
+            folder_lock.check(folder)
+        self.assertIn(str(folder), str(caught.exception))
+        self.assertEqual("rename" in how, str(moved) in str(caught.exception))
+        self.assertEqual(folder.exists(), "replace" in how)
 
 
 if __name__ == "__main__":

@@ -296,6 +296,16 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
         self.assertEqual((self._folder / "config.json").read_text(), before)
         self.assertEmpty(list(self._folder.glob("*.tmp")))
 
+    @parameterized.parameters("checkpoints/replay", "checkpoints/learner", "tensorboard")
+    def test_a_directory_without_permission_is_rejected(self, name):
+        run_folder.open_workdir(self._folder, CONFIG, {})
+        forbidden = self._folder / name
+        allowed = mock.patch.object(os, "access", lambda path, mode: path != forbidden)
+        with allowed, self.assertRaises(run_folder.WorkdirError) as caught:
+            run_folder.open_workdir(self._folder, CONFIG, {})
+        self.assertIn(str(forbidden), str(caught.exception))
+        self.assertNotIn("space", str(caught.exception))
+
     def test_config_json_holds_what_else_is_noted(self):
         run_folder.open_workdir(self._folder, CONFIG, {"versions": {"tensorflow": "2.15.1"}})
         noted = json.loads((self._folder / "config.json").read_text())

@@ -252,7 +252,7 @@ class OwnActionsTest(absltest.TestCase):
             f"--workdir={folder / 'run'}",
         )
         self.assertEqual(code, 0, errors)
-        exporter.export(folder / "run", folder / "policy")
+        exporter.export(folder / "run", folder / "policy", trust_config=True)
         about = json.loads((folder / "policy/policy.json").read_text())
         own = about["tasks"][task]["action"]
         self.assertEqual((own["first"], own["minimum"], own["maximum"]), (-1, -1, 1))

@@ -62,6 +62,10 @@ class LaunchTest(parameterized.TestCase):
         self._workdir.write_text("a file, not a folder")
         self._assert_refused("cannot write in", "train", *CATCH, f"--workdir={self._workdir}")
 
+    def test_an_unwritable_native_log_gives_one_line(self):
+        (self._workdir / "native.log").mkdir(parents=True)
+        self._assert_refused("native.log", "train", *CATCH, f"--workdir={self._workdir}")
+
     def test_ctrl_c_saves_and_the_same_command_resumes(self):
         workdir = f"--workdir={self._workdir}"
         flags = (*CATCH, "--config.run.env_frames=12000", "--config.run.evaluation_episodes=4")

@@ -31,9 +31,12 @@ class MemoryEvaluationsTest(absltest.TestCase):
             )
         )
         memory_evaluations.evaluate(run, (20, 10, 1), 4, 100)
-        expected = [("evaluate", f"--workdir={run}", "--episodes=4", f"--history_length={k}")
-                    for k in (10, 1)]  # fmt: skip
-        self.assertEqual(commands, expected)
+        expected = [
+            {f"--workdir={run}", "--episodes=4", "--trust_config", f"--history_length={k}"}
+            for k in (10, 1)
+        ]
+        self.assertEqual([name for name, *_ in commands], ["evaluate"] * 2)
+        self.assertEqual([set(flags) for _, *flags in commands], expected)
         commands.clear()
         # The user's, made meanwhile.
         _write(run, 20, protocol={"action_selection": "greedy"})

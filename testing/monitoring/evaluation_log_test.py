@@ -91,7 +91,7 @@ class EvaluationLogTest(absltest.TestCase):
 
     def test_a_folder_that_cannot_be_written_is_refused(self):
         log = evaluation_log.EvaluationLog(self._workdir / "none")
-        with self.assertRaisesRegex(run_folder.WorkdirError, "cannot write .*; free space"):
+        with self.assertRaisesRegex(run_folder.WorkdirError, "cannot write .*"):
             log.resume(None)
 
 

@@ -53,6 +53,30 @@ class LearnerCheckpointsTest(parameterized.TestCase):
         self.assertEqual(self._restore(), (2, 2.0))
         self.assertFalse(left.parent.exists())
 
+    def test_a_missing_newest_index_is_logged(self):
+        self._saved(1, 2)
+        (self._folder / "checkpoint-2.index").unlink()
+        with self.assertLogs(level="WARNING") as logs:
+            self.assertEqual(self._restore(), (1, 1.0))
+        self.assertIn("checkpoint-2.index", logs.output[0])
+        with self.assertNoLogs(level="WARNING"):
+            self._saved(3)
+        self.assertEmpty(list(self._folder.glob("checkpoint-2.*")))
+        with self.assertNoLogs(level="WARNING"):
+            self.assertEqual(self._restore(), (3, 3.0))
+
+    @parameterized.parameters("checkpoint-1.index", "checkpoint-1.data-00000-of-00001")
+    def test_an_old_file_that_cannot_be_deleted_is_logged_once(self, name):
+        checkpoints = self._saved(1, 2, 3)
+        (self._folder / name).unlink()
+        (self._folder / name).mkdir()
+        with self.assertLogs(level="WARNING") as logs:
+            checkpoints.save(4)
+            checkpoints.save(5)
+        self.assertLen(logs.output, 1)
+        self.assertIn(str(self._folder / name), logs.output[0])
+        self.assertEqual(checkpoints.numbers()[-3:], [3, 4, 5])
+
     def test_a_new_folder_holds_none(self):
         self.assertEqual(self._restore(), (None, 0.0))
 

@@ -7,7 +7,7 @@ from unittest import mock
 
 from absl.testing import absltest
 
-from laser_tf.host import run_folder
+from laser_tf.host import folder_lock, run_folder
 from laser_tf.training import finiteness, learner, run_config, saver
 
 _FULL = "chunks.tfrecord; No space left on device"
@@ -71,36 +71,57 @@ class SaverTest(absltest.TestCase):
         self._saving.save_all()
         self.assertEqual(self._called(), ["checkpoints.save", "replay.checkpoint"] * 2)
 
+    def _save_both(self, times: int) -> None:
+        for _ in range(times):
+            self._make_replay_due()
+            self._saving.save_when_due()
+
     def test_a_full_disk_is_told_once_and_so_is_its_end(self):
         self._checkpoints.save.side_effect = run_folder.WorkdirError("no space for weights")
         self._replay.checkpoint.side_effect = RuntimeError(_FULL)
         with self.assertLogs(level="INFO") as logs:
-            for _ in range(5):
-                self._make_replay_due()
-                self._saving.save_when_due()
-            self._checkpoints.save.side_effect = self._replay.checkpoint.side_effect = None
-            for _ in range(2):
-                self._make_replay_due()
-                self._saving.save_when_due()
-        self.assertEqual(self._checkpoints.save.call_count, 7)
-        self.assertEqual(self._replay.checkpoint.call_count, 7)
+            self._save_both(5)
+            self._checkpoints.save.side_effect = None
+            self._save_both(2)
+            self._replay.checkpoint.side_effect = None
+            self._save_both(2)
+        self.assertEqual(self._checkpoints.save.call_count, 9)
+        self.assertEqual(self._replay.checkpoint.call_count, 4)
         self.assertEqual(
             [record.getMessage() for record in logs.records],
             [
                 "no space for weights; training goes on and tries again",
-                f"cannot save replay: {_FULL}; training goes on and tries again",
                 "weights can be saved again",
+                f"cannot save replay: {_FULL}; training goes on and tries again",
                 "replay can be saved again",
             ],
         )
         self.assertEqual(
-            [record.levelno for record in logs.records],
-            2 * [logging.WARNING] + 2 * [logging.INFO],
+            [record.levelno for record in logs.records], 2 * [logging.WARNING, logging.INFO]
         )
+
+    def test_replay_is_saved_soon_after_failed_weights(self):
+        self._checkpoints.save.side_effect = run_folder.WorkdirError("no space for weights")
+        with self.assertLogs(level="WARNING"):
+            self._save_both(1)
+        self._replay.checkpoint.assert_not_called()
+        self._checkpoints.save.side_effect = None
+        self._saving._next_replay -= 60 * run_config.Config().checkpoint_minutes
+        self._saving.save_when_due()
+        self._replay.checkpoint.assert_called_once()
+
+    def test_a_lost_directory_ends_the_run_and_saves_nothing(self):
+        lost = folder_lock.LostError("renamed")
+        self.enter_context(mock.patch.object(folder_lock, "check", side_effect=lost))
+        for save in (self._saving.save_when_due, self._saving.save_all):
+            self._make_replay_due()
+            with self.assertRaises(folder_lock.LostError):
+                save()
+        self.assertEmpty(self._called())
 
     def test_the_last_save_of_weights_must_work(self):
         self._checkpoints.save.side_effect = run_folder.WorkdirError("no space")
-        with self.assertRaisesRegex(run_folder.WorkdirError, "^no space. Free space, then run"):
+        with self.assertRaisesRegex(run_folder.WorkdirError, "^no space"):
             self._saving.save_all()
 
     def test_the_last_save_of_replay_need_not(self):

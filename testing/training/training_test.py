@@ -16,9 +16,11 @@ import pytest
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
+from laser_tf import errors
+from laser_tf.agents import registry
 from laser_tf.environments import catch, episode_statistics, factory
 from laser_tf.evaluation import evaluator, evaluator_process
-from laser_tf.host import run_folder
+from laser_tf.host import folder_lock, run_folder
 from laser_tf.monitoring import episode_log, evaluation_log, tensorboard
 from laser_tf.replay import connection, contextual_replay, replay_config, standalone
 from laser_tf.scores import minatar
@@ -505,6 +507,42 @@ class TrainingTest(parameterized.TestCase):
             for made in (one, other)
         ]
         self.assertFalse(np.array_equal(*(tf.convert_to_tensor(k) for k in kernels)))
+
+
+class AssemblyTest(absltest.TestCase):
+    def test_a_network_too_large_for_memory_gives_one_line(self):
+        config = fakes.catch_config()
+        spec = factory.environment_spec(config.environment)
+        full = tf.errors.ResourceExhaustedError(None, None, "OOM when allocating shape[9,256]\n x")
+        with (
+            mock.patch.object(registry, "make", side_effect=full),
+            self.assertRaises(errors.UserError) as caught,
+        ):
+            assembly.build_agent(config, spec, "float32", seed=0)
+        self.assertIn("shape[9,256]", str(caught.exception))
+        self.assertNotIn("\n", str(caught.exception))
+
+
+class LostDirectoryTest(parameterized.TestCase):
+    @parameterized.parameters("delete", "rename")
+    def test_a_lost_run_directory_ends_the_run(self, how):
+        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        workdir, moved = folder / "run", folder / "moved"
+        run = runs.make(fakes.catch_config(), workdir)
+
+        def lose(_: object) -> None:
+            if not workdir.exists():
+                return
+            if how == "rename":
+                workdir.rename(moved)
+            else:
+                shutil.rmtree(workdir)
+
+        self.enter_context(mock.patch.object(run.returns, "add", side_effect=lose))
+        with self.assertRaises(folder_lock.LostError) as caught:
+            runs.go_on(run)
+        self.assertIn(str(workdir), str(caught.exception))
+        self.assertFalse(workdir.exists())
 
 
 class EvaluatorTest(absltest.TestCase):

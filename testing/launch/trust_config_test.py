@@ -1,0 +1,104 @@
+"""A run directory from another author runs no code that the user has neither named nor trusted."""
+
+import json
+import pathlib
+import tempfile
+
+from absl.testing import absltest, parameterized
+
+from examples import read_replay
+from laser_tf.environments import dm_env_suite, gymnasium_suite, user_modules
+from laser_tf.evaluation import evaluator
+from laser_tf.export import exporter
+from laser_tf.training import initial_weights
+from testing import commands, fakes
+
+TASK = "os:system"
+
+
+class TrustConfigTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        self._run, self._marker, self._output = folder / "run", folder / "marker", folder / "policy"
+        self._run.mkdir()
+        values = fakes.config_values(fakes.catch_config())
+        values["environment"] = {
+            "suite": "dm_env",
+            "task": TASK,
+            "arguments": {"command": f"touch {self._marker}"},
+        }
+        (self._run / "config.json").write_text(json.dumps({"config": values}))
+
+    def _evaluate(self, **arguments):
+        evaluator.evaluate(self._run, episodes=1, seed=1, video=False, **arguments)
+
+    @parameterized.parameters("evaluate", "export", "init_from", "replay")
+    def test_code_in_a_config_is_rejected(self, command):
+        run = {
+            "evaluate": self._evaluate,
+            "export": lambda: exporter.export(self._run, self._output),
+            "init_from": lambda: initial_weights.read(self._run),
+            "replay": lambda: read_replay.read(self._run, unrolls=1),
+        }[command]
+        with self.assertRaises(user_modules.UntrustedError) as caught:
+            run()
+        for part in (TASK, str(self._run / "config.json"), "--trust_config"):
+            self.assertIn(part, str(caught.exception))
+        self.assertFalse(self._marker.exists())
+
+    def test_other_changes_do_not_trust_the_task(self):
+        with self.assertRaises(user_modules.UntrustedError):
+            self._evaluate(environment_changes={"arguments": ""})
+
+    def test_a_changed_task_does_not_trust_the_old_one(self):
+        with self.assertRaises(user_modules.UntrustedError):
+            self._evaluate(environment_changes={"task": "my_module:make"})
+
+    @parameterized.parameters({"trust_config": True}, {"environment_changes": {"task": TASK}})
+    def test_trusted_or_named_code_runs(self, **arguments):
+        with self.assertRaises(ValueError):  # `os.system` returns no environment
+            self._evaluate(**arguments)
+        self.assertTrue(self._marker.exists())
+
+    def test_a_task_that_training_names_is_trusted(self):
+        with self.assertRaises(ValueError):
+            initial_weights.read(self._run, named=[TASK])
+        self.assertTrue(self._marker.exists())
+
+    @parameterized.parameters("evaluate", "export", "train")
+    def test_commands_take_trust_config(self, module):
+        arguments = {
+            "evaluate": [f"--workdir={self._run}"],
+            "export": [f"--workdir={self._run}", f"--output={self._output}"],
+            "train": [
+                "--config=configs/laser_catch.py",
+                f"--workdir={self._output}",
+                f"--init_from={self._run}",
+            ],
+        }[module]
+        code, _, errors = commands.run(module, *arguments, "--trust_config")
+        self.assertEqual(code, 1)
+        self.assertTrue(self._marker.exists(), errors)
+
+    def test_an_untrusted_config_gives_one_line(self):
+        code, _, errors = commands.run("evaluate", f"--workdir={self._run}")
+        self.assertEqual(code, 1)
+        self.assertLen(errors.splitlines(), 1, errors)
+        self.assertIn("--trust_config", errors)
+        self.assertFalse(self._marker.exists())
+
+    def test_only_tasks_that_import_modules_are_code(self):
+        def code(task):
+            return gymnasium_suite.GymnasiumConfig(task=task).user_code()
+
+        self.assertEmpty(fakes.catch_config().environment.user_code())
+        self.assertEmpty(code("CartPole-v1"))
+        self.assertEqual(code("CartPole-v1,package:Own-v0"), ("package:Own-v0",))
+        self.assertEqual(code("GymV26Environment-v0"), ("GymV26Environment-v0",))
+        config = dm_env_suite.DmEnvConfig(task="a:make,b:make")
+        self.assertEqual(config.user_code(), ("a:make", "b:make"))
+
+
+if __name__ == "__main__":
+    absltest.main()
