@@ -11,6 +11,7 @@ import threading
 from absl.testing import absltest
 
 from laser_tf.host import folder_lock
+from testing import messages
 
 PROGRAM = """
 import pathlib, subprocess, sys, time
@@ -42,10 +43,7 @@ class FolderLockTest(absltest.TestCase):
 
     def test_who_has_the_folder_is_named(self):
         owner = self._start_owner()
-        with self.assertRaisesRegex(
-            folder_lock.InUseError,
-            f"works in {self._path.parent} .process {owner.pid} on .*use another --workdir",
-        ):
+        with messages.raises(folder_lock.InUseError, self._path.parent, owner.pid, "--workdir"):
             folder_lock.hold(self._path)
 
     def test_one_that_is_killed_leaves_it_to_the_next(self):
@@ -61,7 +59,7 @@ class FolderLockTest(absltest.TestCase):
         with self.assertLogs(level="INFO") as logs:
             folder_lock.hold(self._path, patience_seconds=30)
         self.assertLen(logs.output, 1)
-        self.assertIn(f"waiting until another process has left {self._path.parent}", logs.output[0])
+        messages.assert_names(logs.output[0], self._path.parent)
 
 
 if __name__ == "__main__":
