@@ -152,9 +152,6 @@ def _texts_of_code():
 
 
 class ReadmeTest(absltest.TestCase):
-    def test_it_is_short(self):
-        self.assertLessEqual(len(pages.text(pages.README).splitlines()), 150)
-
     def test_every_config_is_in_its_table(self):
         listed = [name for row in _table("Configs") for name in _PATH.findall(row[0])]
         configs = {f"configs/{path.name}" for path in (pages.ROOT / "configs").glob("[!_]*.py")}
@@ -190,7 +187,6 @@ class ReadmeTest(absltest.TestCase):
             if "__call__" not in (caller, called):  # compiled and called as an attribute
                 self.assertIn(called, _called_in(path, caller), f"{caller} of {path}")
         self.assertEqual(calls[-2:], [("laser_tf/training/learner.py", "_update"), calls[-1]])
-        self.assertIn("eight calls in five files", section)
         self.assertLen(calls[1:-1], 8)
         self.assertLen({path for path, _ in calls[:-1]}, 5)
 

@@ -7,7 +7,7 @@ from absl.testing import absltest, parameterized
 from configs import acer_control
 from laser_tf.agents import a3c_config
 from laser_tf.training import run_config
-from testing import numpy_reference
+from testing import messages, numpy_reference
 from testing.agents import acer_test
 from testing.agents.acer_test import DISCRETE, STD, B, T
 
@@ -124,13 +124,13 @@ class A3CTest(parameterized.TestCase):
         values = acer_control.get_config("a3c").to_dict()
         run_config.parse(values)
         values["replay"].update(replay)
-        with self.assertRaisesRegex(ValueError, "config.agent: .*agent.importance=truncated"):
+        with messages.raises(ValueError, "config.agent", "agent.importance=truncated"):
             run_config.parse(values)
         values["agent"]["importance"] = "truncated"
         run_config.parse(values)
 
     def test_refuses_an_unknown_importance(self):
-        with self.assertRaisesRegex(ValueError, "importance"):
+        with messages.raises(ValueError, "importance"):
             a3c_config.A3CConfig(importance="some")
 
 

@@ -9,7 +9,7 @@ from dm_env import specs
 
 from laser_tf import observations, types
 from laser_tf.agents import acer_config, base, registry
-from testing import fakes, numpy_reference
+from testing import fakes, messages, numpy_reference
 
 T, B, V, A, D, STD = 6, 3, 3, 4, 2, 0.3
 DISCRETE = types.EnvironmentSpec(specs.Array([V], np.float32), specs.DiscreteArray(A))
@@ -376,24 +376,24 @@ class AgentTest(parameterized.TestCase):
         np.testing.assert_allclose(compiled(unroll), agent.loss(unroll).loss, rtol=tolerance)
 
     def test_a_continuous_policy_has_no_entropy_to_pay_for(self):
-        with self.assertRaisesRegex(ValueError, "entropy_cost is 0.01.*agent.entropy_cost=0"):
+        with messages.raises(ValueError, "entropy_cost", 0.01, "agent.entropy_cost=0"):
             agent_of(CONTINUOUS, entropy_cost=0.01)
 
     @parameterized.named_parameters(
-        ("lambda", {"lambda_": 1.1}, "lambda_ is 1.1"),
-        ("truncation", {"truncation": 0.0}, "truncation is 0.0: use a value above 0"),
-        ("delta", {"delta": -1.0}, "delta"),
-        ("decay", {"average_decay": 2.0}, "average_decay is 2.0"),
-        ("samples", {"dueling_samples": -1}, "dueling_samples"),
-        ("units", {"advantage_units": (0,)}, "advantage_units"),
-        ("clip", {"reward_clip": "some"}, "reward_clip"),
+        ("lambda", {"lambda_": 1.1}, ("lambda_", 1.1)),
+        ("truncation", {"truncation": 0.0}, ("truncation", 0.0)),
+        ("delta", {"delta": -1.0}, ("delta",)),
+        ("decay", {"average_decay": 2.0}, ("average_decay", 2.0)),
+        ("samples", {"dueling_samples": -1}, ("dueling_samples",)),
+        ("units", {"advantage_units": (0,)}, ("advantage_units",)),
+        ("clip", {"reward_clip": "some"}, ("reward_clip",)),
     )
-    def test_refuses(self, overrides, message):
-        with self.assertRaisesRegex(ValueError, message):
+    def test_refuses(self, overrides, names):
+        with messages.raises(ValueError, *names):
             acer_config.AcerConfig(**overrides)
 
     def test_refuses_sequences(self):
-        with self.assertRaisesRegex(ValueError, "replay.sequence_length"):
+        with messages.raises(ValueError, "replay.sequence_length"):
             acer_config.AcerConfig().check_replay(
                 replays=True, learns_from_replay_alone=True, replays_sequences=True
             )

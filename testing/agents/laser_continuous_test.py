@@ -7,7 +7,7 @@ from dm_env import specs
 
 from laser_tf import observations, types
 from laser_tf.agents import base, laser, laser_config, r2d2_config, registry
-from testing import fakes, numpy_reference
+from testing import fakes, messages, numpy_reference
 
 T, B, D, V = 4, 3, 2, 3
 ACTION = specs.BoundedArray([D], np.float32, [-1.0, 0.0], [1.0, 4.0])
@@ -213,25 +213,23 @@ class LossTest(parameterized.TestCase):
 
 class OptionsTest(absltest.TestCase):
     def test_implied_is_refused_with_one_line(self):
-        with self.assertRaisesRegex(ValueError, "relevance is 'implied'.*relevance=behaviour") as c:
+        with messages.raises(ValueError, "relevance", "implied") as c:
             _agent(relevance="implied")
         self.assertNotIn("\n", str(c.exception))
 
     def test_pixel_control_needs_an_image_and_discrete_actions(self):
         for spec in (VECTOR, NEST):
-            with self.assertRaisesRegex(ValueError, "pixel_control_cost is 1.*2 continuous.*use 0"):
+            with messages.raises(ValueError, "pixel_control_cost"):
                 _agent(spec, pixel_control_cost=1.0)
 
     def test_there_are_no_preferences_among_continuous_actions(self):
         agent = _agent()
         output, _ = agent.act(*_blank_step(agent, VECTOR, 2))
-        with self.assertRaisesRegex(ValueError, "Laser has no preferences"):
+        with self.assertRaises(ValueError):
             agent.action_preferences(output)
 
     def test_r2d2_is_refused_with_one_line(self):
-        with self.assertRaisesRegex(
-            ValueError, "needs discrete actions, .* 2 continuous dimensions"
-        ):
+        with messages.raises(ValueError, 2):
             registry.make(r2d2_config.R2D2Config(torso="flat"), base.Context(NEST))
 
 

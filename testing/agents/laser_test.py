@@ -10,7 +10,7 @@ from absl.testing import absltest, parameterized
 from laser_tf import types
 from laser_tf.agents import base, laser, laser_config
 from laser_tf.ops import categorical, trust_region
-from testing import fakes, numpy_reference
+from testing import fakes, messages, numpy_reference
 
 NUM_ACTIONS = 3
 SHAPE = (10, 5, 1)
@@ -362,7 +362,7 @@ class PixelControlTest(absltest.TestCase):
         self.assertEqual(agent.loss(unroll).loss, 0.0)
 
     def test_a_cell_larger_than_the_frames_is_refused(self):
-        with self.assertRaisesRegex(ValueError, "pixel_control_cell is 6 pixels.*10x5"):
+        with messages.raises(ValueError, "pixel_control_cell", 6, "10x5"):
             _agent(pixel_control_cost=1.0, pixel_control_cell=6)
 
 
@@ -430,7 +430,7 @@ class ConfigTest(parameterized.TestCase):
         ("channel_multiplier", 0),
     )
     def test_refuses_a_value_and_names_it(self, name, value):
-        with self.assertRaisesRegex(ValueError, f"{name}.*{value}"):
+        with messages.raises(ValueError, name, value):
             laser_config.LaserConfig(**{name: value})
 
 

@@ -8,7 +8,7 @@ from absl.testing import absltest, parameterized
 
 from laser_tf import types
 from laser_tf.agents import base, r2d2, r2d2_config
-from testing import fakes, numpy_reference
+from testing import fakes, messages, numpy_reference
 
 A, SHAPE, T, B, BURN_IN = 3, (4, 3, 1), 9, 5, 3
 
@@ -250,18 +250,18 @@ class StalenessTest(absltest.TestCase):
 
 class ConfigTest(parameterized.TestCase):
     @parameterized.parameters(
-        ("torso", "mlp", "torso is 'mlp': choose one of"),
-        ("kind", "laser", "kind is 'laser': choose one of 'r2d2'"),
-        ("n_steps", 0, "n_steps is 0: use 1 or more"),
-        ("target_period", 0, "target_period is 0: use 1 or more"),
-        ("discount", 1.5, "discount is 1.5: use a value from 0 to 1"),
-        ("priority_eta", -0.1, "priority_eta is -0.1: use a value from 0 to 1"),
-        ("epsilon_base", 2.0, "epsilon_base is 2.0: use a value from 0 to 1"),
-        ("rescaling_epsilon", float("nan"), "rescaling_epsilon is nan: use a finite value"),
-        ("core_memory_span", 2, "core_memory_span is 2: use 3 steps or more"),
+        ("torso", "mlp"),
+        ("kind", "laser"),
+        ("n_steps", 0),
+        ("target_period", 0),
+        ("discount", 1.5),
+        ("priority_eta", -0.1),
+        ("epsilon_base", 2.0),
+        ("rescaling_epsilon", float("nan")),
+        ("core_memory_span", 2),
     )
-    def test_bad_values_are_refused_with_a_remedy(self, name, value, message):
-        with self.assertRaisesRegex(ValueError, message):
+    def test_bad_values_are_refused_with_a_remedy(self, name, value):
+        with messages.raises(ValueError, name, value):
             r2d2_config.R2D2Config(**{name: value})
 
     def test_the_defaults_are_table_2(self):

@@ -10,7 +10,7 @@ from dm_env import specs
 from laser_tf import types
 from laser_tf.agents import base, reactor, reactor_config, registry
 from laser_tf.ops import n_step
-from testing import numpy_reference, reactor_reference
+from testing import messages, numpy_reference, reactor_reference
 
 T, B, V, A, N, BURN_IN = 6, 4, 3, 3, 7, 2
 SPEC = types.EnvironmentSpec(specs.Array([V], np.float32), specs.DiscreteArray(A))
@@ -310,28 +310,28 @@ class ActingTest(absltest.TestCase):
 
 class ConfigTest(parameterized.TestCase):
     @parameterized.parameters(
-        ("kind", "laser", "kind is 'laser': choose one of 'reactor'"),
-        ("core", "preco_lstm", "core is 'preco_lstm'.*use 'lstm' or 'none'"),
-        ("policy_gradient", "a2c", "policy_gradient is 'a2c': choose one of 'beta_loo', 'loo'"),
-        ("reward_clip", "some", "reward_clip is 'some': choose one of"),
-        ("bins", 1, "bins is 1: use 2 or more"),
-        ("v_min", 10.0, "v_min is 10.0 and v_max 10.0: use a v_min below v_max"),
-        ("truncation", 0.5, "truncation is 0.5: use 1 or more"),
-        ("uniform_share", 0.0, "uniform_share is 0.0: use 1e-06 or more"),
-        ("uniform_share", 1.5, "uniform_share is 1.5: use 1 or less"),
-        ("entropy_cost", -1.0, "entropy_cost is -1.0: use 0 or more"),
-        ("lambda_", 1.5, "lambda_ is 1.5: use a value from 0 to 1"),
-        ("discount", -0.5, "discount is -0.5: use a value from 0 to 1"),
-        ("target_period", 0, "target_period is 0: use 1 or more"),
-        ("hidden_units", 0, "hidden_units is 0: use 1 or more"),
+        ("kind", "laser"),
+        ("core", "preco_lstm"),
+        ("policy_gradient", "a2c"),
+        ("reward_clip", "some"),
+        ("bins", 1),
+        ("v_min", 10.0),
+        ("truncation", 0.5),
+        ("uniform_share", 0.0),
+        ("uniform_share", 1.5),
+        ("entropy_cost", -1.0),
+        ("lambda_", 1.5),
+        ("discount", -0.5),
+        ("target_period", 0),
+        ("hidden_units", 0),
     )
-    def test_bad_values_are_refused_with_a_remedy(self, name, value, message):
-        with self.assertRaisesRegex(ValueError, message):
+    def test_bad_values_are_refused_with_a_remedy(self, name, value):
+        with messages.raises(ValueError, name, value):
             reactor_config.ReactorConfig(**{name: value})
 
     def test_continuous_actions_are_refused_with_a_remedy(self):
         spec = SPEC._replace(action=specs.BoundedArray([2], np.float32, -1, 1))
-        with self.assertRaisesRegex(ValueError, "2 continuous dimensions; use agent.kind='laser'"):
+        with messages.raises(ValueError, "agent.kind='laser'"):
             registry.make(reactor_config.ReactorConfig(), base.Context(spec))
 
 

@@ -12,6 +12,7 @@ import threading
 from absl.testing import absltest, parameterized
 
 from laser_tf.host import folder_lock
+from testing import messages
 
 PROGRAM = """
 import pathlib, subprocess, sys, time
@@ -43,10 +44,7 @@ class FolderLockTest(parameterized.TestCase):
 
     def test_who_has_the_folder_is_named(self):
         owner = self._start_owner()
-        with self.assertRaisesRegex(
-            folder_lock.InUseError,
-            f"works in {self._path.parent} .process {owner.pid} on .*use another --workdir",
-        ):
+        with messages.raises(folder_lock.InUseError, self._path.parent, owner.pid, "--workdir"):
             folder_lock.hold(self._path)
 
     def test_one_that_is_killed_leaves_it_to_the_next(self):
@@ -62,7 +60,7 @@ class FolderLockTest(parameterized.TestCase):
         with self.assertLogs(level="INFO") as logs:
             folder_lock.hold(self._path, patience_seconds=30)
         self.assertLen(logs.output, 1)
-        self.assertIn(f"waiting until another process has left {self._path.parent}", logs.output[0])
+        messages.assert_names(logs.output[0], self._path.parent)
 
     def test_a_held_lock_passes_the_check(self):
         folder_lock.hold(self._path)

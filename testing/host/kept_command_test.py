@@ -10,6 +10,8 @@ import time
 
 from absl.testing import absltest
 
+from testing import messages
+
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # What a child does is said by the file that it finds: each start takes the first line.
@@ -68,15 +70,15 @@ class KeptCommandTest(absltest.TestCase):
         self.assertEqual(process.returncode, 3)
         lines = output.splitlines()
         self.assertEqual([line for line in lines if "extra" in line][-1], "end extra")
-        self.assertIn("has died (signal SIGKILL): it is started again", output)
+        messages.assert_names(output, "SIGKILL")
         self.assertIn("it is gone", output)
-        self.assertIn("has died (exit code 1): it is started again", output)
+        messages.assert_names(output, 1)
 
     def test_one_that_cannot_go_on_is_given_up(self):
         process = self._start(*["exit"] * 10)
         output, _ = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 1)
-        self.assertIn("died 4 times at once: given up", output)
+        messages.assert_names(output, 4)
         self.assertLen(self._orders.read_text().splitlines(), 6)
 
     def test_signals_reach_it_and_it_ends_by_them(self):

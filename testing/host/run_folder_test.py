@@ -10,6 +10,7 @@ from unittest import mock
 from absl.testing import absltest, parameterized
 
 from laser_tf.host import run_folder
+from testing import messages
 
 CONFIG = {"agent": {"discount": 0.99}, "run": {"seed": 1}}
 
@@ -40,9 +41,8 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
         run_folder.open_workdir(self._folder, CONFIG, {})
         before = (self._folder / "config.json").read_text()
         other = {"agent": {"discount": 0.95}, "run": {"seed": 2}}
-        with self.assertRaisesRegex(
-            run_folder.WorkdirError,
-            r"agent.discount \(there 0.99, now 0.95\), run.seed \(there 1, now 2\)",
+        with messages.raises(
+            run_folder.WorkdirError, "agent.discount", 0.99, 0.95, "run.seed", 1, 2
         ):
             run_folder.open_workdir(self._folder, other, {})
         self.assertEqual((self._folder / "config.json").read_text(), before)
@@ -73,7 +73,7 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
         self.assertTrue(run_folder.open_workdir(self._folder, longer, {}))
         noted = json.loads((self._folder / "config.json").read_text())
         self.assertEqual(noted, {"config": longer, "sweep_id": "", "versions": "noted"})
-        with self.assertRaisesRegex(run_folder.WorkdirError, "run.env_frames .there 20, now 10"):
+        with messages.raises(run_folder.WorkdirError, "run.env_frames", 20, 10):
             run_folder.open_workdir(self._folder, config, {})
 
     def test_a_key_that_is_newer_than_a_run_has_its_default_there(self):
@@ -88,7 +88,7 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
             opens(workdir, CONFIG, {})
             before = (workdir / name).read_text()
             self.assertTrue(opens(workdir, now, {}, defaults=defaults))
-            with self.assertRaisesRegex(run_folder.WorkdirError, r"scales .there \[\], now \[2.0"):
+            with messages.raises(run_folder.WorkdirError, "scales", "[]", "[2.0"):
                 opens(workdir, other, {}, defaults=defaults)
             self.assertEqual((workdir / name).read_text(), before)
         # What is not named now, either, is as it was.
@@ -112,7 +112,7 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
                 workdir = pathlib.Path(folder)
                 run_folder.open_workdir(workdir, before, {})
                 self.assertTrue(run_folder.open_workdir(workdir, now, {}))
-                with self.assertRaisesRegex(run_folder.WorkdirError, "run.seed .there 1, now 2"):
+                with messages.raises(run_folder.WorkdirError, "run.seed", 1, 2):
                     run_folder.open_workdir(workdir, now | {"run": {"seed": 2}}, {})
             with tempfile.TemporaryDirectory() as folder:
                 workdir = pathlib.Path(folder)
@@ -129,17 +129,15 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
         config = _scheduled(schedule, 10)
         longer = {**_scheduled(schedule, 20), "agent": {"discount": 0.9}}
         run_folder.open_workdir(self._folder, config, {})
-        with self.assertRaisesRegex(run_folder.WorkdirError, "run.env_frames .there 10, now 20"):
+        with messages.raises(run_folder.WorkdirError, "run.env_frames", 10, 20):
             run_folder.open_workdir(self._folder, longer, {}, extend=extend)
         self.assertEqual(run_folder.read_config(self._folder), config)
 
     def test_a_schedule_is_the_reason_that_is_given_and_the_way_on(self):
         config = _scheduled("linear", 10_000)
         run_folder.open_workdir(self._folder, config, {})
-        with self.assertRaisesRegex(
-            run_folder.WorkdirError,
-            "falls to zero at 10,000 env frames, so that run.env_frames=20000 is another schedule: "
-            "with --extend .*; else use run.env_frames=10000, or another --workdir$",
+        with messages.raises(
+            run_folder.WorkdirError, "run.env_frames", 20000, 10000, "--extend", "--workdir"
         ):
             run_folder.open_workdir(self._folder, _scheduled("linear", 20_000), {})
         self.assertEqual(run_folder.read_config(self._folder), config)
@@ -150,13 +148,13 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
             config = _scheduled("linear", env_frames)
             with self.assertLogs(level="WARNING") as logs:
                 self.assertTrue(run_folder.open_workdir(self._folder, config, {}, extend=True))
-            self.assertRegex(logs.output[0], f"falls to zero at {env_frames:,} .*jumps up")
+            messages.assert_names(logs.output[0], f"{env_frames:,}")
             self.assertEqual(run_folder.read_config(self._folder), config)
         noted = json.loads((self._folder / "config.json").read_text())
         self.assertEqual(noted["extended_from_env_frames"], [10_000, 20_000])
         with self.assertNoLogs(level="WARNING"):  # the same command resumes
             run_folder.open_workdir(self._folder, config, {}, extend=True)
-        with self.assertRaisesRegex(run_folder.WorkdirError, "there 40000, now 20000"):
+        with messages.raises(run_folder.WorkdirError, "run.env_frames", 40000, 20000):
             run_folder.open_workdir(self._folder, _scheduled("linear", 20_000), {}, extend=True)
 
     @parameterized.parameters(("constant", False), ("linear", True))
@@ -178,7 +176,7 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
         (self._folder / "finished").touch()
         full = OSError(errno.ENOSPC, "No space left on device")
         with mock.patch.object(pathlib.Path, "rename", side_effect=full):
-            with self.assertRaisesRegex(run_folder.WorkdirError, "No space left"):
+            with messages.raises(run_folder.WorkdirError, "No space left"):
                 run_folder.open_sweep(self._folder, _scheduled("constant", 20), {})
         noted = run_folder.read_config(self._folder, run_folder.SWEEP)
         self.assertEqual(noted["run"]["env_frames"], 10)
@@ -188,7 +186,7 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
         run_folder.open_workdir(folder, CONFIG, {}, sweep_id="a")
         self.assertTrue(run_folder.open_workdir(folder, CONFIG, {}, sweep_id="a"))
         for sweep_id in ("b", ""):
-            with self.assertRaisesRegex(run_folder.WorkdirError, "agent_03 belongs to .*another"):
+            with messages.raises(run_folder.WorkdirError, "agent_03"):
                 run_folder.open_workdir(folder, CONFIG, {}, sweep_id=sweep_id)
 
     def test_a_sweep_is_told_from_others_and_old_ones_have_no_id(self):
@@ -200,16 +198,16 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
 
     def test_a_file_in_the_way_is_named(self):
         (self._folder / "r").write_text("mine")
-        with self.assertRaisesRegex(run_folder.WorkdirError, "cannot write in .*/r"):
+        with messages.raises(run_folder.WorkdirError, self._folder / "r"):
             run_folder.open_workdir(self._folder / "r", CONFIG, {})
         self.assertEqual((self._folder / "r").read_text(), "mine")
 
     def test_a_damaged_config_is_named(self):
         for content in ('{"config": ', "null", "[]", "3", '{"config": null}', '{"config": [1]}'):
             (self._folder / "config.json").write_text(content)
-            with self.assertRaisesRegex(run_folder.WorkdirError, "cannot read .*config.json"):
+            with messages.raises(run_folder.WorkdirError, "config.json"):
                 run_folder.open_workdir(self._folder, CONFIG, {})
-            with self.assertRaisesRegex(run_folder.WorkdirError, "cannot read .*config.json"):
+            with messages.raises(run_folder.WorkdirError, "config.json"):
                 run_folder.read_config(self._folder)
 
     @parameterized.product(
@@ -224,7 +222,7 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
     def test_what_a_run_left_without_its_config_is_not_taken_over(self, trace, opened):
         self._leave(trace)
         before = sorted(self._folder.rglob("*"))
-        with self.assertRaisesRegex(run_folder.WorkdirError, "a run left .* no config.json"):
+        with messages.raises(run_folder.WorkdirError, "config.json"):
             opened(self._folder, CONFIG, {})
         self.assertEqual(sorted(self._folder.rglob("*")), before)
 
@@ -240,7 +238,7 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
     def test_what_a_sweep_left_without_its_config_is_not_taken_over(self, trace, opened):
         self._leave(trace)
         before = sorted(self._folder.rglob("*"))
-        with self.assertRaisesRegex(run_folder.WorkdirError, "a sweep left .* no sweep.json"):
+        with messages.raises(run_folder.WorkdirError, "sweep.json"):
             opened(self._folder, CONFIG, {})
         self.assertEqual(sorted(self._folder.rglob("*")), before)
 
@@ -250,10 +248,7 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
 
     def _assert_lost(self) -> None:
         before = (self._folder / "config.json").read_text()
-        with self.assertRaisesRegex(
-            run_folder.WorkdirError, "was trained and saved, but there is no checkpoint in .*"
-            "checkpoints/learner any more: restore",
-        ):  # fmt: skip
+        with messages.raises(run_folder.WorkdirError, "checkpoints/learner"):  # fmt: skip
             run_folder.open_workdir(self._folder, CONFIG, {})
         self.assertEqual((self._folder / "config.json").read_text(), before)
 
@@ -281,7 +276,7 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
 
     def test_a_folder_whose_name_is_no_text_is_refused(self):
         folder = self._folder / os.fsdecode(b"a\xff")
-        with self.assertRaisesRegex(run_folder.WorkdirError, "no UTF-8: use another"):
+        with messages.raises(run_folder.WorkdirError, "--workdir"):
             run_folder.open_workdir(folder, CONFIG, {})
         self.assertFalse(folder.exists())
 
@@ -290,7 +285,7 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
         before = (self._folder / "config.json").read_text()
         with (
             mock.patch.object(os, "fsync", side_effect=OSError(28, "No space left on device")),
-            self.assertRaisesRegex(run_folder.WorkdirError, "cannot write .*No space left"),
+            messages.raises(run_folder.WorkdirError, "No space left"),
         ):
             run_folder.note_checkpoint(self._folder)
         self.assertEqual((self._folder / "config.json").read_text(), before)

@@ -3,6 +3,7 @@
 from absl.testing import absltest, parameterized
 
 from laser_tf.host import run_identity
+from testing import messages
 
 BEFORE = {
     "run": {"env_frames": 100, "seed": 1},
@@ -30,10 +31,9 @@ class RunIdentityTest(parameterized.TestCase):
 
     def test_a_difference_is_named_with_both_values(self):
         now = _changed(run={"seed": 2, "new": 3})
-        self.assertEqual(
-            run_identity.differences(BEFORE, now),
-            ["run.new (there None, now 3)", "run.seed (there 1, now 2)"],
-        )
+        new, seed = run_identity.differences(BEFORE, now)
+        messages.assert_names(new, "run.new", None, 3)
+        messages.assert_names(seed, "run.seed", 1, 2)
 
     def test_a_key_that_a_run_was_begun_without_has_its_default(self):
         defaults = {"run": {"seed": 5, "new": 0}, "agent": {"kind": "laser"}, "replay": {"x": 1}}

@@ -8,6 +8,7 @@ from unittest import mock
 from absl.testing import absltest, parameterized
 
 from laser_tf.host import whole_files
+from testing import messages
 
 
 class WholeFilesTest(parameterized.TestCase):
@@ -33,7 +34,7 @@ class WholeFilesTest(parameterized.TestCase):
         names = list(self._path.parent.iterdir())
         with (
             mock.patch.object(os, "fsync", side_effect=OSError(28, "No space left on device")),
-            self.assertRaisesRegex(OSError, "No space left"),
+            messages.raises(OSError, "No space left"),
         ):
             whole_files.write(self._path, "after")
         self.assertEqual(list(self._path.parent.iterdir()), names)

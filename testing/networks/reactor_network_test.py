@@ -7,6 +7,7 @@ from dm_env import specs
 
 from laser_tf import observations, types
 from laser_tf.networks import reactor_network, trunk_config
+from testing import messages
 
 R, B, A, N = 5, 3, 4, 7
 SPEC = types.EnvironmentSpec(specs.Array([2], np.float32), specs.DiscreteArray(A))
@@ -170,7 +171,7 @@ class ReactorNetworkTest(parameterized.TestCase):
 
     def test_refuses_a_core_that_must_be_told_the_action(self):
         config = trunk_config.TrunkConfig(core="preco_lstm")
-        with self.assertRaisesRegex(ValueError, "core is 'preco_lstm'.*use 'lstm' or 'none'"):
+        with messages.raises(ValueError, "core", "preco_lstm"):
             _network(config)
 
     def test_xla_compiles_the_gradient(self):

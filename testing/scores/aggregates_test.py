@@ -4,6 +4,7 @@ import numpy as np
 from absl.testing import absltest, parameterized
 
 from laser_tf.scores import aggregates
+from testing import messages
 
 NAN = np.nan
 
@@ -28,9 +29,9 @@ class AggregateTest(parameterized.TestCase):
         score=(NAN, np.inf, None),
     )
     def test_what_is_no_number_is_refused(self, aggregate, score):
-        with self.assertRaisesRegex(ValueError, "the score of zaxxon is (nan|inf|None): pass"):
+        with messages.raises(ValueError, "zaxxon", score):
             aggregate({"pong": 1.0, "zaxxon": score})
-        with self.assertRaisesRegex(ValueError, "there are no scores"):
+        with self.assertRaises(ValueError):
             aggregate({})
 
 
@@ -45,9 +46,9 @@ class TrailingMeansTest(absltest.TestCase):
         np.testing.assert_array_equal(means, [3.0, 4.0, 5.0])
 
     def test_what_is_out_of_order_or_odd_is_refused(self):
-        with self.assertRaisesRegex(ValueError, "steps fall: sort"):
+        with self.assertRaises(ValueError):
             aggregates.trailing_means([2, 1], [0.0, 0.0], [1], 1)
-        with self.assertRaisesRegex(ValueError, r"steps are \[2\], values \[1\]"):
+        with messages.raises(ValueError, "[2]", "[1]"):
             aggregates.trailing_means([1, 2], [0.0], [1], 1)
 
 
@@ -71,9 +72,9 @@ class WindowMeansTest(absltest.TestCase):
         )
 
     def test_what_is_out_of_order_or_odd_is_refused(self):
-        with self.assertRaisesRegex(ValueError, "steps fall: sort"):
+        with self.assertRaises(ValueError):
             aggregates.window_means([2, 1], [0.0, 0.0], [1], 1)
-        with self.assertRaisesRegex(ValueError, r"steps are \[2\], values \[1\]"):
+        with messages.raises(ValueError, "[2]", "[1]"):
             aggregates.window_means([1, 2], [0.0], [1], 1)
 
 
@@ -94,13 +95,13 @@ class BucketMeansTest(parameterized.TestCase):
         self.assertEmpty(aggregates.bucket_means([], [], 10))
 
     @parameterized.parameters(
-        ([1, 2], [1.0], 10, "pass two of one length"),
-        ([[1]], [[1.0]], 10, "pass two of one length"),
-        ([1], [1.0], 0, "bucket is 0: use 1"),
-        ([-1], [1.0], 10, "steps begin at -1: use 0"),
+        ([1, 2], [1.0], 10, ("[2]", "[1]")),
+        ([[1]], [[1.0]], 10, ("[1, 1]",)),
+        ([1], [1.0], 0, ("bucket", 0)),
+        ([-1], [1.0], 10, (-1,)),
     )
-    def test_refused_arguments(self, steps, values, bucket, message):
-        with self.assertRaisesRegex(ValueError, message):
+    def test_refused_arguments(self, steps, values, bucket, names):
+        with messages.raises(ValueError, *names):
             aggregates.bucket_means(steps, values, bucket)
 
 
@@ -151,13 +152,13 @@ class SweepCurveTest(parameterized.TestCase):
         np.testing.assert_array_equal(aggregates.sweep_curve(curves), [2.0, 5.0, NAN])
 
     @parameterized.parameters(
-        ([], 1, "there are no curves"),
-        ([{}], 1, "there are no curves"),
-        ([{"a": [1.0]}, {"b": [1.0]}], 1, "not all agents have a: pass the same tasks"),
-        ([{"a": [1.0]}], 0, "group is 0: use 1"),
+        ([], 1, ("curves",)),
+        ([{}], 1, ("curves",)),
+        ([{"a": [1.0]}, {"b": [1.0]}], 1, ("a",)),
+        ([{"a": [1.0]}], 0, ("group", 0)),
     )
-    def test_refused_arguments(self, curves, group, message):
-        with self.assertRaisesRegex(ValueError, message):
+    def test_refused_arguments(self, curves, group, names):
+        with messages.raises(ValueError, *names):
             aggregates.sweep_curve(curves, group)
 
 
@@ -187,7 +188,7 @@ class OverReplicasTest(absltest.TestCase):
 
     def test_without_values_or_curves(self):
         self.assertEmpty(aggregates.over_replicas([np.zeros(0)]).mean)
-        with self.assertRaisesRegex(ValueError, "there are no curves: pass that of one replica"):
+        with self.assertRaises(ValueError):
             aggregates.over_replicas([])
 
 

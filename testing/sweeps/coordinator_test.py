@@ -12,6 +12,7 @@ from absl.testing import absltest
 from configs import sweep_laser_catch
 from laser_tf.host import whole_files
 from laser_tf.sweeps import coordinator, kept_weights, lineage, pace, sweep_config
+from testing import messages
 
 TUNED = {"learner.learning_rate": 1e-3, "agent.entropy_cost": 1e-2, "learner.rmsprop_epsilon": 0.1}
 
@@ -69,7 +70,7 @@ class CoordinatorTest(absltest.TestCase):
             lambda: self._decide("agent_00", 60, 0.5),
             lambda: self._leave("agent_00", True),
         ):
-            with self.assertRaisesRegex(coordinator.StaleError, "another process is agent_00 now"):
+            with messages.raises(coordinator.StaleError, "agent_00"):
                 call()
         status = self._meeting.status()
         self.assertEqual(status["agent_00"]["env_frames"], 50)
@@ -234,7 +235,7 @@ class CoordinatorTest(absltest.TestCase):
         ):
             with failing, self.assertLogs(level="WARNING") as logs:
                 answer = self._decide("agent_00", 105, -0.5)
-            self.assertRegex(logs.output[0], "no decision about agent_00 now: .*No space left")
+            messages.assert_names(logs.output[0], "agent_00", "No space left")
             self.assertEqual(answer, coordinator.Decision(None, {}, 115, None))
             self.assertEqual(self._resume("agent_00", 0).copied, -1)
         self.assertEqual(self._decide("agent_00", 115, -0.5).parent, "agent_03")
@@ -247,7 +248,7 @@ class CoordinatorTest(absltest.TestCase):
             self.assertLogs(level="WARNING") as logs,
         ):
             self._leave("agent_00", True)
-        self.assertRegex(logs.output[0], "cannot note that agent_00 is finished: .*No space left")
+        messages.assert_names(logs.output[0], "agent_00", "No space left")
         with self.assertRaises(coordinator.StaleError):  # it has left
             self._report("agent_00", 60)
 
@@ -258,9 +259,7 @@ class CoordinatorTest(absltest.TestCase):
         path = self._folder / "population/agent_00.npz"
         for damage in (lambda: path.write_bytes(path.read_bytes()[:-9]), path.unlink):
             damage()
-            with self.assertRaisesRegex(
-                kept_weights.UnreadableError, f"cannot read {path} .*restore the file"
-            ):
+            with messages.raises(kept_weights.UnreadableError, path):
                 self._resume("agent_00", 105)
 
     def test_nobody_becomes_a_copy_of_damaged_weights(self):
@@ -269,7 +268,7 @@ class CoordinatorTest(absltest.TestCase):
         (self._folder / "population/agent_03.npz").write_bytes(b"damaged")
         with self.assertLogs(level="WARNING") as logs:
             answer = self._decide("agent_00", 105, -0.5)
-        self.assertRegex(logs.output[0], "no decision about agent_00 now: .*agent_03.npz")
+        messages.assert_names(logs.output[0], "agent_00", "agent_03.npz")
         self.assertEqual(answer, coordinator.Decision(None, {}, 115, None))
         self.assertEqual(self._resume("agent_00", 105).copied, -1)
 

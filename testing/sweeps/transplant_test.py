@@ -8,7 +8,7 @@ from laser_tf.environments import factory
 from laser_tf.replay import stored_unroll
 from laser_tf.sweeps import transplant
 from laser_tf.training import assembly, finiteness, learner
-from testing import fakes
+from testing import fakes, messages
 
 # Everything an agent may have: a core, PopArt's moments, an auxiliary head.
 _ALL = {
@@ -93,29 +93,29 @@ class TransplantTest(parameterized.TestCase):
     @parameterized.parameters(
         (
             {"core_size": 9},
-            "pixel_control/_head/_dense/kernel is float32.9, 32. there and float32.8, 32. here",
+            ("pixel_control/_head/_dense/kernel", "float32[9, 32]", "float32[8, 32]"),
         ),
-        ({"pixel_control_cost": 0.0}, "agent/_auxiliary_tasks/pixel_control.* is missing there"),
+        ({"pixel_control_cost": 0.0}, ("agent/_auxiliary_tasks/pixel_control",)),
     )
-    def test_another_architecture_is_refused_by_its_first_difference(self, other, message):
+    def test_another_architecture_is_refused_by_its_first_difference(self, other, names):
         agent = _ALL
         source, target = self._learner(1, {**agent, **other}), self._learner(2, agent)
         before = self._state(target)
-        with self.assertRaisesRegex(ValueError, f"^cannot take over.*{message}.*same network"):
+        with messages.raises(ValueError, *names):
             transplant.take_over(target, transplant.hand_over(source))
         for old, new in zip(before, self._state(target), strict=True):
             np.testing.assert_array_equal(old, new)
 
     def test_another_optimizer_is_refused(self):
         source, target = self._learner(1), self._learner(1, optimizer="adam")
-        with self.assertRaisesRegex(ValueError, "optimizer/.* is missing there.*optimiser$"):
+        with messages.raises(ValueError, "optimizer"):
             transplant.take_over(target, transplant.hand_over(source))
 
     def test_another_dtype_is_refused(self):
         target = self._learner(1)
         arrays = transplant.hand_over(target)
         name = "agent/_policy_head/bias"
-        with self.assertRaisesRegex(ValueError, f"{name} is float64.3. there and float32.3. here"):
+        with messages.raises(ValueError, name, "float64[3]", "float32[3]"):
             transplant.take_over(target, arrays | {name: arrays[name].astype(np.float64)})
 
     @parameterized.product(value=(np.nan, np.inf), part=("agent", "optimizer"))
@@ -125,14 +125,10 @@ class TransplantTest(parameterized.TestCase):
         good = transplant.hand_over(source)
         variable = transplant._variables(source)[name]
         variable.assign(tf.fill(variable.shape, tf.cast(value, variable.dtype)))
-        with self.assertRaisesRegex(
-            finiteness.NonFiniteWeightsError, f"^{name} is not finite: .*handed over to nobody"
-        ):
+        with messages.raises(finiteness.NonFiniteWeightsError, name):
             transplant.hand_over(source)
         before = self._state(target)
-        with self.assertRaisesRegex(
-            finiteness.NonFiniteWeightsError, f"^{name} is not finite: .*not taken over"
-        ):
+        with messages.raises(finiteness.NonFiniteWeightsError, name):
             transplant.take_over(target, good | {name: variable.numpy()})
         for old, new in zip(before, self._state(target), strict=True):
             np.testing.assert_array_equal(old, new)

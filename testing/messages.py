@@ -1,0 +1,40 @@
+"""Checks that a message names keys and values, whatever its wording."""
+
+import contextlib
+import re
+import unittest
+from collections.abc import Iterator
+
+
+def assert_names(message: object, *values: object) -> None:
+    """Asserts that a message contains every given key and value as a whole word or number.
+
+    Args:
+      message: Text, or an exception.
+      *values: Keys and values; compared as texts.
+    """
+    text = str(message)
+    missing = [str(value) for value in values if not _pattern(str(value)).search(text)]
+    if missing:
+        raise AssertionError(f"{missing} not named in {text!r}")
+
+
+@contextlib.contextmanager
+def raises(
+    error: type[BaseException], *values: object
+) -> Iterator[unittest.case._AssertRaisesContext]:
+    """Asserts that the body raises an error whose message names every given key and value.
+
+    Yields:
+      The context of `assertRaises`, whose `exception` is set afterwards.
+    """
+    with unittest.TestCase().assertRaises(error) as caught:
+        yield caught
+    assert_names(caught.exception, *values)
+
+
+def _pattern(value: str) -> re.Pattern[str]:
+    """Returns a pattern of a value that is no part of a longer word or number."""
+    before = r"(?<!\w)(?<!\d\.)" if re.match(r"\w", value) else ""
+    after = r"(?!\w)(?!\.\d)" if re.search(r"\w\Z", value) else ""
+    return re.compile(before + re.escape(value) + after)
