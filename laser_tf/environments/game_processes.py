@@ -16,8 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import connection
 from typing import Any, NamedTuple
 
-from laser_tf import errors
-from laser_tf import installed_commands
+from laser_tf import errors, installed_commands
 
 _PATIENCE = 10.0  # seconds for a game to close by itself
 _STANDARD_ERROR = 2  # for what games print: a command's output may be JSON
