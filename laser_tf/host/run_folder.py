@@ -126,6 +126,8 @@ def _open(
                 _lengthen(path, before, now, extend)
             else:
                 _check_same_config(path, before, now)
+                if before != now:  # Evaluations read the file, and a resume without --config.
+                    _write(path, _read(path) | {"config": now})
             return True
         _write(path, {"config": config, **extra})
     except OSError as error:
