@@ -16,6 +16,8 @@ _EXAMPLES = {bool: "True or False", str: "text", Mapping: "names with their valu
 def check_types(config: Any) -> None:
     """Holds each field to its type, and numbers to what float32 and int64 can hold.
 
+    A whole number that is written as a float, as 1e5, becomes an int in a field of that type.
+
     Args:
       config: a section, a dataclass.
 
@@ -23,7 +25,11 @@ def check_types(config: Any) -> None:
       ValueError: for the first field that holds something else.
     """
     for field in dataclasses.fields(config):
-        _check_type(field.name, getattr(config, field.name), field.type)
+        value = getattr(config, field.name)
+        if field.type is int and type(value) is float and value.is_integer():
+            value = int(value)
+            object.__setattr__(config, field.name, value)
+        _check_type(field.name, value, field.type)
 
 
 def _check_type(name: str, value: Any, expected: Any) -> None:

@@ -2,7 +2,8 @@
 
 import ast
 import copy
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 _WORDS = {"true": True, "false": False}  # as flags of other commands have them
@@ -37,3 +38,14 @@ def parse_value(text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return _WORDS.get(text.lower(), text)
+
+
+def close_names(name: str, known: Iterable[str]) -> list[str]:
+    """Returns up to three known names that `name` abbreviates, or else resembles."""
+    names = list(known)
+    abbreviated = [
+        full
+        for full in names
+        if full.startswith(name) or name == "".join(word[:1] for word in full.split("_"))
+    ]
+    return abbreviated[:3] or difflib.get_close_matches(name, names, n=3)

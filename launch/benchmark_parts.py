@@ -28,7 +28,7 @@ def end_to_end(
       workdir: a new folder.
       seconds: to measure.
     """
-    endless = dataclasses.replace(config.run, env_frames=10**12, checkpoint_minutes=10**6)
+    endless = dataclasses.replace(config.run, env_frames=10**12, checkpoint_minutes=500_000.0)
     config = dataclasses.replace(config, run=endless)
     strategy = strategies.make(config.learner)
     run_folder.open_workdir(workdir, dataclasses.asdict(config), {})

@@ -7,6 +7,7 @@ import logging
 import os
 import pathlib
 import runpy
+import shlex
 import shutil
 import signal
 import sys
@@ -90,7 +91,8 @@ def define_config(default: str | None) -> flags.FlagHolder:
       default: the file that is used where the user names none; None: there must be one.
     """
     default = default and found_config.find(default)
-    if given := given_flag(sys.argv, "config", default):
+    given = given_flag(sys.argv, "config", default)
+    if given:
         read_config_file(given)
     config = config_flags.DEFINE_config_file(
         "config", None, "a file, or a name of configs/, whose keys, below, are flags, too"
@@ -104,7 +106,7 @@ def define_config(default: str | None) -> flags.FlagHolder:
     except flags.Error as error:
         _fail(one_line(error), code=2)
     except (AttributeError, KeyError) as error:
-        _fail(f"unknown config key: {one_line(error)}", code=2)
+        _fail(_unknown_key(error, given or ""), code=2)
     return config
 
 
@@ -217,8 +219,11 @@ def config_values(config: flags.FlagHolder) -> dict:
         values = config.value.to_dict()
     except OSError as error:
         reason = str(error).splitlines()[-1].strip()
+        given = config_file(config.name)
+        close = found_config.close_files(given)
+        hint = f"; did you mean {' or '.join(close)}?" if close else ""
         raise UsageError(
-            f"cannot load --config={config_file(config.name)}: {reason}; choose a file of configs/"
+            f"cannot load --config={given}: {reason}; choose a file of configs/{hint}"
         ) from None
     return flag.parser.named(values, given_values(config))
 
@@ -259,15 +264,26 @@ def default_workdir(flag_name: str) -> str:
     return f"runs/{name}-{datetime.datetime.now().strftime('%Y%m%d-%H%M%S-%f')[:-3]}"
 
 
+def given_command(module: str, workdir: pathlib.Path) -> str:
+    """Returns this process's command line, for a shell, with the run's or sweep's directory."""
+    given = sys.argv[1:]
+    if given_flag(sys.argv, "workdir", None) is None:
+        given = [*given, f"--workdir={workdir}"]
+    return shlex.join(["python", "-m", f"launch.{module}", *given])
+
+
 def _parse_flags(arguments: list[str]) -> list[str]:
     others = [argument for argument in arguments if argument not in _HELP]
     try:
         rest = flags.FLAGS(others)
+    except flags.UnrecognizedFlagError as error:
+        _fail(f"{one_line(error)}{_config_flag(error.flagname)}", code=2)
     except flags.Error as error:
         _fail(one_line(error), code=2)
     except (AttributeError, KeyError) as error:
         # ml_collections' way to say that the configuration has no such key.
-        _fail(f"unknown config key: {one_line(error)}", code=2)
+        path = given_flag(sys.argv, "config", flags.FLAGS["config"].default)
+        _fail(_unknown_key(error, path or ""), code=2)
     if len(others) < len(arguments):
         try:
             _print_help(arguments[0])
@@ -277,6 +293,25 @@ def _parse_flags(arguments: list[str]) -> list[str]:
             leave(128 + signal.SIGPIPE)
         leave(0)
     return rest
+
+
+def _unknown_key(error: Exception, path: str) -> str:
+    """Describes a key that ml_collections does not find in the configuration at a path."""
+    chosen = flags.FLAGS["config"].parser.chosen
+    found = ""
+    with contextlib.suppress(AttributeError, KeyError, OSError, ValueError):
+        found = found_config.unknown_key(path, chosen, sys.argv[1:])
+    return f"unknown config key: {found or one_line(error)}"
+
+
+def _config_flag(name: str) -> str:
+    """Returns the flag of a config key for a flag that lacks its section; "" without one."""
+    if "config" not in flags.FLAGS:
+        return ""
+    with contextlib.suppress(UsageError, ValueError, AttributeError):
+        keys = found_config.close_keys(name, flags.FLAGS["config"].value.to_dict())
+        return f"; use {' or '.join(f'--config.{key}' for key in keys)}" if keys else ""
+    return ""
 
 
 def _print_help(program: str) -> None:

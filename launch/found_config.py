@@ -1,11 +1,14 @@
 """A configuration's file, the user's or one that comes with the commands, and its keys as flags."""
 
+import contextlib
 import pathlib
+import re
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import ml_collections
+from absl import flags
 from ml_collections.config_flags import config_flags
 
 from laser_tf import config_values
@@ -13,6 +16,7 @@ from laser_tf.sweeps import sweep_config
 from laser_tf.training import run_config
 
 CHOOSING = ("agent.kind", "environment.suite")  # keys on which it depends which others there are
+_OVERRIDE = re.compile(r"--?config\.(\w+)(?:\.(\w+))?")
 _ROOT = pathlib.Path(__file__).resolve().parents[1]  # of launch/ and configs/, wherever they are
 
 
@@ -36,6 +40,70 @@ def find(given: str) -> str:
     return given
 
 
+def close_files(given: str) -> list[str]:
+    """Returns names of `configs/` that resemble a `--config` which names no file."""
+    known = [path.stem for path in (_ROOT / "configs").glob("[!_]*.py")]
+    return config_values.close_names(pathlib.Path(given.partition(":")[0]).stem, sorted(known))
+
+
+class IntegerParser(flags.IntegerParser):
+    """Parses flags of int keys, which may be written as a float: 1e5."""
+
+    def convert(self, argument: Any) -> int:
+        """Returns the int.
+
+        Raises:
+          ValueError: if the argument is no whole number.
+        """
+        try:
+            return super().convert(argument)
+        except ValueError:
+            with contextlib.suppress(ValueError):
+                number = float(argument)
+                if number.is_integer():
+                    return int(number)
+            raise ValueError("the value must be a whole number") from None
+
+
+config_flags.register_flag_parser_for_type(int, IntegerParser())
+
+
+def unknown_key(path: str, chosen: Mapping[str, str], arguments: Iterable[str]) -> str:
+    """Returns the first `--config.` key of a command line that a configuration lacks.
+
+    Args:
+      path: File of the configuration.
+      chosen: Values of `CHOOSING` on the command line, by key.
+      arguments: The command line.
+
+    Returns:
+      The key with close names, in words; "" if every section and key exists.
+    """
+    values = Parser("config", chosen).parse(path).to_dict()
+    for argument in arguments:
+        if not (match := _OVERRIDE.match(argument)):
+            continue
+        section, name = match.groups()
+        if section not in values:
+            names = close_keys(name, values) if name else []  # of another section
+            return _hint(section, names or config_values.close_names(section, values), values)
+        keys = values[section]
+        if name and isinstance(keys, Mapping) and name not in keys:
+            close = [f"{section}.{key}" for key in config_values.close_names(name, keys)]
+            return _hint(name, close, keys)
+    return ""
+
+
+def close_keys(name: str, values: Mapping[str, Any]) -> list[str]:
+    """Returns `section.key` for each key of nested values with this name."""
+    return [f"{section}.{name}" for section, keys in values.items() if name in keys]
+
+
+def _hint(name: str, close: Sequence[str], known: Iterable[str]) -> str:
+    hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(sorted(known))}"
+    return f"{name!r}: {hint}"
+
+
 class Parser(config_flags.ConfigFileFlagParser):
     """Reads the file that `find` finds; keys that it leaves to their defaults are flags, too."""
 
@@ -47,7 +115,7 @@ class Parser(config_flags.ConfigFileFlagParser):
           chosen: what the command line says of `CHOOSING`, key -> value.
         """
         super().__init__(name)
-        self._chosen = chosen
+        self.chosen = chosen
         self._added: set[tuple[str, str]] = set()  # of the file that was read last
 
     def parse(self, path: str) -> Any:
@@ -55,7 +123,7 @@ class Parser(config_flags.ConfigFileFlagParser):
         config = super().parse(find(path))
         # What stands for a file that could not be read says so when its values are asked for.
         is_read = isinstance(config, ml_collections.ConfigDict)
-        self._added = _add_defaults(config, self._chosen) if is_read else set()
+        self._added = _add_defaults(config, self.chosen) if is_read else set()
         return config
 
     def named(self, values: dict[str, Any], given: Iterable[str]) -> dict[str, Any]:

@@ -75,5 +75,6 @@ def evaluate(workdir: pathlib.Path, config: run_config.RunConfig) -> None:
         ("videos", "videos"),
         ("C++ libraries", "native.log"),
     ):
-        if (workdir / name).exists():
+        path = workdir / name
+        if path.is_file() or path.is_dir() and any(path.iterdir()):
             logging.info("%-16s %s", what, workdir / name)

@@ -106,6 +106,7 @@ def _open(config: sweep_config.SweepConfig, values: dict[str, Any], workdir: pat
         "replica": config.sweep.replica,
         "agents": {name: dict(given) for name, given in config.hyperparameters.items()},
         "versions": versions.recorded(),
+        run_folder.COMMAND: command_line.given_command("sweep", workdir),
     }
     resumed = run_folder.open_sweep(
         workdir,

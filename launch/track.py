@@ -5,7 +5,8 @@
 
 A command of its own, so that training needs neither package nor network. Where they go is said by
 the services' own variables: WANDB_MODE=offline keeps them in files for `wandb sync`, and
-MLFLOW_TRACKING_URI names MLflow's server or file. Each call makes a new run there.
+MLFLOW_TRACKING_URI names MLflow's server or file. A second call continues the service's run: the
+file tracking.json in the run's directory names it.
 """
 
 from laser_tf.host import interruption
@@ -36,7 +37,7 @@ def main() -> None:
     if not _WORKDIR.value:
         raise command_line.UsageError("--workdir is missing: name the folder of a run")
     rows = tracking.hand_over(pathlib.Path(_WORKDIR.value), _TO.value, _PROJECT.value)
-    print(f"{rows:,} rows handed to {_TO.value}")
+    print(f"{rows:,} new rows handed to {_TO.value}")
 
 
 if __name__ == "__main__":

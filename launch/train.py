@@ -83,7 +83,11 @@ def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
         run_folder.open_workdir,
         workdir,
         dataclasses.asdict(config),
-        {"versions": versions.recorded(), **(initial.record() if initial else {})},
+        {
+            "versions": versions.recorded(),
+            run_folder.COMMAND: command_line.given_command("train", workdir),
+            **(initial.record() if initial else {}),
+        },
         defaults=run_config.defaults(dataclasses.asdict(config)),
         patience_seconds=folder_lock.patience_of_command(),
         extend=_EXTEND.value,

@@ -14,6 +14,8 @@ from laser_tf.host import folder_lock, folder_traces, run_identity, whole_files
 RUN, SWEEP = "config.json", "sweep.json"  # where a folder's configuration lies
 FINISHED, FINISHED_AGENTS = "finished", "finished_agents"  # in a sweep's: who spent its budget
 ORIGIN = "init_from"  # in config.json: the run whose weights it began from
+COMMAND = "command"  # in both: the command that created the directory
+_MOST_SHOWN = 5  # keys that differ, in a message
 _KINDS = {RUN: "run", SWEEP: "sweep"}
 _HAS_CHECKPOINT = "has_checkpoint"  # in config.json: there was one once
 _SCHEDULE = "learner.learning_rate_schedule"
@@ -129,6 +131,8 @@ def _open(
                 _lengthen(path, before, now, extend)
             else:
                 _check_same_config(path, before, now)
+                if before != now:  # Evaluations read the file, and a resume without --config.
+                    _write(path, _read(path) | {"config": now})
             return True
         _write(path, {"config": config, **extra})
     except OSError as error:
@@ -268,7 +272,12 @@ def _lengthen(
 def _check_same_config(path: pathlib.Path, before: dict[str, Any], now: dict[str, Any]) -> None:
     differing = run_identity.differences(before, now)
     if differing:
+        shown = ", ".join(differing[:_MOST_SHOWN])
+        if len(differing) > _MOST_SHOWN:
+            shown += f" and {len(differing) - _MOST_SHOWN} more keys"
+        command = _read(path).get(COMMAND)
+        resumes = f"resume with: {command}" if command else "the same values to resume"
         raise WorkdirError(
-            f"{path.parent} belongs to a {_KINDS[path.name]} of another config: "
-            f"{', '.join(differing)}. Use another --workdir, or the same values to resume"
+            f"{path.parent} belongs to a {_KINDS[path.name]} of another config: {shown}. Use "
+            f"another --workdir, or {resumes}"
         )

@@ -6,15 +6,24 @@ from typing import Any
 from laser_tf import config_values
 
 LENGTH = "run.env_frames"
-# What a resumed run may have otherwise: none of it is in what the run learns.
-_MAY_CHANGE = (
-    "cluster.",
+# Sections and keys that a resumed run may change, because nothing that it learns depends on them.
+# Every other key identifies the run. A key that decides how old the experience of an update is
+# (num_envs, queue_capacity, wait_seconds) or how it is rounded (compute_dtype) identifies it too.
+CHANGEABLE_SECTIONS = ("cluster",)
+CHANGEABLE_KEYS = (
+    "environment.dataset_path",
+    "environment.level_cache",
     "environment.max_broken_episodes",
+    "environment.num_threads",
+    "environment.num_workers",
     "environment.reply_seconds",
+    "learner.jit_compile",
+    "learner.non_finite_limit",
     "learner.replicas",
     "replay.addresses",
     "run.checkpoint_minutes",
     "run.evaluate_every_env_frames",
+    "run.evaluation_episodes",
     "run.evaluation_episodes_beside",
     "run.metrics_seconds",
     "run.replay_checkpoint_minutes",
@@ -53,4 +62,8 @@ def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
 def identity(config: Mapping[str, Any]) -> dict[str, Any]:
     """What tells a nested configuration from another run's: `section.key` -> value."""
     flat = config_values.flatten(config)
-    return {key: value for key, value in flat.items() if not key.startswith(_MAY_CHANGE)}
+    return {
+        key: value
+        for key, value in flat.items()
+        if key not in CHANGEABLE_KEYS and key.partition(".")[0] not in CHANGEABLE_SECTIONS
+    }

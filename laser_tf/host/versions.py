@@ -9,6 +9,7 @@ from collections.abc import Mapping
 # dm-reverb's compiled ops load into exactly one TensorFlow; any other fails at import with an
 # undefined symbol.
 _REQUIRED = {"dm-reverb": "0.14.0", "tensorflow": "2.15."}
+_PYTHON = "3.11"
 _RECORDED = ("tensorflow", "keras", "dm-reverb", "ale-py", "minatar", "numpy", "protobuf", "ray")
 
 
@@ -17,11 +18,18 @@ class VersionError(SystemExit):
 
 
 def check() -> None:
-    """Checks that TensorFlow is the one that Reverb was built against.
+    """Checks that Python is 3.11 and TensorFlow is the one that Reverb was built against.
 
     Raises:
       VersionError: with the remedy.
     """
+    python = ".".join(platform.python_version_tuple()[:2])
+    if python != _PYTHON:
+        raise VersionError(
+            f"error: Python must be {_PYTHON}, got {platform.python_version()}: dm-reverb 0.14.0 "
+            f"and TensorFlow 2.15 are used on Python {_PYTHON}. Create an environment with "
+            f"python{_PYTHON} and install laser_tf there"
+        )
     for package, required in _REQUIRED.items():
         installed = _version(package) or (
             _version("tensorflow-cpu") if package == "tensorflow" else None

@@ -1,11 +1,10 @@
 """A run's whole configuration: one validated dataclass for each section of a file in `configs/`."""
 
 import dataclasses
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, cast
 
-from laser_tf import config_checks
+from laser_tf import config_checks, config_values
 from laser_tf.agents import agent_config, registry
 from laser_tf.environments import environment_config, suites
 from laser_tf.replay import replay_config
@@ -13,6 +12,7 @@ from laser_tf.training import cluster_config, learner_config
 
 Section = TypeVar("Section")
 
+_LONGEST_PERIODS = {"minutes": 525_600, "seconds": 31_536_000}  # a year
 _CHOICES = {"agent": "kind", "environment": "suite"}  # keys that choose a section's other keys
 
 
@@ -44,8 +44,11 @@ class Config:
         if not 0 <= self.replay_port < 65536:
             raise ValueError(f"replay_port is {self.replay_port}: use 1 to 65535, or 0 for any")
         for name in ("checkpoint_minutes", "replay_checkpoint_minutes", "metrics_seconds"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} is {getattr(self, name)}: use a value above 0")
+            value, longest = getattr(self, name), _LONGEST_PERIODS[name.rpartition("_")[2]]
+            if not 0 < value <= longest:
+                raise ValueError(
+                    f"{name} is {value}: use a value above 0, up to {longest:,}, which is a year"
+                )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -244,6 +247,6 @@ def _check_names(
 ) -> None:
     for name in given:
         if name not in known:
-            close = difflib.get_close_matches(name, list(known), n=3)
+            close = config_values.close_names(name, known)
             hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(known)}"
             raise ValueError(f"config has no {what} {name!r}: {hint}{remark}")

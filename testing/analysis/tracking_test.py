@@ -14,6 +14,12 @@ from laser_tf.host import run_folder
 from laser_tf.monitoring import tensorboard
 
 
+def _mlflow(**attributes) -> mock.MagicMock:
+    mlflow = mock.MagicMock(**attributes)
+    mlflow.start_run.return_value.__enter__.return_value.info.run_id = "abc"
+    return mlflow
+
+
 class TrackingTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
@@ -37,7 +43,11 @@ class TrackingTest(absltest.TestCase):
         self._write_rows()
         wandb = mock.Mock()
         self.assertEqual(self._hand_over("wandb", wandb), 2)
-        wandb.init.assert_called_once_with(project="project", name="pong1", config={"run.seed": 7})
+        given = wandb.init.call_args.kwargs
+        self.assertEqual(
+            (given["project"], given["name"], given["config"]),
+            ("project", "pong1", {"run.seed": 7}),
+        )
         run = wandb.init.return_value
         self.assertEqual(
             [call.args[0] for call in run.log.call_args_list],
@@ -50,7 +60,7 @@ class TrackingTest(absltest.TestCase):
 
     def test_mlflow(self):
         self._write_rows()
-        mlflow = mock.MagicMock()
+        mlflow = _mlflow()
         self.assertEqual(self._hand_over("mlflow", mlflow), 2)
         mlflow.log_params.assert_called_once_with({"run.seed": 7})
         self.assertEqual(
@@ -61,6 +71,45 @@ class TrackingTest(absltest.TestCase):
             ],
         )
         mlflow.log_artifact.assert_called_once_with(str(self._workdir / "evaluation.json"))
+
+    def test_second_call_continues_the_wandb_run(self):
+        self._write_rows()
+        first, second = mock.Mock(), mock.Mock()
+        self._hand_over("wandb", first)
+        with tensorboard.MetricsWriter(self._workdir / "tensorboard") as writer:
+            writer.write(300, {"loss/policy": 0.125})
+        self.assertEqual(self._hand_over("wandb", second), 1)
+        ids = [wandb.init.call_args.kwargs["id"] for wandb in (first, second)]
+        self.assertEqual(ids[0], ids[1])
+        second.init.return_value.log.assert_called_once_with(
+            {"env_frames": 300, "loss/policy": 0.125}
+        )
+
+    def test_second_call_continues_the_mlflow_run(self):
+        self._write_rows()
+        first, second = _mlflow(), _mlflow()
+        self._hand_over("mlflow", first)
+        self.assertEqual(self._hand_over("mlflow", second), 0)
+        second.start_run.assert_called_once_with(run_id="abc")
+        second.log_params.assert_not_called()
+        second.log_metrics.assert_not_called()
+
+    def test_failed_call_is_continued_with_all_rows(self):
+        self._write_rows()
+        refuses = type("Refused", (Exception,), {})
+        first, second = mock.Mock(Error=refuses), mock.Mock()
+        first.init.return_value.log.side_effect = refuses("offline")
+        with self.assertRaises(errors.UserError):
+            self._hand_over("wandb", first)
+        self.assertEqual(self._hand_over("wandb", second), 2)
+        ids = [wandb.init.call_args.kwargs["id"] for wandb in (first, second)]
+        self.assertEqual(ids[0], ids[1])
+
+    def test_damaged_tracking_file_is_named(self):
+        self._write_rows()
+        (self._workdir / tracking.FILE).write_text("[")
+        with self.assertRaisesRegex(errors.UserError, tracking.FILE):
+            self._hand_over("wandb", mock.Mock())
 
     def test_what_a_service_refuses_is_one_line(self):
         self._write_rows()

@@ -47,6 +47,23 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
             run_folder.open_workdir(self._folder, other, {})
         self.assertEqual((self._folder / "config.json").read_text(), before)
 
+    def test_another_config_names_the_command_that_resumes(self):
+        command = "python -m launch.train --config=laser_catch --workdir=r"
+        run_folder.open_workdir(self._folder, CONFIG, {run_folder.COMMAND: command})
+        other = {"agent": {f"key_{number}": 1 for number in range(20)}, "run": {"seed": 1}}
+        with self.assertRaises(run_folder.WorkdirError) as caught:
+            run_folder.open_workdir(self._folder, other, {})
+        self.assertIn(command, str(caught.exception))
+        self.assertNotIn("agent.key_15", str(caught.exception))
+
+    def test_changed_evaluation_episodes_are_written(self):
+        for episodes in (30, 5):
+            config = CONFIG | {"run": {"seed": 1, "evaluation_episodes": episodes}}
+            run_folder.open_workdir(self._folder, config, {"versions": {"python": "3.11"}})
+            self.assertEqual(run_folder.read_config(self._folder), config)
+        noted = json.loads((self._folder / "config.json").read_text())
+        self.assertEqual(noted["versions"], {"python": "3.11"})
+
     def test_a_run_that_begins_again_from_another_one_notes_its_weights_of_now(self):
         for updates in (100, 150):
             origin = {"workdir": "runs/other", "learner_updates": updates}

@@ -1,8 +1,12 @@
 """Which configurations are the same run's."""
 
+import dataclasses
+
 from absl.testing import absltest, parameterized
 
+from laser_tf.environments import suites
 from laser_tf.host import run_identity
+from laser_tf.training import run_config
 from testing import messages
 
 BEFORE = {
@@ -14,7 +18,18 @@ BEFORE = {
 
 
 def _changed(**sections):
-    return {name: {**BEFORE[name], **sections.get(name, {})} for name in BEFORE}
+    names = {**BEFORE, **sections}
+    return {name: {**BEFORE.get(name, {}), **sections.get(name, {})} for name in names}
+
+
+def _all_keys() -> set[str]:
+    """Keys of every section of a run, for every suite, as `section.key`."""
+    return {
+        f"{section}.{field.name}"
+        for suite in suites.SUITES
+        for section, known in run_config.section_classes({"environment": {"suite": suite}}).items()
+        for field in dataclasses.fields(known)
+    }
 
 
 class RunIdentityTest(parameterized.TestCase):
@@ -23,11 +38,16 @@ class RunIdentityTest(parameterized.TestCase):
         ({"cluster": {"actors": 8}},),
         ({"replay": {"addresses": "a:1,b:2"}},),
         ({"run": {"replay_port": 0, "checkpoint_minutes": 1.0}},),
-        ({"environment": {"max_broken_episodes": 50}},),
+        ({"environment": {"max_broken_episodes": 50, "num_workers": 3, "num_threads": 2}},),
+        ({"learner": {"jit_compile": "off", "non_finite_limit": 50}},),
+        ({"run": {"evaluation_episodes": 5}},),
     )
     def test_the_same_run(self, changed):
         self.assertEmpty(run_identity.differences(BEFORE, _changed(**changed)))
         self.assertFalse(run_identity.is_longer(BEFORE, _changed(**changed)))
+
+    def test_changeable_keys_exist_in_a_section(self):
+        self.assertContainsSubset(run_identity.CHANGEABLE_KEYS, _all_keys())
 
     def test_a_difference_is_named_with_both_values(self):
         now = _changed(run={"seed": 2, "new": 3})

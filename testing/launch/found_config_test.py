@@ -16,6 +16,19 @@ FILES = [path.stem for path in sorted((ROOT / "configs").glob("[!_]*.py"))]
 OF_SWEEPS = {"sweep": sweep_config.Config, "population": population.Config}
 
 
+class IntegerParserTest(parameterized.TestCase):
+    @parameterized.parameters(("100", 100), ("1e5", 100_000), ("2.0", 2))
+    def test_whole_number_is_an_int(self, text, expected):
+        value = found_config.IntegerParser().parse(text)
+        self.assertIs(type(value), int)
+        self.assertEqual(value, expected)
+
+    @parameterized.parameters("1.5", "inf", "nan", "many")
+    def test_other_text_is_rejected(self, text):
+        with self.assertRaises(ValueError):
+            found_config.IntegerParser().parse(text)
+
+
 class ParserTest(parameterized.TestCase):
     def _parser(self, chosen=None) -> found_config.Parser:
         return found_config.Parser("config", chosen or {})

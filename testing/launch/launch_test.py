@@ -28,7 +28,7 @@ class LaunchTest(parameterized.TestCase):
         self.assertRegex(lines[0], f"^error: .*{message}")
 
     @parameterized.parameters(
-        ("--config.agent.discout=0.9", "unknown config key: 'discout' Did you mean \"discount\""),
+        ("--config.agent.discout=0.9", "'discout'.*agent.discount"),
         ("--config.agent.discount=much", "--config.agent.discount=much"),
         ("--config.environment.task=pogn", "'pogn': did you mean pong"),
         ("--config=configs/lasr.py", "configs/lasr.py.*choose a file of configs"),

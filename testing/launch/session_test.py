@@ -54,6 +54,16 @@ class SessionTest(parameterized.TestCase):
             self.assertEqual(session.run_to_the_end(run, config, workdir), expected)
         self.assertIn("INFO:root:mean return of the last 100 training episodes: -", logs.output)
 
+    def test_empty_folders_are_not_listed_as_results(self):
+        config = fakes.catch_config(run={"evaluation_episodes": 0})
+        workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        (workdir / "videos").mkdir()
+        (workdir / "tensorboard").mkdir()
+        (workdir / "tensorboard" / "events").touch()
+        with self.assertLogs(level="INFO") as logs:
+            session.evaluate(workdir, config)
+        self.assertEqual([line.split()[-1] for line in logs.output], [str(workdir / "tensorboard")])
+
 
 if __name__ == "__main__":
     absltest.main()

@@ -114,7 +114,10 @@ class HostileValuesTest(parameterized.TestCase):
         ("replay", "capacity", 10**23, "use 9223372036854775807 or less"),
         ("replay", "capacity", 10**13, "use 1000000000000 or less; no memory holds more"),
         ("replay", "unroll_length", 10**9, "no memory holds a larger batch"),
-        ("replay", "frame_stack", 2.0, "use a whole number"),
+        ("run", "checkpoint_minutes", 1e20, "checkpoint_minutes is 1e"),
+        ("run", "replay_checkpoint_minutes", 1e20, "replay_checkpoint_minutes is 1e"),
+        ("run", "metrics_seconds", 1e20, "metrics_seconds is 1e"),
+        ("replay", "frame_stack", 2.5, "use a whole number"),
         ("agent", "popart", 1, "use True or False"),
     )
     def test_what_would_fail_later_is_refused_at_once(self, section, key, value, message):
@@ -122,6 +125,13 @@ class HostileValuesTest(parameterized.TestCase):
         values[section][key] = value
         with self.assertRaisesRegex(ValueError, f"config.{section}: .*{message}"):
             run_config.parse(values)
+
+    def test_integral_float_becomes_an_int(self):
+        values = _values("laser_atari")
+        values["run"]["env_frames"] = 1e5
+        env_frames = run_config.parse(values).run.env_frames
+        self.assertIs(type(env_frames), int)
+        self.assertEqual(env_frames, 100_000)
 
     def test_replay_has_room_for_the_last_unroll_of_the_longest_episode(self):
         values = _values("laser_vizdoom")
