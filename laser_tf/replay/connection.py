@@ -1,7 +1,6 @@
 """A client's side of a replay server in this process or another one, which may be restarted."""
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import reverb
 
-from laser_tf.replay import replay_config, stored_unroll, table_info, tables
+from laser_tf.replay import proxies, replay_config, stored_unroll, table_info, tables
 
 TIMEOUT_SECONDS = 20
 _LOOK_SECONDS = 3  # that a server has to answer in
@@ -19,8 +18,7 @@ _SILENT_SECONDS = 5.0  # without an answer, after which that is told
 _BETWEEN_LOOKS = 0.1  # seconds, of whoever waits for the server
 _LATE_SECONDS = 4.0  # by which a server's age may be behind its own of the last look
 
-# gRPC would ask the proxy of `http_proxy` even for localhost. Empty means none.
-os.environ.setdefault("grpc_proxy", "")
+proxies.bypass()
 
 
 class Connection:
@@ -52,11 +50,12 @@ class Connection:
           config: of its tables.
           queue: this learner's.
         """
+        self._config = config
         self._find: Callable[[], str] = address if callable(address) else lambda: address
         self.address = self._find()
+        self._bypass_proxy()
         self.queue = queue
         self.client = reverb.Client(self.address)
-        self._config = config
         self._expected: dict[str, Any] = {}  # signatures, by table
         self._accepted: dict[str, Any] = {}  # the same, as the server encodes them
         self.restarts = 0
@@ -185,8 +184,15 @@ class Connection:
         """Goes where the server is now."""
         address = self._find()
         if address != self.address:
-            self.address, self.client = address, reverb.Client(address)
+            self.address = address
+            self._bypass_proxy()
+            self.client = reverb.Client(address)
             self._has_moved = True
+
+    def _bypass_proxy(self) -> None:
+        """Reaches a run's own server directly; `replay.addresses` may need the user's proxy."""
+        if self.address not in self._config.servers:
+            proxies.bypass([*proxies.LOOPBACK, proxies.host_of(self.address)])
 
     def _note_silence(self) -> None:
         now = time.time()

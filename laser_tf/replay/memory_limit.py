@@ -113,7 +113,10 @@ class MemoryLimit:
         """Keys of the oldest items, as many as are known."""
         if self._keys is None:
             checkpoint = self._replay.newest_checkpoint()
-            self._keys = saved_tables.keys(checkpoint, self._table) if checkpoint else []
+            try:
+                self._keys = saved_tables.keys(checkpoint, self._table) if checkpoint else []
+            except Exception:  # A damaged checkpoint lists nothing; another one is written.
+                self._keys = []
         info = self._info()
         # Whatever has gone since then was the oldest, too.
         gone = self._size_then + _inserts(info) - self._inserts_then - info.current_size

@@ -11,15 +11,14 @@ import logging
 import os
 import pathlib
 import zipfile
-import zlib
 from typing import BinaryIO
 
 import numpy as np
 
+from laser_tf import errors
 from laser_tf.replay import saved_tables, sequence_store
 
 _UNROLLS, _LAYOUT = "unrolls", "layout.txt"
-_READ_ERRORS = (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error)
 
 
 class SavedSequences:
@@ -129,8 +128,9 @@ def read(path: pathlib.Path) -> sequence_store.Contents:
             return _read(archive)
     except saved_tables.DamagedError:
         raise
-    except _READ_ERRORS as error:
-        raise saved_tables.DamagedError(f"it cannot be read: {error}") from None
+    except Exception as error:  # Damage shows as almost any error of zipfile's and NumPy's.
+        reason = errors.one_line(error, 200)
+        raise saved_tables.DamagedError(f"it cannot be read: {reason}") from None
 
 
 def _read(archive: zipfile.ZipFile) -> sequence_store.Contents:

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 
 from reverb.cc import schema_pb2
 
+from laser_tf import errors
+
 MANIFEST = "manifest.json"
 _DONE, _ITEMS = "DONE", "items.tfrecord"
 _COMPRESSED = ("tables.tfrecord", "chunks.tfrecord")
@@ -76,6 +78,10 @@ def verify(checkpoint: pathlib.Path) -> dict[str, int]:
         raise DamagedError(f"{pathlib.Path(error.filename).name} is missing") from None
     except OSError as error:
         raise DamagedError(f"it cannot be read: {error.strerror}") from None
+    except DamagedError:
+        raise
+    except Exception as error:  # Damage shows as almost any error of protobuf's.
+        raise DamagedError(f"it cannot be read: {errors.one_line(error, 200)}") from None
 
 
 def keys(checkpoint: pathlib.Path, table: str) -> list[int]:
@@ -103,7 +109,9 @@ def _read_manifest(path: pathlib.Path) -> dict[str, dict]:
         ):
             raise ValueError
         return manifest
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except OSError:
+        raise
+    except Exception:
         raise DamagedError(f"{path.name} is damaged") from None
 
 

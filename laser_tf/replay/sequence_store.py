@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import tree
 
+from laser_tf import errors
 from laser_tf.replay import (
     key_blocks,
     packed_unrolls,
@@ -85,18 +86,23 @@ class SequenceStore:
           has_room: whether this machine has memory left; where not, the oldest leave early.
         """
         self._config = config
+        self._seed = seed
         self._most = config.capacity // config.steps_per_item
         self._packer = packed_unrolls.Packer(signature)
         unrolls = config.steps_per_entry // config.unroll_length
         self._layout = f"{unrolls} of {self._packer.layout}"
-        self._blocks = key_blocks.KeyBlocks(self._most)
-        self._tree = priority_tree.PriorityTree(self._blocks.span, config.uniform_share, seed)
         self._lock = threading.Lock()
-        self._sequences: collections.OrderedDict[int, Sequence] = collections.OrderedDict()
-        self._games: collections.OrderedDict[int, _Game] = collections.OrderedDict()
+        self._clear()
         self._has_room = has_room
         self._told = self._most  # the smallest number of sequences that was logged
         self._added = self._packed_bytes = 0
+
+    def _clear(self) -> None:
+        self._blocks = key_blocks.KeyBlocks(self._most)
+        share = self._config.uniform_share
+        self._tree = priority_tree.PriorityTree(self._blocks.span, share, self._seed)
+        self._sequences: collections.OrderedDict[int, Sequence] = collections.OrderedDict()
+        self._games: collections.OrderedDict[int, _Game] = collections.OrderedDict()
 
     def __len__(self) -> int:
         """Number of sequences."""
@@ -239,18 +245,26 @@ class SequenceStore:
         """
         if contents.layout != self._layout:
             raise ValueError("it is of other unrolls")
-        keys, is_known = contents.keys.tolist(), ~np.isnan(contents.priorities)
-        if len(keys) > self._most:
-            raise ValueError(f"it has {len(keys)} sequences, for a store of {self._most}")
+        if len(contents.keys) > self._most:
+            raise ValueError(f"it has {len(contents.keys)} sequences, for a store of {self._most}")
         with self._lock:
-            self._blocks.restore(keys)
-            self._tree.remove_before(self._blocks.first_key)
-            self._tree.insert(keys)
-            self._tree.update(
-                contents.keys[is_known].tolist(), contents.priorities[is_known].tolist()
-            )
-            for key, sequence in zip(keys, contents.sequences, strict=True):
-                self._sequences[key] = sequence
-                game = self._games.setdefault(sequence.game, _Game())
-                game.next_key = key + 1
-                game.numbers.append(max(sequence.numbers))
+            try:
+                self._fill(contents)
+            except Exception as error:  # Arrays that do not fit together raise almost any error.
+                self._clear()
+                reason = errors.one_line(error, 200)
+                raise ValueError(f"its arrays do not fit together: {reason}") from None
+
+    def _fill(self, contents: Contents) -> None:
+        keys, is_known = contents.keys.tolist(), ~np.isnan(contents.priorities)
+        for sequence in contents.sequences[:1]:
+            self._packer.unpack([sequence.unrolls])
+        self._blocks.restore(keys)
+        self._tree.remove_before(self._blocks.first_key)
+        self._tree.insert(keys)
+        self._tree.update(contents.keys[is_known].tolist(), contents.priorities[is_known].tolist())
+        for key, sequence in zip(keys, contents.sequences, strict=True):
+            self._sequences[key] = sequence
+            game = self._games.setdefault(sequence.game, _Game())
+            game.next_key = key + 1
+            game.numbers.append(max(sequence.numbers))

@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import weakref
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import reverb
 
@@ -106,18 +107,28 @@ class EmbeddedReplay(connection.Connection):
         except Exception as error:  # Reverb raises almost any
             server_addresses.check_port(port or 0)  # somebody may have been quicker
             raise saved_tables.DamagedError(self._describe(error)) from None
+        try:
+            self._compare(server, items, signatures)
+        except Exception as error:
+            server.stop()
+            if isinstance(error, saved_tables.DamagedError):
+                raise
+            raise saved_tables.DamagedError(self._describe(error)) from None
+        return server
+
+    def _compare(
+        self, server: reverb.Server, items: dict[str, int], signatures: dict[str, Any]
+    ) -> None:
+        """Raises DamagedError unless a restored server holds what its checkpoint lists."""
         info = reverb.Client(f"localhost:{server.port}").server_info(
             timeout=connection.TIMEOUT_SECONDS
         )
         found = {table: info[table].current_size if table in info else 0 for table in items}
         if found != items:
-            server.stop()
             raise saved_tables.DamagedError(f"of the items {items} came back {found}")
         for table, here in signatures.items():
             if other := tables.difference(info[table].signature, here):
-                server.stop()
                 raise saved_tables.DamagedError(f"it is of other unrolls: {other}")
-        return server
 
     def _serve(
         self, made: list[reverb.Table], port: int | None, checkpoint: pathlib.Path | None = None

@@ -80,8 +80,15 @@ def _describe(
 
 def _compare(folder: pathlib.Path, described: dict[str, Any]) -> None:
     remedy = "use the same configuration, or another --checkpoint_folder"
+    unreadable = ValueError(
+        f"{folder} holds a replay checkpoint, but what its tables are cannot be read in "
+        f"{folder / _TABLES}: use another --checkpoint_folder"
+    )
     try:
         saved = json.loads((folder / _TABLES).read_text())
+    except Exception:
+        raise unreadable from None
+    try:
         if set(saved) != set(described):
             there, here = ", ".join(sorted(saved)), ", ".join(sorted(described))
             raise ValueError(f"{folder} holds the tables {there}, not {here}: {remedy}")
@@ -98,11 +105,8 @@ def _compare(folder: pathlib.Path, described: dict[str, Any]) -> None:
                         f"{folder} holds a table {name!r} with {key} {there}, not {here}, and a "
                         f"restored one stays as it was: {remedy}"
                     )
-    except (OSError, KeyError, TypeError, json.JSONDecodeError):
-        raise ValueError(
-            f"{folder} holds a replay checkpoint, but what its tables are cannot be read in "
-            f"{folder / _TABLES}: use another --checkpoint_folder"
-        ) from None
+    except (KeyError, TypeError, AttributeError, IndexError):
+        raise unreadable from None
 
 
 def least_memory(

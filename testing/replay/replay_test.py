@@ -12,7 +12,15 @@ import reverb
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from laser_tf.replay import dataset, replay_config, server, stored_unroll, writer
+from laser_tf.replay import (
+    connection,
+    dataset,
+    proxies,
+    replay_config,
+    server,
+    stored_unroll,
+    writer,
+)
 from laser_tf.training import streams
 from testing import fakes
 
@@ -52,6 +60,10 @@ def _config(**overrides) -> replay_config.ReplayConfig:
     return replay_config.ReplayConfig(**(defaults | overrides))
 
 
+def _proxy_exceptions() -> list[str]:
+    return os.environ[proxies.NO_PROXY].split(",")
+
+
 class ReplayTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
@@ -64,9 +76,21 @@ class ReplayTest(parameterized.TestCase):
         self.addCleanup(replay.stop)
         return replay
 
-    @mock.patch.dict(os.environ, {"http_proxy": "http://localhost:9"})
-    def test_a_proxy_for_web_pages_is_not_asked(self):
-        self._serve(_config()).check(SIGNATURE)  # raises where nobody answers
+    @parameterized.parameters("http_proxy", "https_proxy", "grpc_proxy", "GRPC_PROXY")
+    def test_proxy_in_the_environment_is_not_asked_for_loopback(self, name):
+        with mock.patch.dict(os.environ, {name: "http://localhost:9"}):
+            self._serve(_config()).check(SIGNATURE)  # raises where nobody answers
+
+    def test_proxy_exceptions_of_the_user_are_kept(self):
+        proxied = {"grpc_proxy": "http://localhost:9", proxies.NO_PROXY: "", "no_proxy": "a.org, b"}
+        with mock.patch.dict(os.environ, proxied):
+            self._serve(_config()).check(SIGNATURE)
+            excepted = os.environ["no_grpc_proxy"].split(",")
+            self.assertContainsSubset(["a.org", "b", "localhost", "127.0.0.1"], excepted)
+            connection.Connection("10.1.2.3:5000", _config(addresses="10.1.2.3:5000"))
+            self.assertEqual(_proxy_exceptions(), excepted)
+            connection.Connection(lambda: "10.1.2.3:5000", _config())
+            self.assertIn("10.1.2.3", _proxy_exceptions())
 
     def _write(self, replay, config, numbers) -> writer.UnrollWriter:
         target = writer.UnrollWriter(

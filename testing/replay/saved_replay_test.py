@@ -86,6 +86,7 @@ _OF_MANIFEST = {
     "first_bit": lambda path: _flip(path, 0.0),
     "a_list": lambda path: path.write_text("[]"),
     "null": lambda path: path.write_text("null"),
+    "nested_too_deeply": lambda path: path.write_text("[" * 100_000),
     "without_files": lambda path: path.write_text('{"items": {}}'),
     "of_a_file_less": lambda path: _change_manifest(
         path.parent, lambda manifest: manifest["files"].pop("chunks.tfrecord")

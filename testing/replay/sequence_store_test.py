@@ -1,10 +1,12 @@
 """The learner's store of sequences: what is drawn, how often, what leaves, what is saved."""
 
 import collections
+import io
 import os
 import pathlib
 import resource
 import tempfile
+import zipfile
 from unittest import mock
 
 import numpy as np
@@ -335,6 +337,15 @@ class CheckpointTest(parameterized.TestCase):
         ("zeros", lambda path: path.write_bytes(bytes(path.stat().st_size))),
         ("missing", lambda path: path.unlink()),
         ("in_the_data", lambda path: _flip(path, 500)),
+        # The compression method and the flags of the first entry in the archive's directory.
+        ("unknown_compression", lambda path: _flip(path, _directory(path) + 10)),
+        ("encrypted", lambda path: _flip(path, _directory(path) + 8)),
+        ("huge_shape", lambda path: _forge(path, "keys", shape="(999999999999,)")),
+        ("wrong_shape", lambda path: _forge(path, "places", shape="(9, 9, 9)")),
+        ("far_places", lambda path: _forge(path, "places", change=lambda array: array + 10**6)),
+        ("twin_keys", lambda path: _forge(path, "keys", change=np.zeros_like)),
+        ("flat_numbers", lambda path: _forge(path, "numbers", change=np.ravel)),
+        ("short_unrolls", lambda path: _forge(path, "lengths", change=lambda array: array * 0)),
     )
     def test_of_a_damaged_one_the_one_before_is_taken(self, damage):
         self._saved.write(_filled(sequences=10).contents())
@@ -377,6 +388,29 @@ def _flip(path: pathlib.Path, where: int) -> None:
     content = bytearray(path.read_bytes())
     content[where] ^= 1
     path.write_bytes(content)
+
+
+def _directory(path: pathlib.Path) -> int:
+    """Offset of an archive's central directory."""
+    return path.read_bytes().index(b"PK\x01\x02")
+
+
+def _forge(path: pathlib.Path, name: str, *, shape: str = "", change=lambda array: array) -> None:
+    """Changes an array of an archive, with checksums that fit."""
+    with zipfile.ZipFile(path) as archive:
+        members = {member: archive.read(member) for member in archive.namelist()}
+    file = io.BytesIO()
+    np.save(file, change(np.load(io.BytesIO(members[f"{name}.npy"]))))
+    content = file.getvalue()
+    if shape:
+        header, rest = content[:128], content[128:]
+        start, end = header.index(b"(", 10), header.index(b")", 10) + 1
+        changed = header[:start] + shape.encode() + header[end:].rstrip()
+        content = changed.ljust(127) + b"\n" + rest
+    members[f"{name}.npy"] = content
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, value in members.items():
+            archive.writestr(member, value)
 
 
 if __name__ == "__main__":
