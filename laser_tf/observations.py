@@ -1,5 +1,6 @@
 """Observations as nests of dm_env specs, of which images are stacked."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,9 @@ import tree
 from dm_env import specs
 
 from laser_tf import types
+
+# A subset of TensorFlow's names: TF-Agents' signature of an exported policy has the keys unchanged.
+_KEY = re.compile(r"[A-Za-z0-9_./-]+")
 
 
 def image_spec(height: int, width: int, channels: int) -> specs.BoundedArray:
@@ -79,3 +83,32 @@ def _bounds(action: specs.BoundedArray) -> str:
     bounds = (np.broadcast_to(bound, action.shape) for bound in (action.minimum, action.maximum))
     pairs = zip(*bounds, strict=True)
     return " and ".join(dict.fromkeys(f"[{low:g}, {high:g}]" for low, high in pairs))
+
+
+def path_name(prefix: str, path: tuple) -> str:
+    """Returns the name of a leaf in a SavedModel's signature: its path with underscores."""
+    # TensorFlow maps the names of a signature's inputs in this way, but not of its outputs.
+    return "_".join(re.sub(r"\W", "_", str(part)) for part in (prefix, *path))
+
+
+def check_names(observation: Any) -> None:
+    """Checks that an exported policy can name all leaves of an observation.
+
+    Raises:
+      ValueError: If a key has other characters, or if two leaves have the same name.
+    """
+    known: dict[str, str] = {}
+    for path, _ in tree.flatten_with_path(observation):
+        shown = "".join(f"[{part!r}]" for part in path)
+        if not all(_KEY.fullmatch(str(part)) for part in path):
+            raise ValueError(
+                f"a SavedModel cannot have a key as observation{shown}: use letters, digits and "
+                "_ . / - only; rename it in the environment; weights still fit if the sorted order "
+                "of the keys stays the same"
+            )
+        other = known.setdefault(path_name("", path).lower(), shown)  # TensorFlow ignores case here
+        if other != shown:
+            raise ValueError(
+                f"a SavedModel has one name for observation{other} and observation{shown}: rename "
+                "one of them in the environment, so that they differ in letters and digits"
+            )

@@ -14,16 +14,26 @@ if __name__ == "__main__":
 
 import dataclasses
 import logging
+import sys
+import threading
+import time
 
+import tree
 from absl import flags
 
+from laser_tf import observations, types
 from laser_tf.environments import environment_check, environment_config, faults, suites
+from laser_tf.networks import trunk_config
 from launch import command_line
 
 _SUITE = flags.DEFINE_string("suite", "gymnasium", "gymnasium, dm_env, tf_agents, atari, ...")
 _TASK = flags.DEFINE_string("task", None, "e.g. CartPole-v1 or my_module:make")
 _STEPS = flags.DEFINE_integer("steps", 1_000, "that are played in each environment at most")
+_SECONDS = flags.DEFINE_float(
+    "seconds", 60.0, "time limit of the random steps of one environment, which are run twice"
+)
 _SEED = flags.DEFINE_integer("seed", 1, "of environments and actions")
+_PROGRESS_SECONDS = 10.0  # between two lines about the current work
 # Keys of the configuration's section `environment`, as far as the suite has them.
 _KEYS = (
     flags.DEFINE_string("arguments", None, "keyword arguments, name=value, ..."),
@@ -42,13 +52,66 @@ def main() -> None:
         raise command_line.UsageError("--task is missing: use e.g. --task=CartPole-v1")
     if _STEPS.value < 1:
         raise command_line.UsageError(f"--steps is {_STEPS.value}: use 1 or more")
+    if not _SECONDS.value > 0:
+        raise command_line.UsageError(f"--seconds must be above 0, got {_SECONDS.value}")
     logging.getLogger().setLevel(logging.ERROR)  # faults are told in the verdict
-    verdict = environment_check.check(_configuration(), steps=_STEPS.value, seed=_SEED.value)
+    with _Progress() as progress:
+        verdict = environment_check.check(
+            _configuration(),
+            steps=_STEPS.value,
+            seed=_SEED.value,
+            seconds=_SECONDS.value,
+            on_progress=progress.update,
+        )
     for line in verdict.lines:
+        print(line)
+    for line in _torso_notes(verdict.spec):
         print(line)
     if verdict.fault:
         raise command_line.UsageError(f"{_TASK.value}: {verdict.fault}")
     print("fit to train on")
+
+
+def _torso_notes(spec: types.EnvironmentSpec | None) -> list[str]:
+    """Returns a note for each image that the default torso cannot read."""
+    notes = []
+    for leaf in tree.flatten(spec.observation) if spec else ():
+        if not observations.is_image(leaf):
+            continue
+        try:
+            trunk_config.check_image(trunk_config.TrunkConfig().torso, leaf.shape)
+        except ValueError as error:
+            notes.append(f"note           {error}")
+    return notes
+
+
+class _Progress:
+    """Prints the current work to standard error every few seconds; a context manager.
+
+    A thread prints, because one call of a slow environment can take minutes.
+    """
+
+    def __init__(self):
+        self._work = "starting"
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._print, daemon=True)
+
+    def __enter__(self) -> "_Progress":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def update(self, work: str) -> None:
+        """Sets the description of the current work."""
+        self._work = work
+
+    def _print(self) -> None:
+        start = time.monotonic()
+        while not self._done.wait(_PROGRESS_SECONDS):
+            print(f"{time.monotonic() - start:.0f} s: {self._work}", file=sys.stderr, flush=True)
 
 
 def _configuration() -> environment_config.EnvironmentConfig:

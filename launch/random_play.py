@@ -13,7 +13,7 @@ import json
 import numpy as np
 from absl import flags
 
-from laser_tf.environments import factory, faults
+from laser_tf.environments import factory, faults, random_streams
 from laser_tf.evaluation import episode_player
 from laser_tf.monitoring import progress
 from laser_tf.training import run_config
@@ -30,7 +30,7 @@ def main() -> None:
         raise command_line.UsageError(f"--episodes is {_EPISODES.value}: use 1 or more")
     config = run_config.parse(command_line.config_values(_CONFIG)).environment
     environment = factory.make_environment(config, seed=_SEED.value)
-    random = np.random.default_rng(_SEED.value)
+    random = random_streams.action_generator(_SEED.value)
     player = episode_player.EpisodePlayer(environment, lambda _: environment.random_actions(random))
     title = f"random play of {config.task}"
     with progress.EvaluationDisplay(_EPISODES.value * len(config.tasks), title) as display:

@@ -19,6 +19,8 @@ from dm_env import specs
 from laser_tf import observations, types
 from laser_tf.environments import faults, instructions
 
+_MAX_CHANNELS = 4  # of an image [C, H, W] that is recognised as such
+_MIN_SIDE = 16  # pixels, of its height and width
 _MOST_VALUES = 100_000  # of a leaf that is one of so many: a network has a weight for each
 
 
@@ -40,6 +42,10 @@ class Observation:
         self.spec = self._map(spec, "observation")
         if isinstance(spec, Mapping | tuple | list) and not _leaves(self.spec):
             raise faults.RefusedError("its observation is empty: show the agent something")
+        try:
+            observations.check_names(self.spec)
+        except ValueError as error:
+            raise faults.RefusedError(str(error)) from None
 
     def _map(self, spec: Any, name: str) -> Any:
         if isinstance(spec, Mapping):
@@ -145,6 +151,12 @@ def _canonical_leaf(spec: Any, name: str, text_length: int) -> specs.Array:
         raise faults.RefusedError(
             f"its {name} has the shape {list(shape)}: agents read images [H, W, C] and vectors "
             "[D]; reshape it in the environment"
+        )
+    if len(shape) == 3 and shape[0] <= _MAX_CHANNELS and min(shape[1:]) >= _MIN_SIDE:
+        raise faults.RefusedError(
+            f"its {name} must have the shape [height, width, channels], got {list(shape)}, "
+            "channels first: move that axis in the environment, e.g. by numpy.moveaxis(image, 0, "
+            "-1), and stack frames by replay.frame_stack"
         )
     if _is_picture(spec):
         return observations.image_spec(shape[0], shape[1], shape[2] if len(shape) == 3 else 1)

@@ -2,9 +2,10 @@
 
 import contextlib
 import dataclasses
+import math
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from laser_tf.environments import (
     factory,
     faults,
     python_environments,
+    random_streams,
 )
 
 _SPEED_SECONDS = 3.0
@@ -32,6 +34,7 @@ class Verdict:
 
     lines: list[str] = dataclasses.field(default_factory=list)
     fault: str = ""  # one line; "": none
+    spec: types.EnvironmentSpec | None = None  # None if the environment cannot be made
 
 
 class _FoundError(faults.EnvironmentFailedError):
@@ -62,13 +65,29 @@ class _Play(NamedTuple):
     greatest: list[float]  # value of each array of the observation
 
 
-def check(config: environment_config.EnvironmentConfig, *, steps: int, seed: int) -> Verdict:
+class _Limits(NamedTuple):
+    """Bounds of random play."""
+
+    steps: int
+    seconds: float = math.inf
+
+
+def check(
+    config: environment_config.EnvironmentConfig,
+    *,
+    steps: int,
+    seed: int,
+    seconds: float = math.inf,
+    on_progress: Callable[[str], None] = lambda _: None,
+) -> Verdict:
     """Plays at random: one environment twice by the same seed, then the batch.
 
     Args:
       config: of one task.
-      steps: of one environment.
+      steps: Max steps of one environment.
       seed: of the environments and the actions.
+      seconds: Time limit of one environment's random steps; at least one step is taken.
+      on_progress: Called with a short description of the current work, at every step.
 
     Raises:
       ImportError: where the suite needs a package that is not installed.
@@ -79,26 +98,46 @@ def check(config: environment_config.EnvironmentConfig, *, steps: int, seed: int
         raise ValueError(f"task is {config.task!r}: check one task at a time")
     verdict = Verdict()
     try:
-        with _made(config, seed, 1) as environment:
-            spec = environment.spec()
-            verdict.lines += _describe(spec)
-            first = _play(environment, steps, seed)
-            _check_reset(environment)
-        with _made(config, seed, 1) as environment:
-            again = _play(environment, steps, seed)
-        verdict.lines += [_episodes(first), _determinism(first, again)]
-        with _made(config, seed, config.num_envs) as environment:
-            together = _speed(environment, seed)
+        _check(config, _Limits(steps, seconds), seed, on_progress, verdict)
     except _FoundError as error:
         verdict.lines += error.details.splitlines()
         verdict.fault = str(error)
-        return verdict
-    verdict.lines.append(
-        f"speed          {first.steps_per_second:,.0f} steps/s alone, {together:,.0f} steps/s as "
-        f"{config.num_envs}"
-    )
-    verdict.lines += _remarks(first, spec)
     return verdict
+
+
+def _check(
+    config: environment_config.EnvironmentConfig,
+    limits: _Limits,
+    seed: int,
+    on_progress: Callable[[str], None],
+    verdict: Verdict,
+) -> None:
+    """Fills the verdict; raises `_FoundError` at the first fault."""
+    on_progress("creating one environment")
+    with _made(config, seed, 1) as environment:
+        verdict.spec = environment.spec()
+        verdict.lines += _describe(verdict.spec)
+        first = _play(environment, limits, seed, on_progress, "random play")
+        _check_reset(environment)
+    taken = len(first.reward) - 1
+    on_progress("creating the environment again")
+    with _made(config, seed, 1) as environment:
+        again = _play(environment, _Limits(taken), seed, on_progress, "random play again")
+    verdict.lines += [_episodes(first), _determinism(first, again)]
+    if taken < limits.steps:
+        verdict.lines.append(
+            f"note           {taken:,} of {limits.steps:,} steps were taken in "
+            f"{limits.seconds:g} s, the time limit: raise --seconds for more"
+        )
+    on_progress(f"creating {config.num_envs} environments")
+    with _made(config, seed, config.num_envs) as environment:
+        on_progress(f"measuring the speed of {config.num_envs} environments")
+        together = _speed(environment, seed, limits.seconds)
+    verdict.lines.append(
+        f"speed          {_rate(first.steps_per_second)} steps/s alone, {_rate(together)} steps/s "
+        f"as {config.num_envs}"
+    )
+    verdict.lines += _remarks(first, verdict.spec)
 
 
 @contextlib.contextmanager
@@ -114,24 +153,33 @@ def _made(config: environment_config.EnvironmentConfig, seed: int, num_envs: int
         yield environment
 
 
-def _play(environment: base.BatchedEnvironment, steps: int, seed: int) -> _Play:
-    generator = np.random.default_rng(seed)
-    actions = [environment.random_actions(generator) for _ in range(steps)]
+def _play(
+    environment: base.BatchedEnvironment,
+    limits: _Limits,
+    seed: int,
+    on_progress: Callable[[str], None],
+    name: str,
+) -> _Play:
+    generator = random_streams.action_generator(seed)
+    begin = time.perf_counter()
     env_output, played = environment.reset(), []
-    seconds = 0.0
-    for step in range(steps + 1):
+    seconds, step = 0.0, 0
+    while True:
         _check_bounds(environment, env_output, step)
         reward, discount = env_output.reward[0], env_output.discount[0]
         is_first = env_output.is_first[0]
         sums, greatest = _checksums(env_output), _greatest(env_output)
         played.append((sums, reward, discount, is_first, greatest))
-        if step < steps:
-            start = time.perf_counter()
-            env_output = environment.step(actions[step])
-            seconds += time.perf_counter() - start
+        on_progress(f"{name}, step {step:,} of {limits.steps:,}")
+        start = time.perf_counter()
+        if step == limits.steps or (step and start - begin >= limits.seconds):
+            break
+        env_output = environment.step(environment.random_actions(generator))
+        seconds += time.perf_counter() - start
+        step += 1
     checksums, rewards, discounts, firsts, greatests = map(np.array, zip(*played, strict=True))
     of_all = list(greatests.max(axis=0))
-    return _Play(checksums, rewards, discounts, firsts, steps / seconds, of_all)
+    return _Play(checksums, rewards, discounts, firsts, step / seconds, of_all)
 
 
 def _greatest(env_output: types.EnvOutput) -> list[float]:
@@ -159,21 +207,25 @@ def _checksums(env_output: types.EnvOutput) -> list[int]:
 
 
 def _check_reset(environment: base.BatchedEnvironment) -> None:
-    """Breaks an episode off, which ends evaluations, too."""
+    """Resets in the middle of an episode, as evaluations do."""
     for _ in range(2):
         environment.reset()
-        environment.step(environment.random_actions(np.random.default_rng(0)))
+        environment.step(environment.random_actions(random_streams.action_generator(0)))
 
 
-def _speed(environment: base.BatchedEnvironment, seed: int) -> float:
-    """Steps a second of all environments together."""
-    generator = np.random.default_rng(seed)
+def _speed(environment: base.BatchedEnvironment, seed: int, seconds: float) -> float:
+    """Returns the steps per second of all environments together."""
+    generator = random_streams.action_generator(seed)
     environment.reset()
     start, steps = time.perf_counter(), 0
-    while time.perf_counter() - start < _SPEED_SECONDS:
+    while not steps or time.perf_counter() - start < min(_SPEED_SECONDS, seconds):
         environment.step(environment.random_actions(generator))
         steps += environment.num_envs
     return steps / (time.perf_counter() - start)
+
+
+def _rate(steps_per_second: float) -> str:
+    return f"{steps_per_second:,.0f}" if steps_per_second >= 10 else f"{steps_per_second:.2g}"
 
 
 def _describe(spec: types.EnvironmentSpec) -> list[str]:

@@ -5,7 +5,6 @@ the frames that images are stacked from, and the last action. All of it starts a
 where `is_first` is true.
 """
 
-import re
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -17,9 +16,6 @@ from laser_tf.agents import base
 from laser_tf.replay import frame_stacking
 
 _CORE, _FRAMES, _ACTION = "core", "frames", "previous_action"
-
-# Of what TensorFlow takes as a name: the signature for TF-Agents has the keys as they are.
-_SIGNATURE_KEY = re.compile(r"[A-Za-z0-9_./-]+")
 
 State = dict[str, tf.Tensor]
 
@@ -47,7 +43,10 @@ class PortablePolicy:
         Raises:
           UserError: if two parts of the observation would have one name in a SavedModel.
         """
-        _check_names(spec.observation)
+        try:
+            observations.check_names(spec.observation)
+        except ValueError as error:
+            raise errors.UserError(str(error)) from None
         self._agent = agent
         self.spec = spec
         self._frame_stack = frame_stack
@@ -136,36 +135,15 @@ class PortablePolicy:
 
 def _named(prefix: str, nest: Any) -> dict[str, Any]:
     """The leaves of a nest by their paths, in its order."""
-    return {_name(prefix, path): leaf for path, leaf in tree.flatten_with_path(nest)}
-
-
-def _name(prefix: str, path: tuple) -> str:
-    # As TensorFlow would otherwise make it of what enters a signature, but not of what leaves it.
-    return "_".join(re.sub(r"\W", "_", str(part)) for part in (prefix, *path))
-
-
-def _check_names(observation: Any) -> None:
-    known: dict[str, str] = {}
-    for path, _ in tree.flatten_with_path(observation):
-        shown = "".join(f"[{part!r}]" for part in path)
-        if not all(_SIGNATURE_KEY.fullmatch(str(part)) for part in path):
-            raise errors.UserError(
-                f"a SavedModel cannot have a key as observation{shown}: rename it in the "
-                "environment, with letters, digits and _ . / -; the weights stay as they are where "
-                "the keys' order does"
-            )
-        other = known.setdefault(_name("", path).lower(), shown)  # TensorFlow knows no case here
-        if other != shown:
-            raise errors.UserError(
-                f"a SavedModel has one name for observation{other} and observation{shown}: rename "
-                "one of them in the environment, so that they differ in letters and digits"
-            )
+    return {
+        observations.path_name(prefix, path): leaf for path, leaf in tree.flatten_with_path(nest)
+    }
 
 
 def _signatures(prefix: str, nest: Any) -> Any:
     """Specs of single environments -> `tf.TensorSpec`s of batches."""
 
     def batched(path: tuple, leaf: specs.Array) -> tf.TensorSpec:
-        return tf.TensorSpec([None, *leaf.shape], leaf.dtype, _name(prefix, path))
+        return tf.TensorSpec([None, *leaf.shape], leaf.dtype, observations.path_name(prefix, path))
 
     return tree.map_structure_with_path(batched, nest)

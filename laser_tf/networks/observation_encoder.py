@@ -34,11 +34,10 @@ class ObservationEncoder(tf.Module):
           dtype: compute dtype of the torsos and the MLP, "float32" or "bfloat16".
 
         Raises:
-          ValueError: for a leaf that is none of these.
+          ValueError: for a leaf that is none of these, or an image that is too small for the torso.
         """
         super().__init__()
         self._specs = tree.flatten(observation)
-        self._torso = config.torso
         self._encoders = []  # of images and texts, in the leaves' order; None for vectors
         self._image_normalisers = []  # in the leaves' order; None where there is none
         size = 0
@@ -50,6 +49,7 @@ class ObservationEncoder(tf.Module):
                 else None
             )
             if is_image:
+                trunk_config.check_image(config.torso, spec.shape)
                 self._encoders.append(
                     torsos.TORSOS[config.torso](
                         config.channel_multiplier, config.center_observation, dtype
@@ -86,14 +86,10 @@ class ObservationEncoder(tf.Module):
         return tuple(moment for some in normalisers if some for moment in some.moments)
 
     def __call__(self, observation: Any) -> tf.Tensor:
-        """Nest of [N, ...] -> features [N, F].
-
-        Raises:
-          ValueError: if the torso cannot read images of that size.
-        """
+        """Nest of [N, ...] -> features [N, F]."""
         leaves = tree.flatten(observation)
         features = [
-            self._encode(encoder, normaliser(leaf) if normaliser else leaf)
+            encoder(normaliser(leaf) if normaliser else leaf)
             for encoder, normaliser, leaf in zip(
                 self._encoders, self._image_normalisers, leaves, strict=True
             )
@@ -108,19 +104,6 @@ class ObservationEncoder(tf.Module):
             return features[0]
         joined = tf.concat([tf.cast(part, features[0].dtype) for part in features], axis=-1)
         return self._fusion(joined) if self._fusion else joined
-
-    def _encode(self, encoder: tf.Module, leaf: tf.Tensor) -> tf.Tensor:
-        if isinstance(encoder, language.InstructionEncoder):
-            return encoder(leaf)
-        try:
-            return encoder(leaf)
-        # Keras's, or TensorFlow's where an image is smaller than the first convolution.
-        except (ValueError, tf.errors.InvalidArgumentError) as error:
-            size = "x".join(map(str, leaf.shape[1:]))
-            raise ValueError(
-                f"agent.torso={self._torso!r} cannot read images of {size}: use larger ones, or "
-                "another --config.agent.torso, e.g. minatar or flat for small ones"
-            ) from error
 
     def observe(self, observation: Any, mask: tf.Tensor) -> None:
         """Moves the moments that images and vectors are normalised by.

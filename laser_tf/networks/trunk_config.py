@@ -1,11 +1,18 @@
 """What the network under an agent's heads is made of: the same keys for every agent."""
 
 import dataclasses
+from collections.abc import Sequence
 
 from laser_tf import config_checks
 
-# The keys of torsos.TORSOS and, after "none" for a feed-forward network, of cores.CORES.
-TORSOS = ("shallow", "deep", "strided_deep", "dqn", "nature", "reactor", "minatar", "flat")
+# The keys of torsos.TORSOS, each with the height and width, in pixels, of the smallest image that
+# its convolutions can read.
+SMALLEST_IMAGES = {
+    "shallow": 20, "deep": 1, "strided_deep": 1, "dqn": 36, "nature": 36, "reactor": 36,
+    "minatar": 3, "flat": 1,
+}  # fmt: skip
+TORSOS = tuple(SMALLEST_IMAGES)
+# After "none" for a feed-forward network, the keys of cores.CORES.
 CORES = ("none", "lstm", "preco_lstm")
 ACTIVATIONS = ("tanh", "relu")  # the keys of torsos.ACTIVATIONS
 
@@ -52,3 +59,28 @@ class TrunkConfig:
             raise ValueError(
                 f"core_memory_span is {self.core_memory_span}: use 3 steps or more, or 0"
             )
+
+
+def check_image(torso: str, shape: Sequence[int]) -> None:
+    """Checks that a torso can read images.
+
+    Args:
+      torso: One of `TORSOS`.
+      shape: [H, W, C] of the images.
+
+    Raises:
+      ValueError: If the images are too small.
+    """
+    side = min(shape[:2])
+    if side < SMALLEST_IMAGES[torso]:
+        others = [name for name, smallest in SMALLEST_IMAGES.items() if side >= smallest]
+        raise ValueError(
+            f"agent.torso={torso!r} cannot read images of {'x'.join(map(str, shape))}: use "
+            f"{SMALLEST_IMAGES[torso]}x{SMALLEST_IMAGES[torso]} pixels or more, or "
+            f"--config.agent.torso={' or '.join(sorted(others, key=_for_small_images))}"
+        )
+
+
+def _for_small_images(torso: str) -> bool:
+    """Sorts the torsos that are made for small images first."""
+    return torso not in ("minatar", "flat")

@@ -253,6 +253,59 @@ class Still(dm_env.Environment):
         return dm_env.transition(0.0, {"number": self._number})
 
 
+class SeededTarget(dm_env.Environment):
+    """Pays for an action that equals the next number of `default_rng(seed)`."""
+
+    def __init__(self, seed):
+        self._random = np.random.default_rng(seed)
+
+    def observation_spec(self):
+        return specs.Array([1], np.float32)
+
+    def action_spec(self):
+        return specs.DiscreteArray(4)
+
+    def reset(self):
+        self._steps = 0
+        return dm_env.restart(np.zeros([1], np.float32))
+
+    def step(self, action):
+        self._steps += 1
+        reward = float(action == self._random.integers(4, size=1, dtype=np.int32)[0])
+        end = dm_env.termination if self._steps == 20 else dm_env.transition
+        return end(reward, np.full([1], self._steps, np.float32))
+
+
+class Named(Beacons):
+    """`Beacons` with a key of its observation that the caller chooses."""
+
+    def __init__(self, key):
+        super().__init__()
+        self._key = key
+
+    def observation_spec(self):
+        return {self._key: super().observation_spec()["body"]}
+
+    def _draw(self):
+        return {self._key: super()._draw()["body"]}
+
+
+class ChannelsFirst(dm_env.Environment):
+    """Shows images [channels, height, width]."""
+
+    def observation_spec(self):
+        return specs.BoundedArray([4, 84, 84], np.uint8, 0, 255)
+
+    def action_spec(self):
+        return specs.DiscreteArray(2)
+
+    def reset(self):
+        return dm_env.restart(np.zeros([4, 84, 84], np.uint8))
+
+    def step(self, action):
+        return dm_env.termination(0.0, np.zeros([4, 84, 84], np.uint8))
+
+
 class Doubled(dm_env.Environment):
     """Doubles the action in place, shows it and pays it."""
 

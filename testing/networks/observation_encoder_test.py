@@ -39,6 +39,18 @@ def _encoder(spec=SPEC, config=CONFIG, dtype="float32"):
 
 
 class ObservationEncoderTest(parameterized.TestCase):
+    @parameterized.parameters(*trunk_config.TORSOS)
+    def test_smallest_image_has_features_and_smaller_raises(self, torso):
+        side = trunk_config.SMALLEST_IMAGES[torso]
+        config = dataclasses.replace(CONFIG, torso=torso)
+        encoder = _encoder(observations.image_spec(side, side, 2), config)
+        image = tf.zeros([1, side, side, 2], tf.uint8)
+        self.assertGreater(encoder(image).shape[1], 0)
+        self.assertNotIn(0, [size for weights in encoder.variables for size in weights.shape])
+        if side > 1:
+            with self.assertRaisesRegex(ValueError, f"torso='{torso}'"):
+                _encoder(observations.image_spec(side, side - 1, 2), config)
+
     @parameterized.parameters("float32", "bfloat16")
     def test_features_are_those_of_all_parts_side_by_side(self, dtype):
         encoder = _encoder(dtype=dtype)
