@@ -253,6 +253,17 @@ class Still(dm_env.Environment):
         return dm_env.transition(0.0, {"number": self._number})
 
 
+class MistypedStep(Still):
+    """Returns the given step type from each `step`."""
+
+    def __init__(self, step_type):
+        super().__init__()
+        self._step_type = step_type
+
+    def step(self, action):
+        return super().step(action)._replace(step_type=self._step_type)
+
+
 class Doubled(dm_env.Environment):
     """Doubles the action in place, shows it and pays it."""
 
