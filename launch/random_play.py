@@ -31,7 +31,11 @@ def main() -> None:
     config = run_config.parse(command_line.config_values(_CONFIG)).environment
     environment = factory.make_environment(config, seed=_SEED.value)
     random = random_streams.action_generator(_SEED.value)
-    player = episode_player.EpisodePlayer(environment, lambda _: environment.random_actions(random))
+    player = episode_player.EpisodePlayer(
+        environment,
+        lambda _: environment.random_actions(random),
+        config.max_steps_per_episode,
+    )
     title = f"random play of {config.task}"
     with progress.EvaluationDisplay(_EPISODES.value * len(config.tasks), title) as display:
         games = episode_player.by_task(player.play(_EPISODES.value, display.update))

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import ray
 
+from laser_tf import errors
 from laser_tf.cluster import hub, role_process
-from laser_tf.environments import game_processes
+from laser_tf.environments import faults, game_processes
 from laser_tf.evaluation import continuous_evaluator
 from laser_tf.training import run_config
 
@@ -35,7 +36,7 @@ class EvaluatorRole(role_process.Role):
         """See `role_process.Role`.
 
         Raises:
-          EnvironmentFailedError: if the environments cannot go on.
+          EnvironmentFailedError: If the environments fail, or an episode does not end.
         """
         while not self._context.stop.is_set():
             self._context.state = "waits for weights to evaluate"
@@ -54,7 +55,13 @@ class EvaluatorRole(role_process.Role):
             weights = ray.get(asked.reference[0], timeout=60.0)
         except (ray.exceptions.ObjectLostError, ray.exceptions.GetTimeoutError) as error:
             return game_processes.Failure(f"the weights are lost ({type(error).__name__})")
-        return self._evaluator.evaluate(weights, asked.env_frames, asked.learner_updates)
+        try:
+            return self._evaluator.evaluate(weights, asked.env_frames, asked.learner_updates)
+        except faults.EnvironmentFailedError as error:
+            # Without an outcome, the next process would evaluate the same weights again.
+            failure = game_processes.Failure(errors.one_line(error))
+            self._context.ask("give_evaluation", asked.env_frames, failure)
+            raise
 
     def metrics(self) -> Mapping[str, float]:
         """Evaluations that this process has made."""

@@ -161,7 +161,7 @@ class Worker:
             array[index] = leaf
         self._newest.reward[index] = reward
         self._newest.discount[index] = discount
-        is_last = int(time_step.step_type) == dm_env.StepType.LAST
+        is_last = _step_type(time_step) == dm_env.StepType.LAST
         self._newest.over[index] = is_last or 0 < self._max_steps <= self._steps[index]
 
     def _note_call(self, index: int) -> None:
@@ -180,7 +180,7 @@ class Worker:
             reward, discount = _outcome(time_step, STEP)
             total += reward
             product *= discount
-            if int(time_step.step_type) == dm_env.StepType.LAST:
+            if _step_type(time_step) == dm_env.StepType.LAST:
                 break
         return time_step, total, product
 
@@ -219,7 +219,7 @@ class Worker:
 
 def _outcome(time_step: Any, command: int) -> tuple[float, float]:
     """Reward and discount of a time step, checked; 0 and 1 at an episode's start."""
-    is_first = int(time_step.step_type) == dm_env.StepType.FIRST
+    is_first = _step_type(time_step) == dm_env.StepType.FIRST
     if is_first != (command == RESET):
         told = "reset" if command == RESET else "step"
         raise ValueError(f"its {told}() returned a time step of {time_step.step_type}")
@@ -230,6 +230,20 @@ def _outcome(time_step: Any, command: int) -> tuple[float, float]:
     if discount < 0 or discount > 1:  # NaN is found elsewhere
         raise ValueError(f"its discount is {discount}: use values from 0 to 1")
     return reward, discount
+
+
+def _step_type(time_step: Any) -> dm_env.StepType:
+    """Returns a time step's type; raises ValueError unless it is an integer from 0 to 2."""
+    step_type = time_step.step_type
+    if not isinstance(step_type, dm_env.StepType):
+        array = np.asarray(step_type)  # TF-Agents' step types are arrays of rank 0.
+        if array.shape or array.dtype.kind not in "iu" or not 0 <= array <= 2:
+            raise ValueError(
+                f"its step_type must be an integer from 0 to 2, got {step_type!r}. "
+                "Return dm_env.StepType.FIRST, MID or LAST"
+            )
+        step_type = dm_env.StepType(int(array))
+    return step_type
 
 
 def _number(name: str, value: Any) -> float:

@@ -7,6 +7,8 @@ import numpy as np
 from laser_tf import types
 from laser_tf.environments import base
 
+MIN_LENGTH_LIMIT = 100_000  # agent steps
+
 
 class Episode(NamedTuple):
     """A finished episode."""
@@ -15,6 +17,15 @@ class Episode(NamedTuple):
     task: int  # index of its task
     episode_return: float  # sum of raw rewards, before any scaling
     length: int  # agent steps
+
+
+def length_limit(max_steps_per_episode: int) -> int:
+    """Returns the agent steps after which an episode is unlikely to end.
+
+    Args:
+      max_steps_per_episode: Agent steps of the longest episode; 0 if unknown.
+    """
+    return max(MIN_LENGTH_LIMIT, max_steps_per_episode)
 
 
 class EpisodeTracker:
@@ -26,6 +37,11 @@ class EpisodeTracker:
         self._scales = environment.reward_scales
         self._returns = np.zeros(environment.num_envs, np.float64)
         self._lengths = np.zeros(environment.num_envs, int)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Agent steps of each environment's unfinished episode, [N]."""
+        return self._lengths
 
     def update(self, env_output: types.EnvOutput) -> list[Episode]:
         """Takes the next step [N] and returns the episodes that it shows to be over."""

@@ -78,4 +78,5 @@ def _make(
     except Exception as error:  # whatever a game raises, its name belongs to it
         raise watched.failure(error) from error
     environment.faults = watched
+    environment.tasks = (task,)
     return environment

@@ -8,6 +8,7 @@ be pickled.
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -17,9 +18,9 @@ from multiprocessing import connection
 from typing import Any, NamedTuple
 
 from laser_tf import errors, installed_commands
+from laser_tf.environments import group_watcher, worker_output
 
 _PATIENCE = 10.0  # seconds for a game to close by itself
-_STANDARD_ERROR = 2  # for what games print: a command's output may be JSON
 
 # The parent alone decides what signals mean that reach all processes of a terminal or a job. An
 # engine that a game starts by itself inherits what is ignored, but must end where the game
@@ -37,6 +38,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 if os.getppid() != int(sys.argv[2]):  # it has ended already
     sys.exit()
+sys.stdout.reconfigure(line_buffering=True)  # a crash would lose what is in the buffer
 from multiprocessing import connection
 pipe = connection.Connection(int(sys.argv[1]))
 sys.path[:] = pipe.recv()
@@ -56,7 +58,8 @@ class GameProcesses:
     """Objects that live in processes of their own and are called all at once.
 
     A game that raises, dies or gives no answer in time is started again; its next call finds it as
-    it was made. Children end with their parent, however that ends.
+    it was made. Children end with their parent, however that ends. Each child has its own session
+    and process group, which ends with it: so do the processes that it has started.
     """
 
     def __init__(
@@ -83,8 +86,11 @@ class GameProcesses:
         """
         self._reply_seconds = reply_seconds
         self._progressed_at = progressed_at
-        self._games = [GameProcess(factory, files) for factory in factories.values()]
+        self._games: list[GameProcess] = []
+        self._watcher = group_watcher.GroupWatcher()
         try:
+            self._games = [GameProcess(factory, files) for factory in factories.values()]
+            self._watch_groups()
             answers = self._collect(range(len(self._games)))
             for name, answer in zip(factories, answers, strict=True):
                 if isinstance(answer, Failure):
@@ -113,10 +119,14 @@ class GameProcesses:
             for game, answer in zip(self._games, answers, strict=True):
                 if isinstance(answer, Failure):
                     game.start_again()
+                    self._watch_groups()
         except BaseException:  # even after an interrupt: answers that nobody took would come next
             self.close()
             raise
         return answers
+
+    def _watch_groups(self) -> None:
+        self._watcher.watch(game.process_group for game in self._games)
 
     def _collect(self, asked: Sequence[int]) -> list[Any]:
         """Waits for the answers of some games."""
@@ -151,6 +161,7 @@ class GameProcesses:
         for game in self._games:
             game.end(max(0.0, deadline - time.monotonic()))
         self._games = []
+        self._watcher.close()
 
 
 class GameProcess:
@@ -161,21 +172,30 @@ class GameProcess:
         self._factory = factory
         self._files = files
         self._restarts = 0
+        self._output = worker_output.WorkerOutput()
         self.is_starting = False  # again: an answer that says so comes before that to a call
         self._start()
 
     def _start(self) -> None:
         self.pipe, theirs = connection.Pipe()
-        with theirs:
+        with theirs, os.fdopen(self._output.open(), "wb") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _CHILD, str(theirs.fileno()), str(os.getpid())],
                 env=installed_commands.environment(),
                 stdin=subprocess.DEVNULL,
-                stdout=_STANDARD_ERROR,
+                stdout=output,
+                stderr=output,
                 pass_fds=[theirs.fileno(), *self._files],
+                start_new_session=True,
             )
+        self._has_group = True
         self.send(installed_commands.without(sys.path))
         self.send((self._factory, self._restarts))
+
+    @property
+    def process_group(self) -> int:
+        """The id of the process group of this process and of the processes that it starts."""
+        return self._process.pid
 
     def start_again(self) -> None:
         """Kills the process and starts another, without waiting for it."""
@@ -199,16 +219,25 @@ class GameProcess:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_PATIENCE)
             code = self._process.poll()
+            if code is not None:
+                self._kill_group()
             return Failure(f"died with exit code {code}: its own last messages say why")
         return Failure(reason, details) if reason else answer
 
     def end(self, seconds: float) -> None:
-        """Waits a while until the process has ended by itself, and kills it otherwise."""
-        try:
+        """Waits until the process has ended, and kills what is left of its group."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._kill_group()
+
+    def _kill_group(self) -> None:
+        """Kills the process group, once: its id may then belong to other processes."""
+        if self._has_group:
+            self._has_group = False
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process_group, signal.SIGKILL)
+        self._process.wait()
+        self._output.drain()
 
 
 def serve(pipe: connection.Connection) -> None:

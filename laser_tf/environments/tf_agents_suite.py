@@ -84,7 +84,7 @@ class TFAgents(dm_env.Environment):
 
 def _time_step(time_step: Any) -> dm_env.TimeStep:
     return dm_env.TimeStep(
-        dm_env.StepType(int(time_step.step_type)),
+        time_step.step_type,
         time_step.reward,
         time_step.discount,
         time_step.observation,

@@ -72,13 +72,15 @@ class ContinuousEvaluator:
           `learner_updates` and `seconds`, how long it took.
 
         Raises:
-          EnvironmentFailedError: if the environments cannot go on.
+          EnvironmentFailedError: If the environments fail, or an episode does not end.
           ValueError: for weights of another agent; none of them is taken.
         """
         start = time.monotonic()
         self._take(weights)
         player = episode_player.EpisodePlayer(
-            self._environment, lambda step: self._policy(step).action
+            self._environment,
+            lambda step: self._policy(step).action,
+            self._config.environment.max_steps_per_episode,
         )
         games = player.play(self._episodes)
         return {

@@ -1,16 +1,14 @@
 """Plays a fixed number of episodes and remembers how, so that one can be played again."""
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from laser_tf import types
-from laser_tf.environments import base, episode_statistics
+from laser_tf.environments import base, episode_statistics, faults
 
 MAX_ENVIRONMENTS = 32  # of all tasks together, where they are fewer than that
-_LONG_STEPS = 100_000  # that any suite's episodes should have ended in
 
 
 class Game(NamedTuple):
@@ -30,10 +28,18 @@ class EpisodePlayer:
         self,
         environment: base.BatchedEnvironment,
         policy: Callable[[types.EnvOutput], np.ndarray],
+        max_steps_per_episode: int = 0,
     ):
-        """Plays `environment` with what `policy` answers to each row: actions, int32 [N]."""
+        """Creates the player.
+
+        Args:
+          environment: Environments to step.
+          policy: Maps each time step to actions, int32 [N].
+          max_steps_per_episode: Agent steps of the longest episode; 0 if unknown.
+        """
         self._environment = environment
         self._policy = policy
+        self._length_limit = episode_statistics.length_limit(max_steps_per_episode)
         self.actions: list[np.ndarray] = []  # int32 [N] a step
 
     def play(
@@ -48,6 +54,9 @@ class EpisodePlayer:
           episodes: of each task.
           on_step: called at each step with the episodes so far and the agent steps of all
             environments together.
+
+        Raises:
+          EnvironmentFailedError: If an episode does not end.
         """
         num_tasks = len(self._environment.tasks)
         per_task = self._environment.num_envs // num_tasks
@@ -55,17 +64,10 @@ class EpisodePlayer:
         tracker = episode_statistics.EpisodeTracker(self._environment)
         env_output = self._environment.reset()
         games = []
-        ended_at = 0  # steps of each environment
         while len(games) < episodes * num_tasks:
-            if len(self.actions) - ended_at == _LONG_STEPS:
-                logging.warning(
-                    "no episode has ended in %s steps: set environment.max_frames_per_episode in "
-                    "training, where an environment has no limit of its own", f"{_LONG_STEPS:,}",
-                )  # fmt: skip
             for episode in tracker.update(env_output):
                 if quotas[episode.environment]:
                     quotas[episode.environment] -= 1
-                    ended_at = len(self.actions)
                     games.append(
                         Game(
                             episode.environment,
@@ -75,11 +77,22 @@ class EpisodePlayer:
                             episode.length,
                         )
                     )
+            self._check_lengths(tracker.lengths * np.sign(quotas))
             on_step(games, len(self.actions) * self._environment.num_envs)
             action = self._policy(env_output)
             self.actions.append(action)
             env_output = self._environment.step(action)
         return games
+
+    def _check_lengths(self, lengths: np.ndarray) -> None:
+        """Raises EnvironmentFailedError for an episode that is too long, from all lengths [N]."""
+        longest = int(np.argmax(lengths))
+        if lengths[longest] > self._length_limit:
+            task = self._environment.tasks[self._environment.task_ids[longest]]
+            raise faults.EnvironmentFailedError(
+                f"an episode of {task} did not end within {self._length_limit:,} agent steps. Set "
+                "environment.max_frames_per_episode, or have the environment end its episodes"
+            )
 
 
 def environments_at_once(episodes: int, num_tasks: int) -> int:

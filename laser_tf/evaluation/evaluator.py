@@ -72,6 +72,7 @@ def evaluate(
       UntrustedError: If `config.json` names modules that are not in `environment_changes`.
       ValueError: if the history of an agent without memory is to be restricted, or the changed
         environments are not ones that the agent can play.
+      EnvironmentFailedError: If the environments fail, or an episode does not end.
     """
     values = run_folder.read_config(workdir)
     config = run_config.parse(values)
@@ -96,7 +97,9 @@ def evaluate(
         )
     else:
         policy = actor.ActingPolicy(agent, environment, config.replay.frame_stack)
-    player = episode_player.EpisodePlayer(environment, _choice(policy, agent, greedy))
+    player = episode_player.EpisodePlayer(
+        environment, _choice(policy, agent, greedy), played.max_steps_per_episode
+    )
     with progress.EvaluationDisplay(episodes * len(tasks), f"evaluating {_named(tasks)}") as shown:
         games = player.play(episodes, shown.update)
     broken = dict(environment.fault_counts())

@@ -136,6 +136,7 @@ def make_actor(
             member=member,
             max_unrolls_per_episode=config.max_unrolls_per_episode,
         ),
+        max_steps_per_episode=config.environment.max_steps_per_episode,
         refresh_steps=config.replay.unroll_length,
         refresh=refresh,
         on_episode=on_episode,

@@ -62,6 +62,7 @@ class Actor:
         policy: ActingPolicy,
         recorders: Sequence[recorder.Recorder],
         *,
+        max_steps_per_episode: int,
         refresh_steps: int,
         refresh: Callable[[], int],
         on_episode: Callable[[episode_statistics.Episode], None],
@@ -72,6 +73,7 @@ class Actor:
           environment: N of them.
           policy: acts for all of them at once.
           recorders: take every step.
+          max_steps_per_episode: Agent steps of the longest episode; 0 if unknown.
           refresh_steps: agent steps of an environment from one copy of the weights to the next.
           refresh: copies the learner's newest weights into the policy and returns how many updates
             are behind them.
@@ -81,6 +83,8 @@ class Actor:
         self._policy = policy
         self._recorders = recorders
         self._tracker = episode_statistics.EpisodeTracker(environment)
+        self._length_limit = episode_statistics.length_limit(max_steps_per_episode)
+        self._has_warned = False  # about an episode that is longer
         self._refresh_steps = refresh_steps
         self._refresh = refresh
         self._version = 0  # updates behind the weights
@@ -142,6 +146,7 @@ class Actor:
         self.time_steps += 1
         for episode in self._tracker.update(env_output):
             self._on_episode(episode)
+        self._warn_of_long_episode()
         core_state = self._policy.core_state
         with self._timed("inference"):
             agent_output = self._policy(env_output)
@@ -149,6 +154,19 @@ class Actor:
             for recorder_ in self._recorders:
                 recorder_.add(env_output, agent_output, core_state, self._version, stop.is_set)
         return agent_output.action
+
+    def _warn_of_long_episode(self) -> None:
+        """Logs, once, that an episode has passed the length limit."""
+        longest = int(np.argmax(self._tracker.lengths))
+        if self._has_warned or self._tracker.lengths[longest] <= self._length_limit:
+            return
+        self._has_warned = True
+        logging.warning(
+            "an episode of %s did not end within %s agent steps; evaluations raise an error for "
+            "such an episode. Set environment.max_frames_per_episode",
+            self._environment.tasks[self._environment.task_ids[longest]],
+            f"{self._length_limit:,}",
+        )
 
     @contextlib.contextmanager
     def _timed(self, part: str) -> Iterator[None]:

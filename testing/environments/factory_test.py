@@ -86,6 +86,7 @@ class MakeEnvironmentTest(parameterized.TestCase):
         self.assertIsInstance(environment, kind)
         self.assertEqual((environment.num_envs, environment.action_repeat), (2, action_repeat))
         self.assertEqual(environment.reset().reward.shape, (2,))
+        self.assertEqual(environment.tasks, config.tasks)
         environment.close()
 
     @parameterized.parameters(

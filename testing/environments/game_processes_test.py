@@ -13,7 +13,7 @@ from unittest import mock
 
 from absl.testing import absltest, parameterized
 
-from laser_tf.environments import game_processes
+from laser_tf.environments import game_processes, worker_output
 from testing.environments import small_game
 
 
@@ -38,6 +38,14 @@ def _lives(process):
         return False
 
 
+def _end(processes):
+    """Whether all processes end soon; a signal takes effect after the call that sends it."""
+    deadline = time.monotonic() + 30
+    while any(map(_lives, processes)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not any(map(_lives, processes))
+
+
 class GameProcessesTest(parameterized.TestCase):
     def test_games_answer_in_order_at_the_same_time_and_live_apart(self):
         with _make(10, 20, 30) as games:
@@ -47,6 +55,19 @@ class GameProcessesTest(parameterized.TestCase):
             games.call([("wait", 2.0)] * 3)
             self.assertLess(time.monotonic() - start, 5.0)
         self.assertLen({*processes, os.getpid()}, 4)
+
+    def test_closing_ends_what_games_have_started(self):
+        with _make(1) as games:
+            engines = games.call([("start_engine",)])
+        self.assertTrue(_end(engines))
+
+    @parameterized.parameters("fail", "die")
+    def test_restart_ends_what_a_game_has_started(self, method):
+        with _make(1, 2) as games:
+            engine, other = games.call([("start_engine",)] * 2)
+            games.call([(method,), None])
+            self.assertTrue(_end([engine]))
+            self.assertTrue(_lives(other))
 
     def test_closing_ends_all_children_and_may_be_repeated(self):
         with _make(1, 2) as games:
@@ -83,6 +104,31 @@ class GameProcessesTest(parameterized.TestCase):
         )
         self.assertEqual(ended.stdout, "{}\n")
         self.assertIn("build time", ended.stderr)
+
+    @parameterized.parameters("close", "die")
+    def test_endless_output_is_cut_but_keeps_its_end(self, end):
+        size = 3 * worker_output.MAX_BYTES
+        program = (
+            "import functools\n"
+            "from laser_tf.environments import game_processes\n"
+            "from testing.environments import small_game\n"
+            "make = functools.partial(small_game.SmallGame, number=1)\n"
+            "games = game_processes.GameProcesses({'game': make}, 60.0)\n"
+            f"games.call([('shout', {size})])\n"
+            f"games.call([('die',)]) if {end == 'die'} else games.close()\n"
+            "import os\n"
+            "os._exit(0)\n"
+        )
+        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+        self.assertBetween(
+            len(ended.stderr),
+            worker_output.MAX_BYTES,
+            worker_output.MAX_BYTES + worker_output.TAIL_BYTES + 1_000,
+        )
+        self.assertStartsWith(ended.stderr, b"first words")
+        self.assertEndsWith(ended.stderr, b"last words\n")
+        left_out = size + 22 - worker_output.MAX_BYTES - worker_output.TAIL_BYTES
+        self.assertIn(b"[%d bytes" % left_out, ended.stderr)
 
     @parameterized.parameters(
         ("die", "^died with exit code 3: ", "^$"),
@@ -171,7 +217,7 @@ from laser_tf.environments import game_processes
 from testing.environments import small_game
 games = game_processes.GameProcesses({str(i): small_game.SmallGame for i in range(2)}, 60.0)
 try:
-    print(*games.call([("process",)] * 2), flush=True)
+    print(*games.call([("process",)] * 2), *games.call([("start_engine",)] * 2), flush=True)
     while True:
         games.call([METHOD] * 2)
 except KeyboardInterrupt:
@@ -203,7 +249,7 @@ class ParentTest(parameterized.TestCase):
         os.killpg(parent.pid, signal.SIGINT)
         output, errors = parent.communicate(timeout=60)
         self.assertEqual((parent.returncode, output, errors), (0, "closed\n", ""))
-        self.assertFalse(any(map(_lives, processes)))
+        self.assertTrue(_end(processes))
 
     @parameterized.parameters("wait", "hang")
     def test_children_end_with_a_parent_that_was_killed(self, method):
@@ -211,10 +257,7 @@ class ParentTest(parameterized.TestCase):
         self.assertTrue(all(map(_lives, processes)))
         parent.kill()
         parent.communicate(timeout=60)
-        deadline = time.monotonic() + 30
-        while any(map(_lives, processes)) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        self.assertFalse(any(map(_lives, processes)))
+        self.assertTrue(_end(processes))
 
 
 if __name__ == "__main__":

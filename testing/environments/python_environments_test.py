@@ -235,6 +235,18 @@ class FaultTest(parameterized.TestCase):
         np.testing.assert_array_equal(rows.is_first[:5, 1], [True, False, False, True, False])
         self._assert_others_go_on(rows, [0, 2, 3])
 
+    @parameterized.parameters(2.7, "2", 7, -1, True, None)
+    def test_invalid_step_type_restarts_the_environment(self, step_type):
+        with make(
+            "dm_env",
+            f"{SMALL}:MistypedStep",
+            num_envs=1,
+            num_workers=1,
+            arguments={"step_type": step_type},
+        ) as environment:
+            play(environment, np.zeros([1, 1, 2], np.float32))
+            self.assertEqual(environment.fault_counts(), {faults.RESTARTS: 1})
+
     def _assert_others_go_on(self, rows, others):
         clean = _play_unbroken(len(rows.reward) - 1)
         assert_same(*(tree.map_structure(lambda c: c[:, others], nest) for nest in (clean, rows)))

@@ -306,6 +306,17 @@ class ChannelsFirst(dm_env.Environment):
         return dm_env.termination(0.0, np.zeros([4, 84, 84], np.uint8))
 
 
+class MistypedStep(Still):
+    """Returns the given step type from each `step`."""
+
+    def __init__(self, step_type):
+        super().__init__()
+        self._step_type = step_type
+
+    def step(self, action):
+        return super().step(action)._replace(step_type=self._step_type)
+
+
 class Doubled(dm_env.Environment):
     """Doubles the action in place, shows it and pays it."""
 

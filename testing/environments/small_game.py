@@ -65,6 +65,14 @@ class SmallGame:
         engine.join()
         return engine.exitcode
 
+    def start_engine(self):
+        """Starts an engine and returns its process id."""
+        return subprocess.Popen(["sleep", "1000"]).pid
+
+    def shout(self, size):
+        """Prints so many bytes, and where they begin and end."""
+        print(f"first words{'x' * size}last words", flush=True)
+
     def say(self, text):
         print(text, flush=True)
 

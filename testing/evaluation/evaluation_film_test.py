@@ -7,7 +7,7 @@ from unittest import mock
 import numpy as np
 from absl.testing import absltest, parameterized
 
-from laser_tf.environments import base, factory, faults
+from laser_tf.environments import base, faults
 from laser_tf.evaluation import episode_player, evaluation_film, evaluator
 from laser_tf.training import run_config
 from launch import command_line
@@ -50,18 +50,6 @@ class FilmTest(parameterized.TestCase):
                 film = evaluator._film(self._folder, _environment(), 1, game, [], ("a", "b"), 100)
         self.assertIsNone(film)
         self.assertRegex(logs.output[0], "no film: no display")
-
-
-class PlayerTest(absltest.TestCase):
-    def test_episodes_that_do_not_end_are_told(self):
-        played = _environment()
-        environment = factory.make_environment(played, seed=1, num_envs=1)
-        player = episode_player.EpisodePlayer(environment, lambda step: np.zeros([1], np.int32))
-        with mock.patch.object(episode_player, "_LONG_STEPS", 5):
-            with self.assertLogs(level="WARNING") as logs:
-                player.play(2)
-        self.assertLen(logs.output, 2)  # episodes have nine steps
-        self.assertRegex(logs.output[0], "no episode has ended in 5 steps: set .*max_frames_per")
 
 
 if __name__ == "__main__":

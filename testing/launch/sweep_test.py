@@ -221,7 +221,9 @@ class SweepTest(parameterized.TestCase):
         no_ray = "--config.cluster.address=127.0.0.1:9"  # which is not asked for
         code, _, errors = commands.run("sweep", CATCH, f"--workdir={self._workdir}", no_ray)
         self.assertEqual(code, 1)
-        self.assertRegex(errors, "belongs to a sweep of another config: .*discount .there 0.995, now 0.99")
+        self.assertRegex(
+            errors, "belongs to a sweep of another config: .*discount .there 0.995, now 0.99"
+        )
 
 
 if __name__ == "__main__":

@@ -9,10 +9,12 @@ from unittest import mock
 import numpy as np
 from absl.testing import absltest, parameterized
 
-from laser_tf.environments import catch, faults
+from laser_tf import types
+from laser_tf.environments import catch, episode_statistics, faults
 from laser_tf.monitoring import tensorboard
 from laser_tf.training import actor, learner_checkpoints, training
 from testing import fakes, runs
+from testing.environments import counting_environments
 
 _STEP = catch.Catch._step
 
@@ -102,6 +104,42 @@ class FailingGamesTest(parameterized.TestCase):
         self.assertRegex(
             told[-1], "waits for the environment, whose reset or step has not returned"
         )
+
+
+class LongEpisodeTest(absltest.TestCase):
+    def _act(self, *lengths):
+        """Acts for 40 steps with a limit of 5."""
+        stop = threading.Event()
+        refreshed = []
+
+        def refresh():
+            refreshed.append(True)
+            if len(refreshed) == 3:
+                stop.set()
+            return 0
+
+        action = np.zeros(len(lengths), int)
+        self.enter_context(mock.patch.object(episode_statistics, "MIN_LENGTH_LIMIT", 5))
+        acting = actor.Actor(
+            counting_environments.CountingEnvironments(*lengths),
+            mock.Mock(return_value=types.AgentOutput(action, None)),
+            [],
+            max_steps_per_episode=0,
+            refresh_steps=20,
+            refresh=refresh,
+            on_episode=lambda _: None,
+        )
+        acting.run(stop)
+
+    def test_episodes_past_the_limit_log_one_warning(self):
+        with self.assertLogs(level="WARNING") as logs:
+            self._act([2], [7], [0])
+        self.assertLen(logs.output, 1)
+        self.assertIn("environment.max_frames_per_episode", logs.output[0])
+
+    def test_episodes_up_to_the_limit_log_nothing(self):
+        with self.assertNoLogs(level="WARNING"):
+            self._act([2], [5])
 
 
 class StallWatchTest(absltest.TestCase):

@@ -1,0 +1,32 @@
+"""The evaluator of a cluster, without Ray."""
+
+from unittest import mock
+
+import ray
+from absl.testing import absltest
+
+from laser_tf.cluster import evaluator_role, hub
+from laser_tf.environments import faults, game_processes
+from laser_tf.evaluation import continuous_evaluator
+
+
+class EvaluatorRoleTest(absltest.TestCase):
+    def test_failed_environment_reports_an_outcome(self):
+        made = self.enter_context(
+            mock.patch.object(continuous_evaluator, "ContinuousEvaluator", autospec=True)
+        )
+        made.return_value.evaluate.side_effect = faults.EnvironmentFailedError("no end")
+        self.enter_context(mock.patch.object(ray, "get"))
+        context = mock.MagicMock()
+        context.stop.is_set.side_effect = [False, True]
+        asked = hub.Weights(learner_updates=3, env_frames=280, reference=[None])
+        context.ask.side_effect = lambda method, *_: {"asked_evaluation": asked}.get(method)
+        role = evaluator_role.EvaluatorRole(context, mock.Mock())
+        with self.assertRaises(faults.EnvironmentFailedError):
+            role.run()
+        outcome = game_processes.Failure("no end")
+        context.ask.assert_called_with("give_evaluation", 280, outcome)
+
+
+if __name__ == "__main__":
+    absltest.main()
