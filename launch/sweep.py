@@ -25,7 +25,7 @@ from typing import Any
 
 from absl import flags
 
-from laser_tf import config_values
+from laser_tf import config_values, types
 from laser_tf.environments import factory
 from laser_tf.host import run_folder
 from laser_tf.sweeps import sweep_config
@@ -70,6 +70,8 @@ def _run(
     if is_open and not _open(config, values, workdir):
         return None
     spec = factory.environment_spec(config.first.environment)  # refused here if there is none
+    if not (workdir / run_folder.SWEEP).exists():  # The keys of an existing sweep cannot change.
+        _check_agents(config, spec)
     interrupted = interruption.Interruption()
     from laser_tf.cluster import ray_session, roles, sweep_fleet
     from laser_tf.sweeps import sweep_display
@@ -96,6 +98,14 @@ def _run(
         fleet.check_outcome()
         logging.info("done; python -m launch.report --workdir=%s shows it", workdir)
     return interrupted.signal_number
+
+
+def _check_agents(config: sweep_config.SweepConfig, spec: types.EnvironmentSpec) -> None:
+    """Raises ValueError if an agent of the first environment cannot use its specs."""
+    for agent in config.agents.values():
+        if agent.environment == config.first.environment:
+            agent.agent.check_actions(spec.action)
+            agent.replay.check_observation(spec.observation)
 
 
 def _open(config: sweep_config.SweepConfig, values: dict[str, Any], workdir: pathlib.Path) -> bool:

@@ -73,6 +73,8 @@ def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
     # written, and so are agents and weights that do not fit.
     spec = factory.environment_spec(config.environment)
     config.agent.check_actions(spec.action)
+    if not (workdir / run_folder.RUN).exists():  # The key of an existing run cannot change.
+        config.replay.check_observation(spec.observation)
     strategy = None
     if config.learner.replicas > 1 and not config.cluster.actors:
         from laser_tf.training import strategies

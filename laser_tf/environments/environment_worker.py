@@ -21,6 +21,7 @@ from laser_tf.environments import (
     canonical_observations,
     faults,
     game_processes,
+    rendered_image,
     shared_steps,
 )
 
@@ -205,9 +206,10 @@ class Worker:
             picture = np.asarray(self._environments[index].render())
         except Exception as error:  # user code's own, or a library that is missing
             return faults.describe(error)
-        if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3:
-            return f"its render() returns {picture.dtype}{list(picture.shape)}"
-        return picture
+        try:
+            return rendered_image.to_rgb(picture)
+        except ValueError as error:
+            return f"its render() returns no image: {error}"
 
     def close(self) -> None:
         """Closes all."""

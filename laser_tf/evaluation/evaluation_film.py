@@ -38,21 +38,26 @@ def film(
       A GIF of pictures spread evenly over the whole episode.
 
     Raises:
-      NoPictureError: for an environment that cannot be drawn; nothing is written.
+      NoPictureError: for an environment that cannot be drawn; no file is left.
       OSError: if the film cannot be written.
     """
-    pictures = _pictures(played, seed, game, actions)
+    pictures = _same_size(_pictures(played, seed, game, actions))
     pictures = itertools.chain([next(pictures)], pictures)  # before a file is made in vain
     path.parent.mkdir(exist_ok=True)
     frames_per_second = played.frames_per_second / played.action_repeat
     every = -(-(game.length + 1) // _SHORT_PICTURES)
     short = []
-    with imageio.get_writer(path, fps=frames_per_second, macro_block_size=2) as writer:
-        for index, picture in enumerate(pictures):
-            writer.append_data(picture)
-            if index % every == 0:
-                stride = -(-picture.shape[1] // _SHORT_WIDTH)
-                short.append(picture[::stride, ::stride].copy())
+    try:
+        writer = imageio.get_writer(path, fps=frames_per_second, macro_block_size=2)
+        with contextlib.closing(writer):  # The writer's own context closes it on success only.
+            for index, picture in enumerate(pictures):
+                writer.append_data(picture)
+                if index % every == 0:
+                    stride = -(-picture.shape[1] // _SHORT_WIDTH)
+                    short.append(picture[::stride, ::stride].copy())
+    except BaseException:
+        path.unlink(missing_ok=True)  # An incomplete video must not look like a result.
+        raise
     return imageio.mimwrite(
         imageio.RETURN_BYTES,
         short,
@@ -60,6 +65,26 @@ def film(
         loop=0,
         duration=_SHORT_PICTURE_MS,
     )
+
+
+def _same_size(images: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+    """Crops and pads images to the size of the first one, rounded up to even numbers.
+
+    A video has one size, and its codec needs an even height and width.
+    """
+    first = next(images)
+    height, width = (size + size % 2 for size in first.shape[:2])
+    is_logged = False
+    for image in itertools.chain([first], images):
+        if image.shape != first.shape and not is_logged:
+            is_logged = True
+            logging.warning(
+                "render() must return images of one size for a video, got %s after %s: cropped and "
+                "padded to the first size", list(image.shape), list(first.shape),
+            )  # fmt: skip
+        fitted = np.zeros((height, width, 3), np.uint8)
+        fitted[: image.shape[0], : image.shape[1]] = image[:height, :width]
+        yield fitted
 
 
 def _pictures(

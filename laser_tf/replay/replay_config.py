@@ -1,8 +1,11 @@
 """How experience is cut, kept and mixed, and the names of the tables that it lies in."""
 
 import dataclasses
+from typing import Any
 
-from laser_tf import config_checks
+import tree
+
+from laser_tf import config_checks, observations
 from laser_tf.replay import server_addresses
 
 REPLAY = "replay"  # of unrolls
@@ -181,6 +184,22 @@ class ReplayConfig:
             )
         if wrong:
             raise ValueError(f"priorities is 'contextual': {wrong}, or use 'proportional'")
+
+    def check_observation(self, observation: Any) -> None:
+        """Checks that there is an image to stack.
+
+        Args:
+          observation: Nest of specs of single frames.
+
+        Raises:
+          ValueError: If `frame_stack` is above 1 and no leaf is an image.
+        """
+        if self.frame_stack > 1 and not any(map(observations.is_image, tree.flatten(observation))):
+            raise ValueError(
+                f"replay.frame_stack must be 1 if no observation is an image, got "
+                f"{self.frame_stack}. Use --config.replay.frame_stack=1; --config.agent.core=lstm "
+                "remembers earlier vectors"
+            )
 
     def unroll_tables(self, queue: str) -> tuple[str, ...]:
         """The tables that get an item of every unroll, in that order: the learner's queue last."""

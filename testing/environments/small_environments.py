@@ -119,6 +119,30 @@ class Breaking(Corridor):
 gymnasium.register("Breaking-v0", Breaking)
 
 
+class Rendered(Corridor):
+    """Renders images of another kind: RGBA, of odd and changing sizes, or none at step 2."""
+
+    def __init__(self, kind="", render_mode=None):
+        super().__init__(render_mode=render_mode)
+        self._kind = kind
+
+    def render(self):
+        image = super().render()
+        match self._kind:
+            case "rgba":
+                return np.concatenate([image, np.zeros_like(image[..., :1])], axis=2)
+            case "odd and smaller":
+                return image[: 7 - self._steps, : 55 - self._steps]
+            case "odd and larger":
+                return np.pad(image, [(0, 4), (0, 4), (0, 0)])[
+                    : 7 + self._steps, : 55 + self._steps
+                ]
+        return image if self._steps < 2 else None
+
+
+gymnasium.register("Rendered-v0", Rendered)
+
+
 class Timed(gymnasium.Env):
     """Ends by itself after `ends` steps and is cut after `cut`; shows its process and its count."""
 

@@ -4,10 +4,12 @@ import pathlib
 import tempfile
 from unittest import mock
 
+import imageio.v2 as imageio
+import imageio_ffmpeg
 import numpy as np
 from absl.testing import absltest, parameterized
 
-from laser_tf.environments import base, faults
+from laser_tf.environments import base, factory, faults, suites
 from laser_tf.evaluation import episode_player, evaluation_film, evaluator
 from laser_tf.training import run_config
 from launch import command_line
@@ -35,6 +37,35 @@ class FilmTest(parameterized.TestCase):
                 evaluation_film.film(self._folder / "film.mp4", played, 3, game, actions)
         self.assertEqual(warning.call_count, 2 if is_told else 1)
         self.assertTrue((self._folder / "film.mp4").exists())
+
+    def _film_of_rendered(self, kind):
+        """Returns the path of the video of one episode that leaves the corridor at the right."""
+        played = suites.config_class("gymnasium")(
+            task="testing.environments.small_environments:Rendered-v0",
+            arguments={"kind": kind},
+            num_workers=1,
+        )
+        game = episode_player.Game(0, 0, 0, 1.0, 3)
+        path = self._folder / "film.mp4"
+        evaluation_film.film(path, played, 1, game, [np.ones([1], np.int32)] * 3)
+        return path
+
+    @parameterized.parameters("rgba", "odd and smaller", "odd and larger")
+    def test_images_of_other_kinds_become_a_video(self, kind):
+        with mock.patch.object(imageio_ffmpeg._io.logger, "warning") as warning:
+            path = self._film_of_rendered(kind)
+        warning.assert_not_called()
+        with imageio.get_reader(path) as reader:
+            self.assertEqual(reader.get_meta_data()["size"], (56, 8))
+            frames = np.array(list(reader.iter_data()))
+        # The corridor has seven cells of 8x8 pixels: the lit one moves from the middle to the end.
+        lit = frames.mean(axis=(1, 3)).reshape([4, 7, 8]).mean(axis=2).argmax(axis=1)
+        np.testing.assert_array_equal(lit, [3, 4, 5, 6])
+
+    def test_a_render_that_fails_later_leaves_no_video(self):
+        with self.assertRaises(base.NoPictureError):
+            self._film_of_rendered("none at step 2")
+        self.assertEmpty(list(self._folder.iterdir()))
 
     @parameterized.parameters(
         base.NoPictureError("no display"),

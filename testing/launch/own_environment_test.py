@@ -69,6 +69,12 @@ class OwnEnvironmentTest(absltest.TestCase):
         self.assertLen(error.splitlines(), 1, error)
         self.assertFalse(self._workdir.exists())
 
+    def test_frame_stack_without_images_writes_nothing(self):
+        code, _, errors = self._train("CartPole-v1", "--config.replay.frame_stack=4")
+        self.assertEqual(code, 1, errors)
+        self.assertRegex(errors, r"^error: replay.frame_stack .*\b4\b.*frame_stack=1.*\n$")
+        self.assertFalse(self._workdir.exists())
+
     def test_an_agent_that_cannot_take_the_actions_is_refused_before_anything_is_written(self):
         for config, flag, message in (
             ("laser_control", "--config.agent.relevance=implied", "no closed form"),

@@ -190,6 +190,26 @@ class SweepTest(parameterized.TestCase):
         self.assertRegex(lines[0], f"^error: .*{message}")
         self.assertFalse(self._workdir.exists())
 
+    @parameterized.parameters(
+        ("CartPole-v1", 4, "replay.frame_stack .*got 4"),
+        ("Pendulum-v1", 1, "agent.relevance"),
+    )
+    def test_agents_that_do_not_fit_write_nothing(self, task, frame_stack, named):
+        path = self._workdir.parent / "config.py"
+        path.write_text(
+            "from configs import laser_gymnasium, sweep_laser_catch\n"
+            "def get_config():\n"
+            "    config = laser_gymnasium.get_config()\n"
+            "    config.sweep = sweep_laser_catch.get_config().sweep\n"
+            f"    config.environment.task = '{task}'\n"
+            f"    config.replay.frame_stack = {frame_stack}\n"
+            "    return config\n"
+        )
+        code, _, errors = commands.run("sweep", f"--config={path}", f"--workdir={self._workdir}")
+        self.assertEqual(code, 1, errors)
+        self.assertRegex(errors.splitlines()[-1], f"^error: .*{named}")
+        self.assertFalse(self._workdir.exists())
+
     def test_sections_that_a_config_may_lack_can_be_given_as_flags(self):
         path = self._workdir.parent / "config.py"
         path.write_text(
