@@ -162,7 +162,7 @@ class FollowerRole(_Learning):
         replay = replay_access.for_learner(
             context, config.replay, signature, is_chief=False, is_new=False
         )
-        stream = streams.stream_of_run(config, replay, signature, trained)
+        stream = streams.stream_of_run(config, replay, signature, trained, self._spec)
         context.state = role_process.LEARNS
         with contextlib.closing(stream):
             return following.follow(config, trained, replay, stream, context.stop.is_set)

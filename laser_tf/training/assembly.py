@@ -1,5 +1,6 @@
 """What a run, its evaluation and benchmarks build from a configuration."""
 
+import functools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +21,7 @@ from laser_tf.replay import (
     unroll_buffer,
     writer,
 )
-from laser_tf.training import array_function, learner, run_config, strategies
+from laser_tf.training import array_function, finiteness, learner, run_config, strategies
 
 
 def build_agent(
@@ -101,6 +102,7 @@ def build_learner(
             jit=jit,
             member=member,
             strategy=strategy,
+            remedies=functools.partial(finiteness.remedies_of_loss, config, dtype),
         )
 
 

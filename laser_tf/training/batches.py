@@ -15,6 +15,7 @@ from laser_tf.replay import connection, dataset, replay_config, replayer, stored
 from laser_tf.training import replay_source, unroll_accounting
 
 _POLL_SECONDS = 0.5
+_MAX_NEW_UNROLLS = 100  # A larger count is forged and would use up the budget of the run.
 _EPISODE_SECONDS = 5.0  # that replay, having episodes, may take to give one
 _FULL_SECONDS = 60.0  # that replay does not grow in, though it is written to: it holds no more
 
@@ -254,6 +255,7 @@ class ReplayBatchStream(BatchStream):
         self._least = config.warm_up_items
         self._warm_up = config.warm_up
         self._period = config.steps_per_update
+        self._max_new_steps = _MAX_NEW_UNROLLS * config.unroll_length
         self._ahead = 0  # new steps beyond what the updates so far waited for
         self._has_begun = False
         self._counted = 0  # new steps that have come, in the thread that fetches
@@ -276,8 +278,9 @@ class ReplayBatchStream(BatchStream):
             if count is None:
                 return None
             if not self.accounting.add(count.actor[None], count.number[None])[0]:
-                new += int(count.new_steps)
-                self._counted += int(count.new_steps)
+                steps = min(max(0, int(count.new_steps)), self._max_new_steps)
+                new += steps
+                self._counted += steps
         self._ahead += new - self._period
         if was_cold:  # its steps are counted, but no more updates are owed for them
             self._ahead %= self._period

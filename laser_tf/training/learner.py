@@ -1,7 +1,7 @@
 """The learner: batches of unrolls in, better weights out."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -57,6 +57,7 @@ class Learner(tf.Module):
         jit: bool,
         member: int = 0,
         strategy: tf.distribute.Strategy | None = None,
+        remedies: Callable[[float, stored_unroll.Batch], str] = lambda rate, batch: "",
     ):
         """Creates the learner.
 
@@ -68,6 +69,8 @@ class Learner(tf.Module):
           member: index of the agent in its sweep.
           strategy: of several learners, in whose `strategies.variables` the agent was made and this
             is called; None for one.
+          remedies: Returns the remedies of a non-finite loss in words, given the learning rate and
+            the batch.
         """
         super().__init__()
         self.agent = agent
@@ -76,6 +79,7 @@ class Learner(tf.Module):
         self._config = config
         self._total_agent_steps = total_agent_steps
         self._member = member
+        self._remedies = remedies
         self._variables = agent.trainable_variables
         self.optimizer = _make_optimizer(config, self._variables)
         self._non_finite_in_a_row = 0
@@ -107,7 +111,7 @@ class Learner(tf.Module):
         with strategies.watch(self._strategy):
             values, priorities = self._compiled_update(batch)
         metrics = {name: float(value) for name, value in values.items()}
-        self._stop_if_non_finite(bool(metrics.pop("finite")))
+        self._stop_if_non_finite(bool(metrics.pop("finite")), batch)
         return metrics, priorities
 
     def all_agree(self, agrees: bool) -> bool:
@@ -208,12 +212,11 @@ class Learner(tf.Module):
         done = tf.cast(self.counters.agent_steps, tf.float32) / self._total_agent_steps
         return tf.maximum(0.0, 1.0 - done)
 
-    def _stop_if_non_finite(self, finite: bool) -> None:
+    def _stop_if_non_finite(self, finite: bool, batch: stored_unroll.Batch) -> None:
         self._non_finite_in_a_row = 0 if finite else self._non_finite_in_a_row + 1
         if self._non_finite_in_a_row >= self._config.non_finite_limit:
             raise NonFiniteLossError(
                 f"{self._non_finite_in_a_row} updates in a row had a loss or gradient that is not "
-                "finite; none of them was applied. Use another --workdir with a lower "
-                f"learner.learning_rate (now {self.learning_rate.numpy():g}), with "
-                "learner.gradient_clip=40 or with learner.compute_dtype=float32"
+                "finite; none of them was applied. "
+                + self._remedies(float(self.learning_rate.numpy()), batch)
             )

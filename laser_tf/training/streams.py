@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 
+from laser_tf import types
 from laser_tf.agents import base as agents_base
 from laser_tf.replay import (
     contextual_replay,
@@ -10,10 +11,12 @@ from laser_tf.replay import (
     learners_replay,
     replay_config,
     stored_unroll,
+    unroll_check,
 )
 from laser_tf.training import (
     assembly,
     batches,
+    checked_batches,
     joint_batches,
     learner,
     ratio_batches,
@@ -27,6 +30,7 @@ LearnersStream = (
     | batches.ReplayBatchStream
     | ratio_batches.RatioBatchStream
     | joint_batches.JointBatchStream
+    | checked_batches.CheckedBatches
 )
 
 
@@ -35,6 +39,7 @@ def stream_of_run(
     replay: learners_replay.LearnersReplay,
     signature: stored_unroll.StoredUnroll,
     trained: learner.Learner,
+    spec: types.EnvironmentSpec,
 ) -> LearnersStream:
     """Starts to fetch the batches of one of a run's learners, which go on from the same weights.
 
@@ -43,10 +48,13 @@ def stream_of_run(
       replay: where from.
       signature: of an unroll.
       trained: the learner.
+      spec: Spec of the environment, which the values of unrolls must fit.
     """
     # Equal for all learners; a resumed run goes on with fresh randomness.
     seed = config.run.seed, int(trained.counters.agent_steps.numpy())
-    return make_stream(config.share_of_replay, replay, signature, trained.agent, seed)
+    invalid = checked_batches.InvalidUnrolls(unroll_check.UnrollCheck(spec))
+    stream = make_stream(config.share_of_replay, replay, signature, trained.agent, seed, invalid)
+    return checked_batches.CheckedBatches(stream, invalid)
 
 
 def make_stream(
@@ -55,6 +63,7 @@ def make_stream(
     signature: stored_unroll.StoredUnroll,
     agent: agents_base.Agent,
     seed: Sequence[int],
+    invalid: checked_batches.InvalidUnrolls | None = None,
 ) -> LearnersStream:
     """Starts to fetch a learner's batches.
 
@@ -64,6 +73,7 @@ def make_stream(
       signature: of an unroll.
       agent: the learner's, with whose weights core states are recomputed.
       seed: of what is drawn here, see `ratio_batches.RatioBatchStream`; what Reverb draws has none.
+      invalid: Drops episodes with invalid unrolls before their core states are recomputed.
     """
     sources = _sources(config, replay)
     if isinstance(replay, contextual_replay.ContextualReplay):
@@ -77,9 +87,10 @@ def make_stream(
     if config.replay_table != replay_config.EPISODES:
         return sources.mixed()
     next_state = assembly.state_recomputation(agent, config)
-    return batches.EpisodeBatchStream(
-        sources.online(), sources.episodes(), config, signature, next_state
-    )
+    episodes = sources.episodes()
+    if invalid:
+        episodes = checked_batches.CheckedEpisodes(episodes, invalid)
+    return batches.EpisodeBatchStream(sources.online(), episodes, config, signature, next_state)
 
 
 def _sources(

@@ -86,6 +86,7 @@ class Training:
             raise ValueError(f"learner.replicas is {config.learner.replicas}, without a strategy")
         self._config = config
         self._workdir = workdir
+        self._spec = spec
         self._member = member
         self._act_elsewhere = act_elsewhere
         self._saving_replay = saving_replay
@@ -165,7 +166,9 @@ class Training:
         if member:
             member.start()
         actors = self._begin_acting()
-        stream = streams.stream_of_run(self._config, actors.replay, self._signature, self._learner)
+        stream = streams.stream_of_run(
+            self._config, actors.replay, self._signature, self._learner, self._spec
+        )
         saving = saver.Saver(
             self._config.run,
             self._workdir,

@@ -9,7 +9,7 @@ import imageio_ffmpeg
 import numpy as np
 from absl.testing import absltest, parameterized
 
-from laser_tf.environments import base, factory, faults, suites
+from laser_tf.environments import base, faults, suites
 from laser_tf.evaluation import episode_player, evaluation_film, evaluator
 from laser_tf.training import run_config
 from launch import command_line

@@ -95,6 +95,30 @@ class LearnerTest(parameterized.TestCase):
         # NaN behaviour logits are outside any trust region: rejected, not fatal.
         self.assertTrue(np.isfinite(_update(made, poisoned, 1)["loss/total"]))
 
+    @parameterized.parameters(
+        ({"reward_clip": "none"}, {"gradient_clip": 40.0}, ["1e\\+25", "agent.reward_clip=unit"]),
+        ({"reward_clip": "none"}, {}, ["reward_scales=\\(1e-25,\\)", "learner.gradient_clip=40"]),
+    )
+    def test_huge_rewards_end_in_remedies_that_are_not_set(self, agent, overrides, expected):
+        made, batch = _learner(agent=agent, non_finite_limit=1, **overrides)
+        huge = _replace_env(batch, reward=np.full_like(batch.env_output.reward, -1e25))
+        with self.assertRaises(learner.NonFiniteLossError) as raised:
+            _update(made, huge, 1)
+        message = str(raised.exception)
+        for part in expected:
+            self.assertRegex(message, part)
+        for key, value in overrides.items():
+            self.assertNotIn(f"{key}={value:g}", message)
+        self.assertNotIn("compute_dtype", message)  # is float32 here
+        self.assertNotIn("\n", message)
+
+    def test_clipped_rewards_are_no_remedy_of_a_non_finite_loss(self):
+        made, batch = _learner(agent={"reward_clip": "unit"}, non_finite_limit=1)
+        poisoned = _replace_env(batch, discount=np.full_like(batch.env_output.discount, np.nan))
+        with self.assertRaises(learner.NonFiniteLossError) as raised:
+            _update(made, poisoned, 1)
+        self.assertNotIn("reward", str(raised.exception))
+
     def test_a_good_update_ends_a_row_of_bad_ones(self):
         made, batch = _learner(non_finite_limit=2)
         poisoned = _replace_env(batch, reward=np.full_like(batch.env_output.reward, np.nan))
