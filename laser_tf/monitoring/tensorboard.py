@@ -10,17 +10,16 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorboard.backend.event_processing import event_accumulator
 from tensorboard.compat.proto import event_pb2, summary_pb2
 from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.custom_scalar import metadata as layout_metadata
 from tensorboard.plugins.hparams import api as hparams
 from tensorboard.plugins.image import metadata as image_metadata
-from tensorboard.plugins.scalar import metadata as scalar_metadata
 from tensorboard.plugins.scalar import summary_v2 as scalar_summary
 
 from laser_tf import errors
 from laser_tf.host import failure_notice
+from laser_tf.monitoring import event_files
 
 RETURN = "episode/mean_return_last_100"
 EVALUATION_RETURN = "episode/evaluation_mean_return"
@@ -52,7 +51,10 @@ class MetricsWriter:
         # Readers leave a file where a row is cut short: after a failure another one is begun.
         writer, self._writer = self._writer, None
         with _warning_of_failures(self._folder, self._notice):
-            writer = writer or tf.summary.create_file_writer(str(self._folder))
+            if not writer:
+                number = event_files.number_next_file(self._folder)
+                writer = tf.summary.create_file_writer(str(self._folder))
+                _write_event(writer, env_frames, session_log=number)
             # NumPy's, since TensorFlow keeps every Python number that it ever made a tensor of.
             with writer.as_default(step=np.int64(env_frames)):
                 write(writer)
@@ -206,35 +208,24 @@ def read_several(
     folder: pathlib.Path, names: Sequence[str]
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Several metrics at the price of one: each name with what `read_scalars` returns."""
-    accumulator = _load(folder)
-    known = accumulator.Tags()["tensors"]
-    return {name: _standing(accumulator.Tensors(name) if name in known else ()) for name in names}
+    scalars = event_files.read_scalars(folder)
+    return {name: _standing(scalars.get(name, ())) for name in names}
 
 
 def read_rows(folder: pathlib.Path) -> dict[int, dict[str, float]]:
     """All scalars of a run: env frames, ascending -> name -> value; empty without any."""
-    accumulator = _load(folder)
     rows: dict[int, dict[str, float]] = {}
-    for name in accumulator.Tags()["tensors"]:
-        if accumulator.SummaryMetadata(name).plugin_data.plugin_name == scalar_metadata.PLUGIN_NAME:
-            for frames, value in zip(*_standing(accumulator.Tensors(name)), strict=True):
-                rows.setdefault(int(frames), {})[name] = float(value)
+    for name, points in event_files.read_scalars(folder).items():
+        for frames, value in zip(*_standing(points), strict=True):
+            rows.setdefault(int(frames), {})[name] = float(value)
     return dict(sorted(rows.items()))
 
 
-def _load(folder: pathlib.Path) -> event_accumulator.EventAccumulator:
-    accumulator = event_accumulator.EventAccumulator(
-        str(folder), size_guidance={event_accumulator.TENSORS: 0}
-    )
-    # A folder that is not there has no rows; TensorBoard takes it for one that was deleted.
-    return accumulator.Reload() if folder.is_dir() else accumulator
-
-
-def _standing(events: Sequence[event_accumulator.TensorEvent]) -> tuple[np.ndarray, np.ndarray]:
-    steps = np.array([event.step for event in events], np.int64)
-    values = np.array([tf.make_ndarray(event.tensor_proto) for event in events], np.float64)
-    # Unlike TensorBoard's pages, the accumulator keeps both runs of a frame: a row stands if all
-    # rows after it are of later frames.
+def _standing(points: Sequence[tuple[int, float]]) -> tuple[np.ndarray, np.ndarray]:
+    steps = np.array([step for step, _ in points], np.int64)
+    values = np.array([value for _, value in points], np.float64)
+    # Unlike TensorBoard's pages, the files keep both runs of a frame: a row stands if all rows
+    # after it are of later frames.
     ends = np.append(steps[1:], np.iinfo(np.int64).max)
     stands = steps < np.minimum.accumulate(ends[::-1])[::-1][: len(steps)]
     return steps[stands], values[stands]
