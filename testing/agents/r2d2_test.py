@@ -13,13 +13,25 @@ from testing import fakes, messages, numpy_reference
 A, SHAPE, T, B, BURN_IN = 3, (4, 3, 1), 9, 5, 3
 
 
-def _agent(*, burn_in: int = 0, num_tasks: int = 1, evaluating: bool = False, **overrides):
+def _agent(
+    *,
+    burn_in: int = 0,
+    num_tasks: int = 1,
+    evaluating: bool = False,
+    actor: int = 0,
+    actors: int = 1,
+    **overrides,
+):
     tf.keras.utils.set_random_seed(1)
     values = {"torso": "flat", "core": "lstm", "core_size": 6, "hidden_units": 8}
-    return r2d2.R2D2(
-        r2d2_config.R2D2Config(**values | overrides),
-        base.Context(fakes.image_spec(SHAPE, A, num_tasks), burn_in=burn_in, evaluating=evaluating),
+    context = base.Context(
+        fakes.image_spec(SHAPE, A, num_tasks),
+        burn_in=burn_in,
+        evaluating=evaluating,
+        actor=actor,
+        actors=actors,
     )
+    return r2d2.R2D2(r2d2_config.R2D2Config(**values | overrides), context)
 
 
 def _shake(agent: r2d2.R2D2, seed: int = 2) -> None:
@@ -172,23 +184,34 @@ class LossTest(parameterized.TestCase):
 
 
 class ActingTest(absltest.TestCase):
-    def _explored(self, agent: r2d2.R2D2, games: int) -> np.ndarray:
+    def _explored(self, agent: r2d2.R2D2, games: int, draws: int = 2_000) -> np.ndarray:
         """How often each game's action is not the best one, [games]."""
         unroll = fakes.random_unroll(1, games, A, SHAPE)
         step = tf.nest.map_structure(lambda x: x[0], unroll.env_output)
         state = agent.initial_state(games)
         act = tf.function(agent.act)
         different = np.zeros(games)
-        for _ in range(2_000):
+        for _ in range(draws):
             output, _ = act(step, state)
             different += output.action.numpy() != output.extras.numpy().argmax(axis=-1)
-        return different / 2_000
+        return different / draws
 
     def test_each_game_of_a_task_explores_by_its_place_on_the_ladder(self):
         agent = _agent(num_tasks=2)
         ladder = 0.4 ** (1 + 7 * np.arange(4) / 3)
         expected = np.tile(ladder, 2) * (A - 1) / A
         np.testing.assert_allclose(self._explored(agent, 8), expected, atol=0.04)
+
+    def test_epsilons_of_all_actors_equal_the_ladder(self):
+        tasks, of_an_actor = 100, 2
+        explored = []
+        for actor in range(2):
+            agent = _agent(epsilon_base=0.8, actor=actor, actors=2, num_tasks=tasks)
+            rates = self._explored(agent, tasks * of_an_actor, draws=20)
+            explored.extend(np.mean(rates.reshape(tasks, of_an_actor), axis=0))
+        ladder = 0.8 ** (1 + 7 * np.arange(4) / 3)
+        expected = ladder * (A - 1) / A
+        np.testing.assert_allclose(sorted(explored, reverse=True), expected, atol=0.04)
 
     def test_evaluation_hardly_explores(self):
         agent = _agent(evaluating=True, evaluation_epsilon=0.3)

@@ -12,7 +12,7 @@ from laser_tf.environments import factory
 from laser_tf.host import run_folder
 from laser_tf.replay import stored_unroll
 from laser_tf.sweeps import transplant
-from laser_tf.training import assembly, learner, learner_checkpoints, learner_config
+from laser_tf.training import assembly, learner, learner_checkpoints, learner_config, run_config
 from testing import fakes
 
 
@@ -23,7 +23,12 @@ def _replace_env(batch: stored_unroll.StoredUnroll, **fields) -> stored_unroll.S
 def _learner(
     jit: bool = False, agent: dict | None = None, **overrides
 ) -> tuple[learner.Learner, stored_unroll.StoredUnroll]:
-    config = fakes.catch_config(agent=agent or {}, learner=overrides)
+    return _learner_of(fakes.catch_config(agent=agent or {}, learner=overrides), jit)
+
+
+def _learner_of(
+    config: run_config.RunConfig, jit: bool = False
+) -> tuple[learner.Learner, stored_unroll.StoredUnroll]:
     spec = factory.environment_spec(config.environment)
     made = assembly.build_learner(config, spec, "float32", jit=jit)
     signature = assembly.unroll_signature(config, spec, made.agent)
@@ -54,6 +59,24 @@ class LearnerTest(parameterized.TestCase):
         made, batch = _learner(learning_rate=1e-2, learning_rate_schedule="constant")
         losses = [float(_update(made, batch, 10)["loss/value"]) for _ in range(60)]
         self.assertLess(losses[-1], 0.5 * losses[0])
+
+    @parameterized.named_parameters(
+        ("r2d2_target", fakes.r2d2_catch_config(agent={"target_period": 1}, replay={"burn_in": 0})),
+        ("acer_average_policy", fakes.acer_catch_config()),
+    )
+    def test_update_moves_second_network_of(self, config):
+        made, batch = _learner_of(config)
+        learned = {variable.ref() for variable in made.agent.trainable_variables}
+        weights = [
+            variable
+            for variable in made.agent.variables
+            if variable.ref() not in learned and variable.shape.rank == 2
+        ]
+        self.assertNotEmpty(weights)
+        before = [variable.numpy() for variable in weights]
+        _update(made, batch, 10)
+        for old, variable in zip(before, weights, strict=True):
+            self.assertTrue(np.any(old != variable.numpy()), variable.name)
 
     def test_counts_updates_and_agent_steps(self):
         made, batch = _learner()
