@@ -46,5 +46,6 @@ class AgentConfig(trunk_config.TrunkConfig):
         if self.needs_discrete_actions and not isinstance(action, specs.DiscreteArray):
             raise ValueError(
                 f"kind is {self.kind!r}: it needs discrete actions, the environment's have "
-                f"{action.shape[0]} continuous dimensions; use agent.kind='laser' or 'acer'"
+                f"{action.shape[0]} continuous dimensions. Use --config=configs/laser_control.py "
+                "or configs/acer_control.py"
             )

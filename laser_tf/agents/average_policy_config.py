@@ -58,6 +58,7 @@ class AveragePolicyConfig(agent_config.AgentConfig):
         """See `AgentConfig`."""
         if not isinstance(action, specs.DiscreteArray) and self.entropy_cost:
             raise ValueError(
-                f"entropy_cost is {self.entropy_cost}, but a policy of continuous actions has a "
-                "fixed deviation, policy_std, and with it its entropy: use agent.entropy_cost=0"
+                f"agent.entropy_cost must be 0 for continuous actions, got {self.entropy_cost}: "
+                "their policy has a fixed deviation, policy_std, so its entropy is fixed. Use "
+                "--config=configs/acer_control.py, or --config.agent.entropy_cost=0"
             )

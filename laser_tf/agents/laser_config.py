@@ -86,6 +86,7 @@ class LaserConfig(agent_config.AgentConfig):
         """See `AgentConfig`."""
         if not isinstance(action, specs.DiscreteArray) and self.relevance == "implied":
             raise ValueError(
-                "relevance is 'implied', KL(pi || pi~_mu), which has no closed form for continuous "
-                "actions: use agent.relevance=behaviour, KL(pi || mu)"
+                "agent.relevance must be 'behaviour' for continuous actions, got 'implied', which "
+                "has no closed form for them. Use --config=configs/laser_control.py, or "
+                "--config.agent.relevance=behaviour"
             )

@@ -15,7 +15,13 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-from laser_tf.environments import faults, names, python_config, user_modules
+from laser_tf.environments import (
+    faults,
+    gymnasium_ids,
+    gymnasium_results,
+    python_config,
+    user_modules,
+)
 
 if TYPE_CHECKING:  # it is loaded in workers
     import gymnasium
@@ -36,10 +42,7 @@ class GymnasiumConfig(python_config.PythonConfig):
     def check_task(self, task: str) -> str:
         """Checks the form alone: user code, which registers ids, runs in workers only."""
         if not _ID.fullmatch(task):
-            raise ValueError(
-                f"a task of gymnasium is {task!r}: use an id such as CartPole-v1, or "
-                "my_package:MyEnv-v0"
-            )
+            raise ValueError("use an id of gymnasium, e.g. CartPole-v1, or my_package:MyEnv-v0")
         return task
 
     def user_code(self) -> tuple[str, ...]:
@@ -66,19 +69,19 @@ def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> "G
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     import gymnasium
 
+    from laser_tf.environments import gymnasium_api
+
     package, _, name = task.rpartition(":")
     if package:
         user_modules.load_module(package)
-    try:
-        names.check("gymnasium environment", name, gymnasium.registry, example="CartPole-v1")
-    except ValueError as error:
-        raise faults.RefusedError(str(error)) from None
+    gymnasium_ids.check(package, name, gymnasium.registry)
     try:
         environment = _create(name, arguments, rendering)
     except gymnasium.error.DependencyNotInstalled as error:
         # Its own words ask for swig, which Box2D's wheel does not need.
         is_box2d = "Box2D" in str(error)
         raise faults.RefusedError(_NO_BOX2D if is_box2d else str(error)) from error
+    gymnasium_api.insert_check(environment)
     return Gymnasium(environment, seed)
 
 
@@ -137,15 +140,15 @@ class Gymnasium(dm_env.Environment):
 
     def reset(self) -> dm_env.TimeStep:
         """The first of all is seeded."""
-        observation, _ = self._environment.reset(seed=self._seed)
+        observation = gymnasium_results.of_reset(self._environment.reset(seed=self._seed))[0]
         self._seed = None
         return dm_env.restart(self._shown(observation))
 
     def step(self, action: Any) -> dm_env.TimeStep:
         """See `dm_env.Environment`."""
-        observation, reward, terminated, truncated, _ = self._environment.step(action)
-        _check_flag("terminated", terminated)
-        _check_flag("truncated", truncated)
+        observation, reward, terminated, truncated, _ = gymnasium_results.of_step(
+            self._environment.step(action)
+        )
         is_last = terminated or truncated
         return dm_env.TimeStep(
             dm_env.StepType.LAST if is_last else dm_env.StepType.MID,
@@ -185,12 +188,6 @@ class Gymnasium(dm_env.Environment):
     def close(self) -> None:
         """See `dm_env.Environment`."""
         self._environment.close()
-
-
-def _check_flag(name: str, value: Any) -> None:
-    """Raises ValueError unless the value is a bool: texts and None have a truth value, too."""
-    if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"its {name} must be a bool, got {value!r}. Return bool({name})")
 
 
 def spec_of(space: "gymnasium.Space", name: str) -> Any:

@@ -4,6 +4,9 @@ import difflib
 import re
 from collections.abc import Collection
 
+_MAX_SUGGESTIONS = 3
+_MIN_PART_LENGTH = 3  # characters; shorter texts are part of too many names
+
 
 def check(what: str, name: str, known: Collection[str], example: str = "") -> str:
     """Returns a known name, and raises ValueError, with close names, for an unknown one.
@@ -16,9 +19,22 @@ def check(what: str, name: str, known: Collection[str], example: str = "") -> st
     """
     if name in known:
         return name
-    close = difflib.get_close_matches(str(name), known, n=3) or ([] if example else known)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"names are like {example!r}"
+    close = _close(str(name), known)
+    if not close and not example and len(known) <= _MAX_SUGGESTIONS:
+        close = list(known)
+    if close:
+        hint = f"did you mean {' or '.join(close)}?"
+    else:
+        hint = f"names are like {example!r}" if example else f"use one of {', '.join(known)}"
     raise ValueError(f"there is no {what} {name!r}: {hint}")
+
+
+def _close(name: str, known: Collection[str]) -> list[str]:
+    """Returns up to `_MAX_SUGGESTIONS` known names that resemble or contain a name."""
+    close = difflib.get_close_matches(name, known, n=_MAX_SUGGESTIONS)
+    if not close and len(name) >= _MIN_PART_LENGTH:
+        close = [known_name for known_name in known if name.lower() in known_name.lower()]
+    return close[:_MAX_SUGGESTIONS]
 
 
 def of_gymnasium_id(name: str, namespace: str, known: Collection[str]) -> str:

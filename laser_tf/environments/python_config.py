@@ -100,7 +100,7 @@ class FunctionConfig(PythonConfig):
 
     def check_task(self, task: str) -> str:
         """Checks the form alone: user code runs in workers only."""
-        return user_modules.check_path(f"a task of {self.suite}", task)
+        return user_modules.check_path(self.suite, task)
 
     def user_code(self) -> tuple[str, ...]:
         """See `EnvironmentConfig`."""

@@ -11,6 +11,7 @@ from typing import Any
 from laser_tf import errors
 from laser_tf.environments import faults, names
 
+_MODULE = re.compile(r"[A-Za-z_][\w.]*")
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
@@ -37,10 +38,19 @@ def check_trusted(source: pathlib.Path, code: Collection[str], named: Collection
         )
 
 
-def check_path(what: str, path: str) -> str:
-    """Returns a path "module:name"; ValueError for what is none."""
+def check_path(suite: str, path: str) -> str:
+    """Returns a path "module:name".
+
+    Args:
+      suite: Suite of the path, for the message.
+      path: Path to check.
+
+    Raises:
+      ValueError: For a text of another form.
+    """
     if not _PATH.fullmatch(path):
-        raise ValueError(f"{what} is {path!r}: use module:function, e.g. my_module:make")
+        module = path if _MODULE.fullmatch(path) else "my_module"
+        raise ValueError(f"use module:function with suite={suite}, e.g. {module}:make")
     return path
 
 

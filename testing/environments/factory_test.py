@@ -57,6 +57,13 @@ class EnvironmentConfigTest(parameterized.TestCase):
         with self.assertRaisesRegex(ValueError, "suite 'atary'.*atari"):
             suites.config_class("atary")
 
+    @parameterized.parameters(("gym", "gymnasium"), ("control", "dm_control"))
+    def test_a_part_of_a_suite_name_suggests_that_suite(self, part, suite):
+        with self.assertRaisesRegex(ValueError, f"'{part}'.*{suite}") as caught:
+            suites.config_class(part)
+        for other in set(suites.SUITES) - {suite}:
+            self.assertNotIn(other, str(caught.exception))
+
     @parameterized.parameters(
         ("atari", "ALE/MsPacman-v5", "ms_pacman"),
         ("atari", "ALE/UpNDown-v5", "up_n_down"),

@@ -1,12 +1,14 @@
 """Environments of gymnasium: pictures of those that functions make, packages not installed."""
 
 import contextlib
+import pathlib
+import re
 import sys
 from unittest import mock
 
 import gymnasium
 import numpy as np
-from absl.testing import absltest
+from absl.testing import absltest, parameterized
 
 from laser_tf.environments import faults, gymnasium_suite
 from testing.environments import small_environments
@@ -48,6 +50,113 @@ class PictureTest(absltest.TestCase):
         environment = self._make(_wrapped_undrawn)
         with self.assertRaisesRegex(NotImplementedError, "its render_mode is None, not 'rgb_arr"):
             environment.render()
+
+
+class _OldStep(small_environments.Corridor):
+    """Returns done in place of terminated and truncated, as for gym before 0.26."""
+
+    def step(self, action):
+        observation, reward, terminated, _, info = super().step(action)
+        return observation, reward, terminated, info
+
+
+class _OldReset(small_environments.Corridor):
+    """Returns the observation alone, as for gym before 0.26."""
+
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=seed)[0]
+
+
+class _UnseededReset(small_environments.Corridor):
+    def reset(self):
+        return super().reset()
+
+
+class _OldWrapper(gymnasium.Wrapper):
+    def step(self, action):
+        return super().step(action)[:4]
+
+
+class _NoInfo(small_environments.Corridor):
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=seed)[0], None
+
+
+class OldApiTest(parameterized.TestCase):
+    def _make(self, entry_point, **options):
+        self.enter_context(mock.patch.dict(gymnasium.registry))
+        gymnasium.register("Made-v0", entry_point=entry_point, **options)
+        environment = gymnasium_suite.make("Made-v0", {}, rendering=False, seed=0)
+        self.enter_context(contextlib.closing(environment))
+        return environment
+
+    @parameterized.product(
+        entry_point=(_OldStep, lambda: _OldWrapper(small_environments.Corridor())),
+        max_episode_steps=(None, 5),
+    )
+    def test_step_of_four_values_names_the_expected_values(self, entry_point, max_episode_steps):
+        environment = self._make(entry_point, max_episode_steps=max_episode_steps)
+        environment.reset()
+        with self.assertRaisesRegex(ValueError, "step.*truncated.* 4 values"):
+            environment.step(0)
+
+    @parameterized.parameters(None, 5)
+    def test_reset_without_info_names_the_expected_values(self, max_episode_steps):
+        environment = self._make(_OldReset, max_episode_steps=max_episode_steps)
+        with self.assertRaisesRegex(ValueError, "reset.*info.* ndarray"):
+            environment.reset()
+
+    def test_old_api_of_an_outermost_wrapper_is_named(self):
+        wrapper = gymnasium.envs.registration.WrapperSpec(
+            "Old", f"{__name__}:{_OldWrapper.__name__}", {}
+        )
+        environment = self._make(small_environments.Corridor, additional_wrappers=(wrapper,))
+        environment.reset()
+        with self.assertRaisesRegex(ValueError, "step.*truncated.* 4 values"):
+            environment.step(0)
+
+    def test_reset_without_keywords_is_refused(self):
+        with self.assertRaisesRegex(faults.RefusedError, "reset.*seed.*options"):
+            self._make(_UnseededReset)
+
+    def test_info_of_none_is_accepted(self):
+        self.assertTrue(self._make(_NoInfo, max_episode_steps=5).reset().first())
+
+
+class AnotherSuiteTest(parameterized.TestCase):
+    @parameterized.parameters(
+        ("ALE/MsPacman-v5", "atari", "ms_pacman"),
+        ("PongNoFrameskip-v4", "atari", "pong"),
+        ("MinAtar/Breakout-v1", "minatar", "breakout"),
+        ("MiniGrid-Empty-5x5-v0", "minigrid", "MiniGrid-Empty-5x5-v0"),
+        ("BabyAI-GoToLocal-v0", "minigrid", "BabyAI-GoToLocal-v0"),
+        ("cheetah/run", "dm_control", "cheetah/run"),
+    )
+    def test_id_of_another_suite_names_suite_config_and_task(self, task, suite, name):
+        self.enter_context(mock.patch.dict(gymnasium.registry))
+        gymnasium.registry.pop(task, None)  # A test of another module may import ale_py.
+        with self.assertRaises(faults.RefusedError) as caught:
+            gymnasium_suite.make(task, {}, rendering=False, seed=0)
+        message = str(caught.exception)
+        self.assertIn(f"--suite={suite} --task={name}", message)
+        self.assertIn(f"--config.environment.task={name}", message)
+        (config,) = re.findall(r"--config=(\S+)", message)
+        self.assertTrue((pathlib.Path(__file__).parents[2] / config).exists())
+
+    def test_minigrid_id_that_is_registered_names_its_suite(self):
+        with mock.patch.dict(gymnasium.registry):
+            gymnasium.register("MiniGrid-Small-v0", entry_point="minigrid.envs:EmptyEnv")
+            with self.assertRaisesRegex(faults.RefusedError, "--suite=minigrid"):
+                gymnasium_suite.make("MiniGrid-Small-v0", {}, rendering=False, seed=0)
+
+    def test_own_minigrid_environment_is_made(self):
+        with mock.patch.dict(gymnasium.registry):
+            gymnasium.register("MiniGrid-Own-v0", entry_point=small_environments.Corridor)
+            gymnasium_suite.make("MiniGrid-Own-v0", {}, rendering=False, seed=0).close()
+
+    def test_own_id_without_module_names_the_form_with_module(self):
+        with self.assertRaisesRegex(faults.RefusedError, "module:Hallway-v0"):
+            gymnasium_suite.make("Hallway-v0", {}, rendering=False, seed=0)
 
 
 class MissingPackageTest(absltest.TestCase):

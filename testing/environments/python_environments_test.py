@@ -361,8 +361,8 @@ class RefusalTest(parameterized.TestCase):
                 pass
 
     @parameterized.parameters(
-        ("gymnasium", {"task": "Cart Pole"}, "a task of gymnasium is 'Cart Pole': use an id"),
-        ("dm_env", {"task": "my_module"}, "'my_module': use module:function"),
+        ("gymnasium", {"task": "Cart Pole"}, "'Cart Pole': use an id"),
+        ("dm_env", {"task": "my_module"}, "'my_module': .*my_module:make"),
         ("tf_agents", {"task": "a:b:c"}, "'a:b:c': use module:function"),
         ("dm_env", {"task": "a:b", "arguments": "x"}, "arguments are 'x': use name=value"),
         ("dm_env", {"task": "a:b", "num_workers": -1}, "num_workers is -1: use 0 or more"),
@@ -373,6 +373,12 @@ class RefusalTest(parameterized.TestCase):
     def test_refused_configurations(self, suite, values, message):
         with self.assertRaisesRegex(ValueError, message):
             suites.config_class(suite)(**values)
+
+    @parameterized.parameters("gymnasium", "dm_env", "tf_agents")
+    def test_malformed_task_is_named_once(self, suite):
+        with self.assertRaises(ValueError) as caught:
+            suites.config_class(suite)(task="?")
+        self.assertEqual(str(caught.exception).count("'?'"), 1)
 
 
 class LengthTest(absltest.TestCase):

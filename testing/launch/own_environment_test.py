@@ -78,7 +78,8 @@ class OwnEnvironmentTest(absltest.TestCase):
     def test_an_agent_that_cannot_take_the_actions_is_refused_before_anything_is_written(self):
         for config, flag, message in (
             ("laser_control", "--config.agent.relevance=implied", "no closed form"),
-            ("acer_control", "--config.agent.entropy_cost=0.01", "entropy_cost is 0.01"),
+            ("acer_control", "--config.agent.entropy_cost=0.01", "agent.entropy_cost .*0.01"),
+            ("laser_gymnasium", "--config.run.seed=1", "--config=configs/laser_control.py"),
         ):
             code, _, errors = self._train("Pendulum-v1", flag, config=config)
             self.assertEqual(code, 1, errors)
