@@ -75,10 +75,8 @@ def main() -> None:
         )
     command_line.divert_native_messages(folder / "native.log")
     replay = standalone.start(config.replay, signature, folder, _PORT.value, queues)
-    table, limit = config.replay.replay_table, None
-    # New sequences only wait there, no more than the queue holds.
-    if limit_bytes and table and table != replay_config.NEW_SEQUENCES:
-        limit = memory_limit.MemoryLimit(replay, table, limit_bytes, base)
+    table = config.replay.replay_table
+    limit = memory_limit.for_machine(replay, config.replay, limit_bytes or None, base)
     logging.info("replay is served at port %d, %.0f%% full", replay.port, 100 * replay.fill())
     serve(replay, limit, server_health.Health(replay, table, limit), interrupted, folder)
 
@@ -140,7 +138,7 @@ def serve(
     while not interrupted.stop:
         time.sleep(_POLL_SECONDS)
         if limit:
-            limit.enforce()
+            limit.try_to_enforce()
         if time.monotonic() >= next_health:
             next_health += _HEALTH_SECONDS
             logging.info("%s", health.line())
@@ -154,8 +152,6 @@ def serve(
                 notice.failed(f"cannot save replay: {error}; it is served on and saved again later")
             else:
                 notice.succeeded()
-                if limit:
-                    limit.note_checkpoint()
             next_save = time.monotonic() + period
     logging.info("%s", health.line())
     folder_lock.check(folder)

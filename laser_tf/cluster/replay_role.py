@@ -9,7 +9,7 @@ import ray
 from laser_tf import types
 from laser_tf.cluster import role_process
 from laser_tf.host import failure_notice, folder_lock, folder_traces, run_folder
-from laser_tf.replay import replay_config, server
+from laser_tf.replay import memory_limit, replay_config, server
 from laser_tf.training import assembly, run_config
 
 LOCK = "replay_lock"  # in the folder of a run or a sweep; its own is held by the driver
@@ -47,6 +47,7 @@ class ReplayRole(role_process.Role):
         self._replay = server.EmbeddedReplay(
             config.replay, signature, context.workdir / folder, config.run.replay_port, queues
         )
+        self._limit = memory_limit.for_machine(self._replay, config.replay, listing=context.saving)
         self._notice = failure_notice.FailureNotice("replay can be saved again")
         logging.info(
             "replay listens at port %d, %.0f%% full", self._replay.port, 100 * self._replay.fill()
@@ -58,6 +59,8 @@ class ReplayRole(role_process.Role):
         """See `role_process.Role`."""
         next_save = time.monotonic() + self._seconds
         while not self._context.stop.wait(0.5):
+            if self._limit:
+                self._limit.try_to_enforce()
             if time.monotonic() >= next_save:
                 self._try_to_save()
                 next_save = time.monotonic() + self._seconds

@@ -7,6 +7,7 @@ import numpy as np
 from laser_tf.replay import (
     connection,
     learners_replay,
+    memory_estimate,
     memory_left,
     replay_config,
     saved_sequences,
@@ -33,6 +34,7 @@ def for_learner(
     """
     if config.priorities != replay_config.CONTEXTUAL:
         return replay
+    memory_estimate.warn_if_too_large(config, signature)
     store = sequence_store.SequenceStore(config, signature, has_room=memory_left.has_room)
     saved = saved_sequences.SavedSequences(workdir / _CHECKPOINT)
     saved.restore(store)

@@ -1,5 +1,6 @@
 """How much memory this machine, or the container around this process, has left."""
 
+import math
 import pathlib
 
 _LEAST_SHARE = 0.05  # of it all, that is left to the rest of the run and to other processes
@@ -12,6 +13,12 @@ def has_room() -> bool:
     return all(left >= _LEAST_SHARE * whole for left, whole in (_machine(), _container()))
 
 
+def free_bytes() -> tuple[float, float]:
+    """Returns the bytes that replay may take, and all bytes of the machine or the container."""
+    left, whole = min(_machine(), _container())
+    return max(0.0, left - _LEAST_SHARE * whole), whole
+
+
 def _machine() -> tuple[float, float]:
     """Bytes that are available, and all of them."""
     kibibytes = dict(line.split(":") for line in _MEMINFO.read_text().splitlines())
@@ -20,11 +27,11 @@ def _machine() -> tuple[float, float]:
 
 
 def _container() -> tuple[float, float]:
-    """The same of a limit that version 2 of Linux's control groups sets; (1, 1) without one."""
+    """The same of a limit by version 2 of Linux's control groups; infinity without a limit."""
     try:
         limit = int((_CGROUP / "memory.max").read_text())
         used = int((_CGROUP / "memory.current").read_text())
         cached = dict(line.split() for line in (_CGROUP / "memory.stat").read_text().splitlines())
     except (OSError, ValueError):  # "max" is no number
-        return 1, 1
+        return math.inf, math.inf
     return limit - used + int(cached.get("file", 0)), limit

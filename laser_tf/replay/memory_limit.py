@@ -1,13 +1,14 @@
-"""A limit on the memory of a replay server's process.
+"""A limit on the memory of a replay server's process, and of the machine that it is on.
 
 Reverb has no limit in bytes, and a table's `max_size` cannot change while it serves: what an item
-takes, compressed, shows only when it is there. When the process has grown beyond its limit, the
-items that fit are counted, and from then on the oldest ones above that number are deleted.
+takes, compressed, shows only when it is there. When the process has grown beyond its limit, or the
+machine has hardly any memory left, the items that fit are counted, and from then on the oldest ones
+above that number are deleted.
 
-Reverb lists no items, but its checkpoints do, oldest first. They also have what the deletion needs
-where no checkpoint is new enough: saving one blocks all writers, so that memory does not grow
-meanwhile. Reverb frees what was deleted one by one with later inserts and samples; until then the
-process is as large as before.
+Reverb lists no items, but its checkpoints do, oldest first. Where the newest checkpoint is too old,
+another one is written for the list and deleted. Saving blocks all writers, so that memory does not
+grow in the meantime. Reverb frees what was deleted one by one with later inserts and samples; until
+then the process is as large as before.
 """
 
 import ctypes
@@ -15,11 +16,20 @@ import logging
 import math
 import os
 import pathlib
+import threading
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
 
-from laser_tf.replay import saved_tables, server, table_info
+from laser_tf import errors
+from laser_tf.replay import memory_left, replay_config, saved_tables, table_info
+
+if TYPE_CHECKING:
+    from laser_tf.replay import server
 
 _FILLED_TO = 0.95  # of what the limit leaves to replay, when items are removed
+_PERIOD_SECONDS = 1.0
 _DRAIN_SECONDS = 0.2  # spent at once on samples that only free memory
 GIGABYTE = 10**9
 
@@ -27,71 +37,117 @@ GIGABYTE = 10**9
 class MemoryLimit:
     """Holds the process of a server to its limit, whenever `enforce` is called."""
 
-    def __init__(self, replay: server.EmbeddedReplay, table: str, limit_bytes: int, base: int):
+    def __init__(
+        self,
+        replay: "server.EmbeddedReplay",
+        table: str,
+        limit_bytes: int | None,
+        base: int,
+        *,
+        min_items: int = 1,
+        has_room: Callable[[], bool] = memory_left.has_room,
+        listing: Callable[[], AbstractContextManager] = nullcontext,
+    ):
         """Enforces nothing yet.
 
         Args:
           replay: the server, in this process.
           table: its replay table.
-          limit_bytes: of the process's resident memory.
+          limit_bytes: Limit of the process's resident memory; None without one.
           base: bytes that the process takes without any replay.
+          min_items: Number of items that stay however little memory the machine has left.
+          has_room: Returns whether the machine has memory left.
+          listing: Entered while a checkpoint is written to list the items.
         """
         self._replay = replay
         self._table = table
         self._limit = limit_bytes
         self._base = base
+        self._min_items = min_items
+        self._has_room = has_room
+        self._listing = listing
         self._most: int | None = None  # items that fit; None: all so far
         self._told = math.inf  # the smallest number of items that was logged
+        self._is_error_logged = False
         self._unfreed = 0  # deleted items that may still take memory
         self._keys: list[int] | None = None
         self._malloc_trim = ctypes.CDLL(None).malloc_trim
-        self.note_checkpoint()
+        self._note_checkpoint()
         self._inserts_seen = self._inserts_then
 
     @property
-    def bytes(self) -> int:
-        """The limit."""
+    def bytes(self) -> int | None:
+        """The limit of the process; None without one."""
         return self._limit
 
-    def note_checkpoint(self) -> None:
-        """Says that the newest checkpoint lists what is in replay now."""
+    def _note_checkpoint(self, keys: list[int] | None = None) -> None:
+        """Takes what is in replay now for the contents of the newest checkpoint, or for `keys`."""
         info = self._info()
+        self._checkpoint = self._replay.newest_checkpoint()
         self._inserts_then, self._size_then = _inserts(info), info.current_size
-        self._keys = None
+        self._keys = keys
 
     def enforce(self) -> None:
-        """Deletes the oldest items while the process is larger than its limit."""
+        """Deletes the oldest items while the process or the machine is beyond its limit."""
+        if self._replay.newest_checkpoint() != self._checkpoint:
+            self._note_checkpoint()
         info, used = self._info(), resident_bytes()
         inserts = _inserts(info)
         self._unfreed = max(0, self._unfreed - max(0, inserts - self._inserts_seen))
         self._inserts_seen = inserts
-        if used > self._limit and not self._unfreed:
-            self._lower(info.current_size, used)
+        if not self._unfreed:
+            if self._limit is not None and used > self._limit:
+                self._fit_process(info.current_size, used, self._limit)
+            elif not self._has_room():
+                self._fit_machine(info.current_size)
         if self._most is not None and info.current_size > self._most:
             self._remove(info.current_size - self._most)
         if self._unfreed:
             self._drain()
             self._malloc_trim(0)  # else the pages stay with this process
 
-    def _lower(self, size: int, used: int) -> None:
-        room = max(0.0, _FILLED_TO * (self._limit - self._base))
-        most = int(size * min(1.0, room / max(1, used - self._base)))
+    def try_to_enforce(self) -> None:
+        """Calls `enforce`; logs the first error, since the next call may succeed."""
+        try:
+            self.enforce()
+        except Exception as error:  # Reverb raises almost any error.
+            if not self._is_error_logged:
+                self._is_error_logged = True
+                reason = errors.one_line(error, 200)
+                logging.warning("Cannot limit the memory of replay: %s", reason)
+
+    def _fit_process(self, size: int, used: int, limit: int) -> None:
+        room = max(0.0, _FILLED_TO * (limit - self._base))
+        if self._lower(int(size * min(1.0, room / max(1, used - self._base)))):
+            logging.warning(
+                "the process takes %.2f GB, more than its limit of %.2f GB: replay keeps the "
+                "newest %s items of %s from now on; lower replay.capacity, or raise "
+                "--memory_limit_gb",
+                used / GIGABYTE, limit / GIGABYTE, f"{self._most:,}", f"{size:,}",
+            )  # fmt: skip
+
+    def _fit_machine(self, size: int) -> None:
+        if size > self._min_items and self._lower(max(self._min_items, int(_FILLED_TO * size))):
+            logging.warning(
+                "this machine has hardly any memory left: replay keeps the newest %s items of %s "
+                "from now on; lower replay.capacity", f"{self._most:,}", f"{size:,}",
+            )  # fmt: skip
+
+    def _lower(self, most: int) -> bool:
+        """Keeps no more items than `most` from now on; returns whether to log that."""
         # Never more again: what came since the last look needs room, too.
         self._most = most if self._most is None else min(most, self._most)
         if self._most >= 0.8 * self._told:
-            return
+            return False
         self._told = self._most
-        logging.warning(
-            "the process takes %.2f GB, more than its limit of %.2f GB: replay keeps the newest "
-            "%s items of %s from now on; lower replay.capacity, or raise --memory_limit_gb",
-            used / GIGABYTE, self._limit / GIGABYTE, f"{self._most:,}", f"{size:,}",
-        )  # fmt: skip
+        return True
 
     def _remove(self, surplus: int) -> None:
         keys = self._oldest(surplus)
         if len(keys) < surplus:
             try:
-                self._replay.checkpoint()
+                with self._listing():
+                    listed = self._replay.list_keys(self._table)
             except RuntimeError as error:
                 logging.warning(
                     "replay is emptied, since its memory has to be freed and its oldest items are "
@@ -99,12 +155,11 @@ class MemoryLimit:
                 )  # fmt: skip
                 self._replay.client.reset(self._table)
                 # No checkpoint lists what comes from now on, and inserts are counted from 0 again.
-                self.note_checkpoint()
-                self._keys = []
+                self._note_checkpoint([])
                 self._unfreed = 0
                 self._malloc_trim(0)
                 return
-            self.note_checkpoint()
+            self._note_checkpoint(listed)
             keys = self._oldest(surplus)
         self._replay.client.mutate_priorities(self._table, deletes=keys)
         self._unfreed += len(keys)
@@ -139,6 +194,37 @@ class MemoryLimit:
 
 def _inserts(info: table_info.TableInfo) -> int:
     return info.rate_limiter_info.insert_stats.completed
+
+
+def for_machine(
+    replay: "server.EmbeddedReplay",
+    config: replay_config.ReplayConfig,
+    limit_bytes: int | None = None,
+    base: int = 0,
+    listing: Callable[[], AbstractContextManager] = nullcontext,
+) -> MemoryLimit | None:
+    """Returns the limit of a server; None if the server stores no replay.
+
+    Args:
+      replay: Server in this process.
+      config: Replay configuration.
+      limit_bytes: See `MemoryLimit`.
+      base: See `MemoryLimit`.
+      listing: See `MemoryLimit`.
+    """
+    table = config.replay_table
+    # New sequences only wait there, no more than the queue holds.
+    if table is None or table == replay_config.NEW_SEQUENCES:
+        return None
+    return MemoryLimit(
+        replay, table, limit_bytes, base, min_items=config.batch_size, listing=listing
+    )
+
+
+def keep_enforcing(limit: MemoryLimit, stopped: threading.Event) -> None:
+    """Enforces a limit every second until the event is set."""
+    while not stopped.wait(_PERIOD_SECONDS):
+        limit.try_to_enforce()
 
 
 def resident_bytes() -> int:

@@ -126,7 +126,7 @@ class ReplayConfig:
                 f"burn_in) make {frames} frames: use values whose product is {MOST_BATCHED} or "
                 "less; no memory holds a larger batch"
             )
-        least = max(self.batch_size * self.steps_per_entry, self.warm_up)
+        least = self.least_capacity
         if self.replay_table and self.capacity < least:
             raise ValueError(
                 f"capacity is {self.capacity} agent steps, less than one batch of "
@@ -237,6 +237,11 @@ class ReplayConfig:
         if self.steps_per_update:
             return 0
         return self.batch_size - round(self.batch_size * self.replay_fraction)
+
+    @property
+    def least_capacity(self) -> int:
+        """Smallest capacity in agent steps: one batch, and enough for the warm-up."""
+        return max(self.batch_size * self.steps_per_entry, self.warm_up)
 
     @property
     def fresh_steps_per_update(self) -> int:

@@ -1,23 +1,29 @@
 """The embedded replay: a Reverb server inside this process."""
 
+import contextlib
 import logging
 import os
 import pathlib
 import shutil
+import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import reverb
 
 from laser_tf.replay import (
     connection,
+    memory_estimate,
+    memory_limit,
     replay_config,
     saved_tables,
     server_addresses,
     stored_unroll,
     tables,
 )
+
+_GUARD_SECONDS = 5.0  # The thread that guards memory ends sooner unless Reverb blocks it.
 
 
 class EmbeddedReplay(connection.Connection):
@@ -52,6 +58,8 @@ class EmbeddedReplay(connection.Connection):
           RuntimeError: if Reverb cannot start.
         """
         server_addresses.check_port(port)
+        if config.replay_table != replay_config.NEW_SEQUENCES:  # The learner holds the sequences.
+            memory_estimate.warn_if_too_large(config, signature)
         self._folder = checkpoint_folder
         self._previous, self._damaged, self._saving = (
             checkpoint_folder.with_name(f"{checkpoint_folder.name}_{suffix}")
@@ -64,6 +72,8 @@ class EmbeddedReplay(connection.Connection):
         parent = os.open(checkpoint_folder.parent, os.O_RDONLY | os.O_DIRECTORY)
         self._close_parent = weakref.finalize(self, os.close, parent)
         self._plain_parent = f"/proc/self/fd/{parent}"
+        self._saving_lock = threading.Lock()  # Two checkpoints at once would share a folder.
+        self._guard: threading.Thread | None = None
         self.is_restored = False  # whether a checkpoint was there, and whole
         self._server = self._start(
             lambda: [*tables.make_tables(config, signature, queues), *more_tables()], port or None
@@ -159,18 +169,53 @@ class EmbeddedReplay(connection.Connection):
         Raises:
           RuntimeError: if it cannot be written; the one before stays, and nothing of this one.
         """
-        try:
-            if saved_tables.find(self._folder):
-                shutil.rmtree(self._previous, ignore_errors=True)  # else there were three
-            self.client.checkpoint()
-            saved_tables.write_manifest(saved_tables.find(self._saving))
+        if saved_tables.find(self._folder):
+            shutil.rmtree(self._previous, ignore_errors=True)  # else there were three
+        with self._saved() as saved:
+            saved_tables.write_manifest(saved)
             if saved_tables.find(self._folder):
                 self._folder.rename(self._previous)
             self._saving.rename(self._folder)
-        except Exception as error:  # Reverb's is an IndexError on a full disk
-            raise RuntimeError(self._describe(error)) from None
-        finally:
-            shutil.rmtree(self._saving, ignore_errors=True)
+
+    def list_keys(self, table: str) -> list[int]:
+        """Returns the keys of a table's items, oldest first.
+
+        Only checkpoints list items, so this writes a checkpoint, reads it and deletes it.
+
+        Raises:
+          RuntimeError: If the checkpoint cannot be written.
+        """
+        with self._saved() as saved:
+            return saved_tables.keys(saved, table)
+
+    @contextlib.contextmanager
+    def _saved(self) -> Iterator[pathlib.Path]:
+        """Yields a new checkpoint, which is deleted at the end unless it was renamed.
+
+        Raises:
+          RuntimeError: If the checkpoint cannot be written or used.
+        """
+        with self._saving_lock:
+            try:
+                self.client.checkpoint()
+                saved = saved_tables.find(self._saving)
+                if not saved:
+                    raise RuntimeError("Reverb wrote no checkpoint")
+                yield saved
+            except Exception as error:  # Reverb's is an IndexError on a full disk
+                raise RuntimeError(self._describe(error)) from None
+            finally:
+                shutil.rmtree(self._saving, ignore_errors=True)
+
+    def guard_memory(self) -> None:
+        """Starts a thread that removes the oldest items whenever memory runs out, until `stop`."""
+        limit = memory_limit.for_machine(self, self._config)
+        if limit:
+            target = memory_limit.keep_enforcing
+            self._guard = threading.Thread(
+                target=target, args=(limit, self._stopped), name="replay memory", daemon=True
+            )
+            self._guard.start()
 
     def _describe(self, error: Exception) -> str:
         text = str(error).replace(self._plain_parent, str(self._folder.parent)).strip()
@@ -178,5 +223,8 @@ class EmbeddedReplay(connection.Connection):
 
     def stop(self) -> None:
         """Ends the server; clients that wait for it get an error."""
+        self._stopped.set()
+        if self._guard:
+            self._guard.join(_GUARD_SECONDS)
         self._server.stop()
         self._close_parent()

@@ -45,7 +45,7 @@ class Health:
             if name.startswith(replay_config.ONLINE)
         ]
         memory = f"{memory_limit.resident_bytes() / memory_limit.GIGABYTE:.2f} GB"
-        if self._limit:
+        if self._limit and self._limit.bytes:
             memory += f" of {self._limit.bytes / memory_limit.GIGABYTE:.2f}"
         return (
             f"replay: {', '.join(parts)}; {inserted:,.1f} inserts/s, {sampled:,.1f} samples/s, "

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from laser_tf.replay import (
     claim,
+    memory_estimate,
     replay_config,
     saved_tables,
     server,
@@ -121,8 +122,7 @@ def least_memory(
       signature: of an unroll.
       queues: how many.
     """
-    unroll = sum(spec.shape.num_elements() * spec.dtype.size for spec in tf.nest.flatten(signature))
     is_queue = config.replay_table == replay_config.NEW_SEQUENCES
     entries = config.queue_capacity if is_queue else config.batch_size
     unrolls = entries * -(-config.steps_per_entry // config.unroll_length)
-    return unroll * (queues * config.queue_capacity + unrolls)
+    return memory_estimate.unroll_bytes(signature) * (queues * config.queue_capacity + unrolls)

@@ -241,6 +241,7 @@ class Training:
             self._workdir / "checkpoints/replay",
             config.run.replay_port,
         )
+        replay.guard_memory()
         if self.resumed and config.replay.replay_table and not replay.is_restored:
             logging.warning("no replay checkpoint to resume from: replay fills anew")
         return replay

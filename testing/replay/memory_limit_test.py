@@ -1,18 +1,27 @@
 """A replay server's memory: real data beyond a limit, in a real server."""
 
 import ctypes
+import dataclasses
+import logging
 import pathlib
+import re
 import tempfile
+import threading
+import time
 from unittest import mock
 
 import numpy as np
 import tensorflow as tf
-from absl.testing import absltest
+from absl.testing import absltest, parameterized
 
 from laser_tf.replay import (
+    contextual_replay,
     dataset,
+    memory_estimate,
+    memory_left,
     memory_limit,
     replay_config,
+    server,
     server_health,
     standalone,
     writer,
@@ -32,8 +41,8 @@ ROOM = 20_000_000  # bytes
 class MemoryLimitTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
-        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        self._replay = standalone.start(CONFIG, SIGNATURE, folder, 0, ["online"])
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        self._replay = standalone.start(CONFIG, SIGNATURE, self._folder, 0, ["online"])
         self.addCleanup(self._replay.stop)
         self._target = writer.UnrollWriter(self._replay, [replay_config.REPLAY])
         self._random = np.random.default_rng(0)
@@ -95,7 +104,7 @@ class MemoryLimitTest(absltest.TestCase):
     def test_where_nothing_can_be_saved_replay_is_emptied_rather_than_the_process_killed(self):
         self._write(2000)
         with (
-            mock.patch.object(self._replay, "checkpoint", side_effect=RuntimeError("disk full")),
+            mock.patch.object(self._replay, "list_keys", side_effect=RuntimeError("disk full")),
             self.assertLogs(level="WARNING") as logs,
         ):
             self._limit.enforce()
@@ -107,10 +116,10 @@ class MemoryLimitTest(absltest.TestCase):
     def test_where_it_was_emptied_once_the_process_still_grows_no_more(self):
         self._write(400)
         self._replay.checkpoint()
-        self._limit.note_checkpoint()  # what it lists is gone when replay has been emptied
+        self._limit.enforce()  # what the checkpoint lists is gone when replay has been emptied
         most, sizes = 0, []
         with (
-            mock.patch.object(self._replay, "checkpoint", side_effect=RuntimeError("disk full")),
+            mock.patch.object(self._replay, "list_keys", side_effect=RuntimeError("disk full")),
             self.assertLogs(level="WARNING"),
         ):
             for _ in range(60):
@@ -121,9 +130,113 @@ class MemoryLimitTest(absltest.TestCase):
         self.assertIn(0, sizes)
         self.assertLess(most, self._limit.bytes + 0.25 * ROOM)
 
+    def test_without_memory_left_the_oldest_items_are_removed(self):
+        self._write(200)
+        has_room = mock.Mock(side_effect=[True, False, False, *[True] * 10])
+        limit = memory_limit.MemoryLimit(
+            self._replay, replay_config.REPLAY, None, 0, has_room=has_room
+        )
+        with self.assertLogs(level="WARNING"):
+            for size in (200, 190, 190, 190):
+                limit.enforce()
+                self.assertLessEqual(self._replay.size(), size)
+        kept = self._numbers()
+        self.assertIn(self._number - 1, kept)
+        self.assertGreaterEqual(min(kept), self._number - self._replay.size())
+        self.assertIsNone(self._replay.newest_checkpoint())  # A run saves replay after weights.
+        self._write(50)
+        limit.enforce()
+        self.assertLessEqual(self._replay.size(), 190)
+
+    def test_without_memory_left_a_batch_stays(self):
+        self._write(12)
+        limit = memory_limit.MemoryLimit(
+            self._replay, replay_config.REPLAY, None, 0, min_items=8, has_room=lambda: False
+        )
+        with self.assertLogs(level="WARNING"):
+            for _ in range(20):
+                limit.enforce()
+        self.assertEqual(self._replay.size(), 8)
+
+    def test_error_of_a_look_is_logged_once(self):
+        limit = memory_limit.for_machine(self._replay, CONFIG)
+        with (
+            mock.patch.object(limit, "_info", side_effect=RuntimeError("gone")),
+            self.assertLogs(level="WARNING") as logs,
+        ):
+            limit.try_to_enforce()
+            limit.try_to_enforce()
+        self.assertLen(logs.output, 1)
+
+    def test_guarded_replay_shrinks_and_its_thread_ends_with_it(self):
+        with (
+            mock.patch.object(memory_left, "_machine", return_value=(0, 100)),
+            mock.patch.object(memory_limit, "_PERIOD_SECONDS", 0.01),
+        ):
+            replay = standalone.start(CONFIG, SIGNATURE, self._folder / "guarded", 0, ["online"])
+            self._replay = replay
+            self._target = writer.UnrollWriter(replay, [replay_config.REPLAY])
+            self._write(30)
+            replay.guard_memory()
+            for _ in range(1_000):
+                if replay.size() == CONFIG.batch_size:
+                    break
+                time.sleep(0.01)
+            self.assertEqual(replay.size(), CONFIG.batch_size)
+            replay.stop()
+        self.assertNotIn("replay memory", [thread.name for thread in threading.enumerate()])
+
     def test_what_queues_and_a_batch_take_is_counted(self):
         bytes_ = standalone.least_memory(CONFIG, SIGNATURE, queues=2)
         self.assertAlmostEqual(bytes_ / (UNROLL_BYTES * (2 * 20_000 + 4)), 1.0, delta=0.02)
+
+
+class MemoryEstimateTest(parameterized.TestCase):
+    """Estimates for unrolls of five steps, which store six images."""
+
+    @parameterized.named_parameters(
+        ("unrolls", {}),
+        ("episodes", {"core_state": "recomputed"}),
+        ("sequences", {"sequence_length": 2 * T, "sequence_overlap": T, "burn_in": T}),
+        (
+            "contextual",
+            {
+                "sequence_length": 2 * T,
+                "sequence_overlap": T,
+                "priorities": "contextual",
+                "priority_exponent": 1.0,
+            },
+        ),
+    )
+    def test_replay_beyond_the_memory_is_announced_once(self, values):
+        if "sequence_length" in values:
+            values = {**values, "steps_per_update": 4}
+        config = dataclasses.replace(CONFIG, **values)
+        full = config.capacity / T * UNROLL_BYTES
+        folder = self.enter_context(tempfile.TemporaryDirectory())
+
+        def start(left: float) -> list[str]:
+            with (
+                mock.patch.object(memory_left, "_machine", return_value=(left, 2 * full)),
+                mock.patch.object(logging.getLogger(), "handle") as handle,
+            ):
+                path = pathlib.Path(folder) / f"{left:.0f}"
+                replay = server.EmbeddedReplay(config, SIGNATURE, path)
+                self.addCleanup(replay.stop)
+                contextual_replay.for_learner(replay, config, SIGNATURE, path)
+            return [call.args[0].getMessage() for call in handle.call_args_list]
+
+        (line,) = start(0.6 * full)
+        self.assertIn("replay.capacity=", line)
+        *_, fitting = re.findall(r"replay\.capacity=(\d+)", line)
+        # A tenth of the estimate stays with the rest of the run.
+        self.assertBetween(int(fitting) / config.capacity, 0.4, 0.5)
+        self.assertEmpty(start(1.2 * full))
+
+    def test_without_replay_nothing_is_estimated(self):
+        config = dataclasses.replace(CONFIG, replay_fraction=0.0)
+        self.assertEqual(memory_estimate.bytes_per_step(config, SIGNATURE), 0)
+        self.assertIsNone(memory_limit.for_machine(None, config))
 
 
 if __name__ == "__main__":
