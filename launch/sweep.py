@@ -150,4 +150,4 @@ def _values() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    command_line.run(main, (ValueError, ImportError))
+    command_line.run(main)

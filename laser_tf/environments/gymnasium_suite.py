@@ -15,6 +15,7 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
+from laser_tf import errors
 from laser_tf.environments import faults, names, python_config, user_modules
 
 if TYPE_CHECKING:  # it is loaded in workers
@@ -36,7 +37,7 @@ class GymnasiumConfig(python_config.PythonConfig):
     def check_task(self, task: str) -> str:
         """Checks the form alone: user code, which registers ids, runs in workers only."""
         if not _ID.fullmatch(task):
-            raise ValueError(
+            raise errors.ConfigError(
                 f"a task of gymnasium is {task!r}: use an id such as CartPole-v1, or "
                 "my_package:MyEnv-v0"
             )

@@ -4,6 +4,8 @@ import difflib
 import re
 from collections.abc import Collection
 
+from laser_tf import errors
+
 
 def check(what: str, name: str, known: Collection[str], example: str = "") -> str:
     """Returns a known name, and raises ValueError, with close names, for an unknown one.
@@ -18,7 +20,7 @@ def check(what: str, name: str, known: Collection[str], example: str = "") -> st
         return name
     close = difflib.get_close_matches(str(name), known, n=3) or ([] if example else known)
     hint = f"did you mean {' or '.join(close)}?" if close else f"names are like {example!r}"
-    raise ValueError(f"there is no {what} {name!r}: {hint}")
+    raise errors.ConfigError(f"there is no {what} {name!r}: {hint}")
 
 
 def of_gymnasium_id(name: str, namespace: str, known: Collection[str]) -> str:

@@ -40,7 +40,7 @@ def check_trusted(source: pathlib.Path, code: Collection[str], named: Collection
 def check_path(what: str, path: str) -> str:
     """Returns a path "module:name"; ValueError for what is none."""
     if not _PATH.fullmatch(path):
-        raise ValueError(f"{what} is {path!r}: use module:function, e.g. my_module:make")
+        raise errors.ConfigError(f"{what} is {path!r}: use module:function, e.g. my_module:make")
     return path
 
 

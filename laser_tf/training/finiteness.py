@@ -5,8 +5,10 @@ from collections.abc import Iterable
 import numpy as np
 import tensorflow as tf
 
+from laser_tf import errors
 
-class NonFiniteWeightsError(ValueError):
+
+class NonFiniteWeightsError(errors.UserError):
     """Weights, or what the optimiser or PopArt keeps of them, hold NaN or infinity."""
 
 
