@@ -7,6 +7,8 @@ import typing
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from laser_tf import errors
+
 # What TensorFlow computes with: beyond them float32 is infinite, or a number but 0 becomes 0.
 LARGEST_FLOAT, SMALLEST_FLOAT = 3.4028234663852886e38, 1.1754943508222875e-38
 LARGEST_INTEGER = 2**63 - 1  # of TensorFlow's and Reverb's counters
@@ -38,16 +40,16 @@ def _check_type(name: str, value: Any, expected: Any) -> None:
         _check_union(name, value, typing.get_args(expected))
     elif origin is tuple:
         if not isinstance(value, tuple | list):
-            raise ValueError(f"{name} is {value!r}: use a tuple of values, e.g. ()")
+            raise errors.ConfigError(f"{name} is {value!r}: use a tuple of values, e.g. ()")
         for element in value:
             _check_type(name, element, typing.get_args(expected)[0])
     elif origin is float:
         check_number(name, value)
     elif origin is int:
         if type(value) is not int:  # True is an int, too
-            raise ValueError(f"{name} is {value!r}: use a whole number")
+            raise errors.ConfigError(f"{name} is {value!r}: use a whole number")
         if abs(value) > LARGEST_INTEGER:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"{name} is {value}: use {LARGEST_INTEGER} or less, all that is counted"
             )
     else:
@@ -59,14 +61,14 @@ def _check_instance(name: str, value: Any, expected: Any) -> None:
     kinds = [typing.get_origin(part) or part for part in parts]
     if not isinstance(value, tuple(kinds)):
         examples = ", or ".join(_EXAMPLES[kind] for kind in kinds)
-        raise ValueError(f"{name} is {value!r}: use {examples}")
+        raise errors.ConfigError(f"{name} is {value!r}: use {examples}")
 
 
 def _check_union(name: str, value: Any, expected: tuple[Any, ...]) -> None:
     origins = tuple(typing.get_origin(one) or one for one in expected)
     if not isinstance(value, origins):
         examples = " or ".join(_EXAMPLES[origin] for origin in origins)
-        raise ValueError(f"{name} is {value!r}: use {examples}")
+        raise errors.ConfigError(f"{name} is {value!r}: use {examples}")
 
 
 def check_number(name: str, value: Any) -> None:
@@ -80,12 +82,16 @@ def check_number(name: str, value: Any) -> None:
       ValueError: if it is another type, not finite, or too large or too small for float32.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{name} is {value!r}: use a number")
+        raise errors.ConfigError(f"{name} is {value!r}: use a number")
     # Compared, since an int may be too large for a float.
     if not abs(value) <= LARGEST_FLOAT:
-        raise ValueError(f"{name} is {value}: use a finite value that float32 holds, up to 3e38")
+        raise errors.ConfigError(
+            f"{name} is {value}: use a finite value that float32 holds, up to 3e38"
+        )
     if value and abs(value) < SMALLEST_FLOAT:
-        raise ValueError(f"{name} is {value}: float32 makes it 0; use 0, or 2e-38 or more in size")
+        raise errors.ConfigError(
+            f"{name} is {value}: float32 makes it 0; use 0, or 2e-38 or more in size"
+        )
 
 
 def check_choice(config: Any, name: str, choices: Collection[str]) -> None:
@@ -101,7 +107,9 @@ def check_choice(config: Any, name: str, choices: Collection[str]) -> None:
     """
     value = getattr(config, name)
     if value not in choices:
-        raise ValueError(f"{name} is {value!r}: choose one of {', '.join(map(repr, choices))}")
+        raise errors.ConfigError(
+            f"{name} is {value!r}: choose one of {', '.join(map(repr, choices))}"
+        )
 
 
 def check_range(
@@ -121,6 +129,6 @@ def check_range(
     """
     value = getattr(config, name)
     if value < least:
-        raise ValueError(f"{name} is {value}: use {least} or more")
+        raise errors.ConfigError(f"{name} is {value}: use {least} or more")
     if value > most:
-        raise ValueError(f"{name} is {value}: use {most} or less; {reason}")
+        raise errors.ConfigError(f"{name} is {value}: use {most} or less; {reason}")

@@ -11,6 +11,17 @@ class UserError(RuntimeError):
     """The user can act on it: the message, one line, says what was refused, why and what to do."""
 
 
+class ConfigError(UserError, ValueError):
+    """A value that the user gave cannot be used.
+
+    A plain `ValueError` is a bug: commands print its traceback.
+    """
+
+
+class MissingPackageError(UserError, ImportError):
+    """An optional package is not installed; the message names the command that installs it."""
+
+
 def printable(text: str) -> str:
     """Returns the text with lone surrogates escaped, so that every stream can encode it."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -7,7 +7,7 @@ import numpy as np
 import tree
 from dm_env import specs
 
-from laser_tf import types
+from laser_tf import errors, types
 
 # A subset of TensorFlow's names: TF-Agents' signature of an exported policy has the keys unchanged.
 _KEY = re.compile(r"[A-Za-z0-9_./-]+")
@@ -101,14 +101,14 @@ def check_names(observation: Any) -> None:
     for path, _ in tree.flatten_with_path(observation):
         shown = "".join(f"[{part!r}]" for part in path)
         if not all(_KEY.fullmatch(str(part)) for part in path):
-            raise ValueError(
+            raise errors.ConfigError(
                 f"a SavedModel cannot have a key as observation{shown}: use letters, digits and "
                 "_ . / - only; rename it in the environment; weights still fit if the sorted order "
                 "of the keys stays the same"
             )
         other = known.setdefault(path_name("", path).lower(), shown)  # TensorFlow ignores case here
         if other != shown:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"a SavedModel has one name for observation{other} and observation{shown}: rename "
                 "one of them in the environment, so that they differ in letters and digits"
             )

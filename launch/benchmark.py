@@ -91,4 +91,4 @@ def _measure(config: run_config.RunConfig, dtype: str, jit: bool) -> dict[str, o
 
 
 if __name__ == "__main__":
-    command_line.run(main, (ValueError, ImportError))
+    command_line.run(main)

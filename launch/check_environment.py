@@ -22,7 +22,7 @@ import tree
 from absl import flags
 
 from laser_tf import observations, types
-from laser_tf.environments import environment_check, environment_config, faults, suites
+from laser_tf.environments import environment_check, environment_config, suites
 from laser_tf.networks import trunk_config
 from launch import command_line
 
@@ -125,4 +125,4 @@ def _configuration() -> environment_config.EnvironmentConfig:
 
 
 if __name__ == "__main__":
-    command_line.run(main, (ValueError, ImportError, faults.EnvironmentFailedError))
+    command_line.run(main)

@@ -31,13 +31,13 @@ class UsageError(errors.UserError):
     """Something the user gave cannot be used; the message names the value and the remedy."""
 
 
-def run(main: Callable[[], None], expected_errors: tuple[type[Exception], ...]) -> None:
+def run(main: Callable[[], None], expected_errors: tuple[type[Exception], ...] = ()) -> None:
     """Parses the flags, runs `main` and exits; does not return.
 
     Args:
       main: called without arguments once the flags are parsed.
-      expected_errors: what, beside `errors.UserError`, is printed as one line with exit code 1;
-        anything else keeps its traceback, being a bug.
+      expected_errors: Types that are printed as one line with exit code 1, in addition to
+        `errors.UserError`. Any other exception is a bug and keeps its traceback.
     """
 
     def guarded(arguments: list[str]) -> None:

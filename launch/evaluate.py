@@ -100,4 +100,4 @@ def _check_writable(result: pathlib.Path) -> None:
 
 
 if __name__ == "__main__":
-    command_line.run(main, (ValueError, ImportError))
+    command_line.run(main)

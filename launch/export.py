@@ -15,9 +15,7 @@ import pathlib
 
 from absl import flags
 
-from laser_tf.environments import faults
 from laser_tf.export import exporter
-from laser_tf.host import run_folder
 from laser_tf.training import learner_config
 from launch import command_line
 
@@ -44,7 +42,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    command_line.run(
-        main,
-        (ValueError, ImportError, run_folder.WorkdirError, faults.EnvironmentFailedError),
-    )
+    command_line.run(main)

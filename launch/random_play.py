@@ -13,7 +13,7 @@ import json
 import numpy as np
 from absl import flags
 
-from laser_tf.environments import factory, faults, random_streams
+from laser_tf.environments import factory, random_streams
 from laser_tf.evaluation import episode_player
 from laser_tf.monitoring import progress
 from laser_tf.training import run_config
@@ -61,4 +61,4 @@ def _summarise(returns: list[float]) -> dict[str, float | None]:
 
 
 if __name__ == "__main__":
-    command_line.run(main, (ValueError, ImportError, faults.EnvironmentFailedError))
+    command_line.run(main)

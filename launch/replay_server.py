@@ -167,4 +167,4 @@ def serve(
 
 
 if __name__ == "__main__":
-    command_line.run(main, (ValueError, ImportError, OSError))
+    command_line.run(main, (OSError,))

@@ -279,4 +279,4 @@ def _draw(workdir: pathlib.Path, games: Sequence[str], histories: Sequence[int])
 
 
 if __name__ == "__main__":
-    command_line.run(main, (ValueError, ImportError))  # the latter: a suite that is not installed
+    command_line.run(main)

@@ -160,4 +160,4 @@ def _values() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    command_line.run(main, (ValueError, ImportError))
+    command_line.run(main)

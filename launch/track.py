@@ -24,7 +24,6 @@ import pathlib
 from absl import flags
 
 from laser_tf.analysis import tracking
-from laser_tf.host import run_folder
 from launch import command_line
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "the run's folder")
@@ -41,4 +40,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    command_line.run(main, (OSError, run_folder.WorkdirError))
+    command_line.run(main, (OSError,))

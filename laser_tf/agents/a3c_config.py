@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from laser_tf import config_checks
+from laser_tf import config_checks, errors
 from laser_tf.agents import average_policy_config
 
 KIND = "a3c"
@@ -37,7 +37,7 @@ class A3CConfig(average_policy_config.AveragePolicyConfig):
             replays_sequences=replays_sequences,
         )
         if replays and self.importance == NONE:
-            raise ValueError(
+            raise errors.ConfigError(
                 "importance is 'none', but A3C's gradient is on-policy, and what is replayed is "
                 "not: use agent.importance=truncated (TIS), or replay_fraction, replay_ratio and "
                 "steps_per_update 0"

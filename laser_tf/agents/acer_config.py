@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from laser_tf import config_checks
+from laser_tf import config_checks, errors
 from laser_tf.agents import average_policy_config
 from laser_tf.networks import trunk_config
 
@@ -27,9 +27,9 @@ class AcerConfig(average_policy_config.AveragePolicyConfig):
         config_checks.check_choice(self, "kind", (KIND,))
         config_checks.check_range(self, "dueling_samples", 0, 1_000, "each is a pass of a network")
         if not 0 <= self.lambda_ <= 1:
-            raise ValueError(f"lambda_ is {self.lambda_}: use a value from 0 to 1")
+            raise errors.ConfigError(f"lambda_ is {self.lambda_}: use a value from 0 to 1")
         if not all(1 <= units <= 16_384 for units in self.advantage_units):
-            raise ValueError(
+            raise errors.ConfigError(
                 f"advantage_units is {self.advantage_units}: use layers of 1 to 16384 units; "
                 + trunk_config.TOO_LARGE
             )

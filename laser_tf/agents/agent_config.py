@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from dm_env import specs
 
+from laser_tf import errors
 from laser_tf.networks import trunk_config
 
 # The keys of ops.reward_clipping's.
@@ -44,7 +45,7 @@ class AgentConfig(trunk_config.TrunkConfig):
     def check_actions(self, action: specs.BoundedArray) -> None:
         """Raises ValueError for actions, discrete or continuous, that the agent cannot take."""
         if self.needs_discrete_actions and not isinstance(action, specs.DiscreteArray):
-            raise ValueError(
+            raise errors.ConfigError(
                 f"kind is {self.kind!r}: it needs discrete actions, the environment's have "
                 f"{action.shape[0]} continuous dimensions. Use --config=configs/laser_control.py "
                 "or configs/acer_control.py"

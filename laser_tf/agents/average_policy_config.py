@@ -4,7 +4,7 @@ import dataclasses
 
 from dm_env import specs
 
-from laser_tf import config_checks
+from laser_tf import config_checks, errors
 from laser_tf.agents import agent_config
 
 STATISTICS = ("probabilities", "logits")
@@ -37,19 +37,21 @@ class AveragePolicyConfig(agent_config.AgentConfig):
         config_checks.check_range(self, "policy_std", 0.01, 10, "actions would be at the bounds")
         for name in ("discount", "average_decay"):
             if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: use a value from 0 to 1")
+                raise errors.ConfigError(
+                    f"{name} is {getattr(self, name)}: use a value from 0 to 1"
+                )
         for name in ("critic_cost", "entropy_cost", "delta"):
             config_checks.check_range(self, name, 0)
         for name in ("reward_scale", "truncation"):
             if not getattr(self, name) > 0:
-                raise ValueError(f"{name} is {getattr(self, name)}: use a value above 0")
+                raise errors.ConfigError(f"{name} is {getattr(self, name)}: use a value above 0")
 
     def check_replay(
         self, *, replays: bool, learns_from_replay_alone: bool, replays_sequences: bool
     ) -> None:
         """See `AgentConfig`."""
         if replays_sequences:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"replay.sequence_length is above 0: {self.kind} learns from unrolls and whole "
                 "episodes; use 0"
             )
@@ -57,7 +59,7 @@ class AveragePolicyConfig(agent_config.AgentConfig):
     def check_actions(self, action: specs.BoundedArray) -> None:
         """See `AgentConfig`."""
         if not isinstance(action, specs.DiscreteArray) and self.entropy_cost:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"agent.entropy_cost must be 0 for continuous actions, got {self.entropy_cost}: "
                 "their policy has a fixed deviation, policy_std, so its entropy is fixed. Use "
                 "--config=configs/acer_control.py, or --config.agent.entropy_cost=0"

@@ -4,7 +4,7 @@ import dataclasses
 
 from dm_env import specs
 
-from laser_tf import config_checks
+from laser_tf import config_checks, errors
 from laser_tf.agents import agent_config
 
 KIND = "laser"
@@ -50,18 +50,22 @@ class LaserConfig(agent_config.AgentConfig):
         config_checks.check_range(self, "pixel_control_cell", 1)
         config_checks.check_range(self, "initial_std", 0.01, 10, "actions would be at the bounds")
         if not 0 <= self.discount <= 1:
-            raise ValueError(f"discount is {self.discount}: use a value from 0 to 1, e.g. 0.995")
+            raise errors.ConfigError(
+                f"discount is {self.discount}: use a value from 0 to 1, e.g. 0.995"
+            )
         if not 0 < self.popart_step <= 1:
-            raise ValueError(f"popart_step is {self.popart_step}: use a value above 0, at most 1")
+            raise errors.ConfigError(
+                f"popart_step is {self.popart_step}: use a value above 0, at most 1"
+            )
         if not 0 <= self.lambda_ <= 1:
-            raise ValueError(f"lambda_ is {self.lambda_}: use a value from 0 to 1")
+            raise errors.ConfigError(f"lambda_ is {self.lambda_}: use a value from 0 to 1")
         for name in ("baseline_cost", "entropy_cost", "pixel_control_cost"):
             config_checks.check_range(self, name, 0)
         for name in ("rho_bar", "c_bar", "kl_threshold"):
             if not getattr(self, name) > 0:
-                raise ValueError(f"{name} is {getattr(self, name)}: use a value above 0")
+                raise errors.ConfigError(f"{name} is {getattr(self, name)}: use a value above 0")
         if self.rho_bar < self.c_bar:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"rho_bar is {self.rho_bar}, below c_bar, {self.c_bar}: V-trace's fixed point "
                 "needs rho_bar >= c_bar; raise the one or lower the other"
             )
@@ -71,12 +75,12 @@ class LaserConfig(agent_config.AgentConfig):
     ) -> None:
         """See `AgentConfig`."""
         if replays_sequences:
-            raise ValueError(
+            raise errors.ConfigError(
                 "replay.sequence_length is above 0: laser learns from unrolls and whole episodes; "
                 "use 0"
             )
         if learns_from_replay_alone and self.entropy_cost and not self.entropy_on_replay:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"entropy_cost is {self.entropy_cost}, but replay.steps_per_update above 0 leaves "
                 "no online unrolls, which alone are in the entropy term: use "
                 "agent.entropy_on_replay=true, or entropy_cost 0"
@@ -85,7 +89,7 @@ class LaserConfig(agent_config.AgentConfig):
     def check_actions(self, action: specs.BoundedArray) -> None:
         """See `AgentConfig`."""
         if not isinstance(action, specs.DiscreteArray) and self.relevance == "implied":
-            raise ValueError(
+            raise errors.ConfigError(
                 "agent.relevance must be 'behaviour' for continuous actions, got 'implied', which "
                 "has no closed form for them. Use --config=configs/laser_control.py, or "
                 "--config.agent.relevance=behaviour"

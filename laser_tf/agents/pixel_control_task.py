@@ -5,7 +5,7 @@ import tensorflow as tf
 import tree
 from dm_env import specs
 
-from laser_tf import observations, types
+from laser_tf import errors, observations, types
 from laser_tf.networks import pixel_control_head
 from laser_tf.ops import pixel_control
 
@@ -44,14 +44,14 @@ class PixelControlTask(tf.Module):
             if observations.is_image(leaf) and leaf.dtype == np.uint8
         ]
         if len(images) != 1 or not isinstance(spec.action, specs.DiscreteArray):
-            raise ValueError(
+            raise errors.ConfigError(
                 f"pixel_control_cost is {cost}: PixelControl needs one uint8 image and discrete "
                 f"actions, the environment has {observations.describe(spec)}; use 0"
             )
         self._image = images[0]
         height, width, channels = leaves[self._image].shape
         if min(height, width) < cell:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"pixel_control_cell is {cell} pixels, frames are {height}x{width}: use a smaller "
                 "one"
             )

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import ClassVar
 
-from laser_tf import config_checks
+from laser_tf import config_checks, errors
 from laser_tf.agents import agent_config
 from laser_tf.networks import trunk_config
 
@@ -45,7 +45,9 @@ class R2D2Config(agent_config.AgentConfig):
         config_checks.check_range(self, "target_period", 1)
         for name in ("discount", "priority_eta", "epsilon_base", "evaluation_epsilon"):
             if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: use a value from 0 to 1")
+                raise errors.ConfigError(
+                    f"{name} is {getattr(self, name)}: use a value from 0 to 1"
+                )
         for name in ("rescaling_epsilon", "epsilon_alpha"):
             config_checks.check_range(self, name, 0)
 
@@ -59,6 +61,6 @@ class R2D2Config(agent_config.AgentConfig):
     ) -> None:
         """See `AgentConfig`."""
         if not replays_sequences:
-            raise ValueError(
+            raise errors.ConfigError(
                 "replay.sequence_length is 0: r2d2 learns from sequences; use e.g. 80 agent steps"
             )

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import ClassVar
 
-from laser_tf import config_checks
+from laser_tf import config_checks, errors
 from laser_tf.agents import agent_config
 from laser_tf.networks import trunk_config
 
@@ -54,14 +54,16 @@ class ReactorConfig(agent_config.AgentConfig):
         config_checks.check_range(self, "target_period", 1)
         for name in ("discount", "lambda_"):
             if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: use a value from 0 to 1")
+                raise errors.ConfigError(
+                    f"{name} is {getattr(self, name)}: use a value from 0 to 1"
+                )
         if not self.v_min < self.v_max:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"v_min is {self.v_min} and v_max {self.v_max}: use a v_min below v_max, with the "
                 "discounted returns in between"
             )
         if self.core == "preco_lstm":
-            raise ValueError(
+            raise errors.ConfigError(
                 "core is 'preco_lstm': it is told the last action, Reactor's cores are not; use "
                 "'lstm' or 'none'"
             )

@@ -6,6 +6,8 @@ A new agent is a line here, a file with its `AgentConfig` and a file with its `b
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from laser_tf import errors
+
 if TYPE_CHECKING:
     from laser_tf.agents import agent_config, base
 
@@ -27,7 +29,7 @@ def config_class(kind: str) -> "type[agent_config.AgentConfig]":
       ValueError: for an unknown kind; the message names those there are.
     """
     if kind not in tuple(_AGENTS):  # it may be no text at all
-        raise ValueError(f"kind is {kind!r}: choose one of {', '.join(map(repr, _AGENTS))}")
+        raise errors.ConfigError(f"kind is {kind!r}: choose one of {', '.join(map(repr, _AGENTS))}")
     return _load(_AGENTS[kind][0])
 
 

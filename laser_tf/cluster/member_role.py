@@ -74,7 +74,7 @@ class MemberRole(role_process.Role):
         """See `role_process.Role`.
 
         Raises:
-          UserError, ValueError: for what the user can mend.
+          UserError: for what the user can mend.
         """
         strategy = strategies.make(self._config.learner)  # before TensorFlow computes anything
         self._open_folder()

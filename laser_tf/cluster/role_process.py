@@ -186,11 +186,15 @@ class RoleProcess:
         self._check_versions(recorded_versions)
         module, name = self._place.split(":")
         logging.info("process %d on %s", os.getpid(), socket.gethostname())
-        self._role = getattr(importlib.import_module(module), name)(
-            self._context, **self._arguments
-        )
         try:
+            role = getattr(importlib.import_module(module), name)
+            self._role = role(self._context, **self._arguments)
             return self._role.run()
+        except errors.UserError:
+            raise
+        except Exception:  # A bug. The driver logs only its message.
+            logging.exception("%s failed", self._context.name)
+            raise
         finally:
             self._context.state = ENDED
             self._report()  # the last episodes

@@ -122,7 +122,7 @@ class Supervised:
         except ray.exceptions.RayTaskError as error:
             cause = error.cause
             is_final = isinstance(cause, role_process.MachineDiffersError) or (
-                self.is_vital and isinstance(cause, errors.UserError | ValueError)
+                self.is_vital and isinstance(cause, errors.UserError)
             )
             if is_final:
                 raise RoleFailedError(

@@ -6,7 +6,7 @@ import time
 import numpy as np
 from dm_env import specs
 
-from laser_tf import observations, types
+from laser_tf import errors, observations, types
 from laser_tf.environments import base, environment_config, names, random_streams
 
 ROWS, COLUMNS = 10, 5
@@ -25,7 +25,7 @@ class CatchConfig(environment_config.SmallConfig):
     def __post_init__(self):
         super().__post_init__()
         if not 0 <= self.wait_seconds <= 60:
-            raise ValueError(f"wait_seconds is {self.wait_seconds}: use 0 to 60")
+            raise errors.ConfigError(f"wait_seconds is {self.wait_seconds}: use 0 to 60")
 
     def check_task(self, task: str) -> str:
         """See `EnvironmentConfig`."""

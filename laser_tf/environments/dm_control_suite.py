@@ -15,7 +15,7 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-from laser_tf import observations
+from laser_tf import errors, observations
 from laser_tf.environments import faults, names, python_config, python_environments
 
 # Domain -> seconds of an env frame, and tasks: `dm_control.suite.ALL_TASKS` of dm_control 1.0.34
@@ -72,7 +72,7 @@ class DmControlConfig(python_config.PythonConfig):
         super().__post_init__()
         pixels = self.keyword_arguments().get("pixels", 0)
         if type(pixels) is not int or not 0 <= pixels <= _MOST_PIXELS:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"arguments have pixels={pixels!r}: use rows and columns of an image, up to "
                 f"{_MOST_PIXELS}, or 0 for vectors"
             )
@@ -99,7 +99,7 @@ class DmControlConfig(python_config.PythonConfig):
           ImportError: where dm_control is not installed.
         """
         if not importlib.util.find_spec("dm_control"):
-            raise ImportError("dm_control is not installed: run make control")
+            raise errors.MissingPackageError("dm_control is not installed: run make control")
         return super().make(task, num_envs, seed, rendering)
 
 

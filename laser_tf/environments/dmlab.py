@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from dm_env import specs
 
-from laser_tf import config_checks, observations, types
+from laser_tf import config_checks, errors, observations, types
 from laser_tf.environments import (
     base,
     dmlab_game,
@@ -211,7 +211,7 @@ class DMLab(base.BatchedEnvironment):
 
 def _check_engine() -> None:
     if importlib.util.find_spec("deepmind_lab") is None:
-        raise ImportError(
+        raise errors.MissingPackageError(
             "DeepMind Lab is not installed, and pip has no package of it: clone "
             "https://github.com/google-deepmind/lab, install what its docs/users/build.md lists "
             "(Bazel, a C++ compiler, SDL2, OSMesa, libffi, gettext, zip), run 'bazel build -c opt "

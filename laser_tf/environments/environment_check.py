@@ -12,7 +12,7 @@ import numpy as np
 import tree
 from dm_env import specs
 
-from laser_tf import observations, types
+from laser_tf import errors, observations, types
 from laser_tf.environments import (
     base,
     environment_config,
@@ -95,7 +95,7 @@ def check(
         can play.
     """
     if len(config.tasks) > 1:
-        raise ValueError(f"task is {config.task!r}: check one task at a time")
+        raise errors.ConfigError(f"task is {config.task!r}: check one task at a time")
     verdict = Verdict()
     try:
         _check(config, _Limits(steps, seconds), seed, on_progress, verdict)

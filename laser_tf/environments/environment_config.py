@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any, ClassVar
 
-from laser_tf import config_checks
+from laser_tf import config_checks, errors
 from laser_tf.environments import base
 
 TOO_MANY_THREADS = "more threads play no faster"
@@ -34,20 +34,20 @@ class EnvironmentConfig:
         try:
             tasks = self.tasks
         except ValueError as error:
-            raise ValueError(f"task is {self.task!r}: {error}") from None
+            raise errors.ConfigError(f"task is {self.task!r}: {error}") from None
         if len(set(tasks)) < len(tasks):
-            raise ValueError(f"task is {self.task!r}: name each task once")
+            raise errors.ConfigError(f"task is {self.task!r}: name each task once")
         # As the suite itself calls them, so that a run resumes by any of a task's names.
         object.__setattr__(self, "task", self.task if self.task == "all" else ",".join(tasks))
         config_checks.check_range(self, "num_envs", 1, 100_000, "no process plays more of them")
         config_checks.check_range(self, "max_broken_episodes", 0)
         if self.reward_scales and len(self.reward_scales) != len(tasks):
-            raise ValueError(
+            raise errors.ConfigError(
                 f"reward_scales are {self.reward_scales}: give one number for each of "
                 f"{', '.join(tasks)}"
             )
         if not all(scale > 0 for scale in self.reward_scales):
-            raise ValueError(f"reward_scales are {self.reward_scales}: use values above 0")
+            raise errors.ConfigError(f"reward_scales are {self.reward_scales}: use values above 0")
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ class EnvironmentConfig:
 
     def all_tasks(self) -> tuple[str, ...]:
         """Every task of the suite, where one agent can play them all."""
-        raise ValueError(f"the tasks of {self.suite} differ too much, name them")
+        raise errors.ConfigError(f"the tasks of {self.suite} differ too much, name them")
 
     def check_task(self, task: str) -> str:
         """The suite's own name of a task; ValueError, with close names, for an unknown one."""
@@ -138,12 +138,14 @@ class SmallConfig(EnvironmentConfig):
 def check_sticky_actions(probability: float) -> None:
     """Raises ValueError for what is no probability below 1."""
     if not 0 <= probability < 1:
-        raise ValueError(f"sticky_actions is {probability}: use a probability from 0 to below 1")
+        raise errors.ConfigError(
+            f"sticky_actions is {probability}: use a probability from 0 to below 1"
+        )
 
 
 def check_reply_seconds(seconds: float) -> None:
     """Raises ValueError for a time limit that no process can be held to."""
     if not 0 < seconds <= _LONGEST_REPLY:
-        raise ValueError(
+        raise errors.ConfigError(
             f"reply_seconds is {seconds}: use a value above 0, up to {_LONGEST_REPLY:,.0f}"
         )

@@ -3,7 +3,7 @@
 import contextlib
 import pathlib
 
-from laser_tf import types
+from laser_tf import errors, types
 from laser_tf.environments import base, environment_config, faults, multi_task
 
 _LARGEST_SEED = 2**31 - 1  # ALE's
@@ -35,10 +35,10 @@ def make_environment(
     if num_envs is None:
         num_envs = config.num_envs
     if num_envs < 1:
-        raise ValueError(f"num_envs is {num_envs}: use 1 or more")
+        raise errors.ConfigError(f"num_envs is {num_envs}: use 1 or more")
     together = num_envs * len(config.tasks)
     if not 0 <= seed <= _LARGEST_SEED + 1 - together:  # ALE plays at random with a negative one
-        raise ValueError(f"seed is {seed}: use 0 to {_LARGEST_SEED + 1 - together}")
+        raise errors.ConfigError(f"seed is {seed}: use 0 to {_LARGEST_SEED + 1 - together}")
     environments = [
         _make(config, task, num_envs, seed + index * num_envs, rendering, fault_folder)
         for index, task in enumerate(config.tasks)
@@ -73,7 +73,7 @@ def _make(
     )
     try:
         environment = config.make(task, num_envs, seed, rendering)
-    except (ImportError, ValueError):  # what is missing, or does not fit: told as it is
+    except errors.UserError:  # A missing package or a value that does not fit.
         raise
     except Exception as error:  # whatever a game raises, its name belongs to it
         raise watched.failure(error) from error

@@ -15,6 +15,7 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
+from laser_tf import errors
 from laser_tf.environments import (
     faults,
     gymnasium_ids,
@@ -42,7 +43,9 @@ class GymnasiumConfig(python_config.PythonConfig):
     def check_task(self, task: str) -> str:
         """Checks the form alone: user code, which registers ids, runs in workers only."""
         if not _ID.fullmatch(task):
-            raise ValueError("use an id of gymnasium, e.g. CartPole-v1, or my_package:MyEnv-v0")
+            raise errors.ConfigError(
+                "use an id of gymnasium, e.g. CartPole-v1, or my_package:MyEnv-v0"
+            )
         return task
 
     def user_code(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ import zlib
 
 import numpy as np
 
-from laser_tf import types
+from laser_tf import errors, types
 
 
 def encode(text: str, length: int) -> np.ndarray:
@@ -26,7 +26,7 @@ def encode(text: str, length: int) -> np.ndarray:
     """
     words = _words(text)
     if len(words) > length:
-        raise ValueError(
+        raise errors.ConfigError(
             f"the instruction {text!r} has {len(words)} words and instruction_length is {length}: "
             f"use instruction_length={len(words)} or more"
         )

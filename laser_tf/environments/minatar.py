@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from dm_env import specs
 
-from laser_tf import observations, types
+from laser_tf import errors, observations, types
 from laser_tf.environments import base, environment_config, names
 
 GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
@@ -154,7 +154,7 @@ def _load_game(task: str) -> type[Any]:
     """Loads a game from its file: the package itself imports plotting libraries, for seconds."""
     package = importlib.util.find_spec("minatar")
     if package is None:
-        raise ImportError("MinAtar is not installed: pip install minatar")
+        raise errors.MissingPackageError("MinAtar is not installed: pip install minatar")
     path = pathlib.Path(package.origin).parent / "environments" / f"{task}.py"
     module_spec = importlib.util.spec_from_file_location(f"minatar_{task}", path)
     module = importlib.util.module_from_spec(module_spec)

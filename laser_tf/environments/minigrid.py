@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from dm_env import specs
 
-from laser_tf import config_checks, observations, types
+from laser_tf import config_checks, errors, observations, types
 from laser_tf.environments import base, environment_config, instructions, names
 
 # Of a cell's codes of object (to 10), colour (to 5) and state (to 2; 3 for an agent's direction):
@@ -171,7 +171,7 @@ def _load_gymnasium() -> ModuleType:
     try:
         import minigrid  # noqa: F401 (the import registers the tasks)
     except ModuleNotFoundError as error:
-        raise ImportError("MiniGrid is not installed: run make minigrid") from error
+        raise errors.MissingPackageError("MiniGrid is not installed: run make minigrid") from error
     import gymnasium
 
     return gymnasium

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tree
 
-from laser_tf import observations, types
+from laser_tf import errors, observations, types
 from laser_tf.environments import base
 
 
@@ -39,7 +39,7 @@ class MultiTask(base.BatchedEnvironment):
             if environment.spec() != first.spec():
                 for other in environments:
                     other.close()
-                raise ValueError(
+                raise errors.ConfigError(
                     f"tasks differ: {task} has {observations.describe(environment.spec())}, "
                     f"{tasks[0]} {observations.describe(first.spec())}; one agent needs the same "
                     "of all"

@@ -4,6 +4,8 @@ import difflib
 import re
 from collections.abc import Collection
 
+from laser_tf import errors
+
 _MAX_SUGGESTIONS = 3
 _MIN_PART_LENGTH = 3  # characters; shorter texts are part of too many names
 
@@ -26,7 +28,7 @@ def check(what: str, name: str, known: Collection[str], example: str = "") -> st
         hint = f"did you mean {' or '.join(close)}?"
     else:
         hint = f"names are like {example!r}" if example else f"use one of {', '.join(known)}"
-    raise ValueError(f"there is no {what} {name!r}: {hint}")
+    raise errors.ConfigError(f"there is no {what} {name!r}: {hint}")
 
 
 def _close(name: str, known: Collection[str]) -> list[str]:

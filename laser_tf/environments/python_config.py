@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import dm_env
 
-from laser_tf import config_checks, config_values
+from laser_tf import config_checks, config_values, errors
 from laser_tf.environments import environment_config, python_environments, user_modules
 
 
@@ -40,7 +40,7 @@ class PythonConfig(environment_config.EnvironmentConfig):
         environment_config.check_reply_seconds(self.reply_seconds)
         for name, value in self.keyword_arguments().items():
             if isinstance(self.arguments, Mapping) and not _survives_json(value):
-                raise ValueError(
+                raise errors.ConfigError(
                     f"arguments have {name}={value!r}, which is something else once it is read "
                     "from a run's config.json: give arguments as a text, "
                     f"'{name}={value!r}'"
@@ -141,7 +141,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
     for part in _parts(text):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not name.isidentifier() or name in arguments:
-            raise ValueError(f"arguments are {text!r}: use name=value, ..., each name once")
+            raise errors.ConfigError(f"arguments are {text!r}: use name=value, ..., each name once")
         arguments[name] = None if value.lower() == "none" else config_values.parse_value(value)
     return arguments
 

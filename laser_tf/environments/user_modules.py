@@ -50,7 +50,7 @@ def check_path(suite: str, path: str) -> str:
     """
     if not _PATH.fullmatch(path):
         module = path if _MODULE.fullmatch(path) else "my_module"
-        raise ValueError(f"use module:function with suite={suite}, e.g. {module}:make")
+        raise errors.ConfigError(f"use module:function with suite={suite}, e.g. {module}:make")
     return path
 
 

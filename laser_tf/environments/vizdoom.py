@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from dm_env import specs
 
-from laser_tf import config_checks, observations, types
+from laser_tf import config_checks, errors, observations, types
 from laser_tf.environments import base, environment_config, names
 
 HEIGHT, WIDTH = 72, 96
@@ -214,7 +214,7 @@ def _load_library() -> ModuleType:
     try:
         import vizdoom
     except ModuleNotFoundError as error:
-        raise ImportError("ViZDoom is not installed: run make vizdoom") from error
+        raise errors.MissingPackageError("ViZDoom is not installed: run make vizdoom") from error
     return vizdoom
 
 

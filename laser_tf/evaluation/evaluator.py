@@ -151,7 +151,7 @@ def _changed(
 ) -> tuple[environment_config.EnvironmentConfig, dict[str, Any]]:
     """A run's environments with other values, and those that do differ."""
     for key in given.keys() & _UNCHANGEABLE.keys():
-        raise ValueError(f"{key} cannot be changed to {given[key]!r}: {_UNCHANGEABLE[key]}")
+        raise errors.ConfigError(f"{key} cannot be changed to {given[key]!r}: {_UNCHANGEABLE[key]}")
     section = {"environment": {**values, **given}}
     changed = run_config.parse_section("environment", type(trained_on), section)
     # As they are parsed: a task has several names.
@@ -173,7 +173,7 @@ def _check_playable(
         logging.info("the run's own environment cannot be made here: %s", errors.one_line(error))
         return
     if spec != needed:
-        raise ValueError(
+        raise errors.ConfigError(
             f"the changed environment has {observations.describe(spec)}, the run's "
             f"{observations.describe(needed)}: the agent needs the same"
         )

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from dm_env import specs
 
-from laser_tf import types
+from laser_tf import errors, types
 from laser_tf.agents import base as agents_base
 from laser_tf.environments import base
 from laser_tf.evaluation import episode_player
@@ -55,13 +55,13 @@ class RestrictedPolicy:
           ValueError: if the agent has no core, or does not choose among single actions.
         """
         if not isinstance(environment.action_spec(), specs.DiscreteArray):
-            raise ValueError(
+            raise errors.ConfigError(
                 f"--history_length={history_length}: it compares preferences among single actions, "
                 "and this agent's are continuous; leave the option out"
             )
         initial_state = agent.initial_state(environment.num_envs)
         if not tf.nest.flatten(initial_state):
-            raise ValueError(
+            raise errors.ConfigError(
                 f"--history_length={history_length}: this agent has no memory to restrict; leave "
                 "the option out, or train with a core (--config.agent.core=lstm)"
             )

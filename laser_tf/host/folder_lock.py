@@ -18,7 +18,7 @@ SAVING_SECONDS = 3_600.0  # the same, where that is a replay, which may be large
 FOLLOWS = "LASER_TF_FOLLOWS"
 
 
-class InUseError(ValueError):
+class InUseError(errors.UserError):
     """Another process works in the folder; the message says which."""
 
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 import tree
 from dm_env import specs
 
-from laser_tf import observations, types
+from laser_tf import errors, observations, types
 from laser_tf.networks import (
     image_normaliser,
     language,
@@ -62,12 +62,12 @@ class ObservationEncoder(tf.Module):
                 size += _vector_size(spec)
             else:
                 name = "/".join(map(str, path)) or "the observation"
-                raise ValueError(
+                raise errors.ConfigError(
                     f"{name} has the shape {list(spec.shape)}: an agent reads images [H, W, C], "
                     "vectors [D], numbers and texts; reshape it in the environment"
                 )
         if not self._encoders or not (size or any(self._encoders)):
-            raise ValueError("the observation is empty: an agent needs at least one number")
+            raise errors.ConfigError("the observation is empty: an agent needs at least one number")
         self._mlp = torsos.MLP(config.mlp_units, config.mlp_activation, dtype) if size else None
         parts = sum(encoder is not None for encoder in self._encoders) + bool(size)
         self._fusion = (

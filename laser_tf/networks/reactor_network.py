@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from laser_tf import types
+from laser_tf import errors, types
 from laser_tf.networks import cores, heads, observation_encoder, trunk, trunk_config
 
 
@@ -57,7 +57,7 @@ class ReactorNetwork(tf.Module):
         """
         super().__init__()
         if config.core == "preco_lstm":
-            raise ValueError(
+            raise errors.ConfigError(
                 "core is 'preco_lstm': it is told the last action, Reactor's cores are not; use "
                 "'lstm' or 'none'"
             )

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 
-from laser_tf import config_checks
+from laser_tf import config_checks, errors
 
 # The keys of torsos.TORSOS, each with the height and width, in pixels, of the smallest image that
 # its convolutions can read.
@@ -45,7 +45,7 @@ class TrunkConfig:
         config_checks.check_choice(self, "core", CORES)
         config_checks.check_choice(self, "mlp_activation", ACTIVATIONS)
         if self.center_observation and self.normalise_images:
-            raise ValueError(
+            raise errors.ConfigError(
                 "center_observation and normalise_images are both on: the latter centers each "
                 "pixel; switch the former off"
             )
@@ -54,9 +54,11 @@ class TrunkConfig:
         config_checks.check_range(self, "core_size", 1, 16_384, TOO_LARGE)
         config_checks.check_range(self, "fusion_units", 0, 16_384, TOO_LARGE)
         if not all(1 <= units <= 16_384 for units in self.mlp_units):
-            raise ValueError(f"mlp_units is {self.mlp_units}: use layers of 1 to 16384 units")
+            raise errors.ConfigError(
+                f"mlp_units is {self.mlp_units}: use layers of 1 to 16384 units"
+            )
         if self.core_memory_span != 0 and self.core_memory_span < 3:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"core_memory_span is {self.core_memory_span}: use 3 steps or more, or 0"
             )
 
@@ -74,7 +76,7 @@ def check_image(torso: str, shape: Sequence[int]) -> None:
     side = min(shape[:2])
     if side < SMALLEST_IMAGES[torso]:
         others = [name for name, smallest in SMALLEST_IMAGES.items() if side >= smallest]
-        raise ValueError(
+        raise errors.ConfigError(
             f"agent.torso={torso!r} cannot read images of {'x'.join(map(str, shape))}: use "
             f"{SMALLEST_IMAGES[torso]}x{SMALLEST_IMAGES[torso]} pixels or more, or "
             f"--config.agent.torso={' or '.join(sorted(others, key=_for_small_images))}"

@@ -12,6 +12,7 @@ import numpy as np
 import reverb
 import tensorflow as tf
 
+from laser_tf import errors
 from laser_tf.replay import connection, table_info
 
 BEAT_SECONDS = 3.0
@@ -20,7 +21,7 @@ PREFIX = "claim_"
 _NAME_BYTES = 256
 
 
-class ClaimedError(ValueError):
+class ClaimedError(errors.ConfigError):
     """Another run learns from the queue; the message says which."""
 
 
@@ -140,7 +141,7 @@ class Claim:
     def _info(self) -> table_info.TableInfo:
         info = table_info.read(self._client, connection.TIMEOUT_SECONDS)
         if self._table not in info:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"the replay server at {self._address} has no table {self._table!r}: it was not "
                 "started by launch.replay_server"
             )

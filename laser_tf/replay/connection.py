@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import reverb
 
+from laser_tf import errors
 from laser_tf.replay import proxies, replay_config, stored_unroll, table_info, tables
 
 TIMEOUT_SECONDS = 20
@@ -92,14 +93,14 @@ class Connection:
 
     def _compare_tables(self, info: Mapping[str, table_info.TableInfo]) -> None:
         if self.queue not in info:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"the replay server at {self.address} has no table {self.queue!r}, only "
                 f"{', '.join(map(repr, sorted(info)))}: it serves another sweep"
             )
         for table, expected in self._expected.items():
             name = self.queue if table == replay_config.ONLINE else table
             if name not in info:
-                raise ValueError(
+                raise errors.ConfigError(
                     f"the replay server at {self.address} has no table {name!r}, only "
                     f"{', '.join(map(repr, sorted(info)))}: start it with this run's replay"
                 )
@@ -108,7 +109,7 @@ class Connection:
             if info[name].signature == self._accepted.get(name):
                 continue
             if found := tables.difference(table_info.signature(info[name]), expected):
-                raise ValueError(
+                raise errors.ConfigError(
                     f"the replay server at {self.address} takes other unrolls: {found}; agents on "
                     "one replay need the same environment, core and unrolls"
                 )
@@ -119,7 +120,7 @@ class Connection:
         theirs = there.sampler_options.prioritized.priority_exponent  # 0 of a uniform table
         ours = tables.exponent_of(self._config)
         if theirs != ours:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"the replay server at {self.address} draws by a priority_exponent of {theirs:g}, "
                 f"not {ours:g}: start it with this run's replay, or use "
                 f"--config.replay.priority_exponent={theirs:g}"

@@ -5,7 +5,7 @@ from typing import Any
 
 import tree
 
-from laser_tf import config_checks, observations
+from laser_tf import config_checks, errors, observations
 from laser_tf.replay import server_addresses
 
 REPLAY = "replay"  # of unrolls
@@ -62,9 +62,11 @@ class ReplayConfig:
         config_checks.check_choice(self, "core_state", CORE_STATES)
         for name in ("priority_exponent", "importance_exponent"):
             if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: use a value from 0 to 1")
+                raise errors.ConfigError(
+                    f"{name} is {getattr(self, name)}: use a value from 0 to 1"
+                )
         if self.core_state == "recomputed" and self.priority_exponent:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"priority_exponent is {self.priority_exponent}: whole episodes, whose core states "
                 "are recomputed, are drawn uniformly; use 0 or another core_state"
             )
@@ -82,13 +84,13 @@ class ReplayConfig:
             return
         for name in ("replay_fraction", "steps_per_update", "sequence_length"):
             if getattr(self, name):
-                raise ValueError(
+                raise errors.ConfigError(
                     f"replay_ratio is {self.replay_ratio}, but {name} is {getattr(self, name)}: "
                     "updates on online unrolls alone and on replayed unrolls alone take turns; use "
                     f"{name} 0, or replay_ratio 0"
                 )
         if self.core_state == "recomputed":
-            raise ValueError(
+            raise errors.ConfigError(
                 f"replay_ratio is {self.replay_ratio}, but core_state is 'recomputed': episodes "
                 "are replayed beside online unrolls; use another core_state, or replay_ratio 0"
             )
@@ -97,30 +99,30 @@ class ReplayConfig:
         for name in ("steps_per_update", "warm_up"):
             config_checks.check_range(self, name, 0)
         if self.steps_per_update and self.core_state == "recomputed":
-            raise ValueError(
+            raise errors.ConfigError(
                 f"steps_per_update is {self.steps_per_update}: learning from replay alone does not "
                 "recompute core states; use another core_state, or 0"
             )
         if self.warm_up and not self.steps_per_update:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"warm_up is {self.warm_up}: it is for learning from replay alone; set "
                 "steps_per_update"
             )
         if not 0 <= self.replay_fraction < 1:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"replay_fraction is {self.replay_fraction}: use a value from 0 to below 1; "
                 "without online unrolls V-trace's policy gradient need not converge "
                 "(LASER, proposition 2)"
             )
         replayed = self.batch_size * self.replay_fraction
         if not self.steps_per_update and abs(replayed - round(replayed)) > 1e-6 * self.batch_size:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"batch_size {self.batch_size} times replay_fraction {self.replay_fraction} is "
                 f"{replayed:g} replayed unrolls: choose values whose product is a whole number"
             )
         frames = self.batch_size * self.steps_per_entry * self.frame_stack
         if frames > MOST_BATCHED:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"batch_size {self.batch_size}, frame_stack {self.frame_stack} and "
                 f"{self.steps_per_entry} agent steps (of unroll_length, or of sequence_length and "
                 f"burn_in) make {frames} frames: use values whose product is {MOST_BATCHED} or "
@@ -128,7 +130,7 @@ class ReplayConfig:
             )
         least = self.least_capacity
         if self.replay_table and self.capacity < least:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"capacity is {self.capacity} agent steps, less than one batch of "
                 f"{self.batch_size} times {self.steps_per_entry}, or than warm_up: use {least} or "
                 "more"
@@ -138,23 +140,23 @@ class ReplayConfig:
         if not self.sequence_length:
             for name in ("sequence_overlap", "burn_in"):
                 if getattr(self, name):
-                    raise ValueError(
+                    raise errors.ConfigError(
                         f"{name} is {getattr(self, name)}: it is of sequences; set sequence_length"
                     )
             return
         if not self.steps_per_update:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"sequence_length is {self.sequence_length}: sequences are learned from replay "
                 "alone; set steps_per_update to the agent steps that an update waits for"
             )
         if not 0 <= self.sequence_overlap < self.sequence_length:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"sequence_overlap is {self.sequence_overlap}: use a value from 0 to below "
                 f"sequence_length, {self.sequence_length}"
             )
         for name in ("sequence_length", "sequence_overlap", "burn_in"):
             if getattr(self, name) < 0 or getattr(self, name) % self.unroll_length:
-                raise ValueError(
+                raise errors.ConfigError(
                     f"{name} is {getattr(self, name)}: use a multiple of unroll_length, "
                     f"{self.unroll_length}, which sequences are put together from"
                 )
@@ -162,10 +164,12 @@ class ReplayConfig:
     def _check_priorities(self) -> None:
         config_checks.check_choice(self, "priorities", (PROPORTIONAL, CONTEXTUAL))
         if not 0 <= self.uniform_share <= 1:
-            raise ValueError(f"uniform_share is {self.uniform_share}: use a value from 0 to 1")
+            raise errors.ConfigError(
+                f"uniform_share is {self.uniform_share}: use a value from 0 to 1"
+            )
         if self.priorities == PROPORTIONAL:
             if self.uniform_share:
-                raise ValueError(
+                raise errors.ConfigError(
                     f"uniform_share is {self.uniform_share}: it is of contextual priorities; use "
                     "priorities 'contextual', or 0"
                 )
@@ -183,7 +187,7 @@ class ReplayConfig:
                 f"{MOST_KEYS * self.steps_per_item} agent steps or less, not {self.capacity}"
             )
         if wrong:
-            raise ValueError(f"priorities is 'contextual': {wrong}, or use 'proportional'")
+            raise errors.ConfigError(f"priorities is 'contextual': {wrong}, or use 'proportional'")
 
     def check_observation(self, observation: Any) -> None:
         """Checks that there is an image to stack.
@@ -195,7 +199,7 @@ class ReplayConfig:
           ValueError: If `frame_stack` is above 1 and no leaf is an image.
         """
         if self.frame_stack > 1 and not any(map(observations.is_image, tree.flatten(observation))):
-            raise ValueError(
+            raise errors.ConfigError(
                 f"replay.frame_stack must be 1 if no observation is an image, got "
                 f"{self.frame_stack}. Use --config.replay.frame_stack=1; --config.agent.core=lstm "
                 "remembers earlier vectors"

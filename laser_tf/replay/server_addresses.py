@@ -3,6 +3,8 @@
 import re
 import socket
 
+from laser_tf import errors
+
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):([0-9]+)")
 _CONNECT_SECONDS = 10.0
 
@@ -17,13 +19,17 @@ def parse(text: str) -> tuple[str, ...]:
     for address in addresses:
         match = _ADDRESS.fullmatch(address)
         if not match:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"addresses has {address!r}: use host:port, several with commas between them"
             )
         if not 0 < int(match[2]) < 65536:
-            raise ValueError(f"addresses has port {match[2]} in {address!r}: use 1 to 65535")
+            raise errors.ConfigError(
+                f"addresses has port {match[2]} in {address!r}: use 1 to 65535"
+            )
         if addresses.count(address) > 1:
-            raise ValueError(f"addresses has {address} twice: name every replay server once")
+            raise errors.ConfigError(
+                f"addresses has {address} twice: name every replay server once"
+            )
     return addresses
 
 
@@ -33,8 +39,9 @@ def check_answers(addresses: tuple[str, ...]) -> None:
         host, _, port = address.rpartition(":")
         try:
             socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
-        except OSError as error:
-            raise ValueError(unreachable(address, error.strerror or str(error))) from None
+        except (OSError, UnicodeError) as error:  # A host name such as a..b cannot be encoded.
+            reason = getattr(error, "strerror", None) or str(error)
+            raise errors.ConfigError(unreachable(address, reason)) from None
 
 
 def unreachable(address: str, reason: str) -> str:
@@ -48,13 +55,15 @@ def unreachable(address: str, reason: str) -> str:
 def check_port(port: int) -> None:
     """Raises ValueError if nobody can listen on a port of this machine."""
     if not 0 <= port < 65536:
-        raise ValueError(f"port is {port}: use a number from 1 to 65535, or 0 for a free one")
+        raise errors.ConfigError(
+            f"port is {port}: use a number from 1 to 65535, or 0 for a free one"
+        )
     with _unbound() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("", port))  # on all interfaces, as Reverb
         except OSError as error:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"port {port} is in use ({error.strerror}): choose another, or 0 for a free one"
             ) from None
 

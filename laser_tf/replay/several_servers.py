@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import reverb
 
+from laser_tf import errors
 from laser_tf.replay import claim, connection, replay_config, server_addresses, stored_unroll
 
 _CLOSING_SECONDS = 5.0  # for a renewal that is under way
@@ -93,10 +94,16 @@ class ReplayServers:
                 server.check(signature)
             except reverb.ReverbError as error:
                 reason = f"not within {connection.TIMEOUT_SECONDS} s"
-                raise ValueError(server_addresses.unreachable(server.address, reason)) from error
+                raise errors.ConfigError(
+                    server_addresses.unreachable(server.address, reason)
+                ) from error
+            except errors.UserError:
+                raise
             except RuntimeError as error:
                 reason = "what answers there is something else"
-                raise ValueError(server_addresses.unreachable(server.address, reason)) from error
+                raise errors.ConfigError(
+                    server_addresses.unreachable(server.address, reason)
+                ) from error
         self._compare_warm_up()
 
     def _compare_warm_up(self) -> None:
@@ -107,7 +114,7 @@ class ReplayServers:
         most = sum(server.most_items for server in self._servers)
         if most < least:
             steps = config.steps_per_item
-            raise ValueError(
+            raise errors.ConfigError(
                 f"replay at {config.addresses} holds {most * steps} agent steps, less than "
                 f"warm_up, {config.warm_up}: start servers with a larger replay.capacity, or use "
                 f"--config.replay.warm_up={most * steps} or less"

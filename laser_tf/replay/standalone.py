@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from laser_tf import errors
 from laser_tf.replay import (
     claim,
     memory_estimate,
@@ -81,7 +82,7 @@ def _describe(
 
 def _compare(folder: pathlib.Path, described: dict[str, Any]) -> None:
     remedy = "use the same configuration, or another --checkpoint_folder"
-    unreadable = ValueError(
+    unreadable = errors.ConfigError(
         f"{folder} holds a replay checkpoint, but what its tables are cannot be read in "
         f"{folder / _TABLES}: use another --checkpoint_folder"
     )
@@ -92,7 +93,7 @@ def _compare(folder: pathlib.Path, described: dict[str, Any]) -> None:
     try:
         if set(saved) != set(described):
             there, here = ", ".join(sorted(saved)), ", ".join(sorted(described))
-            raise ValueError(f"{folder} holds the tables {there}, not {here}: {remedy}")
+            raise errors.ConfigError(f"{folder} holds the tables {there}, not {here}: {remedy}")
         for name, table in described.items():
             for key, here in table.items():
                 there = saved[name][key]
@@ -102,7 +103,7 @@ def _compare(folder: pathlib.Path, described: dict[str, Any]) -> None:
                         (f"{len(there)} columns", f"{len(here)} columns"),
                     )
                 if there != here:
-                    raise ValueError(
+                    raise errors.ConfigError(
                         f"{folder} holds a table {name!r} with {key} {there}, not {here}, and a "
                         f"restored one stays as it was: {remedy}"
                     )

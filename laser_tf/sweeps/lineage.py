@@ -9,6 +9,8 @@ import os
 import pathlib
 from collections.abc import Sequence
 
+from laser_tf import errors
+
 FILE = "population/lineage.csv"  # in the folder of a sweep
 COLUMNS = ("env_frames", "agent", "parent", "fitness")  # then one for each tuned hyper-parameter
 
@@ -73,10 +75,10 @@ class Lineage:
         if not self._path.exists() or not self._path.stat().st_size:
             self._write(self._columns)
             return []
-        with self._path.open(encoding="utf-8", newline="") as file:
-            header = next(csv.reader(file))
+        with self._path.open(encoding="utf-8", errors="replace", newline="") as file:
+            header = next(csv.reader(file.readlines()[:1]))
         if header != self._columns:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"{self._path} has the columns {', '.join(header)}, not "
                 f"{', '.join(self._columns)}: use another folder, or tune the same hyper-parameters"
             )
@@ -109,7 +111,7 @@ def _parse(path: pathlib.Path, columns: Sequence[str], number: int, line: str) -
             hyperparameters=values,
         )
     except (ValueError, KeyError, StopIteration, csv.Error):
-        raise ValueError(
+        raise errors.ConfigError(
             f"line {number} of {path} is damaged: {line[:200]!r}; delete the line, or "
             "restore the file from a backup"
         ) from None

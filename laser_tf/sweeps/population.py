@@ -10,7 +10,7 @@ import random
 import types
 from collections.abc import Mapping
 
-from laser_tf import config_checks
+from laser_tf import config_checks, errors
 from laser_tf.sweeps import lineage
 from laser_tf.training import learner_config
 
@@ -54,16 +54,18 @@ class Config:
         config_checks.check_range(self, "seed", 0)
         for name in ("truncation_fraction", "perturbation_probability"):
             if not 0 < getattr(self, name) <= 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: use a value above 0, at most 1")
+                raise errors.ConfigError(
+                    f"{name} is {getattr(self, name)}: use a value above 0, at most 1"
+                )
         config_checks.check_range(self, "copy_margin", 0)
         factors = self.perturbation_factors
         if not factors or not all(factor > 0 for factor in factors):
-            raise ValueError(
+            raise errors.ConfigError(
                 f"perturbation_factors is {factors}: use some above 0, e.g. (1.2, 0.8)"
             )
         columns = (*lineage.COLUMNS, *self.tuned)
         if not self.tuned or not all(self.tuned) or len({*columns}) < len(columns):
-            raise ValueError(
+            raise errors.ConfigError(
                 f"tuned is {self.tuned}: name one or more hyper-parameters, each once, e.g. "
                 "('learner.learning_rate', 'agent.entropy_cost')"
             )
@@ -174,17 +176,17 @@ class Population:
         self, agent: str, env_frames: int, hyperparameters: Mapping[str, float]
     ) -> dict[str, float]:
         if not agent or not agent.isprintable():
-            raise ValueError(f"the agent's name is {agent!r}: use printable characters")
+            raise errors.ConfigError(f"the agent's name is {agent!r}: use printable characters")
         if env_frames < 0:
-            raise ValueError(f"env_frames of agent {agent} is {env_frames}: use 0 or more")
+            raise errors.ConfigError(f"env_frames of agent {agent} is {env_frames}: use 0 or more")
         for name in self._config.tuned:
             if name not in hyperparameters:
-                raise ValueError(
+                raise errors.ConfigError(
                     f"agent {agent} has no {name} to tune, only {', '.join(hyperparameters)}: "
                     "take it out of population.tuned"
                 )
             if not 0 < hyperparameters[name] < math.inf:
-                raise ValueError(
+                raise errors.ConfigError(
                     f"{name} of agent {agent} is {hyperparameters[name]}, which no factor can "
                     "tune: use a finite value above 0, or take it out of population.tuned"
                 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from laser_tf import config_checks, config_values
+from laser_tf import config_checks, config_values, errors
 from laser_tf.replay import replay_config
 from laser_tf.sweeps import population
 from laser_tf.training import cluster_config, run_config
@@ -80,7 +80,7 @@ class Config:
         self._check_keys()
         sizes = [len(values) for values in config_values.flatten(self.grid).values()]
         if (agents := self.samples * math.prod(sizes) * len(self.zipped_points)) > MOST_AGENTS:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"samples is {self.samples}: with grid and zipped that makes {agents} agents; use "
                 f"values that make {MOST_AGENTS} or fewer"
             )
@@ -96,7 +96,7 @@ class Config:
         for one, other in itertools.combinations(PARTS, 2):
             flat, others = (config_values.flatten(getattr(self, name)) for name in (one, other))
             for key in flat.keys() & others.keys():
-                raise ValueError(
+                raise errors.ConfigError(
                     f"{one}.{key} is {flat[key]!r} and {other}.{key} is {others[key]!r}: use one "
                     "of them"
                 )
@@ -105,15 +105,15 @@ class Config:
         for name in PARTS:
             for key, values in config_values.flatten(getattr(self, name)).items():
                 if not isinstance(values, tuple | list) or not values:
-                    raise ValueError(f"{name}.{key} is {values!r}: use a tuple of values")
+                    raise errors.ConfigError(f"{name}.{key} is {values!r}: use a tuple of values")
         lengths = {key: len(row) for key, row in config_values.flatten(self.zipped).items()}
         if len(set(lengths.values())) > 1:
-            raise ValueError(f"zipped has {lengths} values: give each key equally many")
+            raise errors.ConfigError(f"zipped has {lengths} values: give each key equally many")
         for key, values in config_values.flatten(self.log_uniform).items():
             for value in values:
                 config_checks.check_number(f"log_uniform.{key}", value)
             if len(values) != 2 or not 0 < values[0] <= values[1]:
-                raise ValueError(
+                raise errors.ConfigError(
                     f"log_uniform.{key} is {values!r}: use (lowest, highest), both above 0"
                 )
 
@@ -150,7 +150,7 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
         f"agent_{index:02d}": overrides for index, overrides in enumerate(_overrides(sweep))
     }
     if any("run.env_frames" in overrides for overrides in hyperparameters.values()):
-        raise ValueError(
+        raise errors.ConfigError(
             "config.sweep: run.env_frames is the same for all agents: sweep other keys"
         )
     first_seed = run_config.parse_section("run", run_config.Config, values).seed
@@ -160,14 +160,14 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
     }
     cluster = _parse_cluster(values, agents)
     if addresses := base.get("replay", {}).get("addresses"):
-        raise ValueError(
+        raise errors.ConfigError(
             f"config.replay: addresses is {addresses!r}, but a sweep's processes have a replay of "
             "their own: leave it out"
         )
     if sweep.shared_replay:
         _check_shareable(agents)
     elif port := base.get("run", {}).get("replay_port"):
-        raise ValueError(
+        raise errors.ConfigError(
             f"config.run: replay_port is {port}, but each agent has a replay of its own: use 0"
         )
     return SweepConfig(sweep, _parse_population(values, agents), cluster, agents, hyperparameters)
@@ -186,7 +186,7 @@ def check_given(values: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any
     for part in PARTS:
         swept = config_values.flatten(values["sweep"].get(part, {}))
         for key in swept.keys() & given.keys():
-            raise ValueError(
+            raise errors.ConfigError(
                 f"--config.{key}={given[key]} has no effect: the sweep's {part} gives each agent "
                 f"its own; use --config.sweep.{part}.{key}, which is {swept[key]}"
             )
@@ -202,12 +202,14 @@ def _parse_cluster(
 ) -> cluster_config.ClusterConfig:
     for config in agents.values():
         if config.cluster != cluster_config.ClusterConfig():
-            raise ValueError("config.sweep: cluster is the same for all agents: sweep other keys")
+            raise errors.ConfigError(
+                "config.sweep: cluster is the same for all agents: sweep other keys"
+            )
     cluster = run_config.parse_section("cluster", cluster_config.ClusterConfig, values)
     try:
         cluster.check_sweep()
     except ValueError as error:
-        raise ValueError(f"config.cluster: {error}") from None
+        raise errors.ConfigError(f"config.cluster: {error}") from None
     return cluster
 
 
@@ -235,7 +237,7 @@ def _parse_agent(
     try:
         return run_config.parse(values)
     except ValueError as error:
-        raise ValueError(f"{name} of the sweep: {error}") from None
+        raise errors.ConfigError(f"{name} of the sweep: {error}") from None
 
 
 def _check_shareable(agents: Mapping[str, run_config.RunConfig]) -> None:
@@ -247,12 +249,12 @@ def _check_shareable(agents: Mapping[str, run_config.RunConfig]) -> None:
     first = next(iter(agents))
     replay = agents[first].replay
     if replay.priority_exponent:
-        raise ValueError(
+        raise errors.ConfigError(
             f"config.replay: priority_exponent is {replay.priority_exponent}, but one agent's "
             "priorities mean nothing to another (LASER, section 5.2): use 0, or shared_replay=false"
         )
     if agents[first].agent.core != "none" and replay.core_state == "stored":
-        raise ValueError(
+        raise errors.ConfigError(
             "config.replay: core_state is 'stored', but one agent's states mean nothing to another "
             "(LASER, section A.2): use 'recomputed' or 'zero', or shared_replay=false"
         )
@@ -283,7 +285,7 @@ def _check_same(values_of: Mapping[str, Mapping[str, Any]], reason: str) -> None
     for name, values in others:
         for key, value in values.items():
             if value != reference[key]:
-                raise ValueError(
+                raise errors.ConfigError(
                     f"{key} is {reference[key]!r} for {first}, but {value!r} for {name}: {reason}"
                 )
 
@@ -307,7 +309,7 @@ def _check_tuned(tuned: Sequence[str], agents: Mapping[str, run_config.RunConfig
         for key in tuned:
             if not tunable.get(key, 0.0) > 0:
                 value = config_values.flatten(dataclasses.asdict(config)).get(key)
-                raise ValueError(
+                raise errors.ConfigError(
                     f"config.population: {key}, {value} for {name}, cannot be tuned: use values "
                     f"above 0 of {', '.join(tunable)}"
                 )

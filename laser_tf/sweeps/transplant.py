@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 import tensorflow as tf
 
+from laser_tf import errors
 from laser_tf.training import finiteness, learner, named_variables
 
 
@@ -40,7 +41,7 @@ def take_over(target: learner.Learner, handed_over: Mapping[str, np.ndarray]) ->
     """
     variables = _variables(target)
     if differing := named_variables.differences(handed_over, variables):
-        raise ValueError(
+        raise errors.ConfigError(
             f"cannot take over the copied agent: {differing[0]}; "
             "give all agents of a population the same network, environment and optimiser"
         )

@@ -3,7 +3,7 @@
 import dataclasses
 import re
 
-from laser_tf import config_checks
+from laser_tf import config_checks, errors
 
 MOST_PROCESSES = 10_000
 _ADDRESS = re.compile(r"auto|\[?[^\s\[\]/]+\]?:\d+")
@@ -36,17 +36,21 @@ class ClusterConfig:
         config_checks.check_range(self, "learners", 1, MOST_PROCESSES, "one run starts no more")
         for name in ("actor_cpus", "learner_cpus", "learner_gpus", "replay_cpus", "evaluator_cpus"):
             if not 0 <= getattr(self, name) <= MOST_PROCESSES:
-                raise ValueError(f"{name} is {getattr(self, name)}: use 0 to {MOST_PROCESSES}")
+                raise errors.ConfigError(
+                    f"{name} is {getattr(self, name)}: use 0 to {MOST_PROCESSES}"
+                )
         if self.learner_gpus > 1 and self.learner_gpus % 1:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"learner_gpus is {self.learner_gpus}: use a part of one GPU, or whole ones"
             )
         if not 0 <= self.wait_minutes <= 10_000:
-            raise ValueError(f"wait_minutes is {self.wait_minutes}: use 0 to 10000")
+            raise errors.ConfigError(f"wait_minutes is {self.wait_minutes}: use 0 to 10000")
         if not 0 < self.weights_seconds <= 3_600:
-            raise ValueError(f"weights_seconds is {self.weights_seconds}: use above 0, up to 3600")
+            raise errors.ConfigError(
+                f"weights_seconds is {self.weights_seconds}: use above 0, up to 3600"
+            )
         if self.address and not _ADDRESS.fullmatch(self.address):
-            raise ValueError(
+            raise errors.ConfigError(
                 f"address is {self.address!r}: use host:port of Ray's head, auto, or nothing for a "
                 "Ray of the run's own"
             )
@@ -59,7 +63,7 @@ class ClusterConfig:
         """
         for name, default in (("envs_per_actor", 0), ("address", ""), ("learners", 1)):
             if getattr(self, name) != default:
-                raise ValueError(
+                raise errors.ConfigError(
                     f"{name} is {getattr(self, name)!r}, but actors is 0, one process: set "
                     "cluster.actors"
                 )
@@ -72,7 +76,7 @@ class ClusterConfig:
         """
         for name, default in (("actors", 0), ("envs_per_actor", 0), ("learners", 1)):
             if getattr(self, name) != default:
-                raise ValueError(
+                raise errors.ConfigError(
                     f"{name} is {getattr(self, name)!r}, but each agent of a sweep acts and learns "
                     f"in one process: use {default}"
                 )

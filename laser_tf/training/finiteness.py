@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
+from laser_tf import errors
 from laser_tf.replay import stored_unroll
 from laser_tf.training import run_config
 
@@ -14,7 +15,7 @@ _GRADIENT_CLIP = 40.0  # global norm; IMPALA's
 _LARGE = 1e3  # rewards and observations above it are the likely cause of an infinite loss
 
 
-class NonFiniteWeightsError(ValueError):
+class NonFiniteWeightsError(errors.UserError):
     """Weights, or what the optimiser or PopArt keeps of them, hold NaN or infinity."""
 
 

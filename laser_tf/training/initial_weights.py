@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from laser_tf import types
+from laser_tf import errors, types
 from laser_tf.agents import base as agents_base
 from laser_tf.environments import factory, user_modules
 from laser_tf.host import folder_traces, run_folder
@@ -114,7 +114,7 @@ def _check(initial: InitialWeights, variables: dict[str, tf.Variable]) -> None:
     differing = named_variables.differences(initial.arrays, variables)
     if differing:
         more = f" and {len(differing) - _NAMED} more" if len(differing) > _NAMED else ""
-        raise ValueError(
+        raise errors.ConfigError(
             f"--init_from={initial.source} has weights of other shapes: "
             f"{', '.join(differing[:_NAMED])}{more}; use the network, the observations and the "
             "actions of that run, or begin without --init_from"

@@ -163,7 +163,7 @@ class Learner(tf.Module):
         variables = self.hyperparameter_variables
         for name, value in values.items():
             if name not in variables:
-                raise ValueError(
+                raise errors.ConfigError(
                     f"{type(self.agent).__name__} with {self._config.optimizer} has no "
                     f"hyper-parameter {name!r} to change: choose of {', '.join(variables)}"
                 )
@@ -172,7 +172,9 @@ class Learner(tf.Module):
                 math.isfinite(stored)
                 and (stored > 0 or name == agent_config.ENTROPY_COST and value == 0)
             ):
-                raise ValueError(f"{name} is {value}: use a value above 0 that float32 can hold")
+                raise errors.ConfigError(
+                    f"{name} is {value}: use a value above 0 that float32 can hold"
+                )
         for name, value in values.items():
             variables[name].assign(value)
 

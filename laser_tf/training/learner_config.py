@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from laser_tf import config_checks
+from laser_tf import config_checks, errors
 from laser_tf.agents import agent_config
 
 JIT_COMPILE = ("auto", "on", "off")
@@ -47,12 +47,14 @@ class LearnerConfig:
             config_checks.check_choice(self, name, choices)
         for name in ("learning_rate", "rmsprop_epsilon", "adam_epsilon"):
             if not getattr(self, name) > 0:
-                raise ValueError(f"{name} is {getattr(self, name)}: use a value above 0")
+                raise errors.ConfigError(f"{name} is {getattr(self, name)}: use a value above 0")
         for name in ("rmsprop_decay", "rmsprop_momentum", "adam_beta1", "adam_beta2"):
             if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: use a value from 0 to below 1")
+                raise errors.ConfigError(
+                    f"{name} is {getattr(self, name)}: use a value from 0 to below 1"
+                )
         if not self.gradient_clip >= 0:
-            raise ValueError(f"gradient_clip is {self.gradient_clip}: use 0 (off) or more")
+            raise errors.ConfigError(f"gradient_clip is {self.gradient_clip}: use 0 (off) or more")
         for name in ("non_finite_limit", "replicas"):
             config_checks.check_range(self, name, 1)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from laser_tf import errors
 from laser_tf.replay import connection
 from laser_tf.training import array_function
 
@@ -50,16 +51,18 @@ class ReplaySource:
           ValueError: if another server has taken the server's place, which has other tables.
           RuntimeError: if the server answers, but not with elements.
         """
-        errors = 0
+        failures = 0
         while not self._closed.is_set():
             try:
                 return self._next()
+            except errors.UserError:
+                raise
             except (RuntimeError, tf.errors.OpError) as error:
                 self._fetch = None
                 if self._closed.is_set():
                     break  # without a look: the server may be about to end
-                errors += self._replay.look()
-                if errors >= _MOST_ERRORS:
+                failures += self._replay.look()
+                if failures >= _MOST_ERRORS:
                     raise
                 logging.debug("the stream from replay ended: %s", error)
                 self._closed.wait(_RETRY_SECONDS)

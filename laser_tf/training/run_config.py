@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, cast
 
-from laser_tf import config_checks, config_values
+from laser_tf import config_checks, config_values, errors
 from laser_tf.agents import agent_config, registry
 from laser_tf.environments import environment_config, suites
 from laser_tf.replay import replay_config
@@ -42,11 +42,13 @@ class Config:
         config_checks.check_range(self, "evaluate_every_env_frames", 0)
         config_checks.check_range(self, "evaluation_episodes_beside", 1)
         if not 0 <= self.replay_port < 65536:
-            raise ValueError(f"replay_port is {self.replay_port}: use 1 to 65535, or 0 for any")
+            raise errors.ConfigError(
+                f"replay_port is {self.replay_port}: use 1 to 65535, or 0 for any"
+            )
         for name in ("checkpoint_minutes", "replay_checkpoint_minutes", "metrics_seconds"):
             value, longest = getattr(self, name), _LONGEST_PERIODS[name.rpartition("_")[2]]
             if not 0 < value <= longest:
-                raise ValueError(
+                raise errors.ConfigError(
                     f"{name} is {value}: use a value above 0, up to {longest:,}, which is a year"
                 )
 
@@ -66,7 +68,7 @@ class RunConfig:
         longest, capacity = self.environment.max_steps_per_episode, self.replay.capacity
         keeps_episodes = self.replay.replay_table == replay_config.EPISODES
         if keeps_episodes and not longest:
-            raise ValueError(
+            raise errors.ConfigError(
                 "config.environment: max_frames_per_episode is 0, the environment's own limit, but "
                 "replay.core_state=recomputed keeps whole episodes, up to a length that must be "
                 "known: set it"
@@ -74,7 +76,7 @@ class RunConfig:
         # In unrolls: an episode's last one takes the room of a whole one.
         if keeps_episodes and self.max_unrolls_per_episode > capacity // self.replay.unroll_length:
             room = self.max_unrolls_per_episode * self.replay.unroll_length
-            raise ValueError(
+            raise errors.ConfigError(
                 f"config.replay: capacity is {capacity} agent steps, but an episode can have "
                 f"{longest}: use a replay.capacity of {room} or more, or lower "
                 "environment.max_frames_per_episode"
@@ -82,7 +84,7 @@ class RunConfig:
         period = self.run.evaluate_every_env_frames
         unroll_frames = self.replay.unroll_length * self.environment.action_repeat
         if 0 < period < unroll_frames:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"config.run: evaluate_every_env_frames is {period}, but weights change after an "
                 f"unroll of {unroll_frames} at the earliest: use so many or more, or 0 for none"
             )
@@ -90,7 +92,7 @@ class RunConfig:
             try:
                 self.cluster.check_one_process()
             except ValueError as error:
-                raise ValueError(f"config.cluster: {error}") from None
+                raise errors.ConfigError(f"config.cluster: {error}") from None
         self._check_shares()
         try:
             self.agent.check_replay(
@@ -99,12 +101,12 @@ class RunConfig:
                 replays_sequences=bool(self.replay.sequence_length),
             )
         except ValueError as error:
-            raise ValueError(f"config.agent: {error}") from None
+            raise errors.ConfigError(f"config.agent: {error}") from None
 
     def _check_shares(self) -> None:
         learners, replay = self.cluster.learners, self.replay
         if learners > 1 and replay.priorities == replay_config.CONTEXTUAL:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"config.cluster: learners is {learners}, but replay.priorities is 'contextual': "
                 "one learner keeps all sequences; use learners 1, or replay.priorities=proportional"
             )
@@ -113,18 +115,18 @@ class RunConfig:
             (replay.steps_per_update, "steps_per_update"),
         ):
             if size % learners:
-                raise ValueError(
+                raise errors.ConfigError(
                     f"config.cluster: learners is {learners}, but replay.{name} is {size}: use a "
                     "divisor of it, since all take equal shares"
                 )
         try:
             share = self.share_of_replay.batch_size
         except ValueError as error:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"config.cluster: learners is {learners}, each with its share of a batch: {error}"
             ) from None
         if share % self.learner.replicas:
-            raise ValueError(
+            raise errors.ConfigError(
                 f"config.learner: replicas is {self.learner.replicas}, but a learner's batch has "
                 f"{share} unrolls: use a divisor of it, since all take equal shares"
             )
@@ -179,7 +181,7 @@ def section_classes(values: Mapping[str, Mapping[str, Any]]) -> dict[str, type]:
         try:
             classes[section] = known.config_class(chosen)
         except ValueError as error:
-            raise ValueError(f"config.{section}: {error}") from None
+            raise errors.ConfigError(f"config.{section}: {error}") from None
     return classes
 
 
@@ -214,13 +216,13 @@ def check_nesting(values: Any) -> None:
       ValueError: if they are not.
     """
     if not isinstance(values, Mapping):
-        raise ValueError(f"the config is {values!r}: it must have sections, such as run")
+        raise errors.ConfigError(f"the config is {values!r}: it must have sections, such as run")
     for name, section in values.items():
         if not isinstance(section, Mapping):
-            raise ValueError(f"config.{name} is {section!r}: it must have keys with values")
+            raise errors.ConfigError(f"config.{name} is {section!r}: it must have keys with values")
         for key in (name, *section):
             if not isinstance(key, str):
-                raise ValueError(f"config.{name} has the key {key!r}: keys are texts")
+                raise errors.ConfigError(f"config.{name} has the key {key!r}: keys are texts")
 
 
 def parse_section(
@@ -239,7 +241,7 @@ def parse_section(
     try:
         return section_class(**section)
     except ValueError as error:
-        raise ValueError(f"config.{name}: {error}") from None
+        raise errors.ConfigError(f"config.{name}: {error}") from None
 
 
 def _check_names(
@@ -249,4 +251,4 @@ def _check_names(
         if name not in known:
             close = config_values.close_names(name, known)
             hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(known)}"
-            raise ValueError(f"config has no {what} {name!r}: {hint}{remark}")
+            raise errors.ConfigError(f"config has no {what} {name!r}: {hint}{remark}")

@@ -65,7 +65,7 @@ def make(
         strategy = tf.distribute.MirroredStrategy(_local_devices(replicas))
     devices = strategy.extended.worker_devices
     if config.jit_compile == "on" and "CPU" in devices[0]:
-        raise ValueError(
+        raise errors.ConfigError(
             "learner.jit_compile is 'on': XLA has no sums over several learners on CPUs; use "
             "learner.jit_compile=auto or off, or one learner"
         )
@@ -213,7 +213,7 @@ def _limit_gpus(replicas: int) -> bool:
     """Shows TensorFlow as many GPUs as are to learn; whether there are any."""
     gpus = tf.config.list_physical_devices("GPU")
     if gpus and replicas > len(gpus):
-        raise ValueError(
+        raise errors.ConfigError(
             f"learner.replicas is {replicas}, but this machine has {len(gpus)} GPUs: use "
             f"{len(gpus)} or fewer"
         )
@@ -227,7 +227,7 @@ def _on_tpu(replicas: int) -> tf.distribute.Strategy:
     tf.tpu.experimental.initialize_tpu_system(resolver)
     strategy = tf.distribute.TPUStrategy(resolver)
     if strategy.num_replicas_in_sync != replicas:
-        raise ValueError(
+        raise errors.ConfigError(
             f"learner.replicas is {replicas}, but the TPU has {strategy.num_replicas_in_sync} "
             f"cores, all of which learn: use {strategy.num_replicas_in_sync}"
         )
@@ -237,7 +237,7 @@ def _on_tpu(replicas: int) -> tf.distribute.Strategy:
 def _across_machines(replicas: int, addresses: Sequence[str], index: int) -> tf.distribute.Strategy:
     gpus = _limit_gpus(replicas)
     if replicas > 1 and not gpus:
-        raise ValueError(
+        raise errors.ConfigError(
             f"learner.replicas is {replicas}, but this machine has no GPU: of several machines, "
             "each learns on its processor as a whole; use 1, and more processes if need be"
         )

@@ -6,6 +6,7 @@ from unittest import mock
 
 from absl.testing import absltest, parameterized
 
+from laser_tf import errors
 from laser_tf.cluster import role_process
 from laser_tf.host import versions
 
@@ -23,8 +24,25 @@ class _Ended(role_process.Role):
         raise RuntimeError("Socket closed")
 
 
-class RoleProcessTest(absltest.TestCase):
-    def test_a_role_without_metrics_is_heard_of_and_ends_as_it_says(self):
+class _Failing(role_process.Role):
+    """A role whose work or constructor raises an error."""
+
+    def __init__(
+        self, context: role_process.Context, start: Exception | None, work: Exception | None
+    ):
+        if start:
+            raise start
+        self._error = work
+
+    def run(self) -> str:
+        raise self._error
+
+    def metrics(self) -> dict[str, float]:
+        return {}
+
+
+class RoleProcessTest(parameterized.TestCase):
+    def _make(self, name: str, arguments: dict) -> tuple[role_process.RoleProcess, mock.Mock]:
         folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self.enter_context(mock.patch.object(role_process, "log_to"))
         self.enter_context(mock.patch.object(role_process, "role_metrics")).of_process = dict
@@ -32,7 +50,27 @@ class RoleProcessTest(absltest.TestCase):
         self.enter_context(mock.patch.object(role_process.RoleProcess, "_stop_on_signals"))
         self.enter_context(mock.patch.object(role_process, "ray"))
         hub = mock.Mock()
-        process = role_process.RoleProcess("replay", f"{__name__}:_Ended", {}, folder, hub, {})
+        place = f"{__name__}:{name}"
+        return role_process.RoleProcess("replay", place, arguments, folder, hub, {}), hub
+
+    @parameterized.parameters(
+        ({"start": ValueError("bug"), "work": None}, True),
+        ({"start": None, "work": ValueError("bug")}, True),
+        ({"start": errors.ConfigError("no such level"), "work": None}, False),
+        ({"start": None, "work": errors.UserError("no such level")}, False),
+    )
+    def test_only_a_bug_logs_a_traceback(self, arguments, is_logged):
+        process, _ = self._make("_Failing", arguments)
+        error = arguments["start"] or arguments["work"]
+        with (
+            mock.patch.object(role_process.logging, "exception") as exception,
+            self.assertRaises(type(error)),
+        ):
+            process.run(versions.of_machine())
+        self.assertEqual(exception.called, is_logged)
+
+    def test_a_role_without_metrics_is_heard_of_and_ends_as_it_says(self):
+        process, hub = self._make("_Ended", {})
         self.assertEqual(process.run(versions.of_machine()), role_process.TOLD)
         name, health, *_ = hub.report.remote.call_args.args
         self.assertEqual((name, health.state, health.metrics), ("replay", role_process.ENDED, {}))

@@ -265,6 +265,11 @@ class SupervisedTest(absltest.TestCase):
         with self.assertRaisesRegex(supervision.RoleFailedError, "agent_00: no room"):
             self._pass(role, 5, "learns", error)
 
+    def test_bug_restarts_a_vital_role(self):
+        role = self._make(is_vital=True)
+        self._fail(role, 5)
+        self.assertEqual(role.restarts, 1)
+
 
 if __name__ == "__main__":
     absltest.main()

@@ -6,7 +6,9 @@ from unittest import mock
 
 from absl.testing import absltest, parameterized
 
+from laser_tf import errors
 from laser_tf.replay import server_addresses
+from testing import messages
 
 
 class _WithoutIPv6(socket.socket):
@@ -29,6 +31,12 @@ class CheckPortTest(parameterized.TestCase):
             port = taken.getsockname()[1]
             with self.assertRaisesRegex(ValueError, f"^port {port} is in use .*choose another"):
                 server_addresses.check_port(port)
+
+
+class CheckAnswersTest(absltest.TestCase):
+    def test_host_that_cannot_be_encoded_is_rejected(self):
+        with messages.raises(errors.ConfigError, "a..b:80"):
+            server_addresses.check_answers(("a..b:80",))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import tempfile
 
 from absl.testing import absltest, parameterized
 
+from laser_tf import errors
 from laser_tf.sweeps import lineage
 from testing import messages
 
@@ -49,6 +50,12 @@ class LineageTest(parameterized.TestCase):
     def test_reads_back_exactly_what_was_written(self):
         self._written(START, LATER)
         self._assert_reads(START, LATER)
+
+    def test_header_that_is_not_text_is_rejected(self):
+        self._written(START)
+        self._path.write_bytes(b"\xff\xfe" + self._path.read_bytes())
+        with messages.raises(errors.ConfigError, self._path):
+            lineage.Lineage(self._path, TUNED)
 
     def test_who_only_reads_changes_nothing(self):
         self.assertEmpty(lineage.read(self._path))

@@ -1,0 +1,74 @@
+"""Commands print a traceback for a bug, also in a user's agent, and one line for bad input."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from absl.testing import absltest, parameterized
+
+# Trains an agent of a user: a subclass of LASER whose loss has a bug.
+_TRAIN = """
+import runpy, sys
+from laser_tf.agents import laser
+
+class Own(laser.Laser):
+    def loss(self, unroll):
+        raise ValueError("bug of mine")
+
+laser.Laser = Own
+runpy.run_module("launch.train", run_name="__main__", alter_sys=True)
+"""
+
+# Runs a command that raises the given exception.
+_RAISE = """
+import sys
+from laser_tf import errors
+from launch import command_line
+
+def main():
+    raise {error}("no such thing")
+
+command_line.run(main{expected})
+"""
+
+
+def _run(program: str, *arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True, text=True, check=False, timeout=400,
+    )  # fmt: skip
+
+
+class UserBugTest(parameterized.TestCase):
+    def test_bug_in_the_loss_of_an_agent_prints_a_traceback(self):
+        folder = self.enter_context(tempfile.TemporaryDirectory())
+        run = _run(
+            _TRAIN, "--config=configs/laser_catch.py", f"--workdir={pathlib.Path(folder) / 'run'}",
+            "--private_network=false",
+        )  # fmt: skip
+        self.assertNotEqual(run.returncode, 0)
+        for part in ("Traceback", "in loss", "ValueError: bug of mine"):
+            self.assertIn(part, run.stderr)
+
+    @parameterized.parameters("ValueError", "TypeError", "KeyError", "RuntimeError", "ImportError")
+    def test_other_exceptions_keep_their_traceback(self, error):
+        run = _run(_RAISE.format(error=error, expected=""))
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("Traceback", run.stderr)
+        self.assertIn("in main", run.stderr)
+
+    @parameterized.parameters(
+        ("errors.UserError", ""),
+        ("errors.ConfigError", ""),
+        ("errors.MissingPackageError", ""),
+        ("FileNotFoundError", ", (OSError,)"),
+    )
+    def test_error_of_the_user_is_one_line(self, error, expected):
+        run = _run(_RAISE.format(error=error, expected=expected))
+        self.assertEqual(run.returncode, 1)
+        self.assertEqual(run.stderr.splitlines(), ["error: no such thing"])
+
+
+if __name__ == "__main__":
+    absltest.main()
