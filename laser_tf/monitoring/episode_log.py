@@ -38,29 +38,42 @@ class EpisodeLog:
 
     def __init__(self, workdir: pathlib.Path, tasks: Sequence[str]):
         """Leaves the file as it is until `resume`; `tasks` are the names behind `Episode.task`."""
-        self._file = _file(workdir)
         self._tasks = tuple(tasks)
+        self._file = row_file.RowFile(workdir / FILE, _HEADER, self._parse, _render)
+
+    def _parse(self, line: str) -> _Row:
+        row = _parse(line)
+        if row.task not in self._tasks:
+            raise ValueError(f"{row.task} is not a task of the run")
+        return row
+
+    @property
+    def row_count(self) -> int:
+        """Number of episodes in the file; see `row_file.RowFile.row_count`."""
+        return self._file.row_count
+
+    def check(self) -> None:
+        """Checks that most rows are readable; see `row_file.RowFile.check`."""
+        self._file.check()
 
     def resume(
-        self, env_frames: int | None, newer_than: int = -1
+        self, env_frames: int | None, newer_than: int = -1, written: int = 0
     ) -> list[episode_statistics.Episode]:
         """Makes the file, or drops its rows beyond a checkpoint: they will be played again.
 
         Args:
           env_frames: that the checkpoint had consumed; None without one, when no row stays.
           newer_than: env frames; only of what was reported later something is returned.
+          written: Number of rows that the checkpoint counts, 0 if unknown.
 
         Returns:
           What stays, oldest first. Of which environment is not logged: -1.
 
         Raises:
-          WorkdirError: if the file cannot be read or written.
+          WorkdirError: If the file cannot be read or written, or most of its rows are unreadable.
         """
-
-        def stays(row: _Row) -> bool:
-            return row.env_frames <= env_frames and row.task in self._tasks
-
-        rows = self._file.keep(None if env_frames is None else stays)
+        stays = None if env_frames is None else lambda row: row.env_frames <= env_frames
+        rows = self._file.keep(stays, written)
         return [
             episode_statistics.Episode(
                 -1, self._tasks.index(row.task), row.episode_return, row.length

@@ -41,20 +41,30 @@ class EvaluationLog:
         self._path = workdir / FILE
         self._file = _file(workdir)
 
-    def resume(self, env_frames: int | None) -> int:
+    @property
+    def row_count(self) -> int:
+        """Number of rows in the file; see `row_file.RowFile.row_count`."""
+        return self._file.row_count
+
+    def check(self) -> None:
+        """Checks that most rows are readable; see `row_file.RowFile.check`."""
+        self._file.check()
+
+    def resume(self, env_frames: int | None, written: int = 0) -> int:
         """Makes the file, or drops its rows beyond a checkpoint: they will be played again.
 
         Args:
           env_frames: that the checkpoint had consumed; None without one, when no row stays.
+          written: Number of rows that the checkpoint counts, 0 if unknown.
 
         Returns:
           Env frames behind the last evaluation that stays; 0 without one.
 
         Raises:
-          WorkdirError: if the file cannot be read or written.
+          WorkdirError: If the file cannot be read or written, or most of its rows are unreadable.
         """
         stays = None if env_frames is None else lambda row: row.env_frames <= env_frames
-        return max((row.env_frames for row in self._file.keep(stays)), default=0)
+        return max((row.env_frames for row in self._file.keep(stays, written)), default=0)
 
     def exists(self) -> bool:
         """Whether there is a file, of this process or of one before it."""

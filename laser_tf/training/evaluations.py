@@ -59,19 +59,33 @@ class Evaluations:
         self._is_playing = False
         self._is_charted = False
 
-    def resume(self, env_frames: int | None) -> None:
+    @property
+    def row_count(self) -> int:
+        """Number of rows in the log."""
+        return self._log.row_count
+
+    def check(self) -> None:
+        """Checks that most rows of the log are readable; writes nothing.
+
+        Raises:
+          WorkdirError: If the log cannot be read, or most of its rows are unreadable.
+        """
+        self._log.check()
+
+    def resume(self, env_frames: int | None, written: int = 0) -> None:
         """Drops from the log what lies beyond a checkpoint, and plans what follows the rest.
 
         An evaluation that was under way when the run ended has no row: it is due at once.
 
         Args:
           env_frames: that the checkpoint had consumed; None for a new run.
+          written: Number of rows that the checkpoint counts, 0 if unknown.
 
         Raises:
-          WorkdirError: if the log cannot be read or written.
+          WorkdirError: If the log cannot be read or written, or most of its rows are unreadable.
         """
-        if self._period or self._log.exists():
-            self._plan(self._log.resume(env_frames))
+        if self._period or written or self._log.exists():
+            self._plan(self._log.resume(env_frames, written))
 
     def _plan(self, env_frames: int) -> None:
         """Has the next one be due at the period's first multiple beyond these env frames."""

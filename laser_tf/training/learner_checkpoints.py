@@ -1,12 +1,13 @@
 """Checkpoints of the learner that survive damage, a full disk and weights that are not finite."""
 
 import contextlib
+import json
 import logging
 import os
 import pathlib
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import tensorflow as tf
 
@@ -28,8 +29,12 @@ class LearnerCheckpoints:
         self._checkpoint = tf.train.Checkpoint(learner=module)
         self._deletion_notice = failure_notice.FailureNotice("Deleted old checkpoints again")
 
-    def save(self, number: int) -> None:
+    def save(self, number: int, row_counts: Mapping[str, int] | None = None) -> None:
         """Writes a checkpoint, then deletes those beyond the newest few.
+
+        Args:
+          number: Learner updates so far.
+          row_counts: Number of rows in each log of the run, by file name.
 
         Raises:
           NonFiniteWeightsError: if a variable is not finite; nothing is written.
@@ -49,6 +54,7 @@ class LearnerCheckpoints:
             unfinished.mkdir(parents=True, exist_ok=True)
             with _plain_name(unfinished) as plain:
                 self._checkpoint.write(f"{plain}/checkpoint-{number}")
+            (unfinished / _row_counts_name(number)).write_text(json.dumps(dict(row_counts or {})))
             self._move(unfinished, number)
         except (tf.errors.OpError, OSError) as error:
             raise run_folder.WorkdirError(
@@ -122,6 +128,20 @@ class LearnerCheckpoints:
             )
         return None
 
+    def read_row_counts(self, number: int) -> dict[str, int]:
+        """Returns the `row_counts` of a checkpoint; empty if they are missing or damaged."""
+        path = self._folder / _row_counts_name(number)
+        try:
+            return {name: int(count) for name, count in json.loads(path.read_text()).items()}
+        except FileNotFoundError:
+            pass
+        except Exception as error:  # Any exception means damage.
+            logging.warning(
+                "Ignored %s, so that missing rows of logs are not detected: %s",
+                path, errors.first_line(error),
+            )  # fmt: skip
+        return {}
+
     def _read(self, number: int) -> None:
         with _plain_name(self._folder) as plain:
             status = self._checkpoint.read(f"{plain}/checkpoint-{number}")
@@ -142,6 +162,10 @@ class LearnerCheckpoints:
         pattern = rf"checkpoint-(\d+)\.{suffix}"
         matches = [re.fullmatch(pattern, path.name) for path in self._folder.glob("*")]
         return sorted(int(match[1]) for match in matches if match)
+
+
+def _row_counts_name(number: int) -> str:
+    return f"checkpoint-{number}.json"
 
 
 def _describe(error: Exception) -> str:

@@ -4,7 +4,7 @@ import contextlib
 import logging
 import pathlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from laser_tf.host import failure_notice, folder_lock, run_folder
 from laser_tf.replay import learners_replay
@@ -27,7 +27,7 @@ class Saver:
         replay: learners_replay.LearnersReplay,
         counters: learner.Counters,
         saving_replay: Saving = contextlib.nullcontext,
-        before_weights: Callable[[], None] = lambda: None,
+        flush_logs: Callable[[], Mapping[str, int]] = dict,
     ):
         """Starts the clocks.
 
@@ -38,10 +38,11 @@ class Saver:
           replay: saves itself.
           counters: among what is saved with the weights.
           saving_replay: entered while replay is saved.
-          before_weights: writes what a run that goes on from the weights does not make again.
+          flush_logs: Called before weights are saved; writes the rows that a resumed run cannot
+            recreate and returns the number of rows in each log, by file name.
         """
         self._saving_replay = saving_replay
-        self._before_weights = before_weights
+        self._flush_logs = flush_logs
         self._workdir = workdir
         self._checkpoints = checkpoints
         self._replay = replay
@@ -120,8 +121,8 @@ class Saver:
         now = time.monotonic()
         self._counters.wall_seconds.assign_add(now - self._clock)
         self._clock = now
-        self._before_weights()
-        self._checkpoints.save(int(self._counters.learner_updates.numpy()))
+        row_counts = self._flush_logs()
+        self._checkpoints.save(int(self._counters.learner_updates.numpy()), row_counts)
         if not self._is_noted:
             with contextlib.suppress(run_folder.WorkdirError):  # tried again with the next one
                 run_folder.note_checkpoint(self._workdir)

@@ -13,7 +13,7 @@ import tensorflow as tf
 from laser_tf import config_values, types
 from laser_tf.environments import episode_statistics
 from laser_tf.host import hardware
-from laser_tf.monitoring import episode_log, reporting, tensorboard
+from laser_tf.monitoring import episode_log, evaluation_log, reporting, tensorboard
 from laser_tf.replay import (
     connection,
     learners_replay,
@@ -108,7 +108,9 @@ class Training:
         self._checkpoints = learner_checkpoints.LearnerCheckpoints(
             workdir / "checkpoints/learner", self._learner
         )
-        self.resumed = self._checkpoints.restore() is not None
+        number = self._checkpoints.restore()
+        self.resumed = number is not None
+        self._row_counts = {} if number is None else self._checkpoints.read_row_counts(number)
         if initial and not self.resumed:
             initial_weights.assign(initial, self._learner.agent)
             logging.info(
@@ -154,14 +156,10 @@ class Training:
           StaleError: if another process is this member of the sweep; the state before is saved.
         """
         member = self._member
-        copied = member.resume(self._learner, self.env_frames, self.returns) if member else -1
-        frames = self.env_frames if self.resumed else None
-        for episode in self._episodes.resume(frames, newer_than=copied):
-            self.returns.add(episode)
         beside = evaluations.Evaluations(
             self._config, self._workdir, self._learner.agent, evaluator
         )
-        beside.resume(frames)
+        self._resume_logs(beside)
         if member:
             member.start()
         actors = self._begin_acting()
@@ -173,7 +171,7 @@ class Training:
             actors.replay,
             self.counters,
             self._saving_replay,
-            self._episodes.flush,
+            functools.partial(self._flush_logs, beside),
         )
         try:
             self._learn(should_stop, display, actors, stream, saving, beside)
@@ -187,6 +185,28 @@ class Training:
         if member:
             # Nobody has to wait while the agent is evaluated.
             member.close(finished=self.finished)
+
+    def _resume_logs(self, beside: evaluations.Evaluations) -> None:
+        """Drops the rows of logs beyond the checkpoint; writes nothing if a log is rejected."""
+        if self.resumed:
+            self._episodes.check()
+            beside.check()
+        copied = -1
+        if self._member:
+            copied = self._member.resume(self._learner, self.env_frames, self.returns)
+        frames = self.env_frames if self.resumed else None
+        written = self._row_counts.get(episode_log.FILE, 0)
+        for episode in self._episodes.resume(frames, newer_than=copied, written=written):
+            self.returns.add(episode)
+        beside.resume(frames, self._row_counts.get(evaluation_log.FILE, 0))
+
+    def _flush_logs(self, beside: evaluations.Evaluations) -> dict[str, int]:
+        """Writes pending episodes; returns the number of rows in each log."""
+        self._episodes.flush()
+        return {
+            episode_log.FILE: self._episodes.row_count,
+            evaluation_log.FILE: beside.row_count,
+        }
 
     def _count_untaken(self, stream: streams.LearnersStream) -> None:
         """Counts what only replay has by now: nobody else will, when the run is resumed.

@@ -139,7 +139,9 @@ class SavedStates:
             paths = list(saved_tables.find(self._workdir / _REPLAY).iterdir())
         else:
             newest = self._checkpoints.numbers()[-1]
-            paths = list((self._workdir / part).glob(f"checkpoint-{newest}.*"))
+            # A damaged count of rows does not make a checkpoint unusable.
+            found = (self._workdir / part).glob(f"checkpoint-{newest}.*")
+            paths = [path for path in found if path.suffix != ".json"]
         return self._stream.choice(sorted(path for path in paths if path.stat().st_size))
 
 

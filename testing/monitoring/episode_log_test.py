@@ -107,6 +107,114 @@ class EpisodeLogTest(parameterized.TestCase):
         with self.assertLogs(level=logging.WARNING):
             self.assertLen(self._log().resume(1_000), 1)
 
+    _RESAVED = {
+        "index_column": ",env_frames,task,return,length\n0,100,pong,1,9\n1,200,pong,2,9\n",
+        "semicolons": "env_frames;task;return;length\n100;pong;1;9\n200;pong;2;9\n",
+        "other_order": "env_frames,task,length,return\n100,pong,9,1\n200,pong,9,2\n",
+        "quotes": '"env_frames","task","return","length"\n100,"pong",1,9\n200,"pong",2,9\n',
+        "another_task": f"{HEADER}100,asterix,1,9\n200,asterix,2,9\n",
+        "binary": "\0\1\2\n\3\n",
+    }
+
+    @parameterized.named_parameters(
+        *((name, text.encode()) for name, text in _RESAVED.items()),
+        ("utf_16", f"{HEADER}100,pong,1,9\n200,pong,2,9\n".encode("utf-16")),
+    )
+    def test_resaved_file_is_rejected_and_unchanged(self, content):
+        self._path.write_bytes(content)
+        with self.assertRaises(run_folder.WorkdirError) as caught:
+            self._log().resume(1_000)
+        self.assertIn(str(self._path), str(caught.exception))
+        self.assertNotIn("\n", str(caught.exception))
+        self.assertEqual(list(self._workdir.iterdir()), [self._path])
+        self.assertEqual(self._path.read_bytes(), content)
+
+    @parameterized.named_parameters(
+        ("byte_order_mark", f"{HEADER}100,pong,1,9\n200,pong,2,9\n".encode("utf-8-sig")),
+        ("windows_lines", f"{HEADER}100,pong,1,9\n200,pong,2,9\n".replace("\n", "\r\n").encode()),
+        ("no_header", b"100,pong,1,9\n200,pong,2,9\n"),
+        ("floats", f"{HEADER}100,pong,1.0,9\n200,pong,2.0,9\n".encode()),
+    )
+    def test_resaved_file_with_readable_rows_resumes(self, content):
+        self._path.write_bytes(content)
+        with self.assertNoLogs(level=logging.WARNING):
+            self._log().resume(1_000, written=2)
+        self.assertEqual(self._path.read_text(), HEADER + "100,pong,1,9\n200,pong,2,9\n")
+        self.assertEqual(list(self._workdir.iterdir()), [self._path])
+
+    def test_few_unreadable_rows_are_kept_in_a_copy(self):
+        kept = HEADER + "100,pong,1,9\n200,pong,2,9\n"
+        copies = []
+        for damage in ("1OO,pong,1,9\n", "100,asterix,1,9\n"):
+            content = kept + damage + "900,pong,3,9\n"
+            self._path.write_text(content)
+            copies.append(content)
+            with self.assertLogs(level=logging.WARNING) as logs:
+                self.assertLen(self._log().resume(500), 2)
+            self.assertLen(logs.output, 1)
+            self.assertEqual(self._path.read_text(), kept)
+            found = [path.read_text() for path in sorted(self._workdir.glob("*.damaged*"))]
+            self.assertEqual(found, copies)
+        self.assertTrue((self._workdir / "episodes.csv.damaged").exists())
+
+    @parameterized.parameters(
+        (HEADER + "100,pong,1,9\n", False),
+        (HEADER + "100,pong,1,9\n200,pon", True),
+        (HEADER + "100,pong,1,9\n2000,pong,1,9\n", True),
+        (HEADER, False),
+        ("", True),
+    )
+    def test_missing_rows_are_logged_and_dropped_text_copied(self, content, is_copied):
+        self._path.write_text(content)
+        for _ in range(2):  # A second resume adds no copy.
+            with self.assertLogs(level=logging.WARNING) as logs:
+                self._log().resume(1_000, written=1_234)
+            self.assertLen(logs.output, 1)
+            self.assertIn("1,234", logs.output[0])
+            copies = [path.read_text() for path in self._workdir.glob("*.damaged*")]
+            self.assertEqual(copies, [content] if is_copied else [])
+
+    def test_deleted_file_is_logged_on_resume(self):
+        with self.assertLogs(level=logging.WARNING) as logs:
+            self._log().resume(1_000, written=12)
+        self.assertIn("12", logs.output[0])
+        self.assertEqual(list(self._workdir.iterdir()), [self._path])
+
+    def test_row_count_is_that_of_the_file(self):
+        self._path.write_text(HEADER + "100,pong,1,9\n200,pong,2,9\n300,pong,3,9\n")
+        log = self._log()
+        log.resume(200)
+        self.assertEqual(log.row_count, 2)
+        log.add(250, _episode(0, 5.0))
+        self.assertEqual(log.row_count, 2)
+        log.flush()
+        self.assertEqual(log.row_count, 3)
+        with self.assertNoLogs(level=logging.WARNING):
+            self._log().resume(250, written=3)
+
+    @parameterized.parameters(
+        ",env_frames,task,return,length\n0,100,pong,1,9\n1,200,pong,2,9\n",
+        HEADER,
+        HEADER + "100,po",
+        HEADER + "100,pong,1,9\n200,pong,1,9",
+        "",
+    )
+    def test_file_changed_by_another_program_is_appended_to(self, content):
+        log = self._log()
+        log.resume(None)
+        for frames in (100, 200):
+            log.add(frames, _episode(0, 1.0))
+        log.flush()
+        self._path.write_text(content)
+        for frames in (300, 400):
+            log.add(frames, _episode(0, 3.0))
+            with self.assertLogs(level=logging.INFO) as logs:
+                logging.info("end")
+                log.flush()
+            self.assertLen(logs.output, 2 if frames == 300 else 1)
+        lines = [*content.splitlines(), "300,pong,3,9", "400,pong,3,9"]
+        self.assertEqual(self._path.read_text().splitlines(), lines)
+
     def test_a_deleted_file_is_created_again_with_its_header(self):
         log = self._log()
         log.resume(None)

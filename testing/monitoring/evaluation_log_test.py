@@ -75,6 +75,35 @@ class EvaluationLogTest(absltest.TestCase):
             self.assertLen(evaluation_log.read(self._workdir), 2)
         self.assertRegex(logs.output[0], "evaluations.csv: 2 damaged rows are left out")
 
+    def test_resaved_file_is_rejected_and_unchanged(self):
+        log = evaluation_log.EvaluationLog(self._workdir)
+        log.resume(None)
+        log.add(_summary(100, "catch", [1.0], suite="catch"))
+        content = self._path.read_text().replace(",", ";").encode("utf-16")
+        self._path.write_bytes(content)
+        again = evaluation_log.EvaluationLog(self._workdir)
+        for call in (again.check, lambda: again.resume(1_000)):
+            with self.assertRaises(run_folder.WorkdirError) as caught:
+                call()
+            self.assertIn(str(self._path), str(caught.exception))
+            self.assertEqual(self._path.read_bytes(), content)
+            self.assertLen(list(self._workdir.iterdir()), 1)
+
+    def test_unreadable_and_missing_rows_are_logged_and_copied(self):
+        log = evaluation_log.EvaluationLog(self._workdir)
+        log.resume(None)
+        for frames in (100, 200, 300):
+            log.add(_summary(frames, "catch", [1.0], suite="catch"))
+        self.assertEqual(log.row_count, 3)
+        kept = self._path.read_text()
+        self._path.write_text(kept + "1,2\n")
+        with self.assertLogs(level="WARNING") as logs:
+            evaluation_log.EvaluationLog(self._workdir).resume(1_000, written=4)
+        self.assertLen(logs.output, 1)
+        self.assertEqual(self._path.read_text(), kept)
+        copy = self._workdir / "evaluations.csv.damaged"
+        self.assertEqual(copy.read_text(), kept + "1,2\n")
+
     def test_a_full_disk_is_told_and_made_up_for(self):
         log = evaluation_log.EvaluationLog(self._workdir)
         log.resume(None)

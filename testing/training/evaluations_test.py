@@ -201,6 +201,13 @@ class EvaluationsTest(parameterized.TestCase):
         self.assertEqual(self._rows(), [100] if was_evaluated else [])
         self.assertEqual(path.exists(), was_evaluated)
 
+    def test_a_deleted_log_is_reported_without_an_evaluator(self):
+        agent = types.SimpleNamespace(acting_variables=(self._variable,))
+        beside = evaluations.Evaluations(CONFIG, self._workdir, agent, None)
+        with self.assertLogs(level="WARNING") as logs:
+            beside.resume(150, written=2)
+        self.assertIn(str(self._workdir / evaluation_log.FILE), logs.output[0])
+
     def test_the_last_one_is_waited_for_unless_the_run_is_stopped(self):
         beside = self._beside()
         beside.resume(None)

@@ -44,6 +44,24 @@ class LearnerCheckpointsTest(parameterized.TestCase):
         self.assertEqual(checkpoints.numbers(), [2, 9, 10])
         self.assertEqual(self._restore(), (10, 10.0))
 
+    def test_row_counts_are_those_of_each_checkpoint(self):
+        checkpoints = self._saved(1)
+        for number in (2, 3, 4, 5):
+            checkpoints.save(number, {"episodes.csv": 10 * number})
+        self.assertEqual(checkpoints.read_row_counts(4), {"episodes.csv": 40})
+        self.assertEqual(checkpoints.read_row_counts(5), {"episodes.csv": 50})
+        with self.assertNoLogs(level="WARNING"):
+            self.assertEmpty(checkpoints.read_row_counts(2))  # deleted with its checkpoint
+
+    @parameterized.parameters("", "[1]", "3", '{"episodes.csv": "x"}', "\0\0")
+    def test_damaged_row_counts_are_ignored_with_a_warning(self, content):
+        checkpoints = self._saved(1)
+        (self._folder / "checkpoint-1.json").write_text(content)
+        self.assertEqual(checkpoints.restore(), 1)
+        with self.assertLogs(level="WARNING") as logs:
+            self.assertEmpty(checkpoints.read_row_counts(1))
+        self.assertLen(logs.output, 1)
+
     def test_what_a_process_that_was_killed_as_it_saved_has_left_is_removed(self):
         # While it writes, TensorFlow has a folder for what is not complete.
         left = self._folder / "unfinished" / "checkpoint-2_temp"
@@ -178,7 +196,7 @@ class LearnerCheckpointsTest(parameterized.TestCase):
         self._folder = self._folder / name
         self._saved(1, 2)
         self.assertEqual(self._restore(), (2, 2.0))
-        self.assertLen(self._names(), 4)
+        self.assertLen(self._names(), 6)  # weights, index and row counts of each
 
     @parameterized.parameters("relative", "a[1]")
     def test_a_folder_may_be_relative(self, name):

@@ -44,11 +44,13 @@ class SaverTest(absltest.TestCase):
     def test_the_episodes_of_what_weights_have_learned_are_written_before_them(self):
         parts = (self._checkpoints, self._replay, learner.Counters(), contextlib.nullcontext)
         saving = saver.Saver(
-            run_config.Config(), pathlib.Path("run"), *parts, self._calls.write_episodes
+            run_config.Config(), pathlib.Path("run"), *parts, self._calls.flush_logs
         )
+        self._calls.flush_logs.return_value = {"episodes.csv": 7}
         saving.make_weights_due()
         saving.save_when_due()
-        self.assertEqual(self._called(), ["write_episodes", "checkpoints.save"])
+        self.assertEqual(self._called(), ["flush_logs", "checkpoints.save"])
+        self._checkpoints.save.assert_called_once_with(0, {"episodes.csv": 7})
 
     def _make_replay_due(self) -> None:
         self._saving._next_replay = 0.0
@@ -62,7 +64,7 @@ class SaverTest(absltest.TestCase):
         self._saving.make_weights_due()
         self._saving.save_when_due()
         self._saving.save_when_due()
-        self._checkpoints.save.assert_called_once_with(0)
+        self._checkpoints.save.assert_called_once_with(0, {})
         self._replay.checkpoint.assert_not_called()
 
     def test_weights_come_before_replay(self):

@@ -437,6 +437,37 @@ class TrainingTest(parameterized.TestCase):
         runs.go_on(run, Halfway())
         return run
 
+    def test_episodes_that_were_deleted_are_logged_on_resume(self):
+        config = fakes.catch_config(run={"env_frames": 4_000})
+        self._half(config)
+        path = self._workdir / "episodes.csv"
+        lines = path.read_text().splitlines(keepends=True)
+        with self.assertNoLogs(level="WARNING"):
+            _stop_at_once(runs.build(config, self._workdir))
+        path.write_text("".join(lines[:10]))
+        with self.assertLogs(level="WARNING") as logs:
+            _stop_at_once(runs.build(config, self._workdir))
+        self.assertLen(logs.output, 1)
+        self.assertIn(str(path), logs.output[0])
+        with self.assertNoLogs(level="WARNING"):
+            _stop_at_once(runs.build(config, self._workdir))
+
+    @parameterized.parameters("episodes.csv", "evaluations.csv")
+    def test_a_resaved_log_is_rejected_before_anything_is_written(self, name):
+        config = fakes.catch_config(run={"env_frames": 4_000})
+        self._half(config)
+        with (self._workdir / "episodes.csv").open("a") as log:
+            log.write("3900,catch,1,9\n")  # beyond the checkpoint
+        (self._workdir / name).write_text("a;b\n1;2\n")
+        run = runs.build(config, self._workdir)
+        paths = [path for path in self._workdir.rglob("*") if path.is_file()]
+        before = {path: path.read_bytes() for path in paths}
+        with self.assertRaises(run_folder.WorkdirError) as caught:
+            runs.go_on(run)
+        self.assertIn(str(self._workdir / name), str(caught.exception))
+        paths = [path for path in self._workdir.rglob("*") if path.is_file()]
+        self.assertEqual({path: path.read_bytes() for path in paths}, before)
+
     def test_weights_that_are_not_finite_end_the_run_and_are_not_saved(self):
         config = fakes.catch_config(run={"env_frames": 4_000})
         first = self._half(config)
