@@ -158,11 +158,9 @@ class RowFile(Generic[Row]):
         """Logs lost rows; copies the file if it differs from its new content."""
         losses = []
         if unreadable:
-            losses.append(f"{unreadable:,} lines are unreadable")
+            losses.append(f"unreadable lines: {unreadable:,}")
         if missing:
-            losses.append(
-                f"{missing:,} of the {written:,} rows in the checkpoint's count are missing"
-            )
+            losses.append(f"missing rows: {missing:,} of {written:,} in the checkpoint's count")
         if not losses:
             return
         if self._path.exists() and self._path.read_bytes() != content:
