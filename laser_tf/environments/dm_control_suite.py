@@ -114,15 +114,37 @@ def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> "C
       seed: of its random stream.
 
     Raises:
-      RefusedError: where images are to be observed and nothing draws them.
+      RefusedError: where dm_control cannot use the installed MuJoCo, or images are to be observed
+        and nothing draws them.
     """
     arguments = {"random": seed, **arguments}
     pixels = arguments.pop("pixels", 0)
     _choose_renderer(bool(pixels or rendering))
-    from dm_control import suite
+    return Control(_load(task, arguments), pixels)
 
+
+def _load(task: str, arguments: dict[str, Any]) -> Any:
+    """Loads a task of dm_control.
+
+    Raises:
+      RefusedError: If the installed MuJoCo has another version than dm_control needs.
+    """
+    try:
+        from dm_control import suite
+    except Exception as error:  # An unsuitable version causes errors of many kinds.
+        raise _version_error(error) from error
     domain, _, name = task.partition("/")
-    return Control(suite.load(domain, name, task_kwargs=arguments), pixels)
+    try:
+        return suite.load(domain, name, task_kwargs=arguments)
+    except AttributeError as error:  # MuJoCo's structures have other fields in other versions.
+        raise _version_error(error) from error
+
+
+def _version_error(error: Exception) -> faults.RefusedError:
+    return faults.RefusedError(
+        f"dm_control cannot use the installed MuJoCo ({faults.describe(error)}): run make control, "
+        "which installs the version that it needs"
+    )
 
 
 def _choose_renderer(draws: bool) -> None:

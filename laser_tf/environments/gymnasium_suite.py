@@ -30,7 +30,13 @@ if TYPE_CHECKING:  # it is loaded in workers
 _ID = re.compile(r"([A-Za-z_][\w.]*:)?[\w./-]+")
 _OLD_GYM = "GymV"  # ids whose argument env_id makes the package gym import a module
 _PICTURES = "rgb_array"
-_NO_BOX2D = "Box2D is not installed: run make box2d, or pip install box2d"
+# Package in gymnasium's message -> remedy. Its own advice for Box2D asks for swig, which the
+# wheel does not need. Its advice for MuJoCo installs a version that dm_control rejects.
+_REMEDIES = {
+    "Box2D": "Box2D is not installed: run make box2d, or pip install box2d",
+    "MuJoCo": "MuJoCo is not installed or cannot be imported: run make control, or install this "
+    "package with its extra [control]",
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,9 +87,8 @@ def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> "G
     try:
         environment = _create(name, arguments, rendering)
     except gymnasium.error.DependencyNotInstalled as error:
-        # Its own words ask for swig, which Box2D's wheel does not need.
-        is_box2d = "Box2D" in str(error)
-        raise faults.RefusedError(_NO_BOX2D if is_box2d else str(error)) from error
+        found = (remedy for package, remedy in _REMEDIES.items() if package in str(error))
+        raise faults.RefusedError(next(found, str(error))) from error
     gymnasium_api.insert_check(environment)
     return Gymnasium(environment, seed)
 

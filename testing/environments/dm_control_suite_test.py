@@ -2,7 +2,9 @@
 
 import importlib.util
 import os
+import pathlib
 import sys
+import tempfile
 from unittest import mock
 
 import numpy as np
@@ -104,6 +106,23 @@ class DmControlTest(parameterized.TestCase):
 
     def fail_to_load(self):
         raise OSError("cannot open shared object file")
+
+
+class MujocoVersionTest(parameterized.TestCase):
+    @parameterized.parameters(
+        "raise AttributeError('no mjtObj')",
+        "def load(*_, **__): raise AttributeError('no mjtObj')",
+    )
+    def test_unsuitable_mujoco_is_refused_with_the_remedy(self, program):
+        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        (folder / "dm_control").mkdir()
+        (folder / "dm_control/__init__.py").write_text("")
+        (folder / "dm_control/suite.py").write_text(program)
+        self.enter_context(mock.patch.object(sys, "path", [str(folder), *sys.path]))
+        with self.assertRaisesRegex(ValueError, "no mjtObj.*make control") as caught:
+            with make():
+                pass
+        self.assertNotIn("\n", str(caught.exception))
 
 
 class ConfigTest(parameterized.TestCase):

@@ -18,6 +18,10 @@ def _needing_mujoco(render_mode=None):
     raise gymnasium.error.DependencyNotInstalled("MuJoCo is not installed, run `pip install it`")
 
 
+def _needing_jax(render_mode=None):
+    raise gymnasium.error.DependencyNotInstalled("jax is not installed, run `pip install it`")
+
+
 def _wrapped(**arguments):
     return gymnasium.wrappers.TimeLimit(small_environments.Corridor(**arguments), 5)
 
@@ -178,10 +182,17 @@ class MissingPackageTest(absltest.TestCase):
 
     def test_other_packages_are_told_in_the_words_of_gymnasium(self):
         with mock.patch.dict(gymnasium.registry):
-            gymnasium.register("Walking-v0", entry_point=_needing_mujoco)
+            gymnasium.register("Walking-v0", entry_point=_needing_jax)
             self.assertEqual(
-                self._refusal("Walking-v0"), "MuJoCo is not installed, run `pip install it`"
+                self._refusal("Walking-v0"), "jax is not installed, run `pip install it`"
             )
+
+    def test_without_mujoco_the_message_names_make_control(self):
+        with mock.patch.dict(gymnasium.registry):
+            gymnasium.register("Walking-v0", entry_point=_needing_mujoco)
+            message = self._refusal("Walking-v0")
+        self.assertIn("make control", message)
+        self.assertNotIn("pip install", message)
 
 
 if __name__ == "__main__":

@@ -75,6 +75,13 @@ class ControlExtra(parameterized.TestCase):
         self.assertEqual((picture.dtype, picture.shape), (np.uint8, (240, 320, 3)))
         self.assertGreater(picture.std(), 1)
 
+    @parameterized.parameters("Ant-v5", "Humanoid-v5", "HalfCheetah-v4")
+    def test_mujoco_ids_of_gymnasium_step(self, task):
+        with rollouts.make("gymnasium", task, num_workers=1) as environment:
+            rows = rollouts.play(environment, random_actions(environment, 20))
+        self.assertTrue(np.isfinite(rows.observation).all())
+        self.assertTrue(rows.reward.any())
+
 
 if __name__ == "__main__":
     absltest.main()
