@@ -6,7 +6,6 @@ import os
 import pathlib
 import re
 import secrets
-import shutil
 import signal
 import socket
 import tempfile
@@ -23,6 +22,7 @@ import grpc
 import ray
 from ray.util import scheduling_strategies
 
+from laser_tf.cluster import ray_folder
 from laser_tf.host import interruption, versions
 from laser_tf.training import cluster_config
 
@@ -32,7 +32,6 @@ _STORE_BYTES = 512 * 2**20  # of an own Ray's object store: some copies of the w
 _MOST_SAID = 300  # characters, of an error of Ray's
 _REFUSED = b"InvalidAuthToken"
 _FOLDERS = "/tmp"  # Linux takes no path of a socket above 107 characters, and Ray's are long
-_FOLDER = "laser_tf_ray_"  # begins the name of an own Ray's folder there
 _WORKER_NICENESS = 0  # beyond the command's; with Ray's 15 any other program would go first
 _LOST_SECONDS = 20  # without Ray's head, after which an own Ray's processes end
 
@@ -63,26 +62,21 @@ def session(
     """
     logging.getLogger("ray").setLevel(logging.ERROR)
     # Of an own Ray: in the common one its address would pass for that of a cluster.
-    folder = None if config.address else tempfile.mkdtemp(prefix=_FOLDER, dir=_FOLDERS)
+    own_folder = contextlib.nullcontext() if config.address else ray_folder.opened(_FOLDERS)
     on_sigterm = signal.getsignal(signal.SIGTERM)
-    try:
-        with interrupted.raising() if interrupted else contextlib.nullcontext():
-            if folder:
-                _start(cpus, folder)
-            else:
-                _join(config.address)
-        signal.signal(signal.SIGTERM, on_sigterm)  # for which Ray has put a handler of its own
-        if not config.wait_minutes:
-            _check_resources(config.address, {"CPU": cpus, "GPU": gpus})
-        yield
-    except interruption.Stopped:
-        if folder:
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
-    finally:
-        ray.shutdown()
-    if folder:  # where something went wrong its logs stay
-        shutil.rmtree(folder, ignore_errors=True)
+    with own_folder as folder:
+        try:
+            with interrupted.raising() if interrupted else contextlib.nullcontext():
+                if folder:
+                    _start(cpus, folder)
+                else:
+                    _join(config.address)
+            signal.signal(signal.SIGTERM, on_sigterm)  # for which Ray has put a handler of its own
+            if not config.wait_minutes:
+                _check_resources(config.address, {"CPU": cpus, "GPU": gpus})
+            yield
+        finally:
+            ray.shutdown()
 
 
 def _start(cpus: float, folder: str) -> None:
@@ -109,6 +103,7 @@ def _start(cpus: float, folder: str) -> None:
             return
         except Exception as error:  # whatever a process of Ray's that does not start makes of it
             ray.shutdown()
+            ray_folder.end_processes(folder)
             said = errors.one_line(error, _MOST_SAID)
             if attempt == _ATTEMPTS:
                 raise ClusterError(

@@ -4,6 +4,8 @@ import os
 import pathlib
 import signal
 import socket
+import subprocess
+import sys
 import tempfile
 from unittest import mock
 
@@ -16,6 +18,16 @@ from laser_tf.training import cluster_config
 
 _HAS_NOT_STARTED = RuntimeError("the raylet has not started")
 _NODES = {"near": "aa" * 28, "far": "bb" * 28, "gone": "cc" * 28}  # Ray's ids
+
+
+def _start_with(argument: str) -> subprocess.Popen:
+    """Starts a process with a child; its output ends once both have ended."""
+    code = "import subprocess; subprocess.run(['sh', '-c', 'echo; read line'])"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, argument], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    process.stdout.readline()
+    return process
 
 
 class OwnRayTest(absltest.TestCase):
@@ -54,6 +66,25 @@ class OwnRayTest(absltest.TestCase):
                 self.fail("started")
         self._ray.shutdown.assert_called_once_with()
         self.assertEmpty(list(self._folder.iterdir()))
+
+    def test_ctrl_c_in_its_start_ends_processes_of_ray(self):
+        for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            self.addCleanup(signal.signal, signal_number, signal.getsignal(signal_number))
+        started = []
+
+        def start(_temp_dir: str, **_) -> None:
+            started.append(_start_with(f"--temp-dir={_temp_dir}"))
+            self.addCleanup(started[0].communicate)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        self._ray.init.side_effect = start
+        with self.assertRaises(interruption.Stopped):
+            with ray_session.session(
+                cluster_config.ClusterConfig(), 4.0, 0.0, interruption.Interruption()
+            ):
+                self.fail("started")
+        self.assertEmpty(started[0].stdout.read())  # before their input ends
+        self.assertEqual(started[0].wait(), -signal.SIGKILL)
 
     def test_one_that_starts_at_its_last_attempt_is_taken(self):
         self._ray.init.side_effect = [_HAS_NOT_STARTED, _HAS_NOT_STARTED, None]
