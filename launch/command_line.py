@@ -12,7 +12,7 @@ import shutil
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NoReturn
 
 import ml_collections
@@ -20,7 +20,8 @@ from absl import app, flags
 from ml_collections import config_flags
 
 from laser_tf import errors
-from laser_tf.host import allocator, log_messages, private_network, terminal
+from laser_tf.environments import user_modules
+from laser_tf.host import allocator, log_messages, private_network, run_folder, terminal
 from laser_tf.replay import server_addresses
 from launch import found_config
 
@@ -81,7 +82,7 @@ def divert_native_messages(path: pathlib.Path) -> None:
             handler.setStream(shown)
 
 
-def define_config(default: str | None) -> flags.FlagHolder:
+def define_config(default: str | None, *, resumes: bool = False) -> flags.FlagHolder:
     """The `--config` flag of a command, whose values are flags, too.
 
     The file and overrides of the default one are read at once, before any other flag: a bad one
@@ -89,17 +90,21 @@ def define_config(default: str | None) -> flags.FlagHolder:
 
     Args:
       default: the file that is used where the user names none; None: there must be one.
+      resumes: Whether the `config.json` of an existing run in `--workdir` replaces the default.
     """
     default = default and found_config.find(default)
+    run = _resumed_run() if resumes else None
+    if run:
+        default = str(run / run_folder.RUN)
     given = given_flag(sys.argv, "config", default)
-    if given:
+    if given and not run:
         read_config_file(given)
     config = config_flags.DEFINE_config_file(
         "config", None, "a file, or a name of configs/, whose keys, below, are flags, too"
     )
     chosen = {key: given_flag(sys.argv, f"config.{key}", None) for key in found_config.CHOOSING}
     flags.FLAGS["config"].parser = found_config.Parser(
-        "config", {key: value for key, value in chosen.items() if value}
+        "config", {key: value for key, value in chosen.items() if value}, run
     )
     try:
         flags.set_default(config, default)  # read by the parser
@@ -107,7 +112,36 @@ def define_config(default: str | None) -> flags.FlagHolder:
         _fail(one_line(error), code=2)
     except (AttributeError, KeyError) as error:
         _fail(_unknown_key(error, given or ""), code=2)
+    except errors.UserError as error:
+        _fail(one_line(error), code=1)
     return config
+
+
+def _resumed_run() -> pathlib.Path | None:
+    """Returns the directory of an existing run that the command line names without `--config`."""
+    workdir = given_flag(sys.argv, "workdir", None)
+    if not workdir or given_flag(sys.argv, "config", None) is not None:
+        return None
+    path = pathlib.Path(workdir)
+    return path if (path / run_folder.RUN).is_file() else None
+
+
+def check_trusted(config: flags.FlagHolder, code: Collection[str], trust: bool) -> None:
+    """Checks the code that the `config.json` of a resumed run names.
+
+    Args:
+      config: The `--config` flag.
+      code: Tasks of the configuration, see `EnvironmentConfig.user_code`.
+      trust: Value of the `--trust_config` flag.
+
+    Raises:
+      UntrustedError: If the configuration was read from a run directory, and `code` has tasks that
+        neither `--config.environment.task` nor `trust` permits.
+    """
+    run = flags.FLAGS[config.name].parser.run
+    if run and not trust:
+        named = code if "environment.task" in given_values(config) else ()
+        user_modules.check_trusted(run / run_folder.RUN, code, named)
 
 
 def define_private_network() -> flags.FlagHolder:
@@ -297,10 +331,9 @@ def _parse_flags(arguments: list[str]) -> list[str]:
 
 def _unknown_key(error: Exception, path: str) -> str:
     """Describes a key that ml_collections does not find in the configuration at a path."""
-    chosen = flags.FLAGS["config"].parser.chosen
-    found = ""
+    parser, found = flags.FLAGS["config"].parser, ""
     with contextlib.suppress(AttributeError, KeyError, OSError, ValueError):
-        found = found_config.unknown_key(path, chosen, sys.argv[1:])
+        found = found_config.unknown_key(parser, path, sys.argv[1:])
     return f"unknown config key: {found or one_line(error)}"
 
 

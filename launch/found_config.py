@@ -11,7 +11,8 @@ import ml_collections
 from absl import flags
 from ml_collections.config_flags import config_flags
 
-from laser_tf import config_values
+from laser_tf import config_values, errors
+from laser_tf.host import run_folder
 from laser_tf.sweeps import sweep_config
 from laser_tf.training import run_config
 
@@ -68,18 +69,18 @@ class IntegerParser(flags.IntegerParser):
 config_flags.register_flag_parser_for_type(int, IntegerParser())
 
 
-def unknown_key(path: str, chosen: Mapping[str, str], arguments: Iterable[str]) -> str:
+def unknown_key(parser: "Parser", path: str, arguments: Iterable[str]) -> str:
     """Returns the first `--config.` key of a command line that a configuration lacks.
 
     Args:
+      parser: Parser of the `--config` flag.
       path: File of the configuration.
-      chosen: Values of `CHOOSING` on the command line, by key.
       arguments: The command line.
 
     Returns:
       The key with close names, in words; "" if every section and key exists.
     """
-    values = Parser("config", chosen).parse(path).to_dict()
+    values = parser.parse(path).to_dict()
     for argument in arguments:
         if not (match := _OVERRIDE.match(argument)):
             continue
@@ -107,20 +108,27 @@ def _hint(name: str, close: Sequence[str], known: Iterable[str]) -> str:
 class Parser(config_flags.ConfigFileFlagParser):
     """Reads the file that `find` finds; keys that it leaves to their defaults are flags, too."""
 
-    def __init__(self, name: str, chosen: Mapping[str, str]):
+    def __init__(self, name: str, chosen: Mapping[str, str], run: pathlib.Path | None = None):
         """Reads nothing yet.
 
         Args:
           name: of the flag.
           chosen: what the command line says of `CHOOSING`, key -> value.
+          run: Directory of a run whose `config.json` may be parsed, too.
         """
         super().__init__(name)
         self.chosen = chosen
+        self.run = run
         self._added: set[tuple[str, str]] = set()  # of the file that was read last
 
     def parse(self, path: str) -> Any:
-        """The configuration of a file or name, with the default of each key that it leaves out."""
-        config = super().parse(find(path))
+        """The configuration of a file or name, with the default of each key that it leaves out.
+
+        Raises:
+          WorkdirError: If the `config.json` of `run` cannot be read.
+        """
+        is_run = self.run and path == str(self.run / run_folder.RUN)
+        config = _read_run(self.run) if is_run else super().parse(find(path))
         # What stands for a file that could not be read says so when its values are asked for.
         is_read = isinstance(config, ml_collections.ConfigDict)
         self._added = _add_defaults(config, self.chosen) if is_read else set()
@@ -156,6 +164,24 @@ def defaults(
     return parser.defaults(
         config_values.changed({"agent": {}, "environment": {}} | dict(values), chosen)
     )
+
+
+def _read_run(workdir: pathlib.Path) -> ml_collections.ConfigDict:
+    """Returns the configuration of a run, locked as that of a configuration file."""
+    values = run_folder.read_config(workdir)
+    for section, keys in values.items():
+        if isinstance(keys, dict):  # Flags have tuples where JSON has lists.
+            values[section] = {
+                key: tuple(value) if isinstance(value, list) else value
+                for key, value in keys.items()
+            }
+    try:
+        return ml_collections.ConfigDict(values).lock()
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise run_folder.WorkdirError(
+            f"cannot read {workdir / run_folder.RUN}: {errors.one_line(error)}; restore it from a "
+            "backup, or give --config"
+        ) from None
 
 
 def _add_defaults(

@@ -1,6 +1,7 @@
 """Trains an agent on one machine, then evaluates it.
 
     python -m launch.train --config=configs/laser_atari.py --workdir=runs/pong
+    python -m launch.train --workdir=runs/pong  # resumes with the configuration of that run
     python -m launch.train --config=configs/laser_atari.py --config.environment.task=breakout
     python -m launch.train --config=configs/laser_atari.py --init_from=runs/pong  # fine-tuning
     python -m launch.train --config.cluster.actors=4  # in many processes; docs/cluster.md
@@ -36,7 +37,7 @@ from launch import command_line
 if TYPE_CHECKING:  # it needs TensorFlow
     from laser_tf.training import initial_weights
 
-_CONFIG = command_line.define_config("configs/laser_atari.py")
+_CONFIG = command_line.define_config("configs/laser_atari.py", resumes=True)
 _WORKDIR = flags.DEFINE_string("workdir", None, "the run's folder [runs/<config>-<time>]")
 _PRIVATE_NETWORK = command_line.define_private_network()
 _EXTEND = flags.DEFINE_bool(
@@ -54,6 +55,7 @@ def main() -> None:
     if _NETWORK_WARNING:
         logging.warning("%s", _NETWORK_WARNING)
     config = run_config.parse(command_line.config_values(_CONFIG))
+    command_line.check_trusted(_CONFIG, config.environment.user_code(), _TRUST_CONFIG.value)
     if not kept_command.is_child():  # a driver that is started again waits for them
         command_line.check_elsewhere(
             config.replay.servers, config.cluster.address, _PRIVATE_NETWORK

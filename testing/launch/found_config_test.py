@@ -1,15 +1,18 @@
 """Which keys of a configuration are flags, and what is then said of those that nobody named."""
 
 import dataclasses
+import json
 import pathlib
 import tempfile
 
 import ml_collections
 from absl.testing import absltest, parameterized
 
+from laser_tf import errors
 from laser_tf.sweeps import population, sweep_config
 from laser_tf.training import run_config
 from launch import found_config
+from testing import messages
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILES = [path.stem for path in sorted((ROOT / "configs").glob("[!_]*.py"))]
@@ -89,6 +92,26 @@ class ParserTest(parameterized.TestCase):
         parser = self._parser()
         values = self._parse(body, parser).to_dict()
         self.assertEqual(parser.named(values, []), values)
+
+    def test_run_directory_gives_its_configuration(self):
+        config = run_config.parse(self._parser().parse("laser_minatar_multitask").to_dict())
+        values = dataclasses.asdict(config)
+        run = self._make_run(json.dumps({"config": values}))
+        parser = found_config.Parser("config", {}, run)
+        read = parser.parse(str(run / "config.json"))
+        self.assertEqual(parser.named(read.to_dict(), []), values)
+        self.assertTrue(read.is_locked)
+
+    @parameterized.parameters("{", "{}", '{"config": {"run": {"a.b": 1}}}')
+    def test_damaged_configuration_of_a_run_is_rejected(self, content):
+        run = self._make_run(content)
+        with messages.raises(errors.UserError, run / "config.json"):
+            found_config.Parser("config", {}, run).parse(str(run / "config.json"))
+
+    def _make_run(self, content: str) -> pathlib.Path:
+        run = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        (run / "config.json").write_text(content)
+        return run
 
 
 if __name__ == "__main__":

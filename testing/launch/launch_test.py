@@ -93,7 +93,12 @@ class LaunchTest(parameterized.TestCase):
         self.assertEqual(summary["episodes"], 4)
         self.assertGreaterEqual(summary["env_frames"], 12_000)
 
-        code, output, errors = commands.run("train", *flags, workdir)  # quick the second time
+        # The configuration of the run is in its directory.
+        self._assert_refused(
+            r"config: agent.discount \(there 0.99, now 0.9\)\.",
+            "train", workdir, "--config.agent.discount=0.9",
+        )  # fmt: skip
+        code, output, errors = commands.run("train", workdir)
         self.assertEqual(code, 0, errors)
         self.assertIn("trained already", errors)
 

@@ -66,7 +66,7 @@ class TrustConfigTest(parameterized.TestCase):
             initial_weights.read(self._run, named=[TASK])
         self.assertTrue(self._marker.exists())
 
-    @parameterized.parameters("evaluate", "export", "train")
+    @parameterized.parameters("evaluate", "export", "train", "resume")
     def test_commands_take_trust_config(self, module):
         arguments = {
             "evaluate": [f"--workdir={self._run}"],
@@ -76,17 +76,28 @@ class TrustConfigTest(parameterized.TestCase):
                 f"--workdir={self._output}",
                 f"--init_from={self._run}",
             ],
+            "resume": [f"--workdir={self._run}"],
         }[module]
+        module = "train" if module == "resume" else module
         code, _, errors = commands.run(module, *arguments, "--trust_config")
         self.assertEqual(code, 1)
         self.assertTrue(self._marker.exists(), errors)
 
-    def test_an_untrusted_config_gives_one_line(self):
-        code, _, errors = commands.run("evaluate", f"--workdir={self._run}")
+    @parameterized.parameters(
+        ("evaluate",), ("train",), ("train", "--config.environment.suite=dm_env")
+    )
+    def test_an_untrusted_config_gives_one_line(self, module, *flags):
+        code, _, errors = commands.run(module, f"--workdir={self._run}", *flags)
         self.assertEqual(code, 1)
         self.assertLen(errors.splitlines(), 1, errors)
         self.assertIn("--trust_config", errors)
         self.assertFalse(self._marker.exists())
+
+    def test_resume_trusts_a_task_of_the_command_line(self):
+        task = f"--config.environment.task={TASK}"
+        code, _, errors = commands.run("train", f"--workdir={self._run}", task)
+        self.assertEqual(code, 1)
+        self.assertTrue(self._marker.exists(), errors)
 
     def test_only_tasks_that_import_modules_are_code(self):
         def code(task):
