@@ -169,6 +169,7 @@ class MemoryLimitTest(absltest.TestCase):
         self.assertLen(logs.output, 1)
 
     def test_guarded_replay_shrinks_and_its_thread_ends_with_it(self):
+        before = set(threading.enumerate())
         with (
             mock.patch.object(memory_left, "_machine", return_value=(0, 100)),
             mock.patch.object(memory_limit, "_PERIOD_SECONDS", 0.01),
@@ -184,7 +185,8 @@ class MemoryLimitTest(absltest.TestCase):
                 time.sleep(0.01)
             self.assertEqual(replay.size(), CONFIG.batch_size)
             replay.stop()
-        self.assertNotIn("replay memory", [thread.name for thread in threading.enumerate()])
+        started = set(threading.enumerate()) - before
+        self.assertNotIn("replay memory", [thread.name for thread in started])
 
     def test_what_queues_and_a_batch_take_is_counted(self):
         bytes_ = standalone.least_memory(CONFIG, SIGNATURE, queues=2)
