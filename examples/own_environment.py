@@ -29,5 +29,5 @@ gymnasium.register("Corridor-v0", Corridor, max_episode_steps=20)
 
 if __name__ == "__main__":  # the processes of the environments import this file, too
     task = "--config.environment.task=examples.own_environment:Corridor-v0"
-    command = ["-m", "launch.train", "--config=laser_gymnasium", task, *sys.argv[1:]]
+    command = ["-m", "launch.train", "--config=laser:gymnasium", task, *sys.argv[1:]]
     os.execv(sys.executable, [sys.executable, *command])

@@ -1,7 +1,7 @@
 """Measures agent steps per second: of each part alone, and of all of them together.
 
 python -m launch.benchmark
-python -m launch.benchmark --config=configs/laser_atari.py --seconds=60
+python -m launch.benchmark --config=configs/laser.py:atari --seconds=60
 """
 
 from laser_tf.host import interruption, private_network, versions
@@ -21,7 +21,7 @@ from laser_tf.replay import replay_config
 from laser_tf.training import run_config
 from launch import command_line
 
-_CONFIG = command_line.define_config("configs/impala_atari.py")
+_CONFIG = command_line.define_config("configs/impala.py:atari")
 _SECONDS = flags.DEFINE_float("seconds", 30.0, "to measure end to end, after as long a warm-up")
 _PART_SECONDS = flags.DEFINE_float("part_seconds", 5.0, "to measure each part alone")
 

@@ -6,12 +6,10 @@ import faulthandler
 import logging
 import os
 import pathlib
-import runpy
 import shlex
 import shutil
 import signal
 import sys
-import traceback
 from collections.abc import Callable, Collection, Sequence
 from typing import NoReturn
 
@@ -50,7 +48,7 @@ def run(main: Callable[[], None], expected_errors: tuple[type[Exception], ...] =
         try:
             main()
         except (errors.UserError, *expected_errors) as error:  # type: ignore[misc]
-            _fail(one_line(error), code=1)
+            _fail(found_config.one_line(error), code=1)
         leave(0)
 
     app.run(guarded, flags_parser=_parse_flags)
@@ -109,11 +107,11 @@ def define_config(default: str | None, *, resumes: bool = False) -> flags.FlagHo
     try:
         flags.set_default(config, default)  # read by the parser
     except flags.Error as error:
-        _fail(one_line(error), code=2)
+        _fail(found_config.one_line(error), code=2)
     except (AttributeError, KeyError) as error:
         _fail(_unknown_key(error, given or ""), code=2)
     except errors.UserError as error:
-        _fail(one_line(error), code=1)
+        _fail(found_config.one_line(error), code=1)
     return config
 
 
@@ -207,39 +205,14 @@ def given_flag(arguments: Sequence[str], name: str, default: str | None) -> str 
 
 
 def read_config_file(given: str) -> ml_collections.ConfigDict | None:
-    """What a `--config` gives, without flags for its keys; None for a file that is not there.
+    """Returns the configuration of a `--config`, without flags for its keys; None without a file.
 
-    A file that cannot be run, or has no configuration to give, ends the process.
+    A file that cannot be run, or defines no configuration, ends the process.
     """
-    # After the colon, ml_collections' way to give get_config an argument.
-    path, separator, argument = found_config.find(given).partition(":")
     try:
-        pathlib.Path(path).read_bytes()  # runpy would look for a program in a folder
-    except OSError:
-        return None  # `config_values` tells: a command may be imported where there is no default
-    try:
-        get_config = runpy.run_path(path).get("get_config")
-        config = get_config and get_config(*[argument] * len(separator))
-    except (Exception, SystemExit) as error:  # whatever the file does
-        _fail(f"cannot load --config={given}: {_describe_failure(error, path)}", code=2)
-    if not get_config:
-        _fail(f"cannot load --config={given}: it defines no get_config()", code=2)
-    if not isinstance(config, ml_collections.ConfigDict):
-        _fail(
-            f"cannot load --config={given}: get_config() returns {type(config).__name__}, not an "
-            "ml_collections.ConfigDict",
-            code=2,
-        )
-    return config
-
-
-def _describe_failure(error: BaseException, path: str) -> str:
-    if isinstance(error, SyntaxError):
-        return f"line {error.lineno}: SyntaxError: {error.msg}"
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == path]
-    where = f"line {lines[-1]}: " if lines else ""
-    return f"{where}{type(error).__name__}: {one_line(error)}"
+        return found_config.load(given)
+    except errors.UserError as error:
+        _fail(found_config.one_line(error), code=2)
 
 
 def config_values(config: flags.FlagHolder) -> dict:
@@ -254,11 +227,9 @@ def config_values(config: flags.FlagHolder) -> dict:
     except OSError as error:
         reason = str(error).splitlines()[-1].strip()
         given = config_file(config.name)
-        close = found_config.close_files(given)
-        hint = f"; did you mean {' or '.join(close)}?" if close else ""
-        raise UsageError(
-            f"cannot load --config={given}: {reason}; choose a file of configs/{hint}"
-        ) from None
+        close = found_config.close_variants(given)
+        hint = " or ".join(close) or "a file of configs/"
+        raise UsageError(f"cannot load --config={given}: {reason}. Use {hint}.") from None
     return flag.parser.named(values, given_values(config))
 
 
@@ -292,8 +263,9 @@ def key_values(flag: flags.FlagHolder, form: str) -> dict[str, str]:
 
 
 def default_workdir(flag_name: str) -> str:
-    """A new folder's path, by the file that was given to a `--config` flag and the time."""
-    name = pathlib.Path(config_file(flag_name)).stem
+    """Returns a new run directory, named by the configuration of a `--config` flag and the time."""
+    path, _, variant = config_file(flag_name).partition(":")
+    name = "-".join(filter(None, (pathlib.Path(path).stem, variant)))
     # To the millisecond: a shell's loop starts several commands within a second.
     return f"runs/{name}-{datetime.datetime.now().strftime('%Y%m%d-%H%M%S-%f')[:-3]}"
 
@@ -311,9 +283,9 @@ def _parse_flags(arguments: list[str]) -> list[str]:
     try:
         rest = flags.FLAGS(others)
     except flags.UnrecognizedFlagError as error:
-        _fail(f"{one_line(error)}{_config_flag(error.flagname)}", code=2)
+        _fail(f"{found_config.one_line(error)}{_config_flag(error.flagname)}", code=2)
     except flags.Error as error:
-        _fail(one_line(error), code=2)
+        _fail(found_config.one_line(error), code=2)
     except (AttributeError, KeyError) as error:
         # ml_collections' way to say that the configuration has no such key.
         path = given_flag(sys.argv, "config", flags.FLAGS["config"].default)
@@ -334,7 +306,7 @@ def _unknown_key(error: Exception, path: str) -> str:
     parser, found = flags.FLAGS["config"].parser, ""
     with contextlib.suppress(AttributeError, KeyError, OSError, ValueError):
         found = found_config.unknown_key(parser, path, sys.argv[1:])
-    return f"unknown config key: {found or one_line(error)}"
+    return f"unknown config key: {found or found_config.one_line(error)}"
 
 
 def _config_flag(name: str) -> str:
@@ -366,17 +338,7 @@ def _print_help(program: str) -> None:
     print("\n--helpfull lists the flags of libraries, too.")
 
 
-def one_line(error: BaseException) -> str:
-    """An error as a line of text."""
-    while error.args and isinstance(error.args[0], Exception):  # ml_collections wraps its errors
-        error = error.args[0]
-    text = (
-        error.args[0] if isinstance(error, KeyError) and error.args else error
-    )  # a KeyError's str has quotes
-    return " ".join(str(text).split()) or type(error).__name__
-
-
-def _fail(message: str, code: int) -> None:
+def _fail(message: str, code: int) -> NoReturn:
     print(f"error: {message}", file=sys.stderr)
     leave(code)
 

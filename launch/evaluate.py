@@ -5,6 +5,9 @@ python -m launch.evaluate --workdir=runs/pong --greedy
 python -m launch.evaluate --workdir=runs/tmaze --history_length=10
 python -m launch.evaluate --workdir=runs/pong --environment=sticky_actions=0.25
 python -m launch.evaluate --workdir=runs/corridor --trust_config  # custom environments
+python -m launch.evaluate --random=laser:vizdoom --environment=task=my_way_home
+
+With --random, prints the returns of uniformly random actions, the zero of normalised scores.
 """
 
 from laser_tf.host import interruption, versions
@@ -22,7 +25,8 @@ from absl import flags
 
 from laser_tf import config_values
 from laser_tf.evaluation import evaluation_files
-from launch import command_line
+from laser_tf.training import run_config
+from launch import command_line, found_config
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "the run's folder")
 _EPISODES = flags.DEFINE_integer("episodes", 200, "episodes to play")
@@ -41,6 +45,9 @@ _ENVIRONMENT = flags.DEFINE_multi_string(
     [],
     "KEY=VALUE of the section `environment`, instead of the run's; may be given several times",
 )
+_RANDOM = flags.DEFINE_string(
+    "random", None, "a file, or a name of configs/, in whose environment random actions are taken"
+)
 _TRUST_CONFIG = command_line.define_trust_config()
 
 
@@ -49,8 +56,10 @@ def main() -> None:
 
     Each is kept in `evaluations/`, too, when another one is made.
     """
-    if not _WORKDIR.value:
-        raise command_line.UsageError("--workdir is missing: name the folder of a run")
+    if bool(_WORKDIR.value) == bool(_RANDOM.value):
+        raise command_line.UsageError(
+            "exactly one of --workdir and --random must be given. Use e.g. --workdir=runs/pong."
+        )
     if _EPISODES.value < 1:
         raise command_line.UsageError(f"--episodes is {_EPISODES.value}: use 1 or more")
     if _HISTORY_LENGTH.value < 0:
@@ -59,6 +68,9 @@ def main() -> None:
         )
     given = command_line.key_values(_ENVIRONMENT, "KEY=VALUE, e.g. sticky_actions=0.25")
     changes = {key: config_values.parse_value(text) for key, text in given.items()}
+    if _RANDOM.value:
+        _evaluate_random_actions(_RANDOM.value, changes)
+        return
     workdir = pathlib.Path(_WORKDIR.value)
     result = evaluation_files.result_file(workdir, _HISTORY_LENGTH.value)
     _check_writable(result)
@@ -77,6 +89,24 @@ def main() -> None:
     )
     print(json.dumps(summary, indent=2))
     logging.info("written to %s", result)
+
+
+def _evaluate_random_actions(config: str, changes: dict[str, object]) -> None:
+    values = command_line.read_config_file(config)
+    if values is None:
+        close = " or ".join(found_config.close_variants(config)) or "a file of configs/"
+        raise command_line.UsageError(
+            f"--random must name a configuration, got {config}. Use {close}."
+        )
+    environment = {f"environment.{key}": value for key, value in changes.items()}
+    from laser_tf.evaluation import random_actions
+
+    returns = random_actions.evaluate(
+        run_config.parse(config_values.changed(values.to_dict(), environment)).environment,
+        _EPISODES.value,
+        _SEED.value,
+    )
+    print(json.dumps(returns, indent=2))
 
 
 def _check_writable(result: pathlib.Path) -> None:

@@ -3,6 +3,8 @@
 import contextlib
 import pathlib
 import re
+import runpy
+import traceback
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -25,8 +27,8 @@ def find(given: str) -> str:
     """The file that `--config` names.
 
     Args:
-      given: a path, e.g. "configs/laser_catch.py", or a name, "laser_catch". After a colon may
-        come an argument for the file's `get_config`.
+      given: Path or name of a file, e.g. "configs/laser.py:catch" or "laser:catch". The part after
+        the colon, which is optional, is the argument of the file's `get_config`.
 
     Returns:
       The path as it was given if there is such a file, or none at all; otherwise that of the one
@@ -41,10 +43,70 @@ def find(given: str) -> str:
     return given
 
 
-def close_files(given: str) -> list[str]:
-    """Returns names of `configs/` that resemble a `--config` which names no file."""
-    known = [path.stem for path in (_ROOT / "configs").glob("[!_]*.py")]
-    return config_values.close_names(pathlib.Path(given.partition(":")[0]).stem, sorted(known))
+def load(given: str) -> ml_collections.ConfigDict | None:
+    """Returns the configuration that `--config` names; None if there is no such file.
+
+    Raises:
+      UserError: If the file cannot be run or defines no configuration.
+    """
+    # After the colon, ml_collections' way to give get_config an argument.
+    path, separator, argument = find(given).partition(":")
+    try:
+        pathlib.Path(path).read_bytes()  # runpy would look for a program in a directory
+    except OSError:
+        return None
+    try:
+        get_config = runpy.run_path(path).get("get_config")
+        config = get_config and get_config(*[argument] * len(separator))
+    except (Exception, SystemExit) as error:  # whatever the file does
+        raise errors.UserError(
+            f"cannot load --config={given}: {_describe_failure(error, path)}"
+        ) from None
+    if not get_config:
+        raise errors.UserError(f"cannot load --config={given}: it defines no get_config()")
+    if not isinstance(config, ml_collections.ConfigDict):
+        raise errors.UserError(
+            f"cannot load --config={given}: get_config() returns {type(config).__name__}, not an "
+            "ml_collections.ConfigDict"
+        )
+    return config
+
+
+def _describe_failure(error: BaseException, path: str) -> str:
+    if isinstance(error, SyntaxError):
+        return f"line {error.lineno}: SyntaxError: {error.msg}"
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == path]
+    where = f"line {lines[-1]}: " if lines else ""
+    return f"{where}{type(error).__name__}: {one_line(error)}"
+
+
+def one_line(error: BaseException) -> str:
+    """An error as a line of text."""
+    while error.args and isinstance(error.args[0], Exception):  # ml_collections wraps its errors
+        error = error.args[0]
+    text = (
+        error.args[0] if isinstance(error, KeyError) and error.args else error
+    )  # a KeyError's str has quotes
+    return " ".join(str(text).split()) or type(error).__name__
+
+
+def variants() -> list[str]:
+    """Returns all configurations of `configs/`, e.g. "laser:atari"."""
+    return [
+        f"{path.stem}:{variant}"
+        for path in sorted((_ROOT / "configs").glob("[!_]*.py"))
+        for variant in runpy.run_path(str(path)).get("VARIANTS", ())
+    ]
+
+
+def close_variants(given: str) -> list[str]:
+    """Returns up to three of `variants` that resemble a `--config` which names no file."""
+    path, _, variant = given.partition(":")
+    name = "_".join(filter(None, (pathlib.Path(path).stem, variant)))
+    known = {known.replace(":", "_"): known for known in variants()}
+    close = [name] if name in known else config_values.close_names(name, known)
+    return [known[name] for name in close]
 
 
 class IntegerParser(flags.IntegerParser):

@@ -1,176 +1,208 @@
-"""Draws learning curves of finished or running runs, with the numbers beside the picture as CSV.
+"""Draws learning curves, reports sweeps, prints numbers of curves, and exports metrics.
 
-Returns are those of `episodes.csv`, each point the mean of the last 100; of three seeds or more the
-mean's 95% bootstrap interval is shaded, of two both are drawn.
+    python -m launch.plot --output=results/pong.png --title=pong \
+        --curve=LASER=runs/pong1,runs/pong2 --curve=IMPALA=runs/impala1,runs/impala2
+    python -m launch.plot --report=runs/sweep
+    python -m launch.plot --csv=results/pong.csv --above=18
+    python -m launch.plot --track=wandb --workdir=runs/pong
 
-python -m launch.plot --output=results/pong.png --title=pong \
-    --curve=LASER=runs/pong1,runs/pong2 --curve=IMPALA=runs/impala1,runs/impala2
+Curves: returns are those of `episodes.csv`, each point the mean of the last 100; the mean's 95%
+bootstrap interval over seeds is shaded, and two seeds are both drawn. The numbers are written as
+CSV next to the figure.
 
-With --over=time they are drawn over the time that was spent in training.
+Report: all sweeps in a directory, at any depth, as one HTML page with figures and CSV files. Sweeps
+with the same label and seed but different tasks count as one.
+
+Tracking: sends a run's metrics to Weights & Biases or MLflow, from the files in its directory. The
+services' own variables say where to: WANDB_MODE=offline keeps files for `wandb sync`, and
+MLFLOW_TRACKING_URI names MLflow's server or file. A second call continues the service's run.
 """
 
-from laser_tf.host import interruption
+from laser_tf.host import interruption, versions
 
 if __name__ == "__main__":
     interruption.before_imports()
+    versions.check()
 
-import csv
 import pathlib
+import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from absl import flags
 
 from launch import command_line
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from laser_tf.analysis import seed_curves
-
 _CURVES = flags.DEFINE_multi_string("curve", [], "LABEL=WORKDIR[,WORKDIR...], one seed each")
-_OUTPUT = flags.DEFINE_string("output", "learning_curves.png", "the picture; .csv lies beside it")
-_TITLE = flags.DEFINE_string("title", "", "above the picture")
+_OUTPUT = flags.DEFINE_string(
+    "output", None, "figure [learning_curves.png], or directory of the report [<report>/report]"
+)
+_TITLE = flags.DEFINE_string("title", "", "title of the figure")
 _METRIC = flags.DEFINE_string(
-    "metric", None, "episode returns [default], or a scalar of TensorBoard's by its name"
+    "metric", None, "TensorBoard's name of a scalar [returns of training episodes]"
 )
 _OVER = flags.DEFINE_enum("over", "frames", ("frames", "time"), "env frames, or time of training")
-
-_FIRST_COLUMN = "label"
-
-# Label -> env frames or seconds, and the seeds there.
-_Curves = dict[str, "tuple[np.ndarray, seed_curves.Summary]"]
+_REPORT = flags.DEFINE_string("report", None, "directory that contains sweeps")
+_BUCKET = flags.DEFINE_integer(
+    "bucket", 0, "env frames averaged into a point of the report; 0: chosen", 0
+)
+_FILES = flags.DEFINE_multi_string("csv", [], "CSV of curves whose ends are printed")
+_ABOVE = flags.DEFINE_float("above", None, "print where, in env frames or seconds, means exceed it")
+_LAST_FRAMES = flags.DEFINE_integer(
+    "last_frames", 0, "average over the last env frames (or seconds); 0: the last point", 0
+)
+_TRACK = flags.DEFINE_enum("track", None, ("wandb", "mlflow"), "service that gets the metrics")
+_WORKDIR = flags.DEFINE_string("workdir", None, "run directory that is tracked")
+_PROJECT = flags.DEFINE_string("project", "laser_tf", "project or experiment of the service")
 
 
 def main() -> None:
-    """Draws each label's mean over seeds."""
-    if not _CURVES.value:
-        raise command_line.UsageError("--curve is missing: give --curve=LABEL=WORKDIR,WORKDIR")
+    """Does what the flags ask for; exactly one of the four uses."""
+    uses = {"curve": _CURVES, "report": _REPORT, "csv": _FILES, "track": _TRACK}
+    chosen = [name for name, flag in uses.items() if flag.value]
+    if len(chosen) != 1:
+        given = f"got {', '.join(f'--{name}' for name in chosen)}" if chosen else "got none"
+        raise command_line.UsageError(
+            f"exactly one of --curve, --report, --csv and --track must be given, {given}. Use e.g. "
+            "--curve=LABEL=WORKDIR,WORKDIR."
+        )
+    {"curve": _draw, "report": _report, "csv": _print_ends, "track": _track}[chosen[0]]()
+
+
+def _draw() -> None:
     given = _split(_CURVES.value)
-    output = pathlib.Path(_OUTPUT.value)
+    output = pathlib.Path(_OUTPUT.value or "learning_curves.png")
+    table_path = output.with_suffix(".csv")
     _check_drawable(output, [_TITLE.value, *given])
-    _check_replaceable(output.with_suffix(".csv"))
-    # TensorFlow takes seconds to load: not before all is checked that can be.
-    from laser_tf.analysis import game_curves, seed_curves
+    _check_replaceable(table_path)
+    # TensorFlow takes seconds to load: only after the checks.
     from laser_tf.monitoring import tensorboard
+    from laser_tf.plotting import curves
 
+    x = curves.ENV_FRAMES if _OVER.value == "frames" else curves.SECONDS
     metric = _METRIC.value or tensorboard.RETURN
-    over_seconds = _OVER.value == "time"
-    curves = {
-        label: seed_curves.read(folders, metric, over_seconds=over_seconds)
-        for label, folders in given.items()
-    }
+    table = curves.read({"": given}, metric, x)
     output.parent.mkdir(parents=True, exist_ok=True)
-    last = max(float(points[-1]) for points, _ in curves.values())
-    _draw(curves, metric, output, *game_curves.axis(last, over_seconds=over_seconds))
-    _write_csv(curves, output.with_suffix(".csv"), over_seconds=over_seconds)
-    print(f"written: {output} and {output.with_suffix('.csv')}")
+    summary = curves.summarise(table, ("game", "label", x)).drop(columns="game")
+    counts = table.groupby("label")["seed"].nunique()
+    names = {
+        label: f"{label} ({seeds} seeds)" if seeds > 1 else label for label, seeds in counts.items()
+    }
+    figure, axes = curves.panels(1, 1)
+    curves.draw(axes[0, 0], table.assign(label=table["label"].map(names)), x)
+    label = curves.RETURN_LABEL if metric == tensorboard.RETURN else metric
+    axes[0, 0].set(title=_TITLE.value, ylabel=label)
+    curves.save(figure, output)
+    curves.write_csv(summary, table_path)
+    print(f"Wrote {output} and {table_path}")
 
 
-def _split(curves: Sequence[str]) -> dict[str, list[pathlib.Path]]:
-    """Label -> folders.
+def _split(given: Sequence[str]) -> dict[str, list[pathlib.Path]]:
+    """Returns label -> run directories.
 
     Raises:
-      UsageError: for what is no curve, or a label or a curve's folder that is given twice.
+      UsageError: For an invalid curve, or a label or run that is given twice.
     """
-    given: dict[str, list[pathlib.Path]] = {}
-    for curve in curves:
+    curves: dict[str, list[pathlib.Path]] = {}
+    for curve in given:
         label, separator, text = curve.partition("=")
-        if not separator:
-            raise command_line.UsageError(f"--curve={curve}: use LABEL=WORKDIR[,WORKDIR...]")
-        if not label or label.startswith("_"):
+        if not separator or not label or label.startswith("_"):
             raise command_line.UsageError(
-                f"--curve={curve}: Matplotlib's legend leaves out what has no label or one that "
-                "begins with an underscore: give another label"
+                f"--curve must be LABEL=WORKDIR[,WORKDIR...], with a label that does not start "
+                f"with an underscore, got {curve}."
             )
-        if label in given:
+        if label in curves:
             raise command_line.UsageError(
-                f"--curve={curve}: there is one of that label already: give another label, or all "
-                "its folders at once"
+                f"--curve labels must differ, got {label} twice. Give all its runs at once."
             )
-        # A folder's name may have commas: a sweep's of several tasks does.
+        # The name of a directory may have commas: that of a sweep with several tasks does.
         folders = [text] if pathlib.Path(text).is_dir() else text.split(",")
-        given[label] = list(map(pathlib.Path, folders))
-        resolved = [folder.resolve() for folder in given[label]]
-        for folder in resolved:
-            if resolved.count(folder) > 1:
-                raise command_line.UsageError(
-                    f"--curve={curve}: {folder} is in it twice, which would count as two seeds: "
-                    "leave it out once"
-                )
-    return given
+        curves[label] = list(map(pathlib.Path, folders))
+        resolved = [folder.resolve() for folder in curves[label]]
+        if repeated := [str(folder) for folder in resolved if resolved.count(folder) > 1]:
+            raise command_line.UsageError(
+                f"--curve must name each run once, got {repeated[0]} twice in {curve}."
+            )
+    return curves
 
 
 def _check_drawable(output: pathlib.Path, texts: Sequence[str]) -> None:
-    """Checks what Matplotlib would refuse after everything is read.
+    """Checks what Matplotlib would reject after all runs are read.
 
     Raises:
-      UsageError: for a picture of an unknown kind, or a text whose mathematics it cannot read.
+      UsageError: For a figure of an unknown kind, or invalid mathematics in a text.
     """
     from matplotlib import backend_bases, cbook, mathtext
 
-    kinds = sorted(backend_bases.FigureCanvasBase.filetypes.keys() - {"pgf"})  # it needs LaTeX
+    kinds = sorted(backend_bases.FigureCanvasBase.filetypes.keys() - {"pgf"})  # requires LaTeX
     if output.suffix.lower().removeprefix(".") not in kinds:
         raise command_line.UsageError(
-            f"--output={output}: end it in .png, .pdf or another of {', '.join(kinds)}"
+            f"--output must end in one of {', '.join(kinds)}, got {output}. Use e.g. .png."
         )
     for text in filter(cbook.is_math_text, texts):
         try:
             mathtext.MathTextParser("path").parse(text)
         except ValueError:
             raise command_line.UsageError(
-                f"{text!r} holds mathematics that Matplotlib cannot read: mend it, or write \\$ "
-                "for a dollar sign"
+                f"{text!r} contains mathematics that Matplotlib cannot read. Fix it, or write \\$ "
+                "for a dollar sign."
             ) from None
 
 
 def _check_replaceable(table: pathlib.Path) -> None:
-    """Raises UsageError where there is another file than a table of curves: a run's log, say."""
+    """Raises UsageError if a file exists that is no table of curves, e.g. the log of a run."""
     if not table.exists():
         return
     with table.open(errors="replace") as file:
-        if not file.readline().startswith(f"{_FIRST_COLUMN},"):
+        if not file.readline().startswith("label,"):
             raise command_line.UsageError(
-                f"--output would replace {table}, which is no table of launch.plot: give another "
-                "name"
+                f"--output would replace {table}, which is no table of launch.plot. Use another "
+                "name."
             )
 
 
-def _draw(curves: _Curves, metric: str, output: pathlib.Path, unit: float, name: str) -> None:
-    import matplotlib
+def _report() -> None:
+    folder = pathlib.Path(_REPORT.value)
+    from laser_tf.plotting import sweep_report  # loads TensorFlow
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    from laser_tf.analysis import seed_curves
-    from laser_tf.monitoring import tensorboard
-
-    figure, axes = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
-    for label, (points, summary) in curves.items():
-        count = f" ({summary.seeds} seeds)" if summary.seeds > 1 else ""
-        seed_curves.draw(axes, points / unit, summary, label + count)
-    # In words, as the axis has them.
-    returns = f"Episode return, mean of {seed_curves.EPISODES} episodes"
-    axes.set(
-        xlabel=name,
-        ylabel=returns if metric == tensorboard.RETURN else metric,
-        title=_TITLE.value,
-    )
-    meaning = seed_curves.explanation([summary for _, summary in curves.values()])
-    axes.legend(title=meaning or None, title_fontsize="small")
-    figure.savefig(output, dpi=130)
+    output = pathlib.Path(_OUTPUT.value or folder / "report")
+    print(f"Wrote {sweep_report.write(folder, output, _BUCKET.value)}")
 
 
-def _write_csv(curves: _Curves, output: pathlib.Path, *, over_seconds: bool) -> None:
-    from laser_tf.analysis import seed_curves
+def _print_ends() -> None:
+    """Prints a CSV row for each curve of the files: its end, its mean there, where it passes."""
+    import pandas as pd
 
-    with output.open("w", newline="") as file:
-        rows = csv.writer(file)
-        x = "seconds" if over_seconds else "env_frames"
-        rows.writerow([_FIRST_COLUMN, x, *seed_curves.COLUMNS])
-        for label, (points, summary) in curves.items():
-            of_label = seed_curves.rows(points, summary, over_seconds=over_seconds)
-            rows.writerows([label, *row] for row in of_label)
+    rows = []
+    for path in map(pathlib.Path, _FILES.value):
+        try:
+            table = pd.read_csv(path)
+        except (ValueError, pd.errors.ParserError):  # e.g. a figure
+            table = pd.DataFrame()
+        axis = next((name for name in ("env_frames", "seconds") if name in table), None)
+        if axis is None or not {"label", "mean"} <= set(table.columns):
+            raise command_line.UsageError(
+                f"--csv must be a table of curves, got {path}. Use a file of launch.plot."
+            )
+        keys = [name for name in ("game", "label") if name in table]
+        for key, curve in table.groupby(keys, sort=False):
+            last = curve[curve[axis] > curve[axis].max() - max(_LAST_FRAMES.value, 1e-9)]
+            row = {"file": path.name, "label": ", ".join(map(str, key)), axis: curve[axis].max()}
+            row |= {name: last[name].mean() for name in ("mean", "min", "max") if name in last}
+            if _ABOVE.value is not None:
+                above = curve.loc[curve["mean"] > _ABOVE.value, axis]
+                row[f"{axis}_above_{_ABOVE.value:g}"] = above.min()
+            rows.append(row)
+    print(pd.DataFrame(rows).to_csv(index=False, float_format="%.6g"), end="", file=sys.stdout)
+
+
+def _track() -> None:
+    if not _WORKDIR.value:
+        raise command_line.UsageError("--workdir is missing. Use --track with a run directory.")
+    from laser_tf.plotting import tracking
+
+    workdir = pathlib.Path(_WORKDIR.value)
+    count = tracking.hand_over(workdir, _TRACK.value, _PROJECT.value)
+    print(f"Sent {count} rows of {workdir} to {_TRACK.value}")
 
 
 if __name__ == "__main__":

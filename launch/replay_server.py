@@ -1,8 +1,8 @@
 r"""A replay server of its own, on a machine of its own, for runs that name it.
 
-    python -m launch.replay_server --config=configs/laser_atari.py --port=5000 \
+    python -m launch.replay_server --config=configs/laser.py:atari --port=5000 \
         --checkpoint_folder=replay --memory_limit_gb=8
-    python -m launch.train --config=configs/laser_atari.py --config.replay.addresses=HOST:5000
+    python -m launch.train --config=configs/laser.py:atari --config.replay.addresses=HOST:5000
 
 Give it the config and overrides of the runs: they make its tables. It goes on from its checkpoint,
 saves itself every so many minutes and when it is told to end, and logs its state every minute.
@@ -35,7 +35,7 @@ from launch import command_line
 if TYPE_CHECKING:
     from laser_tf.replay import memory_limit, server, server_health
 
-_CONFIG = command_line.define_config("configs/laser_atari.py")
+_CONFIG = command_line.define_config("configs/laser.py:atari")
 _PORT = flags.DEFINE_integer("port", 5000, "where runs find the server; 0 takes a free one")
 _FOLDER = flags.DEFINE_string("checkpoint_folder", None, "the server's own, for its checkpoints")
 _MEMORY_LIMIT_GB = flags.DEFINE_float(

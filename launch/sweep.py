@@ -1,7 +1,7 @@
 """Trains the agents of a sweep beside each other, on one common replay.
 
-    python -m launch.sweep --config=configs/sweep_laser_minatar.py --workdir=runs/sweep
-    python -m launch.sweep --config=configs/sweep_laser_atari.py --shared_replay=true
+    python -m launch.sweep --config=configs/sweeps.py:minatar --workdir=runs/sweep
+    python -m launch.sweep --config=configs/sweeps.py:atari --shared_replay=true
     python -m launch.sweep --grid=agent.entropy_cost=0.005,0.01 --population=pbt
     python -m launch.sweep --config.cluster.address=auto  # on all machines of a Ray cluster
 
@@ -31,7 +31,7 @@ from laser_tf.host import run_folder
 from laser_tf.sweeps import sweep_config
 from launch import command_line
 
-_CONFIG = command_line.define_config("configs/sweep_laser_minatar.py")
+_CONFIG = command_line.define_config("configs/sweeps.py:minatar")
 _WORKDIR = flags.DEFINE_string("workdir", None, "the sweep's folder [runs/<config>-<time>]")
 _SHARED_REPLAY = flags.DEFINE_bool("shared_replay", None, "one replay for all [the config's]")
 _POPULATION = flags.DEFINE_string("population", None, "pbt or none [the config's]")
@@ -96,7 +96,7 @@ def _run(
         logging.info("%s", roles.outcome(interrupted, fleet.unsaved))
     else:
         fleet.check_outcome()
-        logging.info("done; python -m launch.report --workdir=%s shows it", workdir)
+        logging.info("done; python -m launch.plot --report=%s shows it", workdir)
     return interrupted.signal_number
 
 
@@ -113,7 +113,7 @@ def _open(config: sweep_config.SweepConfig, values: dict[str, Any], workdir: pat
     extra = {
         "id": uuid.uuid4().hex,
         "label": config.sweep.label or workdir.name,
-        "replica": config.sweep.replica,
+        "seed_index": config.sweep.seed_index,
         "agents": {name: dict(given) for name, given in config.hyperparameters.items()},
         "versions": versions.recorded(),
         run_folder.COMMAND: command_line.given_command("sweep", workdir),
@@ -137,8 +137,8 @@ def _values() -> dict[str, Any]:
     values = command_line.config_values(_CONFIG)
     if "sweep" not in values:
         raise command_line.UsageError(
-            f"{command_line.config_file(_CONFIG.name)} has no section `sweep`: use a "
-            "configs/sweep_*.py"
+            f"{command_line.config_file(_CONFIG.name)} has no section `sweep`. Use a "
+            "variant of configs/sweeps.py"
         )
     if _SHARED_REPLAY.value is not None:
         values["sweep"]["shared_replay"] = _SHARED_REPLAY.value

@@ -1,9 +1,9 @@
 """Trains an agent on one machine, then evaluates it.
 
-    python -m launch.train --config=configs/laser_atari.py --workdir=runs/pong
+    python -m launch.train --config=configs/laser.py:atari --workdir=runs/pong
     python -m launch.train --workdir=runs/pong  # resumes with the configuration of that run
-    python -m launch.train --config=configs/laser_atari.py --config.environment.task=breakout
-    python -m launch.train --config=configs/laser_atari.py --init_from=runs/pong  # fine-tuning
+    python -m launch.train --config=configs/laser.py:atari --config.environment.task=breakout
+    python -m launch.train --config=configs/laser.py:atari --init_from=runs/pong  # fine-tuning
     python -m launch.train --config.cluster.actors=4  # in many processes; docs/cluster.md
     python -m launch.train --private_network=false  # for what reports to a server from the run
 
@@ -37,7 +37,7 @@ from launch import command_line
 if TYPE_CHECKING:  # it needs TensorFlow
     from laser_tf.training import initial_weights
 
-_CONFIG = command_line.define_config("configs/laser_atari.py", resumes=True)
+_CONFIG = command_line.define_config("configs/laser.py:atari", resumes=True)
 _WORKDIR = flags.DEFINE_string("workdir", None, "the run's folder [runs/<config>-<time>]")
 _PRIVATE_NETWORK = command_line.define_private_network()
 _EXTEND = flags.DEFINE_bool(

@@ -2,20 +2,7 @@
 
 from absl.testing import absltest, parameterized
 
-from configs import (
-    acer_atari,
-    acer_atari_paper,
-    acer_control,
-    impala_atari,
-    laser_atari,
-    laser_atari_paper,
-    laser_dmlab30,
-    r2d2_dmlab30,
-    reactor_atari,
-    reactor_atari_paper,
-    reactor_minatar,
-    sweep_laser_atari_paper,
-)
+from configs import acer, impala, laser, r2d2, reactor, sweeps
 from laser_tf.ops import reward_clipping
 from laser_tf.sweeps import sweep_config
 from laser_tf.training import run_config
@@ -31,7 +18,7 @@ class LaserOnAtariTest(absltest.TestCase):
     def test_the_single_agent_has_its_ratio_its_schedule_and_its_replay(self):
         # LASER, section 5.1: "the same tuned schedule as Espeholt et al., a 87.5% replay ratio and
         # a 15M replay".
-        config = run_config.parse(laser_atari_paper.get_config().to_dict())
+        config = run_config.parse(laser.get_config("atari_paper").to_dict())
         self.assertEqual(_rows(config.replay), (32, 224))
         self.assertEqual(config.replay.replay_fraction, 0.875)
         self.assertEqual(config.replay.capacity, 15_000_000)
@@ -39,7 +26,7 @@ class LaserOnAtariTest(absltest.TestCase):
         self.assertEqual(config.learner.learning_rate_schedule, "linear")
 
     def test_the_sweep_has_nine_constant_agents_and_its_batches(self):
-        config = sweep_config.parse(sweep_laser_atari_paper.get_config().to_dict())
+        config = sweep_config.parse(sweeps.get_config("atari_paper").to_dict())
         self.assertLen(config.agents, 9)
         tuned = {
             (agent.learner.learning_rate, agent.agent.entropy_cost)
@@ -52,8 +39,7 @@ class LaserOnAtariTest(absltest.TestCase):
             self.assertEqual(agent.learner.learning_rate_schedule, "constant")
 
     def test_both_have_section_5_1s_network_unrolls_and_discount(self):
-        for module in (laser_atari_paper, sweep_laser_atari_paper):
-            config = module.get_config()
+        for config in (laser.get_config("atari_paper"), sweeps.get_config("atari_paper")):
             self.assertEqual((config.agent.torso, config.agent.channel_multiplier), ("deep", 4))
             self.assertEqual((config.replay.unroll_length, config.agent.discount), (19, 0.995))
             self.assertEqual((config.learner.gradient_clip, config.environment.no_op_max), (0, 37))
@@ -61,8 +47,8 @@ class LaserOnAtariTest(absltest.TestCase):
 
 class AcerTest(absltest.TestCase):
     def test_discrete_numbers_are_those_of_section_4(self):
-        for module in (acer_atari, acer_atari_paper):
-            config = run_config.parse(module.get_config().to_dict())
+        for config in (acer.get_config("atari"), acer.get_config("atari_paper")):
+            config = run_config.parse(config.to_dict())
             agent, replay = config.agent, config.replay
             self.assertEqual((agent.discount, agent.entropy_cost), (0.99, 0.001))
             self.assertEqual((agent.truncation, agent.delta, agent.average_decay), (10, 1, 0.99))
@@ -72,7 +58,7 @@ class AcerTest(absltest.TestCase):
         self.assertEqual((config.environment.num_envs, replay.capacity), (16, 16 * 50_000))
 
     def test_continuous_numbers_are_those_of_section_6(self):
-        config = run_config.parse(acer_control.get_config().to_dict())
+        config = run_config.parse(acer.get_config("control").to_dict())
         agent, replay = config.agent, config.replay
         self.assertEqual((agent.discount, agent.truncation), (0.99, 5))
         self.assertEqual((agent.average_decay, agent.policy_std), (0.995, 0.3))
@@ -83,7 +69,7 @@ class AcerTest(absltest.TestCase):
 
 class ReactorTest(absltest.TestCase):
     def test_numbers_are_those_of_section_3_section_4_and_table_3(self):
-        config = run_config.parse(reactor_atari_paper.get_config().to_dict())
+        config = run_config.parse(reactor.get_config("atari_paper").to_dict())
         agent, replay, optimiser = config.agent, config.replay, config.learner
         self.assertEqual((agent.torso, agent.core, agent.core_size), ("reactor", "lstm", 128))
         self.assertEqual((agent.hidden_units, agent.uniform_share), (32, 0.01))
@@ -103,25 +89,33 @@ class ReactorTest(absltest.TestCase):
     def test_a_fresh_critic_expects_nothing(self):
         # Its masses are nearly equal, so that it says the middle of the support. What is above the
         # returns of play takes as many target networks to go away as there are steps to an end.
-        for module in (reactor_atari, reactor_atari_paper, reactor_minatar):
-            agent = module.get_config().agent
+        for config in (
+            reactor.get_config("atari"),
+            reactor.get_config("atari_paper"),
+            reactor.get_config("minatar"),
+        ):
+            agent = config.agent
             self.assertEqual(agent.v_min + agent.v_max, 0)
 
 
 class PaperTest(parameterized.TestCase):
     @parameterized.parameters(
-        impala_atari, laser_atari_paper, sweep_laser_atari_paper, laser_dmlab30, r2d2_dmlab30
+        (impala, "atari"),
+        (laser, "atari_paper"),
+        (laser, "dmlab30"),
+        (r2d2, "dmlab30"),
+        (sweeps, "atari_paper"),
     )
-    def test_observations_are_as_the_papers_have_them(self, module):
-        self.assertTrue(laser_atari.get_config().agent.normalise_images)  # what is inherited
-        agent = module.get_config().agent
+    def test_observations_are_as_the_papers_have_them(self, file, variant):
+        self.assertTrue(laser.get_config("atari").agent.normalise_images)  # what is inherited
+        agent = file.get_config(variant).agent
         self.assertFalse(agent.center_observation or agent.normalise_images)
 
     def test_dmlabs_batches_are_those_of_the_text(self):
-        self.assertEqual(_rows(laser_dmlab30.get_config().replay), (32, 128))
+        self.assertEqual(_rows(laser.get_config("dmlab30").replay), (32, 128))
 
     def test_dmlabs_clip_is_that_of_the_published_code(self):
-        clip = reward_clipping.REWARD_CLIPS[r2d2_dmlab30.get_config().agent.reward_clip]
+        clip = reward_clipping.REWARD_CLIPS[r2d2.get_config("dmlab30").agent.reward_clip]
         self.assertIs(clip, reward_clipping.soft_asymmetric)
 
 

@@ -9,13 +9,16 @@ import re
 
 from absl.testing import absltest, parameterized
 
+from launch import found_config
 from testing import pages
 
 _PATH = re.compile(
-    r"(?<![\w./-])((?:configs|deploy|docs|laser_tf|launch|results|testing)/[\w./-]*"
+    r"(?<![\w./-])((?:configs|deploy|docs|laser_tf|launch|experiments|results|testing)/[\w./-]*"
     r"\.(?:py|csv\.gz|csv|png|md|yaml|sbatch|service))\b"
 )
-_MODULE = re.compile(r"\b((?:launch|testing\.benchmarks|testing)\.[a-z_]+(?:\.[a-z_]+)*)\b")
+_MODULE = re.compile(
+    r"\b((?:launch|experiments|testing\.benchmarks|testing)\.[a-z_]+(?:\.[a-z_]+)*)\b"
+)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?%?")
 # What looks like a metric's name otherwise: paths, units, and tasks of the control suite.
 _NO_METRICS = ("checkpoints", "tensorboard", "frames", "ray", "cartpole", "cheetah", "reacher")
@@ -153,9 +156,12 @@ def _texts_of_code():
 
 class ReadmeTest(absltest.TestCase):
     def test_every_config_is_in_its_table(self):
-        listed = [name for row in _table("Configs") for name in _PATH.findall(row[0])]
-        configs = {f"configs/{path.name}" for path in (pages.ROOT / "configs").glob("[!_]*.py")}
-        self.assertEqual(sorted(listed), sorted(configs))
+        rows = _table("Configs")
+        listed = {name for row in rows for name in re.findall(r"`configs/(.*?)`", row[0])}
+        known = {known.replace(":", ".py:") for known in found_config.variants()}
+        self.assertEqual({name for name in listed if name in known}, listed)
+        files = {name.partition(":")[0] for name in known}
+        self.assertEqual({name.partition(":")[0] for name in listed}, files)
 
     def test_every_room_is_in_its_table(self):
         listed = {

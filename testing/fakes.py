@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from dm_env import specs
 
-from configs import laser_catch
+from configs import laser
 from laser_tf import observations, types
 from laser_tf.agents import r2d2_config, reactor_config, registry
 from laser_tf.replay import stored_unroll
@@ -15,8 +15,8 @@ from laser_tf.training import run_config
 
 
 def catch_config(**sections) -> run_config.RunConfig:
-    """`configs/laser_catch.py`, made smaller; keywords are sections of overrides."""
-    values = laser_catch.get_config().to_dict()
+    """`configs/laser.py:catch`, made smaller; keywords are sections of overrides."""
+    values = laser.get_config("catch").to_dict()
     values["run"].update(env_frames=2_000, evaluation_episodes=4, metrics_seconds=0.2)
     if sections.get("environment", {}).get("suite", "catch") != "catch":
         for key in ("reward_offset", "wait_seconds"):  # which other suites do not know

@@ -9,7 +9,7 @@ import sys
 from absl.testing import absltest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-FOLDERS = ("laser_tf", "launch", "configs", "examples", "testing")
+FOLDERS = ("laser_tf", "launch", "configs", "examples", "experiments", "testing")
 
 
 @functools.cache
@@ -22,7 +22,8 @@ def _rooms() -> dict[str, list[str]]:
         "configs": [label[1:] for label in ast.literal_eval(configs)],
         "launch": [*rooms, "configs"],
         "examples": [*rooms],
-        "testing": [*rooms, "configs", "launch", "examples"],
+        "experiments": [*rooms, "launch"],
+        "testing": [*rooms, "configs", "launch", "examples", "experiments"],
     }
 
 
@@ -82,7 +83,7 @@ class LayeringTest(absltest.TestCase):
 
     def test_no_room_is_allowed_what_it_does_not_import(self):
         for room, allowed in _rooms().items():
-            if room in ("launch", "examples", "testing"):
+            if room in ("launch", "examples", "experiments", "testing"):
                 continue
             paths = [path for module, path in _modules().items() if _room(module) == room]
             used = {_room(imported) for path in paths for imported in _imports(path)[0]}

@@ -42,7 +42,7 @@ import pathlib, sys
 from laser_tf.cluster import remote_command
 
 log = pathlib.Path("run.log")
-process = remote_command.CommandProcess(("launch.curve_ends", "--help"), log, pathlib.Path.cwd())
+process = remote_command.CommandProcess(("launch.plot", "--help"), log, pathlib.Path.cwd())
 while (code := process.poll()) is None:
     pass
 print(log.read_text())
@@ -120,12 +120,12 @@ class PackageTest(absltest.TestCase):
     def test_help_is_that_of_the_command_with_its_own_configuration(self):
         done = self._run("laser-train", "--help")
         self.assertEqual(done.returncode, 0, done.stderr)
-        config = self._site / "laser_tf/commands/configs/laser_atari.py"
-        self.assertIn(f"\nKeys of {config}, ", done.stdout)
+        config = self._site / "laser_tf/commands/configs/laser.py"
+        self.assertIn(f"\nKeys of {config}:atari, ", done.stdout)
 
     def test_an_own_environment_trains_with_a_configuration_by_name(self):
         done = self._run(
-            "laser-train", "--config=laser_gymnasium", "--workdir=run",
+            "laser-train", "--config=laser:gymnasium", "--workdir=run",
             "--config.environment.task=own_coin:Coin-v0", "--config.run.env_frames=2000",
             "--config.run.evaluation_episodes=2",
         )  # fmt: skip
@@ -145,23 +145,16 @@ class PackageTest(absltest.TestCase):
         done = self._run("laser-check-environment", "--task=own_names:Coin-v0", "--steps=20")
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_commands_that_commands_start_are_found(self):
-        done = self._run(
-            "laser-reproduce", "--figure=3_left", "--games=breakout", "--workdir=/dev/null/figure"
-        )
-        self.assertIn("/dev/null/figure", done.stderr.splitlines()[-2])  # says launch.sweep
-        self.assertIn("launch.sweep ended with 1", done.stderr)
-
     def test_commands_on_machines_of_a_cluster_are_found(self):
         done = self._run_program(sys.executable, "-c", ON_A_MACHINE)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("python -m launch.curve_ends", done.stdout)
+        self.assertIn("python -m launch.plot", done.stdout)
 
     def test_a_configuration_that_there_is_not_is_told_as_it_was_given(self):
         done = self._run("laser-train", "--config=laser_cach")
-        self.assertRegex(
-            done.stderr, "^error: cannot load --config=laser_cach: .*a file of configs"
-        )
+        self.assertStartsWith(done.stderr, "error: ")
+        self.assertIn("--config=laser_cach", done.stderr)
+        self.assertIn("laser:catch", done.stderr)
         self.assertEqual(done.returncode, 1)
 
 

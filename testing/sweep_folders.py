@@ -12,7 +12,7 @@ def write(
     agents: Mapping[str, Episodes],
     *,
     label: str = "laser",
-    replica: int = 1,
+    seed: int = 1,
     suite: str = "tmaze",
     task: str = "breakout",
     env_frames: int = 20,
@@ -27,7 +27,7 @@ def write(
         name: {"learner.learning_rate": 1e-4 * (k + 1), "agent.entropy_cost": 0.01}
         for k, name in enumerate(agents)
     }
-    content = {"label": label, "replica": replica, "agents": hyperparameters, "config": config}
+    content = {"label": label, "seed_index": seed, "agents": hyperparameters, "config": config}
     (folder / "sweep.json").write_text(json.dumps({**content, "versions": {}}))
     for name, tasks in agents.items():
         rows = sorted((frames, task, value) for task in tasks for frames, value in tasks[task])
@@ -48,12 +48,12 @@ def forget(path: pathlib.Path, key: str) -> None:
 
 
 def write_comparison(folder: pathlib.Path, **settings) -> None:
-    """Two replicas of three tasks with two agents, budget 20; in buckets of 10 env frames:
+    """Two seeds of three tasks with two agents, budget 20; in buckets of 10 env frames:
 
-    replica 1   agent_00           agent_01           medians over tasks    best
+    seed 1      agent_00           agent_01           medians over tasks    best
       bucket 0  x 2, y 4, z 100    x 0, y 8, z -50    4 and 0               4
       bucket 1  x 10, y 0, z 100   x 4, y 6, z -50    10 and 4              10
-    replica 2
+    seed 2
       bucket 0  x 6, y 8, z 4      x 1, y 1, z 1      6 and 1               6
       bucket 1  x 0, y 0, z 0      x 2, y 2, z 20     0 and 2               2
     """
@@ -63,11 +63,11 @@ def write_comparison(folder: pathlib.Path, **settings) -> None:
         2: {"agent_00": ("x 6 6 0", "y 8 8 0", "z 4 4 0"),
             "agent_01": ("x 1 1 2", "y 1 1 2", "z 1 1 20")},
     }  # fmt: skip
-    for replica, agents in values.items():
+    for seed, agents in values.items():
         for k, task in enumerate("xyz"):
             of_task = {
                 name: {task: [*zip((0, 9, 10), map(float, rows[k].split()[1:]), strict=True)]}
                 for name, rows in agents.items()
             }
-            path = folder / f"replica_{replica}" / task
-            write(path, of_task, replica=replica, task=task, **settings)
+            path = folder / f"seed_{seed}" / task
+            write(path, of_task, seed=seed, task=task, **settings)

@@ -47,6 +47,6 @@ class AgentConfig(trunk_config.TrunkConfig):
         if self.needs_discrete_actions and not isinstance(action, specs.DiscreteArray):
             raise errors.ConfigError(
                 f"kind is {self.kind!r}: it needs discrete actions, the environment's have "
-                f"{action.shape[0]} continuous dimensions. Use --config=configs/laser_control.py "
-                "or configs/acer_control.py"
+                f"{action.shape[0]} continuous dimensions. Use --config=configs/laser.py:control "
+                "or configs/acer.py:control"
             )

@@ -62,5 +62,5 @@ class AveragePolicyConfig(agent_config.AgentConfig):
             raise errors.ConfigError(
                 f"agent.entropy_cost must be 0 for continuous actions, got {self.entropy_cost}: "
                 "their policy has a fixed deviation, policy_std, so its entropy is fixed. Use "
-                "--config=configs/acer_control.py, or --config.agent.entropy_cost=0"
+                "--config=configs/acer.py:control, or --config.agent.entropy_cost=0"
             )

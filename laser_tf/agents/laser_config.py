@@ -91,6 +91,6 @@ class LaserConfig(agent_config.AgentConfig):
         if not isinstance(action, specs.DiscreteArray) and self.relevance == "implied":
             raise errors.ConfigError(
                 "agent.relevance must be 'behaviour' for continuous actions, got 'implied', which "
-                "has no closed form for them. Use --config=configs/laser_control.py, or "
+                "has no closed form for them. Use --config=configs/laser.py:control, or "
                 "--config.agent.relevance=behaviour"
             )

@@ -8,11 +8,11 @@ from laser_tf.environments import faults, names, suites
 
 # Suite -> flags of launch.train that choose it.
 _TRAIN_FLAGS = {
-    "atari": "--config=configs/laser_atari.py",
-    "minatar": "--config=configs/laser_minatar.py",
-    "vizdoom": "--config=configs/laser_vizdoom.py",
-    "minigrid": "--config=configs/laser_babyai.py",
-    "dm_control": "--config=configs/laser_control.py --config.environment.suite=dm_control",
+    "atari": "--config=configs/laser.py:atari",
+    "minatar": "--config=configs/laser.py:minatar",
+    "vizdoom": "--config=configs/laser.py:vizdoom",
+    "minigrid": "--config=configs/laser.py:babyai",
+    "dm_control": "--config=configs/laser.py:control --config.environment.suite=dm_control",
 }
 _ATARI = re.compile(r"(?:ALE/)?(\w+?)(?:NoFrameskip|Deterministic)?-v\d+")
 _MINIGRID = ("MiniGrid-", "BabyAI-")

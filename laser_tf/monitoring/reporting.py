@@ -105,6 +105,8 @@ class Reporter:
         metrics_seconds: float,
         metrics_frames: int,
         env_frames: int,
+        wall_seconds: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
     ):
         """Creates the reporter; the first period starts now.
 
@@ -117,18 +119,22 @@ class Reporter:
           metrics_frames: env frames from one row to the next, at most.
           env_frames: learned from when the command began; the first row's pace is since then, a
             warm-up included.
+          wall_seconds: Seconds of training before this command.
+          clock: Returns monotonic seconds.
         """
+        self._clock = clock
+        self._wall_start = clock() - wall_seconds
         self._display = display
         self._writer = writer
         self._returns = returns
         self._episodes = episodes
         self._metrics_seconds = metrics_seconds
         self._metrics_frames = metrics_frames
-        self._next_progress = time.monotonic()
+        self._next_progress = self._clock()
         self._start_period(env_frames)
 
     def _start_period(self, env_frames: int) -> None:
-        self._period_start = time.monotonic()
+        self._period_start = self._clock()
         self._period_frames = env_frames
         self._busy_seconds = 0.0
         self._updates = 0
@@ -156,7 +162,7 @@ class Reporter:
           throughput: returns the pace of the actor's parts, and what parts count.
           last: whether nothing more will come, so that both are due.
         """
-        now = time.monotonic()
+        now = self._clock()
         seconds = max(now - self._period_start, 1e-9)
         busy = self._busy_seconds / seconds
         if last or now >= self._next_progress:
@@ -191,6 +197,7 @@ class Reporter:
             throughput
             | self._returns.metrics()
             | {
+                "run/wall_seconds": self._clock() - self._wall_start,
                 "replay/fill": replay_fill,
                 "throughput/env_frames_per_second": frames / seconds,
                 "throughput/updates_per_second": self._updates / seconds,

@@ -1,19 +1,19 @@
-"""An agent over several games, with what its seeds leave open (Agarwal et al. 2021).
+"""Estimates over several games with bootstrap intervals (Agarwal et al. 2021).
 
-The estimates and the stratified bootstrap are rliable's, here by SciPy (`bootstrap`).
+The estimates and the stratified bootstrap are those of rliable, computed with SciPy. The package
+rliable 1.2 requires arch, which does not import alongside the pandas of requirements.lock.
 
 Scores are float64 [seeds, games], normalised; each game has the same number of seeds.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
 
-from laser_tf.scores import bootstrap
-
 _TRIMMED = 0.25  # at either end
+_LEVEL, _RESAMPLES = 0.95, 2_000
 
 
 class Estimate(NamedTuple):
@@ -22,6 +22,27 @@ class Estimate(NamedTuple):
     value: float
     low: float
     high: float
+
+
+def interval(
+    samples: Sequence[np.ndarray], statistic: Callable[..., np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the bounds of a statistic's 95% percentile bootstrap interval, [...].
+
+    Args:
+      samples: Arrays [seeds, ...]; each is resampled separately along its first axis.
+      statistic: Function of as many arrays along its argument `axis`.
+    """
+    found = stats.bootstrap(
+        tuple(samples),
+        statistic,
+        n_resamples=_RESAMPLES,
+        batch=100,
+        confidence_level=_LEVEL,
+        method="percentile",
+        rng=0,
+    ).confidence_interval
+    return found.low, found.high
 
 
 def median(scores: np.ndarray) -> Estimate:
@@ -72,5 +93,5 @@ def _estimate(scores: np.ndarray, measure: Callable[[np.ndarray], np.ndarray]) -
     def of_games(*games: np.ndarray, axis: int) -> np.ndarray:
         return measure(np.stack([np.moveaxis(game, axis, -1) for game in games], axis=-1))
 
-    low, high = bootstrap.interval(scores.T, of_games)
+    low, high = interval(scores.T, of_games)
     return Estimate(value, float(low), float(high))

@@ -69,11 +69,11 @@ class Config:
     equal_speed: bool = True  # whether agents wait for each other
     max_lead_env_frames: int = 20_000  # env frames; that an agent may be ahead of the slowest
     label: str = ""  # of the condition that a report compares
-    replica: int = 1  # number; which repetition of the condition it is
+    seed_index: int = 1  # number; which repetition of the condition it is
 
     def __post_init__(self):
         config_checks.check_types(self)
-        for name in ("samples", "max_lead_env_frames", "replica"):
+        for name in ("samples", "max_lead_env_frames", "seed_index"):
             config_checks.check_range(self, name, 1)
         config_checks.check_range(self, "seed", 0)
         self._check_values()

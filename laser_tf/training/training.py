@@ -310,6 +310,7 @@ class Training:
                 config.run.metrics_seconds,
                 metrics_frames=-(-config.run.env_frames // reporting.ROWS),
                 env_frames=self.env_frames,
+                wall_seconds=float(self.counters.wall_seconds.numpy()),
             )
             while not self.finished:
                 if self._member:

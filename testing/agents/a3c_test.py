@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from configs import acer_control
+from configs import acer
 from laser_tf.agents import a3c_config
 from laser_tf.training import run_config
 from testing import messages, numpy_reference
@@ -121,7 +121,7 @@ class A3CTest(parameterized.TestCase):
         {"steps_per_update": 20}, {"replay_fraction": 0.5}, {"replay_ratio": 4.0}
     )
     def test_on_policy_it_does_not_learn_from_replay(self, **replay):
-        values = acer_control.get_config("a3c").to_dict()
+        values = acer.get_config("control_a3c").to_dict()
         run_config.parse(values)
         values["replay"].update(replay)
         with messages.raises(ValueError, "config.agent", "agent.importance=truncated"):

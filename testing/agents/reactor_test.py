@@ -331,7 +331,7 @@ class ConfigTest(parameterized.TestCase):
 
     def test_continuous_actions_are_refused_with_a_remedy(self):
         spec = SPEC._replace(action=specs.BoundedArray([2], np.float32, -1, 1))
-        with messages.raises(ValueError, "configs/laser_control.py"):
+        with messages.raises(ValueError, "configs/laser.py:control"):
             registry.make(reactor_config.ReactorConfig(), base.Context(spec))
 
 

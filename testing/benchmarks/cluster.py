@@ -37,13 +37,13 @@ _OUTPUT = flags.DEFINE_string("output", None, "a CSV file")
 _FRAMES = "throughput/env_frames_per_second"
 _BUSY = "throughput/learner_busy_fraction"
 _WAITING = (
-    "--config=configs/laser_catch.py",
+    "--config=configs/laser.py:catch",
     "--config.environment.wait_seconds=0.02",
     "--config.agent.relevance=none",
     "--config.replay.replay_fraction=0",
     "--config.replay.batch_size=16",
 )
-_PONG = ("--config=configs/laser_atari.py",)
+_PONG = ("--config=configs/laser.py:atari",)
 _PATIENCE_SECONDS = 600.0  # for all actors to act: each loads TensorFlow first
 
 

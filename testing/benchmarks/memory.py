@@ -13,7 +13,7 @@ import numpy as np
 import psutil
 from absl import app, flags
 
-from configs import laser_atari
+from configs import laser
 from laser_tf.environments import factory
 from laser_tf.replay import server, unroll_buffer, writer
 from laser_tf.training import actor, assembly, run_config
@@ -24,7 +24,7 @@ _TASK = flags.DEFINE_string("task", "pong", "an Atari game")
 
 def main(_: list[str]) -> None:
     """Fills a replay table with random play and prints its bytes an agent step."""
-    values = laser_atari.get_config().to_dict()
+    values = laser.get_config("atari").to_dict()
     values["environment"]["task"] = _TASK.value
     values["replay"].update(capacity=10 * _STEPS.value, replay_fraction=0.5)
     config = run_config.parse(values)

@@ -19,7 +19,7 @@ import numpy as np
 import tree
 from absl import app, flags
 
-from configs import r2d2_atari
+from configs import r2d2
 from laser_tf.environments import factory
 from laser_tf.replay import packed_unrolls, sequence_store, stored_unroll, unroll_buffer
 from laser_tf.training import actor, assembly, run_config
@@ -34,7 +34,7 @@ _LEVELS = (1, 3, 6)  # of zlib
 
 def main(_: list[str]) -> None:
     """Prints a JSON object for each level of compression and each number of sequences."""
-    values = r2d2_atari.get_config().to_dict()
+    values = r2d2.get_config("atari").to_dict()
     values["environment"]["task"] = _TASK.value
     values["replay"].update(priorities="contextual", priority_exponent=0.9)
     config = run_config.parse(values)

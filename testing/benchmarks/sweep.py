@@ -15,12 +15,12 @@ import time
 import psutil
 from absl import app, flags
 
-from laser_tf.analysis import found_sweeps
 from laser_tf.host import run_folder
+from laser_tf.plotting import sweep_results
 
 _AGENTS = flags.DEFINE_integer("agents", 9, "of the same hyper-parameters")
 _SHARED_REPLAY = flags.DEFINE_bool("shared_replay", True, "one replay for all")
-_CONFIG = flags.DEFINE_string("config", "configs/sweep_laser_minatar.py", "a sweep's configuration")
+_CONFIG = flags.DEFINE_string("config", "configs/sweeps.py:minatar", "a sweep's configuration")
 _CAPACITY = flags.DEFINE_integer("capacity", 100_000, "of a replay, agent steps")
 _WARM_UP_ENV_FRAMES = flags.DEFINE_integer("warm_up_env_frames", 10_000, "of each agent")
 _ENV_FRAMES = flags.DEFINE_integer("env_frames", 50_000, "to measure to, of each agent")
@@ -90,8 +90,8 @@ def _memory_bytes(process_id: int) -> int:
 def _env_frames(workdir: pathlib.Path) -> list[int]:
     if not (workdir / run_folder.SWEEP).exists():
         return []
-    (sweep,), _ = found_sweeps.find(workdir)
-    return [agent.env_frames for agent in sweep.agents]
+    (sweep,), _ = sweep_results.find(workdir)
+    return [member.env_frames for member in sweep.members]
 
 
 if __name__ == "__main__":

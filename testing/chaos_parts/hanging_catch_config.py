@@ -2,13 +2,13 @@
 
 import dataclasses
 
-from configs import laser_catch
+from configs import laser
 from laser_tf.environments import gymnasium_suite
 
 
 def get_config():
-    """What differs from `laser_catch`."""
-    config = laser_catch.get_config()
+    """What differs from `laser:catch`."""
+    config = laser.get_config("catch")
     config.environment = dataclasses.asdict(
         gymnasium_suite.GymnasiumConfig(
             task="testing.chaos_parts.hanging_catch:HangingCatch-v0",

@@ -6,7 +6,7 @@ import re
 import shutil
 import time
 
-from configs import laser_catch
+from configs import laser
 from laser_tf.environments import factory
 from laser_tf.host import folder_traces
 from laser_tf.replay import saved_tables
@@ -14,7 +14,7 @@ from laser_tf.training import assembly, learner_checkpoints, run_config
 from testing.chaos_parts import descendants, outcomes, watched_run
 
 _FLAGS = (
-    "--config=configs/laser_catch.py",
+    "--config=configs/laser.py:catch",
     "--config.run.env_frames=1000000000",
     "--config.run.evaluation_episodes=0",
 )
@@ -50,7 +50,7 @@ class SavedStates:
         self._periods = [
             f"--config.run.{what}_minutes={minutes}" for what in ("checkpoint", "replay_checkpoint")
         ]
-        config = run_config.parse(laser_catch.get_config().to_dict())
+        config = run_config.parse(laser.get_config("catch").to_dict())
         spec = factory.environment_spec(config.environment)
         learner = assembly.build_learner(config, spec, "float32", jit=False)
         self._counters = learner.counters

@@ -28,7 +28,7 @@ class FleetCase(absltest.TestCase):
     def start(self, *arguments: str) -> subprocess.Popen:
         process = commands.start(
             "train",
-            "--config=configs/laser_catch.py",
+            "--config=configs/laser.py:catch",
             f"--workdir={self.workdir}",
             "--config.cluster.actors=2",
             "--config.environment.num_envs=4",

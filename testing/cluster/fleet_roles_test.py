@@ -6,7 +6,7 @@ from unittest import mock
 
 from absl.testing import absltest
 
-from configs import laser_catch
+from configs import laser
 from laser_tf.cluster import fleet
 from laser_tf.environments import factory
 from laser_tf.training import run_config
@@ -29,7 +29,7 @@ class FleetRolesTest(absltest.TestCase):
         return role
 
     def test_replay_ends_last_and_nobody_waits_for_an_evaluation_or_long_for_actors(self):
-        values = laser_catch.get_config().to_dict()
+        values = laser.get_config("catch").to_dict()
         values["cluster"] = {"actors": 2, "learners": 2}
         values["run"]["evaluate_every_env_frames"] = 1_000
         config = run_config.parse(values)

@@ -66,7 +66,7 @@ class CommandProcessTest(parameterized.TestCase):
         # Of another configuration, so that the training ends once it has the folder.
         other = {"config": {"run": {"seed": 7}}}
         (self._folder / run_folder.RUN).write_text(json.dumps(other))
-        flags = ("--config=laser_catch", f"--workdir={self._folder}")
+        flags = ("--config=laser:catch", f"--workdir={self._folder}")
         with (self._folder / folder_lock.FILE).open("w") as lock:
             fcntl.lockf(lock, fcntl.LOCK_EX)
             process = remote_command.CommandProcess(

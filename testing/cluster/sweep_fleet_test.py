@@ -6,7 +6,7 @@ from unittest import mock
 
 from absl.testing import absltest, parameterized
 
-from configs import sweep_laser_catch
+from configs import sweeps
 from laser_tf import errors
 from laser_tf.cluster import sweep_fleet
 from laser_tf.environments import factory
@@ -40,7 +40,7 @@ class SweepFleetTest(parameterized.TestCase):
         return role
 
     def _make(self, **run) -> sweep_fleet.SweepFleet:
-        values = sweep_laser_catch.get_config().to_dict()
+        values = sweeps.get_config("catch").to_dict()
         values["run"].update(run)
         config = sweep_config.parse(values)
         spec = factory.environment_spec(config.first.environment)
@@ -83,7 +83,7 @@ class SweepFleetTest(parameterized.TestCase):
         self.assertEqual(self._here.call_args_list, [mock.call(), mock.call(soft=True)])
 
     def test_every_agent_asks_for_what_a_learner_asks_for(self):
-        values = sweep_laser_catch.get_config().to_dict()
+        values = sweeps.get_config("catch").to_dict()
         values["cluster"].update(learner_gpus=64.0)
         config = sweep_config.parse(values)
         self.assertEqual(sweep_fleet.asked(config), (5.0, 256.0))  # replay is the fifth CPU

@@ -37,7 +37,7 @@ _PROGRAMS = {
     + _WAIT % "TENTHS_TO_TRAIN"
     + 'exit "${CODE:-0}"\n',
 }
-_ARGUMENTS = ("--config=laser_catch", "--workdir=/shared/my run", "--config.cluster.actors=4")
+_ARGUMENTS = ("--config=laser:catch", "--workdir=/shared/my run", "--config.cluster.actors=4")
 
 
 class SlurmTest(parameterized.TestCase):
@@ -144,7 +144,7 @@ class SlurmTest(parameterized.TestCase):
         self.assertNotIn("training", self._calls.read_text())
 
     def test_what_is_missing_is_told_in_one_line(self):
-        status, _, errors = self._run("--config=laser_catch")
+        status, _, errors = self._run("--config=laser:catch")
         self.assertEqual(status, 2)
         self.assertRegex(errors, r"^error: --workdir is missing: .*\n$")
         (self._programs / "laser-train").unlink()

@@ -5,9 +5,10 @@ import json
 
 from absl.testing import absltest, parameterized
 
-from configs import laser_atari
+from configs import laser
 from laser_tf.environments import atari, atari_protocols
 from laser_tf.training import run_config
+from testing import messages
 
 KEYS = (
     "sticky_actions", "life_loss_is_end", "no_op_max", "full_action_space", "max_frames_per_episode"
@@ -21,16 +22,16 @@ class AtariProtocolsTest(parameterized.TestCase):
         ("revisiting", 0.25, False, 0, True, 18_000),
     )
     def test_a_variant_of_the_configuration_sets_all_five_values(self, name, *expected):
-        values = laser_atari.get_config(name).to_dict()
+        values = laser.get_config(f"atari_{name}" if name != "impala" else "atari").to_dict()
         environment = run_config.parse(values).environment
         self.assertEqual(tuple(getattr(environment, key) for key in KEYS), expected)
         self.assertEqual(environment.protocol()["protocol"], name)
         for key in KEYS:  # nothing else differs
-            values["environment"][key] = laser_atari.get_config().environment[key]
-        self.assertEqual(values, laser_atari.get_config().to_dict())
+            values["environment"][key] = laser.get_config("atari").environment[key]
+        self.assertEqual(values, laser.get_config("atari").to_dict())
 
     def test_without_a_name_it_is_impalas_and_so_are_the_suites_defaults(self):
-        self.assertEqual(laser_atari.get_config(), laser_atari.get_config("impala"))
+        self.assertEqual(laser.get_config("atari"), laser.get_config())
         self.assertEqual(atari.AtariConfig().protocol()["protocol"], "impala")
 
     def test_a_value_of_ones_own_shows(self):
@@ -44,10 +45,10 @@ class AtariProtocolsTest(parameterized.TestCase):
         self.assertEqual(atari_protocols.name_of({"suite": "minatar"}), "own")
 
     def test_an_unknown_name_is_refused_with_the_known_ones(self):
-        with self.assertRaisesRegex(ValueError, "no protocol 'dopamin': did you mean dopamine"):
-            laser_atari.get_config("dopamin")
-        with self.assertRaisesRegex(ValueError, "'x': did you mean impala or dopamine or revisit"):
-            laser_atari.get_config("x")
+        with messages.raises(ValueError, "atari_dopamin", "atari_dopamine"):
+            laser.get_config("atari_dopamin")
+        with messages.raises(ValueError, "'dopamin'", "dopamine"):
+            atari_protocols.values("dopamin")
 
 
 if __name__ == "__main__":

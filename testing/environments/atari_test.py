@@ -7,7 +7,7 @@ from absl.testing import absltest, parameterized
 from ale_py import roms
 
 from laser_tf.environments import atari, atari_games
-from laser_tf.scores import atari57
+from laser_tf.scores import reference
 from testing.environments import rollouts
 
 
@@ -148,7 +148,7 @@ class RenderTest(absltest.TestCase):
 
 class TaskTest(parameterized.TestCase):
     def test_the_benchmark_is_the_reference_scores_games(self):
-        self.assertCountEqual(atari.ATARI57, atari57.reference_scores())
+        self.assertCountEqual(atari.ATARI57, reference.reference_scores("atari"))
         for game in atari.ATARI57:
             atari_games.check_task(game)
 

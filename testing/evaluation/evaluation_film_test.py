@@ -16,7 +16,7 @@ from launch import command_line
 
 
 def _environment():
-    values = command_line.read_config_file("configs/laser_catch.py").to_dict()
+    values = command_line.read_config_file("configs/laser.py:catch").to_dict()
     return run_config.parse(values).environment
 
 

@@ -47,7 +47,7 @@ class ExamplesTest(absltest.TestCase):
 
     def test_replay_is_read_into_a_table(self):
         code, _, errors = commands.run(
-            "train", "--config=configs/laser_catch.py", f"--workdir={self._workdir}",
+            "train", "--config=configs/laser.py:catch", f"--workdir={self._workdir}",
             "--config.run.env_frames=2000", "--config.run.evaluation_episodes=0",
         )  # fmt: skip
         self.assertEqual(code, 0, errors)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from configs import laser_tmaze
+from configs import laser
 from laser_tf import types
 from laser_tf.agents import base as agents_base
 from laser_tf.environments import base, factory
@@ -56,7 +56,7 @@ def _config(kind: str) -> run_config.RunConfig:
             replay={"frame_stack": 3},
             agent={"core": "preco_lstm", "core_size": 16, "relevance": "behaviour"},
         )
-    values = laser_tmaze.get_config().to_dict()
+    values = laser.get_config("tmaze").to_dict()
     values["environment"]["corridor_length"] = 3
     return run_config.parse(values)
 

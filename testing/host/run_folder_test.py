@@ -48,7 +48,7 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
         self.assertEqual((self._folder / "config.json").read_text(), before)
 
     def test_another_config_names_the_command_that_resumes(self):
-        command = "python -m launch.train --config=laser_catch --workdir=r"
+        command = "python -m launch.train --config=laser:catch --workdir=r"
         run_folder.open_workdir(self._folder, CONFIG, {run_folder.COMMAND: command})
         other = {"agent": {f"key_{number}": 1 for number in range(20)}, "run": {"seed": 1}}
         with self.assertRaises(run_folder.WorkdirError) as caught:

@@ -10,7 +10,7 @@ from testing import commands
 class BenchmarkTest(parameterized.TestCase):
     def test_paces_of_a_run_and_of_its_parts(self):
         code, output, errors = commands.run(
-            "benchmark", "--config=configs/laser_catch.py", "--seconds=2", "--part_seconds=0.1"
+            "benchmark", "--config=configs/laser.py:catch", "--seconds=2", "--part_seconds=0.1"
         )
         self.assertEqual(code, 0, errors)
         measured = json.loads(output)
@@ -25,7 +25,7 @@ class BenchmarkTest(parameterized.TestCase):
     @parameterized.parameters("cluster.actors=2", "replay.addresses=localhost:1")
     def test_what_is_not_of_one_process_is_refused_in_one_line(self, value):
         code, _, errors = commands.run(
-            "benchmark", "--config=configs/laser_catch.py", f"--config.{value}"
+            "benchmark", "--config=configs/laser.py:catch", f"--config.{value}"
         )
         self.assertEqual(code, 1)
         self.assertRegex(errors, "^error: what is measured is one process with .*: leave out")

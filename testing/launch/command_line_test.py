@@ -65,23 +65,19 @@ class RefusalTest(parameterized.TestCase):
         ("train", "--config.learner.lr=1", "learner.learning_rate"),
         ("train", "--config.env.task=pong", "environment.task"),
         ("train", "--learning_rate=1", "--config.learner.learning_rate"),
-        ("train", "--config=configs/laser_gym.py", "laser_gymnasium"),
+        ("train", "--config=configs/laser_gym.py", "laser:gymnasium"),
         ("train", "--config.run.env_frames=1.5", "env_frames=1.5"),
         ("train", "--confg=x", "Unknown command line flag 'confg'. Did you mean: config"),
         ("train", "--config.environment.task=pnog", "'pnog': did you mean pong"),
         ("sweep", "--config.population.method=pbd", "method is 'pbd': choose one of"),
         ("sweep", "--grid=agent.entropy_cost=nan", "entropy_cost is 'nan': use a number"),
         ("sweep", "--config.population.copy_margin=-1", "copy_margin is -1.0: use 0 or more"),
-        ("random_play", "--config.environment.num_envs=0", "num_envs is 0"),
         ("benchmark", "--seconds=nan", "--seconds is nan: use a number above 0, at most 86400"),
         ("benchmark", "--part_seconds=0", "--part_seconds is 0.0: use a number above 0"),
         ("benchmark", "--config.replay.batch_size=0", "batch_size is 0: use 1 or more"),
-        ("reproduce", "--figure=5_left", "should be one of"),
         ("evaluate", "--workdir=x", "--episodes is 0: use 1 or more", "--episodes=0"),
-        ("report", "--bucket=1", "--workdir is missing"),
-        ("draw_figure", "--figure=r2d2_1", "say what to draw"),
-        ("draw_figure", "--figure=acer_1", "leave out --episodes", "--workdir=x", "--episodes=y"),
-        ("plot", "--title=x", "--curve is missing"),
+        ("evaluate", "--random=laser:ctch", "Use catch"),
+        ("plot", "--title=x", "--curve"),
     )
     def test_bad_flags_need_no_tensorflow_to_be_refused(self, module, flag, message, *others):
         result = _run(module, flag, *others)
@@ -157,16 +153,17 @@ class HelpTest(parameterized.TestCase):
         words = re.findall(r"\w+", config_help.comments(section)[key])
         self.assertContainsSubset(names, words)
 
-    @parameterized.parameters("laser_atari", "r2d2_atari_paper", "sweep_laser_minatar")
+    @parameterized.parameters("laser:atari", "r2d2:atari_paper", "sweeps:minatar")
     def test_all_keys_of_a_configuration_fit_the_width(self, name):
-        values = importlib.import_module(f"configs.{name}").get_config().to_dict()
+        file, _, variant = name.partition(":")
+        values = importlib.import_module(f"configs.{file}").get_config(variant).to_dict()
         text = config_help.describe_keys(values, width=80)
         for section, keys in values.items():
             for key in keys:
                 self.assertIn(f"  --config.{section}.{key}=", text)
         self.assertLessEqual(max(map(len, text.splitlines())), 80)
 
-    @parameterized.parameters("train", "sweep", "random_play", "benchmark", "reproduce")
+    @parameterized.parameters("train", "sweep", "benchmark")
     def test_help_shows_flags_first_and_then_the_keys_as_they_are_overridden(self, module):
         result = _run(module, "--config.run.seed=77", "--help")
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -11,7 +11,7 @@ from absl.testing import absltest, parameterized
 from testing import commands, replay_processes
 
 FLAGS = (
-    "--config=configs/r2d2_tmaze.py",
+    "--config=configs/r2d2.py:tmaze",
     "--config.replay.priorities=contextual",
     "--config.replay.warm_up=1000",
     "--config.learner.jit_compile=off",

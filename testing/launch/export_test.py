@@ -27,12 +27,12 @@ from testing.export import policies
 
 EXAMPLE = pathlib.Path(__file__).parents[2] / "examples/act_with_exported_policy.py"
 TRAINED = (
-    "--config=configs/laser_catch.py",
+    "--config=configs/laser.py:catch",
     "--config.run.env_frames=40000",
     "--config.run.evaluation_episodes=0",
 )
 FINE_TUNED = (
-    "--config=configs/laser_catch.py",
+    "--config=configs/laser.py:catch",
     "--config.run.env_frames=1500",
     "--config.run.evaluation_episodes=50",
     "--config.learner.learning_rate=1e-9",
@@ -243,7 +243,7 @@ class OwnActionsTest(absltest.TestCase):
         folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         code, _, errors = commands.run(
             "train",
-            "--config=configs/laser_gymnasium.py",
+            "--config=configs/laser.py:gymnasium",
             f"--config.environment.task={task}",
             "--config.environment.arguments=ends=4",
             "--config.environment.num_workers=1",

@@ -14,8 +14,6 @@ from laser_tf.training import run_config
 from launch import found_config
 from testing import messages
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-FILES = [path.stem for path in sorted((ROOT / "configs").glob("[!_]*.py"))]
 OF_SWEEPS = {"sweep": sweep_config.Config, "population": population.Config}
 
 
@@ -32,24 +30,36 @@ class IntegerParserTest(parameterized.TestCase):
             found_config.IntegerParser().parse(text)
 
 
+class CloseVariantsTest(parameterized.TestCase):
+    @parameterized.parameters(
+        ("configs/laser_atari.py", ["laser:atari"]),  # as files were named before
+        ("sweep_laser_vizdoom", ["sweeps:vizdoom"]),
+        ("r2d2_minatr", ["r2d2:minatar"]),
+        ("configs/lazer.py:catch", ["laser:catch"]),
+        ("nothing_like_it", []),
+    )
+    def test_unknown_file_gets_close_variants(self, given, expected):
+        self.assertEqual(found_config.close_variants(given)[: len(expected)], expected)
+
+
 class ParserTest(parameterized.TestCase):
     def _parser(self, chosen=None) -> found_config.Parser:
         return found_config.Parser("config", chosen or {})
 
     def _parse(self, body: str, parser: found_config.Parser) -> ml_collections.ConfigDict:
-        """What a file says, `config` being `sweep_laser_catch` at first."""
+        """What a file says, `config` being `sweeps:catch` at first."""
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "mine.py"
             path.write_text(
-                "from configs import sweep_laser_catch\n"
+                "from configs import sweeps\n"
                 "def get_config():\n"
-                "    config = sweep_laser_catch.get_config()\n"
+                "    config = sweeps.get_config('catch')\n"
                 f"    {body}\n"
                 "    return config\n"
             )
             return parser.parse(str(path))
 
-    @parameterized.parameters(*FILES)
+    @parameterized.parameters(*found_config.variants())
     def test_each_key_of_each_section_is_a_flag(self, name):
         config = self._parser().parse(name)
         values = config.to_dict()
@@ -94,7 +104,7 @@ class ParserTest(parameterized.TestCase):
         self.assertEqual(parser.named(values, []), values)
 
     def test_run_directory_gives_its_configuration(self):
-        config = run_config.parse(self._parser().parse("laser_minatar_multitask").to_dict())
+        config = run_config.parse(self._parser().parse("laser:minatar_multitask").to_dict())
         values = dataclasses.asdict(config)
         run = self._make_run(json.dumps({"config": values}))
         parser = found_config.Parser("config", {}, run)

@@ -19,7 +19,7 @@ class FullDiskTest(FullDiskCase):
         self.addCleanup(resource.setrlimit, resource.RLIMIT_FSIZE, before)
         code, _, errors = commands.run(
             "train",
-            "--config=configs/laser_catch.py",
+            "--config=configs/laser.py:catch",
             *FLAGS,
             "--config.run.env_frames=30000",
             f"--workdir={self.workdir}",

@@ -15,21 +15,15 @@ from absl.testing import absltest, parameterized
 
 from testing import commands
 
-CATCH = "--config=configs/laser_catch.py"
+CATCH = "--config=configs/laser.py:catch"
 COMMANDS = (
     "benchmark",
     "check_environment",
-    "curve_ends",
-    "draw_figure",
     "evaluate",
     "export",
     "plot",
-    "random_play",
     "replay_server",
-    "report",
-    "reproduce",
     "sweep",
-    "track",
     "train",
 )  # fmt: skip
 

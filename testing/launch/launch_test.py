@@ -10,7 +10,7 @@ from absl.testing import absltest, parameterized
 
 from testing import commands, sweep_folders
 
-CATCH = ("--config=configs/laser_catch.py", "--config.run.metrics_seconds=0.5")
+CATCH = ("--config=configs/laser.py:catch", "--config.run.metrics_seconds=0.5")
 
 
 class LaunchTest(parameterized.TestCase):
@@ -37,8 +37,8 @@ class LaunchTest(parameterized.TestCase):
             "--config.replay.core_state=recomputed",
             "an episode can have 27000: use a replay.capacity of 27000 or",
         ),
-        ("--config=configs/laser_dmlab30.py", "DeepMind Lab is not installed"),
-        ("--config=configs/r2d2_dmlab30.py", "DeepMind Lab is not installed"),
+        ("--config=configs/laser.py:dmlab30", "DeepMind Lab is not installed"),
+        ("--config=configs/r2d2.py:dmlab30", "DeepMind Lab is not installed"),
         ("--config.replay.steps_per_update=80", "leaves no online unrolls, which alone"),
     )
     def test_bad_flags_are_refused_in_one_line(self, flag, message):
@@ -54,7 +54,7 @@ class LaunchTest(parameterized.TestCase):
         ),
     )
     def test_bad_flags_of_r2d2_are_refused_in_one_line(self, flag, message):
-        config = "--config=configs/r2d2_tmaze.py"
+        config = "--config=configs/r2d2.py:tmaze"
         self._assert_refused(message, "train", config, flag, f"--workdir={self._workdir}")
         self.assertFalse(self._workdir.exists())
 
@@ -224,25 +224,20 @@ class LaunchTest(parameterized.TestCase):
     def test_evaluate_refuses_in_one_line(self, flags, message):
         self._assert_refused(message, "evaluate", *flags)
 
-    def test_report_names_its_page_or_refuses_in_one_line(self):
-        self._assert_refused("--workdir is missing", "report")
+    def test_report_writes_its_page(self):
         self._workdir.mkdir()
-        self._assert_refused("holds no sweep", "report", f"--workdir={self._workdir}")
-        self._assert_refused("--bucket=-1", "report", "--bucket=-1")
         sweep_folders.write(self._workdir / "s", {"agent_00": {"breakout": [(0, 1.0), (19, 2.0)]}})
-        code, output, errors = commands.run("report", f"--workdir={self._workdir}")
+        code, output, errors = commands.run("plot", f"--report={self._workdir}")
         self.assertEqual(code, 0, errors)
-        self.assertEqual(output, f"written: {self._workdir}/report/report.html\n")
+        self.assertIn(f"{self._workdir}/report/report.html", output)
 
-    def test_random_play_gives_the_zero_of_scores(self):
-        code, output, errors = commands.run("random_play", CATCH[0], "--episodes=300")
+    def test_random_actions_give_the_zero_of_scores(self):
+        code, output, errors = commands.run("evaluate", "--random=laser:catch", "--episodes=300")
         self.assertEqual(code, 0, errors)
-        self.assertIn("random play of catch: 300 of 300 episodes", errors)
         summary = json.loads(output)["catch"]
         self.assertEqual(summary["episodes"], 300)
         self.assertBetween(summary["mean_return"], -0.8, -0.4)
         self.assertBetween(summary["standard_error"], 0.02, 0.06)
-        self._assert_refused("--episodes is 0: use 1", "random_play", CATCH[0], "--episodes=0")
 
 
 if __name__ == "__main__":

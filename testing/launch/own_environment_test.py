@@ -18,7 +18,7 @@ class OwnEnvironmentTest(absltest.TestCase):
         folder = self.enter_context(tempfile.TemporaryDirectory())
         self._workdir = pathlib.Path(folder) / "run"
 
-    def _train(self, task, *arguments, env_frames=6_000, config="laser_gymnasium"):
+    def _train(self, task, *arguments, env_frames=6_000, config="laser:gymnasium"):
         return commands.run(
             "train",
             f"--config=configs/{config}.py",
@@ -58,7 +58,7 @@ class OwnEnvironmentTest(absltest.TestCase):
 
     @pytest.mark.long
     def test_continuous_actions_run(self):
-        code, _, errors = self._train("Pendulum-v1", config="laser_control", env_frames=2_000)
+        code, _, errors = self._train("Pendulum-v1", config="laser:control", env_frames=2_000)
         self.assertEqual(code, 0, errors)
         self.assertLess(self._summary()["max_return"], 0)
 
@@ -77,9 +77,9 @@ class OwnEnvironmentTest(absltest.TestCase):
 
     def test_an_agent_that_cannot_take_the_actions_is_refused_before_anything_is_written(self):
         for config, flag, message in (
-            ("laser_control", "--config.agent.relevance=implied", "no closed form"),
-            ("acer_control", "--config.agent.entropy_cost=0.01", "agent.entropy_cost .*0.01"),
-            ("laser_gymnasium", "--config.run.seed=1", "--config=configs/laser_control.py"),
+            ("laser:control", "--config.agent.relevance=implied", "no closed form"),
+            ("acer:control", "--config.agent.entropy_cost=0.01", "agent.entropy_cost .*0.01"),
+            ("laser:gymnasium", "--config.run.seed=1", "--config=configs/laser.py:control"),
         ):
             code, _, errors = self._train("Pendulum-v1", flag, config=config)
             self.assertEqual(code, 1, errors)

@@ -18,7 +18,7 @@ from absl.testing import absltest, parameterized
 from laser_tf.host import private_network
 from testing import commands
 
-CATCH = "--config=configs/laser_catch.py"
+CATCH = "--config=configs/laser.py:catch"
 
 
 def _free_port() -> int:

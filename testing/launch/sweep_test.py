@@ -20,7 +20,7 @@ from laser_tf.monitoring import tensorboard
 from laser_tf.sweeps import lineage
 from testing import commands, sweep_folders
 
-CATCH = "--config=configs/sweep_laser_catch.py"
+CATCH = "--config=configs/sweeps.py:catch"
 AGENTS = ("agent_00", "agent_01")
 
 
@@ -169,14 +169,14 @@ class SweepTest(parameterized.TestCase):
             "key, each key once",
         ),
         (
-            ("--config=configs/sweep_laser_minatar.py", "--grid=environment.task=asterix,breakout"),
+            ("--config=configs/sweeps.py:minatar", "--grid=environment.task=asterix,breakout"),
             "environment.task is 'asterix' for agent_00, but 'breakout' for",
         ),
         (
             ("--grid=agent.discount=0.9,0.99", "--config.agent.discount=0.95"),
             "--config.agent.discount=0.95 has no effect: the sweep's grid gives each agent its own",
         ),
-        (("--config=configs/laser_catch.py",), "no section `sweep`"),
+        (("--config=configs/laser.py:catch",), "no section `sweep`"),
         (("--population=pbd",), "method is 'pbd'"),
         (("--config.cluster.actors=2",), "config.cluster: actors is 2, but each agent of a sweep"),
         (("--config.cluster.address=localhost:1",), "no Ray answers at localhost:1"),
@@ -197,10 +197,10 @@ class SweepTest(parameterized.TestCase):
     def test_agents_that_do_not_fit_write_nothing(self, task, frame_stack, named):
         path = self._workdir.parent / "config.py"
         path.write_text(
-            "from configs import laser_gymnasium, sweep_laser_catch\n"
+            "from configs import laser, sweeps\n"
             "def get_config():\n"
-            "    config = laser_gymnasium.get_config()\n"
-            "    config.sweep = sweep_laser_catch.get_config().sweep\n"
+            "    config = laser.get_config('gymnasium')\n"
+            "    config.sweep = sweeps.get_config('catch').sweep\n"
             f"    config.environment.task = '{task}'\n"
             f"    config.replay.frame_stack = {frame_stack}\n"
             "    return config\n"
@@ -213,9 +213,9 @@ class SweepTest(parameterized.TestCase):
     def test_sections_that_a_config_may_lack_can_be_given_as_flags(self):
         path = self._workdir.parent / "config.py"
         path.write_text(
-            "from configs import sweep_laser_catch\n"
+            "from configs import sweeps\n"
             "def get_config():\n"
-            "    config = sweep_laser_catch.get_config()\n"
+            "    config = sweeps.get_config('catch')\n"
             "    del config.population, config.sweep.grid\n"
             "    return config\n"
         )
@@ -228,7 +228,7 @@ class SweepTest(parameterized.TestCase):
     def test_a_grid_on_the_command_line_takes_the_place_of_draws(self):
         code, _, errors = commands.run(
             "sweep",
-            "--config=configs/sweep_laser_minatar_multitask.py",  # draws learning rates
+            "--config=configs/sweeps.py:minatar_multitask",  # draws learning rates
             "--grid=learner.learning_rate=0.001,-7.0",
             f"--workdir={self._workdir}",
         )

@@ -72,7 +72,7 @@ class TrustConfigTest(parameterized.TestCase):
             "evaluate": [f"--workdir={self._run}"],
             "export": [f"--workdir={self._run}", f"--output={self._output}"],
             "train": [
-                "--config=configs/laser_catch.py",
+                "--config=configs/laser.py:catch",
                 f"--workdir={self._output}",
                 f"--init_from={self._run}",
             ],

@@ -44,7 +44,7 @@ class UserBugTest(parameterized.TestCase):
     def test_bug_in_the_loss_of_an_agent_prints_a_traceback(self):
         folder = self.enter_context(tempfile.TemporaryDirectory())
         run = _run(
-            _TRAIN, "--config=configs/laser_catch.py", f"--workdir={pathlib.Path(folder) / 'run'}",
+            _TRAIN, "--config=configs/laser.py:catch", f"--workdir={pathlib.Path(folder) / 'run'}",
             "--private_network=false",
         )  # fmt: skip
         self.assertNotEqual(run.returncode, 0)

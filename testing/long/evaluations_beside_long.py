@@ -16,7 +16,7 @@ from testing import commands
 pytestmark = pytest.mark.long
 
 FLAGS = (
-    "--config=configs/laser_catch.py",
+    "--config=configs/laser.py:catch",
     "--config.run.env_frames=100000000",
     "--config.run.evaluate_every_env_frames=1000",
     "--config.run.evaluation_episodes_beside=4",

@@ -18,7 +18,7 @@ class FullDiskTest(FullDiskCase):
     def test_a_sweep_goes_on_and_says_so_once(self):
         process = commands.start(
             "sweep",
-            "--config=configs/sweep_laser_catch.py",
+            "--config=configs/sweeps.py:catch",
             *FLAGS,
             "--grid=agent.entropy_cost=0.005,0.01",
             "--config.run.env_frames=10000",

@@ -7,7 +7,7 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.environments import episode_statistics
 from laser_tf.monitoring import reporting
-from laser_tf.scores import minatar
+from laser_tf.scores import reference
 
 
 class ReporterTest(absltest.TestCase):
@@ -16,21 +16,23 @@ class ReporterTest(absltest.TestCase):
         returns = reporting.EpisodeReturns("catch", ["catch"])
         for value in (1.0, 3.0):
             returns.add(episode_statistics.Episode(0, 0, value, 9))
-        clock = iter([0.0, 0.0, 4.0, 10.0, 10.0])
-        with mock.patch.object(reporting.time, "monotonic", side_effect=lambda: next(clock)):
-            reporter = reporting.Reporter(
-                display,
-                writer,
-                returns,
-                log,
-                metrics_seconds=10.0,
-                metrics_frames=10**9,
-                env_frames=1_000,
-            )
-            for value in (1.0, math.nan, 2.0):
-                reporter.add_update({"loss/policy": value}, busy_seconds=2.0)
-            for frames in (3_800, 4_000):  # the first tells of a warm-up; no row is due
-                reporter.report(frames, lambda: 0.5, lambda: {"throughput/x": 7.0})
+        now = [0.0]
+        reporter = reporting.Reporter(
+            display,
+            writer,
+            returns,
+            log,
+            metrics_seconds=10.0,
+            metrics_frames=10**9,
+            env_frames=1_000,
+            wall_seconds=30.0,
+            clock=lambda: now[0],
+        )
+        for value in (1.0, math.nan, 2.0):
+            reporter.add_update({"loss/policy": value}, busy_seconds=2.0)
+        for seconds, frames in ((4.0, 3_800), (10.0, 4_000)):  # No row is due at the first.
+            now[0] = seconds
+            reporter.report(frames, lambda: 0.5, lambda: {"throughput/x": 7.0})
         log.flush.assert_called_once_with()
         (env_frames, row), _ = writer.write.call_args
         self.assertEqual(env_frames, 4_000)
@@ -40,24 +42,25 @@ class ReporterTest(absltest.TestCase):
         self.assertEqual(row["throughput/updates_per_second"], 0.3)
         self.assertEqual(row["throughput/env_frames_per_second"], 300.0)
         self.assertEqual(row["throughput/x"], 7.0)
+        self.assertEqual(row["run/wall_seconds"], 40.0)
         self.assertEqual(display.update.call_args.kwargs["learner_busy"], 0.6)
 
     def test_a_short_run_has_a_curve_by_its_frames(self):
         writer, log = mock.Mock(), mock.Mock()
         returns = reporting.EpisodeReturns("catch", ["catch"])
-        with mock.patch.object(reporting.time, "monotonic", return_value=0.0):
-            reporter = reporting.Reporter(
-                mock.Mock(),
-                writer,
-                returns,
-                log,
-                metrics_seconds=10.0,
-                metrics_frames=500,
-                env_frames=0,
-            )
-            for frames in range(40, 100_000, 40):
-                reporter.add_update({}, busy_seconds=0.0)
-                reporter.report(frames, lambda: 0.5, dict)
+        reporter = reporting.Reporter(
+            mock.Mock(),
+            writer,
+            returns,
+            log,
+            metrics_seconds=10.0,
+            metrics_frames=500,
+            env_frames=0,
+            clock=lambda: 0.0,
+        )
+        for frames in range(40, 100_000, 40):
+            reporter.add_update({}, busy_seconds=0.0)
+            reporter.report(frames, lambda: 0.5, dict)
         written = [call.args[0] for call in writer.write.call_args_list]
         self.assertEqual(written[:3], [520, 1_040, 1_560])  # an update takes 40 frames
         self.assertLen(written, 192)
@@ -89,7 +92,7 @@ class FitnessTest(parameterized.TestCase):
 
     def test_is_the_median_of_normalised_means_where_references_exist(self):
         returns = reporting.EpisodeReturns("minatar", ["asterix", "breakout"])
-        references = minatar.reference_scores()
+        references = reference.reference_scores("minatar")
         for task, share in (("asterix", 0.2), ("breakout", 0.6)):
             random_score, score = references[task]
             index = ("asterix", "breakout").index(task)

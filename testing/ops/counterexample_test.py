@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from configs import laser_atari
+from configs import laser
 from laser_tf.agents import laser_config
 from laser_tf.ops import categorical, policy_gradient, trust_region, vtrace
 
@@ -75,7 +75,7 @@ class CounterexampleTest(parameterized.TestCase):
     @parameterized.parameters(START, MU)
     def test_the_default_threshold_finds_the_best_arm(self, *start):
         # Also from mu itself: that all of replay is trusted at first must not hold pi there.
-        agents = (laser_config.LaserConfig(), laser_atari.get_config().agent)
+        agents = (laser_config.LaserConfig(), laser.get_config("atari").agent)
         for threshold in {agent.kl_threshold for agent in agents}:
             self.assertGreater(_final_probability(threshold, start=start), 0.95)
 

@@ -2,12 +2,12 @@
 
 from absl.testing import absltest
 
-from laser_tf.scores import atari57, dopamine
+from laser_tf.scores import dopamine, reference
 
 
 class DopamineTest(absltest.TestCase):
     def test_all_games_with_references_but_two_are_there(self):
-        missing = set(atari57.reference_scores()) - set(dopamine.curves())
+        missing = set(reference.reference_scores("atari")) - set(dopamine.curves())
         self.assertEqual(missing, {"defender", "surround"})
         self.assertLen(dopamine.curves(), 55)
 

@@ -9,7 +9,7 @@ from unittest import mock
 import numpy as np
 from absl.testing import absltest
 
-from configs import sweep_laser_catch
+from configs import sweeps
 from laser_tf.host import whole_files
 from laser_tf.sweeps import coordinator, kept_weights, lineage, pace, sweep_config
 from testing import messages
@@ -28,7 +28,7 @@ class CoordinatorTest(absltest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self._folder = pathlib.Path(folder.name)
-        values = sweep_laser_catch.get_config().to_dict()
+        values = sweeps.get_config("catch").to_dict()
         values["population"] = {"method": "pbt", "ready_env_frames": 100}
         self._config = sweep_config.parse(values)
         self._meeting = self._open()

@@ -5,7 +5,7 @@ import math
 
 from absl.testing import absltest, parameterized
 
-from configs import sweep_laser_atari, sweep_laser_catch
+from configs import sweeps
 from laser_tf.networks import trunk_config
 from laser_tf.sweeps import sweep_config
 from laser_tf.training import cluster_config
@@ -13,7 +13,7 @@ from testing import messages
 
 
 def _values(sweep: dict, **sections) -> dict:
-    values = sweep_laser_catch.get_config().to_dict()
+    values = sweeps.get_config("catch").to_dict()
     values["sweep"] = {"grid": {}} | sweep
     for section, overrides in sections.items():
         values[section].update(overrides)
@@ -22,7 +22,7 @@ def _values(sweep: dict, **sections) -> dict:
 
 class SweepConfigTest(parameterized.TestCase):
     def test_the_papers_grid(self):
-        config = sweep_config.parse(sweep_laser_atari.get_config().to_dict())
+        config = sweep_config.parse(sweeps.get_config("atari").to_dict())
         self.assertEqual(list(config.agents), [f"agent_{index:02d}" for index in range(9)])
         pairs = [
             (agent.learner.learning_rate, agent.agent.entropy_cost)
@@ -152,7 +152,7 @@ class SweepConfigTest(parameterized.TestCase):
 
     def test_another_game_is_refused_on_one_replay_only(self):
         sweep = {"grid": {"environment": {"task": ("pong", "breakout")}}}
-        values = sweep_laser_atari.get_config().to_dict() | {"sweep": sweep}
+        values = sweeps.get_config("atari").to_dict() | {"sweep": sweep}
         with messages.raises(ValueError, "task", "pong", "agent_00", "breakout"):
             sweep_config.parse(values)
         values["sweep"]["shared_replay"] = False

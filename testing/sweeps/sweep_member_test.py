@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from absl.testing import absltest
 
-from configs import sweep_laser_catch
+from configs import sweeps
 from laser_tf.environments import episode_statistics, factory
 from laser_tf.monitoring import reporting
 from laser_tf.sweeps import (
@@ -34,7 +34,7 @@ class SweepMemberTest(absltest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self._folder = pathlib.Path(folder.name)
-        values = sweep_laser_catch.get_config().to_dict()
+        values = sweeps.get_config("catch").to_dict()
         values["population"] = {"method": "pbt", "ready_env_frames": 100}
         values["learner"]["optimizer"] = self.OPTIMIZER
         self._config = sweep_config.parse(values)

@@ -14,12 +14,13 @@ from laser_tf.networks import cores, torsos, trunk_config
 from laser_tf.ops import reward_clipping
 from laser_tf.sweeps import sweep_config
 from laser_tf.training import run_config
+from launch import found_config
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # A name that sys.modules holds as None cannot be imported.
 _PARSE_ALL = """
-import importlib, pathlib, sys
+import importlib, sys
 for package in ("tensorflow", "reverb", "gymnasium", "ale_py", "minatar", "vizdoom"):
     sys.modules[package] = None
 from laser_tf.environments import minigrid
@@ -27,10 +28,12 @@ from laser_tf.environments import minigrid
 minigrid.MiniGridConfig.check_task = lambda _, task: task
 from laser_tf.sweeps import sweep_config
 from laser_tf.training import run_config
-for path in sorted(pathlib.Path("configs").glob("[!_]*.py")):
-    values = importlib.import_module(f"configs.{path.stem}").get_config().to_dict()
+from launch import found_config
+for name in found_config.variants():
+    file, _, variant = name.partition(":")
+    values = importlib.import_module(f"configs.{file}").get_config(variant).to_dict()
     (sweep_config if "sweep" in values else run_config).parse(values)
-    print(path.stem)
+    print(name)
 """
 
 
@@ -41,7 +44,7 @@ class LightnessTest(absltest.TestCase):
             capture_output=True, text=True, check=False, cwd=ROOT,
         )  # fmt: skip
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("laser_dmlab30", result.stdout)
+        self.assertIn("laser:dmlab30", result.stdout)
 
     def test_the_names_that_need_no_tensorflow_are_the_registries_keys(self):
         self.assertEqual(trunk_config.TORSOS, tuple(torsos.TORSOS))
@@ -68,14 +71,15 @@ HOSTILE = (
 
 
 def _values(name: str) -> dict:
-    return importlib.import_module(f"configs.{name}").get_config().to_dict()
+    file, _, variant = name.partition(":")
+    return importlib.import_module(f"configs.{file}").get_config(variant).to_dict()
 
 
 class HostileValuesTest(parameterized.TestCase):
     @parameterized.parameters(
-        path.stem
-        for path in sorted((ROOT / "configs").glob("[!_]*.py"))
-        if path.stem != "laser_babyai"  # its names are in its package's registry only
+        name
+        for name in found_config.variants()
+        if name != "laser:babyai"  # its names are in its package's registry only
     )
     def test_each_value_of_each_key_is_taken_or_refused_in_a_line_that_names_the_key(self, name):
         parse = (sweep_config if name.startswith("sweep") else run_config).parse
@@ -121,20 +125,20 @@ class HostileValuesTest(parameterized.TestCase):
         ("agent", "popart", 1, "use True or False"),
     )
     def test_what_would_fail_later_is_refused_at_once(self, section, key, value, message):
-        values = _values("laser_atari")
+        values = _values("laser:atari")
         values[section][key] = value
         with self.assertRaisesRegex(ValueError, f"config.{section}: .*{message}"):
             run_config.parse(values)
 
     def test_integral_float_becomes_an_int(self):
-        values = _values("laser_atari")
+        values = _values("laser:atari")
         values["run"]["env_frames"] = 1e5
         env_frames = run_config.parse(values).run.env_frames
         self.assertIs(type(env_frames), int)
         self.assertEqual(env_frames, 100_000)
 
     def test_replay_has_room_for_the_last_unroll_of_the_longest_episode(self):
-        values = _values("laser_vizdoom")
+        values = _values("laser:vizdoom")
         longest, length = 525, values["replay"]["unroll_length"]
         self.assertEqual(run_config.parse(values).environment.max_steps_per_episode, longest)
         room = -(-longest // length) * length
@@ -154,14 +158,14 @@ class HostileValuesTest(parameterized.TestCase):
         ("text_length", 0, "text_length is 0: use 1 or more"),
     )
     def test_keys_of_python_environments_are_held_to_their_ranges(self, key, value, message):
-        values = _values("laser_gymnasium")
+        values = _values("laser:gymnasium")
         values["environment"][key] = value
         with self.assertRaisesRegex(ValueError, f"config.environment: {message}"):
             run_config.parse(values)
 
     @parameterized.parameters(("",), ("goal=3",), ({"goal": 3},))
     def test_arguments_are_text_or_names_with_their_values(self, arguments):
-        values = _values("laser_gymnasium")
+        values = _values("laser:gymnasium")
         values["environment"]["arguments"] = arguments
         self.assertEqual(run_config.parse(values).environment.arguments, arguments)
 

@@ -195,7 +195,7 @@ class RunTest(absltest.TestCase):
             for replicas, frames in ((2, 1_000), (1, 2_000)):
                 status, _, stderr = commands.run(
                     "train",
-                    "--config=configs/laser_catch.py",
+                    "--config=configs/laser.py:catch",
                     f"--workdir={folder}/run",
                     f"--config.learner.replicas={replicas}",
                     "--config.learner.learning_rate_schedule=constant",

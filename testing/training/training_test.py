@@ -23,7 +23,7 @@ from laser_tf.evaluation import evaluator, evaluator_process
 from laser_tf.host import folder_lock, run_folder
 from laser_tf.monitoring import episode_log, evaluation_log, tensorboard
 from laser_tf.replay import connection, contextual_replay, replay_config, standalone
-from laser_tf.scores import minatar
+from laser_tf.scores import reference
 from laser_tf.training import assembly, finiteness, learner, run_config, training
 from testing import fakes, runs
 
@@ -146,7 +146,7 @@ class TrainingTest(parameterized.TestCase):
         values = fakes.config_values(fakes.catch_config())
         values["environment"] = {"suite": "minatar", "task": "breakout"}
         run = runs.make(run_config.parse(values), self._workdir)
-        random_score, score = minatar.reference_scores()["breakout"]
+        random_score, score = reference.reference_scores("minatar")["breakout"]
         run.returns.add(episode_statistics.Episode(0, 0, (random_score + score) / 2, 9))
         self.assertAlmostEqual(run.returns.fitness(), 0.5)
 

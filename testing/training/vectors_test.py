@@ -6,7 +6,7 @@ import tempfile
 import pytest
 from absl.testing import absltest
 
-from configs import acer_control, laser_control, laser_gymnasium
+from configs import acer, laser
 from laser_tf.training import run_config
 from testing import runs
 from testing.environments import small_point
@@ -23,12 +23,12 @@ def _mean_return(config) -> float:
 class VectorsTest(absltest.TestCase):
     @pytest.mark.long
     def test_a_cart_pole_is_balanced_longer_than_at_random(self):
-        config = laser_gymnasium.get_config()
+        config = laser.get_config("gymnasium")
         config.run.env_frames = 20_000
         self.assertGreater(_mean_return(config), 40)  # at random: 22
 
     def test_continuous_actions_find_their_targets(self):
-        config = laser_control.get_config()
+        config = laser.get_config("control")
         config.environment.suite = "dm_env"
         config.environment.task = "testing.environments.small_target:Target"
         config.run.env_frames = 20_000
@@ -36,7 +36,7 @@ class VectorsTest(absltest.TestCase):
         self.assertGreater(_mean_return(config), -1.6)
 
     def test_acer_takes_a_point_to_its_target(self):
-        config = acer_control.get_config()
+        config = acer.get_config("control")
         config.environment.suite = "dm_env"
         config.environment.task = "testing.environments.small_point:Point"
         config.replay.warm_up = 500

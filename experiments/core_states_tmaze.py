@@ -1,0 +1,13 @@
+"""Recurrent LASER in the T-maze: recomputed core states against stored ones and zeros."""
+
+from experiments import base
+from laser_tf.plotting import curves
+
+EXPERIMENT = base.Experiment(
+    config="laser:tmaze",
+    conditions=tuple(
+        base.Condition(f"{state} states", {"replay.core_state": state})
+        for state in ("recomputed", "stored", "zero")
+    ),
+    draw=curves.write,
+)

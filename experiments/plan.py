@@ -1,0 +1,158 @@
+"""Runs of an experiment: their directories, validated configurations and commands."""
+
+import dataclasses
+import itertools
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from experiments import base
+from laser_tf import config_values, errors
+from laser_tf.sweeps import sweep_config
+from laser_tf.training import run_config
+from launch import found_config, subcommand
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What one command of `experiments.run` trains and draws."""
+
+    experiment: base.Experiment
+    workdir: pathlib.Path
+    tasks: tuple[str, ...]
+    seeds: int
+    runs: tuple["PlannedRun", ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedRun:
+    """One run, or one sweep."""
+
+    title: str
+    workdir: pathlib.Path
+    config: str  # value of --config
+    overrides: Mapping[str, Any]  # "section.key" -> value
+    parsed: run_config.RunConfig | sweep_config.SweepConfig
+
+    @property
+    def first(self) -> run_config.RunConfig:
+        """Returns the configuration of the run, or of a sweep's first member."""
+        parsed = self.parsed
+        return parsed.first if isinstance(parsed, sweep_config.SweepConfig) else parsed
+
+    def command(self, module: str, extend: bool, has_log: bool) -> subcommand.Command:
+        """Returns the command that trains or continues it.
+
+        Args:
+          module: Command of `launch`.
+          extend: Whether a higher `run.env_frames` is accepted.
+          has_log: Whether its output goes to `<workdir>.log`.
+        """
+        arguments = (
+            f"--config={self.config}",
+            f"--workdir={self.workdir}",
+            *["--extend"] * extend,
+            *(f"--config.{key}={value}" for key, value in self.overrides.items()),
+        )
+        log = self.workdir.with_name(f"{self.workdir.name}.log") if has_log else None
+        return subcommand.Command(module, arguments, f"{self.title}: {self.workdir}", log)
+
+
+def make(
+    name: str,
+    experiment: base.Experiment,
+    *,
+    workdir: pathlib.Path,
+    tasks: Sequence[str] = (),
+    seeds: int = 3,
+    overrides: base.Overrides | None = None,
+    config: str = "",
+) -> Plan:
+    """Plans all runs of an experiment; nothing is written.
+
+    Args:
+      name: Name of the experiment.
+      experiment: The experiment.
+      workdir: Directory of all its runs.
+      tasks: Tasks; (): those of the experiment.
+      seeds: Number of repetitions.
+      overrides: Overrides of all runs, "section.key" -> value.
+      config: Configuration instead of the experiment's.
+
+    Raises:
+      UserError: If a run's configuration is invalid, or an override would make conditions equal.
+    """
+    given = dict(overrides or {})
+    _check_overrides(name, experiment, given)
+    runs, parsed_tasks = [], {}
+    for seed, task, condition in itertools.product(
+        range(1, seeds + 1), tasks or experiment.tasks or ("",), experiment.conditions
+    ):
+        path = condition.config or config or experiment.config
+        values = _read(path)
+        task = task or values["environment"]["task"]
+        changes = {
+            **experiment.overrides,
+            **given,
+            "environment.task": task,
+            "run.seed": values["run"]["seed"] + 1_000 * (seed - 1),
+            **({} if experiment.history_lengths else {"run.evaluation_episodes": 0}),
+            **condition.overrides,
+        }
+        if experiment.command == "sweep":
+            changes |= {"sweep.label": condition.label, "sweep.seed_index": seed}
+        parsed = _parse(name, experiment, path, values, changes)
+        title = f"{condition.label}, {task}, seed {seed}"
+        run = PlannedRun(title, workdir, path, changes, parsed)
+        parsed_task = run.first.environment.task
+        parsed_tasks[parsed_task] = None
+        folder = condition.workdir(workdir, parsed_task, seed)
+        runs.append(dataclasses.replace(run, workdir=folder))
+    # A task may have several names: each run once.
+    unique = {run.workdir: run for run in runs}
+    return Plan(experiment, workdir, tuple(parsed_tasks), seeds, tuple(unique.values()))
+
+
+def _check_overrides(name: str, experiment: base.Experiment, given: Mapping[str, Any]) -> None:
+    if "environment.task" in given:
+        raise errors.UserError(
+            "--override=environment.task must not be given. Use "
+            f"--tasks={given['environment.task']}."
+        )
+    for condition in experiment.conditions:
+        if fixed := sorted(given.keys() & condition.overrides.keys()):
+            raise errors.UserError(
+                f"--override={fixed[0]} must not be given, since {name} compares runs by it. Leave "
+                "it out."
+            )
+
+
+def _read(config: str) -> dict[str, Any]:
+    """Returns the nested values of a configuration.
+
+    Raises:
+      UserError: If there is no such configuration.
+    """
+    values = found_config.load(config)
+    if values is None:
+        close = " or ".join(found_config.close_variants(config)) or "a file of configs/"
+        raise errors.UserError(f"--config must name a configuration, got {config}. Use {close}.")
+    return values.to_dict()
+
+
+def _parse(
+    name: str,
+    experiment: base.Experiment,
+    config: str,
+    values: dict[str, Any],
+    changes: Mapping[str, Any],
+) -> run_config.RunConfig | sweep_config.SweepConfig:
+    """Validates the configuration of a run before anything is trained."""
+    unknown = [key for key in changes if key.partition(".")[0] not in values]
+    if unknown or ("sweep" in values) != (experiment.command == "sweep"):
+        reason = f"no section of {unknown[0]}" if unknown else "another kind of configuration"
+        raise errors.UserError(
+            f"--config={config} has {reason} than {name} needs. Use --config={experiment.config}."
+        )
+    parser = sweep_config if experiment.command == "sweep" else run_config
+    return parser.parse(config_values.changed(values, changes))

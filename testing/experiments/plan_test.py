@@ -1,0 +1,71 @@
+"""Plans of experiments: every experiment is valid, and bad input is rejected before training."""
+
+import pathlib
+
+from absl.testing import absltest, parameterized
+
+from experiments import plan, registry
+from laser_tf import errors
+from testing import messages
+
+WORKDIR = pathlib.Path("/nonexistent")
+
+
+def _make(name, **others):
+    return plan.make(name, registry.load(name), workdir=WORKDIR, **others)
+
+
+# These suites are optional.
+_OPTIONAL = {"acer_2", "acer_3", "lunar_lander", "sharing_vizdoom"}
+
+
+class PlanTest(parameterized.TestCase):
+    @parameterized.parameters(*sorted(set(registry.names()) - _OPTIONAL))
+    def test_every_experiment_has_valid_runs_that_differ(self, name):
+        planned = _make(name, seeds=2)
+        experiment = planned.experiment
+        tasks = len(experiment.tasks) or 1
+        self.assertLen(planned.runs, 2 * tasks * len(experiment.conditions))
+        self.assertLen({run.workdir for run in planned.runs}, len(planned.runs))
+        one_seed = {repr(run.parsed) for run in planned.runs[: len(planned.runs) // 2]}
+        self.assertLen(one_seed, len(planned.runs) // 2)
+
+    def test_seeds_differ_by_a_thousand(self):
+        first, second = _make("pendulum", seeds=2).runs
+        self.assertEqual(second.parsed.run.seed - first.parsed.run.seed, 1_000)
+
+    def test_overrides_apply_to_all_runs(self):
+        planned = _make("reactor_3", seeds=1, overrides={"run.env_frames": 1_234})
+        self.assertEqual({run.parsed.run.env_frames for run in planned.runs}, {1_234})
+
+    def test_laser_conditions_have_equally_many_online_unrolls(self):
+        for name in ("laser_2_left", "laser_3_left", "laser_4_left"):
+            for run in _make(name, seeds=1, tasks=("breakout",)).runs:
+                replay = run.parsed.first.replay
+                steps = replay.fresh_steps_per_update
+                self.assertEqual(steps, 2 * replay.unroll_length, run.title)
+
+    def test_tasks_of_several_names_are_one(self):
+        planned = _make("reactor_3", seeds=1, tasks=("breakout", "MinAtar/Breakout-v1"))
+        self.assertEqual(planned.tasks, ("breakout",))
+
+    @parameterized.parameters(
+        ({"overrides": {"environment.task": "breakout"}}, ("environment.task",)),
+        ({"overrides": {"agent.policy_gradient": "tislr"}}, ("agent.policy_gradient",)),
+        ({"overrides": {"agent.n_stps": 3}}, ("n_stps",)),
+        ({"overrides": {"agent.bins": -1}}, ("bins", -1)),
+        ({"tasks": ("brakout",)}, ("brakout", "breakout")),
+        ({"config": "reactor:minatr"}, ("reactor:minatr",)),
+        ({"config": "sweeps:minatar"}, ("sweeps:minatar", "reactor:minatar")),
+    )
+    def test_bad_input_is_rejected(self, arguments, named):
+        with messages.raises(errors.UserError, *named):
+            _make("reactor_3", **arguments)
+
+    def test_unknown_experiment_is_rejected_with_close_names(self):
+        with messages.raises(errors.UserError, "reactor_4", "reactor_3"):
+            registry.load("reactor_4")
+
+
+if __name__ == "__main__":
+    absltest.main()

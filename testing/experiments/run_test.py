@@ -1,0 +1,66 @@
+"""Experiments from the command line: training, resuming and drawing."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from absl.testing import absltest
+
+from experiments import base, registry, run
+from laser_tf import errors
+from laser_tf.plotting import curves
+from testing import messages
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TINY = base.Experiment(
+    config="laser:catch",
+    conditions=(base.Condition("LASER"), base.Condition("large step", {"agent.rho_bar": 2.0})),
+    draw=curves.write,
+)
+
+
+class RunTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        self.enter_context(
+            absltest.mock.patch.object(registry, "load", autospec=True, return_value=TINY)
+        )
+
+    def _run(self, *arguments):
+        run.main(["--experiment=tiny", f"--workdir={self._folder}", "--seeds=1", *arguments])
+
+    def test_trains_continues_and_draws(self):
+        self._run("--override=run.env_frames=1000", "--parallel=2")
+        table = self._folder / "report/curves.csv"
+        first = table.read_text()
+        self.assertEqual((self._folder / "report/curves.png").read_bytes()[:4], b"\x89PNG")
+        logs = list(self._folder.rglob("*.log"))
+        self.assertLen([path for path in logs if path.name == "catch.log"], 2)
+        self._run("--override=run.env_frames=1500", "--extend", "--parallel=2")
+        self.assertNotEqual(table.read_text(), first)
+
+    def test_plot_only_needs_runs(self):
+        with messages.raises(errors.UserError, self._folder / "laser/seed_1/catch"):
+            self._run("--plot_only")
+
+    def test_failed_run_is_reported(self):
+        (self._folder / "laser").touch()  # where a directory is needed
+        with self.assertRaises(errors.UserError):
+            self._run("--override=run.env_frames=1000")
+
+
+class CommandTest(absltest.TestCase):
+    def test_invalid_arguments_exit_with_one_line(self):
+        for arguments in (("--experiment=nothing",), ("--experiment=pendulum", "--override=x")):
+            done = subprocess.run(
+                [sys.executable, "-m", "experiments.run", *arguments],
+                capture_output=True, text=True, check=False, cwd=ROOT,
+            )  # fmt: skip
+            self.assertNotEqual(done.returncode, 0)
+            self.assertStartsWith(done.stderr.splitlines()[-1], "error: ")
+
+
+if __name__ == "__main__":
+    absltest.main()

@@ -1,0 +1,187 @@
+"""LASER next to Dopamine's agents, from the files of small runs with results by hand."""
+
+import pathlib
+import tempfile
+
+from absl.testing import absltest
+
+from laser_tf import errors
+from laser_tf.plotting import atari
+from laser_tf.scores import dopamine, reference
+from testing import messages
+from testing.plotting import run_logs
+
+MILLION = 1_000_000
+GAMES = ("pong", "breakout")
+
+
+def _normalised(game, value):
+    return reference.normalised("atari", game, value)
+
+
+def _write_run(folder, game, trained, episodes):
+    return run_logs.write_run(
+        folder,
+        [(frames, 0, value) for frames, value in episodes],
+        tasks=[game],
+        seconds={trained: 1.0},
+        suite="atari",
+    )
+
+
+class MilestonesTest(absltest.TestCase):
+    """Two seeds to 4.2 and 4.0 million frames.
+
+    Within the million frames before 1 and 4 million pong returns -15 and 2, seed 2 4 more;
+    breakout 3 and 20, seed 2 as much. In the million before 2 million both return 0.
+    """
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls._folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        runs = {}
+        for game, early, late, more in (("pong", -15.0, 2.0, 4.0), ("breakout", 3.0, 20.0, 0.0)):
+            runs[game] = {"LASER": []}
+            for seed in range(2):
+                add = more * seed
+                episodes = (
+                    *((400_000, early + add - 1), (MILLION, early + add + 1)),
+                    *((MILLION + 1, 0.0), (2 * MILLION, 0.0), (3 * MILLION, -99.0)),
+                    *((3 * MILLION + 1, late + add + 2), (4 * MILLION, late + add - 2)),
+                )
+                folder = cls._folder / game / str(seed)
+                trained = 4_200_000 - 200_000 * seed
+                runs[game]["LASER"].append(_write_run(folder, game, trained, episodes))
+        atari.write(runs, cls._folder)
+
+    def test_returns_are_means_over_the_million_frames_before(self):
+        rows = {
+            (row["game"], int(row["env_frames"])): row
+            for row in run_logs.read_csv(self._folder / "returns.csv")
+        }
+        self.assertEqual(list(rows), [(game, n * MILLION) for game in GAMES for n in (1, 2, 4)])
+        pong = rows["pong", 4 * MILLION]
+        self.assertEqual([float(pong[name]) for name in ("mean", "min", "max")], [4, 2, 6])
+        self.assertEqual((pong["label"], pong["seeds"], pong["interval_low"]), ("LASER", "2", ""))
+        self.assertAlmostEqual(float(pong["human_normalised"]), _normalised("pong", 4), places=4)
+        for name, value in dopamine.curves()["pong"].items():
+            self.assertEqual(float(pong[name.lower()]), value[4 * MILLION])
+        self.assertEqual(float(rows["breakout", MILLION]["mean"]), 3)
+        self.assertEqual(rows["pong", 2 * MILLION]["iqn"], "")  # none is published
+        self.assertEqual(float(rows["pong", 2 * MILLION]["mean"]), 0)
+
+    def test_summary_is_over_both_games(self):
+        rows = {
+            (int(row["env_frames"]) // MILLION, row["agent"]): row
+            for row in run_logs.read_csv(self._folder / "summary.csv")
+        }
+        published = ["DQN", "Rainbow", "IQN"]
+        self.assertEqual(
+            list(rows),
+            [(1, "LASER"), *((1, agent) for agent in published), (2, "LASER")]
+            + [(4, "LASER"), *((4, agent) for agent in published)],
+        )
+        laser, iqn = rows[4, "LASER"], rows[4, "IQN"]
+        pong, breakout = _normalised("pong", 4), _normalised("breakout", 20)
+        for measure in ("median", "mean"):  # equal for two games
+            self.assertAlmostEqual(float(laser[measure]), (pong + breakout) / 2, places=4)
+        middle = sorted([_normalised("pong", 2), _normalised("pong", 6), breakout, breakout])[1:3]
+        self.assertAlmostEqual(float(laser["interquartile_mean"]), sum(middle) / 2, places=4)
+        low, high = ((_normalised("pong", value) + breakout) / 2 for value in (2, 6))
+        self.assertAlmostEqual(float(laser["median_low"]), low, places=4)
+        self.assertAlmostEqual(float(laser["median_high"]), high, places=4)
+        scores = [_normalised(g, dopamine.curves()[g]["IQN"][4 * MILLION]) for g in GAMES]
+        for measure in ("median", "mean", "interquartile_mean"):
+            self.assertAlmostEqual(float(iqn[measure]), sum(scores) / 2, places=4)
+        self.assertEqual((laser["seeds"], iqn["seeds"], iqn["median_low"]), ("2", "5", ""))
+        # At 4 million frames IQN returns -1.76 in pong and 31.55 in breakout, DQN -16.58 and 6.69.
+        self.assertEqual(float(iqn["probability_of_improvement"]), 0.5)
+        self.assertEqual(float(rows[4, "DQN"]["probability_of_improvement"]), 1.0)
+
+    def test_figure_and_its_numbers(self):
+        self.assertEqual((self._folder / "curves.png").read_bytes()[:4], b"\x89PNG")
+        rows = run_logs.read_csv(self._folder / "curves.csv")
+        pong = [row for row in rows if row["game"] == "pong"]
+        self.assertEqual((pong[0]["env_frames"], pong[-1]["env_frames"]), ("400000", "4000000"))
+        self.assertEqual([float(pong[0]["mean"]), float(pong[-1]["mean"])], [-14, 4])
+
+
+class EpisodesTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+
+    def _runs(self, *games):
+        """Runs of 20,080 and 30,080 frames."""
+        pong = _write_run(self._folder / "p", "pong", 20_080, [(9_000, -21.0), (20_000, -19.0)])
+        breakout = _write_run(self._folder / "b", "breakout", 30_080, [(9_000, 1.0)])
+        runs = {"pong": {"LASER": [pong]}, "breakout": {"LASER": [breakout]}}
+        return {game: runs[game] for game in games}
+
+    def _report(self, name):
+        output = self._folder / name / "report"
+        output.mkdir(parents=True)
+        return output
+
+    def test_shorter_run_is_compared_at_its_end(self):
+        output = self._report("x")
+        atari.write(self._runs("pong"), output)
+        (row,) = run_logs.read_csv(output / "returns.csv")
+        self.assertEqual((row["env_frames"], row["mean"], row["rainbow"]), ("20080", "-20", ""))
+
+    def test_episodes_of_another_machine_are_drawn_as_their_runs_were(self):
+        whole, joined = self._report("whole"), self._report("joined")
+        runs = self._runs(*GAMES)
+        atari.write(runs, whole)
+        atari.write({"pong": runs["pong"]}, joined)
+        elsewhere = joined.parent / atari.ELSEWHERE
+        elsewhere.mkdir()
+        breakout = self._report("breakout")
+        atari.write({"breakout": runs["breakout"]}, breakout)
+        (breakout / atari.EPISODES_FILE).rename(elsewhere / "one.csv.gz")
+        atari.write({"pong": runs["pong"]}, joined)
+        for name in ("curves.csv", "returns.csv", "summary.csv", "curves.png"):
+            self.assertEqual((joined / name).read_bytes(), (whole / name).read_bytes(), name)
+
+    def test_file_with_other_episodes_is_kept(self):
+        output = self._report("x")
+        runs = self._runs(*GAMES)
+        atari.write(runs, output)
+        atari.write({"pong": runs["pong"]}, output)
+        self.assertTrue((output / f"1_{atari.EPISODES_FILE}").exists())
+        atari.write({"pong": runs["pong"]}, output)
+        self.assertFalse((output / f"2_{atari.EPISODES_FILE}").exists())
+
+    def test_run_that_is_given_twice_is_rejected(self):
+        output = self._report("x")
+        runs = self._runs("pong")
+        atari.write(runs, output)
+        (output.parent / atari.ELSEWHERE).mkdir()
+        (output / atari.EPISODES_FILE).rename(output.parent / atari.ELSEWHERE / "a.csv.gz")
+        with messages.raises(errors.UserError, "pong"):
+            atari.write(runs, output)
+
+    def test_different_numbers_of_runs_are_rejected(self):
+        runs = self._runs(*GAMES)
+        other = _write_run(self._folder / "q", "pong", 20_080, [(9_100, -21.0)])
+        runs["pong"]["LASER"].append(other)
+        with messages.raises(errors.UserError, "pong", 2, "breakout", 1):
+            atari.write(runs, self._report("x"))
+
+    def test_damaged_file_is_named(self):
+        path = self._folder / "a.csv.gz"
+        for content in (b"", b"abc", b"game,run\n1,2\n"):
+            path.write_bytes(content)
+            with messages.raises(errors.UserError, path):
+                atari.read_episodes(path)
+
+    def test_published_curve_ends_where_the_run_does(self):
+        points = dict.fromkeys((MILLION, 4 * MILLION, 10 * MILLION), 0.0)
+        numbers = {99_999: 0, 100_000: 1, 3_999_999: 1, 4_000_160: 2, 10_000_160: 3}
+        for last, number in numbers.items():
+            self.assertLen(atari.shown_points(points, last), number)
+
+
+if __name__ == "__main__":
+    absltest.main()

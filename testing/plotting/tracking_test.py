@@ -1,0 +1,136 @@
+"""What experiment trackers get is what the run's files hold."""
+
+import math
+import pathlib
+import sys
+import tempfile
+from unittest import mock
+
+from absl.testing import absltest
+
+from laser_tf import errors
+from laser_tf.host import run_folder
+from laser_tf.monitoring import tensorboard
+from laser_tf.plotting import tracking
+
+
+def _mlflow(**attributes) -> mock.MagicMock:
+    mlflow = mock.MagicMock(**attributes)
+    mlflow.start_run.return_value.__enter__.return_value.info.run_id = "abc"
+    return mlflow
+
+
+class TrackingTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self._workdir = pathlib.Path(folder.name) / "pong1"
+        run_folder.open_workdir(self._workdir, {"run": {"seed": 7}}, {})
+        (self._workdir / "evaluation.json").write_text("{}")
+
+    def _write_rows(self) -> None:
+        with tensorboard.MetricsWriter(self._workdir / "tensorboard") as writer:
+            writer.hyperparameters({"run.seed": 7})  # no scalar: not among the rows
+            writer.write(100, {"loss/policy": 0.5, "loss/value": math.nan})
+            writer.write(200, {"loss/policy": 0.25, "loss/value": 2.0})
+
+    def _hand_over(self, service: str, package: mock.Mock) -> int:
+        with mock.patch.dict(sys.modules, {service: package}):
+            return tracking.hand_over(self._workdir, service, "project")
+
+    def test_wandb(self):
+        self._write_rows()
+        wandb = mock.Mock()
+        self.assertEqual(self._hand_over("wandb", wandb), 2)
+        given = wandb.init.call_args.kwargs
+        self.assertEqual(
+            (given["project"], given["name"], given["config"]),
+            ("project", "pong1", {"run.seed": 7}),
+        )
+        run = wandb.init.return_value
+        self.assertEqual(
+            [call.args[0] for call in run.log.call_args_list],
+            [
+                {"env_frames": 100, "loss/policy": 0.5},
+                {"env_frames": 200, "loss/policy": 0.25, "loss/value": 2.0},
+            ],
+        )
+        run.finish.assert_called_once_with()
+
+    def test_mlflow(self):
+        self._write_rows()
+        mlflow = _mlflow()
+        self.assertEqual(self._hand_over("mlflow", mlflow), 2)
+        mlflow.log_params.assert_called_once_with({"run.seed": 7})
+        self.assertEqual(
+            mlflow.log_metrics.call_args_list,
+            [
+                mock.call({"loss/policy": 0.5}, step=100),
+                mock.call({"loss/policy": 0.25, "loss/value": 2.0}, step=200),
+            ],
+        )
+        mlflow.log_artifact.assert_called_once_with(str(self._workdir / "evaluation.json"))
+
+    def test_second_call_continues_the_wandb_run(self):
+        self._write_rows()
+        first, second = mock.Mock(), mock.Mock()
+        self._hand_over("wandb", first)
+        with tensorboard.MetricsWriter(self._workdir / "tensorboard") as writer:
+            writer.write(300, {"loss/policy": 0.125})
+        self.assertEqual(self._hand_over("wandb", second), 1)
+        ids = [wandb.init.call_args.kwargs["id"] for wandb in (first, second)]
+        self.assertEqual(ids[0], ids[1])
+        second.init.return_value.log.assert_called_once_with(
+            {"env_frames": 300, "loss/policy": 0.125}
+        )
+
+    def test_second_call_continues_the_mlflow_run(self):
+        self._write_rows()
+        first, second = _mlflow(), _mlflow()
+        self._hand_over("mlflow", first)
+        self.assertEqual(self._hand_over("mlflow", second), 0)
+        second.start_run.assert_called_once_with(run_id="abc")
+        second.log_params.assert_not_called()
+        second.log_metrics.assert_not_called()
+
+    def test_failed_call_is_continued_with_all_rows(self):
+        self._write_rows()
+        refuses = type("Refused", (Exception,), {})
+        first, second = mock.Mock(Error=refuses), mock.Mock()
+        first.init.return_value.log.side_effect = refuses("offline")
+        with self.assertRaises(errors.UserError):
+            self._hand_over("wandb", first)
+        self.assertEqual(self._hand_over("wandb", second), 2)
+        ids = [wandb.init.call_args.kwargs["id"] for wandb in (first, second)]
+        self.assertEqual(ids[0], ids[1])
+
+    def test_damaged_tracking_file_is_named(self):
+        self._write_rows()
+        (self._workdir / tracking.FILE).write_text("[")
+        with self.assertRaisesRegex(errors.UserError, tracking.FILE):
+            self._hand_over("wandb", mock.Mock())
+
+    def test_what_a_service_refuses_is_one_line(self):
+        self._write_rows()
+        refuses = type("Refused", (Exception,), {})
+        wandb = mock.Mock(Error=refuses)
+        wandb.init.side_effect = refuses("no API key\nconfigured")
+        with self.assertRaisesRegex(
+            errors.UserError, "^wandb: no API key configured; .*WANDB_MODE=offline"
+        ):
+            self._hand_over("wandb", wandb)
+        mlflow = mock.MagicMock(MlflowException=refuses)
+        mlflow.set_experiment.side_effect = refuses("no such server")
+        with self.assertRaisesRegex(errors.UserError, "^mlflow: no such server; MLFLOW_TRACKING"):
+            self._hand_over("mlflow", mlflow)
+
+    def test_what_is_missing_is_named(self):
+        with self.assertRaisesRegex(errors.UserError, "--to=wandb: .*; run: pip install wandb=="):
+            self._hand_over("wandb", None)  # Python's mark of a module that cannot be imported
+        with self.assertRaisesRegex(errors.UserError, "pong1 holds no metrics yet"):
+            self._hand_over("wandb", mock.Mock())
+
+
+if __name__ == "__main__":
+    absltest.main()

@@ -1,0 +1,61 @@
+"""Normalised scores against numbers computed by hand."""
+
+from absl.testing import absltest, parameterized
+
+from laser_tf.environments import minatar
+from laser_tf.scores import reference
+
+
+class ReferenceTest(parameterized.TestCase):
+    @parameterized.parameters(("atari", 57), ("dmlab", 32), ("minatar", 5), ("tmaze", 0))
+    def test_all_tasks_of_a_suite_have_scores(self, suite, count):
+        self.assertLen(reference.reference_scores(suite), count)
+
+    @parameterized.parameters("atari", "dmlab", "minatar")
+    def test_random_is_zero_and_reference_is_one(self, suite):
+        for task, (random, best) in reference.reference_scores(suite).items():
+            self.assertAlmostEqual(reference.normalised(suite, task, random), 0.0)
+            self.assertAlmostEqual(reference.normalised(suite, task, best), 1.0)
+
+    @parameterized.parameters(
+        ("atari", "pong", 18.0, 38.7 / 35.3),  # random -20.7, human 14.6
+        ("dmlab", "rooms_collect_good_objects_train", 5.0, 4.927 / 9.927),  # random 0.073, human 10
+        ("dmlab", "rooms_collect_good_objects_test", 5.0, 4.927 / 9.927),
+        ("dmlab", "language_execute_random_task", 100.0, 105.913 / 259.963),
+    )
+    def test_score_by_hand(self, suite, task, score, expected):
+        self.assertAlmostEqual(reference.normalised(suite, task, score), expected)
+
+    @parameterized.parameters(("atari", "carnival"), ("dmlab", "seekavoid"), ("tmaze", "tmaze"))
+    def test_unknown_task_has_none(self, suite, task):
+        self.assertIsNone(reference.normalised(suite, task, 100.0))
+
+    def test_two_dmlab_levels_have_a_test_version(self):
+        levels = reference.dmlab_test_levels()
+        self.assertLen(levels, 30)
+        different = {level: test for level, test in levels.items() if level != test}
+        self.assertEqual(
+            different,
+            {
+                "rooms_collect_good_objects_train": "rooms_collect_good_objects_test",
+                "rooms_exploit_deferred_effects_train": "rooms_exploit_deferred_effects_test",
+            },
+        )
+
+    def test_minatar_reference_is_above_random(self):
+        scores = reference.reference_scores("minatar")
+        self.assertEqual(sorted(scores), sorted(minatar.GAMES))
+        for random, laser in scores.values():
+            self.assertGreater(laser, random)
+
+    def test_kind_names_whose_score_is_one(self):
+        self.assertEqual(reference.kind("minatar"), "single_task")
+        self.assertEqual(reference.kind("atari"), "human")
+        self.assertIsNone(reference.kind("tmaze"))
+
+    def test_missing_score_gives_none_for_all(self):
+        self.assertIsNone(reference.normalised_scores("minatar", {"breakout": float("nan")}))
+
+
+if __name__ == "__main__":
+    absltest.main()
