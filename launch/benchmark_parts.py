@@ -12,10 +12,10 @@ import numpy as np
 import tensorflow as tf
 
 from laser_tf.environments import factory
-from laser_tf.host import run_folder
 from laser_tf.monitoring import progress
 from laser_tf.replay import dataset, server
 from laser_tf.training import actor, array_function, assembly, run_config, strategies, training
+from laser_tf.workdir import run_directory
 
 
 def end_to_end(
@@ -31,7 +31,7 @@ def end_to_end(
     endless = dataclasses.replace(config.run, env_frames=10**12, checkpoint_minutes=500_000.0)
     config = dataclasses.replace(config, run=endless)
     strategy = strategies.make(config.learner)
-    run_folder.open_workdir(workdir, dataclasses.asdict(config), {})
+    run_directory.open_workdir(workdir, dataclasses.asdict(config), {})
     spec = factory.environment_spec(config.environment)
     run = training.Training(config, workdir, spec, strategy=strategy)
     stop = threading.Event()

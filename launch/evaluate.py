@@ -7,7 +7,8 @@ python -m launch.evaluate --workdir=runs/pong --environment=sticky_actions=0.25
 python -m launch.evaluate --workdir=runs/corridor --trust_config  # custom environments
 """
 
-from laser_tf.host import interruption, versions
+from laser_tf.host import interruption
+from laser_tf.workdir import versions
 
 if __name__ == "__main__":
     interruption.before_imports()

@@ -28,9 +28,9 @@ from absl import flags
 
 from laser_tf import config_values
 from laser_tf.analysis import figure, figures
-from laser_tf.host import run_identity
 from laser_tf.sweeps import sweep_config
 from laser_tf.training import cluster_config, run_config
+from laser_tf.workdir import identity
 from launch import command_line, figure_choices, found_config, memory_evaluations, subcommand
 
 _FIGURE = flags.DEFINE_enum(
@@ -129,7 +129,7 @@ def _completed(chosen: figure.Figure, values: dict) -> dict:
     """
     given = _defaults_and_given(chosen)
     choice = {key: given[key] for key in found_config.CHOOSING if key in given}
-    return run_identity.completed(values, found_config.defaults(values, choice, _parser(chosen)))
+    return identity.with_defaults(values, found_config.defaults(values, choice, _parser(chosen)))
 
 
 def _parser(chosen: figure.Figure) -> types.ModuleType:

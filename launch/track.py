@@ -14,7 +14,7 @@ from laser_tf.host import interruption
 if __name__ == "__main__":
     interruption.before_imports()
 
-from laser_tf.host import versions
+from laser_tf.workdir import versions
 
 if __name__ == "__main__":
     versions.check()  # a wrong TensorFlow fails while Reverb is imported

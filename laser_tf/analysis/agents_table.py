@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from laser_tf.analysis import figure, panels, seed_curves, standings_table, wall_clock
-from laser_tf.host import run_folder
 from laser_tf.monitoring import tensorboard
 from laser_tf.scores import ranking, reference
+from laser_tf.workdir import run_directory
 
 
 class Cell(NamedTuple):
@@ -63,7 +63,7 @@ def _normalised(
 ) -> dict[str, dict[str, float]] | None:
     """None where a game has no reference."""
     (any_run, *_) = next(iter(next(iter(runs.values())).values()))
-    suite = run_folder.read_config(any_run)["environment"]["suite"]
+    suite = run_directory.read_config(any_run)["environment"]["suite"]
     normalised = {}
     for label, of_label in scores.items():
         values = reference.normalised_scores(suite, of_label)

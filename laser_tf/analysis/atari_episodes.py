@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from laser_tf import errors
-from laser_tf.host import whole_files
 from laser_tf.scores import dopamine
+from laser_tf.workdir import atomic
 
 FILE = "episodes.csv.gz"
 _HEADER = ("game", "run", "trained_env_frames", "env_frames", "return")
@@ -49,7 +49,7 @@ def write(path: pathlib.Path, games: Games) -> None:
             episodes = zip(run.env_frames.tolist(), run.returns.tolist(), strict=True)
             writer.writerows((game, number, run.trained_env_frames, *row) for row in episodes)
     # It may be one of those that were just read.
-    whole_files.write(path, gzip.compress(text.getvalue().encode(), mtime=0))
+    atomic.write(path, gzip.compress(text.getvalue().encode(), mtime=0))
 
 
 def _keep_others(path: pathlib.Path, games: Games) -> None:

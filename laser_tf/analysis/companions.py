@@ -19,9 +19,9 @@ from laser_tf.analysis import (
     seed_curves,
     sweep_diagnostics,
 )
-from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log
 from laser_tf.scores import aggregates
+from laser_tf.workdir import run_directory
 
 _LEARNING_RATE = "learner.learning_rate"
 _KINDS = {True: "normal", False: "companion"}
@@ -80,7 +80,7 @@ def _read(folder: pathlib.Path) -> list[_Agent]:
 def _read_agent(replica: int, agent: found_sweeps.Agent, lowest: float) -> _Agent:
     episode_log.check(agent.folder, agent.episodes)
     (episodes,) = agent.episodes.values()
-    offset = run_folder.read_config(agent.folder)["environment"].get("reward_offset", 0.0)
+    offset = run_directory.read_config(agent.folder)["environment"].get("reward_offset", 0.0)
     rate = agent.hyperparameters[_LEARNING_RATE]
     returns = episodes.returns - offset * episodes.lengths
     measures = sweep_diagnostics.measures([sweep_diagnostics.read(agent.folder)])

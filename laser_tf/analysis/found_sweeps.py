@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from laser_tf import errors
 from laser_tf.environments import suites
-from laser_tf.host import run_folder, run_identity
 from laser_tf.monitoring import episode_log
 from laser_tf.sweeps import sweep_config
+from laser_tf.workdir import identity, run_directory
 
 # What repetitions, and sweeps of other tasks, differ in.
 _OF_EACH = ("environment.task", "run.seed", "sweep.label", "sweep.replica")
@@ -57,7 +57,7 @@ def find(folder: pathlib.Path) -> tuple[list[Sweep], list[str]]:
       WorkdirError: without any.
     """
     sweeps, notes = [], []
-    for path in sorted(folder.rglob(run_folder.SWEEP)):
+    for path in sorted(folder.rglob(run_directory.SWEEP_FILE)):
         try:
             sweeps.append(_read(path))
         except errors.UserError as error:
@@ -65,11 +65,11 @@ def find(folder: pathlib.Path) -> tuple[list[Sweep], list[str]]:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             notes.append(f"{path} is left out: {type(error).__name__}: {error}")
     if not sweeps:
-        raise run_folder.WorkdirError(
+        raise run_directory.WorkdirError(
             f"{folder} holds no sweep that can be read; {notes[0]}"
             if notes
-            else f"{folder} holds no sweep: there is no {run_folder.SWEEP} in it, at any depth. "
-            "Name a folder of launch.sweep's"
+            else f"{folder} holds no sweep: there is no {run_directory.SWEEP_FILE} in it, at any "
+            "depth. Name a folder of launch.sweep's"
         )
     return sweeps, notes
 
@@ -98,7 +98,7 @@ def _read_agent(folder: pathlib.Path, suite: str, hyperparameters: Mapping[str, 
 def _read(path: pathlib.Path) -> Sweep:
     content = json.loads(path.read_text(encoding="utf-8"))
     given = content["config"]
-    config = run_identity.completed(given, sweep_config.defaults(given))
+    config = identity.with_defaults(given, sweep_config.defaults(given))
     suite = str(config["environment"]["suite"])
     agents = [
         _read_agent(path.parent / name, suite, values)
@@ -111,11 +111,11 @@ def _read(path: pathlib.Path) -> Sweep:
         suite=suite,
         tasks=_names(suite, config["environment"]["task"]),
         env_frames=int(config["run"]["env_frames"]),
-        is_finished=(path.parent / run_folder.FINISHED).exists(),
+        is_finished=(path.parent / run_directory.FINISHED).exists(),
         agents=tuple(agents),
         settings={
             key: value
-            for key, value in run_identity.identity(config).items()
+            for key, value in identity.identifying_values(config).items()
             if key not in _OF_EACH
         },
     )

@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib import axes as axes_module
 
 from laser_tf.analysis import figure, panels, seed_curves
-from laser_tf.host import run_folder
 from laser_tf.monitoring import tensorboard
+from laser_tf.workdir import run_directory
 
 _STATES = {"first": "staleness/delta_q_first", "last": "staleness/delta_q_last"}
 _States = Mapping[str, seed_curves.Summary]  # keys of _STATES -> seeds
@@ -55,7 +55,7 @@ def discrepancies(runs: Sequence[pathlib.Path]) -> _States:
 def _of_seeds(runs: Sequence[pathlib.Path], metric: str) -> seed_curves.Summary:
     values = []
     for run in runs:
-        budget = run_folder.read_config(run)["run"]["env_frames"]
+        budget = run_directory.read_config(run)["run"]["env_frames"]
         frames, of_run = tensorboard.read_scalars(run / "tensorboard", metric)
         late = of_run[frames > budget / 2]
         if len(late):

@@ -9,9 +9,9 @@ from matplotlib import axes as axes_module
 
 from laser_tf import errors
 from laser_tf.analysis import panels, wall_clock
-from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log, tensorboard
 from laser_tf.scores import aggregates, bootstrap
+from laser_tf.workdir import run_directory
 
 COLUMNS = ("mean", "interval_low", "interval_high", "min", "max", "seeds")
 EPISODES = 100  # in a mean of returns
@@ -79,7 +79,7 @@ def read(
       UserError: if a folder holds no run, or a run no episode or no value of the metric.
     """
     for run in runs:
-        run_folder.check_no_sweep(run)
+        run_directory.check_no_sweep(run)
         if not (run / "tensorboard").is_dir() and not (run / episode_log.FILE).exists():
             raise errors.UserError(f"{run} holds no run: name the folder of one")
     read_one = _read_returns if metric == tensorboard.RETURN else _read_scalars

@@ -8,9 +8,10 @@ import ray
 
 from laser_tf import types
 from laser_tf.cluster import role_process
-from laser_tf.host import failure_notice, folder_lock, folder_traces, run_folder
+from laser_tf.host import failure_notice
 from laser_tf.replay import memory_limit, replay_config, server
 from laser_tf.training import assembly, run_config
+from laser_tf.workdir import layout, lock, run_directory
 
 LOCK = "replay_lock"  # in the folder of a run or a sweep; its own is held by the driver
 
@@ -38,7 +39,7 @@ class ReplayRole(role_process.Role):
         self._context = context
         # One that was cut off from the rest, or whose driver was killed, may be saving still.
         context.state = role_process.FOLLOWS
-        folder_lock.hold(context.workdir / LOCK, folder_lock.SAVING_SECONDS)
+        lock.acquire(context.workdir / LOCK, lock.SAVE_TIMEOUT_SECONDS)
         self._seconds = 60 * config.run.replay_checkpoint_minutes
         agent = assembly.build_agent(config, spec, "float32", seed=0)
         signature = assembly.unroll_signature(config, spec, agent)
@@ -76,7 +77,7 @@ class ReplayRole(role_process.Role):
     def _try_to_save(self) -> None:
         try:
             self._save()
-        except folder_lock.LostError:
+        except lock.LostError:
             raise
         except RuntimeError as error:
             self._notice.failed(f"cannot save replay: {error}; it is tried again")
@@ -86,9 +87,9 @@ class ReplayRole(role_process.Role):
     def _save(self) -> None:
         # A run's folder with a saved replay and no weights would look like one that has lost them.
         workdir = self._context.workdir
-        if (workdir / run_folder.RUN).exists() and not folder_traces.has_checkpoint(workdir):
+        if (workdir / run_directory.CONFIG_FILE).exists() and not layout.has_checkpoint(workdir):
             return
-        folder_lock.check(workdir)
+        lock.check(workdir)
         with self._context.saving():
             self._replay.checkpoint()
 

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 import tensorflow as tf
 
 from laser_tf import errors
-from laser_tf.host import failure_notice, run_folder, whole_files
+from laser_tf.host import failure_notice
 from laser_tf.training import finiteness
+from laser_tf.workdir import atomic, run_directory
 
 KEPT = 3
 _UNFINISHED = "unfinished"  # a folder for what is being written
@@ -57,7 +58,7 @@ class LearnerCheckpoints:
             (unfinished / _row_counts_name(number)).write_text(json.dumps(dict(row_counts or {})))
             self._move(unfinished, number)
         except (tf.errors.OpError, OSError) as error:
-            raise run_folder.WorkdirError(
+            raise run_directory.WorkdirError(
                 f"cannot write a checkpoint in {self._folder}: {_describe(error)}; "
                 "those before it are untouched"
             ) from None
@@ -72,7 +73,7 @@ class LearnerCheckpoints:
     def _move(self, unfinished: pathlib.Path, number: int) -> None:
         for path in unfinished.iterdir():
             with path.open("rb") as file:
-                whole_files.sync(file.fileno())
+                atomic.sync(file.fileno())
         index = f"checkpoint-{number}.index"
         # It is there once its index is: removed first, moved last.
         (self._folder / index).unlink(missing_ok=True)
@@ -122,7 +123,7 @@ class LearnerCheckpoints:
                     number, self._folder, _describe(error),
                 )  # fmt: skip
         if numbers:
-            raise run_folder.WorkdirError(
+            raise run_directory.WorkdirError(
                 f"none of the checkpoints in {self._folder} can be used: restore them from a "
                 "backup, or start again with another --workdir"
             )

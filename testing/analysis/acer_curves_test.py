@@ -11,8 +11,8 @@ from absl.testing import absltest
 from laser_tf import errors
 from laser_tf.analysis import acer_curves, figures_acer, game_curves, wall_clock
 from laser_tf.environments import episode_statistics
-from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log, tensorboard
+from laser_tf.workdir import run_directory
 
 PACE = "throughput/env_frames_per_second"
 
@@ -24,7 +24,7 @@ def _read(path: pathlib.Path) -> list[dict[str, str]]:
 
 def _write_run(folder: pathlib.Path, rows: Sequence[tuple[int, float, float]]) -> None:
     """Rows are env frames, the pace since the row before, and the return of an episode."""
-    run_folder.open_workdir(folder, {"run": {"env_frames": 100}}, {})
+    run_directory.open_workdir(folder, {"run": {"env_frames": 100}}, {})
     log = episode_log.EpisodeLog(folder, ["game"])
     log.resume(None)
     with tensorboard.MetricsWriter(folder / "tensorboard") as writer:

@@ -9,9 +9,9 @@ from absl.testing import absltest
 
 from laser_tf.analysis import agents_table, figure, figures_agents
 from laser_tf.environments import episode_statistics
-from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log, tensorboard
 from laser_tf.scores import minatar
+from laser_tf.workdir import run_directory
 
 LABELS = ("LASER", "IMPALA", "ACER", "R2D2", "Reactor")
 
@@ -24,7 +24,7 @@ def _read(path: pathlib.Path) -> list[dict[str, str]]:
 def _write_run(folder: pathlib.Path, suite: str, pace: float, returns: Sequence[float]) -> None:
     """Of episodes that end after 100, 200, .. env frames."""
     values = {"run": {"env_frames": 200}, "environment": {"suite": suite}}
-    run_folder.open_workdir(folder, values, {})
+    run_directory.open_workdir(folder, values, {})
     log = episode_log.EpisodeLog(folder, ["game"])
     log.resume(None)
     with tensorboard.MetricsWriter(folder / "tensorboard") as writer:

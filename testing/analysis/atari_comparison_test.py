@@ -10,9 +10,9 @@ from absl.testing import absltest
 from laser_tf import errors
 from laser_tf.analysis import atari_comparison, atari_episodes, figure, figures_atari
 from laser_tf.environments import episode_statistics
-from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log, tensorboard
 from laser_tf.scores import atari57, dopamine
+from laser_tf.workdir import run_directory
 
 MILLION = 1_000_000
 GAMES = ("pong", "breakout")
@@ -27,7 +27,7 @@ def _write_run(
     folder: pathlib.Path, env_frames: int, episodes: Sequence[tuple[int, float]]
 ) -> None:
     """Of episodes (env frames at its end, return), trained for `env_frames`."""
-    run_folder.open_workdir(folder, {"environment": {"suite": "atari"}}, {})
+    run_directory.open_workdir(folder, {"environment": {"suite": "atari"}}, {})
     log = episode_log.EpisodeLog(folder, [folder.name])
     log.resume(None)
     with tensorboard.MetricsWriter(folder / "tensorboard") as writer:

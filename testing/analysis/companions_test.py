@@ -11,8 +11,8 @@ from absl.testing import absltest
 from laser_tf import errors
 from laser_tf.analysis import companions, figures_sharing
 from laser_tf.environments import episode_statistics
-from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log, tensorboard
+from laser_tf.workdir import run_directory
 
 RATES = {"agent_00": 1e-3, "agent_01": 1e-3, "agent_02": 0.5}
 STEPS = 9  # of an episode
@@ -36,7 +36,7 @@ def _write_sweep(
     content = {"label": label, "replica": replica, "agents": agents, "config": config}
     (folder / "sweep.json").write_text(json.dumps(content))
     for name, last in returns.items():
-        run_folder.open_workdir(folder / name, config, {})
+        run_directory.open_workdir(folder / name, config, {})
         log = episode_log.EpisodeLog(folder / name, ["catch"])
         log.resume(None)
         for number in range(150):

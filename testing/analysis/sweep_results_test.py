@@ -9,9 +9,9 @@ from absl.testing import absltest
 
 from laser_tf.analysis import found_sweeps, sweep_diagnostics, sweep_results
 from laser_tf.environments import suites
-from laser_tf.host import run_folder
 from laser_tf.monitoring import tensorboard
 from laser_tf.training import run_config
+from laser_tf.workdir import run_directory
 from testing import sweep_folders
 
 NAN = np.nan
@@ -73,12 +73,12 @@ class FindTest(_FolderTest):
         )
         self.assertRegex(note, expected)
         with self.assertRaisesRegex(
-            run_folder.WorkdirError, "no sweep that can be read; .*sort its lines by them$"
+            run_directory.WorkdirError, "no sweep that can be read; .*sort its lines by them$"
         ):
             found_sweeps.find(self._folder / "b")
 
     def test_what_a_configuration_left_to_its_defaults_has_them(self):
-        path = sweep_folders.write(self._folder / "a", {"agent_00": {}}) / run_folder.SWEEP
+        path = sweep_folders.write(self._folder / "a", {"agent_00": {}}) / run_directory.SWEEP_FILE
         for key in ("run.env_frames", "environment.suite", "environment.task"):
             sweep_folders.forget(path, key)
         (sweep,), notes = found_sweeps.find(self._folder)
@@ -88,7 +88,7 @@ class FindTest(_FolderTest):
         self.assertEqual(sweep.settings["run.env_frames"], sweep.env_frames)
 
     def test_a_folder_without_sweeps_is_refused(self):
-        with self.assertRaisesRegex(run_folder.WorkdirError, "holds no sweep: there is no sw"):
+        with self.assertRaisesRegex(run_directory.WorkdirError, "holds no sweep: there is no sw"):
             found_sweeps.find(self._folder)
 
     def test_what_cannot_be_read_is_told_and_refused_where_nothing_else_is_there(self):
@@ -96,7 +96,7 @@ class FindTest(_FolderTest):
             (self._folder / name).mkdir()
             (self._folder / name / "sweep.json").write_text(text)
         with self.assertRaisesRegex(
-            run_folder.WorkdirError, "no sweep that can be read; .*a/sweep.json is"
+            run_directory.WorkdirError, "no sweep that can be read; .*a/sweep.json is"
         ):
             found_sweeps.find(self._folder)
         sweep_folders.write(self._folder / "d", {"agent_00": {}})

@@ -16,7 +16,7 @@ import psutil
 from absl import app, flags
 
 from laser_tf.analysis import found_sweeps
-from laser_tf.host import run_folder
+from laser_tf.workdir import run_directory
 
 _AGENTS = flags.DEFINE_integer("agents", 9, "of the same hyper-parameters")
 _SHARED_REPLAY = flags.DEFINE_bool("shared_replay", True, "one replay for all")
@@ -88,7 +88,7 @@ def _memory_bytes(process_id: int) -> int:
 
 
 def _env_frames(workdir: pathlib.Path) -> list[int]:
-    if not (workdir / run_folder.SWEEP).exists():
+    if not (workdir / run_directory.SWEEP_FILE).exists():
         return []
     (sweep,), _ = found_sweeps.find(workdir)
     return [agent.env_frames for agent in sweep.agents]

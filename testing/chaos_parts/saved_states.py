@@ -8,9 +8,9 @@ import time
 
 from configs import laser_catch
 from laser_tf.environments import factory
-from laser_tf.host import folder_traces
 from laser_tf.replay import saved_tables
 from laser_tf.training import assembly, learner_checkpoints, run_config
+from laser_tf.workdir import layout
 from testing.chaos_parts import descendants, outcomes, watched_run
 
 _FLAGS = (
@@ -23,7 +23,9 @@ _LONGEST_SECONDS = 3.0  # of saving before the power is cut
 _CUT = "power cut while saving"
 _REPLAY = "checkpoints/replay"
 _WORDS = {  # of the one line that tells of damage
-    folder_traces.LEARNER: r"checkpoint-\d+ in .* cannot be used .*falling back to the one before",
+    layout.LEARNER_CHECKPOINTS: (
+        r"checkpoint-\d+ in .* cannot be used .*falling back to the one before"
+    ),
     _REPLAY: r"replay checkpoint in .* cannot be used .*going on from the one before",
 }
 
@@ -55,7 +57,7 @@ class SavedStates:
         learner = assembly.build_learner(config, spec, "float32", jit=False)
         self._counters = learner.counters
         self._checkpoints = learner_checkpoints.LearnerCheckpoints(
-            self._workdir / folder_traces.LEARNER, learner
+            self._workdir / layout.LEARNER_CHECKPOINTS, learner
         )
 
     def cut_power(self, times: int) -> None:
@@ -118,7 +120,7 @@ class SavedStates:
         for _ in range(times):
             # While replay is saved there is no one before.
             has_both = all(map(saved_tables.find, self._replay_folders()))
-            part = self._stream.choice(list(_WORDS)) if has_both else folder_traces.LEARNER
+            part = self._stream.choice(list(_WORDS)) if has_both else layout.LEARNER_CHECKPOINTS
             path = self._draw_file(part)
             how, word = self._stream.choice([(_truncate, "truncated"), (_alter, "altered")])
             outcome = outcomes.Outcome(f"{_kind(path)} {word}", time.time())
@@ -129,7 +131,7 @@ class SavedStates:
             self._run(outcome)
             lines = self._log.read_text(errors="replace")[logged:].splitlines()
             # The one before may have been damaged as well, by an earlier fault.
-            name = path.name.partition(".")[0] if part == folder_traces.LEARNER else "replay"
+            name = path.name.partition(".")[0] if part == layout.LEARNER_CHECKPOINTS else "replay"
             told = [line for line in lines if re.search(rf"{name}\b.* cannot be used", line)]
             if len(told) != 1 or not re.search(_WORDS[part], told[0]):
                 self.violations.append(f"{outcome.fault}: it was told as {told}")

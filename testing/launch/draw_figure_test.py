@@ -18,8 +18,8 @@ from laser_tf.analysis import (
 )
 from laser_tf.environments import episode_statistics
 from laser_tf.evaluation import evaluation_files
-from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log, tensorboard
+from laser_tf.workdir import run_directory
 from testing import commands
 
 FIRST, LAST = "staleness/delta_q_first", "staleness/delta_q_last"
@@ -32,7 +32,7 @@ def _read(path: pathlib.Path) -> list[dict[str, str]]:
 
 def _write_run(folder: pathlib.Path, rows: Sequence[tuple[int, float, float, float]]) -> None:
     """Rows are env frames, both discrepancies, and the return of the episode that ended there."""
-    run_folder.open_workdir(folder, {"run": {"env_frames": 100}}, {})
+    run_directory.open_workdir(folder, {"run": {"env_frames": 100}}, {})
     log = episode_log.EpisodeLog(folder, ["game"])
     log.resume(None)
     with tensorboard.MetricsWriter(folder / "tensorboard") as writer:

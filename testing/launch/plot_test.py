@@ -9,8 +9,8 @@ from absl.testing import absltest, parameterized
 from laser_tf import errors
 from laser_tf.analysis import seed_curves
 from laser_tf.environments import episode_statistics
-from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log, tensorboard
+from laser_tf.workdir import run_directory
 from testing import commands
 
 
@@ -147,9 +147,9 @@ class RefusalTest(parameterized.TestCase):
             message = f"{path} holds a sweep: name one of its agents' folders, as {path}/agent_00"
             for ask in (
                 lambda: seed_curves.read([path], "x"),
-                lambda: run_folder.read_config(path),
+                lambda: run_directory.read_config(path),
             ):
-                with self.assertRaisesRegex(run_folder.WorkdirError, message):
+                with self.assertRaisesRegex(run_directory.WorkdirError, message):
                     ask()
 
     def test_episodes_out_of_order_are_refused(self):

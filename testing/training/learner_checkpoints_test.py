@@ -9,8 +9,8 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from laser_tf.host import run_folder
 from laser_tf.training import finiteness, learner_checkpoints
+from laser_tf.workdir import run_directory
 
 
 class _Module(tf.Module):
@@ -113,7 +113,7 @@ class LearnerCheckpointsTest(parameterized.TestCase):
         self._saved(1)
         path = self._folder / "checkpoint-1.data-00000-of-00001"
         path.write_bytes(b"")
-        with self.assertRaisesRegex(run_folder.WorkdirError, "none of the checkpoints"):
+        with self.assertRaisesRegex(run_directory.WorkdirError, "none of the checkpoints"):
             self._restore()
         self.assertTrue(path.exists())
 
@@ -172,7 +172,7 @@ class LearnerCheckpointsTest(parameterized.TestCase):
 
         with (
             mock.patch.object(checkpoints._checkpoint, "write", fail),
-            self.assertRaisesRegex(run_folder.WorkdirError, "No space left.*untouched"),
+            self.assertRaisesRegex(run_directory.WorkdirError, "No space left.*untouched"),
         ):
             checkpoints.save(2)
         self.assertEqual(self._names(), before)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from laser_tf import config_values, errors
-from laser_tf.host import folder_lock, folder_traces, run_identity, whole_files
+from laser_tf.workdir import atomic, identity, layout, lock
 
 RUN, SWEEP = "config.json", "sweep.json"  # where a folder's configuration lies
 FINISHED, FINISHED_AGENTS = "finished", "finished_agents"  # in a sweep's: who spent its budget
@@ -67,14 +67,12 @@ def open_workdir(
             "--workdir"
         )
     # A run may also have ended before its first checkpoint; it begins again then.
-    was_saved = _read(workdir / RUN).get(_HAS_CHECKPOINT) or folder_traces.find(
-        workdir, folder_traces.SAVED
-    )
-    if resumed and was_saved and not folder_traces.has_checkpoint(workdir):
+    was_saved = _read(workdir / RUN).get(_HAS_CHECKPOINT) or layout.find(workdir, layout.SAVED)
+    if resumed and was_saved and not layout.has_checkpoint(workdir):
         raise WorkdirError(
             f"{workdir} was trained and saved, but there is no checkpoint in "
-            f"{workdir / folder_traces.LEARNER} any more: restore them from a backup, or start "
-            "again with another --workdir"
+            f"{workdir / layout.LEARNER_CHECKPOINTS} any more: restore them from a backup, or "
+            "start again with another --workdir"
         )
     if resumed and ORIGIN in extra:  # it begins again, from what is newest there by now
         _write(workdir / RUN, _read(workdir / RUN) | {ORIGIN: extra[ORIGIN]})
@@ -123,11 +121,11 @@ def _open(
         for name in folders:
             (workdir / name).mkdir(parents=True, exist_ok=True)
             _check_access(workdir / name)
-        folder_lock.hold(workdir / folder_lock.FILE, patience_seconds)
+        lock.acquire(workdir / lock.FILE, patience_seconds)
         if path.exists():
-            before = run_identity.completed(read_config(workdir, path.name), defaults)
-            now = run_identity.completed(config, defaults)
-            if run_identity.is_longer(before, now):
+            before = identity.with_defaults(read_config(workdir, path.name), defaults)
+            now = identity.with_defaults(config, defaults)
+            if identity.is_longer(before, now):
                 _lengthen(path, before, now, extend)
             else:
                 _check_same_config(path, before, now)
@@ -162,8 +160,8 @@ def _check_is_free(path: pathlib.Path) -> None:
         return
     if any((workdir / name).exists() for name in (RUN, SWEEP)):
         raise WorkdirError(f"{workdir} holds a run or sweep already: use another --workdir")
-    for name, traces in ((RUN, folder_traces.RUN), (SWEEP, folder_traces.SWEEP)):
-        found = folder_traces.find(workdir, traces)
+    for name, traces in ((RUN, layout.RUN), (SWEEP, layout.SWEEP)):
+        found = layout.find(workdir, traces)
         if found:
             raise WorkdirError(
                 f"{workdir} holds what a {_KINDS[name]} left ({', '.join(found)}) but no {name}: "
@@ -232,7 +230,7 @@ def _read(path: pathlib.Path) -> dict[str, Any]:
 
 def _write(path: pathlib.Path, content: dict[str, Any]) -> None:
     try:
-        whole_files.write(path, json.dumps(content, indent=2) + "\n")
+        atomic.write(path, json.dumps(content, indent=2) + "\n")
     except OSError as error:
         raise WorkdirError(
             f"cannot write {path}: {error.strerror}; {errors.file_remedy(error)}, or choose "
@@ -246,7 +244,7 @@ def _lengthen(
     """Notes more env frames; those to which a learning rate is tied only where that is wanted."""
     noted = _read(path) | {"config": now}
     before, now = config_values.flatten(before), config_values.flatten(now)
-    length = run_identity.LENGTH
+    length = identity.LENGTH
     if now.get(_SCHEDULE) != "constant":
         ends = f"{before[length]:,} env frames"
         if not extend:
@@ -270,7 +268,7 @@ def _lengthen(
 
 
 def _check_same_config(path: pathlib.Path, before: dict[str, Any], now: dict[str, Any]) -> None:
-    differing = run_identity.differences(before, now)
+    differing = identity.differences(before, now)
     if differing:
         shown = ", ".join(differing[:_MOST_SHOWN])
         if len(differing) > _MOST_SHOWN:

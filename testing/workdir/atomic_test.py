@@ -7,7 +7,7 @@ from unittest import mock
 
 from absl.testing import absltest, parameterized
 
-from laser_tf.host import whole_files
+from laser_tf.workdir import atomic
 from testing import messages
 
 
@@ -23,7 +23,7 @@ class WholeFilesTest(parameterized.TestCase):
         for before in (None, b"something longer than what comes"):
             if before:
                 self._path.write_bytes(before)
-            whole_files.write(self._path, content)
+            atomic.write(self._path, content)
             self.assertEqual(self._path.read_bytes(), expected)
             self.assertEqual(list(self._path.parent.iterdir()), [self._path])
 
@@ -36,7 +36,7 @@ class WholeFilesTest(parameterized.TestCase):
             mock.patch.object(os, "fsync", side_effect=OSError(28, "No space left on device")),
             messages.raises(OSError, "No space left"),
         ):
-            whole_files.write(self._path, "after")
+            atomic.write(self._path, "after")
         self.assertEqual(list(self._path.parent.iterdir()), names)
         if before:
             self.assertEqual(self._path.read_bytes(), before)
