@@ -13,7 +13,7 @@ from laser_tf import errors
 from laser_tf.environments import factory, user_modules
 from laser_tf.export import description, portable_policy, saved_model
 from laser_tf.training import run_config, trained
-from laser_tf.workdir import run_directory
+from laser_tf.workdir import atomic, run_directory
 
 
 def export(
@@ -65,7 +65,7 @@ def _write(
         saved_model.save(policy, unfinished, updates)
         (unfinished / "policy.json").write_text(json.dumps(about, indent=2) + "\n")
         (unfinished / "README.md").write_text(description.page(about))
-        unfinished.rename(output)
+        atomic.replace(unfinished, output)
     except (OSError, tf.errors.OpError) as error:
         raise run_directory.WorkdirError(
             f"cannot write {output}: {errors.first_line(error)}; {errors.file_remedy(error)}, or "

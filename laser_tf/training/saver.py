@@ -126,5 +126,5 @@ class Saver:
         self._checkpoints.save(int(self._counters.learner_updates.numpy()), row_counts)
         if not self._is_noted:
             with contextlib.suppress(run_directory.WorkdirError):  # tried again with the next one
-                run_directory.note_checkpoint(self._workdir)
+                run_directory.mark_checkpointed(self._workdir)
                 self._is_noted = True

@@ -1,21 +1,27 @@
-"""What runs and sweeps leave in their folders, by which a loss is told from a beginning."""
+"""Paths in the directories of runs and sweeps."""
 
 import pathlib
 from collections.abc import Sequence
 
-LEARNER = "checkpoints/learner"  # in a run's folder
-# Patterns of what is there once weights were saved, and once a run or a sweep has begun at all.
-SAVED = ("evaluation.json", "checkpoints/replay/*")
-RUN = (*SAVED, f"{LEARNER}/*", "episodes.csv")
-SWEEP = ("agent_*/config.json", "population/*", "finished_agents/*", "replay/*")
+# In a run directory.
+LEARNER_CHECKPOINTS = "checkpoints/learner"
+REPLAY_CHECKPOINT = "checkpoints/replay"
+SEQUENCES_CHECKPOINT = "checkpoints/sequences.zip"
+RUN_DIRECTORIES = (LEARNER_CHECKPOINTS, REPLAY_CHECKPOINT, "tensorboard", "videos")
+SWEEP_DIRECTORIES = ("tensorboard",)
+
+# Glob patterns of files that exist only after the first checkpoint, or after the start.
+AFTER_CHECKPOINT = ("evaluation.json", f"{REPLAY_CHECKPOINT}/*")
+AFTER_RUN_START = (*AFTER_CHECKPOINT, f"{LEARNER_CHECKPOINTS}/*", "episodes.csv")
+AFTER_SWEEP_START = ("agent_*/config.json", "population/*", "finished_agents/*", "replay/*")
 
 
 def find(workdir: pathlib.Path, patterns: Sequence[str]) -> list[str]:
-    """What is there of some patterns, one path of each, relative to the folder."""
+    """Returns the first match of each glob pattern, relative to the directory."""
     found = (min(workdir.glob(pattern), default=None) for pattern in patterns)
     return [str(path.relative_to(workdir)) for path in found if path]
 
 
 def has_checkpoint(workdir: pathlib.Path) -> bool:
-    """Whether a run's folder holds weights."""
-    return bool(find(workdir, [f"{LEARNER}/checkpoint-*.index"]))
+    """Returns whether a run directory holds weights."""
+    return bool(find(workdir, [f"{LEARNER_CHECKPOINTS}/checkpoint-*.index"]))

@@ -1,4 +1,4 @@
-"""One process at a time works in a folder: two would mix checkpoints and logs."""
+"""Lock of a directory: two processes in one directory would mix their checkpoints and logs."""
 
 import contextlib
 import fcntl
@@ -12,14 +12,15 @@ from typing import NamedTuple
 from laser_tf import errors
 
 FILE = "lock"
-LEAVING_SECONDS = 180.0  # for a process that is told to end, which may be saving
-SAVING_SECONDS = 3_600.0  # the same, where that is a replay, which may be large
-# In the environment of a command that is started again elsewhere where its machine fails.
-FOLLOWS = "LASER_TF_FOLLOWS"
+EXIT_TIMEOUT_SECONDS = 180.0  # for a process that is exiting, which may be saving weights
+SAVE_TIMEOUT_SECONDS = 3_600.0  # for a process that may be saving a large replay
+# Environment variable of a command that is restarted elsewhere after its machine failed.
+FOLLOWS_VARIABLE = "LASER_TF_FOLLOWS"
+_POLL_PERIOD_SECONDS = 0.2
 
 
 class InUseError(errors.UserError):
-    """Another process works in the folder; the message says which."""
+    """Another process uses the directory. The message names the process."""
 
 
 class LostError(errors.UserError):
@@ -28,76 +29,77 @@ class LostError(errors.UserError):
 
 class _Held(NamedTuple):
     descriptor: int  # of the lock file
-    folder: int  # descriptor of its directory; an open descriptor keeps the inode from reuse
+    directory: int  # descriptor of its directory; an open descriptor keeps the inode from reuse
 
 
 _held: dict[pathlib.Path, _Held] = {}  # locks of this process, by absolute path
 
 
-def patience_of_command() -> float:
-    """Seconds that a command waits for its folder: its predecessor may be saving itself there."""
-    return LEAVING_SECONDS if FOLLOWS in os.environ else 0.0
+def command_timeout() -> float:
+    """Returns how many seconds a command waits for the lock: its predecessor may be saving."""
+    return EXIT_TIMEOUT_SECONDS if FOLLOWS_VARIABLE in os.environ else 0.0
 
 
-def hold(path: pathlib.Path, patience_seconds: float = 0.0, flag: str = "--workdir") -> None:
-    """Locks a file, which is made, for as long as this process lives.
+def acquire(path: pathlib.Path, patience_seconds: float = 0.0, flag: str = "--workdir") -> None:
+    """Creates a file and locks it until this process ends.
 
-    Children do not inherit the lock. Where the file system knows no locks, it says so and goes on.
+    Child processes do not inherit the lock. If the file system does not support locks, a warning
+    is logged.
 
     Args:
-      path: of the file, in the folder that is to be one's own.
-      patience_seconds: for another process that is ending.
-      flag: that names the folder, for the message.
+      path: Lock file in the directory.
+      patience_seconds: Timeout for another process that holds the lock.
+      flag: Command-line flag that names the directory, for the message.
 
     Raises:
-      InUseError: if another process has it for longer than that.
-      OSError: if the file cannot be made.
+      InUseError: If another process still holds the lock after the timeout.
+      OSError: If the file cannot be created.
     """
-    # Never closed: the system gives a lock up with any of the file's descriptors.
+    # Never closed: closing any descriptor of the file releases the lock.
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     deadline = time.monotonic() + patience_seconds
-    is_told = False
-    while not _take(descriptor, path):
+    is_logged = False
+    while not _try_lock(descriptor, path):
         owner = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "unknown"
         if time.monotonic() >= deadline:
             raise InUseError(
-                f"another process works in {path.parent} ({owner}): wait for its end or end it, or "
+                f"another process uses {path.parent} ({owner}): wait for its end or end it, or "
                 f"use another {flag}"
             )
-        if not is_told:
-            logging.info("waiting until another process has left %s (%s)", path.parent, owner)
-            is_told = True
-        time.sleep(0.2)
-    with contextlib.suppress(OSError):  # on a full disk the owner stays unknown
+        if not is_logged:
+            logging.info("Waiting for another process to leave %s (%s)", path.parent, owner)
+            is_logged = True
+        time.sleep(_POLL_PERIOD_SECONDS)
+    with contextlib.suppress(OSError):  # On a full disk the owner stays unknown.
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    _held[path.absolute()] = _Held(descriptor, folder)
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    _held[path.absolute()] = _Held(descriptor, directory)
 
 
-def check(folder: pathlib.Path) -> None:
+def check(directory: pathlib.Path) -> None:
     """Checks that this process still owns a directory. Call before each save.
 
     A lock file that was deleted is created and locked again.
 
     Args:
-      folder: The directory; one that this process did not lock passes.
+      directory: Directory to check. A directory that this process did not lock passes.
 
     Raises:
       LostError: If the directory was deleted, renamed or replaced, or another process locked it.
     """
     for path, held in list(_held.items()):
-        if path.parent == folder.absolute():
+        if path.parent == directory.absolute():
             _check(path, held)
 
 
 def _check(path: pathlib.Path, held: _Held) -> None:
-    if not _is_same(path.parent, held.folder):
-        raise LostError(_describe_loss(path.parent, held.folder))
+    if not _is_same(path.parent, held.directory):
+        raise LostError(_describe_loss(path.parent, held.directory))
     if _is_same(path, held.descriptor):
         return
     try:
-        hold(path)  # succeeds only if no other process locked the new file
+        acquire(path)  # Succeeds only if no other process locked the new file.
     except InUseError as error:
         raise LostError(
             f"{path} was deleted while this process used {path.parent}, and {error}. Nothing more "
@@ -117,25 +119,27 @@ def _is_same(path: pathlib.Path, descriptor: int) -> bool:
         return False
 
 
-def _describe_loss(folder: pathlib.Path, descriptor: int) -> str:
+def _describe_loss(directory: pathlib.Path, descriptor: int) -> str:
     now = str(pathlib.Path(f"/proc/self/fd/{descriptor}").readlink())
     lost = "Nothing was saved since the last checkpoint"
     if now.endswith(" (deleted)") or not os.fstat(descriptor).st_nlink:
         return (
-            f"{folder} was deleted while this process used it. {lost}: restore the directory from "
-            "a backup, or start again."
+            f"{directory} was deleted while this process used it. {lost}: restore the directory "
+            "from a backup, or start again."
         )
     return (
-        f"{folder} was renamed to {now} while this process used it. {lost}: rename the directory "
-        f"back, or resume with {now}."
+        f"{directory} was renamed to {now} while this process used it. {lost}: rename the "
+        f"directory back, or resume with {now}."
     )
 
 
-def _take(descriptor: int, path: pathlib.Path) -> bool:
+def _try_lock(descriptor: int, path: pathlib.Path) -> bool:
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):  # POSIX allows both
+    except (BlockingIOError, PermissionError):  # POSIX allows both.
         return False
     except OSError as error:
-        logging.warning("%s cannot be locked (%s): do not use its folder twice", path, error)
+        logging.warning(
+            "Cannot lock %s (%s). Do not use its directory for two runs at once", path, error
+        )
     return True

@@ -1,4 +1,4 @@
-"""A run's or a sweep's folder: whose it is, its configuration, and what must not be lost."""
+"""The directory of a run or a sweep: creation, configuration file, checks on resumption."""
 
 import errno
 import json
@@ -11,18 +11,17 @@ from typing import Any
 from laser_tf import config_values, errors
 from laser_tf.workdir import atomic, identity, layout, lock
 
-RUN, SWEEP = "config.json", "sweep.json"  # where a folder's configuration lies
-FINISHED, FINISHED_AGENTS = "finished", "finished_agents"  # in a sweep's: who spent its budget
-ORIGIN = "init_from"  # in config.json: the run whose weights it began from
-COMMAND = "command"  # in both: the command that created the directory
-_MOST_SHOWN = 5  # keys that differ, in a message
-_KINDS = {RUN: "run", SWEEP: "sweep"}
-_HAS_CHECKPOINT = "has_checkpoint"  # in config.json: there was one once
+CONFIG_FILE, SWEEP_FILE = "config.json", "sweep.json"  # configuration of a run, of a sweep
+FINISHED, FINISHED_AGENTS = "finished", "finished_agents"  # marks in a sweep's directory
+ORIGIN = "init_from"  # key of config.json: the run that provided the initial weights
+COMMAND = "command"  # key of both files: the command that created the directory
+_HAS_CHECKPOINT = "has_checkpoint"  # key of config.json: whether weights were ever saved
+_KINDS = {CONFIG_FILE: "run", SWEEP_FILE: "sweep"}
 _SCHEDULE = "learner.learning_rate_schedule"
 
 
 class WorkdirError(errors.UserError):
-    """A run's folder cannot be used; the message says why and what to do."""
+    """A run directory cannot be used. The message states the reason and a remedy."""
 
 
 def open_workdir(
@@ -35,59 +34,59 @@ def open_workdir(
     patience_seconds: float = 0.0,
     extend: bool = False,
 ) -> bool:
-    """Makes a run's folder, or checks that it belongs to the same configuration.
+    """Creates and locks a run directory, or checks that it belongs to the same configuration.
 
-    It belongs to this process from then on. More env frames are the same configuration where the
-    learning rate is constant, and noted; where it follows a schedule, `extend` has to say so.
+    A larger `run.env_frames` continues the run if the learning rate is constant. If the learning
+    rate follows a schedule, `extend` must be True.
 
     Args:
-      workdir: the folder.
-      config: the resolved configuration, nested.
-      extra: what else to note in `config.json`, e.g. versions.
-      defaults: of a configuration's keys, nested: what a run had whose `config.json` is older than
-        a key. None: nothing is known of other keys than those of `config`.
-      sweep_id: of the sweep whose agent runs there; "" for a run of its own.
-      patience_seconds: for another process that is leaving the folder.
-      extend: whether a schedule that ends with the run may end later.
+      workdir: Run directory.
+      config: Resolved configuration, nested.
+      extra: Further content of `config.json`, e.g. versions.
+      defaults: Default values, nested, of keys that are missing in the `config.json` of the run.
+      sweep_id: Id of the sweep that the run is part of; "" for a single run.
+      patience_seconds: Timeout for another process that is leaving the directory.
+      extend: Whether a learning rate schedule may end later than before.
 
     Returns:
-      Whether the folder held a run already.
+      Whether the directory already held a run.
 
     Raises:
-      WorkdirError: if the folder cannot be written, belongs to another configuration or sweep, or
-        has lost what a run had left there.
-      InUseError: if another process works there.
+      WorkdirError: If the directory cannot be written, belongs to another configuration or sweep,
+        or has lost its checkpoints.
+      InUseError: If another process uses the directory.
     """
-    folders = ("checkpoints/learner", "checkpoints/replay", "tensorboard", "videos")
+    path = workdir / CONFIG_FILE
     noted = {"sweep_id": sweep_id, **extra}
-    resumed = _open(workdir / RUN, folders, config, noted, defaults or {}, extend, patience_seconds)
-    if _read(workdir / RUN).get("sweep_id", "") != sweep_id:
+    resumed = _open(
+        path, layout.RUN_DIRECTORIES, config, noted, defaults or {}, extend, patience_seconds
+    )
+    content = _read(path)
+    if content.get("sweep_id", "") != sweep_id:
         raise WorkdirError(
-            f"{workdir} belongs to a run of its own or to another sweep's agent: use another "
-            "--workdir"
+            f"{workdir} belongs to a single run or to another sweep. Use another --workdir."
         )
-    # A run may also have ended before its first checkpoint; it begins again then.
-    was_saved = _read(workdir / RUN).get(_HAS_CHECKPOINT) or layout.find(workdir, layout.SAVED)
+    # A run that ended before its first checkpoint starts again.
+    was_saved = content.get(_HAS_CHECKPOINT) or layout.find(workdir, layout.AFTER_CHECKPOINT)
     if resumed and was_saved and not layout.has_checkpoint(workdir):
         raise WorkdirError(
-            f"{workdir} was trained and saved, but there is no checkpoint in "
-            f"{workdir / layout.LEARNER_CHECKPOINTS} any more: restore them from a backup, or "
-            "start again with another --workdir"
+            f"{workdir / layout.LEARNER_CHECKPOINTS} must hold a checkpoint of this run, but all "
+            "are missing. Restore them from a backup, or start again with another --workdir."
         )
-    if resumed and ORIGIN in extra:  # it begins again, from what is newest there by now
-        _write(workdir / RUN, _read(workdir / RUN) | {ORIGIN: extra[ORIGIN]})
+    if resumed and ORIGIN in extra:  # The run starts again from the newest weights there.
+        _write(path, content | {ORIGIN: extra[ORIGIN]})
     return resumed
 
 
-def note_checkpoint(workdir: pathlib.Path) -> None:
-    """Notes in a run's `config.json` that there is a checkpoint, so that its loss shows.
+def mark_checkpointed(workdir: pathlib.Path) -> None:
+    """Records in `config.json` that weights were saved, so that their loss is detected.
 
     Raises:
-      WorkdirError: if that cannot be written, or there is no such file.
+      WorkdirError: If the file is missing or cannot be written.
     """
-    noted = _read(workdir / RUN)
-    if not noted.get(_HAS_CHECKPOINT):
-        _write(workdir / RUN, noted | {_HAS_CHECKPOINT: True})
+    content = _read(workdir / CONFIG_FILE)
+    if not content.get(_HAS_CHECKPOINT):
+        _write(workdir / CONFIG_FILE, content | {_HAS_CHECKPOINT: True})
 
 
 def open_sweep(
@@ -98,16 +97,17 @@ def open_sweep(
     defaults: Mapping[str, Any] | None = None,
     extend: bool = False,
 ) -> bool:
-    """Makes a sweep's folder, or checks it; as `open_workdir`, for `sweep.json`.
+    """Creates and locks the directory of a sweep, or checks it. See `open_workdir`.
 
-    Its `id`, of `extra`, tells the sweep from others of the same configuration.
+    The `id` in `extra` distinguishes the sweep from others with the same configuration.
     """
-    return _open(workdir / SWEEP, ("tensorboard",), config, extra, defaults or {}, extend)
+    path = workdir / SWEEP_FILE
+    return _open(path, layout.SWEEP_DIRECTORIES, config, extra, defaults or {}, extend)
 
 
 def _open(
     path: pathlib.Path,
-    folders: Sequence[str],
+    directories: Sequence[str],
     config: dict[str, Any],
     extra: dict[str, Any],
     defaults: Mapping[str, Any],
@@ -117,98 +117,94 @@ def _open(
     workdir = path.parent
     config, defaults = json.loads(json.dumps((config, defaults)))
     try:
-        _check_is_free(path)
-        for name in folders:
+        _check_unused(path)
+        for name in directories:
             (workdir / name).mkdir(parents=True, exist_ok=True)
             _check_access(workdir / name)
         lock.acquire(workdir / lock.FILE, patience_seconds)
-        if path.exists():
-            before = identity.with_defaults(read_config(workdir, path.name), defaults)
-            now = identity.with_defaults(config, defaults)
-            if identity.is_longer(before, now):
-                _lengthen(path, before, now, extend)
-            else:
-                _check_same_config(path, before, now)
-                if before != now:  # Evaluations read the file, and a resume without --config.
-                    _write(path, _read(path) | {"config": now})
-            return True
-        _write(path, {"config": config, **extra})
+        if not path.exists():
+            _write(path, {"config": config, **extra})
+            return False
+        before = identity.with_defaults(read_config(workdir, path.name), defaults)
+        now = identity.with_defaults(config, defaults)
+        if identity.is_longer(before, now):
+            _extend(path, before, now, extend)
+        else:
+            _check_same_config(path, before, now)
+            if before != now:  # Evaluations and a resumption without --config read the file.
+                _write(path, _read(path) | {"config": now})
     except OSError as error:
         raise WorkdirError(
             f"cannot write in {error.filename or workdir}: {error.strerror}; "
             f"{errors.file_remedy(error)}, or choose another --workdir"
         ) from None
-    return False
+    return True
 
 
-def _check_access(folder: pathlib.Path) -> None:
+def _check_access(directory: pathlib.Path) -> None:
     """Raises PermissionError for a directory that cannot be listed and written."""
-    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+    if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(directory))
 
 
-def _check_is_free(path: pathlib.Path) -> None:
-    """Raises WorkdirError where a folder's configuration is missing and it holds other things."""
+def _check_unused(path: pathlib.Path) -> None:
+    """Raises WorkdirError if the configuration file is missing next to other files of a run."""
     workdir = path.parent
     try:
         str(workdir).encode()
     except UnicodeEncodeError:
         raise WorkdirError(
-            f"--workdir is {str(workdir)!r}, whose name is no UTF-8: use another one"
+            f"--workdir must be valid UTF-8, got {str(workdir)!r}. Use another directory."
         ) from None
     if path.exists():
         return
-    if any((workdir / name).exists() for name in (RUN, SWEEP)):
-        raise WorkdirError(f"{workdir} holds a run or sweep already: use another --workdir")
-    for name, traces in ((RUN, layout.RUN), (SWEEP, layout.SWEEP)):
-        found = layout.find(workdir, traces)
-        if found:
+    if any((workdir / name).exists() for name in (CONFIG_FILE, SWEEP_FILE)):
+        raise WorkdirError(f"{workdir} already holds a run or sweep. Use another --workdir.")
+    patterns = {CONFIG_FILE: layout.AFTER_RUN_START, SWEEP_FILE: layout.AFTER_SWEEP_START}
+    for name, kind in _KINDS.items():
+        if found := layout.find(workdir, patterns[name]):
             raise WorkdirError(
-                f"{workdir} holds what a {_KINDS[name]} left ({', '.join(found)}) but no {name}: "
-                "restore that file from a backup, or use another --workdir"
+                f"{workdir} holds files of a {kind} ({', '.join(found)}) but no {name}. "
+                "Restore that file from a backup, or use another --workdir."
             )
 
 
-def read_config(workdir: pathlib.Path, name: str = RUN) -> dict[str, Any]:
-    """The configuration of the run, or with `SWEEP` of the sweep, in a folder.
+def read_config(workdir: pathlib.Path, name: str = CONFIG_FILE) -> dict[str, Any]:
+    """Reads the configuration of a run, or with `SWEEP_FILE` of a sweep.
 
     Raises:
-      WorkdirError: if there is none, or it cannot be read.
+      WorkdirError: If the file is missing or damaged.
     """
     path = workdir / name
     content = _read(path)
     if "config" not in content:
-        raise WorkdirError(f"cannot read {path}: it says nothing of a config")
+        raise WorkdirError(f"cannot read {path}: the key 'config' is missing")
     return content["config"]
 
 
 def check_no_sweep(workdir: pathlib.Path) -> None:
-    """Refuses the folder of a sweep where that of a run is asked for.
-
-    Raises:
-      WorkdirError: for one; the message names the folder of one of its agents.
-    """
-    if (workdir / SWEEP).exists():
-        agent = min(workdir.glob(f"*/{RUN}"), default=workdir / "agent" / RUN).parent
-        raise WorkdirError(f"{workdir} holds a sweep: name one of its agents' folders, as {agent}")
+    """Raises WorkdirError for the directory of a sweep; the error names a run directory in it."""
+    if (workdir / SWEEP_FILE).exists():
+        run = min(workdir.glob(f"*/{CONFIG_FILE}"), default=workdir / "agent" / CONFIG_FILE).parent
+        raise WorkdirError(f"{workdir} holds a sweep. Name the directory of one run in it: {run}")
 
 
 def read_origin(workdir: pathlib.Path) -> str:
-    """The folder of the run whose weights a run began from; "" for fresh ones.
+    """Returns the directory of the run that provided the initial weights; "" for fresh weights.
 
     Raises:
-      WorkdirError: if there is no run, or it cannot be read.
+      WorkdirError: If the run's configuration is missing or damaged.
     """
-    return _read(workdir / RUN).get(ORIGIN, {}).get("workdir", "")
+    return _read(workdir / CONFIG_FILE).get(ORIGIN, {}).get("workdir", "")
 
 
 def read_sweep_id(workdir: pathlib.Path) -> str:
-    """Which sweep it is that lies in a folder; "" for those that were made without an id.
+    """Returns the id of the sweep in a directory.
 
     Raises:
-      WorkdirError: if there is none, or it cannot be read.
+      WorkdirError: If the sweep's configuration is missing or damaged.
     """
-    return _read(workdir / SWEEP).get("id", "")
+    return _read(workdir / SWEEP_FILE).get("id", "")
 
 
 def _read(path: pathlib.Path) -> dict[str, Any]:
@@ -216,14 +212,15 @@ def _read(path: pathlib.Path) -> dict[str, Any]:
         content = json.loads(path.read_text())
     except FileNotFoundError:
         check_no_sweep(path.parent)
-        kind = _KINDS[path.name]
-        raise WorkdirError(f"{path.parent} holds no {kind}: there is no {path}") from None
+        raise WorkdirError(
+            f"{path.parent} holds no {_KINDS[path.name]}: {path} is missing"
+        ) from None
     except (OSError, ValueError) as error:
         raise WorkdirError(f"cannot read {path}: {errors.first_line(error)}") from None
     if not isinstance(content, dict) or not isinstance(content.get("config", {}), dict):
         raise WorkdirError(
-            f"cannot read {path}: it holds no configuration; restore it from a backup, or use "
-            "another --workdir"
+            f"cannot read {path}: it holds no configuration. Restore it from a backup, or use "
+            "another --workdir."
         )
     return content
 
@@ -238,44 +235,41 @@ def _write(path: pathlib.Path, content: dict[str, Any]) -> None:
         ) from None
 
 
-def _lengthen(
-    path: pathlib.Path, before: dict[str, Any], now: dict[str, Any], extend: bool
-) -> None:
-    """Notes more env frames; those to which a learning rate is tied only where that is wanted."""
-    noted = _read(path) | {"config": now}
+def _extend(path: pathlib.Path, before: dict[str, Any], now: dict[str, Any], extend: bool) -> None:
+    """Records a larger number of env frames."""
+    content = _read(path) | {"config": now}
     before, now = config_values.flatten(before), config_values.flatten(now)
-    length = identity.LENGTH
+    old, new = before[identity.LENGTH], now[identity.LENGTH]
     if now.get(_SCHEDULE) != "constant":
-        ends = f"{before[length]:,} env frames"
         if not extend:
             raise WorkdirError(
-                f"{path.parent} has a learning rate that falls to zero at {ends}, so that "
-                f"{length}={now[length]} is another schedule: with --extend the run goes on with "
-                f"the rate that a schedule to there has, which is higher; else use {length}="
-                f"{before[length]}, or another --workdir"
+                f"{identity.LENGTH} must be {old} because the learning rate of {path.parent} falls "
+                f"to zero at {old:,} env frames, got {new}. Use --extend to continue with a "
+                f"schedule of {new:,} env frames, whose learning rate is higher at this point, or "
+                "use another --workdir."
             )
         logging.warning(
-            "the learning rate falls to zero at %s env frames from now on instead of at %s: it "
-            "jumps up where the run stands", f"{now[length]:,}", f"{before[length]:,}",
+            "The learning rate falls to zero at %s env frames instead of %s. It increases at the "
+            "current update.", f"{new:,}", f"{old:,}",
         )  # fmt: skip
-        # Curves of such a run are no curves of one that was planned so long.
-        noted.setdefault("extended_from_env_frames", []).append(before[length])
-    # Of a sweep, and before its frames: cut short in between, agents only report themselves again.
+        # The curve differs from the curve of a run that had this length from the start.
+        content.setdefault("extended_from_env_frames", []).append(old)
+    # Before the new configuration: if this process is killed in between, agents of a sweep only
+    # report again that they are finished.
     for name in (FINISHED, FINISHED_AGENTS):
-        if (path.parent / name).exists():
-            (path.parent / name).rename(path.parent / f"{name}_{before[length]}")
-    _write(path, noted)
+        mark = path.parent / name
+        if mark.exists():
+            atomic.replace(mark, mark.with_name(f"{name}_{old}"))
+    _write(path, content)
 
 
 def _check_same_config(path: pathlib.Path, before: dict[str, Any], now: dict[str, Any]) -> None:
-    differing = identity.differences(before, now)
-    if differing:
-        shown = ", ".join(differing[:_MOST_SHOWN])
-        if len(differing) > _MOST_SHOWN:
-            shown += f" and {len(differing) - _MOST_SHOWN} more keys"
-        command = _read(path).get(COMMAND)
-        resumes = f"resume with: {command}" if command else "the same values to resume"
-        raise WorkdirError(
-            f"{path.parent} belongs to a {_KINDS[path.name]} of another config: {shown}. Use "
-            f"another --workdir, or {resumes}"
-        )
+    differences = identity.describe_differences(before, now)
+    if not differences:
+        return
+    command = _read(path).get(COMMAND)
+    resumes = f"resume with: {command}" if command else "resume with the same values"
+    raise WorkdirError(
+        f"{path.parent} belongs to a {_KINDS[path.name]} of another config: {differences}. Use "
+        f"another --workdir, or {resumes}"
+    )

@@ -11,7 +11,7 @@ from laser_tf.analysis import seed_curves
 from laser_tf.environments import episode_statistics
 from laser_tf.monitoring import episode_log, tensorboard
 from laser_tf.workdir import run_directory
-from testing import commands
+from testing import commands, messages
 
 
 class PlotTest(absltest.TestCase):
@@ -144,12 +144,11 @@ class RefusalTest(parameterized.TestCase):
             for name in ("agent_01", "agent_00"):
                 (path / name).mkdir()
                 (path / name / "config.json").write_text('{"config": {}}')
-            message = f"{path} holds a sweep: name one of its agents' folders, as {path}/agent_00"
             for ask in (
                 lambda: seed_curves.read([path], "x"),
                 lambda: run_directory.read_config(path),
             ):
-                with self.assertRaisesRegex(run_directory.WorkdirError, message):
+                with messages.raises(run_directory.WorkdirError, path, f"{path}/agent_00"):
                     ask()
 
     def test_episodes_out_of_order_are_refused(self):

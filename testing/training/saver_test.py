@@ -18,7 +18,7 @@ class SaverTest(absltest.TestCase):
         super().setUp()
         self._calls = mock.Mock()
         self._checkpoints, self._replay = self._calls.checkpoints, self._calls.replay
-        self._note = self.enter_context(mock.patch.object(run_directory, "note_checkpoint"))
+        self._note = self.enter_context(mock.patch.object(run_directory, "mark_checkpointed"))
         self._saving = saver.Saver(
             run_config.Config(),
             pathlib.Path("run"),

@@ -1,4 +1,4 @@
-"""Which configurations are the same run's."""
+"""Tests of the identity of a run."""
 
 import dataclasses
 
@@ -32,7 +32,7 @@ def _all_keys() -> set[str]:
     }
 
 
-class RunIdentityTest(parameterized.TestCase):
+class IdentityTest(parameterized.TestCase):
     @parameterized.parameters(
         ({},),
         ({"cluster": {"actors": 8}},),
@@ -43,7 +43,7 @@ class RunIdentityTest(parameterized.TestCase):
         ({"run": {"evaluation_episodes": 5}},),
     )
     def test_the_same_run(self, changed):
-        self.assertEmpty(identity.differences(BEFORE, _changed(**changed)))
+        self.assertEmpty(identity.describe_differences(BEFORE, _changed(**changed)))
         self.assertFalse(identity.is_longer(BEFORE, _changed(**changed)))
 
     def test_changeable_keys_exist_in_a_section(self):
@@ -51,9 +51,9 @@ class RunIdentityTest(parameterized.TestCase):
 
     def test_a_difference_is_named_with_both_values(self):
         now = _changed(run={"seed": 2, "new": 3})
-        new, seed = identity.differences(BEFORE, now)
-        messages.assert_names(new, "run.new", None, 3)
-        messages.assert_names(seed, "run.seed", 1, 2)
+        messages.assert_names(
+            identity.describe_differences(BEFORE, now), "run.new", None, 3, "run.seed", 1, 2
+        )
 
     def test_a_key_that_a_run_was_begun_without_has_its_default(self):
         defaults = {"run": {"seed": 5, "new": 0}, "agent": {"kind": "laser"}, "replay": {"x": 1}}

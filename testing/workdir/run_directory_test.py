@@ -192,7 +192,7 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
         run_directory.open_sweep(self._folder, _scheduled("constant", 10), {"id": "a"})
         (self._folder / "finished").touch()
         full = OSError(errno.ENOSPC, "No space left on device")
-        with mock.patch.object(pathlib.Path, "rename", side_effect=full):
+        with mock.patch.object(pathlib.Path, "replace", side_effect=full):
             with messages.raises(run_directory.WorkdirError, "No space left"):
                 run_directory.open_sweep(self._folder, _scheduled("constant", 20), {})
         noted = run_directory.read_config(self._folder, run_directory.SWEEP_FILE)
@@ -272,7 +272,7 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
     def test_lost_checkpoints_are_no_new_run(self):
         run_directory.open_workdir(self._folder, CONFIG, {})
         self._leave("checkpoints/learner/checkpoint-1.index")
-        run_directory.note_checkpoint(self._folder)
+        run_directory.mark_checkpointed(self._folder)
         self.assertTrue(run_directory.open_workdir(self._folder, CONFIG, {}))
         (self._folder / "checkpoints/learner/checkpoint-1.index").unlink()
         self._assert_lost()
@@ -304,7 +304,7 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
             mock.patch.object(os, "fsync", side_effect=OSError(28, "No space left on device")),
             messages.raises(run_directory.WorkdirError, "No space left"),
         ):
-            run_directory.note_checkpoint(self._folder)
+            run_directory.mark_checkpointed(self._folder)
         self.assertEqual((self._folder / "config.json").read_text(), before)
         self.assertEmpty(list(self._folder.glob("*.tmp")))
 
