@@ -20,7 +20,7 @@ from laser_tf import errors
 from laser_tf.environments import factory, user_modules
 from laser_tf.replay import dataset, server, stored_unroll
 from laser_tf.training import assembly, run_config
-from laser_tf.workdir import run_directory
+from laser_tf.workdir import layout, run_directory
 
 
 def read(workdir: pathlib.Path, unrolls: int, trust_config: bool = False) -> pd.DataFrame:
@@ -40,8 +40,8 @@ def read(workdir: pathlib.Path, unrolls: int, trust_config: bool = False) -> pd.
     signature = assembly.unroll_signature(config, spec, agent)
     with tempfile.TemporaryDirectory() as folder:
         copy = pathlib.Path(folder) / "replay"
-        shutil.copytree(workdir / "checkpoints/replay", copy)
-        replay = server.EmbeddedReplay(config.replay, signature, copy)
+        shutil.copytree(workdir / layout.REPLAY_CHECKPOINT, copy)
+        replay = server.ReplayServer(config.replay, signature, copy)
         table = config.replay.replay_table
         batches = iter(dataset.unrolls(replay.address, table, entries=1, in_flight=2))
         frames = [_frame(next(batches), number) for number in range(unrolls)]

@@ -79,7 +79,8 @@ def main() -> None:
     replay = standalone.start(config.replay, signature, folder, _PORT.value, queues)
     table = config.replay.replay_table
     limit = memory_limit.for_machine(replay, config.replay, limit_bytes or None, base)
-    logging.info("replay is served at port %d, %.0f%% full", replay.port, 100 * replay.fill())
+    fill = replay.connect().fill()
+    logging.info("replay is served at port %d, %.0f%% full", replay.port, 100 * fill)
     serve(replay, limit, server_health.Health(replay, table, limit), interrupted, folder)
 
 
@@ -115,7 +116,7 @@ def _check_flags() -> pathlib.Path:
 
 
 def serve(
-    replay: "server.EmbeddedReplay",
+    replay: "server.ReplayServer",
     limit: "memory_limit.MemoryLimit | None",
     health: "server_health.Health",
     interrupted: interruption.Interruption,

@@ -148,7 +148,7 @@ class MemberRole(role_process.Role):
         # Where it was last: it may have died at the same time, and be somewhere else soon.
         queue = replay_config.queue_of(self._name)
         address = self._context.newest_replay_address
-        replay = connection.Connection(address, self._config.replay, queue)
+        replay = connection.ReplayConnection(address, self._config.replay, queue)
         return replay.wait(self._context.stop.is_set)
 
     def _call(self, method: str, *arguments: Any) -> Any:

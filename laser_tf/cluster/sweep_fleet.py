@@ -71,7 +71,7 @@ class SweepFleet:
             {
                 "config": self._config.first,
                 "spec": spec,
-                "folder": "replay",
+                "checkpoint": "replay",
                 "queues": sweep_config.queues(self._config),
             },
             self._workdir,

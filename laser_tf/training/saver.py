@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from laser_tf.host import failure_notice
-from laser_tf.replay import learners_replay
+from laser_tf.replay import client
 from laser_tf.training import learner, learner_checkpoints, run_config
 from laser_tf.workdir import lock, run_directory
 
@@ -25,7 +25,7 @@ class Saver:
         config: run_config.Config,
         workdir: pathlib.Path,
         checkpoints: learner_checkpoints.LearnerCheckpoints,
-        replay: learners_replay.LearnersReplay,
+        replay: client.ReplayClient,
         counters: learner.Counters,
         saving_replay: Saving = contextlib.nullcontext,
         flush_logs: Callable[[], Mapping[str, int]] = dict,
