@@ -1,4 +1,4 @@
-"""Where a role finds replay: the run's own role, or servers that are no part of the run."""
+"""Access of a role to replay: the replay role of the run, or servers outside the run."""
 
 from laser_tf.cluster import role_process
 from laser_tf.replay import (
@@ -11,7 +11,7 @@ from laser_tf.replay import (
 
 
 class StoppedError(RuntimeError):
-    """The role is told to stop before it has what it needs to begin."""
+    """The role is stopped before it can start."""
 
 
 def for_learner(

@@ -8,7 +8,7 @@ from laser_tf.replay import connection, server, stored_unroll
 
 
 class ReplayClient(Protocol):
-    """What a learner needs of replay.
+    """Replay interface of a learner.
 
     Attributes:
       queue: Name of the learner's queue.

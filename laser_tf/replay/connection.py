@@ -70,12 +70,12 @@ class ReplayConnection:
 
     @property
     def restarts(self) -> int:
-        """Number of times that another server was found in place of the last one."""
+        """Returns how often another server was found in place of the last one."""
         return self._liveness.restarts
 
     @property
     def is_answering(self) -> bool:
-        """Whether the server answered the last poll."""
+        """Returns whether the server answered the last poll."""
         return self._liveness.is_answering
 
     def check(self, signature: stored_unroll.StoredUnroll) -> None:

@@ -53,7 +53,7 @@ class Health:
         )
 
     def _count(self, infos: dict[str, table_info.TableInfo]) -> tuple[int, int]:
-        """Returns the numbers of inserted and of sampled items, of replay if there is one."""
+        """Returns the numbers of inserted and of sampled items, in replay or else in the queues."""
         limiters = [
             info.rate_limiter_info
             for name, info in infos.items()

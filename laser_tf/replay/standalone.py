@@ -29,7 +29,7 @@ def start(
     port: int,
     queues: Sequence[str],
 ) -> server.ReplayServer:
-    """Starts a server whose queues can be leased, from its checkpoint if there is one.
+    """Starts a server whose queues can be leased. Restores its checkpoint, if any.
 
     Args:
       config: Replay configuration.
@@ -111,14 +111,14 @@ def _compare(folder: pathlib.Path, described: dict[str, Any]) -> None:
 def least_memory(
     config: replay_config.ReplayConfig, signature: stored_unroll.StoredUnroll, queues: int
 ) -> int:
-    """Bytes that full queues and one batch from replay take, if nothing can be compressed.
+    """Returns the bytes of full queues and one replayed batch without compression.
 
-    Where the learner keeps the sequences, their queue takes the place of the batch.
+    If the learner holds the sequences, their queue replaces the batch.
 
     Args:
-      config: of the tables.
-      signature: of an unroll.
-      queues: how many.
+      config: Replay configuration.
+      signature: Signature of an unroll.
+      queues: Number of queues.
     """
     is_queue = config.replay_table == replay_config.NEW_SEQUENCES
     entries = config.queue_capacity if is_queue else config.batch_size

@@ -27,7 +27,7 @@ _BLOCK = 1 << 20  # bytes read at once
 
 
 def find(root: pathlib.Path) -> pathlib.Path | None:
-    """Returns the newest checkpoint in a directory of checkpoints; None if there is none."""
+    """Returns the newest checkpoint in a directory, or None for an empty directory."""
     return max((path for path in root.glob("*") if path.is_dir()), default=None)
 
 
