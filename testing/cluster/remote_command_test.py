@@ -73,7 +73,7 @@ class CommandProcessTest(parameterized.TestCase):
                 ("launch.train", *flags), self._log, self._folder
             )
             self.addCleanup(process.send_signal, signal.SIGKILL)
-            self._wait_for_log("waiting until another process has left")
+            self._wait_for_log(f"leave {self._folder}")
             self.assertIsNone(process.poll())
         self.assertEqual(self._poll(process), 1)
         self.assertIn("belongs to a run of another config", self._log.read_text())
