@@ -183,8 +183,10 @@ class Training:
             actors.stop()
             stream.close()
             self._count_untaken(stream)
-            saving.save_all()
-            actors.replay.stop()
+            try:
+                saving.save_all()
+            finally:
+                actors.replay.stop()
             self._tell_losses(actors.faults())
         if member:
             # Nobody has to wait while the agent is evaluated.
