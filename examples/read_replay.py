@@ -18,9 +18,9 @@ import pandas as pd
 
 from laser_tf import errors
 from laser_tf.environments import factory, user_modules
-from laser_tf.host import run_folder
 from laser_tf.replay import dataset, server, stored_unroll
 from laser_tf.training import assembly, run_config
+from laser_tf.workdir import layout, run_directory
 
 
 def read(workdir: pathlib.Path, unrolls: int, trust_config: bool = False) -> pd.DataFrame:
@@ -31,17 +31,17 @@ def read(workdir: pathlib.Path, unrolls: int, trust_config: bool = False) -> pd.
       unrolls: how many.
       trust_config: Whether the run's `config.json` may name modules to import.
     """
-    config = run_config.parse(run_folder.read_config(workdir))
+    config = run_config.parse(run_directory.read_config(workdir))
     if not trust_config:
         code = config.environment.user_code()
-        user_modules.check_trusted(workdir / run_folder.RUN, code, named=())
+        user_modules.check_trusted(workdir / run_directory.CONFIG_FILE, code, named=())
     spec = factory.environment_spec(config.environment)
     agent = assembly.build_agent(config, spec, "float32", seed=0)
     signature = assembly.unroll_signature(config, spec, agent)
     with tempfile.TemporaryDirectory() as folder:
         copy = pathlib.Path(folder) / "replay"
-        shutil.copytree(workdir / "checkpoints/replay", copy)
-        replay = server.EmbeddedReplay(config.replay, signature, copy)
+        shutil.copytree(workdir / layout.REPLAY_CHECKPOINT, copy)
+        replay = server.ReplayServer(config.replay, signature, copy)
         table = config.replay.replay_table
         batches = iter(dataset.unrolls(replay.address, table, entries=1, in_flight=2))
         frames = [_frame(next(batches), number) for number in range(unrolls)]

@@ -4,7 +4,8 @@ python -m launch.benchmark
 python -m launch.benchmark --config=configs/laser.py:atari --seconds=60
 """
 
-from laser_tf.host import interruption, private_network, versions
+from laser_tf.host import interruption, private_network
+from laser_tf.workdir import versions
 
 if __name__ == "__main__":
     interruption.before_imports()

@@ -12,10 +12,10 @@ import numpy as np
 import tensorflow as tf
 
 from laser_tf.environments import factory
-from laser_tf.host import run_folder
 from laser_tf.monitoring import progress
 from laser_tf.replay import dataset, server
 from laser_tf.training import actor, array_function, assembly, run_config, strategies, training
+from laser_tf.workdir import run_directory
 
 
 def end_to_end(
@@ -31,7 +31,7 @@ def end_to_end(
     endless = dataclasses.replace(config.run, env_frames=10**12, checkpoint_minutes=500_000.0)
     config = dataclasses.replace(config, run=endless)
     strategy = strategies.make(config.learner)
-    run_folder.open_workdir(workdir, dataclasses.asdict(config), {})
+    run_directory.open_workdir(workdir, dataclasses.asdict(config), {})
     spec = factory.environment_spec(config.environment)
     run = training.Training(config, workdir, spec, strategy=strategy)
     stop = threading.Event()
@@ -97,13 +97,13 @@ class Parts:
             capacity=max(config.replay.capacity, 100_000),
             queue_capacity=10**9,  # of the counts, which nobody takes out
         )
-        self._replay = server.EmbeddedReplay(self._tables, signature, replay_folder)
+        self._server = server.ReplayServer(self._tables, signature, replay_folder)
         self._policy = actor.ActingPolicy(
             self._learner.agent, self._environment, config.replay.frame_stack
         )
         (self._recorder,) = assembly.make_recorders(
             self._tables,
-            self._replay,
+            self._server.connect(),
             signature,
             self._learner.agent,
             task_ids=self._environment.task_ids,
@@ -147,7 +147,7 @@ class Parts:
 
     def sampling_pace(self) -> float:
         """Drawing batches from replay."""
-        batches = dataset.replayed_batches(self._replay.address, self._tables)
+        batches = dataset.replayed_batches(self._server.address, self._tables)
         self._next_batch = array_function.ArrayFunction(iter(batches).get_next)
         return self.steps_per_batch * self._calls_per_second(self._next_batch)
 
@@ -182,5 +182,5 @@ class Parts:
 
     def close(self) -> None:
         """Ends the server and the games."""
-        self._replay.stop()
+        self._server.stop()
         self._environment.close()

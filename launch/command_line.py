@@ -19,8 +19,9 @@ from ml_collections import config_flags
 
 from laser_tf import errors
 from laser_tf.environments import user_modules
-from laser_tf.host import allocator, log_messages, private_network, run_folder, terminal
+from laser_tf.host import allocator, log_messages, private_network, terminal
 from laser_tf.replay import server_addresses
+from laser_tf.workdir import run_directory
 from launch import found_config
 
 _HELP = ("--help", "-help", "--helpshort", "-h", "-?")
@@ -93,7 +94,7 @@ def define_config(default: str | None, *, resumes: bool = False) -> flags.FlagHo
     default = default and found_config.find(default)
     run = _resumed_run() if resumes else None
     if run:
-        default = str(run / run_folder.RUN)
+        default = str(run / run_directory.CONFIG_FILE)
     given = given_flag(sys.argv, "config", default)
     if given and not run:
         read_config_file(given)
@@ -121,7 +122,7 @@ def _resumed_run() -> pathlib.Path | None:
     if not workdir or given_flag(sys.argv, "config", None) is not None:
         return None
     path = pathlib.Path(workdir)
-    return path if (path / run_folder.RUN).is_file() else None
+    return path if (path / run_directory.CONFIG_FILE).is_file() else None
 
 
 def check_trusted(config: flags.FlagHolder, code: Collection[str], trust: bool) -> None:
@@ -139,7 +140,7 @@ def check_trusted(config: flags.FlagHolder, code: Collection[str], trust: bool) 
     run = flags.FLAGS[config.name].parser.run
     if run and not trust:
         named = code if "environment.task" in given_values(config) else ()
-        user_modules.check_trusted(run / run_folder.RUN, code, named)
+        user_modules.check_trusted(run / run_directory.CONFIG_FILE, code, named)
 
 
 def define_private_network() -> flags.FlagHolder:

@@ -10,7 +10,8 @@ python -m launch.evaluate --random=laser:vizdoom --environment=task=my_way_home
 With --random, prints the returns of uniformly random actions, the zero of normalised scores.
 """
 
-from laser_tf.host import interruption, versions
+from laser_tf.host import interruption
+from laser_tf.workdir import versions
 
 if __name__ == "__main__":
     interruption.before_imports()

@@ -4,7 +4,8 @@ python -m launch.export --workdir=runs/pong --output=policy
 python -m launch.export --workdir=runs/corridor --output=policy --trust_config
 """
 
-from laser_tf.host import interruption, versions
+from laser_tf.host import interruption
+from laser_tf.workdir import versions
 
 if __name__ == "__main__":
     interruption.before_imports()

@@ -14,9 +14,9 @@ from absl import flags
 from ml_collections.config_flags import config_flags
 
 from laser_tf import config_values, errors
-from laser_tf.host import run_folder
 from laser_tf.sweeps import sweep_config
 from laser_tf.training import run_config
+from laser_tf.workdir import run_directory
 
 CHOOSING = ("agent.kind", "environment.suite")  # keys on which it depends which others there are
 _OVERRIDE = re.compile(r"--?config\.(\w+)(?:\.(\w+))?")
@@ -189,7 +189,7 @@ class Parser(config_flags.ConfigFileFlagParser):
         Raises:
           WorkdirError: If the `config.json` of `run` cannot be read.
         """
-        is_run = self.run and path == str(self.run / run_folder.RUN)
+        is_run = self.run and path == str(self.run / run_directory.CONFIG_FILE)
         config = _read_run(self.run) if is_run else super().parse(find(path))
         # What stands for a file that could not be read says so when its values are asked for.
         is_read = isinstance(config, ml_collections.ConfigDict)
@@ -230,7 +230,7 @@ def defaults(
 
 def _read_run(workdir: pathlib.Path) -> ml_collections.ConfigDict:
     """Returns the configuration of a run, locked as that of a configuration file."""
-    values = run_folder.read_config(workdir)
+    values = run_directory.read_config(workdir)
     for section, keys in values.items():
         if isinstance(keys, dict):  # Flags have tuples where JSON has lists.
             values[section] = {
@@ -240,9 +240,9 @@ def _read_run(workdir: pathlib.Path) -> ml_collections.ConfigDict:
     try:
         return ml_collections.ConfigDict(values).lock()
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise run_folder.WorkdirError(
-            f"cannot read {workdir / run_folder.RUN}: {errors.one_line(error)}; restore it from a "
-            "backup, or give --config"
+        raise run_directory.WorkdirError(
+            f"cannot read {workdir / run_directory.CONFIG_FILE}: {errors.one_line(error)}; restore "
+            "it from a backup, or give --config"
         ) from None
 
 

@@ -18,7 +18,8 @@ services' own variables say where to: WANDB_MODE=offline keeps files for `wandb 
 MLFLOW_TRACKING_URI names MLflow's server or file. A second call continues the service's run.
 """
 
-from laser_tf.host import interruption, versions
+from laser_tf.host import interruption
+from laser_tf.workdir import versions
 
 if __name__ == "__main__":
     interruption.before_imports()

@@ -12,7 +12,8 @@ changed: let only the machines of the run reach the port, by a firewall, a Kuber
 or a private network such as WireGuard, which also encrypts. See docs/replay_server.md.
 """
 
-from laser_tf.host import interruption, versions
+from laser_tf.host import interruption
+from laser_tf.workdir import versions
 
 if __name__ == "__main__":
     interruption.before_imports()
@@ -27,9 +28,10 @@ from typing import TYPE_CHECKING
 from absl import flags
 
 from laser_tf.environments import factory
-from laser_tf.host import failure_notice, folder_lock
+from laser_tf.host import failure_notice
 from laser_tf.replay import replay_config, server_addresses
 from laser_tf.training import run_config
+from laser_tf.workdir import lock
 from launch import command_line
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ def main() -> None:
     folder, queues = _check_flags(), [replay_config.ONLINE]
     limit_bytes = int(_MEMORY_LIMIT_GB.value * 1e9)
     spec = factory.environment_spec(config.environment)
-    folder_lock.hold(folder / folder_lock.FILE, flag="--checkpoint_folder")
+    lock.acquire(folder / lock.FILE, flag="--checkpoint_folder")
     interrupted = interruption.Interruption()
     # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
     from laser_tf.replay import memory_limit, server_health, standalone
@@ -77,7 +79,8 @@ def main() -> None:
     replay = standalone.start(config.replay, signature, folder, _PORT.value, queues)
     table = config.replay.replay_table
     limit = memory_limit.for_machine(replay, config.replay, limit_bytes or None, base)
-    logging.info("replay is served at port %d, %.0f%% full", replay.port, 100 * replay.fill())
+    fill = replay.connect().fill()
+    logging.info("replay is served at port %d, %.0f%% full", replay.port, 100 * fill)
     serve(replay, limit, server_health.Health(replay, table, limit), interrupted, folder)
 
 
@@ -113,7 +116,7 @@ def _check_flags() -> pathlib.Path:
 
 
 def serve(
-    replay: "server.EmbeddedReplay",
+    replay: "server.ReplayServer",
     limit: "memory_limit.MemoryLimit | None",
     health: "server_health.Health",
     interrupted: interruption.Interruption,
@@ -144,9 +147,9 @@ def serve(
             logging.info("%s", health.line())
         if time.monotonic() >= next_save:
             try:
-                folder_lock.check(folder)
+                lock.check(folder)
                 replay.checkpoint()
-            except folder_lock.LostError:
+            except lock.LostError:
                 raise
             except RuntimeError as error:
                 notice.failed(f"cannot save replay: {error}; it is served on and saved again later")
@@ -154,7 +157,7 @@ def serve(
                 notice.succeeded()
             next_save = time.monotonic() + period
     logging.info("%s", health.line())
-    folder_lock.check(folder)
+    lock.check(folder)
     try:
         replay.checkpoint()
     except RuntimeError as error:

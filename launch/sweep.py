@@ -10,7 +10,8 @@ The same command with the same --workdir resumes a sweep that was interrupted.
 
 import sys
 
-from laser_tf.host import interruption, kept_command, private_network, versions
+from laser_tf.host import interruption, kept_command, private_network
+from laser_tf.workdir import versions
 
 if __name__ == "__main__":
     interruption.before_imports()
@@ -27,8 +28,8 @@ from absl import flags
 
 from laser_tf import config_values, types
 from laser_tf.environments import factory
-from laser_tf.host import run_folder
 from laser_tf.sweeps import sweep_config
+from laser_tf.workdir import run_directory
 from launch import command_line
 
 _CONFIG = command_line.define_config("configs/sweeps.py:minatar")
@@ -66,11 +67,12 @@ def _run(
 ) -> int | None:
     """Returns the signal that stopped the sweep, if one did."""
     # A new one's folder, or a longer budget, is written where there is a Ray to train it in.
-    is_open = (workdir / run_folder.SWEEP).exists() and not _EXTEND.value
+    is_open = (workdir / run_directory.SWEEP_FILE).exists() and not _EXTEND.value
     if is_open and not _open(config, values, workdir):
         return None
     spec = factory.environment_spec(config.first.environment)  # refused here if there is none
-    if not (workdir / run_folder.SWEEP).exists():  # The keys of an existing sweep cannot change.
+    # The keys of an existing sweep cannot change.
+    if not (workdir / run_directory.SWEEP_FILE).exists():
         _check_agents(config, spec)
     interrupted = interruption.Interruption()
     from laser_tf.cluster import ray_session, roles, sweep_fleet
@@ -116,9 +118,9 @@ def _open(config: sweep_config.SweepConfig, values: dict[str, Any], workdir: pat
         "seed_index": config.sweep.seed_index,
         "agents": {name: dict(given) for name, given in config.hyperparameters.items()},
         "versions": versions.recorded(),
-        run_folder.COMMAND: command_line.given_command("sweep", workdir),
+        run_directory.COMMAND: command_line.given_command("sweep", workdir),
     }
-    resumed = run_folder.open_sweep(
+    resumed = run_directory.open_sweep(
         workdir,
         values,
         extra,
@@ -126,7 +128,7 @@ def _open(config: sweep_config.SweepConfig, values: dict[str, Any], workdir: pat
         extend=_EXTEND.value,
     )
     logging.info("%s %s", "resuming" if resumed else "a new sweep in", workdir)
-    is_finished = (workdir / run_folder.FINISHED).exists()
+    is_finished = (workdir / run_directory.FINISHED).exists()
     if is_finished:
         logging.info("all agents are trained already")
     return not is_finished

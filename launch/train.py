@@ -10,7 +10,8 @@
 The same command with the same --workdir resumes a run that was interrupted.
 """
 
-from laser_tf.host import interruption, kept_command, private_network, versions
+from laser_tf.host import interruption, kept_command, private_network
+from laser_tf.workdir import versions
 
 if __name__ == "__main__":
     import sys
@@ -30,8 +31,8 @@ from absl import flags
 
 from laser_tf import types
 from laser_tf.environments import factory
-from laser_tf.host import folder_lock, run_folder
 from laser_tf.training import run_config
+from laser_tf.workdir import lock, run_directory
 from launch import command_line
 
 if TYPE_CHECKING:  # it needs TensorFlow
@@ -75,7 +76,8 @@ def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
     # written, and so are agents and weights that do not fit.
     spec = factory.environment_spec(config.environment)
     config.agent.check_actions(spec.action)
-    if not (workdir / run_folder.RUN).exists():  # The key of an existing run cannot change.
+    # The key of an existing run cannot change.
+    if not (workdir / run_directory.CONFIG_FILE).exists():
         config.replay.check_observation(spec.observation)
     strategy = None
     if config.learner.replicas > 1 and not config.cluster.actors:
@@ -84,16 +86,16 @@ def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
         strategy = strategies.make(config.learner)  # before TensorFlow computes anything
     initial = _initial_weights(config, workdir, spec)
     open_workdir = functools.partial(
-        run_folder.open_workdir,
+        run_directory.open_workdir,
         workdir,
         dataclasses.asdict(config),
         {
             "versions": versions.recorded(),
-            run_folder.COMMAND: command_line.given_command("train", workdir),
+            run_directory.COMMAND: command_line.given_command("train", workdir),
             **(initial.record() if initial else {}),
         },
         defaults=run_config.defaults(dataclasses.asdict(config)),
-        patience_seconds=folder_lock.patience_of_command(),
+        patience_seconds=lock.command_timeout(),
         extend=_EXTEND.value,
     )
     if config.cluster.actors:
@@ -105,7 +107,7 @@ def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
     from launch import session
 
     # Networks that do not fit the observations, too; with `initial` that is checked already.
-    if not (initial or (workdir / run_folder.RUN).exists()):
+    if not (initial or (workdir / run_directory.CONFIG_FILE).exists()):
         assembly.build_agent(config, spec, "float32", seed=0)
     open_workdir()
     command_line.divert_native_messages(workdir / "native.log")
@@ -118,7 +120,8 @@ def _initial_weights(
 ) -> "initial_weights.InitialWeights | None":
     """What a run begins from, if it is another run's weights and it has none of its own."""
     wanted = pathlib.Path(_INIT_FROM.value).absolute() if _INIT_FROM.value else None
-    if not wanted and not ((workdir / run_folder.RUN).exists() and run_folder.read_origin(workdir)):
+    is_resumed = (workdir / run_directory.CONFIG_FILE).exists()
+    if not wanted and not (is_resumed and run_directory.read_origin(workdir)):
         return None
     from laser_tf.training import initial_weights
 

@@ -156,9 +156,9 @@ class LayeringTest(absltest.TestCase):
     def test_what_runs_before_the_imports_is_standard_library_only(self):
         early = {
             "laser_tf/host/private_network",
-            "laser_tf/host/versions",
             "laser_tf/host/interruption",
             "laser_tf/host/terminal",
+            "laser_tf/workdir/versions",
         }
         for module in early:
             inside, outside = _imports(ROOT / f"{module}.py")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from laser_tf.replay import claim, connection, replay_config, server, stored_unroll, writer
+from laser_tf.replay import connection, lease, replay_config, server, stored_unroll, writer
 
 # A fork of a process that has imported all, but started nothing: a server is there at once.
 _CONTEXT = multiprocessing.get_context("forkserver")
@@ -27,9 +27,9 @@ def _serve(
     folder: pathlib.Path,
     port: int,
 ) -> None:
-    replay = server.EmbeddedReplay(
+    replay = server.ReplayServer(
         config, signature, folder, port,
-        more_tables=lambda: [claim.make_table(replay_config.ONLINE)],
+        more_tables=lambda: [lease.make_table(replay_config.ONLINE)],
     )  # fmt: skip
     pipe.send(replay.port)
     while pipe.recv() == "checkpoint":
@@ -88,7 +88,7 @@ class ReplayProcess(_Process):
 def _keep_writing(
     pipe: pipes.Connection, address: str, config: replay_config.ReplayConfig, signature: Any
 ) -> None:
-    replay = connection.Connection(address, config)
+    replay = connection.ReplayConnection(address, config)
     target = writer.UnrollWriter(replay, config.unroll_tables(replay_config.ONLINE))
     unroll = stored_unroll.blank(signature)
     for number in itertools.count():

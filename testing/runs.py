@@ -6,14 +6,14 @@ import pathlib
 import threading
 
 from laser_tf.environments import factory
-from laser_tf.host import run_folder
 from laser_tf.monitoring import progress
 from laser_tf.training import evaluations, membership, run_config, training
+from laser_tf.workdir import run_directory
 
 
 def make(config: run_config.RunConfig, workdir: pathlib.Path) -> training.Training:
     """Makes a run, new or from what its folder holds."""
-    run_folder.open_workdir(workdir, dataclasses.asdict(config), {})
+    run_directory.open_workdir(workdir, dataclasses.asdict(config), {})
     return build(config, workdir)
 
 

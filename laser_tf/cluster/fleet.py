@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from laser_tf import types
 from laser_tf.cluster import hub, placement, role_process, roles, supervision
-from laser_tf.host import interruption, versions
+from laser_tf.host import interruption
 from laser_tf.training import run_config
+from laser_tf.workdir import versions
 
 if TYPE_CHECKING:  # they need TensorFlow
     from laser_tf.monitoring import reporting

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from laser_tf import types
 from laser_tf.cluster import remote_acting, remote_evaluator, replay_access, role_process
-from laser_tf.host import folder_lock, hardware, run_folder
+from laser_tf.host import hardware
 from laser_tf.training import (
     assembly,
     following,
@@ -22,6 +22,7 @@ from laser_tf.training import (
     streams,
     training,
 )
+from laser_tf.workdir import lock, run_directory
 
 LOCK = "learner_lock"  # in a run's folder; its own is held by the driver
 
@@ -95,14 +96,14 @@ class LearnerRole(_Learning):
           WorkdirError: if the folder is not seen here, or none of its checkpoints can be read.
         """
         context, config = self._context, self._config
-        if not (context.workdir / run_folder.RUN).exists():
-            raise run_folder.WorkdirError(
+        if not (context.workdir / run_directory.CONFIG_FILE).exists():
+            raise run_directory.WorkdirError(
                 f"the learner's machine does not see {context.workdir}: use a --workdir on a file "
                 "system that all machines share"
             )
         # A learner that was cut off from the rest may be alive still.
         context.state = role_process.FOLLOWS
-        folder_lock.hold(context.workdir / LOCK, folder_lock.SAVING_SECONDS)
+        lock.acquire(context.workdir / LOCK, lock.SAVE_TIMEOUT_SECONDS)
         run = training.Training(
             config,
             context.workdir,

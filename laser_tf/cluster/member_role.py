@@ -13,11 +13,11 @@ import tensorflow as tf
 from laser_tf.cluster import role_process
 from laser_tf.environments import factory
 from laser_tf.evaluation import after_training, evaluator_process
-from laser_tf.host import folder_lock, run_folder, versions
 from laser_tf.monitoring import tensorboard
 from laser_tf.replay import connection, replay_config
 from laser_tf.sweeps import coordinator, sweep_member
 from laser_tf.training import run_config, strategies, training
+from laser_tf.workdir import lock, run_directory, versions
 
 _ANSWER_SECONDS = 120.0  # for the coordinator, to whom weights may go, and from whom they may come
 
@@ -88,8 +88,8 @@ class MemberRole(role_process.Role):
 
     def _open_folder(self) -> None:
         sweep = self._context.workdir
-        if not (sweep / run_folder.SWEEP).exists():
-            raise run_folder.WorkdirError(
+        if not (sweep / run_directory.SWEEP_FILE).exists():
+            raise run_directory.WorkdirError(
                 f"{socket.gethostname()}, where {self._name} is to run, does not see {sweep}: use "
                 "a --workdir on a file system that all machines share"
             )
@@ -97,13 +97,13 @@ class MemberRole(role_process.Role):
             tensorboard.write_sweep_columns(sweep / "tensorboard", self._columns)
         # A process that was cut off from the rest may be alive still.
         self._context.state = role_process.FOLLOWS
-        run_folder.open_workdir(
+        run_directory.open_workdir(
             self._workdir,
             dataclasses.asdict(self._config),
             {"versions": versions.recorded()},
             defaults=run_config.defaults(dataclasses.asdict(self._config)),
-            sweep_id=run_folder.read_sweep_id(sweep),
-            patience_seconds=folder_lock.SAVING_SECONDS,
+            sweep_id=run_directory.read_sweep_id(sweep),
+            patience_seconds=lock.SAVE_TIMEOUT_SECONDS,
             extend=True,  # what the sweep has taken
         )
 
@@ -148,7 +148,7 @@ class MemberRole(role_process.Role):
         # Where it was last: it may have died at the same time, and be somewhere else soon.
         queue = replay_config.queue_of(self._name)
         address = self._context.newest_replay_address
-        replay = connection.Connection(address, self._config.replay, queue)
+        replay = connection.ReplayConnection(address, self._config.replay, queue)
         return replay.wait(self._context.stop.is_set)
 
     def _call(self, method: str, *arguments: Any) -> Any:

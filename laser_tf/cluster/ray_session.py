@@ -23,8 +23,9 @@ import ray
 from ray.util import scheduling_strategies
 
 from laser_tf.cluster import ray_folder
-from laser_tf.host import interruption, versions
+from laser_tf.host import interruption
 from laser_tf.training import cluster_config
+from laser_tf.workdir import versions
 
 _CONNECT_SECONDS = 10.0
 _ATTEMPTS = 3  # to start an own Ray: it gives a process of its own 15 s, fixed, to load

@@ -12,7 +12,8 @@ import ray
 
 from laser_tf import errors, installed_commands
 from laser_tf.cluster import roles
-from laser_tf.host import folder_lock, kept_command
+from laser_tf.host import kept_command
+from laser_tf.workdir import lock
 
 _POLL_SECONDS = 1.0
 _RESTARTS = 10  # on other machines, where one fails; Ray does not count those taken from it
@@ -35,7 +36,7 @@ class CommandProcess:
                 # For files that the command line names; those of `configs/` are found from any.
                 cwd=folder if folder.is_dir() else None,
                 # Where Ray's worker alone has died, the command of before is saving itself still.
-                env=os.environ | {"PYTHONPATH": path, folder_lock.FOLLOWS: "1"},
+                env=os.environ | {"PYTHONPATH": path, lock.FOLLOWS_VARIABLE: "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

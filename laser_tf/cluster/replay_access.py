@@ -1,9 +1,9 @@
-"""Where a role finds replay: the run's own role, or servers that are no part of the run."""
+"""Access of a role to replay: the replay role of the run, or servers outside the run."""
 
 from laser_tf.cluster import role_process
 from laser_tf.replay import (
+    client,
     connection,
-    learners_replay,
     replay_config,
     several_servers,
     stored_unroll,
@@ -11,7 +11,7 @@ from laser_tf.replay import (
 
 
 class StoppedError(RuntimeError):
-    """The role is told to stop before it has what it needs to begin."""
+    """The role is stopped before it can start."""
 
 
 def for_learner(
@@ -21,7 +21,7 @@ def for_learner(
     *,
     is_chief: bool,
     is_new: bool,
-) -> learners_replay.LearnersReplay:
+) -> client.ReplayClient:
     """Waits for replay and watches it.
 
     Args:
@@ -36,7 +36,7 @@ def for_learner(
       ValueError: if replay takes other unrolls or serves another run.
     """
     if not config.servers:
-        return _of_run(context, config, signature)
+        return client.LearnerReplay(_of_run(context, config, signature))
     for index in range(len(config.servers)):
         _wait_for(context, several_servers.open_for_writing(config, index))
     run = several_servers.name_of_run(context.workdir) if is_chief else None
@@ -48,7 +48,7 @@ def for_actor(
     config: replay_config.ReplayConfig,
     signature: stored_unroll.StoredUnroll,
     actor: int,
-) -> connection.Connection:
+) -> connection.ReplayConnection:
     """Waits for the server that an actor writes to, and watches it.
 
     Args:
@@ -72,21 +72,21 @@ def _of_run(
     context: role_process.Context,
     config: replay_config.ReplayConfig,
     signature: stored_unroll.StoredUnroll,
-) -> connection.Connection:
+) -> connection.ReplayConnection:
     if context.find_replay() is None:
         raise StoppedError
-    return _watched(connection.Connection(context.newest_replay_address, config), signature)
+    return _watched(connection.ReplayConnection(context.newest_replay_address, config), signature)
 
 
-def _wait_for(context: role_process.Context, replay: connection.Connection) -> None:
+def _wait_for(context: role_process.Context, replay: connection.ReplayConnection) -> None:
     context.state = f"waits for the replay server at {replay.address}"
     if not replay.wait(context.stop.is_set):
         raise StoppedError
 
 
 def _watched(
-    replay: connection.Connection, signature: stored_unroll.StoredUnroll
-) -> connection.Connection:
+    replay: connection.ReplayConnection, signature: stored_unroll.StoredUnroll
+) -> connection.ReplayConnection:
     replay.check(signature)
-    replay.watch()
+    replay.start_polling()
     return replay

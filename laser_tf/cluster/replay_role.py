@@ -1,4 +1,4 @@
-"""The role that keeps replay: a Reverb server, which comes back with what its checkpoint holds."""
+"""Role that runs the replay server and restores it from its checkpoint."""
 
 import logging
 import time
@@ -8,51 +8,52 @@ import ray
 
 from laser_tf import types
 from laser_tf.cluster import role_process
-from laser_tf.host import failure_notice, folder_lock, folder_traces, run_folder
+from laser_tf.host import failure_notice
 from laser_tf.replay import memory_limit, replay_config, server
 from laser_tf.training import assembly, run_config
+from laser_tf.workdir import layout, lock, run_directory
 
-LOCK = "replay_lock"  # in the folder of a run or a sweep; its own is held by the driver
+LOCK = "replay_lock"  # in the directory of a run or a sweep, whose own lock the driver holds
 
 
 class ReplayRole(role_process.Role):
-    """Serves replay until it is told to stop, then saves it."""
+    """Runs the replay server until the role is stopped, then saves replay."""
 
     def __init__(
         self,
         context: role_process.Context,
         config: run_config.RunConfig,
         spec: types.EnvironmentSpec,
-        folder: str = "checkpoints/replay",
+        checkpoint: str = layout.REPLAY_CHECKPOINT,
         queues: Sequence[str] = (replay_config.ONLINE,),
     ):
         """Starts the server.
 
         Args:
-          context: of the role.
-          config: of the run.
-          spec: of its environment.
-          folder: of the checkpoint, in the run's or the sweep's.
-          queues: one for each learner.
+          context: Context of the role.
+          config: Run configuration.
+          spec: Specification of the environment.
+          checkpoint: Path of the checkpoint, relative to the directory of the run or sweep.
+          queues: Names of the learners' queues.
         """
         self._context = context
-        # One that was cut off from the rest, or whose driver was killed, may be saving still.
+        # Another process of this role, e.g. on a disconnected machine, may still be saving.
         context.state = role_process.FOLLOWS
-        folder_lock.hold(context.workdir / LOCK, folder_lock.SAVING_SECONDS)
+        lock.acquire(context.workdir / LOCK, lock.SAVE_TIMEOUT_SECONDS)
         self._seconds = 60 * config.run.replay_checkpoint_minutes
         agent = assembly.build_agent(config, spec, "float32", seed=0)
         signature = assembly.unroll_signature(config, spec, agent)
-        if (context.workdir / folder).exists():
+        path = context.workdir / checkpoint
+        if path.exists():
             context.announce(role_process.RESTORES)
-        self._replay = server.EmbeddedReplay(
-            config.replay, signature, context.workdir / folder, config.run.replay_port, queues
+        self._server = server.ReplayServer(
+            config.replay, signature, path, config.run.replay_port, queues
         )
-        self._limit = memory_limit.for_machine(self._replay, config.replay, listing=context.saving)
+        self._limit = memory_limit.for_machine(self._server, config.replay, listing=context.saving)
         self._notice = failure_notice.FailureNotice("replay can be saved again")
-        logging.info(
-            "replay listens at port %d, %.0f%% full", self._replay.port, 100 * self._replay.fill()
-        )
-        context.replay = 0, f"{ray.util.get_node_ip_address()}:{self._replay.port}"
+        fill = self._server.connect().fill()
+        logging.info("Replay server listens at port %d, %.0f%% full", self._server.port, 100 * fill)
+        context.replay = 0, f"{ray.util.get_node_ip_address()}:{self._server.port}"
         context.state = "serves"
 
     def run(self) -> str:
@@ -70,13 +71,13 @@ class ReplayRole(role_process.Role):
             logging.error("cannot save replay: %s", error)
             raise
         finally:
-            self._replay.stop()
+            self._server.stop()
         return role_process.TOLD
 
     def _try_to_save(self) -> None:
         try:
             self._save()
-        except folder_lock.LostError:
+        except lock.LostError:
             raise
         except RuntimeError as error:
             self._notice.failed(f"cannot save replay: {error}; it is tried again")
@@ -84,14 +85,14 @@ class ReplayRole(role_process.Role):
             self._notice.succeeded()
 
     def _save(self) -> None:
-        # A run's folder with a saved replay and no weights would look like one that has lost them.
+        # A run directory with replay but without weights would look like one that lost its weights.
         workdir = self._context.workdir
-        if (workdir / run_folder.RUN).exists() and not folder_traces.has_checkpoint(workdir):
+        if (workdir / run_directory.CONFIG_FILE).exists() and not layout.has_checkpoint(workdir):
             return
-        folder_lock.check(workdir)
+        lock.check(workdir)
         with self._context.saving():
-            self._replay.checkpoint()
+            self._server.checkpoint()
 
     def metrics(self) -> Mapping[str, float]:
-        """Fill of replay and of the learner's queue."""
-        return self._replay.loads()
+        """Returns the fill levels of replay and of the learner's queue."""
+        return self._server.fill_levels()

@@ -18,7 +18,8 @@ import ray
 from laser_tf import errors
 from laser_tf.cluster import hub, role_metrics
 from laser_tf.environments import episode_statistics
-from laser_tf.host import allocator, failure_notice, log_messages, versions
+from laser_tf.host import allocator, failure_notice, log_messages
+from laser_tf.workdir import versions
 
 TIME_STEPS = "time_steps"  # metric of a role that acts: how often its environments have returned
 # States.

@@ -10,7 +10,8 @@ import ray
 from ray.util import scheduling_strategies
 
 from laser_tf.cluster import hub, role_metrics, role_process, supervision
-from laser_tf.host import folder_lock, interruption, whole_files
+from laser_tf.host import interruption
+from laser_tf.workdir import atomic, lock
 
 ROLES = "roles.csv"  # in the folder of a run or a sweep, written anew all the time: a line a role
 _HEADER = "role,state,host,process,memory_mebibytes,silent_seconds,restarts"
@@ -59,14 +60,14 @@ def make_hub(workdir: pathlib.Path) -> Any:
         namespace=_NAMESPACE,
         scheduling_strategy=here(),
     )
-    deadline = time.monotonic() + folder_lock.LEAVING_SECONDS
+    deadline = time.monotonic() + lock.EXIT_TIMEOUT_SECONDS
     is_told = False
     while True:
         try:
             return make.remote()
         except ValueError:  # the name is taken
             if time.monotonic() >= deadline:
-                raise folder_lock.InUseError(
+                raise lock.InUseError(
                     f"another run of this cluster works in {workdir}: wait for its end or end it, "
                     "or use another --workdir"
                 ) from None
@@ -132,7 +133,7 @@ def write_states(
 ) -> None:
     """Writes `ROLES`: how each role is and where."""
     lines = [_HEADER, *(_health_line(role, healths_.get(role.name)) for role in of)]
-    whole_files.try_write(workdir / ROLES, "\n".join(lines) + "\n")
+    atomic.try_write(workdir / ROLES, "\n".join(lines) + "\n")
 
 
 def _health_line(role: supervision.Supervised, said: hub.Health | None) -> str:

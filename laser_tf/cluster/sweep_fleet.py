@@ -10,8 +10,9 @@ import ray
 
 from laser_tf import errors, types
 from laser_tf.cluster import placement, role_process, roles, supervision
-from laser_tf.host import folder_lock, interruption, kept_command, run_folder, versions
+from laser_tf.host import interruption, kept_command
 from laser_tf.sweeps import coordinator, lineage, sweep_config, sweep_display
+from laser_tf.workdir import lock, run_directory, versions
 
 _LOCK = "coordinator_lock"  # in a sweep's folder; its own is held by the driver
 _WATCH_SECONDS = 0.5
@@ -23,7 +24,7 @@ class _Meeting(coordinator.Coordinator):
     def __init__(self, config: sweep_config.SweepConfig, folder: pathlib.Path):
         role_process.log_to(folder / role_process.LOGS / "coordinator.log")
         # One whose driver was killed may write still.
-        folder_lock.hold(folder / _LOCK, folder_lock.LEAVING_SECONDS)
+        lock.acquire(folder / _LOCK, lock.EXIT_TIMEOUT_SECONDS)
         super().__init__(config, folder)
         logging.info("process %d expects %d agents", os.getpid(), len(config.agents))
 
@@ -70,7 +71,7 @@ class SweepFleet:
             {
                 "config": self._config.first,
                 "spec": spec,
-                "folder": "replay",
+                "checkpoint": "replay",
                 "queues": sweep_config.queues(self._config),
             },
             self._workdir,
@@ -185,7 +186,7 @@ class SweepFleet:
                 f"failed: {', '.join(failed)}; see their logs in "
                 f"{self._workdir / role_process.LOGS}. The same command tries them again"
             )
-        (self._workdir / run_folder.FINISHED).touch()
+        (self._workdir / run_directory.FINISHED).touch()
 
 
 def _is_over(role: supervision.Supervised) -> bool:

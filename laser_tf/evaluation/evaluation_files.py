@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from laser_tf.workdir import atomic
+
 FOLDER = "evaluations"
 
 
@@ -85,15 +87,13 @@ def film_file(workdir: pathlib.Path, evaluation: str, task: str) -> pathlib.Path
 
 
 def rewrite(path: pathlib.Path, summary: Mapping[str, Any], *others: pathlib.Path) -> None:
-    """Puts a result into files, each whole at any moment.
+    """Writes a result to files atomically.
 
     Raises:
-      OSError: if one cannot be written.
+      OSError: If a file cannot be written.
     """
     for target in (path, *others):
-        temporary = target.with_name(f"{path.stem}.tmp")  # nobody else's
-        temporary.write_text(_render(summary))
-        temporary.replace(target)
+        atomic.write(target, _render(summary))
 
 
 def _claim(folder: pathlib.Path, stem: str) -> pathlib.Path:

@@ -18,7 +18,6 @@ from laser_tf.evaluation import (
     evaluation_summary,
     memory_restriction,
 )
-from laser_tf.host import run_folder
 from laser_tf.monitoring import progress, tensorboard
 from laser_tf.training import (
     actor,
@@ -26,6 +25,7 @@ from laser_tf.training import (
     run_config,
     trained,
 )
+from laser_tf.workdir import run_directory
 
 _UNCHANGEABLE = {
     "suite": "an agent plays the suite that it was trained on",
@@ -74,14 +74,14 @@ def evaluate(
         environments are not ones that the agent can play.
       EnvironmentFailedError: If the environments fail, or an episode does not end.
     """
-    values = run_folder.read_config(workdir)
+    values = run_directory.read_config(workdir)
     config = run_config.parse(values)
     given = environment_changes or {}
     played, changes = _changed(config.environment, values["environment"], given)
     if not trust_config:
         named = played.user_code() if "task" in given else ()
         code = config.environment.user_code()
-        user_modules.check_trusted(workdir / run_folder.RUN, code, named)
+        user_modules.check_trusted(workdir / run_directory.CONFIG_FILE, code, named)
     tasks = played.tasks
     num_envs = episode_player.environments_at_once(episodes, len(tasks))
     environment = factory.make_environment(
@@ -138,7 +138,7 @@ def evaluate(
             summary["videos"] = [path for path in films if path]
             evaluation_files.rewrite(result, summary, newest)
     except OSError as error:  # the episodes are not to be played in vain
-        raise run_folder.WorkdirError(
+        raise run_directory.WorkdirError(
             f"cannot write {result}: {error.strerror}; the result was {json.dumps(summary)}"
         ) from None
     return summary

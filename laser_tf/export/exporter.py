@@ -12,8 +12,8 @@ import tensorflow as tf
 from laser_tf import errors
 from laser_tf.environments import factory, user_modules
 from laser_tf.export import description, portable_policy, saved_model
-from laser_tf.host import run_folder
 from laser_tf.training import run_config, trained
+from laser_tf.workdir import atomic, run_directory
 
 
 def export(
@@ -37,11 +37,11 @@ def export(
       ValueError, ImportError, EnvironmentFailedError: if the run's environment cannot be made.
     """
     if output.exists() or output.is_symlink():
-        raise run_folder.WorkdirError(f"{output} exists: name a new folder with --output")
-    config = run_config.parse(run_folder.read_config(workdir))
+        raise run_directory.WorkdirError(f"{output} exists: name a new folder with --output")
+    config = run_config.parse(run_directory.read_config(workdir))
     if not trust_config:
         code = config.environment.user_code()
-        user_modules.check_trusted(workdir / run_folder.RUN, code, named=())
+        user_modules.check_trusted(workdir / run_directory.CONFIG_FILE, code, named=())
     if compute_dtype:
         learner = dataclasses.replace(config.learner, compute_dtype=compute_dtype)
         config = dataclasses.replace(config, learner=learner)
@@ -65,9 +65,9 @@ def _write(
         saved_model.save(policy, unfinished, updates)
         (unfinished / "policy.json").write_text(json.dumps(about, indent=2) + "\n")
         (unfinished / "README.md").write_text(description.page(about))
-        unfinished.rename(output)
+        atomic.replace(unfinished, output)
     except (OSError, tf.errors.OpError) as error:
-        raise run_folder.WorkdirError(
+        raise run_directory.WorkdirError(
             f"cannot write {output}: {errors.first_line(error)}; {errors.file_remedy(error)}, or "
             "choose another --output"
         ) from None

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import BinaryIO, Generic, TypeVar
 
 from laser_tf import errors
-from laser_tf.host import failure_notice, run_folder, whole_files
+from laser_tf.host import failure_notice
+from laser_tf.workdir import atomic, run_directory
 
 Row = TypeVar("Row")
 _MAX_COUNT = 2**63 - 1  # of int64
@@ -113,7 +114,7 @@ class RowFile(Generic[Row]):
         """Returns the rows and the number of unreadable lines; raises where most are unreadable."""
         rows, unreadable = self._load()
         if len(unreadable) > len(rows):
-            raise run_folder.WorkdirError(
+            raise run_directory.WorkdirError(
                 f"{self._path} must hold comma-separated rows of {self._header} in UTF-8, got "
                 f"{len(unreadable):,} unreadable lines and {len(rows):,} rows, e.g. "
                 f"{unreadable[-1][:60]!r}. Restore the file from a backup, or move it elsewhere to "
@@ -121,8 +122,8 @@ class RowFile(Generic[Row]):
             )
         return rows, len(unreadable)
 
-    def _failure(self, action: str, error: OSError) -> run_folder.WorkdirError:
-        return run_folder.WorkdirError(
+    def _failure(self, action: str, error: OSError) -> run_directory.WorkdirError:
+        return run_directory.WorkdirError(
             f"cannot {action} {self._path}: {error.strerror}; {errors.file_remedy(error)}, then "
             "run again"
         )
@@ -148,7 +149,7 @@ class RowFile(Generic[Row]):
             rows = [row for row in rows if stays and stays(row)]
             text = "".join(f"{line}\n" for line in (self._header, *map(self._render, rows)))
             self._preserve(unreadable, max(0, written - len(rows)), written, text.encode())
-            whole_files.write(self._path, text)
+            atomic.write(self._path, text)
         except OSError as error:
             raise self._failure("write", error) from None
         self._size, self._count = len(text.encode()), len(rows)
@@ -165,7 +166,7 @@ class RowFile(Generic[Row]):
             return
         if self._path.exists() and self._path.read_bytes() != content:
             copy = _free_path(self._path)
-            whole_files.write(copy, self._path.read_bytes())
+            atomic.write(copy, self._path.read_bytes())
             losses.append(f"copied the file to {copy}")
         logging.warning("%s: %s", self._path, "; ".join(losses))
 
@@ -220,7 +221,7 @@ class RowFile(Generic[Row]):
     def _create(self) -> None:
         """Writes the header alone, since the file was deleted."""
         header = f"{self._header}\n"
-        whole_files.write(self._path, header)
+        atomic.write(self._path, header)
         if self._size:
             logging.warning(
                 "%s was deleted while the run used it: created it again without its earlier rows",

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from laser_tf.host import run_folder
 from laser_tf.plotting import curves
 from laser_tf.scores import ranking, reference
+from laser_tf.workdir import run_directory
 
 STANDINGS = ["label", "median_normalised", "mean_normalised", "mean_rank", "elo"]
 
@@ -56,7 +56,7 @@ def _normalised(
 ) -> dict[str, dict[str, float]] | None:
     """Returns normalised scores; None if a game has no reference."""
     first_run = next(iter(next(iter(runs.values())).values()))[0]
-    suite = run_folder.read_config(first_run)["environment"]["suite"]
+    suite = run_directory.read_config(first_run)["environment"]["suite"]
     normalised = {
         label: reference.normalised_scores(suite, games) for label, games in scores.items()
     }

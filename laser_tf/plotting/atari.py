@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from laser_tf import errors
-from laser_tf.host import whole_files
 from laser_tf.monitoring import episode_log
 from laser_tf.plotting import curves
 from laser_tf.scores import aggregates, comparison, dopamine, reference
+from laser_tf.workdir import atomic
 
 LABEL = "LASER"
 MILESTONES = (1, 2, 4, 10, 20, 50)  # million env frames at which returns are compared
@@ -109,7 +109,7 @@ def write_episodes(path: pathlib.Path, episodes: pd.DataFrame) -> None:
             path.rename(kept := path.with_name(f"{number}_{path.name}"))
             logging.warning("Kept %s, whose episodes are not in the runs, as %s", path, kept)
     content = episodes.to_csv(index=False, lineterminator="\n")
-    whole_files.write(path, _compress(content))
+    atomic.write(path, _compress(content))
 
 
 def _compress(text: str) -> bytes:

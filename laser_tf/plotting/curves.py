@@ -20,9 +20,9 @@ from matplotlib import figure as figure_module
 from matplotlib import pyplot
 
 from laser_tf import errors
-from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log, tensorboard
 from laser_tf.scores import aggregates, comparison
+from laser_tf.workdir import run_directory
 
 EPISODES = 100  # in the mean of returns at a point
 MIN_INTERVAL_SEEDS = 3  # Fewer seeds are drawn one by one.
@@ -94,7 +94,7 @@ def make_grid(first: float, last: float) -> np.ndarray:
 
 
 def _read_run(run: pathlib.Path, metric: str) -> _Curve:
-    run_folder.check_no_sweep(run)
+    run_directory.check_no_sweep(run)
     if not (run / "tensorboard").is_dir() and not (run / episode_log.FILE).exists():
         raise errors.UserError(f"{run} holds no run. Name a run directory.")
     if metric != tensorboard.RETURN:

@@ -11,9 +11,9 @@ import seaborn
 
 from laser_tf import errors
 from laser_tf.evaluation import evaluation_files
-from laser_tf.host import run_folder
 from laser_tf.monitoring import tensorboard
 from laser_tf.plotting import curves
+from laser_tf.workdir import run_directory
 
 _STATES = {"first": "staleness/delta_q_first", "last": "staleness/delta_q_last"}
 _QUANTITIES = {  # key of an evaluation -> column of the CSV, title of the panel, factor
@@ -56,7 +56,7 @@ def write_staleness(runs: curves.Runs, output: pathlib.Path) -> None:
 
 
 def _mean_of_second_half(run: pathlib.Path, metric: str) -> float:
-    budget = run_folder.read_config(run)["run"]["env_frames"]
+    budget = run_directory.read_config(run)["run"]["env_frames"]
     frames, values = tensorboard.read_scalars(run / "tensorboard", metric)
     late = values[frames > budget / 2]
     if not len(late):

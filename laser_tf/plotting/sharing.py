@@ -10,10 +10,10 @@ import pathlib
 import numpy as np
 import pandas as pd
 
-from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log
 from laser_tf.plotting import curves, diagnostics, sweep_results
 from laser_tf.scores import aggregates
+from laser_tf.workdir import run_directory
 
 _LEARNING_RATE = "learner.learning_rate"
 _KINDS = ("normal", "companion")
@@ -64,7 +64,7 @@ def _read_member(
 ) -> dict[str, object]:
     episode_log.check(member.workdir, member.episodes)
     (episodes,) = member.episodes.values()
-    environment = run_folder.read_config(member.workdir)["environment"]
+    environment = run_directory.read_config(member.workdir)["environment"]
     offset = environment.get("reward_offset", 0.0)
     rate = member.hyperparameters[_LEARNING_RATE]
     returns = episodes.returns - offset * episodes.lengths

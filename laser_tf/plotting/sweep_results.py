@@ -17,10 +17,10 @@ import pandas as pd
 
 from laser_tf import errors
 from laser_tf.environments import suites
-from laser_tf.host import run_folder, run_identity
 from laser_tf.monitoring import episode_log
 from laser_tf.scores import aggregates, reference
 from laser_tf.sweeps import sweep_config
+from laser_tf.workdir import identity, run_directory
 
 LAST_EPISODES = 100  # of a task, in a final score
 
@@ -142,7 +142,7 @@ def find(folder: pathlib.Path) -> tuple[list[Sweep], list[str]]:
       WorkdirError: If there is none.
     """
     sweeps, notes = [], []
-    for path in sorted(folder.rglob(run_folder.SWEEP)):
+    for path in sorted(folder.rglob(run_directory.SWEEP_FILE)):
         try:
             sweeps.append(_read(path))
         except errors.UserError as error:
@@ -150,8 +150,10 @@ def find(folder: pathlib.Path) -> tuple[list[Sweep], list[str]]:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             notes.append(f"{path} is left out: {type(error).__name__}: {error}")
     if not sweeps:
-        reason = notes[0] if notes else f"there is no {run_folder.SWEEP} in it, at any depth"
-        raise run_folder.WorkdirError(
+        reason = (
+            notes[0] if notes else f"there is no {run_directory.SWEEP_FILE} in it, at any depth"
+        )
+        raise run_directory.WorkdirError(
             f"{folder} holds no sweep that can be read; {reason}. Name a directory of launch.sweep."
         )
     return sweeps, notes
@@ -159,9 +161,9 @@ def find(folder: pathlib.Path) -> tuple[list[Sweep], list[str]]:
 
 def _read(path: pathlib.Path) -> Sweep:
     content = json.loads(path.read_text(encoding="utf-8"))
-    config = run_identity.completed(content["config"], sweep_config.defaults(content["config"]))
+    config = identity.with_defaults(content["config"], sweep_config.defaults(content["config"]))
     suite = str(config["environment"]["suite"])
-    settings = run_identity.identity(config)
+    settings = identity.identifying_values(config)
     return Sweep(
         workdir=path.parent,
         label=str(content["label"]),
@@ -169,7 +171,7 @@ def _read(path: pathlib.Path) -> Sweep:
         suite=suite,
         tasks=_task_names(suite, config["environment"]["task"]),
         env_frames=int(config["run"]["env_frames"]),
-        is_finished=(path.parent / run_folder.FINISHED).exists(),
+        is_finished=(path.parent / run_directory.FINISHED).exists(),
         members=tuple(
             _read_member(path.parent / name, suite, values)
             for name, values in sorted(content["agents"].items())

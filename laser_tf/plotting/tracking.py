@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from laser_tf import config_values, errors
 from laser_tf.evaluation import evaluation_files
-from laser_tf.host import run_folder, whole_files
 from laser_tf.monitoring import episode_log, evaluation_log, tensorboard
+from laser_tf.workdir import atomic, run_directory
 
 # Package -> what to install. Newer releases of wandb lack the protobuf 4 that Reverb needs.
 # mlflow-skinny does not install what MLflow's default, a SQLite file, needs.
@@ -61,7 +61,7 @@ def hand_over(workdir: pathlib.Path, service: str, project: str) -> int:
       WorkdirError: if the folder holds no run.
       UserError: if the service's package is missing or refuses, or the run has no scalars yet.
     """
-    config = config_values.flatten(run_folder.read_config(workdir))
+    config = config_values.flatten(run_directory.read_config(workdir))
     package = _import(service)
     rows = tensorboard.read_rows(workdir / "tensorboard")
     if not rows:
@@ -114,7 +114,7 @@ def _read_sent(workdir: pathlib.Path) -> dict[str, Sent]:
 def _note(workdir: pathlib.Path, key: str, sent: Sent) -> None:
     entries = _read_sent(workdir) | {key: sent}
     content = {name: entry._asdict() for name, entry in entries.items()}
-    whole_files.write(workdir / FILE, json.dumps(content, indent=2) + "\n")
+    atomic.write(workdir / FILE, json.dumps(content, indent=2) + "\n")
 
 
 def _import(service: str) -> types.ModuleType:

@@ -5,25 +5,24 @@ import pathlib
 import numpy as np
 
 from laser_tf.replay import (
+    client,
     connection,
-    learners_replay,
     memory_estimate,
     memory_left,
     replay_config,
-    saved_sequences,
+    sequence_checkpoint,
     sequence_store,
     stored_unroll,
 )
-
-_CHECKPOINT = "checkpoints/sequences.zip"  # in a run's folder
+from laser_tf.workdir import layout
 
 
 def for_learner(
-    replay: learners_replay.LearnersReplay,
+    replay: client.ReplayClient,
     config: replay_config.ReplayConfig,
     signature: stored_unroll.StoredUnroll,
     workdir: pathlib.Path,
-) -> learners_replay.LearnersReplay:
+) -> client.ReplayClient:
     """What a learner sees of a replay: itself, or where priorities are contextual a store of it.
 
     Args:
@@ -36,13 +35,13 @@ def for_learner(
         return replay
     memory_estimate.warn_if_too_large(config, signature)
     store = sequence_store.SequenceStore(config, signature, has_room=memory_left.has_room)
-    saved = saved_sequences.SavedSequences(workdir / _CHECKPOINT)
+    saved = sequence_checkpoint.SequenceCheckpoints(workdir / layout.SEQUENCES_CHECKPOINT)
     saved.restore(store)
     return ContextualReplay(replay, config, store, saved)
 
 
 class ContextualReplay:
-    """A `learners_replay.LearnersReplay` whose server has only the queue of new sequences.
+    """A `client.ReplayClient` whose server has only the queue of new sequences.
 
     Attributes:
       queue: this learner's.
@@ -51,10 +50,10 @@ class ContextualReplay:
 
     def __init__(
         self,
-        source: learners_replay.LearnersReplay,
+        source: client.ReplayClient,
         config: replay_config.ReplayConfig,
         store: sequence_store.SequenceStore,
-        saved: saved_sequences.SavedSequences,
+        saved: sequence_checkpoint.SequenceCheckpoints,
     ):
         """Takes what it is made of.
 
@@ -71,7 +70,7 @@ class ContextualReplay:
         self._saved = saved
 
     @property
-    def servers(self) -> tuple[connection.Connection, ...]:
+    def servers(self) -> tuple[connection.ReplayConnection, ...]:
         """The one that actors write to."""
         return self._source.servers
 
@@ -84,7 +83,7 @@ class ContextualReplay:
         return self.size() * self._config.steps_per_item / self._config.capacity
 
     def take_priorities(self, batch: stored_unroll.Batch, priorities: np.ndarray) -> None:
-        """See `learners_replay.LearnersReplay`; all entries are drawn from the store."""
+        """See `client.ReplayClient`; all entries are drawn from the store."""
         self.store.update(batch.key, priorities)
 
     def metrics(self) -> dict[str, float]:
@@ -97,7 +96,7 @@ class ContextualReplay:
         What moves from the one to the other meanwhile is in both, and known by its number.
         """
         self._source.checkpoint()
-        self._saved.write(self.store.contents())
+        self._saved.save(self.store.contents())
 
     def stop(self) -> None:
         """Leaves the server."""

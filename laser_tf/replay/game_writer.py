@@ -22,7 +22,7 @@ class GameWriter(recorder.Recorder):
 
     def __init__(
         self,
-        replay: connection.Connection,
+        replay: connection.ReplayConnection,
         buffer: unroll_buffer.UnrollBuffer,
         unrolls_kept: int,
         signature: stored_unroll.StoredUnroll | None = None,

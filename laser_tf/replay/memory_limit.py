@@ -23,7 +23,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from laser_tf import errors
-from laser_tf.replay import memory_left, replay_config, saved_tables, table_info
+from laser_tf.replay import memory_left, replay_config, table_checkpoint, table_info
 
 if TYPE_CHECKING:
     from laser_tf.replay import server
@@ -39,7 +39,7 @@ class MemoryLimit:
 
     def __init__(
         self,
-        replay: "server.EmbeddedReplay",
+        replay: "server.ReplayServer",
         table: str,
         limit_bytes: int | None,
         base: int,
@@ -169,7 +169,7 @@ class MemoryLimit:
         if self._keys is None:
             checkpoint = self._replay.newest_checkpoint()
             try:
-                self._keys = saved_tables.keys(checkpoint, self._table) if checkpoint else []
+                self._keys = table_checkpoint.keys(checkpoint, self._table) if checkpoint else []
             except Exception:  # A damaged checkpoint lists nothing; another one is written.
                 self._keys = []
         info = self._info()
@@ -189,7 +189,7 @@ class MemoryLimit:
                 break
 
     def _info(self) -> table_info.TableInfo:
-        return table_info.read(self._replay.client)[self._table]
+        return self._replay.tables()[self._table]
 
 
 def _inserts(info: table_info.TableInfo) -> int:
@@ -197,7 +197,7 @@ def _inserts(info: table_info.TableInfo) -> int:
 
 
 def for_machine(
-    replay: "server.EmbeddedReplay",
+    replay: "server.ReplayServer",
     config: replay_config.ReplayConfig,
     limit_bytes: int | None = None,
     base: int = 0,

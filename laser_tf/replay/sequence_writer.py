@@ -21,7 +21,7 @@ class SequenceWriter(game_writer.GameWriter):
 
     def __init__(
         self,
-        replay: connection.Connection,
+        replay: connection.ReplayConnection,
         buffer: unroll_buffer.UnrollBuffer,
         config: replay_config.ReplayConfig,
         queue: str,

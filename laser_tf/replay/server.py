@@ -1,10 +1,8 @@
-"""The embedded replay: a Reverb server inside this process."""
+"""Reverb server of a replay in this process, with its checkpoints."""
 
 import contextlib
-import logging
 import os
 import pathlib
-import shutil
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -17,26 +15,34 @@ from laser_tf.replay import (
     memory_estimate,
     memory_limit,
     replay_config,
-    saved_tables,
     server_addresses,
     stored_unroll,
+    table_checkpoint,
+    table_info,
     tables,
 )
+from laser_tf.workdir import checkpoint_rotation
 
-_GUARD_SECONDS = 5.0  # The thread that guards memory ends sooner unless Reverb blocks it.
+_GUARD_TIMEOUT_SECONDS = 5.0  # The thread that guards memory exits sooner unless Reverb blocks it.
 
 
-class EmbeddedReplay(connection.Connection):
-    """A Reverb server with the tables of a run or a sweep, restored from their checkpoint.
+class ReplayServer:
+    """Reverb server with the tables of a run or a sweep, restored from their checkpoint.
 
     Reverb listens on every interface without authentication: see `host.private_network`.
+
+    Attributes:
+      port: Port that the server listens on.
+      address: "host:port" for clients on this machine.
+      client: Reverb client of this server.
+      is_restored: Whether the tables were restored from a checkpoint.
     """
 
     def __init__(
         self,
         config: replay_config.ReplayConfig,
         signature: stored_unroll.StoredUnroll,
-        checkpoint_folder: pathlib.Path,
+        checkpoint_path: pathlib.Path,
         port: int = 0,
         queues: Sequence[str] = (replay_config.ONLINE,),
         more_tables: Callable[[], list[reverb.Table]] = list,
@@ -44,138 +50,104 @@ class EmbeddedReplay(connection.Connection):
         """Starts the server.
 
         Args:
-          config: of the tables. A restored table keeps the sizes of its checkpoint instead.
-          signature: of the items.
-          checkpoint_folder: of the newest checkpoint. Beside it lie, with a suffix, the one before
-            (`_previous`), the last one that was found damaged (`_damaged`), and one that is being
-            written (`_saving`).
-          port: to listen on; 0 takes a free one.
-          queues: one for each learner; this process's own is the first.
-          more_tables: makes those that serve something else than experience.
+          config: Replay configuration. A restored table keeps the sizes of its checkpoint.
+          signature: Signature of an unroll.
+          checkpoint_path: Directory of the newest checkpoint. See
+            `checkpoint_rotation.CheckpointRotation` for the others.
+          port: Port to listen on; 0 selects a free port.
+          queues: Names of the learners' queues. The queue of this process is the first.
+          more_tables: Creates tables that do not hold experience.
 
         Raises:
-          ValueError: if the port is in use.
-          RuntimeError: if Reverb cannot start.
+          ValueError: If the port is in use.
+          RuntimeError: If Reverb cannot start.
         """
         server_addresses.check_port(port)
         if config.replay_table != replay_config.NEW_SEQUENCES:  # The learner holds the sequences.
             memory_estimate.warn_if_too_large(config, signature)
-        self._folder = checkpoint_folder
-        self._previous, self._damaged, self._saving = (
-            checkpoint_folder.with_name(f"{checkpoint_folder.name}_{suffix}")
-            for suffix in ("previous", "damaged", "saving")
-        )
-        shutil.rmtree(self._saving, ignore_errors=True)  # of a process that was killed
-        checkpoint_folder.mkdir(parents=True, exist_ok=True)
-        # Reverb looks for files by pattern, also where a folder's name holds `[`, `*`, `?` or `\`.
-        # This is a name of the same folder without them.
-        parent = os.open(checkpoint_folder.parent, os.O_RDONLY | os.O_DIRECTORY)
-        self._close_parent = weakref.finalize(self, os.close, parent)
-        self._plain_parent = f"/proc/self/fd/{parent}"
-        self._saving_lock = threading.Lock()  # Two checkpoints at once would share a folder.
+        self._config = config
+        self._queue = queues[0]
+        self._port = port
+        self._make_tables = lambda: [
+            *tables.make_tables(config, signature, queues), *more_tables()
+        ]  # fmt: skip
+        self._checkpoints = checkpoint_rotation.CheckpointRotation(checkpoint_path)
+        self._parent = checkpoint_path.parent
+        self._parent.mkdir(parents=True, exist_ok=True)
+        # Reverb reads `[`, `*`, `?` and `\` in a path as a pattern. This path has none of them.
+        descriptor = os.open(self._parent, os.O_RDONLY | os.O_DIRECTORY)
+        self._close_parent = weakref.finalize(self, os.close, descriptor)
+        self._plain_parent = pathlib.Path(f"/proc/self/fd/{descriptor}")
+        self._checkpointing = threading.Lock()  # Two checkpoints at once would share a directory.
+        self._stopped = threading.Event()
         self._guard: threading.Thread | None = None
-        self.is_restored = False  # whether a checkpoint was there, and whole
-        self._server = self._start(
-            lambda: [*tables.make_tables(config, signature, queues), *more_tables()], port or None
-        )
-        self.port = self._server.port  # where the server listens
-        super().__init__(f"localhost:{self.port}", config, queues[0])
+        restored = self._checkpoints.restore(self._restore)
+        self.is_restored = restored is not None
+        self._server = restored or self._serve(self._make_tables())
+        self.port = self._server.port
+        self.address = f"localhost:{self.port}"
+        self.client = reverb.Client(self.address)
 
-    def _start(
-        self, make_tables: Callable[[], list[reverb.Table]], port: int | None
-    ) -> reverb.Server:
-        """Starts from the newest checkpoint that is whole, or with an empty replay."""
-        problems = []
-        while saved_tables.find(self._folder) or saved_tables.find(self._previous):
-            checkpoint = saved_tables.find(self._folder)
-            try:
-                if not checkpoint:
-                    raise saved_tables.DamagedError("it is missing")
-                server = self._restore(make_tables(), port, checkpoint)
-                self.is_restored = True
-                break
-            except saved_tables.DamagedError as error:
-                problems.append(str(error))
-                self._set_aside()
-        else:
-            server = self._serve(make_tables(), port)
-        if problems:
-            start = "going on from the one before it" if self.is_restored else "replay starts empty"
-            logging.warning(
-                "the replay checkpoint in %s cannot be used (%s): %s",
-                self._folder, "; the one before it: ".join(problems), start,
-            )  # fmt: skip
-        return server
-
-    def _restore(
-        self, made: list[reverb.Table], port: int | None, checkpoint: pathlib.Path
-    ) -> reverb.Server:
-        items = saved_tables.verify(checkpoint)
+    def _restore(self, path: pathlib.Path) -> reverb.Server:
+        """Starts a server from a checkpoint; raises DamagedError if the checkpoint is damaged."""
+        checkpoint = table_checkpoint.find(path)
+        if not checkpoint:
+            raise checkpoint_rotation.DamagedError("it is empty")
+        items = table_checkpoint.verify(checkpoint)
+        made = self._make_tables()
         signatures = {table.name: table.info.signature for table in made}
         try:
-            server = self._serve(made, port, checkpoint)
-        except Exception as error:  # Reverb raises almost any
-            server_addresses.check_port(port or 0)  # somebody may have been quicker
-            raise saved_tables.DamagedError(self._describe(error)) from None
+            server = self._serve(made, checkpoint)
+        except Exception as error:  # Reverb raises almost any exception.
+            server_addresses.check_port(self._port)  # Another process may have taken the port.
+            raise checkpoint_rotation.DamagedError(self._describe(error)) from None
         try:
-            self._compare(server, items, signatures)
+            _compare(server, items, signatures)
         except Exception as error:
             server.stop()
-            if isinstance(error, saved_tables.DamagedError):
+            if isinstance(error, checkpoint_rotation.DamagedError):
                 raise
-            raise saved_tables.DamagedError(self._describe(error)) from None
+            raise checkpoint_rotation.DamagedError(self._describe(error)) from None
         return server
 
-    def _compare(
-        self, server: reverb.Server, items: dict[str, int], signatures: dict[str, Any]
-    ) -> None:
-        """Raises DamagedError unless a restored server holds what its checkpoint lists."""
-        info = reverb.Client(f"localhost:{server.port}").server_info(
-            timeout=connection.TIMEOUT_SECONDS
-        )
-        found = {table: info[table].current_size if table in info else 0 for table in items}
-        if found != items:
-            raise saved_tables.DamagedError(f"of the items {items} came back {found}")
-        for table, here in signatures.items():
-            if other := tables.difference(info[table].signature, here):
-                raise saved_tables.DamagedError(f"it is of other unrolls: {other}")
-
     def _serve(
-        self, made: list[reverb.Table], port: int | None, checkpoint: pathlib.Path | None = None
+        self, made: list[reverb.Table], checkpoint: pathlib.Path | None = None
     ) -> reverb.Server:
-        from_ = checkpoint and f"{self._plain_parent}/{checkpoint.parent.name}/{checkpoint.name}"
         checkpointer = reverb.checkpointers.DefaultCheckpointer(
-            # Empty but while it saves, so that Reverb has nothing to choose from, or to delete.
-            f"{self._plain_parent}/{self._saving.name}",
-            fallback_checkpoint_path=from_,
+            # Empty except during a checkpoint, so that Reverb neither restores nor deletes any.
+            str(self._plain_parent / self._checkpoints.unfinished.name),
+            fallback_checkpoint_path=checkpoint
+            and str(self._plain_parent / checkpoint.relative_to(self._parent)),
         )
-        return reverb.Server(made, port=port, checkpointer=checkpointer)
+        return reverb.Server(made, port=self._port or None, checkpointer=checkpointer)
 
-    def _set_aside(self) -> None:
-        """Moves a damaged checkpoint out of the way and the one before it into its place."""
-        if saved_tables.find(self._folder):
-            shutil.rmtree(self._damaged, ignore_errors=True)  # one is enough to look into
-            self._folder.rename(self._damaged)
-        if self._previous.exists():
-            self._previous.rename(self._folder)  # over an empty folder, or none
+    def connect(self) -> connection.ReplayConnection:
+        """Returns a new connection of this process to the server."""
+        return connection.ReplayConnection(self.address, self._config, self._queue)
+
+    def tables(self) -> dict[str, table_info.TableInfo]:
+        """Returns the state of all tables, by name."""
+        return table_info.read(self.client)
+
+    def fill_levels(self) -> dict[str, float]:
+        """Returns the items of each table divided by its capacity, by metric name."""
+        return {
+            f"replay/{name}_fill": table.current_size / table.max_size
+            for name, table in self.tables().items()
+        }
 
     def newest_checkpoint(self) -> pathlib.Path | None:
-        """The folder that Reverb wrote last; None where nothing is saved."""
-        return saved_tables.find(self._folder)
+        """Returns the directory that Reverb wrote last; None without a checkpoint."""
+        return table_checkpoint.find(self._checkpoints.newest)
 
     def checkpoint(self) -> None:
-        """Saves all tables and keeps the checkpoint before, of which there is one.
+        """Saves all tables and keeps the previous checkpoint.
 
         Raises:
-          RuntimeError: if it cannot be written; the one before stays, and nothing of this one.
+          RuntimeError: If the checkpoint cannot be written. Existing checkpoints are unchanged.
         """
-        if saved_tables.find(self._folder):
-            shutil.rmtree(self._previous, ignore_errors=True)  # else there were three
-        with self._saved() as saved:
-            saved_tables.write_manifest(saved)
-            if saved_tables.find(self._folder):
-                self._folder.rename(self._previous)
-            self._saving.rename(self._folder)
+        with self._described_errors(), self._checkpoints.saving() as path:
+            table_checkpoint.write_manifest(self._write_checkpoint(path))
 
     def list_keys(self, table: str) -> list[int]:
         """Returns the keys of a table's items, oldest first.
@@ -185,30 +157,27 @@ class EmbeddedReplay(connection.Connection):
         Raises:
           RuntimeError: If the checkpoint cannot be written.
         """
-        with self._saved() as saved:
-            return saved_tables.keys(saved, table)
+        with self._described_errors(), self._checkpoints.temporary() as path:
+            return table_checkpoint.keys(self._write_checkpoint(path), table)
 
     @contextlib.contextmanager
-    def _saved(self) -> Iterator[pathlib.Path]:
-        """Yields a new checkpoint, which is deleted at the end unless it was renamed.
-
-        Raises:
-          RuntimeError: If the checkpoint cannot be written or used.
-        """
-        with self._saving_lock:
+    def _described_errors(self) -> Iterator[None]:
+        """Allows one checkpoint at a time and converts errors to RuntimeError with one line."""
+        with self._checkpointing:
             try:
-                self.client.checkpoint()
-                saved = saved_tables.find(self._saving)
-                if not saved:
-                    raise RuntimeError("Reverb wrote no checkpoint")
-                yield saved
-            except Exception as error:  # Reverb's is an IndexError on a full disk
+                yield
+            except Exception as error:  # Reverb raises an IndexError for a full disk.
                 raise RuntimeError(self._describe(error)) from None
-            finally:
-                shutil.rmtree(self._saving, ignore_errors=True)
+
+    def _write_checkpoint(self, path: pathlib.Path) -> pathlib.Path:
+        self.client.checkpoint()
+        checkpoint = table_checkpoint.find(path)
+        if not checkpoint:
+            raise RuntimeError("Reverb wrote no checkpoint")
+        return checkpoint
 
     def guard_memory(self) -> None:
-        """Starts a thread that removes the oldest items whenever memory runs out, until `stop`."""
+        """Starts a thread that removes the oldest items if memory runs out, until `stop`."""
         limit = memory_limit.for_machine(self, self._config)
         if limit:
             target = memory_limit.keep_enforcing
@@ -218,13 +187,25 @@ class EmbeddedReplay(connection.Connection):
             self._guard.start()
 
     def _describe(self, error: Exception) -> str:
-        text = str(error).replace(self._plain_parent, str(self._folder.parent)).strip()
+        text = str(error).replace(str(self._plain_parent), str(self._parent)).strip()
         return text.splitlines()[0] if text else type(error).__name__
 
     def stop(self) -> None:
-        """Ends the server; clients that wait for it get an error."""
+        """Stops the server. Clients that wait for the server get an error."""
         self._stopped.set()
         if self._guard:
-            self._guard.join(_GUARD_SECONDS)
+            self._guard.join(_GUARD_TIMEOUT_SECONDS)
         self._server.stop()
         self._close_parent()
+
+
+def _compare(server: reverb.Server, items: dict[str, int], signatures: dict[str, Any]) -> None:
+    """Raises DamagedError unless a restored server holds the contents of its checkpoint."""
+    client = reverb.Client(f"localhost:{server.port}")
+    info = client.server_info(timeout=connection.TIMEOUT_SECONDS)
+    found = {table: info[table].current_size if table in info else 0 for table in items}
+    if found != items:
+        raise checkpoint_rotation.DamagedError(f"{items} items were saved, {found} restored")
+    for table, signature in signatures.items():
+        if difference := tables.difference(info[table].signature, signature):
+            raise checkpoint_rotation.DamagedError(f"it is of other unrolls: {difference}")

@@ -1,34 +1,34 @@
-"""How a replay server is, in a line for its log."""
+"""State of a replay server for its log."""
 
 import time
 
-from laser_tf.replay import claim, memory_limit, replay_config, server, table_info
+from laser_tf.replay import lease, memory_limit, replay_config, server, table_info
 
 
 class Health:
-    """How a server is: what it holds, and what went in and out since it was last asked."""
+    """State of a server: its contents, and its rates since the last call of `line`."""
 
     def __init__(
         self,
-        replay: server.EmbeddedReplay,
+        replay: server.ReplayServer,
         table: str | None,
         limit: memory_limit.MemoryLimit | None,
     ):
-        """Starts to count.
+        """Starts counting.
 
         Args:
-          replay: the server, in this process.
-          table: its replay table; None: it has only queues.
-          limit: on its memory.
+          replay: Server in this process.
+          table: Name of its replay table; None if it has only queues.
+          limit: Limit of its memory.
         """
         self._replay = replay
         self._table = table
         self._limit = limit
-        self._time, self._counts = time.monotonic(), self._count(self._infos())
+        self._time, self._counts = time.monotonic(), self._count(replay.tables())
 
     def line(self) -> str:
-        """The state in a line."""
-        infos, now = self._infos(), time.monotonic()
+        """Returns the state in one line."""
+        infos, now = self._replay.tables(), time.monotonic()
         counts, seconds = self._count(infos), now - self._time
         inserted, sampled = (
             (after - before) / seconds for before, after in zip(self._counts, counts, strict=True)
@@ -52,15 +52,12 @@ class Health:
             f"{memory}"
         )
 
-    def _infos(self) -> dict[str, table_info.TableInfo]:
-        return table_info.read(self._replay.client)
-
     def _count(self, infos: dict[str, table_info.TableInfo]) -> tuple[int, int]:
-        """Unrolls or sequences that came, to the queues or to replay, and what was drawn there."""
+        """Returns the numbers of inserted and of sampled items, in replay or else in the queues."""
         limiters = [
             info.rate_limiter_info
             for name, info in infos.items()
-            if name == (self._table or name) and not name.startswith(claim.PREFIX)
+            if name == (self._table or name) and not name.startswith(lease.PREFIX)
         ]
         return (
             sum(limiter.insert_stats.completed for limiter in limiters),

@@ -3,15 +3,19 @@
 import logging
 import pathlib
 import socket
-import threading
 
 import numpy as np
 import reverb
 
 from laser_tf import errors
-from laser_tf.replay import claim, connection, replay_config, server_addresses, stored_unroll
-
-_CLOSING_SECONDS = 5.0  # for a renewal that is under way
+from laser_tf.replay import (
+    compatibility,
+    connection,
+    lease,
+    replay_config,
+    server_addresses,
+    stored_unroll,
+)
 
 
 def open_connection(
@@ -27,7 +31,7 @@ def open_connection(
     Args:
       config: of the tables.
       signature: of an unroll.
-      run: whose queue it is to be, alone, see `claim.Claim`; None: another learner of the same run
+      run: whose queue it is to be, alone, see `lease.Lease`; None: another learner of the same run
         has claimed it.
       queue: this learner's.
       is_new: whether the run has no experience of its own yet: what there is, is told of.
@@ -42,13 +46,13 @@ def open_connection(
         replay.claim(run)
     if is_new:
         replay.tell_of_earlier_runs()
-    replay.watch()
+    replay.start_polling()
     return replay
 
 
 def open_for_writing(
     config: replay_config.ReplayConfig, actor: int, queue: str = replay_config.ONLINE
-) -> connection.Connection:
+) -> connection.ReplayConnection:
     """The server of `config.addresses` that an actor writes to: they take turns.
 
     Args:
@@ -56,7 +60,7 @@ def open_for_writing(
       actor: its index.
       queue: the learner's.
     """
-    return connection.Connection(config.servers[actor % len(config.servers)], config, queue)
+    return connection.ReplayConnection(config.servers[actor % len(config.servers)], config, queue)
 
 
 def name_of_run(workdir: pathlib.Path) -> str:
@@ -65,7 +69,7 @@ def name_of_run(workdir: pathlib.Path) -> str:
 
 
 class ReplayServers:
-    """A `learners_replay.LearnersReplay` of one or several servers, each with its own connection.
+    """A `client.ReplayClient` of one or several servers, each with its own connection.
 
     A server that is silent or was restarted concerns its own connection and holds up no other.
 
@@ -78,12 +82,12 @@ class ReplayServers:
         self.queue = queue
         self._config = config
         self._servers = tuple(
-            connection.Connection(address, config, queue) for address in config.servers
+            connection.ReplayConnection(address, config, queue) for address in config.servers
         )
-        self._claims: list[_KeptClaim] = []
+        self._claims: list[lease.LeaseKeeper] = []
 
     @property
-    def servers(self) -> tuple[connection.Connection, ...]:
+    def servers(self) -> tuple[connection.ReplayConnection, ...]:
         """All of them."""
         return self._servers
 
@@ -104,25 +108,11 @@ class ReplayServers:
                 raise errors.ConfigError(
                     server_addresses.unreachable(server.address, reason)
                 ) from error
-        self._compare_warm_up()
-
-    def _compare_warm_up(self) -> None:
-        """Raises ValueError if the servers never hold what the learner waits for."""
-        config, least = self._config, self._config.warm_up_items
-        if config.replay_table in (None, replay_config.NEW_SEQUENCES):
-            return  # replay, if any, is the learner's own
-        most = sum(server.most_items for server in self._servers)
-        if most < least:
-            steps = config.steps_per_item
-            raise errors.ConfigError(
-                f"replay at {config.addresses} holds {most * steps} agent steps, less than "
-                f"warm_up, {config.warm_up}: start servers with a larger replay.capacity, or use "
-                f"--config.replay.warm_up={most * steps} or less"
-            )
+        compatibility.check_capacity(self._config, sum(server.max_size for server in self._servers))
 
     def tell_of_earlier_runs(self) -> None:
         """Warns of what a run that begins would not expect to learn from."""
-        if items := sum(server.held() for server in self._servers):
+        if items := sum(server.num_held() for server in self._servers):
             logging.warning(
                 "replay at %s holds %s items of an earlier run, which are learned from as this "
                 "run's own; for an empty replay start the server with another --checkpoint_folder",
@@ -132,7 +122,7 @@ class ReplayServers:
     def watch(self) -> None:
         """Looks at all servers every few seconds from now on, until `stop`."""
         for server in self._servers:
-            server.watch()
+            server.start_polling()
 
     def claim(self, run: str) -> None:
         """Claims the queue on all servers, and keeps it until `stop`.
@@ -141,22 +131,22 @@ class ReplayServers:
         that is not renewed stands.
 
         Where another run takes one over, being sure that this one is dead, whoever reads from that
-        server gets a `claim.ClaimedError`.
+        server gets a `lease.LeaseTakenError`.
 
         Args:
-          run: see `claim.Claim`.
+          run: see `lease.Lease`.
 
         Raises:
-          ClaimedError: if another run's learner has one of them.
+          LeaseTakenError: if another run's learner has one of them.
         """
         for server in self._servers:
-            one = claim.Claim(server, run)
+            one = lease.Lease(server, run, lease.HEARTBEAT_SECONDS, lease.STALE_SECONDS)
             try:
-                one.take()
+                one.acquire()
             except ValueError:
                 self._release()
                 raise
-            self._claims.append(_KeptClaim(server, one))
+            self._claims.append(lease.LeaseKeeper(server, one))
 
     def _release(self) -> None:
         claims, self._claims = self._claims, []
@@ -172,16 +162,14 @@ class ReplayServers:
         return sum(server.fill() for server in self._servers) / len(self._servers)
 
     def metrics(self) -> dict[str, float]:
-        """None: see `learners_replay.LearnersReplay`."""
+        """None: see `client.ReplayClient`."""
         return {}
 
     def take_priorities(self, batch: stored_unroll.Batch, priorities: np.ndarray) -> None:
-        """See `learners_replay.LearnersReplay`; each server gets those of the items it gave."""
-        if len(self._servers) == 1:
-            self._servers[0].take_priorities(batch, priorities)
-            return
+        """See `client.ReplayClient`; each server gets those of the items it gave."""
+        replayed = ~batch.is_online
         for index, server in enumerate(self._servers):
-            chosen = ~batch.is_online & (batch.server == index)
+            chosen = replayed if len(self._servers) == 1 else replayed & (batch.server == index)
             if chosen.any():
                 server.update_priorities(batch.key[chosen], priorities[chosen])
 
@@ -193,32 +181,3 @@ class ReplayServers:
         self._release()
         for server in self._servers:
             server.stop()
-
-
-class _KeptClaim:
-    """A claim that is renewed until it is given back, or another run has it."""
-
-    def __init__(self, server: connection.Connection, taken: claim.Claim):
-        self._server = server
-        self._claim = taken
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="replay claim", daemon=True)
-        self._thread.start()
-
-    def _keep(self) -> None:
-        while not self._stopped.wait(claim.BEAT_SECONDS):
-            if not self._server.is_answering:
-                continue
-            try:
-                self._claim.keep()
-            except claim.ClaimedError as error:
-                self._server.refuse(error)
-                return
-            except (RuntimeError, ValueError, reverb.ReverbError):
-                continue  # it has just gone: its connection tells that
-
-    def release(self) -> None:
-        self._stopped.set()
-        self._thread.join(_CLOSING_SECONDS)
-        if not self._thread.is_alive() and self._server.is_answering:
-            self._claim.release()

@@ -1,4 +1,4 @@
-"""A replay server that is no run's own, which starts on a folder of its own tables only."""
+"""Start of a replay server outside a run, with a check of the tables in its directory."""
 
 import json
 import pathlib
@@ -9,16 +9,16 @@ import tensorflow as tf
 
 from laser_tf import errors
 from laser_tf.replay import (
-    claim,
+    lease,
     memory_estimate,
     replay_config,
-    saved_tables,
     server,
     stored_unroll,
     tables,
 )
+from laser_tf.workdir import atomic, checkpoint_rotation
 
-_TABLES = "tables.json"  # in the server's folder: what its checkpoints hold
+_TABLES = "tables.json"  # describes the tables of the checkpoints in the server's directory
 _REPLAY = "replay"
 
 
@@ -28,35 +28,32 @@ def start(
     folder: pathlib.Path,
     port: int,
     queues: Sequence[str],
-) -> server.EmbeddedReplay:
-    """Starts a server that runs may claim, from its checkpoint where there is one.
+) -> server.ReplayServer:
+    """Starts a server whose queues can be leased. Restores its checkpoint, if any.
 
     Args:
-      config: of the tables.
-      signature: of an unroll.
-      folder: the server's own.
-      port: to listen on.
-      queues: one for each learner.
+      config: Replay configuration.
+      signature: Signature of an unroll.
+      folder: Directory of the server.
+      port: Port to listen on.
+      queues: Names of the learners' queues.
 
     Raises:
-      ValueError: if the port is in use, or the folder holds replay of other tables.
-      OSError: if the folder cannot be written.
+      ConfigError: If the port is in use, or the directory holds a replay with other tables.
+      OSError: If the directory cannot be written.
     """
     described = _describe(config, signature, queues)
-    has_saved = saved_tables.find(folder / _REPLAY) or (folder / f"{_REPLAY}_previous").exists()
-    if has_saved:
+    if checkpoint_rotation.CheckpointRotation(folder / _REPLAY).has_checkpoint():
         _compare(folder, described)
-    replay = server.EmbeddedReplay(
+    replay = server.ReplayServer(
         config,
         signature,
         folder / _REPLAY,
         port,
         queues,
-        more_tables=lambda: [claim.make_table(queue) for queue in queues],
+        more_tables=lambda: [lease.make_table(queue) for queue in queues],
     )
-    temporary = folder / f"{_TABLES}.tmp"
-    temporary.write_text(json.dumps(described, indent=2) + "\n")
-    temporary.replace(folder / _TABLES)
+    atomic.write(folder / _TABLES, json.dumps(described, indent=2) + "\n")
     return replay
 
 
@@ -65,7 +62,7 @@ def _describe(
     signature: stored_unroll.StoredUnroll,
     queues: Sequence[str],
 ) -> dict[str, Any]:
-    """What a checkpoint fixes of each table: what it holds, how many, and how it is drawn."""
+    """Describes what a checkpoint fixes of each table: size, sampler and columns."""
     described = {}
     for table in tables.make_tables(config, signature, queues):
         info = table.info
@@ -114,14 +111,14 @@ def _compare(folder: pathlib.Path, described: dict[str, Any]) -> None:
 def least_memory(
     config: replay_config.ReplayConfig, signature: stored_unroll.StoredUnroll, queues: int
 ) -> int:
-    """Bytes that full queues and one batch from replay take, if nothing can be compressed.
+    """Returns the bytes of full queues and one replayed batch without compression.
 
-    Where the learner keeps the sequences, their queue takes the place of the batch.
+    If the learner holds the sequences, their queue replaces the batch.
 
     Args:
-      config: of the tables.
-      signature: of an unroll.
-      queues: how many.
+      config: Replay configuration.
+      signature: Signature of an unroll.
+      queues: Number of queues.
     """
     is_queue = config.replay_table == replay_config.NEW_SEQUENCES
     entries = config.queue_capacity if is_queue else config.batch_size

@@ -29,7 +29,7 @@ class Stream:
     """
 
     def __init__(
-        self, replay: connection.Connection, unrolls_kept: int, signature: Any | None = None
+        self, replay: connection.ReplayConnection, unrolls_kept: int, signature: Any | None = None
     ):
         """Prepares a stream; `open` opens it.
 

@@ -22,7 +22,7 @@ class UnrollWriter:
 
     def __init__(
         self,
-        replay: connection.Connection,
+        replay: connection.ReplayConnection,
         table_names: Sequence[str],
         counting: Sequence[str] = (),
     ):

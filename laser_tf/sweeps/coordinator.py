@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from laser_tf.host import run_folder
 from laser_tf.sweeps import kept_weights, lineage, pace, population, sweep_config
+from laser_tf.workdir import run_directory
 
 Weights = Mapping[str, np.ndarray]  # see `transplant.hand_over`
 
@@ -225,7 +225,7 @@ class Coordinator:
 
     def _finished(self, name: str) -> pathlib.Path:
         """The file that says of an agent that it has spent its budget."""
-        return self._folder / run_folder.FINISHED_AGENTS / name
+        return self._folder / run_directory.FINISHED_AGENTS / name
 
     def status(self) -> dict[str, dict[str, Any]]:
         """What the sweep's display shows of each agent."""

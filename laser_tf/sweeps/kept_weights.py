@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from laser_tf import errors
-from laser_tf.host import whole_files
+from laser_tf.workdir import atomic
 
 
 class UnreadableError(errors.UserError):
@@ -27,7 +27,7 @@ def write(path: pathlib.Path, weights: Mapping[str, np.ndarray]) -> None:
     file = io.BytesIO()
     np.savez(file, **weights)
     path.parent.mkdir(parents=True, exist_ok=True)
-    whole_files.write(path, file.getvalue())
+    atomic.write(path, file.getvalue())
 
 
 def read(path: pathlib.Path) -> dict[str, np.ndarray]:

@@ -8,14 +8,14 @@ import numpy as np
 
 from laser_tf.agents import base as agents_base
 from laser_tf.environments import base, episode_statistics, factory
-from laser_tf.replay import connection, contextual_replay, learners_replay, stored_unroll
+from laser_tf.replay import client, connection, contextual_replay, stored_unroll
 from laser_tf.training import actor, assembly, learner, run_config, weights
 
 
 class Acting(Protocol):
     """Actors that play for a learner: in this process (`LocalActing`), or in others."""
 
-    replay: learners_replay.LearnersReplay  # where the learner reads what they write
+    replay: client.ReplayClient  # where the learner reads what they write
 
     def check(self) -> None:
         """Raises the error that ended acting, if one did."""
@@ -44,7 +44,7 @@ class LocalActing(actor.ActorThread):
     def __init__(
         self,
         config: run_config.RunConfig,
-        replay: learners_replay.LearnersReplay,
+        replay: client.ReplayClient,
         signature: stored_unroll.StoredUnroll,
         trained: learner.Learner,
         *,
@@ -105,7 +105,7 @@ def make_actor(
     config: run_config.RunConfig,
     environment: base.BatchedEnvironment,
     agent: agents_base.Agent,
-    replay: connection.Connection,
+    replay: connection.ReplayConnection,
     signature: stored_unroll.StoredUnroll,
     *,
     member: int,

@@ -154,7 +154,7 @@ def initial_priority(
 
 def make_recorders(
     config: replay_config.ReplayConfig,
-    replay: connection.Connection,
+    replay: connection.ReplayConnection,
     signature: stored_unroll.StoredUnroll,
     agent: agents_base.Agent,
     *,

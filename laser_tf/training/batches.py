@@ -102,7 +102,7 @@ class SourceStream(BatchStream):
 
     def __init__(
         self,
-        replay: connection.Connection,
+        replay: connection.ReplayConnection,
         make: Callable[[str], tf.data.Dataset],
         change: Callable[[Any], Any] = lambda element: element,
     ):
@@ -135,7 +135,7 @@ class SourceStream(BatchStream):
 class MixedBatchStream(SourceStream):
     """Online unrolls beside replayed ones, `stored_unroll.Batch`es, online ones first."""
 
-    def __init__(self, replay: connection.Connection, config: replay_config.ReplayConfig):
+    def __init__(self, replay: connection.ReplayConnection, config: replay_config.ReplayConfig):
         """Starts fetching.
 
         Args:

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from laser_tf.replay import learners_replay
+from laser_tf.replay import client
 from laser_tf.training import batches, learner, run_config
 
 
 def follow(
     config: run_config.RunConfig,
     trained: learner.Learner,
-    replay: learners_replay.LearnersReplay,
+    replay: client.ReplayClient,
     stream: batches.Stream,
     should_stop: Callable[[], bool],
 ) -> bool:

@@ -14,8 +14,8 @@ import tensorflow as tf
 from laser_tf import errors, types
 from laser_tf.agents import base as agents_base
 from laser_tf.environments import factory, user_modules
-from laser_tf.host import folder_traces, run_folder
 from laser_tf.training import assembly, named_variables, run_config, trained
+from laser_tf.workdir import layout, run_directory
 
 _NAMED = 3  # differences that a refusal names
 
@@ -30,7 +30,7 @@ class InitialWeights(NamedTuple):
     def record(self) -> dict[str, dict[str, object]]:
         """What a run's `config.json` notes of where it began."""
         origin = {"workdir": str(self.source), "learner_updates": self.learner_updates}
-        return {run_folder.ORIGIN: origin}
+        return {run_directory.ORIGIN: origin}
 
 
 def find(
@@ -51,14 +51,14 @@ def find(
       WorkdirError: if the run began from another one, or there are no such weights.
       UntrustedError, ValueError, ImportError, EnvironmentFailedError: see `read`.
     """
-    if (workdir / run_folder.RUN).exists():
-        origin = run_folder.read_origin(workdir)
+    if (workdir / run_directory.CONFIG_FILE).exists():
+        origin = run_directory.read_origin(workdir)
         if wanted and str(wanted) != origin:
-            raise run_folder.WorkdirError(
+            raise run_directory.WorkdirError(
                 f"{workdir} holds a run that began from {origin or 'fresh weights'}, not from "
                 f"{wanted}: leave --init_from out to resume it, or use another --workdir"
             )
-        if folder_traces.has_checkpoint(workdir):
+        if layout.has_checkpoint(workdir):
             return None
         wanted = pathlib.Path(origin) if origin else None
     return read(wanted, named, trust_config) if wanted else None
@@ -79,9 +79,11 @@ def read(
       UntrustedError: If its `config.json` names tasks with code that are not in `named`.
       ValueError, ImportError, EnvironmentFailedError: if its environment cannot be made.
     """
-    config = run_config.parse(run_folder.read_config(source))
+    config = run_config.parse(run_directory.read_config(source))
     if not trust_config:
-        user_modules.check_trusted(source / run_folder.RUN, config.environment.user_code(), named)
+        user_modules.check_trusted(
+            source / run_directory.CONFIG_FILE, config.environment.user_code(), named
+        )
     restored = trained.restore_learner(source, config, factory.environment_spec(config.environment))
     arrays = {name: variable.numpy() for name, variable in learnt(restored.agent).items()}
     return InitialWeights(source, int(restored.counters.learner_updates), arrays)

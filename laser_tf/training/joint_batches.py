@@ -15,9 +15,9 @@ import tensorflow as tf
 import tree
 
 from laser_tf.replay import (
+    client,
     connection,
     dataset,
-    learners_replay,
     replay_config,
     stored_unroll,
 )
@@ -35,7 +35,7 @@ class JointStream(batches.BatchStream):
 
     def __init__(
         self,
-        servers: Sequence[connection.Connection],
+        servers: Sequence[connection.ReplayConnection],
         make: Callable[[str], tf.data.Dataset],
     ):
         """Starts fetching.
@@ -69,7 +69,7 @@ class JointStream(batches.BatchStream):
 class OnlineStream:
     """Batches of online unrolls, each put together from groups of several servers."""
 
-    def __init__(self, replay: learners_replay.LearnersReplay, config: replay_config.ReplayConfig):
+    def __init__(self, replay: client.ReplayClient, config: replay_config.ReplayConfig):
         """Starts fetching from the learner's queue on each server."""
         size = group_size(config.online_entries, len(replay.servers))
         self._groups = JointStream(
@@ -139,7 +139,7 @@ class SharedStream:
 
 
 def shared_stream(
-    replay: learners_replay.LearnersReplay, make: Callable[[str], tf.data.Dataset]
+    replay: client.ReplayClient, make: Callable[[str], tf.data.Dataset]
 ) -> SharedStream:
     """Starts fetching from the replay table of each server.
 
@@ -149,14 +149,14 @@ def shared_stream(
     """
     return SharedStream(
         [batches.SourceStream(server, make) for server in replay.servers],
-        lambda: [server.drawable for server in replay.servers],
+        lambda: [server.num_sampleable for server in replay.servers],
     )
 
 
 class ReplayedStream:
     """Batches of replayed entries, each put together from groups of several servers."""
 
-    def __init__(self, replay: learners_replay.LearnersReplay, config: replay_config.ReplayConfig):
+    def __init__(self, replay: client.ReplayClient, config: replay_config.ReplayConfig):
         """Starts fetching from the replay table of each server."""
         size = group_size(config.replay_entries, 2 * len(replay.servers))
         self._groups = shared_stream(
@@ -188,7 +188,7 @@ class ReplayedStream:
 class JointBatchStream(batches.BatchStream):
     """Online and replayed entries side by side, as many as configured."""
 
-    def __init__(self, replay: learners_replay.LearnersReplay, config: replay_config.ReplayConfig):
+    def __init__(self, replay: client.ReplayClient, config: replay_config.ReplayConfig):
         """Starts fetching `stored_unroll.Batch`es of arrays, online unrolls first.
 
         Args:

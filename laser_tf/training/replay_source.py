@@ -30,7 +30,7 @@ class ReplaySource:
     it waits in vain for one that was restarted: the machine may have gone without a word.
     """
 
-    def __init__(self, replay: connection.Connection, make: Callable[[str], tf.data.Dataset]):
+    def __init__(self, replay: connection.ReplayConnection, make: Callable[[str], tf.data.Dataset]):
         """Prepares a source; the first call builds the dataset.
 
         Args:
@@ -61,7 +61,7 @@ class ReplaySource:
                 self._fetch = None
                 if self._closed.is_set():
                     break  # without a look: the server may be about to end
-                failures += self._replay.look()
+                failures += self._replay.poll()
                 if failures >= _MOST_ERRORS:
                     raise
                 logging.debug("the stream from replay ended: %s", error)
@@ -87,7 +87,7 @@ class ReplaySource:
         Raises:
           ValueError: if another server has taken the server's place, which has other tables.
         """
-        self._replay.raise_refusal()
+        self._replay.raise_if_rejected()
         fetch, since = self._fetch, self._waiting_since
         if fetch is None or since is None:
             return

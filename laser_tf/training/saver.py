@@ -6,9 +6,10 @@ import pathlib
 import time
 from collections.abc import Callable, Mapping
 
-from laser_tf.host import failure_notice, folder_lock, run_folder
-from laser_tf.replay import learners_replay
+from laser_tf.host import failure_notice
+from laser_tf.replay import client
 from laser_tf.training import learner, learner_checkpoints, run_config
+from laser_tf.workdir import lock, run_directory
 
 Saving = Callable[[], contextlib.AbstractContextManager]
 
@@ -24,7 +25,7 @@ class Saver:
         config: run_config.Config,
         workdir: pathlib.Path,
         checkpoints: learner_checkpoints.LearnerCheckpoints,
-        replay: learners_replay.LearnersReplay,
+        replay: client.ReplayClient,
         counters: learner.Counters,
         saving_replay: Saving = contextlib.nullcontext,
         flush_logs: Callable[[], Mapping[str, int]] = dict,
@@ -86,7 +87,7 @@ class Saver:
     def _attempt(self, save: Callable[[], None], notice: failure_notice.FailureNotice) -> bool:
         try:
             save()
-        except run_folder.WorkdirError as error:
+        except run_directory.WorkdirError as error:
             notice.failed(f"{error}; training goes on and tries again")
             return False
         notice.succeeded()
@@ -102,11 +103,11 @@ class Saver:
         """
         try:
             self._save_learner()
-        except run_folder.WorkdirError as error:
-            raise run_folder.WorkdirError(f"{error}. Fix this, then run again") from None
+        except run_directory.WorkdirError as error:
+            raise run_directory.WorkdirError(f"{error}. Fix this, then run again") from None
         try:
             self._save_replay()
-        except run_folder.WorkdirError as error:
+        except run_directory.WorkdirError as error:
             logging.warning("%s; whoever resumes has what was saved of it before", error)
 
     def _save_replay(self) -> None:
@@ -114,16 +115,16 @@ class Saver:
             with self._saving_replay():
                 self._replay.checkpoint()
         except RuntimeError as error:
-            raise run_folder.WorkdirError(f"cannot save replay: {error}") from None
+            raise run_directory.WorkdirError(f"cannot save replay: {error}") from None
 
     def _save_learner(self) -> None:
-        folder_lock.check(self._workdir)
+        lock.check(self._workdir)
         now = time.monotonic()
         self._counters.wall_seconds.assign_add(now - self._clock)
         self._clock = now
         row_counts = self._flush_logs()
         self._checkpoints.save(int(self._counters.learner_updates.numpy()), row_counts)
         if not self._is_noted:
-            with contextlib.suppress(run_folder.WorkdirError):  # tried again with the next one
-                run_folder.note_checkpoint(self._workdir)
+            with contextlib.suppress(run_directory.WorkdirError):  # tried again with the next one
+                run_directory.mark_checkpointed(self._workdir)
                 self._is_noted = True

@@ -21,7 +21,7 @@ class StoredBatchStream(batches.ReplayBatchStream):
     def __init__(
         self,
         counts: batches.Stream,
-        server: connection.Connection,
+        server: connection.ReplayConnection,
         store: sequence_store.SequenceStore,
         config: replay_config.ReplayConfig,
     ):
@@ -53,7 +53,7 @@ class _Filling:
     A full queue would hold the actors, and with them the steps that the learner waits for.
     """
 
-    def __init__(self, server: connection.Connection, store: sequence_store.SequenceStore):
+    def __init__(self, server: connection.ReplayConnection, store: sequence_store.SequenceStore):
         self._source = replay_source.ReplaySource(server, dataset.new_sequences)
         self._store = store
         self._error: Exception | None = None

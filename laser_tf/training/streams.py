@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from laser_tf import types
 from laser_tf.agents import base as agents_base
 from laser_tf.replay import (
+    client,
     contextual_replay,
     dataset,
-    learners_replay,
     replay_config,
     stored_unroll,
     unroll_check,
@@ -36,7 +36,7 @@ LearnersStream = (
 
 def stream_of_run(
     config: run_config.RunConfig,
-    replay: learners_replay.LearnersReplay,
+    replay: client.ReplayClient,
     signature: stored_unroll.StoredUnroll,
     trained: learner.Learner,
     spec: types.EnvironmentSpec,
@@ -59,7 +59,7 @@ def stream_of_run(
 
 def make_stream(
     config: replay_config.ReplayConfig,
-    replay: learners_replay.LearnersReplay,
+    replay: client.ReplayClient,
     signature: stored_unroll.StoredUnroll,
     agent: agents_base.Agent,
     seed: Sequence[int],
@@ -94,7 +94,7 @@ def make_stream(
 
 
 def _sources(
-    config: replay_config.ReplayConfig, replay: learners_replay.LearnersReplay
+    config: replay_config.ReplayConfig, replay: client.ReplayClient
 ) -> "_OneServer | _SeveralServers":
     several = len(replay.servers) > 1
     return _SeveralServers(config, replay) if several else _OneServer(config, replay)
@@ -103,7 +103,7 @@ def _sources(
 class _OneServer:
     """Where streams of one server come from; TensorFlow mixes them."""
 
-    def __init__(self, config: replay_config.ReplayConfig, replay: learners_replay.LearnersReplay):
+    def __init__(self, config: replay_config.ReplayConfig, replay: client.ReplayClient):
         self._config = config
         (self._server,) = replay.servers
 
@@ -132,7 +132,7 @@ class _OneServer:
 class _SeveralServers:
     """Where streams of several servers come from."""
 
-    def __init__(self, config: replay_config.ReplayConfig, replay: learners_replay.LearnersReplay):
+    def __init__(self, config: replay_config.ReplayConfig, replay: client.ReplayClient):
         self._config = config
         self._replay = replay
 

@@ -4,8 +4,9 @@ import pathlib
 
 from laser_tf import types
 from laser_tf.agents import base as agents_base
-from laser_tf.host import hardware, run_folder
+from laser_tf.host import hardware
 from laser_tf.training import assembly, learner, learner_checkpoints, run_config, weights
+from laser_tf.workdir import layout, run_directory
 
 
 def restore_learner(
@@ -18,9 +19,11 @@ def restore_learner(
     """
     dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
     restored = assembly.build_learner(config, spec, dtype, jit=False)
-    checkpoints = learner_checkpoints.LearnerCheckpoints(workdir / "checkpoints/learner", restored)
+    checkpoints = learner_checkpoints.LearnerCheckpoints(
+        workdir / layout.LEARNER_CHECKPOINTS, restored
+    )
     if checkpoints.restore() is None:
-        raise run_folder.WorkdirError(
+        raise run_directory.WorkdirError(
             f"{workdir} holds no checkpoint: train first, or restore them from a backup"
         )
     return restored

@@ -15,8 +15,8 @@ from laser_tf.environments import episode_statistics
 from laser_tf.host import hardware
 from laser_tf.monitoring import episode_log, evaluation_log, reporting, tensorboard
 from laser_tf.replay import (
+    client,
     connection,
-    learners_replay,
     replay_config,
     server,
     several_servers,
@@ -36,6 +36,7 @@ from laser_tf.training import (
     saver,
     streams,
 )
+from laser_tf.workdir import layout
 
 # What a learner, the signature of an unroll, what takes finished episodes and whether the run is
 # new make of actors that other processes have begun.
@@ -107,7 +108,7 @@ class Training:
         self._signature = assembly.unroll_signature(config, spec, self._learner.agent)
         self.returns = reporting.EpisodeReturns(config.environment.suite, config.environment.tasks)
         self._checkpoints = learner_checkpoints.LearnerCheckpoints(
-            workdir / "checkpoints/learner", self._learner
+            workdir / layout.LEARNER_CHECKPOINTS, self._learner
         )
         number = self._checkpoints.restore()
         self.resumed = number is not None
@@ -182,8 +183,10 @@ class Training:
             actors.stop()
             stream.close()
             self._count_untaken(stream)
-            saving.save_all()
-            actors.replay.stop()
+            try:
+                saving.save_all()
+            finally:
+                actors.replay.stop()
             self._tell_losses(actors.faults())
         if member:
             # Nobody has to wait while the agent is evaluated.
@@ -235,14 +238,14 @@ class Training:
                 "faults of the environments, each of which cost an episode: %s", ", ".join(counts)
             )
 
-    def _open_replay(self) -> learners_replay.LearnersReplay:
+    def _open_replay(self) -> client.ReplayClient:
         config = self._config
         if self._member and self._member.replay_address:
             queue = replay_config.queue_of(self._member.name)
-            replay = connection.Connection(self._member.replay_address, config.replay, queue)
+            replay = connection.ReplayConnection(self._member.replay_address, config.replay, queue)
             replay.check(self._signature)
-            replay.watch()
-            return replay
+            replay.start_polling()
+            return client.LearnerReplay(replay)
         if config.replay.servers:
             first, *others = config.replay.servers
             if others:
@@ -255,16 +258,16 @@ class Training:
             return several_servers.open_connection(
                 config.replay, self._signature, run, is_new=not self.resumed
             )
-        replay = server.EmbeddedReplay(
+        served = server.ReplayServer(
             config.replay,
             self._signature,
-            self._workdir / "checkpoints/replay",
+            self._workdir / layout.REPLAY_CHECKPOINT,
             config.run.replay_port,
         )
-        replay.guard_memory()
-        if self.resumed and config.replay.replay_table and not replay.is_restored:
-            logging.warning("no replay checkpoint to resume from: replay fills anew")
-        return replay
+        served.guard_memory()
+        if self.resumed and config.replay.replay_table and not served.is_restored:
+            logging.warning("Found no usable replay checkpoint: the run resumes with empty replay")
+        return client.LearnerReplay(served.connect(), served)
 
     def _begin_acting(self) -> acting.Acting:
         if self._act_elsewhere:

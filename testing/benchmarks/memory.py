@@ -32,8 +32,8 @@ def main(_: list[str]) -> None:
     agent = assembly.build_agent(config, environment.spec(), "float32", seed=1)
     signature = assembly.unroll_signature(config, environment.spec(), agent)
     with tempfile.TemporaryDirectory() as folder:
-        replay = server.EmbeddedReplay(config.replay, signature, pathlib.Path(folder))
-        print(json.dumps(_fill(config, environment, agent, signature, replay), indent=2))
+        replay = server.ReplayServer(config.replay, signature, pathlib.Path(folder))
+        print(json.dumps(_fill(config, environment, agent, signature, replay.connect()), indent=2))
         replay.stop()
 
 

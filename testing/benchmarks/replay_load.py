@@ -99,7 +99,7 @@ def _serve(ports: queues.Queue, stop: synchronize.Event) -> None:
 
     config = replay_config.ReplayConfig(unroll_length=_T, capacity=_CAPACITY)
     with tempfile.TemporaryDirectory() as folder:
-        replay = server.EmbeddedReplay(config, _signature(), pathlib.Path(folder) / "replay")
+        replay = server.ReplayServer(config, _signature(), pathlib.Path(folder) / "replay")
         ports.put(replay.port)
         stop.wait()
 
@@ -116,7 +116,7 @@ def _write(address: str, stop: synchronize.Event) -> None:
     unroll.env_output.observation[:, :_NOISY_ROWS] = random.integers(
         0, 256, unroll.env_output.observation[:, :_NOISY_ROWS].shape
     )
-    replay = connection.Connection(address, replay_config.ReplayConfig())
+    replay = connection.ReplayConnection(address, replay_config.ReplayConfig())
     target = writer.UnrollWriter(replay, ["replay"])
     while not stop.is_set():
         target.write([unroll], stop.is_set)

@@ -15,8 +15,8 @@ import time
 import psutil
 from absl import app, flags
 
-from laser_tf.host import run_folder
 from laser_tf.plotting import sweep_results
+from laser_tf.workdir import run_directory
 
 _AGENTS = flags.DEFINE_integer("agents", 9, "of the same hyper-parameters")
 _SHARED_REPLAY = flags.DEFINE_bool("shared_replay", True, "one replay for all")
@@ -88,7 +88,7 @@ def _memory_bytes(process_id: int) -> int:
 
 
 def _env_frames(workdir: pathlib.Path) -> list[int]:
-    if not (workdir / run_folder.SWEEP).exists():
+    if not (workdir / run_directory.SWEEP_FILE).exists():
         return []
     (sweep,), _ = sweep_results.find(workdir)
     return [member.env_frames for member in sweep.members]

@@ -8,9 +8,9 @@ import time
 
 from configs import laser
 from laser_tf.environments import factory
-from laser_tf.host import folder_traces
-from laser_tf.replay import saved_tables
+from laser_tf.replay import table_checkpoint
 from laser_tf.training import assembly, learner_checkpoints, run_config
+from laser_tf.workdir import layout
 from testing.chaos_parts import descendants, outcomes, watched_run
 
 _FLAGS = (
@@ -21,11 +21,8 @@ _FLAGS = (
 ALWAYS, OFTEN = 1e-4, 0.02  # minutes between checkpoints: it saves all the time, now and then
 _LONGEST_SECONDS = 3.0  # of saving before the power is cut
 _CUT = "power cut while saving"
-_REPLAY = "checkpoints/replay"
-_WORDS = {  # of the one line that tells of damage
-    folder_traces.LEARNER: r"checkpoint-\d+ in .* cannot be used .*falling back to the one before",
-    _REPLAY: r"replay checkpoint in .* cannot be used .*going on from the one before",
-}
+_REPLAY = layout.REPLAY_CHECKPOINT
+_PARTS = (layout.LEARNER_CHECKPOINTS, _REPLAY)
 
 
 class SavedStates:
@@ -55,7 +52,7 @@ class SavedStates:
         learner = assembly.build_learner(config, spec, "float32", jit=False)
         self._counters = learner.counters
         self._checkpoints = learner_checkpoints.LearnerCheckpoints(
-            self._workdir / folder_traces.LEARNER, learner
+            self._workdir / layout.LEARNER_CHECKPOINTS, learner
         )
 
     def cut_power(self, times: int) -> None:
@@ -95,7 +92,7 @@ class SavedStates:
         return [folder, folder.with_name(f"{folder.name}_previous")]
 
     def _replay(self) -> pathlib.Path | None:
-        found = map(saved_tables.find, self._replay_folders())
+        found = map(table_checkpoint.find, self._replay_folders())
         return next((checkpoint for checkpoint in found if checkpoint), None)
 
     def _check(self, saved: int) -> None:
@@ -107,7 +104,7 @@ class SavedStates:
                 self.violations.append(
                     f"{_CUT}: restored {restored}, {updates} updates; {saved} were saved"
                 )
-            if not sum(saved_tables.verify(self._replay()).values()):
+            if not sum(table_checkpoint.verify(self._replay()).values()):
                 self.violations.append(f"{_CUT}: an empty replay was saved")
         except ValueError as error:
             self.violations.append(f"{_CUT}: {error}")
@@ -117,8 +114,8 @@ class SavedStates:
         self._run(outcomes.Outcome("a run that is to be damaged", time.time()))
         for _ in range(times):
             # While replay is saved there is no one before.
-            has_both = all(map(saved_tables.find, self._replay_folders()))
-            part = self._stream.choice(list(_WORDS)) if has_both else folder_traces.LEARNER
+            has_both = all(map(table_checkpoint.find, self._replay_folders()))
+            part = self._stream.choice(_PARTS) if has_both else layout.LEARNER_CHECKPOINTS
             path = self._draw_file(part)
             how, word = self._stream.choice([(_truncate, "truncated"), (_alter, "altered")])
             outcome = outcomes.Outcome(f"{_kind(path)} {word}", time.time())
@@ -129,14 +126,14 @@ class SavedStates:
             self._run(outcome)
             lines = self._log.read_text(errors="replace")[logged:].splitlines()
             # The one before may have been damaged as well, by an earlier fault.
-            name = path.name.partition(".")[0] if part == folder_traces.LEARNER else "replay"
-            told = [line for line in lines if re.search(rf"{name}\b.* cannot be used", line)]
-            if len(told) != 1 or not re.search(_WORDS[part], told[0]):
+            name = path.name.partition(".")[0] if part == layout.LEARNER_CHECKPOINTS else "replay"
+            told = [line for line in lines if re.search(rf"damaged checkpoint \S*/{name}: ", line)]
+            if len(told) != 1:
                 self.violations.append(f"{outcome.fault}: it was told as {told}")
 
     def _draw_file(self, part: str) -> pathlib.Path:
         if part == _REPLAY:
-            paths = list(saved_tables.find(self._workdir / _REPLAY).iterdir())
+            paths = list(table_checkpoint.find(self._workdir / _REPLAY).iterdir())
         else:
             newest = self._checkpoints.numbers()[-1]
             # A damaged count of rows does not make a checkpoint unusable.

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from laser_tf.cluster import role_process, roles
-from laser_tf.host import folder_traces
+from laser_tf.workdir import layout
 from testing.chaos_parts import descendants
 
 _NEW_SECONDS = 5.0  # for a report of a role or the driver
@@ -114,12 +114,12 @@ class WatchedRun:
 
     def newest_checkpoint(self) -> int:
         """Updates behind the newest weights that are saved; 0 without any."""
-        paths = (self.workdir / folder_traces.LEARNER).glob("checkpoint-*.index")
+        paths = (self.workdir / layout.LEARNER_CHECKPOINTS).glob("checkpoint-*.index")
         return max((int(re.search(r"(\d+)\.index", path.name)[1]) for path in paths), default=0)
 
     def checkpoint_age(self, number: int) -> float:
         """Seconds since a checkpoint was written."""
-        path = self.workdir / folder_traces.LEARNER / f"checkpoint-{number}.index"
+        path = self.workdir / layout.LEARNER_CHECKPOINTS / f"checkpoint-{number}.index"
         try:
             return time.time() - path.stat().st_mtime
         except OSError:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from absl.testing import absltest
 
 from laser_tf.cluster import role_process, roles
-from laser_tf.host import folder_traces
+from laser_tf.workdir import layout
 from testing import commands
 
 SECONDS = 240.0  # for anything that has to happen
@@ -67,4 +67,4 @@ class FleetCase(absltest.TestCase):
         return states == ["learns", "serves"]
 
     def is_saved(self) -> bool:
-        return folder_traces.has_checkpoint(self.workdir)
+        return layout.has_checkpoint(self.workdir)

@@ -12,7 +12,7 @@ from absl.testing import absltest, parameterized
 from ray import exceptions
 
 from laser_tf.cluster import remote_command
-from laser_tf.host import folder_lock, run_folder
+from laser_tf.workdir import lock, run_directory
 
 # Prints where it runs, and ends when it is asked to.
 PROGRAM = """
@@ -65,15 +65,15 @@ class CommandProcessTest(parameterized.TestCase):
     def test_a_training_waits_for_the_one_of_before_to_leave_its_folder(self):
         # Of another configuration, so that the training ends once it has the folder.
         other = {"config": {"run": {"seed": 7}}}
-        (self._folder / run_folder.RUN).write_text(json.dumps(other))
+        (self._folder / run_directory.CONFIG_FILE).write_text(json.dumps(other))
         flags = ("--config=laser:catch", f"--workdir={self._folder}")
-        with (self._folder / folder_lock.FILE).open("w") as lock:
-            fcntl.lockf(lock, fcntl.LOCK_EX)
+        with (self._folder / lock.FILE).open("w") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX)
             process = remote_command.CommandProcess(
                 ("launch.train", *flags), self._log, self._folder
             )
             self.addCleanup(process.send_signal, signal.SIGKILL)
-            self._wait_for_log("waiting until another process has left")
+            self._wait_for_log(f"leave {self._folder}")
             self.assertIsNone(process.poll())
         self.assertEqual(self._poll(process), 1)
         self.assertIn("belongs to a run of another config", self._log.read_text())

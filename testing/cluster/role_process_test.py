@@ -8,7 +8,7 @@ from absl.testing import absltest, parameterized
 
 from laser_tf import errors
 from laser_tf.cluster import role_process
-from laser_tf.host import versions
+from laser_tf.workdir import versions
 
 
 class _Ended(role_process.Role):

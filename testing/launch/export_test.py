@@ -20,8 +20,8 @@ from dm_env import specs
 from laser_tf.environments import base, catch, factory, gymnasium_suite
 from laser_tf.evaluation import episode_player, evaluator
 from laser_tf.export import description, exporter, portable_policy
-from laser_tf.host import run_folder
 from laser_tf.training import assembly, initial_weights
+from laser_tf.workdir import run_directory
 from testing import commands, fakes
 from testing.export import policies
 
@@ -132,7 +132,7 @@ class ExportTest(absltest.TestCase):
             (damaged, new, "none of the checkpoints in .* can be used"),
             (self.run_folder, pathlib.Path("/proc/none/new"), "cannot write /proc/none/new"),
         ):
-            with self.assertRaisesRegex(run_folder.WorkdirError, message):
+            with self.assertRaisesRegex(run_directory.WorkdirError, message):
                 exporter.export(workdir, output)
             self.assertEqual(sorted(self.folder.rglob("*")), before)
         self._assert_refused(
@@ -156,10 +156,10 @@ class ExportTest(absltest.TestCase):
         self.assertIsNone(initial_weights.find(workdir, self.run_folder))
         self.assertIsNone(initial_weights.find(workdir, None))
         with self.assertRaisesRegex(
-            run_folder.WorkdirError, f"began from {self.run_folder}, not from /other: leave"
+            run_directory.WorkdirError, f"began from {self.run_folder}, not from /other: leave"
         ):
             initial_weights.find(workdir, pathlib.Path("/other"))
-        with self.assertRaisesRegex(run_folder.WorkdirError, "began from fresh weights, not"):
+        with self.assertRaisesRegex(run_directory.WorkdirError, "began from fresh weights, not"):
             initial_weights.find(self.run_folder, workdir)
         # Stopped before it saved anything, it begins there again.
         shutil.rmtree(workdir / "checkpoints/learner")

@@ -174,12 +174,9 @@ class LaunchTest(parameterized.TestCase):
         code, _, errors = commands.run("train", *flags, "--config.run.env_frames=2000")
         self.assertEqual(code, 0, errors)
         longer = (*flags, "--config.run.env_frames=4000")
-        self._assert_refused(
-            "falls to zero at 2,000 env frames, .*: with --extend the run goes on", "train", *longer
-        )
+        self._assert_refused("run.env_frames .*2000.*4000.*--extend", "train", *longer)
         code, _, errors = commands.run("train", *longer, "--extend")
         self.assertEqual(code, 0, errors)
-        self.assertIn("falls to zero at 4,000 env frames from now on instead of at 2,000", errors)
         noted = json.loads((self._workdir / "config.json").read_text())
         self.assertEqual(noted["extended_from_env_frames"], [2_000])
 

@@ -122,7 +122,7 @@ class ReplayServerTest(parameterized.TestCase):
             f"--checkpoint_folder={self._folder / 's'}", f"--port={_free_port()}",
         )  # fmt: skip
         self.assertEqual(code, 1)
-        self.assertRegex(errors, r"^error: another process works in .*use another --checkpoint_f")
+        self.assertRegex(errors, r"^error: .*another --checkpoint_folder")
         self._end(again)
         code, _, errors = commands.run(
             "replay_server", CATCH, "--config.replay.capacity=30000",

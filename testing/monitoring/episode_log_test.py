@@ -10,8 +10,8 @@ import numpy as np
 from absl.testing import absltest, parameterized
 
 from laser_tf.environments import episode_statistics
-from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log
+from laser_tf.workdir import run_directory
 
 HEADER = "env_frames,task,return,length\n"
 
@@ -122,7 +122,7 @@ class EpisodeLogTest(parameterized.TestCase):
     )
     def test_resaved_file_is_rejected_and_unchanged(self, content):
         self._path.write_bytes(content)
-        with self.assertRaises(run_folder.WorkdirError) as caught:
+        with self.assertRaises(run_directory.WorkdirError) as caught:
             self._log().resume(1_000)
         self.assertIn(str(self._path), str(caught.exception))
         self.assertNotIn("\n", str(caught.exception))
@@ -256,7 +256,7 @@ class EpisodeLogTest(parameterized.TestCase):
     def test_a_folder_that_cannot_be_written_is_refused(self):
         log = episode_log.EpisodeLog(self._workdir / "none", ("pong",))
         with self.assertRaisesRegex(
-            run_folder.WorkdirError, "cannot write .*No such file or directory"
+            run_directory.WorkdirError, "cannot write .*No such file or directory"
         ):
             log.resume(None)
 

@@ -8,8 +8,8 @@ from unittest import mock
 from absl.testing import absltest
 
 from laser_tf.evaluation import episode_player, evaluation_summary
-from laser_tf.host import run_folder
 from laser_tf.monitoring import evaluation_log
+from laser_tf.workdir import run_directory
 from testing import fakes
 
 HEADER = (
@@ -83,7 +83,7 @@ class EvaluationLogTest(absltest.TestCase):
         self._path.write_bytes(content)
         again = evaluation_log.EvaluationLog(self._workdir)
         for call in (again.check, lambda: again.resume(1_000)):
-            with self.assertRaises(run_folder.WorkdirError) as caught:
+            with self.assertRaises(run_directory.WorkdirError) as caught:
                 call()
             self.assertIn(str(self._path), str(caught.exception))
             self.assertEqual(self._path.read_bytes(), content)
@@ -120,7 +120,7 @@ class EvaluationLogTest(absltest.TestCase):
 
     def test_a_folder_that_cannot_be_written_is_refused(self):
         log = evaluation_log.EvaluationLog(self._workdir / "none")
-        with self.assertRaisesRegex(run_folder.WorkdirError, "cannot write .*"):
+        with self.assertRaisesRegex(run_directory.WorkdirError, "cannot write .*"):
             log.resume(None)
 
 

@@ -5,8 +5,8 @@ import pathlib
 from collections.abc import Mapping, Sequence
 
 from laser_tf.environments import episode_statistics
-from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log, tensorboard
+from laser_tf.workdir import run_directory
 
 
 def write_run(
@@ -26,7 +26,7 @@ def write_run(
       seconds: Env frames -> seconds of training.
       suite: Suite of its environment.
     """
-    run_folder.open_workdir(
+    run_directory.open_workdir(
         folder, {"run": {"env_frames": 200}, "environment": {"suite": suite}}, {}
     )
     log = episode_log.EpisodeLog(folder, tasks)

@@ -8,9 +8,9 @@ from absl.testing import absltest
 
 from laser_tf import errors
 from laser_tf.environments import episode_statistics
-from laser_tf.host import run_folder
 from laser_tf.monitoring import episode_log, tensorboard
 from laser_tf.plotting import sharing
+from laser_tf.workdir import run_directory
 from testing import messages
 from testing.plotting import run_logs
 
@@ -29,7 +29,7 @@ def _write_sweep(folder, label, seed, offset, returns):
     content = {"label": label, "seed_index": seed, "agents": agents, "config": config}
     (folder / "sweep.json").write_text(json.dumps(content))
     for name, last in returns.items():
-        run_folder.open_workdir(folder / name, config, {})
+        run_directory.open_workdir(folder / name, config, {})
         log = episode_log.EpisodeLog(folder / name, ["catch"])
         log.resume(None)
         for number in range(150):

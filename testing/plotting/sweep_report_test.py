@@ -10,10 +10,10 @@ import numpy as np
 from absl.testing import absltest
 
 from laser_tf.environments import suites
-from laser_tf.host import run_folder
 from laser_tf.monitoring import tensorboard
 from laser_tf.plotting import sweep_report, sweep_results
 from laser_tf.training import run_config
+from laser_tf.workdir import run_directory
 from testing import messages, sweep_folders
 
 LINEAGE = """env_frames,agent,parent,fitness,learner.learning_rate
@@ -74,7 +74,7 @@ class FindTest(_FolderTest):
         messages.assert_names(note, log)
 
     def test_missing_keys_have_their_defaults(self):
-        path = sweep_folders.write(self._folder / "a", {"agent_00": {}}) / run_folder.SWEEP
+        path = sweep_folders.write(self._folder / "a", {"agent_00": {}}) / run_directory.SWEEP_FILE
         for key in ("run.env_frames", "environment.suite", "environment.task"):
             sweep_folders.forget(path, key)
         (sweep,), notes = sweep_results.find(self._folder)
@@ -84,12 +84,12 @@ class FindTest(_FolderTest):
 
     def test_directory_without_readable_sweep_is_rejected(self):
         self._folder.mkdir()
-        with messages.raises(run_folder.WorkdirError, self._folder):
+        with messages.raises(run_directory.WorkdirError, self._folder):
             sweep_results.find(self._folder)
         for name, text in (("a", "{"), ("b", '{"label": 1}'), ("c", "[]")):
             (self._folder / name).mkdir()
             (self._folder / name / "sweep.json").write_text(text)
-        with messages.raises(run_folder.WorkdirError, self._folder / "a/sweep.json"):
+        with messages.raises(run_directory.WorkdirError, self._folder / "a/sweep.json"):
             sweep_results.find(self._folder)
         sweep_folders.write(self._folder / "d", {"agent_00": {}})
         found, notes = sweep_results.find(self._folder)

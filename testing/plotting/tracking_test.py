@@ -9,9 +9,9 @@ from unittest import mock
 from absl.testing import absltest
 
 from laser_tf import errors
-from laser_tf.host import run_folder
 from laser_tf.monitoring import tensorboard
 from laser_tf.plotting import tracking
+from laser_tf.workdir import run_directory
 
 
 def _mlflow(**attributes) -> mock.MagicMock:
@@ -26,7 +26,7 @@ class TrackingTest(absltest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self._workdir = pathlib.Path(folder.name) / "pong1"
-        run_folder.open_workdir(self._workdir, {"run": {"seed": 7}}, {})
+        run_directory.open_workdir(self._workdir, {"run": {"seed": 7}}, {})
         (self._workdir / "evaluation.json").write_text("{}")
 
     def _write_rows(self) -> None:

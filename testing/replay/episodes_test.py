@@ -12,6 +12,7 @@ from absl.testing import absltest, parameterized
 from laser_tf import observations, types
 from laser_tf.agents import base, laser, laser_config
 from laser_tf.replay import (
+    connection,
     dataset,
     episode_writer,
     replay_config,
@@ -72,13 +73,14 @@ class _ReplayTestCase(parameterized.TestCase):
         self.addCleanup(folder.cleanup)
         self._folder = pathlib.Path(folder.name) / "replay"
 
-    def _write(self, lengths: list[list[int]], capacity: int = 1000) -> server.EmbeddedReplay:
-        """A server that holds what games with these episodes wrote."""
+    def _write(self, lengths: list[list[int]], capacity: int = 1000) -> connection.ReplayConnection:
+        """Starts a server and writes the episodes of several environments to it."""
         config = replay_config.ReplayConfig(
             unroll_length=T, frame_stack=K, batch_size=4, capacity=capacity, core_state="recomputed"
         )
-        replay = server.EmbeddedReplay(config, SIGNATURE, self._folder)
-        self.addCleanup(replay.stop)
+        self._server = server.ReplayServer(config, SIGNATURE, self._folder)
+        self.addCleanup(self._server.stop)
+        replay = self._server.connect()
         target = episode_writer.EpisodeWriter(
             replay,
             unroll_buffer.UnrollBuffer(
@@ -90,7 +92,9 @@ class _ReplayTestCase(parameterized.TestCase):
             target.add(step, _answer(len(lengths), time), (), time, _never)
         return replay
 
-    def _draw(self, replay: server.EmbeddedReplay, number: int) -> list[stored_unroll.StoredUnroll]:
+    def _draw(
+        self, replay: connection.ReplayConnection | server.ReplayServer, number: int
+    ) -> list[stored_unroll.StoredUnroll]:
         episodes = dataset.episodes(replay.address).take(number)
         return [tree.map_structure(lambda x: x.numpy(), episode) for episode in episodes]
 
@@ -164,10 +168,10 @@ class EpisodesTest(_ReplayTestCase):
         self.assertEqual(kept, {200, 300, 400})
 
     def test_a_checkpoint_keeps_episodes(self):
-        replay = self._write([[3, 9]])
-        replay.checkpoint()
-        replay.stop()
-        again = server.EmbeddedReplay(
+        self._write([[3, 9]])
+        self._server.checkpoint()
+        self._server.stop()
+        again = server.ReplayServer(
             replay_config.ReplayConfig(
                 unroll_length=T, frame_stack=K, batch_size=4, core_state="recomputed"
             ),

@@ -15,6 +15,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from laser_tf.replay import (
+    client,
     contextual_replay,
     dataset,
     memory_estimate,
@@ -42,8 +43,9 @@ class MemoryLimitTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
         self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        self._replay = standalone.start(CONFIG, SIGNATURE, self._folder, 0, ["online"])
-        self.addCleanup(self._replay.stop)
+        self._server = standalone.start(CONFIG, SIGNATURE, self._folder, 0, ["online"])
+        self.addCleanup(self._server.stop)
+        self._replay = self._server.connect()
         self._target = writer.UnrollWriter(self._replay, [replay_config.REPLAY])
         self._random = np.random.default_rng(0)
         self._number = 0
@@ -52,7 +54,7 @@ class MemoryLimitTest(absltest.TestCase):
         ctypes.CDLL(None).malloc_trim(0)  # what earlier tests have left is no room
         base = memory_limit.resident_bytes()
         self._limit = memory_limit.MemoryLimit(
-            self._replay, replay_config.REPLAY, base + ROOM, base
+            self._server, replay_config.REPLAY, base + ROOM, base
         )
 
     def _write(self, unrolls: int) -> None:
@@ -92,7 +94,7 @@ class MemoryLimitTest(absltest.TestCase):
         kept = self._numbers()
         self.assertIn(self._number - 1, kept)
         self.assertGreaterEqual(min(kept), self._number - size)  # the newest, without a gap
-        line = server_health.Health(self._replay, replay_config.REPLAY, self._limit).line()
+        line = server_health.Health(self._server, replay_config.REPLAY, self._limit).line()
         self.assertRegex(line, rf"{size:,} items .*online 0/20000; .* GB of \d")
 
     def test_below_it_nothing_happens(self):
@@ -104,7 +106,7 @@ class MemoryLimitTest(absltest.TestCase):
     def test_where_nothing_can_be_saved_replay_is_emptied_rather_than_the_process_killed(self):
         self._write(2000)
         with (
-            mock.patch.object(self._replay, "list_keys", side_effect=RuntimeError("disk full")),
+            mock.patch.object(self._server, "list_keys", side_effect=RuntimeError("disk full")),
             self.assertLogs(level="WARNING") as logs,
         ):
             self._limit.enforce()
@@ -115,11 +117,11 @@ class MemoryLimitTest(absltest.TestCase):
 
     def test_where_it_was_emptied_once_the_process_still_grows_no_more(self):
         self._write(400)
-        self._replay.checkpoint()
+        self._server.checkpoint()
         self._limit.enforce()  # what the checkpoint lists is gone when replay has been emptied
         most, sizes = 0, []
         with (
-            mock.patch.object(self._replay, "list_keys", side_effect=RuntimeError("disk full")),
+            mock.patch.object(self._server, "list_keys", side_effect=RuntimeError("disk full")),
             self.assertLogs(level="WARNING"),
         ):
             for _ in range(60):
@@ -134,7 +136,7 @@ class MemoryLimitTest(absltest.TestCase):
         self._write(200)
         has_room = mock.Mock(side_effect=[True, False, False, *[True] * 10])
         limit = memory_limit.MemoryLimit(
-            self._replay, replay_config.REPLAY, None, 0, has_room=has_room
+            self._server, replay_config.REPLAY, None, 0, has_room=has_room
         )
         with self.assertLogs(level="WARNING"):
             for size in (200, 190, 190, 190):
@@ -143,7 +145,7 @@ class MemoryLimitTest(absltest.TestCase):
         kept = self._numbers()
         self.assertIn(self._number - 1, kept)
         self.assertGreaterEqual(min(kept), self._number - self._replay.size())
-        self.assertIsNone(self._replay.newest_checkpoint())  # A run saves replay after weights.
+        self.assertIsNone(self._server.newest_checkpoint())  # A run saves replay after weights.
         self._write(50)
         limit.enforce()
         self.assertLessEqual(self._replay.size(), 190)
@@ -151,7 +153,7 @@ class MemoryLimitTest(absltest.TestCase):
     def test_without_memory_left_a_batch_stays(self):
         self._write(12)
         limit = memory_limit.MemoryLimit(
-            self._replay, replay_config.REPLAY, None, 0, min_items=8, has_room=lambda: False
+            self._server, replay_config.REPLAY, None, 0, min_items=8, has_room=lambda: False
         )
         with self.assertLogs(level="WARNING"):
             for _ in range(20):
@@ -159,7 +161,7 @@ class MemoryLimitTest(absltest.TestCase):
         self.assertEqual(self._replay.size(), 8)
 
     def test_error_of_a_look_is_logged_once(self):
-        limit = memory_limit.for_machine(self._replay, CONFIG)
+        limit = memory_limit.for_machine(self._server, CONFIG)
         with (
             mock.patch.object(limit, "_info", side_effect=RuntimeError("gone")),
             self.assertLogs(level="WARNING") as logs,
@@ -174,17 +176,17 @@ class MemoryLimitTest(absltest.TestCase):
             mock.patch.object(memory_left, "_machine", return_value=(0, 100)),
             mock.patch.object(memory_limit, "_PERIOD_SECONDS", 0.01),
         ):
-            replay = standalone.start(CONFIG, SIGNATURE, self._folder / "guarded", 0, ["online"])
-            self._replay = replay
+            served = standalone.start(CONFIG, SIGNATURE, self._folder / "guarded", 0, ["online"])
+            replay = served.connect()
             self._target = writer.UnrollWriter(replay, [replay_config.REPLAY])
             self._write(30)
-            replay.guard_memory()
+            served.guard_memory()
             for _ in range(1_000):
                 if replay.size() == CONFIG.batch_size:
                     break
                 time.sleep(0.01)
             self.assertEqual(replay.size(), CONFIG.batch_size)
-            replay.stop()
+            served.stop()
         started = set(threading.enumerate()) - before
         self.assertNotIn("replay memory", [thread.name for thread in started])
 
@@ -223,8 +225,9 @@ class MemoryEstimateTest(parameterized.TestCase):
                 mock.patch.object(logging.getLogger(), "handle") as handle,
             ):
                 path = pathlib.Path(folder) / f"{left:.0f}"
-                replay = server.EmbeddedReplay(config, SIGNATURE, path)
-                self.addCleanup(replay.stop)
+                served = server.ReplayServer(config, SIGNATURE, path)
+                self.addCleanup(served.stop)
+                replay = client.LearnerReplay(served.connect(), served)
                 contextual_replay.for_learner(replay, config, SIGNATURE, path)
             return [call.args[0].getMessage() for call in handle.call_args_list]
 

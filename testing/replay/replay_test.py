@@ -12,7 +12,9 @@ import reverb
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
+from laser_tf import errors
 from laser_tf.replay import (
+    client,
     connection,
     dataset,
     proxies,
@@ -22,7 +24,7 @@ from laser_tf.replay import (
     writer,
 )
 from laser_tf.training import streams
-from testing import fakes
+from testing import fakes, messages
 
 T = 5
 SPEC = fakes.image_spec((4, 3, 1), 3)
@@ -71,10 +73,12 @@ class ReplayTest(parameterized.TestCase):
         self.addCleanup(folder.cleanup)
         self._folder = pathlib.Path(folder.name) / "replay"
 
-    def _serve(self, config: replay_config.ReplayConfig, **arguments) -> server.EmbeddedReplay:
-        replay = server.EmbeddedReplay(config, SIGNATURE, self._folder, **arguments)
-        self.addCleanup(replay.stop)
-        return replay
+    def _serve(
+        self, config: replay_config.ReplayConfig, **arguments
+    ) -> connection.ReplayConnection:
+        self._server = server.ReplayServer(config, SIGNATURE, self._folder, **arguments)
+        self.addCleanup(self._server.stop)
+        return self._server.connect()
 
     @parameterized.parameters("http_proxy", "https_proxy", "grpc_proxy", "GRPC_PROXY")
     def test_proxy_in_the_environment_is_not_asked_for_loopback(self, name):
@@ -87,9 +91,9 @@ class ReplayTest(parameterized.TestCase):
             self._serve(_config()).check(SIGNATURE)
             excepted = _proxy_exceptions()
             self.assertContainsSubset(["a.org", "b", "localhost", "127.0.0.1"], excepted)
-            connection.Connection("10.1.2.3:5000", _config(addresses="10.1.2.3:5000"))
+            connection.ReplayConnection("10.1.2.3:5000", _config(addresses="10.1.2.3:5000"))
             self.assertEqual(_proxy_exceptions(), excepted)
-            connection.Connection(lambda: "10.1.2.3:5000", _config())
+            connection.ReplayConnection(lambda: "10.1.2.3:5000", _config())
             self.assertIn("10.1.2.3", _proxy_exceptions())
 
     def _write(self, replay, config, numbers) -> writer.UnrollWriter:
@@ -107,7 +111,9 @@ class ReplayTest(parameterized.TestCase):
         config = _config(batch_size=4, steps_per_update=2 * T, capacity=1000)
         replay = self._serve(config)
         self._write(replay, config, range(6))
-        stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock(), seed=(1,))
+        stream = streams.make_stream(
+            config, client.LearnerReplay(replay), SIGNATURE, mock.Mock(), seed=(1,)
+        )
         self.addCleanup(stream.close)
         for _ in range(3):
             batch = stream.get(_never)
@@ -193,8 +199,9 @@ class ReplayTest(parameterized.TestCase):
     def test_zero_states_for_replayed_unrolls_only(self):
         config = _config(core_state="zero")
         signature = fakes.signature(SPEC, (tf.ones([1, 3]),), unroll_length=5, frame_stack=2)
-        replay = server.EmbeddedReplay(config, signature, self._folder)
-        self.addCleanup(replay.stop)
+        served = server.ReplayServer(config, signature, self._folder)
+        self.addCleanup(served.stop)
+        replay = served.connect()
         target = writer.UnrollWriter(
             replay,
             config.unroll_tables(replay_config.ONLINE),
@@ -244,8 +251,8 @@ class ReplayTest(parameterized.TestCase):
         config = _config()
         replay = self._serve(config)
         self._write(replay, config, range(8))
-        replay.checkpoint()
-        replay.stop()
+        self._server.checkpoint()
+        self._server.stop()
         again = self._serve(config)
         self.assertEqual(again.size(), 8)
         stream = iter(dataset.unrolls(again.address, replay_config.REPLAY, 100, in_flight=100))
@@ -254,7 +261,7 @@ class ReplayTest(parameterized.TestCase):
     def test_a_port_in_use_is_named(self):
         with socket.create_server(("", 0)) as taken:
             port = taken.getsockname()[1]
-            with self.assertRaisesRegex(ValueError, f"port {port} is in use.*choose another"):
+            with messages.raises(errors.ConfigError, "port", port):
                 self._serve(_config(), port=port)
 
     def test_a_missing_table_is_an_error_not_a_hang(self):

@@ -13,6 +13,8 @@ from absl.testing import absltest, parameterized
 
 from laser_tf import types
 from laser_tf.replay import (
+    client,
+    connection,
     contextual_replay,
     dataset,
     replay_config,
@@ -87,9 +89,10 @@ class SequencesTest(parameterized.TestCase):
 
     def _write(
         self, config: replay_config.ReplayConfig, lengths: list[list[int]]
-    ) -> server.EmbeddedReplay:
-        replay = server.EmbeddedReplay(config, SIGNATURE, self._folder)
-        self.addCleanup(replay.stop)
+    ) -> connection.ReplayConnection:
+        self._server = server.ReplayServer(config, SIGNATURE, self._folder)
+        self.addCleanup(self._server.stop)
+        replay = self._server.connect()
         buffer = unroll_buffer.UnrollBuffer(SIGNATURE, np.arange(len(lengths), dtype=np.int32))
         target = sequence_writer.SequenceWriter(
             replay, buffer, config, replay_config.ONLINE, SIGNATURE, self._priority
@@ -101,8 +104,14 @@ class SequencesTest(parameterized.TestCase):
         target.wait(self._stop.is_set)
         return replay
 
+    def _stream(
+        self, config: replay_config.ReplayConfig, replay: connection.ReplayConnection
+    ) -> streams.LearnersStream:
+        learner_replay = client.LearnerReplay(replay)
+        return streams.make_stream(config, learner_replay, SIGNATURE, mock.Mock(), seed=(1,))
+
     def _drawn(
-        self, replay: server.EmbeddedReplay, config: replay_config.ReplayConfig, number: int
+        self, replay: connection.ReplayConnection, config: replay_config.ReplayConfig, number: int
     ):
         """Different sequences with their states, (unroll, states), as they are drawn."""
         return self._different(
@@ -186,7 +195,9 @@ class SequencesTest(parameterized.TestCase):
         self._folder = self._folder.with_name("of_another")
         config = _config(priorities="contextual", priority_exponent=0.9, **large)
         source = self._write(config, lengths)
-        replay = contextual_replay.for_learner(source, config, SIGNATURE, self._folder.parent)
+        replay = contextual_replay.for_learner(
+            client.LearnerReplay(source), config, SIGNATURE, self._folder.parent
+        )
         stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock(), seed=(1,))
         self.addCleanup(stream.close)
         replay_processes.wait_until(lambda: replay.size() == asked)
@@ -250,13 +261,13 @@ class SequencesTest(parameterized.TestCase):
         keys = batch.key.numpy()
         bad = [np.nan, np.inf, -np.inf, -1.0]
         replay.update_priorities(keys, np.array(bad + [1.0] * (len(keys) - 4)))
-        self.assertEqual(replay.passed_over, 4)
+        self.assertEqual(replay.num_skipped_updates, 4)
         held = replay.size()
-        replay.checkpoint()
-        replay.stop()
-        again = server.EmbeddedReplay(config, SIGNATURE, self._folder)
+        self._server.checkpoint()
+        self._server.stop()
+        again = server.ReplayServer(config, SIGNATURE, self._folder)
         self.addCleanup(again.stop)
-        self.assertEqual(again.size(), held)
+        self.assertEqual(again.connect().size(), held)
 
     @parameterized.parameters(np.nan, np.inf, -1.0)
     def test_a_first_priority_that_is_none_is_zero(self, bad):
@@ -302,7 +313,7 @@ class SequencesTest(parameterized.TestCase):
         replay = self._write(config, [[14 * U]])
         sizes = itertools.chain([0, 3, 3], itertools.repeat(4))
         self.enter_context(mock.patch.object(replay, "size", lambda: next(sizes)))
-        stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock(), seed=(1,))
+        stream = self._stream(config, replay)
         self.addCleanup(stream.close)
         steps = [int(stream.get(self._stop.is_set).new_steps) for _ in range(4)]
         # The first unroll has one more step, 5. Cold at 13, 17 and 21 steps; warm at 25, of which 5
@@ -313,7 +324,7 @@ class SequencesTest(parameterized.TestCase):
     def test_steps_that_came_during_the_warm_up_are_known(self):
         config = _config(steps_per_update=2 * U + 2, warm_up=20 * U)
         replay = self._write(config, [[14 * U]])
-        stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock(), seed=(1,))
+        stream = self._stream(config, replay)
         self.addCleanup(stream.close)
         replay_processes.wait_until(lambda: stream.untaken_steps == 14 * U + 1)
         self.assertIsNone(stream.poll(0))
@@ -323,7 +334,7 @@ class SequencesTest(parameterized.TestCase):
         replay = self._write(config, [[14 * U]])
         sizes = itertools.chain([4, 4, 1, 2], itertools.repeat(4))
         self.enter_context(mock.patch.object(replay, "size", lambda: next(sizes)))
-        stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock(), seed=(1,))
+        stream = self._stream(config, replay)
         self.addCleanup(stream.close)
         steps = [int(stream.get(self._stop.is_set).new_steps) for _ in range(4)]
         # Warm at 13, 3 beyond, and 11, 1 beyond; cold at 13 and 17, warm at 21, of which 1 is
@@ -337,7 +348,7 @@ class SequencesTest(parameterized.TestCase):
         self.enter_context(mock.patch.object(replay, "size", lambda: next(sizes)))
         self.enter_context(mock.patch.object(batches, "_FULL_SECONDS", 0.0))
         with self.assertLogs(level="WARNING") as logs:
-            stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock(), seed=(1,))
+            stream = self._stream(config, replay)
             self.addCleanup(stream.close)
             steps = [int(stream.get(self._stop.is_set).new_steps) for _ in range(5)]
         # Warm at 13 and 8; cold at 12, and 16 more have come without replay's growing; from then

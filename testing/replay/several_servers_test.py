@@ -15,11 +15,12 @@ import tensorflow as tf
 import tree
 from absl.testing import absltest, parameterized
 
+from laser_tf import errors
 from laser_tf.replay import (
-    claim,
     connection,
     dataset,
     episode_writer,
+    lease,
     replay_config,
     server,
     server_health,
@@ -31,7 +32,7 @@ from laser_tf.replay import (
 )
 from laser_tf.training import batches, joint_batches, streams, unroll_accounting
 from laser_tf.types import AgentOutput, EnvOutput
-from testing import fakes, replay_processes
+from testing import fakes, messages, replay_processes
 
 T = 5
 SPEC = fakes.image_spec((4, 3, 1), 3)
@@ -67,17 +68,17 @@ def _unroll(number: int, actor: int) -> stored_unroll.StoredUnroll:
 
 
 def _drawable(replay: several_servers.ReplayServers) -> list[int]:
-    return [served.drawable for served in replay.servers]
+    return [served.num_sampleable for served in replay.servers]
 
 
 class ServersTest(parameterized.TestCase):
-    LOOK_SECONDS = 30  # a server that a busy machine holds up is none that is silent
+    POLL_TIMEOUT = 30  # a server that a busy machine holds up is none that is silent
 
     def setUp(self):
         super().setUp()
-        self.enter_context(mock.patch.object(connection, "_LOOK_SECONDS", self.LOOK_SECONDS))
+        self.enter_context(mock.patch.object(connection, "POLL_TIMEOUT_SECONDS", self.POLL_TIMEOUT))
         self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        self._servers: list[server.EmbeddedReplay] = []
+        self._servers: list[server.ReplayServer] = []
 
     def _serve(
         self, config: replay_config.ReplayConfig, number: int = 2
@@ -215,7 +216,7 @@ class DrawTest(ServersTest):
         self.assertEqual({b.server.mean() for b in fetched if not b.is_online.any()}, {0.5})
         described = [tree.map_structure(lambda x: (x.shape, x.dtype), batch) for batch in fetched]
         self.assertEqual(described, described[:1] * len(described))
-        with mock.patch.object(connection.Connection, "update_priorities") as update:
+        with mock.patch.object(connection.ReplayConnection, "update_priorities") as update:
             for batch in fetched:
                 replay.take_priorities(batch, np.ones(8))
         self.assertEqual(update.call_count, 2 * kinds.count(False))
@@ -241,10 +242,8 @@ class OtherReplayTest(ServersTest):
     @parameterized.parameters((0.9, 0.6), (0.9, 0.0), (0.0, 0.6))
     def test_what_is_drawn_otherwise_is_refused(self, there, here):
         config = self._serve(_config(priority_exponent=there), number=1)
-        with self.assertRaisesRegex(
-            ValueError,
-            rf"{config.addresses} draws by a priority_exponent of {there:g}, not {here:g}: start "
-            rf"it with this run's replay, or use --config.replay.priority_exponent={there:g}$",
+        with messages.raises(
+            errors.ConfigError, config.addresses, f"replay.priority_exponent={there:g}", f"{here:g}"
         ):
             self._open(dataclasses.replace(config, priority_exponent=here))
         self._open(config)
@@ -257,18 +256,16 @@ class OtherReplayTest(ServersTest):
         self._serve(_config(priority_exponent=0.9), number=1)
         served._find = lambda: f"localhost:{self._servers[-1].port}"
         served._follow()
-        with self.assertRaisesRegex(ValueError, "draws by a priority_exponent of 0.9, not 0"):
-            served.look()
+        with messages.raises(errors.ConfigError, "replay.priority_exponent", 0.9):
+            served.poll()
 
     @parameterized.parameters(({},), ({"sequence_length": 2 * T, "sequence_overlap": T},))
     def test_a_capacity_below_the_warm_up_is_refused(self, sequences):
         config = self._serve(_config(steps_per_update=20 * T, capacity=40 * T, **sequences))
         enough = dataclasses.replace(config, capacity=200 * T, warm_up=80 * T)
         self._open(enough).stop()
-        with self.assertRaisesRegex(
-            ValueError,
-            rf"^replay at {config.addresses} holds 400 agent steps, less than warm_up, "
-            r"405: start servers with a larger replay.capacity, or use --config.replay.warm_up=400",
+        with messages.raises(
+            errors.ConfigError, config.addresses, 405, "--config.replay.warm_up=400"
         ):
             self._open(dataclasses.replace(enough, warm_up=81 * T))
 
@@ -314,8 +311,7 @@ class LookTest(ServersTest):
         before = set(tuple.__subclasses__())
         for _ in range(3):
             for served in replay.servers:
-                self.assertTrue(served.look())
-                served.loads()
+                self.assertTrue(served.poll())
             health.line()
         self.assertEmpty(set(tuple.__subclasses__()) - before)
 
@@ -323,13 +319,12 @@ class LookTest(ServersTest):
 class RestartTest(ServersTest):
     """Of two servers in processes of their own one is killed."""
 
-    LOOK_SECONDS = connection._LOOK_SECONDS
+    POLL_TIMEOUT = connection.POLL_TIMEOUT_SECONDS
 
     def setUp(self):
         super().setUp()
         self.enter_context(mock.patch.object(unroll_accounting, "PATIENCE", 5))
-        self.enter_context(mock.patch.object(connection, "_SILENT_SECONDS", 0))
-        self.enter_context(mock.patch.object(claim, "BEAT_SECONDS", 0.2))
+        self.enter_context(mock.patch.object(lease, "HEARTBEAT_SECONDS", 0.2))
         self._config = _config(batch_size=4, replay_fraction=0.5, priority_exponent=1.0)
         self._seen: list[tuple[int, int]] = []  # actor and number of online unrolls, as they came
         self._steps = 0
@@ -345,7 +340,7 @@ class RestartTest(ServersTest):
 
     def _writer(self, config: replay_config.ReplayConfig, actor: int):
         replay = several_servers.open_for_writing(config, actor)
-        replay.watch()
+        replay.start_polling()
         self.addCleanup(replay.stop)
         target = writer.UnrollWriter(replay, config.unroll_tables(replay.queue))
         self.addCleanup(target.close)
@@ -385,7 +380,7 @@ class RestartTest(ServersTest):
             self._learn(replay, stream, until=(actor, 9))
         with self.assertLogs(level="WARNING") as logs:
             served[1].kill()
-            replay_processes.wait_until(lambda: replay.servers[1].drawable == 0)
+            replay_processes.wait_until(lambda: replay.servers[1].num_sampleable == 0)
             write[0](range(10, 40))
             self._learn(replay, stream, until=(0, 35))
             self._start(1, served[1].port)
@@ -393,14 +388,13 @@ class RestartTest(ServersTest):
             write[0](range(40, 60))
             self._learn(replay, stream, until=(1, 29))
         told = "\n".join(logs.output)
-        self.assertRegex(told, f"{served[1].address} does not answer")
-        self.assertRegex(told, f"was restarted, at {served[1].address}: it holds")
+        messages.assert_names(told, served[1].address)
         self.assertEqual((stream.accounting.lost, stream.accounting.doubled), (0, 10))
         self.assertEqual(self._steps, T * len(set(self._seen)))
-        self.assertGreater(replay.servers[1].drawable, 10)
+        self.assertGreater(replay.servers[1].num_sampleable, 10)
 
         def beats() -> int:
-            info = replay.servers[1].client.server_info(timeout=10)[claim.table_of(replay.queue)]
+            info = replay.servers[1].client.server_info(timeout=10)[lease.table_name(replay.queue)]
             return info.rate_limiter_info.insert_stats.completed
 
         before = beats()
@@ -420,13 +414,13 @@ class PrioritiesTest(ServersTest):
         stream = self._stream(config, replay)
         sent = [[], []]
         deadline = time.monotonic() + 60
-        update = connection.Connection.update_priorities
+        update = connection.ReplayConnection.update_priorities
 
         def record(self_, keys, priorities):
             sent[config.servers.index(self_.address)].append((keys, priorities))
             update(self_, keys, priorities)
 
-        with mock.patch.object(connection.Connection, "update_priorities", record):
+        with mock.patch.object(connection.ReplayConnection, "update_priorities", record):
             while not all(len(of_server) > 1 for of_server in sent):
                 batch = stream.get(lambda: time.monotonic() > deadline)
                 self.assertIsNotNone(batch)
@@ -548,29 +542,27 @@ class EpisodesTest(ServersTest):
 class ClaimTest(ServersTest):
     def setUp(self):
         super().setUp()
-        self.enter_context(mock.patch.object(claim, "BEAT_SECONDS", 0.2))
-        self.enter_context(mock.patch.object(claim, "STALE_SECONDS", 3.0))
+        self.enter_context(mock.patch.object(lease, "HEARTBEAT_SECONDS", 0.2))
+        self.enter_context(mock.patch.object(lease, "STALE_SECONDS", 3.0))
 
     def test_a_second_run_is_refused_while_the_first_lives(self):
         config = self._serve(_config(), number=1)
         first = self._open(config, "host:/runs/a")
         before = set(threading.enumerate())
-        with self.assertRaisesRegex(
-            ValueError, rf"{config.addresses} serves another run \(host:/runs/a\): end that one"
-        ):
+        with messages.raises(lease.LeaseTakenError, config.addresses, "host:/runs/a"):
             several_servers.open_connection(config, SIGNATURE, "host:/runs/b")
         begun = [thread.name for thread in set(threading.enumerate()) - before]
-        self.assertNotIn("replay watch", begun)  # it would look at the server without end
+        self.assertNotIn("replay poll", begun)  # it would look at the server without end
         self.assertEqual(first.size(), 0)  # it has noticed nothing
         first.stop()
         self._open(config, "host:/runs/b")
 
     def test_a_run_that_ends_while_another_begins_is_followed_at_once(self):
         config = self._serve(_config(), number=1)
-        self.enter_context(mock.patch.object(claim, "BEAT_SECONDS", 2.0))
-        self.enter_context(mock.patch.object(claim, "STALE_SECONDS", 60.0))
-        ending = claim.Claim(several_servers.open_for_writing(config, 0), "ending")
-        ending.take()
+        self.enter_context(mock.patch.object(lease, "HEARTBEAT_SECONDS", 2.0))
+        self.enter_context(mock.patch.object(lease, "STALE_SECONDS", 60.0))
+        ending = lease.Lease(several_servers.open_for_writing(config, 0), "ending")
+        ending.acquire()
         timer = threading.Timer(1.0, ending.release)
         timer.start()
         self.addCleanup(timer.join)
@@ -579,12 +571,12 @@ class ClaimTest(ServersTest):
         self.assertLess(time.monotonic() - start, 30)
 
     def test_what_a_refused_run_had_claimed_is_free_again(self):
-        self.enter_context(mock.patch.object(claim, "STALE_SECONDS", 60.0))
+        self.enter_context(mock.patch.object(lease, "STALE_SECONDS", 60.0))
         config = self._serve(_config())
         addresses = config.servers
         second = dataclasses.replace(config, addresses=addresses[1])
         self._open(second, "a")
-        with self.assertRaises(claim.ClaimedError):
+        with self.assertRaises(lease.LeaseTakenError):
             several_servers.open_connection(config, SIGNATURE, "b")
         start = time.monotonic()
         self._open(dataclasses.replace(config, addresses=addresses[0]), "c")
@@ -592,14 +584,14 @@ class ClaimTest(ServersTest):
 
     def test_a_dead_run_is_followed_by_another(self):
         config = self._serve(_config(), number=1)
-        claim.Claim(several_servers.open_for_writing(config, 0), "dead").take()
+        lease.Lease(several_servers.open_for_writing(config, 0), "dead").acquire()
         self._open(config, "next")
 
     @parameterized.parameters("run", "host:/" + 300 * "x", "h:" + 299 * "ä")
     def test_a_run_that_goes_on_need_not_wait(self, run):
-        self.enter_context(mock.patch.object(claim, "STALE_SECONDS", 60))
+        self.enter_context(mock.patch.object(lease, "STALE_SECONDS", 60))
         config = self._serve(_config(), number=1)
-        claim.Claim(several_servers.open_for_writing(config, 0), run).take()
+        lease.Lease(several_servers.open_for_writing(config, 0), run).acquire()
         start = time.monotonic()
         self._open(config, run).stop()
         self._open(config, "other")  # what it held is given back, too
@@ -608,25 +600,25 @@ class ClaimTest(ServersTest):
     def test_long_names_of_two_hosts_are_those_of_two_runs(self):
         config = self._serve(_config(), number=1)
         self._open(config, "a:/" + 300 * "x")
-        with self.assertRaisesRegex(claim.ClaimedError, r"another run \(a:/x+\.\.\.x+\)"):
+        with self.assertRaisesRegex(lease.LeaseTakenError, r"another run \(a:/x+\.\.\.x+\)"):
             several_servers.open_connection(config, SIGNATURE, "b:/" + 300 * "x")
 
     def test_a_run_that_was_overtaken_ends(self):
         config = self._serve(_config(), number=1)
         replay = self._open(config, "slow")
-        other = claim.Claim(several_servers.open_for_writing(config, 0), "other")
+        other = lease.Lease(several_servers.open_for_writing(config, 0), "other", stale_seconds=0.0)
         deadline = time.monotonic() + 20
-        with self.assertRaisesRegex(claim.ClaimedError, r"serves another run \(other\)"):
+        with messages.raises(lease.LeaseTakenError, "other"):
             while time.monotonic() < deadline:
                 other.renew()
-                replay.servers[0].raise_refusal()
+                replay.servers[0].raise_if_rejected()
                 time.sleep(0.05)
 
     def test_a_server_of_a_run_is_no_server_for_others(self):
-        embedded = server.EmbeddedReplay(_config(), SIGNATURE, self._folder / "replay")
+        embedded = server.ReplayServer(_config(), SIGNATURE, self._folder / "replay")
         self.addCleanup(embedded.stop)
         config = _config(addresses=f"localhost:{embedded.port}")
-        with self.assertRaisesRegex(ValueError, "not started by launch.replay_server"):
+        with messages.raises(errors.ConfigError, "launch.replay_server"):
             several_servers.open_connection(config, SIGNATURE, "run")
 
     def test_a_silent_server_is_named(self):
@@ -640,7 +632,7 @@ class ClaimTest(ServersTest):
     def test_other_unrolls_are_refused_with_the_address(self):
         config = self._serve(_config(), number=1)
         other = fakes.signature(SPEC, (), unroll_length=T + 1, frame_stack=2)
-        with self.assertRaisesRegex(ValueError, f"{config.addresses} takes other unrolls"):
+        with messages.raises(errors.ConfigError, config.addresses):
             several_servers.open_connection(config, other, "run")
 
 

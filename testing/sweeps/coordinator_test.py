@@ -10,8 +10,8 @@ import numpy as np
 from absl.testing import absltest
 
 from configs import sweeps
-from laser_tf.host import whole_files
 from laser_tf.sweeps import coordinator, kept_weights, lineage, pace, sweep_config
+from laser_tf.workdir import atomic
 from testing import messages
 
 TUNED = {"learner.learning_rate": 1e-3, "agent.entropy_cost": 1e-2, "learner.rmsprop_epsilon": 0.1}
@@ -230,7 +230,7 @@ class CoordinatorTest(absltest.TestCase):
         self._decide("agent_03", 100, 0.9)
         full = OSError(28, "No space left on device")
         for failing in (
-            mock.patch.object(whole_files, "write", side_effect=full),
+            mock.patch.object(atomic, "write", side_effect=full),
             mock.patch.object(lineage.Lineage, "append", side_effect=full),
         ):
             with failing, self.assertLogs(level="WARNING") as logs:

@@ -9,10 +9,10 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from laser_tf.environments import factory
-from laser_tf.host import run_folder
 from laser_tf.replay import stored_unroll
 from laser_tf.sweeps import transplant
 from laser_tf.training import assembly, learner, learner_checkpoints, learner_config, run_config
+from laser_tf.workdir import run_directory
 from testing import fakes
 
 
@@ -220,7 +220,7 @@ class AdamTest(absltest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             learner_checkpoints.LearnerCheckpoints(pathlib.Path(folder), _learner()[0]).save(1)
             other, _ = _learner(optimizer="adam")
-            with self.assertRaises(run_folder.WorkdirError):
+            with self.assertRaises(run_directory.WorkdirError):
                 learner_checkpoints.LearnerCheckpoints(pathlib.Path(folder), other).restore()
 
 

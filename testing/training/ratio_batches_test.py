@@ -11,7 +11,7 @@ import tensorflow as tf
 import tree
 from absl.testing import absltest, parameterized
 
-from laser_tf.replay import replay_config, server, stored_unroll, writer
+from laser_tf.replay import client, replay_config, server, stored_unroll, writer
 from laser_tf.training import ratio_batches, streams
 from testing import fakes
 
@@ -95,8 +95,9 @@ class RatioBatchStreamTest(absltest.TestCase):
         super().setUp()
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self._replay = server.EmbeddedReplay(CONFIG, SIGNATURE, pathlib.Path(folder.name) / "r")
-        self.addCleanup(self._replay.stop)
+        served = server.ReplayServer(CONFIG, SIGNATURE, pathlib.Path(folder.name) / "r")
+        self.addCleanup(served.stop)
+        self._replay = served.connect()
 
     def _write(self, *numbers: int) -> None:
         queue = replay_config.ONLINE
@@ -113,7 +114,8 @@ class RatioBatchStreamTest(absltest.TestCase):
         target.close()
 
     def _stream(self) -> ratio_batches.RatioBatchStream:
-        stream = streams.make_stream(CONFIG, self._replay, SIGNATURE, mock.Mock(), seed=(1, 0))
+        replay = client.LearnerReplay(self._replay)
+        stream = streams.make_stream(CONFIG, replay, SIGNATURE, mock.Mock(), seed=(1, 0))
         self.addCleanup(stream.close)
         return stream
 
@@ -175,7 +177,7 @@ class RatioBatchStreamTest(absltest.TestCase):
                     lambda array: np.stack([array] * 2), stored_unroll.blank(SIGNATURE)
                 )
                 batch = stored_unroll.unweighted(unrolls, np.array(is_online))
-                self._replay.take_priorities(batch, np.ones(2))
+                client.LearnerReplay(self._replay).take_priorities(batch, np.ones(2))
         update.assert_called_once()
 
 

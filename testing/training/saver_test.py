@@ -7,8 +7,8 @@ from unittest import mock
 
 from absl.testing import absltest
 
-from laser_tf.host import folder_lock, run_folder
 from laser_tf.training import finiteness, learner, run_config, saver
+from laser_tf.workdir import lock, run_directory
 
 _FULL = "chunks.tfrecord; No space left on device"
 
@@ -18,7 +18,7 @@ class SaverTest(absltest.TestCase):
         super().setUp()
         self._calls = mock.Mock()
         self._checkpoints, self._replay = self._calls.checkpoints, self._calls.replay
-        self._note = self.enter_context(mock.patch.object(run_folder, "note_checkpoint"))
+        self._note = self.enter_context(mock.patch.object(run_directory, "mark_checkpointed"))
         self._saving = saver.Saver(
             run_config.Config(),
             pathlib.Path("run"),
@@ -79,7 +79,7 @@ class SaverTest(absltest.TestCase):
             self._saving.save_when_due()
 
     def test_a_full_disk_is_told_once_and_so_is_its_end(self):
-        self._checkpoints.save.side_effect = run_folder.WorkdirError("no space for weights")
+        self._checkpoints.save.side_effect = run_directory.WorkdirError("no space for weights")
         self._replay.checkpoint.side_effect = RuntimeError(_FULL)
         with self.assertLogs(level="INFO") as logs:
             self._save_both(5)
@@ -103,7 +103,7 @@ class SaverTest(absltest.TestCase):
         )
 
     def test_replay_is_saved_soon_after_failed_weights(self):
-        self._checkpoints.save.side_effect = run_folder.WorkdirError("no space for weights")
+        self._checkpoints.save.side_effect = run_directory.WorkdirError("no space for weights")
         with self.assertLogs(level="WARNING"):
             self._save_both(1)
         self._replay.checkpoint.assert_not_called()
@@ -113,17 +113,17 @@ class SaverTest(absltest.TestCase):
         self._replay.checkpoint.assert_called_once()
 
     def test_a_lost_directory_ends_the_run_and_saves_nothing(self):
-        lost = folder_lock.LostError("renamed")
-        self.enter_context(mock.patch.object(folder_lock, "check", side_effect=lost))
+        lost = lock.LostError("renamed")
+        self.enter_context(mock.patch.object(lock, "check", side_effect=lost))
         for save in (self._saving.save_when_due, self._saving.save_all):
             self._make_replay_due()
-            with self.assertRaises(folder_lock.LostError):
+            with self.assertRaises(lock.LostError):
                 save()
         self.assertEmpty(self._called())
 
     def test_the_last_save_of_weights_must_work(self):
-        self._checkpoints.save.side_effect = run_folder.WorkdirError("no space")
-        with self.assertRaisesRegex(run_folder.WorkdirError, "^no space"):
+        self._checkpoints.save.side_effect = run_directory.WorkdirError("no space")
+        with self.assertRaisesRegex(run_directory.WorkdirError, "^no space"):
             self._saving.save_all()
 
     def test_the_last_save_of_replay_need_not(self):
@@ -143,13 +143,13 @@ class SaverTest(absltest.TestCase):
         self._replay.checkpoint.assert_not_called()
 
     def test_the_first_checkpoint_is_noted_until_that_works(self):
-        self._checkpoints.save.side_effect = run_folder.WorkdirError("no space")
+        self._checkpoints.save.side_effect = run_directory.WorkdirError("no space")
         self._saving.make_weights_due()
         with self.assertLogs(level="WARNING"):
             self._saving.save_when_due()
         self._note.assert_not_called()
         self._checkpoints.save.side_effect = None
-        self._note.side_effect = run_folder.WorkdirError("no space")
+        self._note.side_effect = run_directory.WorkdirError("no space")
         self._saving.save_all()
         self._note.side_effect = None
         for _ in range(3):

@@ -11,6 +11,7 @@ import tree
 from absl.testing import absltest
 
 from laser_tf.replay import (
+    client,
     connection,
     contextual_replay,
     replay_config,
@@ -115,13 +116,15 @@ class LostServerTest(absltest.TestCase):
             folder = pathlib.Path(name)
             served = replay_processes.ReplayProcess(config, SIGNATURE, folder / "replay")
             self.addCleanup(served.kill)
-            source = connection.Connection(served.address, config)
+            source = connection.ReplayConnection(served.address, config)
             source.check(SIGNATURE)
-            source.watch()
+            source.start_polling()
             self.addCleanup(source.stop)
             _write(source, range(10))
             served.checkpoint()
-            replay = contextual_replay.for_learner(source, config, SIGNATURE, folder)
+            replay = contextual_replay.for_learner(
+                client.LearnerReplay(source), config, SIGNATURE, folder
+            )
             stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock(), seed=(1,))
             self.addCleanup(stream.close)
             replay_processes.wait_until(lambda: replay.size() == 10)
@@ -131,13 +134,13 @@ class LostServerTest(absltest.TestCase):
             )
             self.addCleanup(again.kill)
             with mock.patch.object(replay.store, "add", wraps=replay.store.add) as adding:
-                replay_processes.wait_until(source.look)
+                replay_processes.wait_until(source.poll)
                 _write(source, range(10, 15))
                 replay_processes.wait_until(lambda: adding.call_count == 15)
             self.assertEqual(replay.size(), 15)
 
 
-def _write(source: connection.Connection, newest: range) -> None:
+def _write(source: connection.ReplayConnection, newest: range) -> None:
     """Writes sequences of game 0 to the queue."""
     size = numbered_sequences.S
     with source.client.trajectory_writer(size) as writer:

@@ -13,7 +13,7 @@ from absl.testing import absltest, parameterized
 from laser_tf import types
 from laser_tf.agents import base
 from laser_tf.environments import factory, tmaze
-from laser_tf.replay import contextual_replay, server, stored_unroll
+from laser_tf.replay import client, contextual_replay, server, stored_unroll
 from laser_tf.training import acting, actor, assembly, run_config, streams
 from testing import fakes
 
@@ -77,14 +77,17 @@ def _read_batches(
     """Runs an actor with frozen weights and returns the learner's batches."""
     environment = factory.make_environment(config.environment, seed=1)
     signature = assembly.unroll_signature(config, environment.spec(), agent)
-    embedded = server.EmbeddedReplay(config.replay, signature, folder / "replay")
-    replay = contextual_replay.for_learner(embedded, config.replay, signature, folder)
+    served = server.ReplayServer(config.replay, signature, folder / "replay")
+    connected = served.connect()
+    replay = contextual_replay.for_learner(
+        client.LearnerReplay(connected, served), config.replay, signature, folder
+    )
     acts = actor.ActorThread(
         acting.make_actor(
             config,
             environment,
             agent,
-            embedded,
+            connected,
             signature,
             member=0,
             refresh=lambda: 0,

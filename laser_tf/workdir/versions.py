@@ -1,4 +1,4 @@
-"""The versions that must fit together; standard library only, to look before anything imports."""
+"""Checks of installed versions, with the standard library only: called before other imports."""
 
 import hashlib
 import importlib.metadata
@@ -14,14 +14,14 @@ _RECORDED = ("tensorflow", "keras", "dm-reverb", "ale-py", "minatar", "numpy", "
 
 
 class VersionError(SystemExit):
-    """Installed packages do not fit together; uncaught, it ends the process with its one line."""
+    """Installed packages are incompatible. Uncaught, it ends the process with one line."""
 
 
 def check() -> None:
     """Checks that Python is 3.11 and TensorFlow is the one that Reverb was built against.
 
     Raises:
-      VersionError: with the remedy.
+      VersionError: If a version differs. The message states the remedy.
     """
     python = ".".join(platform.python_version_tuple()[:2])
     if python != _PYTHON:
@@ -42,18 +42,18 @@ def check() -> None:
 
 
 def recorded() -> dict[str, str]:
-    """The versions that a run's folder notes."""
+    """Returns the versions that a run directory records, by package."""
     versions = {package: _version(package) for package in _RECORDED}
     return {"python": platform.python_version(), **{k: v for k, v in versions.items() if v}}
 
 
 def of_machine() -> dict[str, str]:
-    """What must be the same on all machines of a run: versions, and the sources of this package."""
+    """Returns what all machines of a run must share: versions and a hash of this package."""
     return recorded() | {"laser_tf": f"with sources {_sources()}"}
 
 
 def differing(expected: Mapping[str, str]) -> str:
-    """What this machine has instead of another one's `of_machine`, in words; "": nothing."""
+    """Describes how this machine differs from the `of_machine` of another; "" if it does not."""
     here = of_machine()
     return ", ".join(
         f"{package} {here.get(package, 'is missing')} instead of {version}"
@@ -63,7 +63,7 @@ def differing(expected: Mapping[str, str]) -> str:
 
 
 def _sources() -> str:
-    """Short for the text of all modules of this package."""
+    """Returns a hash of the text of all modules of this package."""
     package = pathlib.Path(__file__).resolve().parents[1]
     digest = hashlib.sha1(usedforsecurity=False)
     for path in sorted(package.rglob("*.py")):

@@ -4,7 +4,7 @@ from unittest import mock
 
 from absl.testing import absltest
 
-from laser_tf.host import versions
+from laser_tf.workdir import versions
 from testing import messages
 
 

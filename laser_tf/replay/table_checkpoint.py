@@ -1,7 +1,7 @@
-"""Replay checkpoints on disk: what Reverb wrote, a manifest beside it, and whether both agree.
+"""Checkpoints of Reverb's tables with a manifest that detects damage.
 
-Reverb trusts its files: a short one comes back as fewer items, or ends the process. A checkpoint is
-a folder, named after its time, with Reverb's files and `manifest.json`:
+Reverb does not verify its files: a truncated file restores fewer items or aborts the process. A
+checkpoint is a directory, named after its time, with Reverb's files and `manifest.json`:
 
     {"files": {"chunks.tfrecord": {"bytes": 2032, "crc32": 3735928559}, ...},
      "items": {"replay": 8, "online": 8}}
@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from reverb.cc import schema_pb2
 
 from laser_tf import errors
+from laser_tf.workdir import atomic, checkpoint_rotation
 
 MANIFEST = "manifest.json"
 _DONE, _ITEMS = "DONE", "items.tfrecord"
@@ -25,71 +26,67 @@ _FILES = (_DONE, _ITEMS, *_COMPRESSED)
 _BLOCK = 1 << 20  # bytes read at once
 
 
-class DamagedError(ValueError):
-    """A checkpoint is not what was saved; the message says in what."""
-
-
 def find(root: pathlib.Path) -> pathlib.Path | None:
-    """The newest checkpoint in a folder of checkpoints; None where there is none."""
-    folders = [path for path in root.glob("*") if path.is_dir()]
-    return max(folders, default=None)
+    """Returns the newest checkpoint in a directory, or None for an empty directory."""
+    return max((path for path in root.glob("*") if path.is_dir()), default=None)
 
 
 def write_manifest(checkpoint: pathlib.Path) -> None:
-    """Notes what a checkpoint holds, once it is known to be whole.
+    """Writes the manifest of a new checkpoint.
 
     Raises:
-      DamagedError: if Reverb's files are not whole.
-      OSError: if they cannot be read, or the manifest not be written.
+      DamagedError: If Reverb's files are incomplete.
+      OSError: If a file cannot be read or written.
     """
-    # Reverb misses an error in closing a file, where a full disk shows for small ones.
+    # Reverb ignores errors of closing a file, when a full disk is reported for small files.
     items = _read_through(checkpoint)
     files = {
         name: {"bytes": (checkpoint / name).stat().st_size, "crc32": _crc32(checkpoint / name)}
         for name in _FILES
     }
     text = json.dumps({"files": files, "items": items}, indent=2) + "\n"
-    (checkpoint / MANIFEST).write_text(text)
+    atomic.write(checkpoint / MANIFEST, text)
 
 
 def verify(checkpoint: pathlib.Path) -> dict[str, int]:
-    """The items in each table of a checkpoint, where everything is as it was saved.
-
-    One without a manifest, of an earlier version, is decompressed instead: its own checksums cover
-    each of Reverb's files.
+    """Verifies a checkpoint against its manifest; returns the number of items in each table.
 
     Raises:
-      DamagedError: if anything is not.
+      DamagedError: If the checkpoint differs from what was saved.
     """
     try:
-        if not (checkpoint / MANIFEST).exists():
-            return _read_through(checkpoint)
         manifest = _read_manifest(checkpoint / MANIFEST)
         for name, noted in manifest["files"].items():
-            # The size first: it costs nothing.
+            # The sizes of all files first, because they are cheap to compare.
             size = (checkpoint / name).stat().st_size
             if size != noted["bytes"]:
-                raise DamagedError(f"{name} has {size} bytes instead of {noted['bytes']}")
+                raise checkpoint_rotation.DamagedError(
+                    f"{name} has {size} bytes instead of {noted['bytes']}"
+                )
         for name, noted in manifest["files"].items():
             if _crc32(checkpoint / name) != noted["crc32"]:
-                raise DamagedError(f"{name} has another checksum than it was saved with")
+                raise checkpoint_rotation.DamagedError(f"the checksum of {name} differs")
         return manifest["items"]
     except FileNotFoundError as error:
-        raise DamagedError(f"{pathlib.Path(error.filename).name} is missing") from None
+        raise checkpoint_rotation.DamagedError(
+            f"{pathlib.Path(error.filename).name} is missing"
+        ) from None
     except OSError as error:
-        raise DamagedError(f"it cannot be read: {error.strerror}") from None
-    except DamagedError:
+        raise checkpoint_rotation.DamagedError(f"it cannot be read: {error.strerror}") from None
+    except checkpoint_rotation.DamagedError:
         raise
-    except Exception as error:  # Damage shows as almost any error of protobuf's.
-        raise DamagedError(f"it cannot be read: {errors.one_line(error, 200)}") from None
+    except Exception as error:  # protobuf raises almost any exception for damage.
+        raise checkpoint_rotation.DamagedError(
+            f"it cannot be read: {errors.one_line(error, 200)}"
+        ) from None
 
 
 def keys(checkpoint: pathlib.Path, table: str) -> list[int]:
-    """The keys of a table's items, oldest first: Reverb saves them in the order of their insertion.
+    """Returns the keys of a table's items, oldest first, as Reverb saves them.
 
     Raises:
-      DamagedError: if the checkpoint is not whole.
-      OSError: if it cannot be read.
+      DamagedError: If the checkpoint is incomplete.
+      OSError: If the checkpoint cannot be read.
     """
     parse = schema_pb2.PrioritizedItem.FromString
     items = (parse(record) for record in _records(checkpoint / _ITEMS))
@@ -112,7 +109,7 @@ def _read_manifest(path: pathlib.Path) -> dict[str, dict]:
     except OSError:
         raise
     except Exception:
-        raise DamagedError(f"{path.name} is damaged") from None
+        raise checkpoint_rotation.DamagedError(f"{path.name} is damaged") from None
 
 
 def _crc32(path: pathlib.Path) -> int:
@@ -124,9 +121,9 @@ def _crc32(path: pathlib.Path) -> int:
 
 
 def _read_through(checkpoint: pathlib.Path) -> dict[str, int]:
-    """The items in each table, after every byte has been decompressed."""
+    """Counts the items in each table; decompresses every byte."""
     if not (checkpoint / _DONE).exists():
-        raise DamagedError(f"{_DONE} is missing")
+        raise checkpoint_rotation.DamagedError(f"{_DONE} is missing")
     for name in _COMPRESSED:
         collections.deque(_decompressed(checkpoint / name), maxlen=0)
     parse = schema_pb2.PrioritizedItem.FromString
@@ -134,7 +131,7 @@ def _read_through(checkpoint: pathlib.Path) -> dict[str, int]:
 
 
 def _records(path: pathlib.Path) -> Iterator[bytes]:
-    """TFRecord's framing: a length and its checksum, then data and theirs."""
+    """Yields TFRecords: length and its checksum, then data and its checksum."""
     buffer = b""
     for block in _decompressed(path):
         buffer += block
@@ -147,17 +144,17 @@ def _records(path: pathlib.Path) -> Iterator[bytes]:
             start = end + 4
         buffer = buffer[start:]
     if buffer:
-        raise DamagedError(f"{path.name} ends in the middle of a record")
+        raise checkpoint_rotation.DamagedError(f"{path.name} ends in the middle of a record")
 
 
 def _decompressed(path: pathlib.Path) -> Iterator[bytes]:
-    """A file's contents in blocks; zlib compares its own checksum at the end."""
+    """Yields a file's contents in blocks; zlib verifies its checksum at the end."""
     stream = zlib.decompressobj()
     try:
         with path.open("rb") as file:
             while block := file.read(_BLOCK):
                 yield stream.decompress(block)
     except zlib.error:
-        raise DamagedError(f"{path.name} cannot be decompressed") from None
+        raise checkpoint_rotation.DamagedError(f"{path.name} cannot be decompressed") from None
     if not stream.eof or stream.unused_data:
-        raise DamagedError(f"{path.name} is not whole")
+        raise checkpoint_rotation.DamagedError(f"{path.name} is incomplete")

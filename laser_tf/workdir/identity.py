@@ -1,4 +1,4 @@
-"""Which configurations are the same run's: what tells runs apart, and what may change."""
+"""Identity of a run: the configuration keys that distinguish it from other runs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 from laser_tf import config_values
 
 LENGTH = "run.env_frames"
-# Sections and keys that a resumed run may change, because nothing that it learns depends on them.
-# Every other key identifies the run. A key that decides how old the experience of an update is
-# (num_envs, queue_capacity, wait_seconds) or how it is rounded (compute_dtype) identifies it too.
+# Sections and keys that a resumed run may change, because learning does not depend on them. Every
+# other key identifies the run, including keys that determine the age of experience (num_envs,
+# queue_capacity, wait_seconds) or its rounding (compute_dtype).
 CHANGEABLE_SECTIONS = ("cluster",)
 CHANGEABLE_KEYS = (
     "environment.dataset_path",
@@ -29,38 +29,39 @@ CHANGEABLE_KEYS = (
     "run.replay_checkpoint_minutes",
     "run.replay_port",
 )
+_MAX_SHOWN_KEYS = 5
 
 
-def completed(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """A nested configuration, with the default of each key that it does not name.
-
-    A run that was begun before there was a key has none of it, and did what its default does.
-    """
+def with_defaults(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a nested configuration with default values for missing keys."""
     given = {name: config.get(name, {}) for name in defaults}
-    # A section that is none, in a damaged file, differs from all sections as it is.
+    # In a damaged file a section may not be a mapping. It then differs from every valid section.
     sections = {name: keys for name, keys in given.items() if isinstance(keys, Mapping)}
     return {**config, **{name: {**defaults[name], **keys} for name, keys in sections.items()}}
 
 
 def is_longer(before: dict[str, Any], now: dict[str, Any]) -> bool:
-    """Whether a run is the one before with more frames; nested configurations."""
-    before, now = identity(before), identity(now)
+    """Returns whether nested configurations differ only by more env frames in `now`."""
+    before, now = identifying_values(before), identifying_values(now)
     more = now.pop(LENGTH, 0) > before.pop(LENGTH, 0)
     return more and before == now
 
 
-def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """What makes two nested configurations those of different runs, in words; [] for one run."""
-    before, now = identity(before), identity(now)
-    return [
+def describe_differences(before: dict[str, Any], now: dict[str, Any]) -> str:
+    """Describes the keys in which two runs differ; returns "" for the same run."""
+    before, now = identifying_values(before), identifying_values(now)
+    differing = [
         f"{key} (there {before.get(key)!r}, now {now.get(key)!r})"
         for key in sorted(before.keys() | now.keys())
         if before.get(key) != now.get(key)
     ]
+    more = len(differing) - _MAX_SHOWN_KEYS
+    shown = ", ".join(differing[:_MAX_SHOWN_KEYS])
+    return f"{shown} and {more} more keys" if more > 0 else shown
 
 
-def identity(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What tells a nested configuration from another run's: `section.key` -> value."""
+def identifying_values(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns `section.key` -> value of all keys that identify a run."""
     flat = config_values.flatten(config)
     return {
         key: value

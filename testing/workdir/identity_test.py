@@ -1,12 +1,12 @@
-"""Which configurations are the same run's."""
+"""Tests of the identity of a run."""
 
 import dataclasses
 
 from absl.testing import absltest, parameterized
 
 from laser_tf.environments import suites
-from laser_tf.host import run_identity
 from laser_tf.training import run_config
+from laser_tf.workdir import identity
 from testing import messages
 
 BEFORE = {
@@ -32,7 +32,7 @@ def _all_keys() -> set[str]:
     }
 
 
-class RunIdentityTest(parameterized.TestCase):
+class IdentityTest(parameterized.TestCase):
     @parameterized.parameters(
         ({},),
         ({"cluster": {"actors": 8}},),
@@ -43,22 +43,22 @@ class RunIdentityTest(parameterized.TestCase):
         ({"run": {"evaluation_episodes": 5}},),
     )
     def test_the_same_run(self, changed):
-        self.assertEmpty(run_identity.differences(BEFORE, _changed(**changed)))
-        self.assertFalse(run_identity.is_longer(BEFORE, _changed(**changed)))
+        self.assertEmpty(identity.describe_differences(BEFORE, _changed(**changed)))
+        self.assertFalse(identity.is_longer(BEFORE, _changed(**changed)))
 
     def test_changeable_keys_exist_in_a_section(self):
-        self.assertContainsSubset(run_identity.CHANGEABLE_KEYS, _all_keys())
+        self.assertContainsSubset(identity.CHANGEABLE_KEYS, _all_keys())
 
     def test_a_difference_is_named_with_both_values(self):
         now = _changed(run={"seed": 2, "new": 3})
-        new, seed = run_identity.differences(BEFORE, now)
-        messages.assert_names(new, "run.new", None, 3)
-        messages.assert_names(seed, "run.seed", 1, 2)
+        messages.assert_names(
+            identity.describe_differences(BEFORE, now), "run.new", None, 3, "run.seed", 1, 2
+        )
 
     def test_a_key_that_a_run_was_begun_without_has_its_default(self):
         defaults = {"run": {"seed": 5, "new": 0}, "agent": {"kind": "laser"}, "replay": {"x": 1}}
         old = {**BEFORE, "replay": "damaged"}
-        completed = run_identity.completed(old, defaults)
+        completed = identity.with_defaults(old, defaults)
         self.assertEqual(
             completed,
             old | {"run": {"env_frames": 100, "seed": 1, "new": 0}, "agent": {"kind": "laser"}},
@@ -72,7 +72,7 @@ class RunIdentityTest(parameterized.TestCase):
     )
     def test_only_more_frames_make_a_run_longer(self, run, is_longer):
         now = _changed(run=run, cluster={"actors": 8})
-        self.assertEqual(run_identity.is_longer(BEFORE, now), is_longer)
+        self.assertEqual(identity.is_longer(BEFORE, now), is_longer)
 
 
 if __name__ == "__main__":

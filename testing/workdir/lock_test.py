@@ -11,13 +11,13 @@ import threading
 
 from absl.testing import absltest, parameterized
 
-from laser_tf.host import folder_lock
+from laser_tf.workdir import lock
 from testing import messages
 
 PROGRAM = """
 import pathlib, subprocess, sys, time
-from laser_tf.host import folder_lock
-folder_lock.hold(pathlib.Path(sys.argv[1]))
+from laser_tf.workdir import lock
+lock.acquire(pathlib.Path(sys.argv[1]))
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"], close_fds=False)
 print(child.pid, flush=True)
 time.sleep(100)
@@ -29,7 +29,7 @@ class FolderLockTest(parameterized.TestCase):
         super().setUp()
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self._path = pathlib.Path(folder.name) / folder_lock.FILE
+        self._path = pathlib.Path(folder.name) / lock.FILE
 
     def _start_owner(self) -> subprocess.Popen:
         """Another process that holds the lock, and has a child that outlives it."""
@@ -44,47 +44,47 @@ class FolderLockTest(parameterized.TestCase):
 
     def test_who_has_the_folder_is_named(self):
         owner = self._start_owner()
-        with messages.raises(folder_lock.InUseError, self._path.parent, owner.pid, "--workdir"):
-            folder_lock.hold(self._path)
+        with messages.raises(lock.InUseError, self._path.parent, owner.pid, "--workdir"):
+            lock.acquire(self._path)
 
     def test_one_that_is_killed_leaves_it_to_the_next(self):
         owner = self._start_owner()
         owner.kill()
         owner.wait()
-        folder_lock.hold(self._path)
+        lock.acquire(self._path)
         self.assertIn(f"process {os.getpid()} ", self._path.read_text())
 
     def test_one_that_is_ending_is_waited_for(self):
         owner = self._start_owner()
         threading.Timer(0.5, owner.kill).start()
         with self.assertLogs(level="INFO") as logs:
-            folder_lock.hold(self._path, patience_seconds=30)
+            lock.acquire(self._path, patience_seconds=30)
         self.assertLen(logs.output, 1)
         messages.assert_names(logs.output[0], self._path.parent)
 
     def test_a_held_lock_passes_the_check(self):
-        folder_lock.hold(self._path)
+        lock.acquire(self._path)
         with self.assertNoLogs():
-            folder_lock.check(self._path.parent)
+            lock.check(self._path.parent)
 
     def test_a_directory_without_a_held_lock_passes_the_check(self):
-        folder_lock.check(self._path.parent)
+        lock.check(self._path.parent)
 
     def test_a_deleted_lock_file_is_locked_again(self):
-        folder_lock.hold(self._path)
+        lock.acquire(self._path)
         self._path.unlink()
         with self.assertLogs(level="WARNING"):
-            folder_lock.check(self._path.parent)
+            lock.check(self._path.parent)
         self.assertIn(f"process {os.getpid()} ", self._path.read_text())
         with self.assertNoLogs():
-            folder_lock.check(self._path.parent)
+            lock.check(self._path.parent)
 
     def test_a_second_owner_after_a_deleted_lock_is_detected(self):
-        folder_lock.hold(self._path)
+        lock.acquire(self._path)
         self._path.unlink()
         owner = self._start_owner()
-        with self.assertRaises(folder_lock.LostError) as caught:
-            folder_lock.check(self._path.parent)
+        with self.assertRaises(lock.LostError) as caught:
+            lock.check(self._path.parent)
         self.assertIn(f"process {owner.pid} ", str(caught.exception))
         self.assertIn(f"process {owner.pid} ", self._path.read_text())
 
@@ -92,15 +92,15 @@ class FolderLockTest(parameterized.TestCase):
     def test_a_lost_directory_is_detected(self, how):
         folder, moved = self._path.parent / "run", self._path.parent / "moved"
         folder.mkdir()
-        folder_lock.hold(folder / folder_lock.FILE)
+        lock.acquire(folder / lock.FILE)
         if "rename" in how:
             folder.rename(moved)
         else:
             shutil.rmtree(folder)
         if "replace" in how:
             folder.mkdir()
-        with self.assertRaises(folder_lock.LostError) as caught:
-            folder_lock.check(folder)
+        with self.assertRaises(lock.LostError) as caught:
+            lock.check(folder)
         self.assertIn(str(folder), str(caught.exception))
         self.assertEqual("rename" in how, str(moved) in str(caught.exception))
         self.assertEqual(folder.exists(), "replace" in how)

@@ -1,0 +1,131 @@
+"""Rotation of checkpoints: how they are replaced, and which of them is restored."""
+
+import contextlib
+import logging
+import pathlib
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from laser_tf.workdir import atomic
+
+C = TypeVar("C")
+R = TypeVar("R")
+
+
+class DamagedError(ValueError):
+    """A checkpoint differs from what was saved. The message states the difference."""
+
+
+def load_first_usable(checkpoints: Iterable[C], load: Callable[[C], R]) -> R | None:
+    """Loads the first checkpoint that is not damaged; logs a warning for each damaged one.
+
+    Args:
+      checkpoints: Checkpoints, newest first.
+      load: Loads a checkpoint. Raises DamagedError if the checkpoint is damaged.
+
+    Returns:
+      The result of `load`, or None if all checkpoints are damaged.
+    """
+    for checkpoint in checkpoints:
+        try:
+            return load(checkpoint)
+        except DamagedError as error:
+            logging.warning("Skipped damaged checkpoint %s: %s", checkpoint, error)
+    return None
+
+
+class CheckpointRotation:
+    """Newest, previous and damaged checkpoint at a path, each a file or a directory.
+
+    The names of all but the newest checkpoint have a suffix: `_previous`, `_damaged`, and `_saving`
+    for a checkpoint that is being written.
+    """
+
+    def __init__(self, path: pathlib.Path):
+        """Sets the paths; touches no file.
+
+        Args:
+          path: Path of the newest checkpoint.
+        """
+        # Checkpoints at other paths are found, renamed and deleted by this class only.
+        self.newest = path
+        self._previous, self._damaged, self.unfinished = (
+            path.with_stem(f"{path.stem}_{suffix}") for suffix in ("previous", "damaged", "saving")
+        )
+
+    def has_checkpoint(self) -> bool:
+        """Returns whether there is a newest or a previous checkpoint."""
+        return _exists(self.newest) or _exists(self._previous)
+
+    @contextlib.contextmanager
+    def saving(self) -> Iterator[pathlib.Path]:
+        """Makes the file or directory written in the context the newest checkpoint.
+
+        After an exception the newest checkpoint is unchanged and the new one is deleted. The disk
+        never holds more than two complete checkpoints.
+
+        Yields:
+          The path to write to, which does not exist.
+        """
+        if _exists(self.newest):
+            _delete(self._previous)
+        with self.temporary() as path:
+            yield path
+            atomic.sync(path)  # An error, e.g. a full disk, must occur before the first rename.
+            if _exists(self.newest):
+                self.newest.replace(self._previous)
+            atomic.replace(path, self.newest)
+
+    @contextlib.contextmanager
+    def temporary(self) -> Iterator[pathlib.Path]:
+        """Yields the path of a checkpoint that is deleted at the end of the context."""
+        self.newest.parent.mkdir(parents=True, exist_ok=True)
+        _delete(self.unfinished)
+        try:
+            yield self.unfinished
+        finally:
+            _delete(self.unfinished)
+
+    def restore(self, load: Callable[[pathlib.Path], R]) -> R | None:
+        """Loads the newest usable checkpoint and keeps the last damaged one for inspection.
+
+        Args:
+          load: Loads the checkpoint at a path. Raises DamagedError if the checkpoint is damaged.
+
+        Returns:
+          The result of `load`, or None if there is no usable checkpoint.
+        """
+        _delete(self.unfinished)  # left by a process that was killed
+        return load_first_usable(self._candidates(), load)
+
+    def _candidates(self) -> Iterator[pathlib.Path]:
+        """Yields the newest checkpoint, then the previous one, which takes its place.
+
+        The caller asks for the next checkpoint only if the last one is damaged.
+        """
+        if _exists(self.newest):
+            yield self.newest
+            self._set_aside()
+        elif _exists(self._previous):
+            logging.warning("Checkpoint %s is missing: using the previous checkpoint", self.newest)
+        if _exists(self._previous):
+            self._previous.replace(self.newest)
+            yield self.newest
+            self._set_aside()
+
+    def _set_aside(self) -> None:
+        _delete(self._damaged)
+        self.newest.replace(self._damaged)
+
+
+def _exists(path: pathlib.Path) -> bool:
+    """Returns whether a path is a file or a directory with content."""
+    return path.is_file() or (path.is_dir() and any(path.iterdir()))
+
+
+def _delete(path: pathlib.Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
