@@ -46,7 +46,7 @@ def open_connection(
         replay.claim(run)
     if is_new:
         replay.tell_of_earlier_runs()
-    replay.start_polling()
+    replay.watch()
     return replay
 
 
