@@ -6,22 +6,12 @@ episodes, but never after a median or a cap.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 ATARI_BUCKET, DMLAB_BUCKET = 1_000_000, 10_000_000  # env frames; LASER, appendix A.3
 DMLAB_GROUP = 10  # buckets; "further downsampling to 100M env steps", there
 FEWEST_POINTS, POINTS = 20, 50  # of a curve that keeps the papers' buckets, and of any other
-
-
-class ReplicaRange(NamedTuple):
-    """A sweep's replicas in one: arrays [K] over buckets, NaN where no replica has a value."""
-
-    mean: np.ndarray  # float64
-    worst: np.ndarray  # float64, pointwise: not one replica's curve
-    best: np.ndarray  # float64
-    replicas: np.ndarray  # int64, how many have a value
 
 
 def median_normalised(scores: Mapping[str, float]) -> float:
@@ -216,26 +206,6 @@ def sweep_curve(curves: Sequence[Mapping[str, np.ndarray]], group: int = 1) -> n
     ]
     grouped = np.reshape(medians, [len(curves), -1, group]).mean(axis=2)
     return np.fmax.reduce(grouped)  # unlike a maximum, it passes over the agents without a value
-
-
-def over_replicas(curves: Sequence[np.ndarray]) -> ReplicaRange:
-    """The mean of a sweep's replicas, and the pointwise best and worst (LASER, appendix A.3).
-
-    Args:
-      curves: of each replica, float [K], see `sweep_curve`; K may differ. Where a replica has no
-        value, the others stand alone, and `replicas` says how many they are.
-
-    Raises:
-      ValueError: without curves.
-    """
-    if not curves:
-        raise ValueError("there are no curves: pass that of one replica at least")
-    length = max(map(len, curves))
-    table = np.array([_padded(curve, length) for curve in curves])
-    replicas = np.isfinite(table).sum(axis=0)
-    mean = np.full(length, np.nan)
-    np.divide(np.nansum(table, axis=0), replicas, out=mean, where=replicas > 0)
-    return ReplicaRange(mean, np.fmin.reduce(table), np.fmax.reduce(table), replicas)
 
 
 def _padded(means: np.ndarray, length: int) -> np.ndarray:

@@ -177,20 +177,5 @@ class ChooseBucketTest(parameterized.TestCase):
         self.assertEqual(aggregates.choose_bucket(suite, frames), chosen)
 
 
-class OverReplicasTest(absltest.TestCase):
-    def test_mean_and_pointwise_range_of_those_that_have_come(self):
-        curves = [np.array([1.0, 8.0, NAN]), np.array([3.0, 2.0, NAN, 5.0]), np.array([8.0])]
-        result = aggregates.over_replicas(curves)
-        np.testing.assert_array_equal(result.mean, [4.0, 5.0, NAN, 5.0])
-        np.testing.assert_array_equal(result.worst, [1.0, 2.0, NAN, 5.0])
-        np.testing.assert_array_equal(result.best, [8.0, 8.0, NAN, 5.0])
-        np.testing.assert_array_equal(result.replicas, [3, 2, 0, 1])
-
-    def test_without_values_or_curves(self):
-        self.assertEmpty(aggregates.over_replicas([np.zeros(0)]).mean)
-        with self.assertRaises(ValueError):
-            aggregates.over_replicas([])
-
-
 if __name__ == "__main__":
     absltest.main()
