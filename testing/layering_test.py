@@ -155,6 +155,7 @@ class LayeringTest(absltest.TestCase):
     def test_what_runs_before_the_imports_is_standard_library_only(self):
         early = {
             "laser_tf/host/private_network",
+            "laser_tf/host/process_launcher",
             "laser_tf/host/versions",
             "laser_tf/host/interruption",
             "laser_tf/host/terminal",

@@ -152,7 +152,7 @@ def _choose_renderer(draws: bool) -> None:
 
     By itself it tries a display first, and tells of each that there is not.
     """
-    # A worker's share of the cores, see `game_processes`; Mesa takes all for each environment.
+    # A worker's share of the cores, see `worker_pool`; Mesa takes all for each environment.
     os.environ.setdefault("LP_NUM_THREADS", "0")
     if not draws:
         os.environ[_RENDERER] = _NO_RENDERER

@@ -16,9 +16,9 @@ from laser_tf.environments import (
     dmlab_levels,
     environment_config,
     faults,
-    game_processes,
     instructions,
     names,
+    worker_pool,
 )
 
 
@@ -108,7 +108,7 @@ class DMLab(base.BatchedEnvironment):
             psychlab_arbitrary_visuomotor_mapping show (the engine's data/brady_konkle_oliva2008
             says where to get them); "" for none.
           instruction_length: L, words of the longest instruction; 0 for no instructions.
-          reply_seconds: that a step, or a level's start, may take; see `game_processes`.
+          reply_seconds: that a step, or a level's start, may take; see `worker_pool`.
 
         Raises:
           ImportError: where DeepMind Lab is not installed.
@@ -127,7 +127,7 @@ class DMLab(base.BatchedEnvironment):
             settings=dmlab_levels.settings(hold_out, dataset_path),
             level_cache=level_cache,
         )
-        self._games = game_processes.GameProcesses(
+        self._games = worker_pool.WorkerPool(
             {
                 f"{level}, game {i},": functools.partial(start, seed=seed + i)
                 for i in range(num_envs)
@@ -159,7 +159,7 @@ class DMLab(base.BatchedEnvironment):
             ]
         )
         for index in np.flatnonzero(~is_first).tolist():
-            if isinstance(answers[index], game_processes.Failure):
+            if isinstance(answers[index], worker_pool.Failure):
                 self._note_failure(index, answers[index])
                 # Nothing was seen of this step: the one before is the episode's last, as at a cut.
                 answers[index] = self._steps[index]._replace(reward=0.0, over=True)
@@ -176,7 +176,7 @@ class DMLab(base.BatchedEnvironment):
     def _begun(self, answers: list[Any]) -> list[dmlab_game.Step]:
         """The answers, where games that could not start an episode were told to once more."""
         while True:
-            failed = [isinstance(answer, game_processes.Failure) for answer in answers]
+            failed = [isinstance(answer, worker_pool.Failure) for answer in answers]
             if not any(failed):
                 return answers
             for index in np.flatnonzero(failed).tolist():
@@ -187,7 +187,7 @@ class DMLab(base.BatchedEnvironment):
                 for fails, new, old in zip(failed, again, answers, strict=True)
             ]
 
-    def _note_failure(self, index: int, failure: game_processes.Failure) -> None:
+    def _note_failure(self, index: int, failure: worker_pool.Failure) -> None:
         self.faults.note(
             index, faults.RESTARTS, failure.reason + faults.STARTED_AGAIN, failure.details
         )

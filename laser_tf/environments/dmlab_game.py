@@ -1,4 +1,4 @@
-"""One game of DeepMind Lab, as it runs in a process of its own (see `game_processes`).
+"""One game of DeepMind Lab, as it runs in a process of its own (see `worker_pool`).
 
 The Python API is described in the engine's docs/users/python_api.md, actions in actions.md.
 """

@@ -1,4 +1,4 @@
-"""Several Python environments in one worker process (see `game_processes`)."""
+"""Several Python environments in one worker process (see `worker_pool`)."""
 
 import contextlib
 import pathlib
@@ -20,9 +20,9 @@ from laser_tf.environments import (
     canonical_actions,
     canonical_observations,
     faults,
-    game_processes,
     rendered_image,
     shared_steps,
+    worker_pool,
 )
 
 NOTHING, STEP, RESET = range(3)  # what an environment is told
@@ -49,24 +49,24 @@ class Worker:
     def __init__(
         self,
         restarts: int,
+        file: int,
         *,
         make: Callable[[int], dm_env.Environment],
         seeds: Sequence[int],
         max_steps: int,
         action_repeat: int,
         text_length: int,
-        file: int,
     ):
         """Makes nothing yet.
 
         Args:
           restarts: of this worker.
+          file: of `shared_steps`.
           make: an environment from its seed.
           seeds: one for each environment; an environment that is made again gets others.
           max_steps: of an episode, which is then cut; 0: no limit.
           action_repeat: how often an environment gets an action, or until its episode ends.
           text_length: L, words of the longest text.
-          file: of `shared_steps`.
         """
         folder = str(pathlib.Path.cwd())
         if not {"", folder} & set(sys.path):  # Ray's workers do not search the current folder.
@@ -118,9 +118,7 @@ class Worker:
         self._environments[index] = environment
         return environment
 
-    def play(
-        self, commands: Sequence[int], actions: np.ndarray
-    ) -> dict[int, game_processes.Failure]:
+    def play(self, commands: Sequence[int], actions: np.ndarray) -> dict[int, worker_pool.Failure]:
         """Takes each environment one step on and writes what it showed.
 
         Args:
@@ -138,7 +136,7 @@ class Worker:
                 try:
                     self._play(index, command, actions[index])
                 except Exception as error:  # user code's own
-                    failures[index] = game_processes.Failure(
+                    failures[index] = worker_pool.Failure(
                         faults.describe(error), errors.printable(traceback.format_exc())
                     )
                     self._discard(index)

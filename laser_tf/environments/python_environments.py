@@ -14,8 +14,8 @@ from laser_tf.environments import (
     base,
     environment_worker,
     faults,
-    game_processes,
     shared_steps,
+    worker_pool,
 )
 
 
@@ -48,7 +48,7 @@ class PythonEnvironments(base.BatchedEnvironment):
           seed: see above.
           name: of the environment, for messages.
           num_workers: processes, at most N.
-          reply_seconds: Time limit of each call of an environment; see `game_processes`.
+          reply_seconds: Time limit of each call of an environment; see `worker_pool`.
           max_steps_per_episode: then it is cut; 0: by the environments alone.
           action_repeat: env frames of a step.
           text_length: L, words of the longest text.
@@ -60,7 +60,7 @@ class PythonEnvironments(base.BatchedEnvironment):
         self._name = name
         self._files = [shared_steps.create() for _ in self._parts]
         self._newest: list[shared_steps.SharedSteps] = []
-        self._workers: game_processes.GameProcesses | None = None
+        self._workers: worker_pool.WorkerPool | None = None
         try:
             self._workers = self._start(
                 functools.partial(
@@ -93,15 +93,13 @@ class PythonEnvironments(base.BatchedEnvironment):
         """See `BatchedEnvironment`: a `Discrete` may begin at another number than 0."""
         return [self._own]
 
-    def _start(
-        self, worker: Callable, seed: int, reply_seconds: float
-    ) -> game_processes.GameProcesses:
-        return game_processes.GameProcesses(
+    def _start(self, worker: Callable, seed: int, reply_seconds: float) -> worker_pool.WorkerPool:
+        return worker_pool.WorkerPool(
             {
                 f"worker {index} of {self._name}": functools.partial(
-                    worker, seeds=(seed + part).tolist(), file=file
+                    worker, seeds=(seed + part).tolist()
                 )
-                for index, (part, file) in enumerate(zip(self._parts, self._files, strict=True))
+                for index, part in enumerate(self._parts)
             },
             reply_seconds,
             files=self._files,
@@ -183,7 +181,7 @@ class PythonEnvironments(base.BatchedEnvironment):
             ]
         )
         for worker, answer in enumerate(answers):
-            if isinstance(answer, game_processes.Failure):
+            if isinstance(answer, worker_pool.Failure):
                 lost[self._parts[worker]] = True
                 self._note_worker(worker, answer)
             elif answer:
@@ -192,7 +190,7 @@ class PythonEnvironments(base.BatchedEnvironment):
                     self._note_restart(self._parts[worker][index], failure.reason, failure.details)
         return lost
 
-    def _note_worker(self, worker: int, failure: game_processes.Failure) -> None:
+    def _note_worker(self, worker: int, failure: worker_pool.Failure) -> None:
         part = self._parts[worker]
         reason = f"its worker process: {failure.reason}"
         if len(part) > 1:

@@ -15,7 +15,7 @@ from laser_tf.environments import (
     dmlab_game,
     dmlab_levels,
     faults,
-    game_processes,
+    worker_pool,
 )
 from testing.environments import fake_deepmind_lab, rollouts
 
@@ -212,7 +212,7 @@ class RefusalTest(DMLabTest):
 
 class MissingEngineTest(parameterized.TestCase):
     def test_the_message_says_how_to_install_it_before_anything_starts(self):
-        with mock.patch.object(game_processes, "GameProcesses") as started:
+        with mock.patch.object(worker_pool, "WorkerPool") as started:
             with self.assertRaisesRegex(ImportError, "github.com/google-deepmind/lab") as context:
                 _make()
         self.assertNotIn("\n", str(context.exception))

@@ -149,7 +149,7 @@ assert "tensorflow" not in sys.modules
             factory.environment_spec(catch.CatchConfig())
         close.assert_called_once()
 
-    def test_small_games_load_neither_emulator_nor_plots_and_print_nothing(self):
+    def test_small_workers_load_neither_emulator_nor_plots_and_print_nothing(self):
         program = """
 import sys
 from laser_tf.environments import factory, suites

@@ -545,7 +545,7 @@ class WorkerTest(absltest.TestCase):
         file = shared_steps.create()
         self.addCleanup(os.close, file)
         worker = environment_worker.Worker(
-            0, make=Noting, seeds=[0, 1], max_steps=0, action_repeat=2, text_length=1, file=file
+            0, file, make=Noting, seeds=[0, 1], max_steps=0, action_repeat=2, text_length=1
         )
         description = worker.describe()
         steps = shared_steps.SharedSteps(file, description.observation, 2)

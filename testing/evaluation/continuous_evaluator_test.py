@@ -12,7 +12,7 @@ from unittest import mock
 import numpy as np
 from absl.testing import absltest, parameterized
 
-from laser_tf.environments import catch, factory, faults, game_processes
+from laser_tf.environments import catch, factory, faults, worker_pool
 from laser_tf.evaluation import continuous_evaluator, evaluator_process
 from laser_tf.training import assembly, run_config
 from testing import fakes
@@ -163,7 +163,7 @@ class EvaluatorProcessTest(parameterized.TestCase):
         os.kill(process, signal.SIGKILL)
         evaluator.begin(_weights_that(LEFT), 200, 20)
         failure = self._result(evaluator)
-        self.assertIsInstance(failure, game_processes.Failure)
+        self.assertIsInstance(failure, worker_pool.Failure)
         self.assertStartsWith(failure.reason, "died with exit code -9")
         evaluator.begin(_weights_that(LEFT), 300, 30)
         self.assertEqual(self._result(evaluator)["env_frames"], 300)
@@ -192,7 +192,7 @@ class EvaluatorProcessTest(parameterized.TestCase):
         evaluator, _ = self._start(config)
         evaluator.begin(weights, 100, 10)
         failure = self._result(evaluator)
-        self.assertIsInstance(failure, game_processes.Failure)
+        self.assertIsInstance(failure, worker_pool.Failure)
         self.assertRegex(failure.reason, "^EnvironmentFailedError: .*KeyError.*broken off")
         self.assertNotIn("\n", failure.reason)
         self.assertIn("KeyError", (self._workdir / faults.FILE).read_text())
