@@ -2,17 +2,54 @@
 
 import json
 import pathlib
+import socketserver
 import tempfile
+import threading
 
 import pytest
-from absl.testing import absltest
+from absl.testing import absltest, parameterized
 
 from testing import commands
 
 SMALL = "testing.environments.small_environments"
 
 
-class OwnEnvironmentTest(absltest.TestCase):
+class StepServer(socketserver.ThreadingTCPServer):
+    """Serves `small_environments.Remote` and ends one of its processes.
+
+    Attributes:
+      steps: Number of answered requests.
+      connections_after_exit: Number of connections after the end of that process.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, exit_at):
+        super().__init__(("127.0.0.1", 0), _StepHandler)
+        self.steps, self.connections_after_exit, self.exit_at = 0, 0, exit_at
+        self.lock = threading.Lock()
+
+    def __enter__(self):
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        return super().__enter__()
+
+    def __exit__(self, *arguments):
+        self.shutdown()
+        super().__exit__(*arguments)
+
+
+class _StepHandler(socketserver.BaseRequestHandler):
+    def handle(self):
+        with self.server.lock:
+            self.server.connections_after_exit += self.server.steps >= self.server.exit_at
+        while self.request.recv(4):
+            with self.server.lock:
+                self.server.steps += 1
+                is_exit = self.server.steps == self.server.exit_at
+            self.request.sendall(b"exit" if is_exit else b"good")
+
+
+class OwnEnvironmentTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
         folder = self.enter_context(tempfile.TemporaryDirectory())
@@ -111,6 +148,25 @@ class OwnEnvironmentTest(absltest.TestCase):
         )
         self.assertEqual(code, 0, errors)
         self.assertEqual(made.read_text(), "made\n" * 2)
+
+    @parameterized.parameters(0, 1)
+    def test_environment_reaches_a_server_of_the_host(self, actors):
+        """Also after a restart of the worker, and in the evaluation."""
+        with StepServer(exit_at=100) as server:
+            code, _, errors = self._train(
+                f"{SMALL}:Remote",
+                "--config.environment.suite=dm_env",
+                f"--config.environment.arguments=port={server.server_address[1]}",
+                "--config.environment.num_envs=2",
+                "--config.run.evaluation_episodes=4",
+                "--config.agent.torso=flat",
+                f"--config.cluster.actors={actors}",
+                env_frames=2_000,
+            )
+        self.assertEqual(code, 0, errors)
+        self.assertEqual(self._summary()["episodes"], 4)
+        self.assertGreater(server.steps, 1_000)
+        self.assertGreaterEqual(server.connections_after_exit, 3)  # Training and evaluation.
 
     def test_what_cannot_be_played_leaves_nothing_behind(self):
         code, output, errors = self._train(f"{SMALL}:Corridoor-v0")
