@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 from dm_env import specs
 
-from laser_tf import config_checks, observations, types
+from laser_tf import config_checks, observations
 from laser_tf.environments import atari_games, atari_protocols, base, environment_config
 
 HEIGHT, WIDTH = 84, 84
 SCREEN_HEIGHT, SCREEN_WIDTH = 210, 160
+_NO_LIMIT = 2**31 - 1  # env frames
 
 # fmt: off
 ATARI57 = (
@@ -28,11 +29,12 @@ ATARI57 = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class AtariConfig(environment_config.TimeLimitedConfig):
+class AtariConfig(environment_config.EnvironmentConfig):
     """Of Atari games; the defaults are those of IMPALA and LASER, see `atari_protocols`."""
 
     suite: str = "atari"
     task: str = "pong"
+    max_frames_per_episode: int = 108_000  # env frames; then the episode is cut
     num_threads: int = 0  # threads; of the emulators; 0: one for each core
     action_repeat: int = 4  # env frames; an agent step
     no_op_max: int = 30  # env frames; no-ops at an episode's start, 1 to so many; 0: none
@@ -77,7 +79,6 @@ class AtariConfig(environment_config.TimeLimitedConfig):
             num_threads=self.num_threads,
             action_repeat=self.action_repeat,
             no_op_max=self.no_op_max,
-            max_frames_per_episode=self.max_frames_per_episode,
             sticky_actions=self.sticky_actions,
             full_action_space=self.full_action_space,
             life_loss_is_end=self.life_loss_is_end,
@@ -100,7 +101,6 @@ class Atari(base.BatchedEnvironment):
         num_threads: int,
         action_repeat: int,
         no_op_max: int,
-        max_frames_per_episode: int,
         sticky_actions: float,
         full_action_space: bool,
         life_loss_is_end: bool,
@@ -117,7 +117,7 @@ class Atari(base.BatchedEnvironment):
             num_threads=num_threads,
             frameskip=action_repeat,
             noop_max=no_op_max + 1,  # ALE draws from 0 to one less; see `_play_no_ops`
-            max_num_frames_per_episode=max_frames_per_episode,  # no-ops are not counted
+            max_num_frames_per_episode=_NO_LIMIT,
             repeat_action_probability=sticky_actions,
             full_action_space=full_action_space,
             stack_num=1,
@@ -146,9 +146,8 @@ class Atari(base.BatchedEnvironment):
         if self._screens:
             self._pictures, _ = self._screens.reset(seed=self._seed)
         self._seed = None  # what ALE takes for "let the random streams run on"
-        observation, info = self._play_no_ops(np.ones(self.num_envs, bool), observation, info)
-        self._lives = info["lives"]
-        self._over = np.zeros(self.num_envs, bool)
+        observation, info = self._play_no_ops(self._over, observation, info)
+        self._lives, self._has_ended = info["lives"], np.zeros(self.num_envs, bool)
         return _channels_last(observation)
 
     def _play_no_ops(
@@ -164,32 +163,33 @@ class Atari(base.BatchedEnvironment):
             without = is_first & (info["episode_frame_number"] == 0)
             if not without.any():
                 break
-            observation, info = self._games.reset(options={"reset_mask": without})
-            if self._screens:
-                self._pictures, _ = self._screens.reset(options={"reset_mask": without})
+            observation, info = self._restart(without)
         return observation, info
 
-    def _step(self, actions: np.ndarray) -> types.EnvOutput:
+    def _restart(self, games: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Starts a new episode of the games of a mask bool [N]; the others do not change."""
+        if self._screens:
+            self._pictures, _ = self._screens.reset(options={"reset_mask": games})
+        return self._games.reset(options={"reset_mask": games})
+
+    def _step(self, actions: np.ndarray, is_first: np.ndarray) -> base.Transition:
         if self._screens:
             self._screens.send(actions)
         observation, reward, terminated, truncated, info = self._games.step(actions)
         if self._screens:
             self._pictures, *_ = self._screens.recv()
-        is_first = self._over
+        # ALE restarts only the games that it has ended itself.
+        cut = is_first & ~self._has_ended
+        if cut.any():
+            observation, info = self._restart(cut)
         observation, info = self._play_no_ops(is_first, observation, info)
         lives = info["lives"]
         # Not ALE's own life-loss signal: it looks like a game's end, after which nothing restarts,
         # and it misses the loss of the last but one life where the last is counted as 0.
         lost_life = (lives < self._lives) & ~is_first
         ends = terminated | (lost_life & self._life_loss_is_end)
-        self._over, self._lives = terminated | truncated, lives
-        return types.EnvOutput(
-            observation=_channels_last(observation),
-            reward=reward.astype(np.float32),
-            discount=1 - ends.astype(np.float32),
-            is_first=is_first,
-            previous_action=actions,
-        )
+        self._lives, self._has_ended = lives, (terminated | truncated) & ~is_first
+        return base.Transition(_channels_last(observation), reward, 1.0 - ends, self._has_ended)
 
     def render(self, index: int) -> np.ndarray:
         """The screen, 210x160."""

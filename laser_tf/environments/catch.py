@@ -6,7 +6,7 @@ import time
 import numpy as np
 from dm_env import specs
 
-from laser_tf import errors, observations, types
+from laser_tf import errors, observations
 from laser_tf.environments import base, environment_config, names, random_streams
 
 ROWS, COLUMNS = 10, 5
@@ -33,8 +33,9 @@ class CatchConfig(environment_config.SmallConfig):
 
     @property
     def max_steps_per_episode(self) -> int:
-        """The same for all episodes."""
-        return STEPS
+        """See `EnvironmentConfig`."""
+        own = STEPS
+        return min(own, super().max_steps_per_episode or own)
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "Catch":
         """See `EnvironmentConfig`."""
@@ -58,7 +59,6 @@ class Catch(base.BatchedEnvironment):
         """Game i draws its columns from `seed + i`; all wait together in each step."""
         super().__init__(
             num_envs,
-            action_repeat=1,
             observation=observations.image_spec(ROWS, COLUMNS, 1),
             action=specs.DiscreteArray(3, name="action"),
         )
@@ -71,7 +71,6 @@ class Catch(base.BatchedEnvironment):
         self._ball_row = np.zeros(self.num_envs, int)
         self._ball_column = np.zeros(self.num_envs, int)
         self._paddle = np.zeros(self.num_envs, int)
-        self._over = np.zeros(self.num_envs, bool)
         self._drop(np.ones(self.num_envs, bool))
         return self._boards()
 
@@ -85,23 +84,16 @@ class Catch(base.BatchedEnvironment):
         self._ball_column[games] = columns[games]
         self._paddle[games] = COLUMNS // 2
 
-    def _step(self, actions: np.ndarray) -> types.EnvOutput:
+    def _step(self, actions: np.ndarray, is_first: np.ndarray) -> base.Transition:
         if self._wait_seconds:
             time.sleep(self._wait_seconds)
-        is_first = self._over
         self._ball_row += 1
         self._paddle = np.clip(self._paddle + actions - 1, 0, COLUMNS - 1)
         self._drop(is_first)
-        self._over = self._ball_row == STEPS
+        is_last = self._ball_row == STEPS
         caught = np.where(self._ball_column == self._paddle, 1.0, -1.0)
-        reward = np.where(self._over, caught, 0.0) + self._reward_offset
-        return types.EnvOutput(
-            observation=self._boards(),
-            reward=np.where(is_first, 0.0, reward).astype(np.float32),
-            discount=1 - self._over.astype(np.float32),
-            is_first=is_first,
-            previous_action=actions,
-        )
+        reward = np.where(is_last, caught, 0.0) + self._reward_offset
+        return base.Transition(self._boards(), reward, 1.0 - is_last, is_last)
 
     def _boards(self) -> np.ndarray:
         boards = np.zeros((self.num_envs, ROWS, COLUMNS, 1), np.uint8)

@@ -23,11 +23,12 @@ from laser_tf.environments import (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DMLabConfig(environment_config.TimeLimitedConfig):
+class DMLabConfig(environment_config.EnvironmentConfig):
     """Of DMLab-30's levels."""
 
     suite: str = "dmlab"
     task: str = "rooms_watermaze"
+    max_frames_per_episode: int = 108_000  # env frames; then the episode is cut
     action_repeat: int = 4  # env frames; an agent step
     instruction_length: int = 16  # words; of the longest text; 0 reads none
     hold_out: bool = False  # play what is held out for testing
@@ -56,6 +57,11 @@ class DMLabConfig(environment_config.TimeLimitedConfig):
         """See `EnvironmentConfig`."""
         return super().protocol() | {"hold_out": self.hold_out}
 
+    @property
+    def max_step_seconds(self) -> float:
+        """See `EnvironmentConfig`: a failed game is restarted within the step."""
+        return 2 * self.reply_seconds
+
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "DMLab":
         """See `EnvironmentConfig`."""
         return DMLab(
@@ -63,7 +69,6 @@ class DMLabConfig(environment_config.TimeLimitedConfig):
             num_envs,
             seed,
             action_repeat=self.action_repeat,
-            max_frames_per_episode=self.max_frames_per_episode,
             hold_out=self.hold_out,
             level_cache=self.level_cache,
             dataset_path=self.dataset_path,
@@ -87,7 +92,6 @@ class DMLab(base.BatchedEnvironment):
         seed: int,
         *,
         action_repeat: int,
-        max_frames_per_episode: int,
         hold_out: bool,
         level_cache: str,
         dataset_path: str,
@@ -101,7 +105,6 @@ class DMLab(base.BatchedEnvironment):
           num_envs: N.
           seed: see above.
           action_repeat: env frames an action is held; 4 in IMPALA.
-          max_frames_per_episode: an episode that lasts longer is cut, without a discount of 0.
           hold_out: whether to play what is held out for testing: test levels, and other seeds.
           level_cache: folder for compiled maps, shared with any number of runs; "" for none.
           dataset_path: folder of the images that psychlab_continuous_recognition and
@@ -122,7 +125,6 @@ class DMLab(base.BatchedEnvironment):
             dmlab_game.Game,
             level=f"contributed/dmlab30/{level}",
             action_repeat=action_repeat,
-            max_frames_per_episode=max_frames_per_episode,
             with_text=instruction_length > 0,
             settings=dmlab_levels.settings(hold_out, dataset_path),
             level_cache=level_cache,
@@ -147,30 +149,27 @@ class DMLab(base.BatchedEnvironment):
 
     def _reset(self) -> Any:
         self._steps = self._begun(self._games.call([("reset",)] * self.num_envs))
-        self._over = np.zeros(self.num_envs, bool)
         return self._observation()
 
-    def _step(self, actions: np.ndarray) -> types.EnvOutput:
-        is_first = self._over
+    def _step(self, actions: np.ndarray, is_first: np.ndarray) -> base.Transition:
         answers = self._games.call(
             [
                 ("reset",) if starts else ("step", action)
                 for starts, action in zip(is_first, actions.tolist(), strict=True)
             ]
         )
+        has_failed = np.zeros(self.num_envs, bool)
         for index in np.flatnonzero(~is_first).tolist():
             if isinstance(answers[index], worker_pool.Failure):
                 self._note_failure(index, answers[index])
-                # Nothing was seen of this step: the one before is the episode's last, as at a cut.
-                answers[index] = self._steps[index]._replace(reward=0.0, over=True)
+                has_failed[index] = True
+                # The result of this step is lost: the step before is the last of the episode.
+                answers[index] = self._steps[index]._replace(reward=0.0)
         self._steps = self._begun(answers)
-        self._over = np.array([step.over for step in self._steps])
-        return types.EnvOutput(
-            observation=self._observation(),
-            reward=np.array([step.reward for step in self._steps], np.float32),
-            discount=np.array([not step.terminated for step in self._steps], np.float32),
-            is_first=is_first,
-            previous_action=actions,
+        terminated = np.array([step.terminated for step in self._steps])
+        reward = np.array([step.reward for step in self._steps])
+        return base.Transition(
+            self._observation(), reward, 1.0 - terminated, terminated | has_failed
         )
 
     def _begun(self, answers: list[Any]) -> list[dmlab_game.Step]:

@@ -41,13 +41,12 @@ _SEEDS = 2**31 - 1  # the engine holds a seed in a C int
 
 
 class Step(NamedTuple):
-    """What a game answers to an action, or to a reset (then the last three are 0 and False)."""
+    """Result of an action, or of a reset (with reward 0)."""
 
     frame: np.ndarray  # uint8 [72, 96, 3]
     text: str  # the level's instruction; "" where it has none or none was asked for
     reward: float
-    terminated: bool  # the level has ended by itself
-    over: bool  # it has ended, or was cut: reset comes next
+    terminated: bool  # The level has ended by itself.
 
 
 class Game:
@@ -60,7 +59,6 @@ class Game:
         level: str,
         seed: int,
         action_repeat: int,
-        max_frames_per_episode: int,
         with_text: bool,
         settings: dict[str, str],
         level_cache: str,
@@ -72,7 +70,6 @@ class Game:
           level: path of the level's script, as the engine knows it.
           seed: of the episodes' seeds.
           action_repeat: env frames an action is held.
-          max_frames_per_episode: env frames, then the episode is cut.
           with_text: whether to ask for the level's instruction.
           settings: of engine and level, beside the size of frames.
           level_cache: the folder of compiled maps; "" for none.
@@ -89,13 +86,12 @@ class Game:
         self._random = np.random.RandomState([seed, restarts] if restarts else seed)
         self._actions = np.array(ACTIONS, np.intc)
         self._action_repeat = action_repeat
-        self._max_frames = max_frames_per_episode
 
     def reset(self) -> Step:
         """Starts the next episode."""
         self._lab.reset(seed=int(self._random.randint(_SEEDS)))
         self._observe()
-        return Step(self._frame, self._text, 0.0, False, False)
+        return Step(self._frame, self._text, 0.0, False)
 
     def step(self, action: int) -> Step:
         """Holds an action of `ACTIONS` for `action_repeat` frames."""
@@ -103,8 +99,7 @@ class Game:
         terminated = not self._lab.is_running()
         if not terminated:  # the engine shows nothing of an episode's end: the last frame stays
             self._observe()
-        over = terminated or self._lab.num_steps() >= self._max_frames
-        return Step(self._frame, self._text, reward, terminated, over)
+        return Step(self._frame, self._text, reward, terminated)
 
     def _observe(self) -> None:
         observations = self._lab.observations()

@@ -24,10 +24,10 @@ class EnvironmentConfig:
     num_envs: int = 32  # environments; of each task, played at once
     max_broken_episodes: int = 20  # episodes; of one of them in a row (NaN, a crash), then it ends
     reward_scales: tuple[float, ...] = ()  # factors; of each task's rewards; (): all 1
+    action_repeat: int = 1  # env frames; an agent step; their rewards add up
+    max_frames_per_episode: int = 0  # env frames; then the episode is cut; 0: by itself alone
 
-    action_repeat: ClassVar[int] = 1  # env frames; an agent step; a key where it can be chosen
-    frames_per_second: ClassVar[float] = 10.0  # of films, for what has no clock of its own
-    reply_seconds: ClassVar[float] = 0.0  # that a time step may take; a key of those in processes
+    frames_per_second: ClassVar[float] = 10.0  # Of videos, if the environment has no clock.
 
     def __post_init__(self):
         config_checks.check_types(self)
@@ -41,6 +41,10 @@ class EnvironmentConfig:
         object.__setattr__(self, "task", self.task if self.task == "all" else ",".join(tasks))
         config_checks.check_range(self, "num_envs", 1, 100_000, "no process plays more of them")
         config_checks.check_range(self, "max_broken_episodes", 0)
+        config_checks.check_range(self, "action_repeat", 1, 1_000, "an agent needs to act")
+        config_checks.check_range(
+            self, "max_frames_per_episode", 0, 2**31 - 1, "emulators count in 32 bits"
+        )
         if self.reward_scales and len(self.reward_scales) != len(tasks):
             raise errors.ConfigError(
                 f"reward_scales are {self.reward_scales}: give one number for each of "
@@ -70,16 +74,13 @@ class EnvironmentConfig:
 
     @property
     def max_steps_per_episode(self) -> int:
-        """Agent steps of the longest episode; 0 where only the environment knows."""
-        raise NotImplementedError
+        """Agent steps of the longest episode; 0 if only the environment limits them."""
+        return -(-self.max_frames_per_episode // self.action_repeat)
 
     @property
     def max_step_seconds(self) -> float:
-        """Returns the time limit of a step of all environments; 0 if the suite has none.
-
-        A process that failed is started again within the step, which has a time limit, too.
-        """
-        return 2 * self.reply_seconds
+        """Returns the time limit of a step of all environments; 0 if the suite has none."""
+        return 0.0
 
     def protocol(self) -> dict[str, Any]:
         """What an evaluation's file says of how the suite's episodes are played."""
@@ -101,25 +102,6 @@ class EnvironmentConfig:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TimeLimitedConfig(EnvironmentConfig):
-    """Of suites whose episodes are cut after a number of env frames."""
-
-    max_frames_per_episode: int = 108_000  # env frames; then the episode is cut
-
-    def __post_init__(self):
-        super().__post_init__()
-        config_checks.check_range(
-            self, "max_frames_per_episode", 1, 2**31 - 1, "emulators count in 32 bits"
-        )
-        config_checks.check_range(self, "action_repeat", 1, 1_000, "nobody can act so rarely")
-
-    @property
-    def max_steps_per_episode(self) -> int:
-        """Agent steps of the longest episode."""
-        return -(-self.max_frames_per_episode // self.action_repeat)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SmallConfig(EnvironmentConfig):
     """Of the suites that are written here, for tests and controlled experiments."""
 
@@ -129,6 +111,7 @@ class SmallConfig(EnvironmentConfig):
         super().__post_init__()
         reason = "float32 would round the game's own rewards"
         config_checks.check_range(self, "reward_offset", -1_000, 1_000, reason)
+        config_checks.check_range(self, "action_repeat", 1, 1, "each action moves one cell")
 
     def protocol(self) -> dict[str, Any]:
         """See `EnvironmentConfig`."""

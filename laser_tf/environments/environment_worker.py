@@ -21,6 +21,7 @@ from laser_tf.environments import (
     canonical_observations,
     faults,
     rendered_image,
+    serial_environment,
     shared_steps,
     worker_pool,
 )
@@ -33,7 +34,7 @@ class Description(NamedTuple):
 
     observation: Any  # canonical
     action: specs.BoundedArray  # canonical
-    own: base.OwnSpec
+    own: base.NativeSpec
 
 
 class Refusal(NamedTuple):
@@ -53,7 +54,6 @@ class Worker:
         *,
         make: Callable[[int], dm_env.Environment],
         seeds: Sequence[int],
-        max_steps: int,
         action_repeat: int,
         text_length: int,
     ):
@@ -64,7 +64,6 @@ class Worker:
           file: of `shared_steps`.
           make: an environment from its seed.
           seeds: one for each environment; an environment that is made again gets others.
-          max_steps: of an episode, which is then cut; 0: no limit.
           action_repeat: how often an environment gets an action, or until its episode ends.
           text_length: L, words of the longest text.
         """
@@ -73,13 +72,11 @@ class Worker:
             sys.path.insert(0, folder)
         self._make = make
         self._seeds = list(seeds)
-        self._max_steps = max_steps
         self._action_repeat = action_repeat
         self._text_length = text_length
         self._file = file
         self._restarts = [restarts] * len(seeds)  # of each environment, its worker's included
         self._environments: list[dm_env.Environment | None] = [None] * len(seeds)
-        self._steps = [0] * len(seeds)  # of each episode
         self._shown: list[Any] = [None] * len(seeds)  # each environment's own last observation
         self._newest: shared_steps.SharedSteps | None = None
 
@@ -92,11 +89,11 @@ class Worker:
         except Exception as error:  # whatever user code raises, the message has to name it
             return Refusal(faults.describe(error), errors.printable(traceback.format_exc()))
         spec = self._observation.spec
-        if hasattr(environment, "observation_firsts"):
-            firsts = environment.observation_firsts()
+        if hasattr(environment, "observation_offsets"):
+            firsts = environment.observation_offsets()
         else:
             firsts = [0] * len(tree.flatten(spec))
-        return Description(spec, self._action.spec, base.OwnSpec(self._action.own, firsts))
+        return Description(spec, self._action.spec, base.NativeSpec(self._action.own, firsts))
 
     def _start(self, index: int) -> dm_env.Environment:
         """Makes an environment, with a seed that no attempt before it had."""
@@ -149,39 +146,31 @@ class Worker:
             environment = environment or self._start(index)
             self._note_call(index)
             time_step = environment.reset()
-            reward, discount = _outcome(time_step, command)
-            self._steps[index] = 0
+            reward, discount, is_last = _outcome(time_step, command)
         else:
-            time_step, reward, discount = self._repeat(index, action)
-            self._steps[index] += 1
+            reward, discount, is_last = serial_environment.repeat_action(
+                lambda: self._take_frame(index, action), self._action_repeat
+            )
+            time_step = self._time_step
         self._shown[index] = time_step.observation
         leaves = self._observation(time_step.observation)
         for array, leaf in zip(self._newest.observation, leaves, strict=True):
             array[index] = leaf
         self._newest.reward[index] = reward
         self._newest.discount[index] = discount
-        is_last = _step_type(time_step) == dm_env.StepType.LAST
-        self._newest.over[index] = is_last or 0 < self._max_steps <= self._steps[index]
+        self._newest.over[index] = is_last
+
+    def _take_frame(self, index: int, action: np.ndarray) -> tuple[float, float, bool]:
+        self._note_call(index)
+        # A new action each time: an environment may change its action in place.
+        self._time_step = self._environments[index].step(self._action(action))
+        return _outcome(self._time_step, STEP)
 
     def _note_call(self, index: int) -> None:
         """Writes which environment is called and when; the parent's time limit restarts there."""
         if self._newest is not None:
             self._newest.busy[0] = index
             self._newest.busy_since[0] = time.monotonic()
-
-    def _repeat(self, index: int, action: np.ndarray) -> tuple[dm_env.TimeStep, float, float]:
-        """The last of an action's time steps, the sum of rewards and the product of discounts."""
-        total, product = 0.0, 1.0
-        for _ in range(self._action_repeat):
-            self._note_call(index)
-            # Made anew each time: an environment may change what it is given in place.
-            time_step = self._environments[index].step(self._action(action))
-            reward, discount = _outcome(time_step, STEP)
-            total += reward
-            product *= discount
-            if _step_type(time_step) == dm_env.StepType.LAST:
-                break
-        return time_step, total, product
 
     def _discard(self, index: int) -> None:
         environment, self._environments[index] = self._environments[index], None
@@ -217,19 +206,20 @@ class Worker:
                     environment.close()
 
 
-def _outcome(time_step: Any, command: int) -> tuple[float, float]:
-    """Reward and discount of a time step, checked; 0 and 1 at an episode's start."""
-    is_first = _step_type(time_step) == dm_env.StepType.FIRST
+def _outcome(time_step: Any, command: int) -> tuple[float, float, bool]:
+    """Checks a time step and returns its reward, its discount, and whether it is the last one."""
+    step_type = _step_type(time_step)
+    is_first = step_type == dm_env.StepType.FIRST
     if is_first != (command == RESET):
         told = "reset" if command == RESET else "step"
         raise ValueError(f"its {told}() returned a time step of {time_step.step_type}")
     if is_first:
-        return 0.0, 1.0
+        return 0.0, 1.0, False
     reward = _number("reward", time_step.reward)
     discount = _number("discount", time_step.discount)
     if discount < 0 or discount > 1:  # NaN is found elsewhere
         raise ValueError(f"its discount is {discount}: use values from 0 to 1")
-    return reward, discount
+    return reward, discount, step_type == dm_env.StepType.LAST
 
 
 def _step_type(time_step: Any) -> dm_env.StepType:

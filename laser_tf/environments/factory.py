@@ -79,4 +79,6 @@ def _make(
         raise watched.failure(error) from error
     environment.faults = watched
     environment.tasks = (task,)
+    limits = (environment.max_steps_per_episode, config.max_steps_per_episode)
+    environment.max_steps_per_episode = min(filter(None, limits), default=0)
     return environment

@@ -174,8 +174,8 @@ class Gymnasium(dm_env.Environment):
         """See `spec_of`."""
         return self._observation_spec
 
-    def observation_firsts(self) -> list[Any]:
-        """What is subtracted from each leaf, see `base.OwnSpec`."""
+    def observation_offsets(self) -> list[Any]:
+        """What is subtracted from each leaf, see `base.NativeSpec`."""
         return list(_firsts(self._environment.observation_space))
 
     def action_spec(self) -> specs.Array:

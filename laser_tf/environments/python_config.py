@@ -25,8 +25,6 @@ class PythonConfig(environment_config.EnvironmentConfig):
     arguments: str | Mapping[str, Any] = ""  # keywords of what makes it: "name=value, ..."
     num_workers: int = 0  # processes; they step the environments; 0: as many as cores
     reply_seconds: float = 60.0  # seconds; if an environment takes longer, its worker is restarted
-    action_repeat: int = 1  # env frames; an agent step; their rewards add up
-    max_frames_per_episode: int = 0  # env frames; then the episode is cut; 0: by itself alone
     text_length: int = 16  # words; of the longest text in an observation
 
     frames_per_second: ClassVar[float] = 30.0
@@ -34,8 +32,6 @@ class PythonConfig(environment_config.EnvironmentConfig):
     def __post_init__(self):
         super().__post_init__()
         config_checks.check_range(self, "num_workers", 0, 1_024, "more processes step no faster")
-        config_checks.check_range(self, "action_repeat", 1, 1_000, "nobody can act so rarely")
-        config_checks.check_range(self, "max_frames_per_episode", 0)
         config_checks.check_range(self, "text_length", 1, 10_000, "no task shows more")
         environment_config.check_reply_seconds(self.reply_seconds)
         for name, value in self.keyword_arguments().items():
@@ -53,14 +49,12 @@ class PythonConfig(environment_config.EnvironmentConfig):
         return parse_arguments(self.arguments)
 
     @property
-    def max_steps_per_episode(self) -> int:
-        """Agent steps of the longest episode; 0 where only the environment knows."""
-        return -(-self.max_frames_per_episode // self.action_repeat)
-
-    @property
     def max_step_seconds(self) -> float:
-        """See `EnvironmentConfig`; a worker creates and resets its environments one by one."""
-        return super().max_step_seconds * -(-self.num_envs // (self.num_workers or 1))
+        """See `EnvironmentConfig`.
+
+        A worker steps its environments one by one, and restarts within the step if it fails.
+        """
+        return 2 * self.reply_seconds * -(-self.num_envs // (self.num_workers or 1))
 
     def protocol(self) -> dict[str, Any]:
         """See `EnvironmentConfig`."""
@@ -85,7 +79,6 @@ class PythonConfig(environment_config.EnvironmentConfig):
             name=task,
             num_workers=min(self.num_workers or len(os.sched_getaffinity(0)), num_envs),
             reply_seconds=self.reply_seconds,
-            max_steps_per_episode=self.max_steps_per_episode,
             action_repeat=self.action_repeat,
             text_length=self.text_length,
         )

@@ -9,7 +9,7 @@ import dm_env
 import numpy as np
 import tree
 
-from laser_tf import observations, types
+from laser_tf import observations
 from laser_tf.environments import (
     base,
     environment_worker,
@@ -36,7 +36,6 @@ class PythonEnvironments(base.BatchedEnvironment):
         name: str,
         num_workers: int,
         reply_seconds: float,
-        max_steps_per_episode: int,
         action_repeat: int,
         text_length: int,
     ):
@@ -49,7 +48,6 @@ class PythonEnvironments(base.BatchedEnvironment):
           name: of the environment, for messages.
           num_workers: processes, at most N.
           reply_seconds: Time limit of each call of an environment; see `worker_pool`.
-          max_steps_per_episode: then it is cut; 0: by the environments alone.
           action_repeat: env frames of a step.
           text_length: L, words of the longest text.
 
@@ -66,7 +64,6 @@ class PythonEnvironments(base.BatchedEnvironment):
                 functools.partial(
                     environment_worker.Worker,
                     make=make,
-                    max_steps=max_steps_per_episode,
                     action_repeat=action_repeat,
                     text_length=text_length,
                 ),
@@ -89,7 +86,7 @@ class PythonEnvironments(base.BatchedEnvironment):
         )
         self._own = description.own
 
-    def own_specs(self) -> list[base.OwnSpec]:
+    def native_specs(self) -> list[base.NativeSpec]:
         """See `BatchedEnvironment`: a `Discrete` may begin at another number than 0."""
         return [self._own]
 
@@ -123,34 +120,21 @@ class PythonEnvironments(base.BatchedEnvironment):
         return answers[0]
 
     def _reset(self) -> Any:
-        self._over = np.zeros(self.num_envs, bool)
-        everybody = np.ones(self.num_envs, bool)
-        self._begin(everybody, everybody, self._no_actions())
-        self._observation, _, _, self._over = self._read()
+        self._begin(self._over, self._over, self._no_actions())
+        self._observation, *_ = self._read()
         return self._observation
 
-    def _step(self, actions: np.ndarray) -> types.EnvOutput:
-        is_first = self._over
+    def _step(self, actions: np.ndarray, is_first: np.ndarray) -> base.Transition:
         commands = np.where(is_first, environment_worker.RESET, environment_worker.STEP)
         lost = self._play(commands, actions)
         cut = lost & ~is_first
         cut |= self._begin(lost & is_first, is_first, actions)
-        observation, reward, discount, over = self._read()
-        if cut.any():  # nothing was seen of this step
-            observation = tree.map_structure(
-                lambda new, old: np.where(cut.reshape(-1, *[1] * (new.ndim - 1)), old, new),
-                observation,
-                self._observation,
-            )
+        observation, reward, discount, is_last = self._read()
+        if cut.any():  # The results of this step are lost.
+            observation = base.replaced(cut, self._observation, observation)
             reward, discount = np.where(cut, 0, reward), np.where(cut, 1, discount)
-        self._observation, self._over = observation, over | cut
-        return types.EnvOutput(
-            observation=observation,
-            reward=reward.astype(np.float32),
-            discount=discount.astype(np.float32),
-            is_first=is_first,
-            previous_action=actions,
-        )
+        self._observation = observation
+        return base.Transition(observation, reward, discount, is_last | cut)
 
     def _begin(self, pending: np.ndarray, beginning: np.ndarray, actions: np.ndarray) -> np.ndarray:
         """Starts episodes, however often that takes.
@@ -224,7 +208,7 @@ class PythonEnvironments(base.BatchedEnvironment):
         """The environment's own picture, or else the image that it observes.
 
         Raises:
-          NoPictureError: where there is neither.
+          RenderError: where there is neither.
         """
         requests: list[tuple | None] = [None] * len(self._parts)
         worker = next(w for w, part in enumerate(self._parts) if index in part)
@@ -237,7 +221,7 @@ class PythonEnvironments(base.BatchedEnvironment):
         ):
             if observations.is_image(spec) and spec.dtype == np.uint8 and spec.shape[2] in (1, 3):
                 return np.broadcast_to(leaf[index], (*spec.shape[:2], 3)).copy()
-        raise base.NoPictureError(f"{self._name} draws no picture: {answer}")
+        raise base.RenderError(f"{self._name} draws no picture: {answer}")
 
     def close(self) -> None:
         """Ends the workers."""

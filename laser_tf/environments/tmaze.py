@@ -8,7 +8,7 @@ import dataclasses
 import numpy as np
 from dm_env import specs
 
-from laser_tf import config_checks, observations, types
+from laser_tf import config_checks, observations
 from laser_tf.environments import base, environment_config, names, random_streams
 
 SIZE = 3
@@ -42,8 +42,9 @@ class TMazeConfig(environment_config.SmallConfig):
 
     @property
     def max_steps_per_episode(self) -> int:
-        """Agent steps, see `time_limit`."""
-        return time_limit(self.corridor_length)
+        """See `EnvironmentConfig`."""
+        own = time_limit(self.corridor_length)
+        return min(own, super().max_steps_per_episode or own)
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "TMaze":
         """See `EnvironmentConfig`."""
@@ -87,14 +88,13 @@ class TMaze(base.BatchedEnvironment):
         """
         super().__init__(
             num_envs,
-            action_repeat=1,
             observation=observations.image_spec(SIZE, SIZE, 1),
             action=specs.DiscreteArray(4, name="action"),
         )
         self._streams = random_streams.draw(seed + np.arange(num_envs, dtype=np.uint64))
         self._episodes = np.zeros(num_envs, np.uint64)
         self._junction = corridor_length + 1
-        self._time_limit = time_limit(corridor_length)
+        self.max_steps_per_episode = time_limit(corridor_length)
         self._penalty = 1 / (corridor_length + 2)
         self._reward_offset = reward_offset
 
@@ -102,48 +102,36 @@ class TMaze(base.BatchedEnvironment):
         self._cell = np.zeros(self.num_envs, int)  # 0 at the start
         self._row = np.ones(self.num_envs, int)  # of an observation: 0 and 2 in the arms
         self._cue_row = np.zeros(self.num_envs, int)  # 0 or 2
-        self._lengths = np.zeros(self.num_envs, int)
-        self._over = np.zeros(self.num_envs, bool)
-        self._enter(np.ones(self.num_envs, bool))
-        return self._pictures()
+        self._enter(self._over)
+        return self._pictures(self._over)
 
     def _enter(self, games: np.ndarray) -> None:
         """Starts the games of a mask bool [N]."""
         self._episodes += games
-        self._cell[games], self._row[games], self._lengths[games] = 0, 1, 0
+        self._cell[games], self._row[games] = 0, 1
         sides = random_streams.draw(self._streams + self._episodes) % 2
         self._cue_row[games] = 2 * sides[games]
 
-    def _step(self, actions: np.ndarray) -> types.EnvOutput:
-        is_first = self._over
+    def _step(self, actions: np.ndarray, is_first: np.ndarray) -> base.Transition:
         at_junction = self._cell == self._junction
         turns = at_junction & ((actions == UP) | (actions == DOWN))
         forward = (actions == RIGHT) & ~at_junction
         back = (actions == LEFT) & (self._cell > 0)
         self._cell += forward.astype(int) - back
         self._row = np.where(turns, actions, self._row)  # UP and DOWN are the rows' numbers too
-        self._lengths += 1
         arms = np.where(self._row == self._cue_row, 1.0, -1.0)
         reward = np.where(turns, arms, np.where(forward, 0.0, -self._penalty))
         reward += self._reward_offset
-        turned = turns & ~is_first
         self._enter(is_first)
-        self._over = turned | (self._lengths >= self._time_limit)
-        return types.EnvOutput(
-            observation=self._pictures(),
-            reward=np.where(is_first, 0.0, reward).astype(np.float32),
-            discount=1 - turned.astype(np.float32),
-            is_first=is_first,
-            previous_action=actions,
-        )
+        return base.Transition(self._pictures(is_first), reward, 1.0 - turns, turns)
 
-    def _pictures(self) -> np.ndarray:
+    def _pictures(self, entering: np.ndarray) -> np.ndarray:
         pictures = np.zeros((self.num_envs, SIZE, SIZE, 1), np.uint8)
         column = np.full(self.num_envs, _CORRIDOR_COLUMN)
         column[self._cell == 0] = _START_COLUMN
         column[self._cell == self._junction] = _JUNCTION_COLUMN
         pictures[np.arange(self.num_envs), self._row, column] = 255
-        entering = np.flatnonzero(self._lengths == 0)
+        entering = np.flatnonzero(entering)
         pictures[entering, self._cue_row[entering], _START_COLUMN] = 255
         return pictures
 

@@ -78,7 +78,7 @@ class DmControlTest(parameterized.TestCase):
     def test_what_is_not_drawn_needs_no_renderer(self):
         with make() as environment:
             environment.reset()
-            with self.assertRaisesRegex(base.NoPictureError, "libEGL.*No OpenGL rendering"):
+            with self.assertRaisesRegex(base.RenderError, "libEGL.*No OpenGL rendering"):
                 environment.render(0)
 
     def test_images_that_nothing_draws_are_refused_in_one_line(self):

@@ -18,21 +18,18 @@ LENGTH = 5  # steps of an episode
 class Counting(base.BatchedEnvironment):
     """Shows each game's step of its episode, as floats; reward and discount 1 until the end."""
 
-    def __init__(self, num_envs=3, wrong=(), starts_again=True):
-        """`wrong` is (row, game) -> {column: value}; row 0 is the reset's."""
+    def __init__(self, num_envs=3, wrong=()):
+        """`wrong` is (row, environment) -> {column: value}; row 0 is the reset's."""
         super().__init__(
             num_envs,
-            action_repeat=1,
             observation=specs.Array([2], np.float32, "observation"),
             action=specs.DiscreteArray(3, name="action"),
         )
         self._wrong = dict(wrong)
-        self._starts_again = starts_again
         self._row = 0
 
     def _reset(self):
         self._steps = np.zeros(self.num_envs, int)
-        self._ends = np.zeros(self.num_envs, bool)
         observation = self._observation()
         self._spoil(observation=observation)
         return observation
@@ -47,20 +44,15 @@ class Counting(base.BatchedEnvironment):
                     raise value
                 columns[name][game] = value
 
-    def _step(self, actions):
+    def _step(self, actions, is_first):
         self._row += 1
-        is_first = self._over | self._ends if self._starts_again else self._ends
         self._steps = np.where(is_first, 0, self._steps + 1)
-        self._ends = self._over = self._steps == LENGTH
-        output = types.EnvOutput(
-            observation=self._observation(),
-            reward=np.where(is_first, 0, 1).astype(np.float32),
-            discount=1 - self._ends.astype(np.float32),
-            is_first=is_first,
-            previous_action=actions,
+        is_last = self._steps == LENGTH
+        transition = base.Transition(
+            self._observation(), np.ones(self.num_envs), 1.0 - is_last, is_last
         )
-        self._spoil(**output._asdict())
-        return output
+        self._spoil(**transition._asdict())
+        return transition
 
     def render(self, index):
         raise NotImplementedError
@@ -99,12 +91,6 @@ class FaultsTest(parameterized.TestCase):
             np.testing.assert_array_equal(
                 getattr(rows, name)[:, [0, 2]], getattr(clean, name)[:, [0, 2]]
             )
-
-    def test_a_game_that_cannot_start_again_opens_an_episode_where_it_is(self):
-        rows = _play(Counting(wrong={(3, 1): {"reward": NAN}}, starts_again=False))
-        np.testing.assert_array_equal(rows.observation[:7, 1, 0], [0, 1, 2, 3, 4, 5, 0])
-        np.testing.assert_array_equal(np.flatnonzero(rows.is_first[:, 1]), [0, 4, 6])
-        np.testing.assert_array_equal(rows.reward[:, 1], [0, 1, 1, 0, 0, 1, 0, 1, 1, 1, 1])
 
     def test_the_first_observation_may_be_lost_too(self):
         rows = _play(Counting(wrong={(0, 0): {"observation": NAN}}))

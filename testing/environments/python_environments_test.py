@@ -545,7 +545,7 @@ class WorkerTest(absltest.TestCase):
         file = shared_steps.create()
         self.addCleanup(os.close, file)
         worker = environment_worker.Worker(
-            0, file, make=Noting, seeds=[0, 1], max_steps=0, action_repeat=2, text_length=1
+            0, file, make=Noting, seeds=[0, 1], action_repeat=2, text_length=1
         )
         description = worker.describe()
         steps = shared_steps.SharedSteps(file, description.observation, 2)
@@ -614,7 +614,7 @@ class PictureTest(parameterized.TestCase):
     def test_one_whose_class_takes_no_render_mode_is_made_without(self):
         with make("gymnasium", f"{SMALL}:Breaking-v0", rendering=True) as environment:
             environment.reset()
-            with self.assertRaises(base.NoPictureError):
+            with self.assertRaises(base.RenderError):
                 environment.render(0)
 
     def test_an_environment_without_pictures_shows_the_image_that_it_observes(self):
@@ -625,7 +625,7 @@ class PictureTest(parameterized.TestCase):
     def test_one_that_shows_nothing_says_so_and_goes_on(self):
         with make("gymnasium", f"{SMALL}:Timed-v0", rendering=True) as environment:
             environment.reset()
-            with self.assertRaisesRegex(base.NoPictureError, "Timed-v0 draws no picture: .*rgb_a"):
+            with self.assertRaisesRegex(base.RenderError, "Timed-v0 draws no picture: .*rgb_a"):
                 environment.render(0)
             rows = environment.step(np.zeros(3, np.int32))
         np.testing.assert_array_equal(rows.observation[:, 1], 1)
