@@ -9,7 +9,7 @@ import sys
 from absl.testing import absltest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-FOLDERS = ("laser_tf", "launch", "configs", "examples", "testing")
+FOLDERS = ("laser_tf", "launch", "configs", "examples", "tools", "testing")
 
 
 @functools.cache
@@ -22,6 +22,7 @@ def _rooms() -> dict[str, list[str]]:
         "configs": [label[1:] for label in ast.literal_eval(configs)],
         "launch": [*rooms, "configs"],
         "examples": [*rooms],
+        "tools": [*rooms],
         "testing": [*rooms, "configs", "launch", "examples"],
     }
 
@@ -82,7 +83,7 @@ class LayeringTest(absltest.TestCase):
 
     def test_no_room_is_allowed_what_it_does_not_import(self):
         for room, allowed in _rooms().items():
-            if room in ("launch", "examples", "testing"):
+            if room in ("launch", "examples", "tools", "testing"):
                 continue
             paths = [path for module, path in _modules().items() if _room(module) == room]
             used = {_room(imported) for path in paths for imported in _imports(path)[0]}
@@ -121,7 +122,9 @@ class LayeringTest(absltest.TestCase):
             # The second holds what is read of a flag before all imports against absl.
             tests = ("testing/layering_test", "testing/host/private_network_test")
             if uses and module not in tests:
-                self.assertTrue(module.startswith(("launch/", "testing/benchmarks/")), module)
+                self.assertTrue(
+                    module.startswith(("launch/", "tools/", "testing/benchmarks/")), module
+                )
 
     def test_reverb_is_imported_in_its_room_alone(self):
         for module, path in _modules().items():
