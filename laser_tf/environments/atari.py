@@ -8,13 +8,32 @@ import numpy as np
 from dm_env import specs
 
 from laser_tf import config_checks, observations
-from laser_tf.environments import atari_games, atari_protocols, base, environment_config
+from laser_tf.environments import atari_protocols, base, environment_config, names
 
 HEIGHT, WIDTH = 84, 84
 SCREEN_HEIGHT, SCREEN_WIDTH = 210, 160
 _NO_LIMIT = 2**31 - 1  # env frames
 
+# The games of ale-py without combat, joust, maze_craze and warlords: ALE has no game for one player
+# of these and ends the whole process when it loads them.
 # fmt: off
+GAMES = (
+    "adventure", "air_raid", "alien", "amidar", "assault", "asterix", "asteroids", "atlantis",
+    "atlantis2", "backgammon", "bank_heist", "basic_math", "battle_zone", "beam_rider", "berzerk",
+    "blackjack", "bowling", "boxing", "breakout", "carnival", "casino", "centipede",
+    "chopper_command", "crazy_climber", "crossbow", "darkchambers", "defender", "demon_attack",
+    "donkey_kong", "double_dunk", "earthworld", "elevator_action", "enduro", "entombed", "et",
+    "fishing_derby", "flag_capture", "freeway", "frogger", "frostbite", "galaxian", "gopher",
+    "gravitar", "hangman", "haunted_house", "hero", "human_cannonball", "ice_hockey", "jamesbond",
+    "journey_escape", "kaboom", "kangaroo", "keystone_kapers", "king_kong", "klax", "koolaid",
+    "krull", "kung_fu_master", "laser_gates", "lost_luggage", "mario_bros", "miniature_golf",
+    "montezuma_revenge", "mr_do", "ms_pacman", "name_this_game", "othello", "pacman", "phoenix",
+    "pitfall", "pitfall2", "pong", "pooyan", "private_eye", "qbert", "riverraid", "road_runner",
+    "robotank", "seaquest", "sir_lancelot", "skiing", "solaris", "space_invaders", "space_war",
+    "star_gunner", "superman", "surround", "tennis", "tetris", "tic_tac_toe_3d", "time_pilot",
+    "trondead", "turmoil", "tutankham", "up_n_down", "venture", "video_checkers", "video_chess",
+    "video_cube", "video_pinball", "wizard_of_wor", "word_zapper", "yars_revenge", "zaxxon",
+)
 ATARI57 = (
     "alien", "amidar", "assault", "asterix", "asteroids", "atlantis", "bank_heist", "battle_zone",
     "beam_rider", "berzerk", "bowling", "boxing", "breakout", "centipede", "chopper_command",
@@ -56,7 +75,8 @@ class AtariConfig(environment_config.EnvironmentConfig):
 
     def check_task(self, task: str) -> str:
         """Takes "ms_pacman" and, as gymnasium calls it, "ALE/MsPacman-v5"."""
-        return atari_games.check_task(task)
+        name = names.of_gymnasium_id(task, "ALE", GAMES)
+        return names.check("Atari game", name, GAMES, example="ms_pacman")
 
     def protocol(self) -> dict[str, Any]:
         """See `EnvironmentConfig`."""
@@ -72,18 +92,7 @@ class AtariConfig(environment_config.EnvironmentConfig):
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "Atari":
         """See `EnvironmentConfig`."""
-        return Atari(
-            task,
-            num_envs,
-            seed,
-            num_threads=self.num_threads,
-            action_repeat=self.action_repeat,
-            no_op_max=self.no_op_max,
-            sticky_actions=self.sticky_actions,
-            full_action_space=self.full_action_space,
-            life_loss_is_end=self.life_loss_is_end,
-            rendering=rendering,
-        )
+        return Atari(self, task, num_envs, seed, rendering)
 
 
 class Atari(base.BatchedEnvironment):
@@ -92,34 +101,21 @@ class Atari(base.BatchedEnvironment):
     Rewards are raw and frames are not stacked: clipping and stacking belong to the learner.
     """
 
-    def __init__(
-        self,
-        task: str,
-        num_envs: int,
-        seed: int,
-        *,
-        num_threads: int,
-        action_repeat: int,
-        no_op_max: int,
-        sticky_actions: float,
-        full_action_space: bool,
-        life_loss_is_end: bool,
-        rendering: bool,
-    ):
-        """Starts the emulators; the arguments are those of `AtariConfig`."""
-        # Not at the top: to check a configuration no emulator is needed.
+    def __init__(self, config: AtariConfig, task: str, num_envs: int, seed: int, rendering: bool):
+        """Starts the emulators; see `EnvironmentConfig.make`."""
+        # Not at the top: the check of a configuration needs no emulator.
         from ale_py import vector_env
 
         emulate = functools.partial(
             vector_env.AtariVectorEnv,
             task,
             num_envs,
-            num_threads=num_threads,
-            frameskip=action_repeat,
-            noop_max=no_op_max + 1,  # ALE draws from 0 to one less; see `_play_no_ops`
+            num_threads=config.num_threads,
+            frameskip=config.action_repeat,
+            noop_max=config.no_op_max + 1,  # ALE samples from 0 to one less; see `_play_no_ops`.
             max_num_frames_per_episode=_NO_LIMIT,
-            repeat_action_probability=sticky_actions,
-            full_action_space=full_action_space,
+            repeat_action_probability=config.sticky_actions,
+            full_action_space=config.full_action_space,
             stack_num=1,
             use_fire_reset=False,
             reward_clipping=False,
@@ -133,13 +129,13 @@ class Atari(base.BatchedEnvironment):
         )
         super().__init__(
             num_envs,
-            action_repeat=action_repeat,
+            action_repeat=config.action_repeat,
             observation=observations.image_spec(HEIGHT, WIDTH, 1),
             action=specs.DiscreteArray(int(self._games.single_action_space.n), name="action"),
         )
         self._seed: int | None = seed
-        self._starts_with_no_ops = no_op_max > 0
-        self._life_loss_is_end = life_loss_is_end
+        self._starts_with_no_ops = config.no_op_max > 0
+        self._life_loss_is_end = config.life_loss_is_end
 
     def _reset(self) -> np.ndarray:
         observation, info = self._games.reset(seed=self._seed)

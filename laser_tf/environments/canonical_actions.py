@@ -26,12 +26,12 @@ class Action:
         """Takes the environment's own spec.
 
         Raises:
-          RefusedError: for what has no canonical form; the message says why.
+          UnsupportedSpaceError: for what has no canonical form; the message says why.
         """
         if not isinstance(spec, specs.Array):
-            raise faults.RefusedError(
-                f"its action is {canonical_observations.brief(spec)}: agents take one integer or "
-                "one array of floats; put parts together in the environment"
+            raise faults.UnsupportedSpaceError(
+                f"its action is {canonical_observations.type_name(spec)}: agents take one integer "
+                "or one array of floats; put parts together in the environment"
             )
         self.own = spec
         if isinstance(spec, specs.DiscreteArray) or not spec.shape and spec.dtype.kind in "ui":
@@ -41,25 +41,27 @@ class Action:
 
     def _discrete(self, spec: specs.Array) -> specs.DiscreteArray:
         if not isinstance(spec, specs.BoundedArray):
-            raise faults.RefusedError(
+            raise faults.UnsupportedSpaceError(
                 "its action is an integer without bounds: give least and greatest"
             )
         self._least = int(spec.minimum)
         values = int(spec.maximum) - self._least + 1
         if not 1 <= values <= _MOST_ACTIONS:
-            raise faults.RefusedError(
+            raise faults.UnsupportedSpaceError(
                 f"its action has {values} values: agents choose among 1 to {_MOST_ACTIONS:,}"
             )
         return specs.DiscreteArray(values, np.int32, "action")
 
     def _continuous(self, spec: specs.Array) -> specs.BoundedArray:
         if spec.dtype.kind != "f":
-            raise faults.RefusedError(
+            raise faults.UnsupportedSpaceError(
                 f"its action is {spec.dtype} {list(spec.shape)}: agents take one integer or an "
                 "array of floats; make one integer of all combinations in the environment"
             )
         if not isinstance(spec, specs.BoundedArray):
-            raise faults.RefusedError("its action has no bounds: give its spec finite ones")
+            raise faults.UnsupportedSpaceError(
+                "its action has no bounds: give its spec finite ones"
+            )
         low, high = (
             np.broadcast_to(bound, spec.shape).reshape(-1) for bound in (spec.minimum, spec.maximum)
         )
@@ -68,15 +70,17 @@ class Action:
             # TF-Agents has float32's extremes for what has no bounds.
             is_finite = np.isfinite(high - low).all()
         if not low.size:
-            raise faults.RefusedError(f"its action has the shape {list(spec.shape)}: no entries")
+            raise faults.UnsupportedSpaceError(
+                f"its action has the shape {list(spec.shape)}: no entries"
+            )
         if not is_finite:
-            raise faults.RefusedError(
+            raise faults.UnsupportedSpaceError(
                 f"its action has the bounds {low.tolist()} and {high.tolist()}: agents need finite "
                 "ones; give them to its action space or spec (gymnasium.wrappers.TransformAction "
                 "takes a new space; ClipAction makes bounds infinite: leave it out)"
             )
         if not (low < high).all():
-            raise faults.RefusedError(
+            raise faults.UnsupportedSpaceError(
                 f"its action has the bounds {low.tolist()} and {high.tolist()}: each lower one "
                 "must be below its upper one"
             )

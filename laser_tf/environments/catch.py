@@ -39,9 +39,7 @@ class CatchConfig(environment_config.SmallConfig):
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "Catch":
         """See `EnvironmentConfig`."""
-        return Catch(
-            num_envs, seed, reward_offset=self.reward_offset, wait_seconds=self.wait_seconds
-        )
+        return Catch(self, num_envs, seed)
 
 
 class Catch(base.BatchedEnvironment):
@@ -53,10 +51,8 @@ class Catch(base.BatchedEnvironment):
     A board is uint8 [10, 5, 1] with 255 at ball and paddle. Actions: 0 left, 1 stay, 2 right.
     """
 
-    def __init__(
-        self, num_envs: int, seed: int, *, reward_offset: float = 0.0, wait_seconds: float = 0.0
-    ):
-        """Game i draws its columns from `seed + i`; all wait together in each step."""
+    def __init__(self, config: CatchConfig, num_envs: int, seed: int):
+        """Makes the boards; board i samples its columns from `seed + i`."""
         super().__init__(
             num_envs,
             observation=observations.image_spec(ROWS, COLUMNS, 1),
@@ -64,8 +60,8 @@ class Catch(base.BatchedEnvironment):
         )
         self._streams = random_streams.draw(seed + np.arange(num_envs, dtype=np.uint64))
         self._episodes = np.zeros(num_envs, np.uint64)
-        self._reward_offset = reward_offset
-        self._wait_seconds = wait_seconds
+        self._reward_offset = config.reward_offset
+        self._wait_seconds = config.wait_seconds
 
     def _reset(self) -> np.ndarray:
         self._ball_row = np.zeros(self.num_envs, int)

@@ -114,8 +114,8 @@ def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> "C
       seed: of its random stream.
 
     Raises:
-      RefusedError: where dm_control cannot use the installed MuJoCo, or images are to be observed
-        and nothing draws them.
+      UnsupportedSpaceError: If dm_control cannot use the installed MuJoCo, or cannot render the
+        images that are to be observed.
     """
     arguments = {"random": seed, **arguments}
     pixels = arguments.pop("pixels", 0)
@@ -127,7 +127,7 @@ def _load(task: str, arguments: dict[str, Any]) -> Any:
     """Loads a task of dm_control.
 
     Raises:
-      RefusedError: If the installed MuJoCo has another version than dm_control needs.
+      UnsupportedSpaceError: If the installed MuJoCo has another version than dm_control needs.
     """
     try:
         from dm_control import suite
@@ -140,8 +140,8 @@ def _load(task: str, arguments: dict[str, Any]) -> Any:
         raise _version_error(error) from error
 
 
-def _version_error(error: Exception) -> faults.RefusedError:
-    return faults.RefusedError(
+def _version_error(error: Exception) -> faults.UnsupportedSpaceError:
+    return faults.UnsupportedSpaceError(
         f"dm_control cannot use the installed MuJoCo ({faults.describe(error)}): run make control, "
         "which installs the version that it needs"
     )
@@ -176,7 +176,7 @@ class Control(dm_env.Environment):
         """Takes a `dm_control.rl.control.Environment`, and the rows and columns of images or 0.
 
         Raises:
-          RefusedError: where images are to be observed and nothing draws them.
+          UnsupportedSpaceError: where images are to be observed and nothing draws them.
         """
         self._environment = environment
         self._pixels = pixels
@@ -186,7 +186,9 @@ class Control(dm_env.Environment):
             try:
                 self.draw(pixels, pixels)
             except Exception as error:  # OpenGL's, of many kinds
-                raise faults.RefusedError(f"{_NO_PICTURES}: {faults.describe(error)}") from error
+                raise faults.UnsupportedSpaceError(
+                    f"{_NO_PICTURES}: {faults.describe(error)}"
+                ) from error
 
     def reset(self) -> dm_env.TimeStep:
         """See `dm_env.Environment`."""

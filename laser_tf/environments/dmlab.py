@@ -64,17 +64,7 @@ class DMLabConfig(environment_config.EnvironmentConfig):
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "DMLab":
         """See `EnvironmentConfig`."""
-        return DMLab(
-            task,
-            num_envs,
-            seed,
-            action_repeat=self.action_repeat,
-            hold_out=self.hold_out,
-            level_cache=self.level_cache,
-            dataset_path=self.dataset_path,
-            instruction_length=self.instruction_length,
-            reply_seconds=self.reply_seconds,
-        )
+        return DMLab(self, task, num_envs, seed)
 
 
 class DMLab(base.BatchedEnvironment):
@@ -85,64 +75,45 @@ class DMLab(base.BatchedEnvironment):
     engine shows nothing there, so that step repeats the frame and the text before it.
     """
 
-    def __init__(
-        self,
-        task: str,
-        num_envs: int,
-        seed: int,
-        *,
-        action_repeat: int,
-        hold_out: bool,
-        level_cache: str,
-        dataset_path: str,
-        instruction_length: int,
-        reply_seconds: float,
-    ):
-        """Starts the engines; game i draws the seeds of its episodes from `seed + i`.
+    def __init__(self, config: DMLabConfig, task: str, num_envs: int, seed: int):
+        """Starts the engines; game i samples the seeds of its episodes from `seed + i`.
 
         Args:
-          task: one of `dmlab_levels.LEVELS`.
+          config: Configuration.
+          task: One of `dmlab_levels.LEVELS`.
           num_envs: N.
-          seed: see above.
-          action_repeat: env frames an action is held; 4 in IMPALA.
-          hold_out: whether to play what is held out for testing: test levels, and other seeds.
-          level_cache: folder for compiled maps, shared with any number of runs; "" for none.
-          dataset_path: folder of the images that psychlab_continuous_recognition and
-            psychlab_arbitrary_visuomotor_mapping show (the engine's data/brady_konkle_oliva2008
-            says where to get them); "" for none.
-          instruction_length: L, words of the longest instruction; 0 for no instructions.
-          reply_seconds: that a step, or a level's start, may take; see `worker_pool`.
+          seed: See above.
 
         Raises:
-          ImportError: where DeepMind Lab is not installed.
-          RuntimeError: for an engine that does not start at all.
+          ImportError: If DeepMind Lab is not installed.
+          RuntimeError: If an engine does not start.
         """
         _check_engine()
-        if level_cache:
-            pathlib.Path(level_cache).mkdir(parents=True, exist_ok=True)
-        level = dmlab_levels.level_to_play(task, hold_out)
+        if config.level_cache:
+            pathlib.Path(config.level_cache).mkdir(parents=True, exist_ok=True)
+        level = dmlab_levels.level_to_play(task, config.hold_out)
         start = functools.partial(
             dmlab_game.Game,
             level=f"contributed/dmlab30/{level}",
-            action_repeat=action_repeat,
-            with_text=instruction_length > 0,
-            settings=dmlab_levels.settings(hold_out, dataset_path),
-            level_cache=level_cache,
+            action_repeat=config.action_repeat,
+            with_text=config.instruction_length > 0,
+            settings=dmlab_levels.settings(config.hold_out, config.dataset_path),
+            level_cache=config.level_cache,
         )
         self._games = worker_pool.WorkerPool(
             {
                 f"{level}, game {i},": functools.partial(start, seed=seed + i)
                 for i in range(num_envs)
             },
-            reply_seconds,
+            config.reply_seconds,
         )
-        self._instruction_length = instruction_length
+        self._instruction_length = config.instruction_length
         image = observations.image_spec(dmlab_game.HEIGHT, dmlab_game.WIDTH, 3)
         super().__init__(
             num_envs,
-            action_repeat=action_repeat,
-            observation={"image": image, "text": types.TextSpec(instruction_length)}
-            if instruction_length
+            action_repeat=config.action_repeat,
+            observation={"image": image, "text": types.TextSpec(config.instruction_length)}
+            if config.instruction_length
             else image,
             action=specs.DiscreteArray(len(dmlab_game.ACTIONS), name="action"),
         )

@@ -29,7 +29,7 @@ _FIELDS = ("observation", "reward", "discount", "is_first")
 
 
 @dataclasses.dataclass
-class Verdict:
+class CheckReport:
     """What was found."""
 
     lines: list[str] = dataclasses.field(default_factory=list)
@@ -37,7 +37,7 @@ class Verdict:
     spec: types.EnvironmentSpec | None = None  # None if the environment cannot be made
 
 
-class _FoundError(faults.EnvironmentFailedError):
+class _CheckFailedError(faults.EnvironmentFailedError):
     """A fault, and the traceback that goes with it."""
 
     def __init__(self, fault: str, details: str = ""):
@@ -45,13 +45,13 @@ class _FoundError(faults.EnvironmentFailedError):
         self.details = details
 
 
-class _FirstFault(faults.Faults):
+class _RaisingFaults(faults.Faults):
     """Raises the first fault instead of going on."""
 
     def note(self, game: int, kind: str, what: str, details: str = "") -> None:
         """See `faults.Faults`."""
         what = what.removesuffix(faults.STARTED_AGAIN)
-        raise _FoundError(f"{what} (step {self._steps[game]} of its episode)", details)
+        raise _CheckFailedError(f"{what} (step {self._steps[game]} of its episode)", details)
 
 
 class _Play(NamedTuple):
@@ -79,7 +79,7 @@ def check(
     seed: int,
     seconds: float = math.inf,
     on_progress: Callable[[str], None] = lambda _: None,
-) -> Verdict:
+) -> CheckReport:
     """Plays at random: one environment twice by the same seed, then the batch.
 
     Args:
@@ -96,13 +96,13 @@ def check(
     """
     if len(config.tasks) > 1:
         raise errors.ConfigError(f"task is {config.task!r}: check one task at a time")
-    verdict = Verdict()
+    report = CheckReport()
     try:
-        _check(config, _Limits(steps, seconds), seed, on_progress, verdict)
-    except _FoundError as error:
-        verdict.lines += error.details.splitlines()
-        verdict.fault = str(error)
-    return verdict
+        _check(config, _Limits(steps, seconds), seed, on_progress, report)
+    except _CheckFailedError as error:
+        report.lines += error.details.splitlines()
+        report.fault = str(error)
+    return report
 
 
 def _check(
@@ -110,22 +110,22 @@ def _check(
     limits: _Limits,
     seed: int,
     on_progress: Callable[[str], None],
-    verdict: Verdict,
+    report: CheckReport,
 ) -> None:
-    """Fills the verdict; raises `_FoundError` at the first fault."""
+    """Fills the report; raises `_CheckFailedError` at the first fault."""
     on_progress("creating one environment")
     with _made(config, seed, 1) as environment:
-        verdict.spec = environment.spec()
-        verdict.lines += _describe(verdict.spec)
+        report.spec = environment.spec()
+        report.lines += _describe(report.spec)
         first = _play(environment, limits, seed, on_progress, "random play")
         _check_reset(environment)
     taken = len(first.reward) - 1
     on_progress("creating the environment again")
     with _made(config, seed, 1) as environment:
         again = _play(environment, _Limits(taken), seed, on_progress, "random play again")
-    verdict.lines += [_episodes(first), _determinism(first, again)]
+    report.lines += [_episodes(first), _determinism(first, again)]
     if taken < limits.steps:
-        verdict.lines.append(
+        report.lines.append(
             f"note           {taken:,} of {limits.steps:,} steps were taken in "
             f"{limits.seconds:g} s, the time limit: raise --seconds for more"
         )
@@ -133,22 +133,22 @@ def _check(
     with _made(config, seed, config.num_envs) as environment:
         on_progress(f"measuring the speed of {config.num_envs} environments")
         together = _speed(environment, seed, limits.seconds)
-    verdict.lines.append(
+    report.lines.append(
         f"speed          {_rate(first.steps_per_second)} steps/s alone, {_rate(together)} steps/s "
         f"as {config.num_envs}"
     )
-    verdict.lines += _remarks(first, verdict.spec)
+    report.lines += _warnings(first, report.spec)
 
 
 @contextlib.contextmanager
 def _made(config: environment_config.EnvironmentConfig, seed: int, num_envs: int) -> Any:
     try:
         environment = factory.make_environment(config, seed=seed, num_envs=num_envs)
-    except faults.UnplayableError as error:
+    except faults.EnvironmentCreationError as error:
         if not error.details:  # no fault in its code
             raise
-        raise _FoundError(f"it cannot be made: {error.reason}", error.details) from error
-    environment.faults = _FirstFault(num_envs)
+        raise _CheckFailedError(f"it cannot be made: {error.reason}", error.details) from error
+    environment.faults = _RaisingFaults(num_envs)
     with contextlib.closing(environment):
         yield environment
 
@@ -193,7 +193,7 @@ def _check_bounds(
         return
     outside = environment.outside_bounds()
     if outside:
-        raise _FoundError(f"{outside} (step {step} of random play)")
+        raise _CheckFailedError(f"{outside} (step {step} of random play)")
 
 
 def _checksums(env_output: types.EnvOutput) -> list[int]:
@@ -294,29 +294,29 @@ def _determinism(first: _Play, again: _Play) -> str:
     )
 
 
-def _remarks(play: _Play, spec: types.EnvironmentSpec) -> list[str]:
+def _warnings(play: _Play, spec: types.EnvironmentSpec) -> list[str]:
     """What is no fault, but seldom meant."""
-    remarks = []
+    warnings = []
     steps = len(play.reward) - 1
     if not _spans(play):
-        remarks.append(
+        warnings.append(
             f"no episode ended: if none ever does, set max_frames_per_episode (below {steps:,} to "
             "see it here), for returns are reported at an episode's end"
         )
     if not play.reward.any():
-        remarks.append("no reward came by random play: learning has nothing to begin with")
+        warnings.append("no reward came by random play: learning has nothing to begin with")
     if len(np.unique(play.checksums[:, 0])) == 1:
-        remarks.append("all observations are the same")
+        warnings.append("all observations are the same")
     for leaf, greatest in zip(tree.flatten(spec.observation), play.greatest, strict=True):
         if observations.is_image(leaf) and leaf.dtype == np.uint8 and 0 < greatest <= _DARK:
-            remarks.append(
+            warnings.append(
                 f"an image {list(leaf.shape)} of bytes has no value above {greatest:g}: agents "
                 "divide bytes by 255, which leaves such small codes hardly apart; return bool, or "
                 "floats of about 1"
             )
         if observations.is_image(leaf) and leaf.shape[0] <= _MOST_CHANNELS < leaf.shape[2]:
-            remarks.append(
+            warnings.append(
                 f"an image {list(leaf.shape)} looks like channels first: agents read height, width "
                 "and channels; move the axis, and stack frames by replay.frame_stack"
             )
-    return [f"note           {remark}" for remark in remarks]
+    return [f"note           {warning}" for warning in warnings]

@@ -1,6 +1,8 @@
 """Several Python environments in one worker process (see `worker_pool`)."""
 
 import contextlib
+import mmap
+import os
 import pathlib
 import random
 import sys
@@ -20,13 +22,13 @@ from laser_tf.environments import (
     canonical_actions,
     canonical_observations,
     faults,
-    rendered_image,
+    result_checks,
     serial_environment,
-    shared_steps,
     worker_pool,
 )
 
-NOTHING, STEP, RESET = range(3)  # what an environment is told
+NOTHING, STEP, RESET = range(3)  # Commands for an environment.
+_ALIGNMENT = 64  # bytes; a cache line
 
 
 class Description(NamedTuple):
@@ -37,11 +39,53 @@ class Description(NamedTuple):
     own: base.NativeSpec
 
 
-class Refusal(NamedTuple):
+class CreationFailure(NamedTuple):
     """Why there is no environment; one line."""
 
     reason: str
     details: str = ""  # a traceback, where user code raised
+
+
+class SharedMemoryTimestep:
+    """The newest time step of each of n environments, in memory of a worker and its parent.
+
+    A batch of 16 images of 84x84x3 from two workers takes 1.4 ms by pipe and 0.2 ms this way; a
+    batch of vectors 0.28 and 0.18 ms.
+
+    Attributes:
+      observation: list of arrays [n, ...], the leaves in the order of `tree.flatten`.
+      reward: float32 [n].
+      discount: float32 [n].
+      last: bool [n], whether the environment has ended the episode.
+      current_env: int64 [1], index of the environment that the worker calls.
+      called_at: float64 [1], `time.monotonic()` of that call.
+    """
+
+    def __init__(self, file: int, observation: Any, num_envs: int):
+        """Maps the memory of a file, in the same layout on both sides.
+
+        Args:
+          file: Descriptor of an anonymous file.
+          observation: Nest of canonical specs.
+          num_envs: n.
+
+        Raises:
+          ValueError: If the layout of the other side has another size.
+        """
+        leaves = [([num_envs, *spec.shape], spec.dtype) for spec in tree.flatten(observation)]
+        others = [([num_envs], np.dtype(kind)) for kind in (np.float32, np.float32, np.bool_)]
+        layout, size = [], 0
+        others += [([1], np.dtype(np.int64)), ([1], np.dtype(np.float64))]
+        for shape, dtype in [*leaves, *others]:
+            layout.append((shape, dtype, size))
+            size += -(-int(np.prod(shape)) * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
+        if os.fstat(file).st_size not in (0, size):  # Cut shorter, the parent would crash.
+            raise ValueError("its specs are not those that it had before")
+        os.ftruncate(file, size)
+        memory = mmap.mmap(file, size)
+        arrays = [np.ndarray(shape, dtype, memory, offset) for shape, dtype, offset in layout]
+        *self.observation, self.reward, self.discount, self.last = arrays[:-2]
+        self.current_env, self.called_at = arrays[-2:]
 
 
 class Worker:
@@ -61,7 +105,7 @@ class Worker:
 
         Args:
           restarts: of this worker.
-          file: of `shared_steps`.
+          file: of `SharedMemoryTimestep`.
           make: an environment from its seed.
           seeds: one for each environment; an environment that is made again gets others.
           action_repeat: how often an environment gets an action, or until its episode ends.
@@ -78,16 +122,16 @@ class Worker:
         self._restarts = [restarts] * len(seeds)  # of each environment, its worker's included
         self._environments: list[dm_env.Environment | None] = [None] * len(seeds)
         self._shown: list[Any] = [None] * len(seeds)  # each environment's own last observation
-        self._newest: shared_steps.SharedSteps | None = None
+        self._newest: SharedMemoryTimestep | None = None
 
-    def describe(self) -> Description | Refusal:
+    def describe(self) -> Description | CreationFailure:
         """Makes the first environment and reads its specs."""
         try:
             environment = self._start(0)
-        except (faults.RefusedError, ImportError) as error:
-            return Refusal(errors.one_line(error))
+        except (faults.UnsupportedSpaceError, ImportError) as error:
+            return CreationFailure(errors.one_line(error))
         except Exception as error:  # whatever user code raises, the message has to name it
-            return Refusal(faults.describe(error), errors.printable(traceback.format_exc()))
+            return CreationFailure(faults.describe(error), errors.printable(traceback.format_exc()))
         spec = self._observation.spec
         if hasattr(environment, "observation_offsets"):
             firsts = environment.observation_offsets()
@@ -109,7 +153,7 @@ class Worker:
                 environment.observation_spec(), self._text_length
             )
             self._action = canonical_actions.Action(environment.action_spec())
-            self._newest = shared_steps.SharedSteps(
+            self._newest = SharedMemoryTimestep(
                 self._file, self._observation.spec, len(self._seeds)
             )
         self._environments[index] = environment
@@ -146,7 +190,7 @@ class Worker:
             environment = environment or self._start(index)
             self._note_call(index)
             time_step = environment.reset()
-            reward, discount, is_last = _outcome(time_step, command)
+            reward, discount, is_last = result_checks.time_step(time_step, starts=True)
         else:
             reward, discount, is_last = serial_environment.repeat_action(
                 lambda: self._take_frame(index, action), self._action_repeat
@@ -158,19 +202,19 @@ class Worker:
             array[index] = leaf
         self._newest.reward[index] = reward
         self._newest.discount[index] = discount
-        self._newest.over[index] = is_last
+        self._newest.last[index] = is_last
 
     def _take_frame(self, index: int, action: np.ndarray) -> tuple[float, float, bool]:
         self._note_call(index)
         # A new action each time: an environment may change its action in place.
         self._time_step = self._environments[index].step(self._action(action))
-        return _outcome(self._time_step, STEP)
+        return result_checks.time_step(self._time_step, starts=False)
 
     def _note_call(self, index: int) -> None:
         """Writes which environment is called and when; the parent's time limit restarts there."""
         if self._newest is not None:
-            self._newest.busy[0] = index
-            self._newest.busy_since[0] = time.monotonic()
+            self._newest.current_env[0] = index
+            self._newest.called_at[0] = time.monotonic()
 
     def _discard(self, index: int) -> None:
         environment, self._environments[index] = self._environments[index], None
@@ -194,7 +238,7 @@ class Worker:
         except Exception as error:  # user code's own, or a library that is missing
             return faults.describe(error)
         try:
-            return rendered_image.to_rgb(picture)
+            return result_checks.rgb_image(picture)
         except ValueError as error:
             return f"its render() returns no image: {error}"
 
@@ -204,41 +248,3 @@ class Worker:
             if environment is not None:
                 with contextlib.suppress(Exception):
                     environment.close()
-
-
-def _outcome(time_step: Any, command: int) -> tuple[float, float, bool]:
-    """Checks a time step and returns its reward, its discount, and whether it is the last one."""
-    step_type = _step_type(time_step)
-    is_first = step_type == dm_env.StepType.FIRST
-    if is_first != (command == RESET):
-        told = "reset" if command == RESET else "step"
-        raise ValueError(f"its {told}() returned a time step of {time_step.step_type}")
-    if is_first:
-        return 0.0, 1.0, False
-    reward = _number("reward", time_step.reward)
-    discount = _number("discount", time_step.discount)
-    if discount < 0 or discount > 1:  # NaN is found elsewhere
-        raise ValueError(f"its discount is {discount}: use values from 0 to 1")
-    return reward, discount, step_type == dm_env.StepType.LAST
-
-
-def _step_type(time_step: Any) -> dm_env.StepType:
-    """Returns a time step's type; raises ValueError unless it is an integer from 0 to 2."""
-    step_type = time_step.step_type
-    if not isinstance(step_type, dm_env.StepType):
-        array = np.asarray(step_type)  # TF-Agents' step types are arrays of rank 0.
-        if array.shape or array.dtype.kind not in "iu" or not 0 <= array <= 2:
-            raise ValueError(
-                f"its step_type must be an integer from 0 to 2, got {step_type!r}. "
-                "Return dm_env.StepType.FIRST, MID or LAST"
-            )
-        step_type = dm_env.StepType(int(array))
-    return step_type
-
-
-def _number(name: str, value: Any) -> float:
-    if not isinstance(value, float):
-        array = np.asarray(value)
-        if array.shape or array.dtype.kind not in "buif":
-            raise ValueError(f"its {name} is {array.dtype}{list(array.shape)}, not a number")
-    return float(value)

@@ -24,11 +24,11 @@ class EnvironmentFailedError(errors.UserError):
     """A game cannot be played on; the message names it, the reason and the remedy."""
 
 
-class RefusedError(errors.ConfigError):
+class UnsupportedSpaceError(errors.ConfigError):
     """What agents cannot read or do, and why: one line."""
 
 
-class UnplayableError(errors.ConfigError):
+class EnvironmentCreationError(errors.ConfigError):
     """An environment cannot be made, or no agent can play it.
 
     Attributes:

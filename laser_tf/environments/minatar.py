@@ -45,53 +45,28 @@ class MinAtarConfig(environment_config.EnvironmentConfig):
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "MinAtar":
         """See `EnvironmentConfig`."""
-        return MinAtar(
-            task,
-            num_envs,
-            seed,
-            action_repeat=self.action_repeat,
-            sticky_actions=self.sticky_actions,
-            # One agent for several games needs the same channels of all.
-            channels=MOST_CHANNELS if len(self.tasks) > 1 else None,
-        )
+        return MinAtar(self, task, num_envs, seed)
 
 
 class MinAtar(serial_environment.SerialEnvironment):
     """N games stepped in a Python loop; boards are uint8 [10, 10, channels], 0 or 255."""
 
-    def __init__(
-        self,
-        task: str,
-        num_envs: int,
-        seed: int,
-        *,
-        action_repeat: int,
-        sticky_actions: float,
-        channels: int | None = None,
-    ):
-        """Game i is seeded with `seed + i`; its difficulty rises as it goes on.
-
-        Args:
-          task: one of `GAMES`.
-          num_envs: N.
-          seed: see above.
-          action_repeat: env frames an action is repeated.
-          sticky_actions: probability that the action before is repeated; 0.1 in the paper.
-          channels: of a board; those beyond the game's own stay empty.
-        """
+    def __init__(self, config: MinAtarConfig, task: str, num_envs: int, seed: int):
+        """Makes the games, whose difficulty rises over time; see `EnvironmentConfig.make`."""
         game_class = _load_game(task)
         self._games = [game_class(ramping=True) for _ in range(num_envs)]
         self._random = [np.random.RandomState(seed + index) for index in range(num_envs)]
         for game, random in zip(self._games, self._random, strict=True):
             game.random = random
-        self._sticky_actions = sticky_actions
+        self._sticky_actions = config.sticky_actions
         self._last_actions = [0] * num_envs  # those played, sticky or not; they outlive an episode
+        # One agent for several games needs the same channels in all of them.
+        is_alone = len(config.tasks) == 1
+        channels = self._games[0].state_shape()[-1] if is_alone else MOST_CHANNELS
         super().__init__(
             num_envs,
-            action_repeat=action_repeat,
-            observation=observations.image_spec(
-                SIZE, SIZE, channels or self._games[0].state_shape()[-1]
-            ),
+            action_repeat=config.action_repeat,
+            observation=observations.image_spec(SIZE, SIZE, channels),
             action=specs.DiscreteArray(NUM_ACTIONS, name="action"),
         )
 

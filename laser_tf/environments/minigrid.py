@@ -38,13 +38,7 @@ class MiniGridConfig(environment_config.EnvironmentConfig):
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "MiniGrid":
         """See `EnvironmentConfig`."""
-        return MiniGrid(
-            task,
-            num_envs,
-            seed,
-            action_repeat=self.action_repeat,
-            instruction_length=self.instruction_length,
-        )
+        return MiniGrid(self, task, num_envs, seed)
 
 
 class MiniGrid(serial_environment.SerialEnvironment):
@@ -58,28 +52,13 @@ class MiniGrid(serial_environment.SerialEnvironment):
     The task's step limit is a cut that leaves the discount at 1.
     """
 
-    def __init__(
-        self,
-        task: str,
-        num_envs: int,
-        seed: int,
-        *,
-        action_repeat: int,
-        instruction_length: int,
-    ):
-        """Game i is seeded with `seed + i`.
-
-        Args:
-          task: an id that MiniGrid registers, such as BabyAI-GoToLocal-v0.
-          num_envs: N.
-          seed: see above.
-          action_repeat: env frames an action is repeated.
-          instruction_length: L, most words of a mission.
+    def __init__(self, config: MiniGridConfig, task: str, num_envs: int, seed: int):
+        """Makes the environments; see `EnvironmentConfig.make`.
 
         Raises:
-          ImportError: where MiniGrid is not installed.
-          ValueError: for a mission of more than L words. A few missions are
-            tried at once; a rarer long one is found when it comes.
+          ImportError: If MiniGrid is not installed.
+          ValueError: For a mission of more than `instruction_length` words. A few missions are
+            tried at once; a rarer long mission raises the error later.
         """
         gymnasium = _load_gymnasium()
         self._games = [
@@ -90,13 +69,13 @@ class MiniGrid(serial_environment.SerialEnvironment):
         self._seeds: list[int | None] = [seed + index for index in range(num_envs)]
         for attempt in range(_TRIED_RESETS):
             observation, _ = self._games[0].reset(seed=seed + attempt)
-            instructions.encode(observation["mission"], instruction_length)
+            instructions.encode(observation["mission"], config.instruction_length)
         super().__init__(
             num_envs,
-            action_repeat=action_repeat,
+            action_repeat=config.action_repeat,
             observation={
                 "image": observations.image_spec(*observation["image"].shape),
-                "text": types.TextSpec(instruction_length),
+                "text": types.TextSpec(config.instruction_length),
             },
             action=specs.DiscreteArray(int(self._games[0].action_space.n), name="action"),
         )

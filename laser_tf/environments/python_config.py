@@ -1,16 +1,14 @@
 """Configuration of environments that are Python objects: what their suites have in common."""
 
 import dataclasses
-import functools
 import json
-import os
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import dm_env
 
 from laser_tf import config_checks, config_values, errors
-from laser_tf.environments import environment_config, python_environments, user_modules
+from laser_tf.environments import environment_config, python_environments
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -72,45 +70,8 @@ class PythonConfig(environment_config.EnvironmentConfig):
         self, task: str, num_envs: int, seed: int, rendering: bool
     ) -> python_environments.PythonEnvironments:
         """See `EnvironmentConfig`."""
-        return python_environments.PythonEnvironments(
-            self.maker(task, rendering),
-            num_envs,
-            seed,
-            name=task,
-            num_workers=min(self.num_workers or len(os.sched_getaffinity(0)), num_envs),
-            reply_seconds=self.reply_seconds,
-            action_repeat=self.action_repeat,
-            text_length=self.text_length,
-        )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class FunctionConfig(PythonConfig):
-    """Of a user's functions, each named as `module:function`, that return an environment.
-
-    The function gets `arguments`, and `seed` if it has such a parameter.
-    """
-
-    def check_task(self, task: str) -> str:
-        """Checks the form alone: user code runs in workers only."""
-        return user_modules.check_path(self.suite, task)
-
-    def user_code(self) -> tuple[str, ...]:
-        """See `EnvironmentConfig`."""
-        return self.tasks
-
-    def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
-        """See `PythonConfig`."""
-        return functools.partial(self.call, task, self.keyword_arguments())
-
-    @staticmethod
-    def call(path: str, arguments: dict[str, Any], seed: int) -> dm_env.Environment:
-        """Calls the user's function, in a worker.
-
-        Raises:
-          RefusedError: where there is none, or it returns something else.
-        """
-        raise NotImplementedError
+        maker = self.maker(task, rendering)
+        return python_environments.PythonEnvironments(self, maker, task, num_envs, seed)
 
 
 def _survives_json(value: Any) -> bool:

@@ -3,7 +3,7 @@
 import functools
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dm_env
 import numpy as np
@@ -14,9 +14,11 @@ from laser_tf.environments import (
     base,
     environment_worker,
     faults,
-    shared_steps,
     worker_pool,
 )
+
+if TYPE_CHECKING:
+    from laser_tf.environments import python_config
 
 
 class PythonEnvironments(base.BatchedEnvironment):
@@ -29,58 +31,52 @@ class PythonEnvironments(base.BatchedEnvironment):
 
     def __init__(
         self,
+        config: "python_config.PythonConfig",
         make: Callable[[int], dm_env.Environment],
+        task: str,
         num_envs: int,
         seed: int,
-        *,
-        name: str,
-        num_workers: int,
-        reply_seconds: float,
-        action_repeat: int,
-        text_length: int,
     ):
         """Starts the workers; environment i is made from `seed + i`.
 
         Args:
-          make: one environment from its seed; pickled, and called in a worker.
+          config: Configuration.
+          make: Makes one environment from its seed; pickled, and called in a worker.
+          task: Name of the environment, for messages.
           num_envs: N.
-          seed: see above.
-          name: of the environment, for messages.
-          num_workers: processes, at most N.
-          reply_seconds: Time limit of each call of an environment; see `worker_pool`.
-          action_repeat: env frames of a step.
-          text_length: L, words of the longest text.
+          seed: See above.
 
         Raises:
-          ValueError: for an environment that cannot be made, or that no agent can play.
+          ValueError: If an environment cannot be made, or its specs have no canonical form.
         """
-        self._parts = np.array_split(np.arange(num_envs), num_workers)  # each worker's
-        self._name = name
-        self._files = [shared_steps.create() for _ in self._parts]
-        self._newest: list[shared_steps.SharedSteps] = []
+        num_workers = min(config.num_workers or len(os.sched_getaffinity(0)), num_envs)
+        self._parts = np.array_split(np.arange(num_envs), num_workers)  # For each worker.
+        self._name = task
+        self._files = [os.memfd_create("laser_tf_steps") for _ in self._parts]
+        self._newest: list[environment_worker.SharedMemoryTimestep] = []
         self._workers: worker_pool.WorkerPool | None = None
         try:
             self._workers = self._start(
                 functools.partial(
                     environment_worker.Worker,
                     make=make,
-                    action_repeat=action_repeat,
-                    text_length=text_length,
+                    action_repeat=config.action_repeat,
+                    text_length=config.text_length,
                 ),
                 seed,
-                reply_seconds,
+                config.reply_seconds,
             )
             description = self._describe()
         except BaseException:
             self._free()
             raise
         self._newest = [
-            shared_steps.SharedSteps(file, description.observation, len(part))
+            environment_worker.SharedMemoryTimestep(file, description.observation, len(part))
             for file, part in zip(self._files, self._parts, strict=True)
         ]
         super().__init__(
             num_envs,
-            action_repeat=action_repeat,
+            action_repeat=config.action_repeat,
             observation=description.observation,
             action=description.action,
         )
@@ -105,16 +101,16 @@ class PythonEnvironments(base.BatchedEnvironment):
 
     def _progressed_at(self, worker: int) -> float:
         """Returns when a worker called the environment that it is at; 0 before the first step."""
-        return float(self._newest[worker].busy_since[0]) if self._newest else 0.0
+        return float(self._newest[worker].called_at[0]) if self._newest else 0.0
 
     def _describe(self) -> environment_worker.Description:
         """The specs, which all workers must find alike."""
         answers = self._workers.call([("describe",)] * len(self._parts))
         for answer in answers:
             if not isinstance(answer, environment_worker.Description):
-                raise faults.UnplayableError(self._name, answer.reason, answer.details)
+                raise faults.EnvironmentCreationError(self._name, answer.reason, answer.details)
             if answer != answers[0]:
-                raise faults.UnplayableError(
+                raise faults.EnvironmentCreationError(
                     self._name, "its specs depend on its seed, and one agent needs the same of all"
                 )
         return answers[0]
@@ -179,7 +175,7 @@ class PythonEnvironments(base.BatchedEnvironment):
         reason = f"its worker process: {failure.reason}"
         if len(part) > 1:
             reason += f"; environments {part[0]} to {part[-1]} shared it"
-        self._note_restart(part[self._newest[worker].busy[0]], reason, failure.details)
+        self._note_restart(part[self._newest[worker].current_env[0]], reason, failure.details)
 
     def _note_restart(self, index: int, reason: str, details: str) -> None:
         self.faults.note(int(index), faults.RESTARTS, reason + faults.STARTED_AGAIN, details)
@@ -193,7 +189,7 @@ class PythonEnvironments(base.BatchedEnvironment):
         observation = tree.unflatten_as(self._observation_spec, leaves)
         return observation, *(
             np.concatenate([getattr(steps, name) for steps in self._newest])
-            for name in ("reward", "discount", "over")
+            for name in ("reward", "discount", "last")
         )
 
     def _no_actions(self) -> np.ndarray:

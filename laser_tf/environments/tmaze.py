@@ -48,12 +48,7 @@ class TMazeConfig(environment_config.SmallConfig):
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "TMaze":
         """See `EnvironmentConfig`."""
-        return TMaze(
-            num_envs,
-            seed,
-            corridor_length=self.corridor_length,
-            reward_offset=self.reward_offset,
-        )
+        return TMaze(self, num_envs, seed)
 
 
 class TMaze(base.BatchedEnvironment):
@@ -75,17 +70,8 @@ class TMaze(base.BatchedEnvironment):
     the wrong arm.
     """
 
-    def __init__(
-        self, num_envs: int, seed: int, *, corridor_length: int, reward_offset: float = 0.0
-    ):
-        """Game i draws its cues from `seed + i`.
-
-        Args:
-          num_envs: N.
-          seed: see above.
-          corridor_length: cells between start and junction, at least 1.
-          reward_offset: added to each step's reward; above the penalty, a longer way pays more.
-        """
+    def __init__(self, config: TMazeConfig, num_envs: int, seed: int):
+        """Makes the mazes; maze i samples its cues from `seed + i`."""
         super().__init__(
             num_envs,
             observation=observations.image_spec(SIZE, SIZE, 1),
@@ -93,10 +79,10 @@ class TMaze(base.BatchedEnvironment):
         )
         self._streams = random_streams.draw(seed + np.arange(num_envs, dtype=np.uint64))
         self._episodes = np.zeros(num_envs, np.uint64)
-        self._junction = corridor_length + 1
-        self.max_steps_per_episode = time_limit(corridor_length)
-        self._penalty = 1 / (corridor_length + 2)
-        self._reward_offset = reward_offset
+        self._junction = config.corridor_length + 1
+        self.max_steps_per_episode = config.max_steps_per_episode
+        self._penalty = 1 / (config.corridor_length + 2)
+        self._reward_offset = config.reward_offset
 
     def _reset(self) -> np.ndarray:
         self._cell = np.zeros(self.num_envs, int)  # 0 at the start

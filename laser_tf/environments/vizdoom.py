@@ -74,13 +74,7 @@ class VizDoomConfig(environment_config.EnvironmentConfig):
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "VizDoom":
         """See `EnvironmentConfig`."""
-        return VizDoom(
-            task,
-            num_envs,
-            seed,
-            num_threads=self.num_threads,
-            action_repeat=self.action_repeat,
-        )
+        return VizDoom(self, task, num_envs, seed)
 
 
 class VizDoom(serial_environment.SerialEnvironment):
@@ -107,30 +101,11 @@ class VizDoom(serial_environment.SerialEnvironment):
     outright (SIGKILL) leaves its engines behind, idle.
     """
 
-    def __init__(
-        self,
-        task: str,
-        num_envs: int,
-        seed: int,
-        *,
-        num_threads: int,
-        action_repeat: int,
-    ):
-        """Starts the engines; that of game i is seeded with `seed + i`.
-
-        Args:
-          task: one of `ACTIONS`.
-          num_envs: N.
-          seed: see above.
-          num_threads: that wait for engines at once; 0: one for each core.
-          action_repeat: env frames (35 a second of play) that an action lasts.
-
-        Raises:
-          ImportError: where ViZDoom is not installed.
-        """
+    def __init__(self, config: VizDoomConfig, task: str, num_envs: int, seed: int):
+        """Starts the engines; see `EnvironmentConfig.make`."""
         library = _load_library()
         self._files = tempfile.TemporaryDirectory(prefix="laser_tf_vizdoom_")
-        self._pool = concurrent.futures.ThreadPoolExecutor(num_threads or os.cpu_count())
+        self._pool = concurrent.futures.ThreadPoolExecutor(config.num_threads or os.cpu_count())
         # One after the other: two that started at once were seen to hang on a busy machine.
         self._games = [
             _start_game(
@@ -146,11 +121,11 @@ class VizDoom(serial_environment.SerialEnvironment):
         self._frames = np.zeros((num_envs, HEIGHT, WIDTH, 3), np.uint8)
         super().__init__(
             num_envs,
-            action_repeat=action_repeat,
+            action_repeat=config.action_repeat,
             observation=observations.image_spec(HEIGHT, WIDTH, 3),
             action=specs.DiscreteArray(len(self._buttons), name="action"),
         )
-        self.max_steps_per_episode = -(-timeout // action_repeat)
+        self.max_steps_per_episode = -(-timeout // config.action_repeat)
 
     def _map(self, *arguments: Any) -> Iterator:
         return self._pool.map(*arguments)

@@ -154,7 +154,7 @@ class TaskTest(parameterized.TestCase):
 
     def test_the_names_are_those_of_the_games_that_can_be_played(self):
         unplayable = {"combat", "joust", "maze_craze", "warlords"}  # for two players only
-        self.assertCountEqual(atari_games.GAMES, {*roms.get_all_rom_ids()} - unplayable)
+        self.assertCountEqual(atari.GAMES, {*roms.get_all_rom_ids()} - unplayable)
 
     @parameterized.parameters(
         ("breakuot", "breakout"),

@@ -57,13 +57,15 @@ class ActionTest(parameterized.TestCase):
         (spaces.Box(0, 10**6, [], np.int64), "1000001 values: agents choose among 1 to 10,000"),
     )
     def test_what_no_agent_does_is_refused(self, space, message):
-        with self.assertRaisesRegex(faults.RefusedError, message) as context:
+        with self.assertRaisesRegex(faults.UnsupportedSpaceError, message) as context:
             canonical_actions.Action(gymnasium_suite._action_spec(space))
         self.assertNotIn("\n", str(context.exception))
 
     def test_the_remedy_for_infinite_bounds_is_one(self):
         endless = Endless()
-        with self.assertRaisesRegex(faults.RefusedError, "wrappers.TransformAction .*new space"):
+        with self.assertRaisesRegex(
+            faults.UnsupportedSpaceError, "wrappers.TransformAction .*new space"
+        ):
             canonical_actions.Action(gymnasium_suite._action_spec(endless.action_space))
         bounded = spaces.Box(-1, 1, [2])
         mended = gymnasium.wrappers.TransformAction(endless, lambda action: action, bounded)
@@ -79,7 +81,7 @@ class ActionTest(parameterized.TestCase):
         (specs.BoundedArray([], bool, False, True), "action is bool"),
     )
     def test_specs_that_no_agent_acts_by_are_refused(self, spec, message):
-        with self.assertRaisesRegex(faults.RefusedError, message):
+        with self.assertRaisesRegex(faults.UnsupportedSpaceError, message):
             canonical_actions.Action(spec)
 
 

@@ -99,7 +99,7 @@ class ObservationTest(parameterized.TestCase):
         (spaces.Dict(a=spaces.Discrete(2**33)), r"\['a'\] is one of 8589934592 values, .*a Box"),
     )
     def test_what_no_agent_reads_is_refused(self, space, message):
-        with self.assertRaisesRegex(faults.RefusedError, message) as context:
+        with self.assertRaisesRegex(faults.UnsupportedSpaceError, message) as context:
             of_space(space)
         self.assertNotIn("\n", str(context.exception))
 
@@ -110,7 +110,7 @@ class ObservationTest(parameterized.TestCase):
         (None, "observation is a NoneType"),
     )
     def test_specs_that_no_agent_reads_are_refused(self, spec, message):
-        with self.assertRaisesRegex(faults.RefusedError, message):
+        with self.assertRaisesRegex(faults.UnsupportedSpaceError, message):
             observation_of(spec)
 
     @parameterized.parameters(
@@ -142,7 +142,9 @@ class KeysTest(parameterized.TestCase):
     def test_keys_that_are_no_texts_are_refused(self, sizes, shown):
         # TensorFlow writes the structure of a batch down, in which it has no numbers as keys.
         spec = {key: specs.DiscreteArray(size) for key, size in sizes.items()}
-        with self.assertRaisesRegex(faults.RefusedError, f"the keys .{shown}.: use texts for all"):
+        with self.assertRaisesRegex(
+            faults.UnsupportedSpaceError, f"the keys .{shown}.: use texts for all"
+        ):
             observation_of(spec)
 
 

@@ -30,8 +30,8 @@ def check(suite, task, steps=60, seconds=600.0, on_progress=lambda _: None, **op
 
 class EnvironmentCheckTest(parameterized.TestCase):
     def test_a_sound_environment_is_described(self):
-        verdict = check("dm_env", f"{SMALL}:Beacons")
-        self.assertEqual(verdict.fault, "")
+        report = check("dm_env", f"{SMALL}:Beacons")
+        self.assertEqual(report.fault, "")
         expected = (
             r"observation    body/0: vector float32 \[2\]",
             "observation    body/1: one of 2",
@@ -42,14 +42,14 @@ class EnvironmentCheckTest(parameterized.TestCase):
             "deterministic  yes: .*",
             r"speed          [\d,]+ steps/s alone, [\d,]+ steps/s as 2",
         )
-        self.assertLen(verdict.lines, len(expected))
-        for line, pattern in zip(verdict.lines, expected, strict=True):
+        self.assertLen(report.lines, len(expected))
+        for line, pattern in zip(report.lines, expected, strict=True):
             self.assertRegex(line, f"^{pattern}$")
 
     def test_what_is_seldom_meant_is_remarked(self):
-        verdict = check("dm_env", f"{SMALL}:Still")
-        self.assertEqual(verdict.fault, "")
-        text = "\n".join(verdict.lines)
+        report = check("dm_env", f"{SMALL}:Still")
+        self.assertEqual(report.fault, "")
+        text = "\n".join(report.lines)
         for pattern in (
             r"action         2 floats, -1 to \[1.0, 2.0\] .continuous",
             "episodes       none ended in 60 steps",
@@ -67,20 +67,20 @@ class EnvironmentCheckTest(parameterized.TestCase):
             image = specs.Array([10, 5, 1], dtype)
             spec = types.EnvironmentSpec(image, specs.DiscreteArray(2))
             play = environment_check._Play(np.zeros([3, 4]), *np.zeros([3, 3]), 1.0, [greatest])
-            text = "\n".join(environment_check._remarks(play, spec))
+            text = "\n".join(environment_check._warnings(play, spec))
             found = f"no value above {greatest:g}: agents divide bytes by 255" in text
             self.assertEqual(found, is_remarked, (dtype, greatest))
 
     def test_channels_first_are_remarked(self):
-        remark = (
+        warning = (
             "note           an image .4, 84, 84. looks like channels first: .*replay.frame_stack"
         )
         for shape, is_remarked in (((4, 84, 84), True), ((6, 6, 3), False), ((4, 4, 4), False)):
             image = specs.BoundedArray(shape, np.uint8, 0, 255)
             spec = types.EnvironmentSpec(image, specs.DiscreteArray(2))
             play = environment_check._Play(np.zeros([3, 4]), *np.zeros([3, 3]), 1.0, [255.0])
-            text = "\n".join(environment_check._remarks(play, spec))
-            self.assertEqual(re.search(remark, text) is not None, is_remarked, shape)
+            text = "\n".join(environment_check._warnings(play, spec))
+            self.assertEqual(re.search(warning, text) is not None, is_remarked, shape)
 
     def test_actions_are_independent_of_the_environments_seed(self):
         lines = check("dm_env", f"{SMALL}:SeededTarget", steps=200).lines
@@ -90,21 +90,21 @@ class EnvironmentCheckTest(parameterized.TestCase):
 
     def test_time_limit_reduces_steps(self):
         works = []
-        verdict = check(
+        report = check(
             "dm_env", f"{SMALL}:Beacons", steps=100_000, seconds=1e-6, on_progress=works.append
         )
-        self.assertEqual(verdict.fault, "")
-        text = "\n".join(verdict.lines)
+        self.assertEqual(report.fault, "")
+        text = "\n".join(report.lines)
         self.assertRegex(text, "1 of 100,000 steps .*--seconds")
         self.assertNotEmpty(works)
 
     @parameterized.parameters("a b", "")
     def test_key_that_export_rejects_is_rejected(self, key):
-        with self.assertRaisesRegex(faults.UnplayableError, re.escape(repr(key))):
+        with self.assertRaisesRegex(faults.EnvironmentCreationError, re.escape(repr(key))):
             check("dm_env", f"{SMALL}:Named", arguments={"key": key})
 
     def test_channels_first_images_are_rejected(self):
-        with self.assertRaisesRegex(faults.UnplayableError, r"\[4, 84, 84\]"):
+        with self.assertRaisesRegex(faults.EnvironmentCreationError, r"\[4, 84, 84\]"):
             check("dm_env", f"{SMALL}:ChannelsFirst")
 
     def test_what_cannot_be_repeated_is_named(self):
@@ -121,16 +121,16 @@ class EnvironmentCheckTest(parameterized.TestCase):
     )
     def test_a_fault_is_told_in_one_line(self, fault, message):
         arguments = {"fault": fault, "bad_seed": 1}
-        verdict = check("gymnasium", f"{SMALL}:Breaking-v0", arguments=arguments)
-        self.assertRegex(verdict.fault, message)
-        self.assertNotIn("\n", verdict.fault)
-        self.assertEqual("Traceback (most recent call last):" in verdict.lines, fault in _RAISED)
+        report = check("gymnasium", f"{SMALL}:Breaking-v0", arguments=arguments)
+        self.assertRegex(report.fault, message)
+        self.assertNotIn("\n", report.fault)
+        self.assertEqual("Traceback (most recent call last):" in report.lines, fault in _RAISED)
 
     def test_what_its_making_raises_is_told_with_its_traceback(self):
-        verdict = check("gymnasium", f"{SMALL}:Corridor-v0", arguments="speed=3")
-        self.assertIn("Traceback (most recent call last):", verdict.lines)
-        self.assertRegex(verdict.fault, r"^it cannot be made: TypeError: .*'speed'.*py, line \d+")
-        self.assertNotIn("\n", verdict.fault)
+        report = check("gymnasium", f"{SMALL}:Corridor-v0", arguments="speed=3")
+        self.assertIn("Traceback (most recent call last):", report.lines)
+        self.assertRegex(report.fault, r"^it cannot be made: TypeError: .*'speed'.*py, line \d+")
+        self.assertNotIn("\n", report.fault)
 
     def test_several_tasks_are_refused(self):
         with self.assertRaisesRegex(ValueError, "check one task at a time"):

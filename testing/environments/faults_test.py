@@ -144,7 +144,7 @@ class FaultsTest(parameterized.TestCase):
         self.assertEqual((folder / faults.FILE).read_text().count("Traceback"), 2)
 
     def test_why_none_can_be_played_comes_whole_from_another_process(self):
-        error = faults.UnplayableError("Maze-v0", "KeyError: 'wall'", "Traceback")
+        error = faults.EnvironmentCreationError("Maze-v0", "KeyError: 'wall'", "Traceback")
         other = pickle.loads(pickle.dumps(error))
         self.assertEqual(str(other), str(error))
         self.assertEqual((other.reason, other.details), ("KeyError: 'wall'", "Traceback"))

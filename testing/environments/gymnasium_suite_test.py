@@ -120,7 +120,7 @@ class OldApiTest(parameterized.TestCase):
             environment.step(0)
 
     def test_reset_without_keywords_is_refused(self):
-        with self.assertRaisesRegex(faults.RefusedError, "reset.*seed.*options"):
+        with self.assertRaisesRegex(faults.UnsupportedSpaceError, "reset.*seed.*options"):
             self._make(_UnseededReset)
 
     def test_info_of_none_is_accepted(self):
@@ -139,7 +139,7 @@ class AnotherSuiteTest(parameterized.TestCase):
     def test_id_of_another_suite_names_suite_config_and_task(self, task, suite, name):
         self.enter_context(mock.patch.dict(gymnasium.registry))
         gymnasium.registry.pop(task, None)  # A test of another module may import ale_py.
-        with self.assertRaises(faults.RefusedError) as caught:
+        with self.assertRaises(faults.UnsupportedSpaceError) as caught:
             gymnasium_suite.make(task, {}, rendering=False, seed=0)
         message = str(caught.exception)
         self.assertIn(f"--suite={suite} --task={name}", message)
@@ -150,7 +150,7 @@ class AnotherSuiteTest(parameterized.TestCase):
     def test_minigrid_id_that_is_registered_names_its_suite(self):
         with mock.patch.dict(gymnasium.registry):
             gymnasium.register("MiniGrid-Small-v0", entry_point="minigrid.envs:EmptyEnv")
-            with self.assertRaisesRegex(faults.RefusedError, "--suite=minigrid"):
+            with self.assertRaisesRegex(faults.UnsupportedSpaceError, "--suite=minigrid"):
                 gymnasium_suite.make("MiniGrid-Small-v0", {}, rendering=False, seed=0)
 
     def test_own_minigrid_environment_is_made(self):
@@ -159,13 +159,13 @@ class AnotherSuiteTest(parameterized.TestCase):
             gymnasium_suite.make("MiniGrid-Own-v0", {}, rendering=False, seed=0).close()
 
     def test_own_id_without_module_names_the_form_with_module(self):
-        with self.assertRaisesRegex(faults.RefusedError, "module:Hallway-v0"):
+        with self.assertRaisesRegex(faults.UnsupportedSpaceError, "module:Hallway-v0"):
             gymnasium_suite.make("Hallway-v0", {}, rendering=False, seed=0)
 
 
 class MissingPackageTest(absltest.TestCase):
     def _refusal(self, task, rendering=False):
-        with self.assertRaises(faults.RefusedError) as caught:
+        with self.assertRaises(faults.UnsupportedSpaceError) as caught:
             gymnasium_suite.make(task, {}, rendering, seed=0)
         return str(caught.exception)
 

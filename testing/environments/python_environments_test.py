@@ -22,7 +22,6 @@ from laser_tf.environments import (
     environment_worker,
     factory,
     faults,
-    shared_steps,
     suites,
 )
 from laser_tf.training import run_config
@@ -528,7 +527,7 @@ class WorkerTest(absltest.TestCase):
         class Noting(small_environments.Beacons):
             def _note(self):
                 if steps is not None:
-                    calls.append((int(steps.busy[0]), float(steps.busy_since[0])))
+                    calls.append((int(steps.current_env[0]), float(steps.called_at[0])))
 
             def __init__(self, seed):
                 self._note()
@@ -542,31 +541,31 @@ class WorkerTest(absltest.TestCase):
                 self._note()
                 return super().step(action)
 
-        file = shared_steps.create()
+        file = os.memfd_create("steps")
         self.addCleanup(os.close, file)
         worker = environment_worker.Worker(
             0, file, make=Noting, seeds=[0, 1], action_repeat=2, text_length=1
         )
         description = worker.describe()
-        steps = shared_steps.SharedSteps(file, description.observation, 2)
+        steps = environment_worker.SharedMemoryTimestep(file, description.observation, 2)
         for command in (environment_worker.RESET, environment_worker.STEP):
             self.assertEmpty(worker.play([command] * 2, np.zeros(2, np.int32)))
         self.assertEqual([index for index, _ in calls], [0, 1, 1, 0, 0, 1, 1])
         self.assertLen({since for _, since in calls}, len(calls))
 
 
-class SharedStepsTest(absltest.TestCase):
+class SharedMemoryTimestepTest(absltest.TestCase):
     def test_a_file_of_another_size_is_left_as_it_is(self):
-        file = shared_steps.create()
+        file = os.memfd_create("steps")
         self.addCleanup(os.close, file)
         spec = {"b": specs.Array([2], np.float32), "a": specs.Array([3], np.uint8)}
-        one = shared_steps.SharedSteps(file, spec, 4)
-        other = shared_steps.SharedSteps(file, spec, 4)
+        one = environment_worker.SharedMemoryTimestep(file, spec, 4)
+        other = environment_worker.SharedMemoryTimestep(file, spec, 4)
         one.observation[1][2] = [0.5, 1]
         np.testing.assert_array_equal(other.observation[1][2], [0.5, 1])
         self.assertEqual([leaf.shape for leaf in other.observation], [(4, 3), (4, 2)])
         with self.assertRaisesRegex(ValueError, "not those that it had before"):
-            shared_steps.SharedSteps(file, specs.Array([9, 9, 9], np.uint8), 4)
+            environment_worker.SharedMemoryTimestep(file, specs.Array([9, 9, 9], np.uint8), 4)
         one.reward[:] = 3  # would end the process by SIGBUS
         np.testing.assert_array_equal(other.reward, 3)
 

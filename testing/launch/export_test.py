@@ -313,7 +313,7 @@ class _Gymnasium:
     """Catch as a gymnasium environment."""
 
     def __init__(self):
-        self._game = catch.Catch(1, seed=3)
+        self._game = catch.CatchConfig().make("catch", 1, 3, False)
         self.steps = 0
 
     def reset(self):
