@@ -69,7 +69,7 @@ def main() -> None:
         print(line)
     if report.fault:
         raise command_line.UsageError(f"{_TASK.value}: {report.fault}")
-    print("fit to train on")
+    print("OK")
 
 
 def _torso_notes(spec: types.EnvironmentSpec | None) -> list[str]:
@@ -81,7 +81,7 @@ def _torso_notes(spec: types.EnvironmentSpec | None) -> list[str]:
         try:
             trunk_config.check_image(trunk_config.TrunkConfig().torso, leaf.shape)
         except ValueError as error:
-            notes.append(f"note           {error}")
+            notes.append(f"warning        {error}")
     return notes
 
 

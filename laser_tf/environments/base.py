@@ -216,6 +216,10 @@ class BatchedEnvironment(abc.ABC):
             self.faults.note(index, kind, f"its {name} is {value}")
         return is_faulty
 
+    def outside_bounds(self) -> str:
+        """Returns which newest observation is outside its native bounds; "" for none."""
+        return ""
+
     def fault_counts(self) -> collections.Counter[str]:
         """Returns how often each kind of fault has happened so far."""
         return self.faults.counts

@@ -196,7 +196,7 @@ class PythonEnvironments(base.BatchedEnvironment):
         return np.zeros((self.num_envs, *self._action_spec.shape), self._action_spec.dtype)
 
     def outside_bounds(self) -> str:
-        """What of the newest observations is outside its own specs' bounds; "" for nothing."""
+        """See `BatchedEnvironment`."""
         answers = self._workers.call([("outside_bounds",)] * len(self._parts))
         return next((answer for answer in answers if isinstance(answer, str) and answer), "")
 

@@ -8,6 +8,7 @@ from absl.testing import absltest, parameterized
 from configs import laser_atari
 from laser_tf.environments import atari, atari_protocols
 from laser_tf.training import run_config
+from testing import messages
 
 KEYS = (
     "sticky_actions", "life_loss_is_end", "no_op_max", "full_action_space", "max_frames_per_episode"
@@ -44,9 +45,9 @@ class AtariProtocolsTest(parameterized.TestCase):
         self.assertEqual(atari_protocols.name_of({"suite": "minatar"}), "own")
 
     def test_an_unknown_name_is_refused_with_the_known_ones(self):
-        with self.assertRaisesRegex(ValueError, "no protocol 'dopamin': did you mean dopamine"):
+        with messages.raises(ValueError, "dopamin", "dopamine"):
             laser_atari.get_config("dopamin")
-        with self.assertRaisesRegex(ValueError, "'x': did you mean impala or dopamine or revisit"):
+        with messages.raises(ValueError, "x", "impala", "dopamine", "revisiting"):
             laser_atari.get_config("x")
 
 

@@ -10,6 +10,7 @@ from dm_env import specs
 
 from laser_tf import types
 from laser_tf.environments import base, faults, multi_task
+from testing import messages
 
 NAN, INF = float("nan"), float("inf")
 LENGTH = 5  # steps of an episode
@@ -66,20 +67,20 @@ def _play(environment, steps=2 * LENGTH):
 
 class FaultsTest(parameterized.TestCase):
     @parameterized.parameters(
-        ("reward", NAN, "reward is nan", faults.REWARDS),
-        ("reward", -INF, "reward is -inf", faults.REWARDS),
-        ("discount", NAN, "discount is nan", faults.DISCOUNTS),
-        ("observation", (1.0, INF), "observation is inf", faults.OBSERVATIONS),
+        ("reward", NAN, ("reward", "nan"), faults.REWARDS),
+        ("reward", -INF, ("reward", "-inf"), faults.REWARDS),
+        ("discount", NAN, ("discount", "nan"), faults.DISCOUNTS),
+        ("observation", (1.0, INF), ("observation", "inf"), faults.OBSERVATIONS),
     )
     def test_a_value_that_is_not_finite_ends_its_episode_as_a_time_limit(
-        self, column, value, message, kind
+        self, column, value, named, kind
     ):
         environment = Counting(wrong={(3, 1): {column: value}})
         environment.faults = faults.Faults(3, name="counting")
         with self.assertLogs(level="WARNING") as logs:
             rows = _play(environment)
         self.assertLen(logs.output, 1)
-        self.assertRegex(logs.output[0], f"game 1 of counting: its {message} .step 3 of its epis")
+        messages.assert_names(logs.output[0], 1, "counting", *named, 3)
         self.assertEqual(environment.fault_counts(), {kind: 1})
         self.assertEqual((rows.reward[3, 1], rows.discount[3, 1]), (0, 1))
         # Its own observation, unless that is lost; then the next episode, from its start.
@@ -115,8 +116,8 @@ class FaultsTest(parameterized.TestCase):
         if not gives_up:
             _play(environment, 4 * LENGTH)
             return
-        message = "^game 1 of counting: its reward is nan .*3 episodes in a row .*max_broken_epis"
-        with self.assertRaisesRegex(faults.EnvironmentFailedError, message):
+        named = "counting", "reward", "nan", "environment.max_broken_episodes"
+        with messages.raises(faults.EnvironmentFailedError, *named):
             _play(environment, 4 * LENGTH)
 
     def test_tasks_side_by_side_name_their_own_games_and_count_together(self):
@@ -125,7 +126,7 @@ class FaultsTest(parameterized.TestCase):
         environment = multi_task.MultiTask(("first", "second"), parts, (1e-30, 3e38))
         with self.assertLogs(level="WARNING") as logs:
             rows = _play(environment, 2)
-        self.assertRegex(logs.output[0], "game 0 of second: its reward is nan")
+        messages.assert_names(logs.output[0], 0, "second", "reward", "nan")
         self.assertTrue(np.isfinite(rows.reward).all())
         np.testing.assert_array_equal(rows.is_first[2], [False, False, True, False])
         self.assertEqual(environment.fault_counts(), {faults.REWARDS: 1})
@@ -139,8 +140,8 @@ class FaultsTest(parameterized.TestCase):
                 _play(environment)
             message = str(context.exception)
             self.assertNotIn("\n", message)
-            self.assertRegex(message, r"^counting failed: KeyError: .*faults_test.py, line \d+\)")
-            self.assertEndsWith(message, f"(traceback in {folder / faults.FILE})")
+            messages.assert_names(message, "counting", "KeyError", "faults_test.py")
+            self.assertIn(str(folder / faults.FILE), message)
         self.assertEqual((folder / faults.FILE).read_text().count("Traceback"), 2)
 
     def test_why_none_can_be_played_comes_whole_from_another_process(self):
@@ -152,8 +153,7 @@ class FaultsTest(parameterized.TestCase):
     def test_a_traceback_that_cannot_be_kept_is_no_second_error(self):
         environment = Counting(wrong={(2, 0): {"error": ValueError()}})
         environment.faults = faults.Faults(3, folder=pathlib.Path("/nonexistent"))
-        message = "environment failed: ValueError .*traceback cannot be written: No such file"
-        with self.assertRaisesRegex(faults.EnvironmentFailedError, message):
+        with messages.raises(faults.EnvironmentFailedError, "ValueError"):
             _play(environment)
 
 
