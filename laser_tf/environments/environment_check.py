@@ -192,8 +192,8 @@ def _roll_out(
         env_output = environment.step(environment.random_actions(generator))
         seconds += time.perf_counter() - start
         step += 1
-    *columns, maxima = map(np.array, zip(*rows, strict=True))
-    return _Rollout(*columns, step / seconds, list(maxima.max(axis=0)))
+    sums, rewards, discounts, firsts, maxima = map(np.array, zip(*rows, strict=True))
+    return _Rollout(sums, rewards, discounts, firsts, step / seconds, list(maxima.max(axis=0)))
 
 
 def _checksums(env_output: types.EnvOutput) -> list[int]:

@@ -43,9 +43,11 @@ class EnvironmentCheckTest(parameterized.TestCase):
             [line.split()[0] for line in report.lines],
             [*["observation"] * 3, "action", "episodes", "deterministic", "speed"],
         )
-        for line, named in zip(
-            report.lines,
-            (("body/0", "[2]"), ("body/1", 2), ("picture", "[6, 6, 3]"), (2,), (10, 60)),
+        for line, *named in (
+            (report.lines[0], "body/0", "[2]"),
+            (report.lines[1], "body/1", 2),
+            (report.lines[2], "picture", "[6, 6, 3]"),
+            (report.lines[4], 10, 60),
         ):
             messages.assert_names(line, *named)
 
