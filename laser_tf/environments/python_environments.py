@@ -1,4 +1,4 @@
-"""Python environments of any kind as one batch: they step in worker processes, side by side."""
+"""Python environments as one batch, which step in parallel worker processes."""
 
 import functools
 import os
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 class PythonEnvironments(base.BatchedEnvironment):
     """N environments, each a `dm_env.Environment` in one of several workers.
 
-    An environment that raises, or returns what its specs do not allow, is made again; so are all of
-    a worker that dies or gives no answer in time. What was seen of that step is lost: the step
-    before stands in for it, as the episode's last, with reward 0 and discount 1.
+    An environment that raises, or returns what its specs do not allow, is made again; so are all
+    environments of a worker that dies or does not answer in time. The result of that step is lost:
+    the observation before replaces it, as the last of the episode, with reward 0 and discount 1.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class PythonEnvironments(base.BatchedEnvironment):
         self._own = description.own
 
     def native_specs(self) -> list[base.NativeSpec]:
-        """See `BatchedEnvironment`: a `Discrete` may begin at another number than 0."""
+        """See `BatchedEnvironment`: a `Discrete` may start at another number than 0."""
         return [self._own]
 
     def _start(self, worker: Callable, seed: int, reply_seconds: float) -> worker_pool.WorkerPool:
@@ -100,11 +100,11 @@ class PythonEnvironments(base.BatchedEnvironment):
         )
 
     def _progressed_at(self, worker: int) -> float:
-        """Returns when a worker called the environment that it is at; 0 before the first step."""
+        """Returns when a worker called its current environment; 0 before the first step."""
         return float(self._newest[worker].called_at[0]) if self._newest else 0.0
 
     def _describe(self) -> environment_worker.Description:
-        """The specs, which all workers must find alike."""
+        """Returns the specs, which must be the same in all workers."""
         answers = self._workers.call([("describe",)] * len(self._parts))
         for answer in answers:
             if not isinstance(answer, environment_worker.Description):
@@ -133,16 +133,16 @@ class PythonEnvironments(base.BatchedEnvironment):
         return base.Transition(observation, reward, discount, is_last | cut)
 
     def _begin(self, pending: np.ndarray, beginning: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Starts episodes, however often that takes.
+        """Starts episodes, as often as needed.
 
         Args:
-          pending: bool [N], of which environments.
-          beginning: bool [N], these and those that have begun with this step: a worker that dies
-            takes these along, which then begin again.
-          actions: which nobody reads.
+          pending: bool [N], environments that have to start.
+          beginning: bool [N], these and the environments that started with this step. They start
+            again if their worker dies.
+          actions: Placeholder for the workers.
 
         Returns:
-          Bool [N], who else was lost meanwhile.
+          Bool [N], other environments that were lost.
         """
         others = np.zeros(self.num_envs, bool)
         while pending.any():
@@ -152,7 +152,7 @@ class PythonEnvironments(base.BatchedEnvironment):
         return others
 
     def _play(self, commands: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Sends commands to the workers; returns which environments are to be reset, bool [N]."""
+        """Sends commands to the workers; returns which environments need a reset, bool [N]."""
         lost = np.zeros(self.num_envs, bool)
         answers = self._workers.call(
             [
@@ -181,7 +181,7 @@ class PythonEnvironments(base.BatchedEnvironment):
         self.faults.note(int(index), faults.RESTARTS, reason + faults.STARTED_AGAIN, details)
 
     def _read(self) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
-        """The newest time steps of all workers, copied."""
+        """Returns copies of the newest time steps of all workers."""
         leaves = [
             np.concatenate(parts)
             for parts in zip(*(steps.observation for steps in self._newest), strict=True)
@@ -201,10 +201,10 @@ class PythonEnvironments(base.BatchedEnvironment):
         return next((answer for answer in answers if isinstance(answer, str) and answer), "")
 
     def render(self, index: int) -> np.ndarray:
-        """The environment's own picture, or else the image that it observes.
+        """Returns the rendered image, or else the image that the environment observes.
 
         Raises:
-          RenderError: where there is neither.
+          RenderError: If there is neither.
         """
         requests: list[tuple | None] = [None] * len(self._parts)
         worker = next(w for w, part in enumerate(self._parts) if index in part)
@@ -217,7 +217,7 @@ class PythonEnvironments(base.BatchedEnvironment):
         ):
             if observations.is_image(spec) and spec.dtype == np.uint8 and spec.shape[2] in (1, 3):
                 return np.broadcast_to(leaf[index], (*spec.shape[:2], 3)).copy()
-        raise base.RenderError(f"{self._name} draws no picture: {answer}")
+        raise base.RenderError(f"{self._name} renders no image: {answer}")
 
     def close(self) -> None:
         """Ends the workers."""
@@ -227,7 +227,7 @@ class PythonEnvironments(base.BatchedEnvironment):
     def _free(self) -> None:
         if self._workers is not None:
             self._workers.close()
-        self._newest = []  # they hold the files, too
+        self._newest = []  # They hold the files, too.
         for file in self._files:
             os.close(file)
         self._files = []

@@ -203,7 +203,9 @@ class RefusalTest(DMLabTest):
             dmlab_levels, "settings", return_value={}
         ):  # test levels do not load so
             with messages.raises(
-                faults.EnvironmentFailedError, "rooms_collect_good_objects_train", "0", "Hold"
+                faults.EnvironmentFailedError,
+                "rooms_collect_good_objects_train",
+                "allowHoldOutLevels",
             ):
                 _make("rooms_collect_good_objects_train", hold_out=True)
 

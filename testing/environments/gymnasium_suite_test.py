@@ -160,7 +160,7 @@ class AnotherSuiteTest(parameterized.TestCase):
             gymnasium_suite.make("MiniGrid-Own-v0", {}, rendering=False, seed=0).close()
 
     def test_own_id_without_module_names_the_form_with_module(self):
-        with messages.raises(faults.UnsupportedSpaceError, "module:Hallway-v0"):
+        with messages.raises(faults.UnsupportedSpaceError, "my_module:Hallway-v0"):
             gymnasium_suite.make("Hallway-v0", {}, rendering=False, seed=0)
 
 

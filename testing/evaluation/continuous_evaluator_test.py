@@ -193,7 +193,7 @@ class EvaluatorProcessTest(parameterized.TestCase):
         evaluator.begin(weights, 100, 10)
         failure = self._result(evaluator)
         self.assertIsInstance(failure, worker_pool.Failure)
-        self.assertRegex(failure.reason, "^EnvironmentFailedError: .*KeyError.*broken off")
+        self.assertRegex(failure.reason, "EnvironmentFailedError.*KeyError.*max_broken_episodes")
         self.assertNotIn("\n", failure.reason)
         self.assertIn("KeyError", (self._workdir / faults.FILE).read_text())
 

@@ -9,7 +9,7 @@ import threading
 import pytest
 from absl.testing import absltest, parameterized
 
-from testing import commands
+from testing import commands, messages
 
 SMALL = "testing.environments.small_environments"
 
@@ -102,25 +102,25 @@ class OwnEnvironmentTest(parameterized.TestCase):
     def test_images_that_the_torso_cannot_read_are_refused_before_anything_is_written(self):
         code, _, error = self._train(f"{SMALL}:Started-v0")
         self.assertEqual(code, 1)
-        self.assertStartsWith(error, "error: agent.torso='shallow' cannot read images of 6x5x")
+        messages.assert_names(error, "agent.torso", "shallow")
         self.assertLen(error.splitlines(), 1, error)
         self.assertFalse(self._workdir.exists())
 
     def test_frame_stack_without_images_writes_nothing(self):
         code, _, errors = self._train("CartPole-v1", "--config.replay.frame_stack=4")
         self.assertEqual(code, 1, errors)
-        self.assertRegex(errors, r"^error: replay.frame_stack .*\b4\b.*frame_stack=1.*\n$")
+        messages.assert_names(errors, "replay.frame_stack", 4, "replay.frame_stack=1")
         self.assertFalse(self._workdir.exists())
 
     def test_an_agent_that_cannot_take_the_actions_is_refused_before_anything_is_written(self):
-        for config, flag, message in (
-            ("laser_control", "--config.agent.relevance=implied", "no closed form"),
-            ("acer_control", "--config.agent.entropy_cost=0.01", "agent.entropy_cost .*0.01"),
-            ("laser_gymnasium", "--config.run.seed=1", "--config=configs/laser_control.py"),
+        for config, flag, named in (
+            ("laser_control", "--config.agent.relevance=implied", ("agent.relevance", "implied")),
+            ("acer_control", "--config.agent.entropy_cost=0.01", ("agent.entropy_cost", 0.01)),
+            ("laser_gymnasium", "--config.run.seed=1", ("--config=configs/laser_control.py",)),
         ):
             code, _, errors = self._train("Pendulum-v1", flag, config=config)
             self.assertEqual(code, 1, errors)
-            self.assertRegex(errors.splitlines()[-1], f"^error: .*{message}")
+            messages.assert_names(errors.splitlines()[-1], *named)
             self.assertFalse(self._workdir.exists())
 
     def test_faults_are_survived_and_told(self):
@@ -129,8 +129,8 @@ class OwnEnvironmentTest(parameterized.TestCase):
         )
         self.assertEqual(code, 0, errors)
         training, _ = errors.split("mean return of the last 100 training episodes")
-        self.assertRegex(training, r"game \d+ of .*KeyError.*the episode ends there as by a time")
-        self.assertRegex(errors, "no film: .*Breaking-v0 draws no picture: .*render_mode is None")
+        messages.assert_names(training, "Breaking-v0", "KeyError")
+        messages.assert_names(errors, "render_mode", "None")
         self.assertEmpty(list((self._workdir / "videos").iterdir()))
         self.assertIn("Traceback", (self._workdir / "environment_errors.txt").read_text())
         self.assertGreaterEqual(self._summary()["mean_return"], 0.9)
@@ -171,7 +171,8 @@ class OwnEnvironmentTest(parameterized.TestCase):
     def test_what_cannot_be_played_leaves_nothing_behind(self):
         code, output, errors = self._train(f"{SMALL}:Corridoor-v0")
         self.assertEqual((code, output), (1, ""))
-        self.assertRegex(errors, "^error: .* cannot be played: .*did you mean Corridor-v0.*\n$")
+        self.assertLen(errors.splitlines(), 1, errors)
+        messages.assert_names(errors, "Corridor-v0")
         self.assertFalse(self._workdir.exists())
 
 
