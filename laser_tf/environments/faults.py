@@ -108,8 +108,8 @@ class Faults:
         kept = self.keep(fault, details) if details and (is_new or is_over_limit) else ""
         if is_over_limit:
             raise EnvironmentFailedError(
-                f"{fault}; {self._in_a_row[game]} episodes in a row ended by a fault{kept}: fix the "
-                f"environment, or raise environment.max_broken_episodes ({self._limit})"
+                f"{fault}; {self._in_a_row[game]} episodes in a row ended by a fault{kept}: fix "
+                f"the environment, or raise environment.max_broken_episodes ({self._limit})"
             )
         if is_new:
             self._logged.add((game, kind))
