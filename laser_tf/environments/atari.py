@@ -49,7 +49,7 @@ ATARI57 = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AtariConfig(environment_config.EnvironmentConfig):
-    """Of Atari games; the defaults are those of IMPALA and LASER, see `atari_protocols`."""
+    """Configuration of Atari games, by default those of IMPALA and LASER: `atari_protocols`."""
 
     suite: str = "atari"
     task: str = "pong"
@@ -86,7 +86,7 @@ class AtariConfig(environment_config.EnvironmentConfig):
             "no_ops": f"1 to {self.no_op_max}" if self.no_op_max else "none",
             "sticky_actions": self.sticky_actions,  # probability of playing the last one again
             "full_action_space": self.full_action_space,
-            # Episodes go on to the game's end whatever the learner makes of a life.
+            # The discount at a lost life is for the learner only.
             "life_loss_ends_episode": False,
         }
 
@@ -121,7 +121,7 @@ class Atari(base.BatchedEnvironment):
             reward_clipping=False,
         )
         self._games = emulate(img_height=HEIGHT, img_width=WIDTH)
-        # The same games once more in colour: ALE's vector environment shows one kind of picture.
+        # The same games in colour: ALE's vector environment returns images of one format.
         self._screens = (
             emulate(img_height=SCREEN_HEIGHT, img_width=SCREEN_WIDTH, grayscale=False)
             if rendering
@@ -200,5 +200,5 @@ class Atari(base.BatchedEnvironment):
 
 
 def _channels_last(observation: np.ndarray) -> np.ndarray:
-    """From ALE's [N, 1, H, W] to [N, H, W, 1]."""
+    """Converts ALE's [N, 1, H, W] to [N, H, W, 1]."""
     return observation.reshape(-1, HEIGHT, WIDTH, 1)

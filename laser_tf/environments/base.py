@@ -18,7 +18,7 @@ class RenderError(RuntimeError):
 
 
 class NativeSpec(NamedTuple):
-    """What the environment of a task takes and returns before conversion to canonical specs."""
+    """Specs of the environment of a task before their conversion to canonical specs."""
 
     action: specs.BoundedArray
     # For each leaf of the observation, in the order of `tree.flatten`: the number at which its
@@ -39,14 +39,14 @@ class BatchedEnvironment(abc.ABC):
     """N environments of one task that step together and restart by themselves.
 
     Time steps follow the convention of `laser_tf.types`. The step after the end of an episode
-    ignores its action and returns the first observation of the next episode with `is_first`, reward
-    0 and discount 1; `previous_action` is always the action that `step` received.
+    ignores its action. It returns the first observation of the next episode with `is_first`, reward
+    0 and discount 1. `previous_action` is always the action that `step` received.
 
     Environment i depends on `seed + i` and its own actions only, so a batch of one environment with
     that seed repeats its episodes. The caller may keep the returned arrays.
 
-    A subclass implements `_reset` and `_step`. This class limits the length of episodes, and
-    replaces values that are not finite: the step gets reward 0, discount 1 and the observation
+    A subclass implements `_reset` and `_step`. This class limits the length of episodes and
+    replaces values that are not finite. Such a step gets reward 0, discount 1 and the observation
     before, and the episode ends as by a time limit.
 
     Attributes:
@@ -221,7 +221,7 @@ class BatchedEnvironment(abc.ABC):
         return ""
 
     def fault_counts(self) -> collections.Counter[str]:
-        """Returns how often each kind of fault has happened so far."""
+        """Returns how often each fault has happened so far, by its name in `faults.KINDS`."""
         return self.faults.counts
 
     @abc.abstractmethod

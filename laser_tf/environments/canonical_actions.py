@@ -1,4 +1,4 @@
-"""From the actions that agents give to those that an environment's own dm_env spec asks for.
+"""Converts the actions of agents to the native actions of an environment.
 
 An action is a `DiscreteArray`, or a `BoundedArray`: an integer becomes a `DiscreteArray` from 0,
 floats of any shape a vector float32 [D] with finite bounds.
@@ -18,15 +18,15 @@ class Action:
     """One environment's actions, from canonical ones.
 
     Attributes:
-      spec: that agents see.
-      own: the environment's.
+      spec: Canonical spec.
+      own: Native spec.
     """
 
     def __init__(self, spec: Any):
         """Takes the environment's own spec.
 
         Raises:
-          UnsupportedSpaceError: for what has no canonical form; the message says why.
+          UnsupportedSpaceError: If the spec has no canonical form; the message gives the reason.
         """
         if not isinstance(spec, specs.Array):
             raise faults.UnsupportedSpaceError(
@@ -87,7 +87,7 @@ class Action:
         return specs.BoundedArray(low.shape, np.float32, low, high, "action")
 
     def __call__(self, action: np.ndarray) -> Any:
-        """What the environment is sent: a canonical action, int32 [] or float32 [D]."""
+        """Returns the native action of a canonical one, int32 [] or float32 [D]."""
         if isinstance(self.spec, specs.DiscreteArray):
             return self.own.dtype.type(int(action) + self._least)
         # Bounds of float64 may lie within their own float32.

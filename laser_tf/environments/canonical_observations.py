@@ -1,4 +1,4 @@
-"""From the observations that an environment's own dm_env specs tell to those that agents read.
+"""Converts the native observations of an environment to those that agents read.
 
 An observation may be any nest of dictionaries and tuples. Its leaves become
 
@@ -58,14 +58,14 @@ class Observation:
         """The canonical leaves of an observation, in the order of `tree.flatten`.
 
         Raises:
-          ValueError: for what is not as the environment's own spec says; the message names it.
+          ValueError: If a value does not fit the native spec; the message names it.
         """
         leaves: list[np.ndarray] = []
         self._convert(self._own, self.spec, value, "observation", leaves)
         return leaves
 
     def outside_bounds(self, value: Any) -> str:
-        """What of an observation that was converted is outside its own bounds; "" for nothing."""
+        """Returns what of a converted observation is outside its native bounds; "" for nothing."""
         return _outside_bounds(self._own, value, "observation")
 
     def _convert(self, own: Any, spec: Any, value: Any, name: str, leaves: list) -> None:
@@ -212,7 +212,7 @@ def _keys(value: Any) -> str:
 
 
 def type_name(value: Any) -> str:
-    """What kind of thing somebody gave, in words for messages."""
+    """Returns the type of a value, for messages."""
     if isinstance(value, Mapping | tuple | list):
         return f"a {type(value).__name__} of {len(value)} parts"
     return f"a {type(value).__name__}"

@@ -16,7 +16,7 @@ _PIXELS = 16  # of a cell in a picture
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CatchConfig(environment_config.SmallConfig):
-    """Of catch, whose boards are all alike."""
+    """Configuration of catch."""
 
     suite: str = "catch"
     task: str = "catch"

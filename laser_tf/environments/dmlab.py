@@ -24,7 +24,7 @@ from laser_tf.environments import (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DMLabConfig(environment_config.EnvironmentConfig):
-    """Of DMLab-30's levels."""
+    """Configuration of DMLab-30's levels."""
 
     suite: str = "dmlab"
     task: str = "rooms_watermaze"
@@ -68,7 +68,7 @@ class DMLabConfig(environment_config.EnvironmentConfig):
 
 
 class DMLab(base.BatchedEnvironment):
-    """N games of a level, each in a process of its own; frames are uint8 [72, 96, 3].
+    """N games of a level, each in its own process; frames are uint8 [72, 96, 3].
 
     Actions are the 15 of `dmlab_game.ACTIONS`. Rewards are raw. A level ends by its clock, after
     some minutes of game time: as in IMPALA's code that is an episode's end, with discount 0. The
@@ -144,7 +144,7 @@ class DMLab(base.BatchedEnvironment):
         )
 
     def _begun(self, answers: list[Any]) -> list[dmlab_game.Step]:
-        """The answers, where games that could not start an episode were told to once more."""
+        """Returns the answers; games that could not start an episode start again."""
         while True:
             failed = [isinstance(answer, worker_pool.Failure) for answer in answers]
             if not any(failed):

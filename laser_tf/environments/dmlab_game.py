@@ -1,4 +1,4 @@
-"""One game of DeepMind Lab, as it runs in a process of its own (see `worker_pool`).
+"""One game of DeepMind Lab, in its own process (see `worker_pool`).
 
 The Python API is described in the engine's docs/users/python_api.md, actions in actions.md.
 """
@@ -66,13 +66,13 @@ class Game:
         """Starts the engine.
 
         Args:
-          restarts: how often the game was started before; each start has seeds of its own.
-          level: path of the level's script, as the engine knows it.
-          seed: of the episodes' seeds.
-          action_repeat: env frames an action is held.
-          with_text: whether to ask for the level's instruction.
-          settings: of engine and level, beside the size of frames.
-          level_cache: the folder of compiled maps; "" for none.
+          restarts: Number of earlier starts, which had other seeds.
+          level: Path of the level's script in the engine.
+          seed: Seed of the seeds of episodes.
+          action_repeat: Env frames of an agent step.
+          with_text: Whether to read the level's instruction.
+          settings: Settings of engine and level, in addition to the size of frames.
+          level_cache: Directory of compiled maps; "" for none.
         """
         import deepmind_lab
 
@@ -124,7 +124,7 @@ class LevelCache:
         self._folder = pathlib.Path(folder)
 
     def fetch(self, key: str, pk3_path: str) -> bool:
-        """Copies the map of a key to `pk3_path`; False where there is none."""
+        """Copies the map of a key to `pk3_path`; returns False if it is missing."""
         try:
             shutil.copyfile(self._folder / key, pk3_path)
         except FileNotFoundError:
@@ -132,7 +132,7 @@ class LevelCache:
         return True
 
     def write(self, key: str, pk3_path: str) -> None:
-        """Keeps the map at `pk3_path`; nobody ever sees half of it."""
+        """Stores the map at `pk3_path` atomically."""
         path = self._folder / key
         if path.exists():
             return

@@ -105,7 +105,7 @@ class EnvironmentConfig:
 class SmallConfig(EnvironmentConfig):
     """Configuration of small suites for tests and controlled experiments."""
 
-    reward_offset: float = 0.0  # reward; of each agent step beside the game's own
+    reward_offset: float = 0.0  # reward; added to each agent step
 
     def __post_init__(self):
         super().__post_init__()

@@ -104,11 +104,11 @@ class Worker:
         """Makes nothing yet.
 
         Args:
-          restarts: of this worker.
-          file: of `SharedMemoryTimestep`.
-          make: an environment from its seed.
-          seeds: one for each environment; an environment that is made again gets others.
-          action_repeat: how often an environment gets an action, or until its episode ends.
+          restarts: Number of restarts of this worker.
+          file: File descriptor for `SharedMemoryTimestep`.
+          make: Makes an environment from its seed.
+          seeds: Seed of each environment; an environment that is made again gets another seed.
+          action_repeat: Env frames of an agent step.
           text_length: L, words of the longest text.
         """
         folder = str(pathlib.Path.cwd())
@@ -130,7 +130,7 @@ class Worker:
             environment = self._start(0)
         except (faults.UnsupportedSpaceError, ImportError) as error:
             return CreationFailure(errors.one_line(error))
-        except Exception as error:  # whatever user code raises, the message has to name it
+        except Exception as error:  # The message names any error of user code.
             return CreationFailure(faults.describe(error), errors.printable(traceback.format_exc()))
         spec = self._observation.spec
         if hasattr(environment, "observation_offsets"):
@@ -224,7 +224,7 @@ class Worker:
                 environment.close()
 
     def outside_bounds(self) -> str:
-        """What of the last observations is outside their specs' bounds; "" for nothing."""
+        """Returns which last observation is outside its native bounds; "" for none."""
         for shown in self._shown:
             outside = "" if shown is None else self._observation.outside_bounds(shown)
             if outside:

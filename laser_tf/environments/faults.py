@@ -72,7 +72,7 @@ class Faults:
         self.name = name
         self._limit = limit
         self._folder = folder
-        self.counts: collections.Counter[str] = collections.Counter()  # By kind of fault.
+        self.counts: collections.Counter[str] = collections.Counter()  # By fault.
         self._steps = np.zeros(num_envs, int)  # Of each episode.
         self._is_broken = np.zeros(num_envs, bool)  # A fault ends the episode.
         self._in_a_row = np.zeros(num_envs, int)  # Episodes that a fault ended.

@@ -21,7 +21,7 @@ from laser_tf.environments import faults, python_config, user_modules
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FunctionConfig(python_config.PythonConfig):
-    """Of a user's functions, each named as `module:function`, that return an environment.
+    """Configuration of functions, named as `module:function`, that return an environment.
 
     The function gets `arguments`, and `seed` if it has such a parameter.
     """
@@ -43,14 +43,14 @@ class FunctionConfig(python_config.PythonConfig):
         """Calls the user's function, in a worker.
 
         Raises:
-          UnsupportedSpaceError: where there is none, or it returns something else.
+          UnsupportedSpaceError: If the function is missing, or returns something else.
         """
         raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DmEnvConfig(FunctionConfig):
-    """Of functions that return a `dm_env.Environment`."""
+    """Configuration of functions that return a `dm_env.Environment`."""
 
     suite: str = "dm_env"
 
@@ -67,7 +67,7 @@ class DmEnvConfig(FunctionConfig):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TFAgentsConfig(FunctionConfig):
-    """Of functions that return a `PyEnvironment`."""
+    """Configuration of functions that return a `PyEnvironment`."""
 
     suite: str = "tf_agents"
 
@@ -85,7 +85,7 @@ class TFAgentsConfig(FunctionConfig):
         if environment.batched:
             raise faults.UnsupportedSpaceError(
                 f"{path} returned a batch of {environment.batch_size}: return one environment, "
-                "environment.num_envs says how many are made"
+                "and set environment.num_envs"
             )
         return TFAgents(environment, seed)
 

@@ -60,7 +60,7 @@ class Gymnasium(dm_env.Environment):
         return self._observation_spec
 
     def observation_offsets(self) -> list[Any]:
-        """What is subtracted from each leaf, see `base.NativeSpec`."""
+        """Returns the offset of each leaf, see `base.NativeSpec`."""
         return list(_firsts(self._environment.observation_space))
 
     def action_spec(self) -> specs.Array:
@@ -125,7 +125,7 @@ def _action_spec(space: gymnasium.Space) -> specs.Array:
 
 
 def _has_starts(space: gymnasium.Space) -> bool:
-    """Whether some `Discrete` or `MultiDiscrete` does not begin at 0."""
+    """Returns whether a `Discrete` or `MultiDiscrete` does not start at 0."""
     if hasattr(space, "spaces"):
         parts = space.spaces.values() if isinstance(space.spaces, Mapping) else space.spaces
         return any(map(_has_starts, parts))
@@ -133,7 +133,7 @@ def _has_starts(space: gymnasium.Space) -> bool:
 
 
 def _firsts(space: gymnasium.Space) -> Iterator[Any]:
-    """Of a space's leaves in their order: an integer, or a list of the shape that agents see."""
+    """Yields the start of each leaf: an integer, or a list of the canonical shape."""
     if not hasattr(space, "spaces"):
         first = np.asarray(getattr(space, "start", 0))
         yield (first.reshape(-1) if first.ndim else first).tolist() if first.any() else 0
@@ -170,7 +170,7 @@ def insert_check(environment: gymnasium.Env) -> None:
 
 
 def draws(environment: Any) -> bool:
-    """Whether an environment, or its class, says that it draws pictures."""
+    """Returns whether an environment, or its class, declares that it renders images."""
     return _IMAGES in environment.metadata.get("render_modes", [])
 
 

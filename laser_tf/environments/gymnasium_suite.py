@@ -49,7 +49,7 @@ _MINIGRID = ("MiniGrid-", "BabyAI-")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GymnasiumConfig(python_config.PythonConfig):
-    """Of gymnasium's registry; `arguments` are those of `gymnasium.make`."""
+    """Configuration of ids of gymnasium; `arguments` are those of `gymnasium.make`."""
 
     suite: str = "gymnasium"
     task: str = "CartPole-v1"
@@ -120,7 +120,7 @@ def _create(name: str, arguments: dict[str, Any], rendering: bool) -> "gymnasium
     with_pictures = {"render_mode": _PICTURES, **arguments}
     if hasattr(entry_point, "metadata"):  # a class
         return create(**(with_pictures if gymnasium_adapter.draws(entry_point) else arguments))
-    environment = create(**arguments)  # by a function: what it makes tells
+    environment = create(**arguments)  # A function: its environment declares the modes.
     if not gymnasium_adapter.draws(environment):
         return environment
     environment.close()

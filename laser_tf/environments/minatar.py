@@ -20,7 +20,7 @@ _PIXELS = 16  # of a cell in a picture
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MinAtarConfig(environment_config.EnvironmentConfig):
-    """Of MinAtar's games."""
+    """Configuration of MinAtar's games."""
 
     suite: str = "minatar"
     task: str = "breakout"

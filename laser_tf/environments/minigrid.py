@@ -20,7 +20,7 @@ _PREFIXES = ("MiniGrid-", "BabyAI-")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MiniGridConfig(environment_config.EnvironmentConfig):
-    """Of MiniGrid's and BabyAI's tasks."""
+    """Configuration of MiniGrid's and BabyAI's tasks."""
 
     suite: str = "minigrid"
     task: str = "BabyAI-GoToLocal-v0"

@@ -14,7 +14,7 @@ from laser_tf.environments import base
 class MultiTask(base.BatchedEnvironment):
     """Environments side by side: the games of the first task, then those of the second, ...
 
-    Rewards may be scaled, each task's by a number of its own. Game i of a task depends on its own
+    Rewards may be scaled by one factor for each task. Game i of a task depends on its own
     environment alone.
     """
 

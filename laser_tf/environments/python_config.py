@@ -13,9 +13,9 @@ from laser_tf.environments import environment_config, python_environments
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PythonConfig(environment_config.EnvironmentConfig):
-    """Of Python environments, which run in worker processes.
+    """Configuration of Python environments, which run in worker processes.
 
-    A subclass says what a task is called, and gives the function that makes one environment.
+    A subclass defines the names of tasks and the function that makes one environment.
     """
 
     num_envs: int = 16
@@ -41,7 +41,7 @@ class PythonConfig(environment_config.EnvironmentConfig):
                 )
 
     def keyword_arguments(self) -> dict[str, Any]:
-        """What `arguments` say; ValueError for what cannot be read."""
+        """Returns `arguments` as a dictionary; ValueError for text of another form."""
         if isinstance(self.arguments, Mapping):
             return dict(self.arguments)
         return parse_arguments(self.arguments)
@@ -63,7 +63,7 @@ class PythonConfig(environment_config.EnvironmentConfig):
         return {**super().protocol(), "arguments": arguments}
 
     def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
-        """What makes one environment from its seed: can be pickled, and runs in a worker."""
+        """Returns a picklable function that makes one environment from its seed, in a worker."""
         raise NotImplementedError
 
     def make(
@@ -75,7 +75,7 @@ class PythonConfig(environment_config.EnvironmentConfig):
 
 
 def _survives_json(value: Any) -> bool:
-    """Whether a value is what it was when a file has held it: tuples and sets are not."""
+    """Returns whether JSON preserves a value; it changes tuples and sets."""
     try:
         return json.loads(json.dumps(value)) == value
     except (TypeError, ValueError):

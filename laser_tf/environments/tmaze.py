@@ -1,4 +1,4 @@
-"""The T-maze (Bakker 2001): a cue at the start says which way to turn at the end of a corridor.
+"""The T-maze (Bakker 2001): a cue at the start shows which way to turn at the end of a corridor.
 
 Nothing between them shows the cue, so that only an agent that remembers gets more than 0.
 """
@@ -24,7 +24,7 @@ def time_limit(corridor_length: int) -> int:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TMazeConfig(environment_config.SmallConfig):
-    """Of the T-maze."""
+    """Configuration of the T-maze."""
 
     suite: str = "tmaze"
     task: str = "tmaze"
@@ -54,18 +54,18 @@ class TMazeConfig(environment_config.SmallConfig):
 class TMaze(base.BatchedEnvironment):
     """N mazes: start, `corridor_length` cells, junction, and an arm above and below the junction.
 
-    An observation is uint8 [3, 3, 1], 0 or 255. In the middle row stands the agent: left at the
+    An observation is uint8 [3, 3, 1], 0 or 255. The agent is in the middle row: left at the
     start, centre anywhere in the corridor, right at the junction. The cue is the cell above or
     below the start, in an episode's first observation only; coming back does not show it again. The
     last observation has the agent in an arm, above or below the junction.
 
     Actions: 0 up, 1 right, 2 down, 3 left. The arm on the cue's side returns 1 and the other -1,
-    both with discount 0. A step forward is free, so that the best return is 1 whatever the length;
+    both with discount 0. A step forward is free, so the best return is 1 for any length;
     a step back or into a wall returns -1 / (corridor_length + 2), the share of one step in the
     shortest way.
 
     After twice the shortest way the episode is cut. The discount stays 1 there, so that a learner
-    sees a maze that goes on for ever; the penalty is what makes that a bad bargain: not to turn
+    sees an endless maze. The penalty is what makes that a bad bargain: not to turn
     has a value below 0, to turn blindly 0. A whole episode spent at a wall returns -2, less than
     the wrong arm.
     """

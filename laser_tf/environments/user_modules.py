@@ -1,4 +1,4 @@
-"""What users name as "module:name", found where it is: in worker processes only."""
+"""Loads what users name as "module:name", in worker processes only."""
 
 import importlib
 import inspect
@@ -58,7 +58,7 @@ def load_module(name: str) -> ModuleType:
     """Imports a module that is installed or lies in the current folder.
 
     Raises:
-      UnsupportedSpaceError: where there is none. What the module itself raises is left as it is.
+      UnsupportedSpaceError: If the module is missing. Errors of the module itself pass through.
     """
     try:
         return importlib.import_module(name)
@@ -74,7 +74,7 @@ def load_module(name: str) -> ModuleType:
 
 
 def load(path: str) -> Any:
-    """What "module:name" names.
+    """Returns the object that "module:name" names.
 
     Raises:
       UnsupportedSpaceError: where the module, or the name in it, does not exist.
@@ -97,7 +97,7 @@ def load(path: str) -> Any:
 
 
 def takes_seed(function: Any) -> bool:
-    """Whether a function has a parameter `seed`."""
+    """Returns whether a function has a parameter `seed`."""
     try:
         return "seed" in inspect.signature(function).parameters
     except (TypeError, ValueError):  # of a C extension

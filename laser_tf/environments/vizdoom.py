@@ -52,7 +52,7 @@ ACTIONS: dict[str, tuple[tuple[str, ...], ...]] = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class VizDoomConfig(environment_config.EnvironmentConfig):
-    """Of ViZDoom's scenarios."""
+    """Configuration of ViZDoom's scenarios."""
 
     suite: str = "vizdoom"
     task: str = "basic"
@@ -78,7 +78,7 @@ class VizDoomConfig(environment_config.EnvironmentConfig):
 
 
 class VizDoom(serial_environment.SerialEnvironment):
-    """N games in colour, uint8 [72, 96, 3], each in an engine process of its own.
+    """N games in colour, uint8 [72, 96, 3], each in its own engine process.
 
     Actions are those of `ACTIONS`. Rewards are the scenario's own, raw and summed over the repeated
     frames; scenarios differ by two orders of magnitude, so that a learner clips or scales them:
@@ -93,9 +93,9 @@ class VizDoom(serial_environment.SerialEnvironment):
       take_cover         1 a frame
 
     The player's death or the scenario's goal ends an episode with discount 0. Every timeout is a
-    cut that leaves the discount at 1: frames do not show how much time is left. It is counted here
-    and not by the engine, which would withhold the last frame, the one to bootstrap from. After a
-    real end there is none: the last observation then repeats the one before.
+    cut that leaves the discount at 1: frames do not show how much time is left. The base class
+    counts it, because the engine would withhold the last frame, the one to bootstrap from. After a
+    real end there is no frame: the last observation repeats the one before.
 
     Engines keep files in `./_vizdoom` and die with the environment. A process that is killed
     outright (SIGKILL) leaves its engines behind, idle.

@@ -209,7 +209,7 @@ class WorkerProcess:
             # A process that closed its pipe is about to end: it may still write its core file.
             code = self._process.wait(_CLOSE_TIMEOUT_SECONDS)
             self._output.drain()
-            return Failure(f"died with exit code {code}: its own last messages say why")
+            return Failure(f"died with exit code {code}: see its last messages")
         return Failure(reason, details) if reason else answer
 
     def end(self, seconds: float) -> None:

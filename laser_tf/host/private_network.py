@@ -55,8 +55,8 @@ def enter(arguments: Sequence[str] = ()) -> str | None:
         process stays.
 
     Returns:
-      None, or one line that says why the process did not move and what follows from that. In that
-      case nothing has changed.
+      None, or one line with the reason for which the process did not move, and its consequence. In
+      that case nothing has changed.
     """
     if names_others(arguments):
         return None  # docs/cluster.md describes who can reach these servers.
@@ -109,7 +109,7 @@ def _try_in_child(flags: int, owner: tuple[int, int]) -> str | None:
             _settle(flags, owner)
             _use_loopback()
             os._exit(0)
-        except BaseException as error:  # whatever it is, a second copy of the caller must not run
+        except BaseException as error:  # A second copy of the caller must not run.
             os.write(write_end, _describe(error).encode())
         finally:
             os._exit(1)

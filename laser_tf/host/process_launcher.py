@@ -1,6 +1,6 @@
 """Starts worker processes in the host's network and ends them with their owner.
 
-A run moves into a network of its own, see `private_network`. Its environments stay in the host's
+A run moves into a private network, see `private_network`. Its environments stay in the host's
 network, because they may call simulators and servers. A launcher process that was started before
 the move starts their workers, also after a crash, and also for descendants of the run.
 
