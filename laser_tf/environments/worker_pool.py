@@ -188,6 +188,11 @@ class WorkerProcess:
         self.send(installed_commands.without(sys.path))
         self.send((self._factory, self._restarts))
 
+    @property
+    def pid(self) -> int:
+        """Process id, and id of the process group."""
+        return self._process.pid
+
     def restart(self) -> None:
         """Kills the process and starts another one, without waiting for its object."""
         self.pipe.close()
