@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -77,6 +78,7 @@ class ProcessLauncherTest(absltest.TestCase):
 
     def test_launcher_that_was_killed_is_replaced(self):
         process = self._launch("sleep", "1000")
+        self.addCleanup(shutil.rmtree, pathlib.Path(process_launcher._own_path).parent)
         launcher = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
         os.kill(int(launcher[1]), signal.SIGKILL)
         self.assertEqual(process.wait(60.0), -signal.SIGKILL)
