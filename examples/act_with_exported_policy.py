@@ -46,7 +46,7 @@ def play(folder: pathlib.Path, environment: gymnasium.Env, episodes: int, name: 
         observation, _ = environment.reset()
         reward, discount, is_first, over, total = 0.0, 1.0, True, False, 0.0
         while not over:
-            parts = tf.nest.flatten(observation), inputs, task["observation_firsts"]
+            parts = tf.nest.flatten(observation), inputs, task["observation_offsets"]
             leaves = [tf.constant(seen(*part)) for part in zip(*parts, strict=True)]
             batch = tf.nest.pack_sequence_as(observation, leaves)
             numbers = [np.float32([reward]), np.float32([discount]), np.array([is_first])]

@@ -47,29 +47,29 @@ _KEYS = (
 
 
 def main() -> None:
-    """Checks the environment and prints the verdict."""
+    """Checks the environment and prints the report."""
     if not _TASK.value:
         raise command_line.UsageError("--task is missing: use e.g. --task=CartPole-v1")
     if _STEPS.value < 1:
         raise command_line.UsageError(f"--steps is {_STEPS.value}: use 1 or more")
     if not _SECONDS.value > 0:
         raise command_line.UsageError(f"--seconds must be above 0, got {_SECONDS.value}")
-    logging.getLogger().setLevel(logging.ERROR)  # faults are told in the verdict
+    logging.getLogger().setLevel(logging.ERROR)  # faults are told in the report
     with _Progress() as progress:
-        verdict = environment_check.check(
+        report = environment_check.check(
             _configuration(),
             steps=_STEPS.value,
             seed=_SEED.value,
             seconds=_SECONDS.value,
             on_progress=progress.update,
         )
-    for line in verdict.lines:
+    for line in report.lines:
         print(line)
-    for line in _torso_notes(verdict.spec):
+    for line in _torso_notes(report.spec):
         print(line)
-    if verdict.fault:
-        raise command_line.UsageError(f"{_TASK.value}: {verdict.fault}")
-    print("fit to train on")
+    if report.fault:
+        raise command_line.UsageError(f"{_TASK.value}: {report.fault}")
+    print("OK")
 
 
 def _torso_notes(spec: types.EnvironmentSpec | None) -> list[str]:
@@ -81,7 +81,7 @@ def _torso_notes(spec: types.EnvironmentSpec | None) -> list[str]:
         try:
             trunk_config.check_image(trunk_config.TrunkConfig().torso, leaf.shape)
         except ValueError as error:
-            notes.append(f"note           {error}")
+            notes.append(f"warning        {error}")
     return notes
 
 

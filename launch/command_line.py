@@ -143,16 +143,6 @@ def check_trusted(config: flags.FlagHolder, code: Collection[str], trust: bool) 
         user_modules.check_trusted(run / run_directory.CONFIG_FILE, code, named)
 
 
-def define_private_network() -> flags.FlagHolder:
-    """The `--private_network` flag of a command, which is read before all imports, too."""
-    return flags.DEFINE_bool(
-        private_network.FLAG,
-        True,
-        "a network of the run's own, so that nobody else reaches its replay server; false for a "
-        "run that reports to a server elsewhere",
-    )
-
-
 def define_trust_config() -> flags.FlagHolder:
     """Defines the `--trust_config` flag of a command that reads another run's directory."""
     return flags.DEFINE_bool(
@@ -160,36 +150,22 @@ def define_trust_config() -> flags.FlagHolder:
     )
 
 
-def check_private_network(flag: flags.FlagHolder) -> None:
-    """Checks that the flag has the value that was read before the imports.
-
-    Raises:
-      UsageError: if it has another one, from a file of flags.
-    """
-    if flag.value != private_network.is_wanted(sys.argv):
-        raise UsageError(
-            f"--{flag.name}={str(flag.value).lower()} comes too late in a file of flags: give it "
-            "on the command line itself"
-        )
-
-
-def check_elsewhere(servers: tuple[str, ...], ray: str, private: flags.FlagHolder) -> None:
-    """Checks that what a run names of other machines can be reached.
+def check_elsewhere(servers: tuple[str, ...], ray: str) -> None:
+    """Checks that this process can reach what a run names on other machines.
 
     Args:
-      servers: addresses of its replay servers, if it names any.
-      ray: address of Ray's head, "" for none.
-      private: the `--private_network` flag.
+      servers: Addresses of its replay servers, if it names any.
+      ray: Address of Ray's head; "" for none.
 
     Raises:
-      UsageError: if they are named only where the process had gone to a private network before.
-      ValueError: if a replay server does not answer.
+      UsageError: If only the config's file names them, which is read in the private network.
+      ValueError: If a replay server does not answer.
     """
     for key, value in (("replay.addresses", ",".join(servers)), ("cluster.address", ray)):
-        if value and private.value and not private_network.names_others(sys.argv):
+        if value and not private_network.names_others(sys.argv):
             raise UsageError(
-                f"{key} is {value} by the config's file, which is read when the process has a "
-                f"network of its own already: give --{private.name}=false"
+                f"config.{key} must be given as a flag, got {value} from the config's file, which "
+                f"is read in the run's private network. Give --config.{key}={value}."
             )
     server_addresses.check_answers(servers)
 

@@ -39,7 +39,6 @@ _POPULATION = flags.DEFINE_string("population", None, "pbt or none [the config's
 _GRID = flags.DEFINE_multi_string(
     "grid", [], "SECTION.KEY=VALUE,VALUE...: beside, or instead of, the config's"
 )
-_PRIVATE_NETWORK = command_line.define_private_network()
 _EXTEND = flags.DEFINE_bool(
     "extend", False, "take a higher run.env_frames, and a learning-rate schedule to there"
 )
@@ -47,14 +46,13 @@ _EXTEND = flags.DEFINE_bool(
 
 def main() -> None:
     """Checks the sweep, then starts its roles, keeps them alive, and ends them in order."""
-    command_line.check_private_network(_PRIVATE_NETWORK)
     if _NETWORK_WARNING:
         logging.warning("%s", _NETWORK_WARNING)
     values = _values()
     config = sweep_config.parse(values)
     workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir("config")).absolute()
     if not kept_command.is_child():
-        command_line.check_elsewhere((), config.cluster.address, _PRIVATE_NETWORK)
+        command_line.check_elsewhere((), config.cluster.address)
         kept_command.keep([f"--workdir={workdir}"])
     with kept_command.ending():
         stopped_by = _run(config, values, workdir)

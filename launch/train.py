@@ -5,7 +5,6 @@
     python -m launch.train --config=configs/laser.py:atari --config.environment.task=breakout
     python -m launch.train --config=configs/laser.py:atari --init_from=runs/pong  # fine-tuning
     python -m launch.train --config.cluster.actors=4  # in many processes; docs/cluster.md
-    python -m launch.train --private_network=false  # for what reports to a server from the run
 
 The same command with the same --workdir resumes a run that was interrupted.
 """
@@ -17,7 +16,7 @@ if __name__ == "__main__":
     import sys
 
     interruption.before_imports()
-    # Before all other imports: only a process of one thread can move to a network of its own.
+    # Before all other imports: only a process with one thread can move to a private network.
     versions.check()
     _NETWORK_WARNING = None if kept_command.is_child() else private_network.enter(sys.argv)
 
@@ -40,7 +39,6 @@ if TYPE_CHECKING:  # it needs TensorFlow
 
 _CONFIG = command_line.define_config("configs/laser.py:atari", resumes=True)
 _WORKDIR = flags.DEFINE_string("workdir", None, "the run's folder [runs/<config>-<time>]")
-_PRIVATE_NETWORK = command_line.define_private_network()
 _EXTEND = flags.DEFINE_bool(
     "extend", False, "take a higher run.env_frames, and a learning-rate schedule to there"
 )
@@ -52,15 +50,12 @@ _TRUST_CONFIG = command_line.define_trust_config()
 
 def main() -> None:
     """Trains, evaluates and says where everything lies."""
-    command_line.check_private_network(_PRIVATE_NETWORK)
     if _NETWORK_WARNING:
         logging.warning("%s", _NETWORK_WARNING)
     config = run_config.parse(command_line.config_values(_CONFIG))
     command_line.check_trusted(_CONFIG, config.environment.user_code(), _TRUST_CONFIG.value)
     if not kept_command.is_child():  # a driver that is started again waits for them
-        command_line.check_elsewhere(
-            config.replay.servers, config.cluster.address, _PRIVATE_NETWORK
-        )
+        command_line.check_elsewhere(config.replay.servers, config.cluster.address)
     workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir("config")).absolute()
     if config.cluster.actors and not kept_command.is_child():
         kept_command.keep([f"--workdir={workdir}"])

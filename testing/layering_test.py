@@ -9,7 +9,7 @@ import sys
 from absl.testing import absltest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-FOLDERS = ("laser_tf", "launch", "configs", "examples", "experiments", "testing")
+FOLDERS = ("laser_tf", "launch", "configs", "examples", "experiments", "tools", "testing")
 
 
 @functools.cache
@@ -23,7 +23,8 @@ def _rooms() -> dict[str, list[str]]:
         "launch": [*rooms, "configs"],
         "examples": [*rooms],
         "experiments": [*rooms, "launch"],
-        "testing": [*rooms, "configs", "launch", "examples", "experiments"],
+        "tools": [*rooms],
+        "testing": [*rooms, "configs", "launch", "examples", "experiments", "tools"],
     }
 
 
@@ -83,7 +84,7 @@ class LayeringTest(absltest.TestCase):
 
     def test_no_room_is_allowed_what_it_does_not_import(self):
         for room, allowed in _rooms().items():
-            if room in ("launch", "examples", "experiments", "testing"):
+            if room in ("launch", "examples", "experiments", "tools", "testing"):
                 continue
             paths = [path for module, path in _modules().items() if _room(module) == room]
             used = {_room(imported) for path in paths for imported in _imports(path)[0]}
@@ -122,7 +123,9 @@ class LayeringTest(absltest.TestCase):
             # The second holds what is read of a flag before all imports against absl.
             tests = ("testing/layering_test", "testing/host/private_network_test")
             if uses and module not in tests:
-                self.assertTrue(module.startswith(("launch/", "testing/benchmarks/")), module)
+                self.assertTrue(
+                    module.startswith(("launch/", "tools/", "testing/benchmarks/")), module
+                )
 
     def test_reverb_is_imported_in_its_room_alone(self):
         for module, path in _modules().items():
@@ -156,6 +159,7 @@ class LayeringTest(absltest.TestCase):
     def test_what_runs_before_the_imports_is_standard_library_only(self):
         early = {
             "laser_tf/host/private_network",
+            "laser_tf/host/process_launcher",
             "laser_tf/host/interruption",
             "laser_tf/host/terminal",
             "laser_tf/workdir/versions",

@@ -8,7 +8,7 @@ import ray
 
 from laser_tf import errors
 from laser_tf.cluster import hub, role_process
-from laser_tf.environments import faults, game_processes
+from laser_tf.environments import faults, worker_pool
 from laser_tf.evaluation import continuous_evaluator
 from laser_tf.training import run_config
 
@@ -50,16 +50,16 @@ class EvaluatorRole(role_process.Role):
         self._evaluator.close()
         return role_process.TOLD
 
-    def _evaluate(self, asked: hub.Weights) -> Mapping | game_processes.Failure:
+    def _evaluate(self, asked: hub.Weights) -> Mapping | worker_pool.Failure:
         try:
             weights = ray.get(asked.reference[0], timeout=60.0)
         except (ray.exceptions.ObjectLostError, ray.exceptions.GetTimeoutError) as error:
-            return game_processes.Failure(f"the weights are lost ({type(error).__name__})")
+            return worker_pool.Failure(f"the weights are lost ({type(error).__name__})")
         try:
             return self._evaluator.evaluate(weights, asked.env_frames, asked.learner_updates)
         except faults.EnvironmentFailedError as error:
             # Without an outcome, the next process would evaluate the same weights again.
-            failure = game_processes.Failure(errors.one_line(error))
+            failure = worker_pool.Failure(errors.one_line(error))
             self._context.ask("give_evaluation", asked.env_frames, failure)
             raise
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from laser_tf.environments import episode_statistics, game_processes
+from laser_tf.environments import episode_statistics, worker_pool
 
 ACTOR = "actor_"  # begins the names of all actors
 _EPISODES_KEPT = 100_000  # while no learner takes them
@@ -45,7 +45,7 @@ class Hub:
         self._weights: Weights | None = None
         self._learners: dict[int, str] = {}  # of one round, see `meet`
         self._asked: Weights | None = None  # that are to be evaluated
-        self._outcome: Mapping[str, Any] | game_processes.Failure | None = None
+        self._outcome: Mapping[str, Any] | worker_pool.Failure | None = None
         self._episodes: collections.deque = collections.deque(maxlen=_EPISODES_KEPT)
 
     def report(
@@ -129,18 +129,18 @@ class Hub:
         return self._asked
 
     def give_evaluation(
-        self, env_frames: int, outcome: Mapping[str, Any] | game_processes.Failure
+        self, env_frames: int, outcome: Mapping[str, Any] | worker_pool.Failure
     ) -> None:
         """Takes what came of the evaluation of weights that had learned from so many frames."""
         if self._asked and self._asked.env_frames == env_frames:
             self._asked, self._outcome = None, outcome
 
-    def take_evaluation(self, env_frames: int) -> Mapping[str, Any] | game_processes.Failure | None:
+    def take_evaluation(self, env_frames: int) -> Mapping[str, Any] | worker_pool.Failure | None:
         """The outcome of what was asked with so many frames, once; None while there is none.
 
         A hub that was restarted between the question and this knows of neither.
         """
         outcome, self._outcome = self._outcome, None
         if outcome is None and (self._asked is None or self._asked.env_frames != env_frames):
-            return game_processes.Failure("the run's hub was restarted")
+            return worker_pool.Failure("the run's hub was restarted")
         return outcome

@@ -7,7 +7,7 @@ import numpy as np
 import ray
 
 from laser_tf.cluster import hub, role_process
-from laser_tf.environments import game_processes
+from laser_tf.environments import worker_pool
 
 
 class RemoteEvaluator:
@@ -19,7 +19,7 @@ class RemoteEvaluator:
         self._kept: Any = None  # reference to the weights, which are freed without
         self._env_frames = 0  # behind them
         self._asked: Any = None  # reference to the hub's answer
-        self._failure: game_processes.Failure | None = None  # of what was asked last
+        self._failure: worker_pool.Failure | None = None  # of what was asked last
 
     def begin(self, weights: Sequence[np.ndarray], env_frames: int, learner_updates: int) -> None:
         """See `training.evaluations.Evaluator`."""
@@ -27,11 +27,11 @@ class RemoteEvaluator:
         try:
             self._kept, self._env_frames = ray.put(list(weights)), env_frames
         except ray.exceptions.RayError as error:  # the store and the disk behind it are full
-            self._failure = game_processes.Failure(f"no room for weights ({type(error).__name__})")
+            self._failure = worker_pool.Failure(f"no room for weights ({type(error).__name__})")
             return
         self._hub.ask_evaluation.remote(hub.Weights(learner_updates, env_frames, [self._kept]))
 
-    def result(self) -> Mapping[str, Any] | game_processes.Failure | None:
+    def result(self) -> Mapping[str, Any] | worker_pool.Failure | None:
         """See `training.evaluations.Evaluator`."""
         if self._failure:
             return self._failure
@@ -44,4 +44,4 @@ class RemoteEvaluator:
             return ray.get(asked)
         except ray.exceptions.RayActorError:
             # With the hub, the question is lost, too.
-            return game_processes.Failure("the run's hub was restarted")
+            return worker_pool.Failure("the run's hub was restarted")

@@ -7,13 +7,33 @@ from typing import Any, ClassVar
 import numpy as np
 from dm_env import specs
 
-from laser_tf import config_checks, observations, types
-from laser_tf.environments import atari_games, atari_protocols, base, environment_config
+from laser_tf import config_checks, observations
+from laser_tf.environments import atari_protocols, base, environment_config, names
 
 HEIGHT, WIDTH = 84, 84
 SCREEN_HEIGHT, SCREEN_WIDTH = 210, 160
+_NO_LIMIT = 2**31 - 1  # env frames
 
+# The games of ale-py without combat, joust, maze_craze and warlords: ALE has no game for one player
+# of these and ends the whole process when it loads them.
 # fmt: off
+GAMES = (
+    "adventure", "air_raid", "alien", "amidar", "assault", "asterix", "asteroids", "atlantis",
+    "atlantis2", "backgammon", "bank_heist", "basic_math", "battle_zone", "beam_rider", "berzerk",
+    "blackjack", "bowling", "boxing", "breakout", "carnival", "casino", "centipede",
+    "chopper_command", "crazy_climber", "crossbow", "darkchambers", "defender", "demon_attack",
+    "donkey_kong", "double_dunk", "earthworld", "elevator_action", "enduro", "entombed", "et",
+    "fishing_derby", "flag_capture", "freeway", "frogger", "frostbite", "galaxian", "gopher",
+    "gravitar", "hangman", "haunted_house", "hero", "human_cannonball", "ice_hockey", "jamesbond",
+    "journey_escape", "kaboom", "kangaroo", "keystone_kapers", "king_kong", "klax", "koolaid",
+    "krull", "kung_fu_master", "laser_gates", "lost_luggage", "mario_bros", "miniature_golf",
+    "montezuma_revenge", "mr_do", "ms_pacman", "name_this_game", "othello", "pacman", "phoenix",
+    "pitfall", "pitfall2", "pong", "pooyan", "private_eye", "qbert", "riverraid", "road_runner",
+    "robotank", "seaquest", "sir_lancelot", "skiing", "solaris", "space_invaders", "space_war",
+    "star_gunner", "superman", "surround", "tennis", "tetris", "tic_tac_toe_3d", "time_pilot",
+    "trondead", "turmoil", "tutankham", "up_n_down", "venture", "video_checkers", "video_chess",
+    "video_cube", "video_pinball", "wizard_of_wor", "word_zapper", "yars_revenge", "zaxxon",
+)
 ATARI57 = (
     "alien", "amidar", "assault", "asterix", "asteroids", "atlantis", "bank_heist", "battle_zone",
     "beam_rider", "berzerk", "bowling", "boxing", "breakout", "centipede", "chopper_command",
@@ -28,11 +48,12 @@ ATARI57 = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class AtariConfig(environment_config.TimeLimitedConfig):
-    """Of Atari games; the defaults are those of IMPALA and LASER, see `atari_protocols`."""
+class AtariConfig(environment_config.EnvironmentConfig):
+    """Configuration of Atari games, by default those of IMPALA and LASER: `atari_protocols`."""
 
     suite: str = "atari"
     task: str = "pong"
+    max_frames_per_episode: int = 108_000  # env frames; then the episode is cut
     num_threads: int = 0  # threads; of the emulators; 0: one for each core
     action_repeat: int = 4  # env frames; an agent step
     no_op_max: int = 30  # env frames; no-ops at an episode's start, 1 to so many; 0: none
@@ -54,7 +75,8 @@ class AtariConfig(environment_config.TimeLimitedConfig):
 
     def check_task(self, task: str) -> str:
         """Takes "ms_pacman" and, as gymnasium calls it, "ALE/MsPacman-v5"."""
-        return atari_games.check_task(task)
+        name = names.of_gymnasium_id(task, "ALE", GAMES)
+        return names.check("Atari game", name, GAMES, example="ms_pacman")
 
     def protocol(self) -> dict[str, Any]:
         """See `EnvironmentConfig`."""
@@ -64,25 +86,13 @@ class AtariConfig(environment_config.TimeLimitedConfig):
             "no_ops": f"1 to {self.no_op_max}" if self.no_op_max else "none",
             "sticky_actions": self.sticky_actions,  # probability of playing the last one again
             "full_action_space": self.full_action_space,
-            # Episodes go on to the game's end whatever the learner makes of a life.
+            # The discount at a lost life is for the learner only.
             "life_loss_ends_episode": False,
         }
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "Atari":
         """See `EnvironmentConfig`."""
-        return Atari(
-            task,
-            num_envs,
-            seed,
-            num_threads=self.num_threads,
-            action_repeat=self.action_repeat,
-            no_op_max=self.no_op_max,
-            max_frames_per_episode=self.max_frames_per_episode,
-            sticky_actions=self.sticky_actions,
-            full_action_space=self.full_action_space,
-            life_loss_is_end=self.life_loss_is_end,
-            rendering=rendering,
-        )
+        return Atari(self, task, num_envs, seed, rendering)
 
 
 class Atari(base.BatchedEnvironment):
@@ -91,41 +101,27 @@ class Atari(base.BatchedEnvironment):
     Rewards are raw and frames are not stacked: clipping and stacking belong to the learner.
     """
 
-    def __init__(
-        self,
-        task: str,
-        num_envs: int,
-        seed: int,
-        *,
-        num_threads: int,
-        action_repeat: int,
-        no_op_max: int,
-        max_frames_per_episode: int,
-        sticky_actions: float,
-        full_action_space: bool,
-        life_loss_is_end: bool,
-        rendering: bool,
-    ):
-        """Starts the emulators; the arguments are those of `AtariConfig`."""
-        # Not at the top: to check a configuration no emulator is needed.
+    def __init__(self, config: AtariConfig, task: str, num_envs: int, seed: int, rendering: bool):
+        """Starts the emulators; see `EnvironmentConfig.make`."""
+        # Not at the top: the check of a configuration needs no emulator.
         from ale_py import vector_env
 
         emulate = functools.partial(
             vector_env.AtariVectorEnv,
             task,
             num_envs,
-            num_threads=num_threads,
-            frameskip=action_repeat,
-            noop_max=no_op_max + 1,  # ALE draws from 0 to one less; see `_play_no_ops`
-            max_num_frames_per_episode=max_frames_per_episode,  # no-ops are not counted
-            repeat_action_probability=sticky_actions,
-            full_action_space=full_action_space,
+            num_threads=config.num_threads,
+            frameskip=config.action_repeat,
+            noop_max=config.no_op_max + 1,  # ALE samples from 0 to one less; see `_play_no_ops`.
+            max_num_frames_per_episode=_NO_LIMIT,
+            repeat_action_probability=config.sticky_actions,
+            full_action_space=config.full_action_space,
             stack_num=1,
             use_fire_reset=False,
             reward_clipping=False,
         )
         self._games = emulate(img_height=HEIGHT, img_width=WIDTH)
-        # The same games once more in colour: ALE's vector environment shows one kind of picture.
+        # The same games in colour: ALE's vector environment returns images of one format.
         self._screens = (
             emulate(img_height=SCREEN_HEIGHT, img_width=SCREEN_WIDTH, grayscale=False)
             if rendering
@@ -133,22 +129,21 @@ class Atari(base.BatchedEnvironment):
         )
         super().__init__(
             num_envs,
-            action_repeat=action_repeat,
+            action_repeat=config.action_repeat,
             observation=observations.image_spec(HEIGHT, WIDTH, 1),
             action=specs.DiscreteArray(int(self._games.single_action_space.n), name="action"),
         )
         self._seed: int | None = seed
-        self._starts_with_no_ops = no_op_max > 0
-        self._life_loss_is_end = life_loss_is_end
+        self._starts_with_no_ops = config.no_op_max > 0
+        self._life_loss_is_end = config.life_loss_is_end
 
     def _reset(self) -> np.ndarray:
         observation, info = self._games.reset(seed=self._seed)
         if self._screens:
             self._pictures, _ = self._screens.reset(seed=self._seed)
         self._seed = None  # what ALE takes for "let the random streams run on"
-        observation, info = self._play_no_ops(np.ones(self.num_envs, bool), observation, info)
-        self._lives = info["lives"]
-        self._over = np.zeros(self.num_envs, bool)
+        observation, info = self._play_no_ops(self._over, observation, info)
+        self._lives, self._has_ended = info["lives"], np.zeros(self.num_envs, bool)
         return _channels_last(observation)
 
     def _play_no_ops(
@@ -164,32 +159,33 @@ class Atari(base.BatchedEnvironment):
             without = is_first & (info["episode_frame_number"] == 0)
             if not without.any():
                 break
-            observation, info = self._games.reset(options={"reset_mask": without})
-            if self._screens:
-                self._pictures, _ = self._screens.reset(options={"reset_mask": without})
+            observation, info = self._restart(without)
         return observation, info
 
-    def _step(self, actions: np.ndarray) -> types.EnvOutput:
+    def _restart(self, games: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Starts a new episode of the games of a mask bool [N]; the others do not change."""
+        if self._screens:
+            self._pictures, _ = self._screens.reset(options={"reset_mask": games})
+        return self._games.reset(options={"reset_mask": games})
+
+    def _step(self, actions: np.ndarray, is_first: np.ndarray) -> base.Transition:
         if self._screens:
             self._screens.send(actions)
         observation, reward, terminated, truncated, info = self._games.step(actions)
         if self._screens:
             self._pictures, *_ = self._screens.recv()
-        is_first = self._over
+        # ALE restarts only the games that it has ended itself.
+        cut = is_first & ~self._has_ended
+        if cut.any():
+            observation, info = self._restart(cut)
         observation, info = self._play_no_ops(is_first, observation, info)
         lives = info["lives"]
         # Not ALE's own life-loss signal: it looks like a game's end, after which nothing restarts,
         # and it misses the loss of the last but one life where the last is counted as 0.
         lost_life = (lives < self._lives) & ~is_first
         ends = terminated | (lost_life & self._life_loss_is_end)
-        self._over, self._lives = terminated | truncated, lives
-        return types.EnvOutput(
-            observation=_channels_last(observation),
-            reward=reward.astype(np.float32),
-            discount=1 - ends.astype(np.float32),
-            is_first=is_first,
-            previous_action=actions,
-        )
+        self._lives, self._has_ended = lives, (terminated | truncated) & ~is_first
+        return base.Transition(_channels_last(observation), reward, 1.0 - ends, self._has_ended)
 
     def render(self, index: int) -> np.ndarray:
         """The screen, 210x160."""
@@ -204,5 +200,5 @@ class Atari(base.BatchedEnvironment):
 
 
 def _channels_last(observation: np.ndarray) -> np.ndarray:
-    """From ALE's [N, 1, H, W] to [N, H, W, 1]."""
+    """Converts ALE's [N, 1, H, W] to [N, H, W, 1]."""
     return observation.reshape(-1, HEIGHT, WIDTH, 1)

@@ -35,7 +35,7 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
 
 
 def values(name: str) -> dict[str, Any]:
-    """What a protocol sets; ValueError for an unknown name."""
+    """Returns the values of a protocol; ValueError for an unknown name."""
     return dict(PROTOCOLS[names.check("protocol", name, PROTOCOLS)])
 
 

@@ -1,4 +1,4 @@
-"""The interface of all environments: N of them that step together."""
+"""The interface of all environments: N environments that step together."""
 
 import abc
 import collections
@@ -13,106 +13,112 @@ from laser_tf import types
 from laser_tf.environments import faults
 
 
-class NoPictureError(RuntimeError):
-    """An environment that cannot be drawn; the message says why."""
+class RenderError(RuntimeError):
+    """An environment cannot render an image; the message gives the reason."""
 
 
-class OwnSpec(NamedTuple):
-    """What a task's environment itself takes and shows, before it is made canonical."""
+class NativeSpec(NamedTuple):
+    """Specs of the environment of a task before their conversion to canonical specs."""
 
     action: specs.BoundedArray
-    # What its integers begin with, which agents see counted from 0: of each leaf of the
-    # observation, in the order of `tree.flatten`, a number, or one for each entry.
-    observation_firsts: list[Any]
+    # For each leaf of the observation, in the order of `tree.flatten`: the number at which its
+    # integers start, or one number for each entry. Agents see integers that start at 0.
+    observation_offsets: list[Any]
+
+
+class Transition(NamedTuple):
+    """Result of a step of N environments, before the base class completes it."""
+
+    observation: Any  # Nest of arrays [N, ...].
+    reward: np.ndarray  # [N]
+    discount: np.ndarray  # [N]
+    is_last: np.ndarray  # bool [N], whether the environment has ended the episode.
 
 
 class BatchedEnvironment(abc.ABC):
-    """N environments of one task, stepped together, each starting again by itself.
+    """N environments of one task that step together and restart by themselves.
 
-    Time steps follow the convention of `laser_tf.types`. The step after a game's end ignores its
-    action and returns the next game's first observation with `is_first`, reward 0 and discount 1;
-    `previous_action` is always what the environment was sent.
+    Time steps follow the convention of `laser_tf.types`. The step after the end of an episode
+    ignores its action. It returns the first observation of the next episode with `is_first`, reward
+    0 and discount 1. `previous_action` is always the action that `step` received.
 
-    Environment i depends on `seed + i` and its own actions only, so that a batch of one with that
-    seed plays it again. Returned arrays are the caller's to keep.
+    Environment i depends on `seed + i` and its own actions only, so a batch of one environment with
+    that seed repeats its episodes. The caller may keep the returned arrays.
 
-    A reward, discount or float of an observation that is not finite never leaves: the step gets
-    reward 0, discount 1 and the observation before, and the next step has `is_first`, as after a
-    time limit. A suite starts a new episode there if it looks at `_over`; in others the game goes
-    on from where it is.
+    A subclass implements `_reset` and `_step`. This class limits the length of episodes and
+    replaces values that are not finite. Such a step gets reward 0, discount 1 and the observation
+    before, and the episode ends as by a time limit.
 
     Attributes:
       num_envs: N.
-      action_repeat: env frames an agent step.
-      tasks: names of the tasks that are played, usually one.
-      task_ids: int32 [N], each environment's index in `tasks`.
-      reward_scales: float32 [N], what each environment's rewards were multiplied by.
-      faults: what went wrong.
+      action_repeat: Env frames of an agent step.
+      max_steps_per_episode: Agent steps after which an episode is cut without a discount of 0; 0
+        for no limit.
+      tasks: Names of the tasks, usually one.
+      task_ids: int32 [N], index in `tasks` of each environment.
+      reward_scales: float32 [N], factors that the rewards were multiplied by.
+      faults: Record of what went wrong.
     """
 
     def __init__(
         self,
         num_envs: int,
         *,
-        action_repeat: int,
         observation: Any,
         action: specs.BoundedArray,
+        action_repeat: int = 1,
     ):
-        """Takes the specs of a single environment's time step, see `types.EnvironmentSpec`."""
+        """Takes the specs of one environment's time step, see `types.EnvironmentSpec`."""
         self.num_envs = num_envs
         self.action_repeat = action_repeat
+        self.max_steps_per_episode = 0
         self.tasks: tuple[str, ...] = ("",)
         self.task_ids = np.zeros(num_envs, np.int32)
         self.reward_scales = np.ones(num_envs, np.float32)
+        self.faults = faults.Faults(num_envs)
         self._observation_spec = observation
         self._action_spec = action
         self._started = False
-        self.faults = faults.Faults(num_envs)
-        self._over = np.zeros(num_envs, bool)  # games whose next step starts an episode
-        self._is_cut = np.zeros(num_envs, bool)  # games whose episode a fault has just ended
-        self._shown: Any = None  # the last observation, where it has floats
+        self._over = np.zeros(num_envs, bool)  # The next step starts an episode.
+        self._episode_steps = np.zeros(num_envs, int)
+        self._last_observation: Any = None  # Only of observations with floats.
 
     def observation_spec(self) -> Any:
-        """Of a single environment: nest of specs, images as single frames."""
+        """Returns the nest of specs of one environment, with images as single frames."""
         return self._observation_spec
 
     def action_spec(self) -> specs.BoundedArray:
-        """Of a single environment: a `DiscreteArray`, or float32 [D] with finite bounds."""
+        """Returns a `DiscreteArray`, or a float32 [D] with finite bounds, of one environment."""
         return self._action_spec
 
-    def own_specs(self) -> list[OwnSpec]:
-        """What single environments themselves take and show, of each of `tasks`."""
-        return [OwnSpec(self._action_spec, [0] * len(tree.flatten(self._observation_spec)))]
+    def native_specs(self) -> list[NativeSpec]:
+        """Returns what the environment of each of `tasks` takes and returns by itself."""
+        return [NativeSpec(self._action_spec, [0] * len(tree.flatten(self._observation_spec)))]
 
     def spec(self) -> types.EnvironmentSpec:
-        """What an agent that plays here must fit."""
+        """Returns what an agent for these environments must fit."""
         return types.EnvironmentSpec(self._observation_spec, self._action_spec, len(self.tasks))
 
     def random_actions(self, generator: np.random.Generator) -> np.ndarray:
-        """Uniformly drawn actions for all environments, [N, ...]."""
+        """Samples uniform actions for all environments, [N, ...]."""
         spec, shape = self._action_spec, (self.num_envs, *self._action_spec.shape)
         if isinstance(spec, specs.DiscreteArray):
             return generator.integers(spec.num_values, size=shape, dtype=spec.dtype)
         return generator.uniform(spec.minimum, spec.maximum, shape).astype(spec.dtype)
 
     def reset(self) -> types.EnvOutput:
-        """Starts a new episode everywhere: NumPy arrays [N, ...] with `is_first` set.
+        """Starts a new episode in each environment: NumPy arrays [N, ...] with `is_first` set.
 
-        The first call seeds the environments. A later one lets their random streams run on.
+        The first call seeds the environments. A later call continues their random streams.
         """
+        self._over = np.ones(self.num_envs, bool)
         observation = self._guarded(self._reset)
         self._started = True
-        self._is_cut[:] = False
-        output = types.EnvOutput(
-            observation=observation,
-            reward=np.zeros(self.num_envs, np.float32),
-            discount=np.ones(self.num_envs, np.float32),
-            is_first=np.ones(self.num_envs, bool),
-            previous_action=np.zeros(
-                (self.num_envs, *self._action_spec.shape), self._action_spec.dtype
-            ),
+        action_shape = (self.num_envs, *self._action_spec.shape)
+        return self._complete(
+            Transition(observation, *np.zeros((3, self.num_envs))),
+            np.zeros(action_shape, self._action_spec.dtype),
         )
-        return self._screened(output)
 
     def step(self, actions: np.ndarray) -> types.EnvOutput:
         """Takes an action in each environment.
@@ -124,91 +130,98 @@ class BatchedEnvironment(abc.ABC):
           NumPy arrays [N, ...].
 
         Raises:
-          RuntimeError: before the first `reset`.
-          ValueError: for actions of another shape, type or range. (ALE would hang.)
-          EnvironmentFailedError: if the games cannot go on.
+          RuntimeError: Before the first `reset`.
+          ValueError: For actions of another shape, type or range.
+          EnvironmentFailedError: If the environments cannot continue.
         """
         if not self._started:
-            raise RuntimeError("no episode is going on: call reset() before step()")
+            raise RuntimeError("no episode has started: call reset() before step()")
         actions = np.asarray(actions)
         spec = self._action_spec
         shape = (self.num_envs, *spec.shape)
         kind = np.integer if np.issubdtype(spec.dtype, np.integer) else np.floating
         if actions.shape != shape or not np.issubdtype(actions.dtype, kind):
             raise ValueError(
-                f"actions are {actions.dtype}{list(actions.shape)}: pass {spec.dtype}{list(shape)}"
+                f"actions must be {spec.dtype}{list(shape)}, got "
+                f"{actions.dtype}{list(actions.shape)}"
             )
-        # Not a comparison with what is outside: NaN is on neither side.
+        # This form of the comparison finds NaN, too. ALE would hang.
         if not ((actions >= spec.minimum) & (actions <= spec.maximum)).all():
             raise ValueError(
-                f"actions are {actions.tolist()}: use values from {spec.minimum.tolist()} to "
-                f"{spec.maximum.tolist()}"
+                f"actions must be from {spec.minimum.tolist()} to {spec.maximum.tolist()}, got "
+                f"{actions.tolist()}"
             )
-        return self._screened(self._guarded(self._step, actions.astype(spec.dtype)))
+        actions = actions.astype(spec.dtype)
+        return self._complete(self._guarded(self._step, actions, self._over), actions)
 
     def _guarded(self, call: Callable, *arguments: Any) -> Any:
         try:
             return call(*arguments)
         except faults.EnvironmentFailedError:
             raise
-        except Exception as error:  # whatever a game raises, its name belongs to it
+        except Exception as error:  # User code and engines raise anything.
             raise self.faults.failure(error) from error
 
-    def _screened(self, output: types.EnvOutput) -> types.EnvOutput:
-        """The step with what is not finite taken out, and its games' episodes ended."""
-        if self._is_cut.any():  # a game that went on all the same opens an episode here
-            output = output._replace(
-                reward=np.where(self._is_cut, np.float32(0), output.reward),
-                discount=np.where(self._is_cut, np.float32(1), output.discount),
-                is_first=output.is_first | self._is_cut,
-            )
-        self.faults.follow(output.is_first)
-        self._is_cut = np.zeros(self.num_envs, bool)
-        self._note(faults.REWARDS, "reward", output.reward)
-        self._note(faults.DISCOUNTS, "discount", output.discount)
-        output = output._replace(observation=self._screened_observation(output.observation))
-        if self._is_cut.any():
-            self._over = self._over | self._is_cut
-            output = output._replace(
-                reward=np.where(self._is_cut, np.float32(0), output.reward),
-                discount=np.where(self._is_cut, np.float32(1), output.discount),
-            )
-        return output
+    def _complete(self, transition: Transition, actions: np.ndarray) -> types.EnvOutput:
+        """Applies the time convention, the time limit and the checks to a transition."""
+        is_first = self._over
+        self._episode_steps = np.where(is_first, 0, self._episode_steps + 1)
+        self.faults.follow(is_first)
+        with np.errstate(over="ignore"):  # The check finds what is infinite in float32.
+            reward = np.where(is_first, 0, transition.reward).astype(np.float32)
+            discount = np.where(is_first, 1, transition.discount).astype(np.float32)
+        is_faulty = self._note(faults.REWARDS, "reward", reward)
+        is_faulty |= self._note(faults.DISCOUNTS, "discount", discount)
+        observation, is_lost = self._finite_observation(transition.observation)
+        is_faulty |= is_lost
+        self._over = (transition.is_last.astype(bool) & ~is_first) | is_faulty
+        if self.max_steps_per_episode:
+            self._over |= self._episode_steps >= self.max_steps_per_episode
+        return types.EnvOutput(
+            observation=observation,
+            reward=np.where(is_faulty, np.float32(0), reward),
+            discount=np.where(is_faulty, np.float32(1), discount),
+            is_first=is_first,
+            previous_action=actions,
+        )
 
-    def _screened_observation(self, observation: Any) -> Any:
-        """Arrays [N, ...], where a game's are not finite those of the step before (or zeros)."""
+    def _finite_observation(self, observation: Any) -> tuple[Any, np.ndarray]:
+        """Replaces observations that are not finite by those of the step before (or zeros).
+
+        Returns:
+          The nest of arrays [N, ...], and bool [N]: the environments concerned.
+        """
+        is_lost = np.zeros(self.num_envs, bool)
         floats = [leaf for leaf in tree.flatten(observation) if leaf.dtype.kind == "f"]
         if not floats:
-            return observation
-        is_lost = np.zeros(self.num_envs, bool)
+            return observation, is_lost
         for leaf in floats:
             is_lost |= self._note(faults.OBSERVATIONS, "observation", leaf)
         if is_lost.any():
-            before = self._shown
+            before = self._last_observation
             if before is None:
                 before = tree.map_structure(np.zeros_like, observation)
-            observation = tree.map_structure(
-                lambda new, old: np.where(is_lost.reshape(-1, *[1] * (new.ndim - 1)), old, new),
-                observation,
-                before,
-            )
-        self._shown = observation
-        return observation
+            observation = replaced(is_lost, before, observation)
+        self._last_observation = observation
+        return observation, is_lost
 
     def _note(self, kind: str, name: str, values: np.ndarray) -> np.ndarray:
-        """Notes the games, bool [N], of which some value [N, ...] is not finite."""
+        """Records which environments, bool [N], have a value [N, ...] that is not finite."""
         finite = np.isfinite(values)
         if finite.all():
             return np.zeros(self.num_envs, bool)
-        games = ~finite.reshape(self.num_envs, -1).all(1)
-        for game in np.flatnonzero(games).tolist():
-            value = values[game][~finite[game]].flat[0] if values.ndim > 1 else values[game]
-            self.faults.note(game, kind, f"its {name} is {value}")
-        self._is_cut |= games
-        return games
+        is_faulty = ~finite.reshape(self.num_envs, -1).all(1)
+        for index in np.flatnonzero(is_faulty).tolist():
+            value = values[index][~finite[index]].flat[0] if values.ndim > 1 else values[index]
+            self.faults.note(index, kind, f"its {name} is {value}")
+        return is_faulty
+
+    def outside_bounds(self) -> str:
+        """Returns which newest observation is outside its native bounds; "" for none."""
+        return ""
 
     def fault_counts(self) -> collections.Counter[str]:
-        """How often each kind of fault of `faults` has happened so far."""
+        """Returns how often each fault has happened so far, by its name in `faults.KINDS`."""
         return self.faults.counts
 
     @abc.abstractmethod
@@ -216,18 +229,31 @@ class BatchedEnvironment(abc.ABC):
         """Starts all environments and returns their observations, a nest of arrays [N, ...]."""
 
     @abc.abstractmethod
-    def _step(self, actions: np.ndarray) -> types.EnvOutput:
-        """Steps with valid actions, [N, ...], that nobody else holds."""
+    def _step(self, actions: np.ndarray, is_first: np.ndarray) -> Transition:
+        """Takes a step, or starts an episode.
+
+        Args:
+          actions: Valid actions [N, ...], which the caller does not change.
+          is_first: bool [N], environments that start an episode and ignore their actions. Their
+            rewards, discounts and `is_last` are ignored.
+        """
 
     @abc.abstractmethod
     def render(self, index: int) -> np.ndarray:
-        """A picture of one environment now: uint8 [height, width, 3], RGB.
+        """Returns an image of one environment now: uint8 [height, width, 3], RGB.
 
         Raises:
-          NoPictureError: for an environment that cannot be drawn.
-          RuntimeError: for an environment that was made without `rendering=True` and needs it.
+          RenderError: If the environment cannot be rendered.
+          RuntimeError: If the environment needs `rendering=True` and was made without it.
         """
 
     def close(self) -> None:
-        """Frees what the environments hold: this object is of no more use."""
+        """Frees the resources of the environments, which cannot be used afterwards."""
         self._started = False
+
+
+def replaced(mask: np.ndarray, new: Any, old: Any) -> Any:
+    """Returns the nest `old` of arrays [N, ...] with the entries of a mask bool [N] from `new`."""
+    return tree.map_structure(
+        lambda n, o: np.where(mask.reshape(-1, *[1] * (n.ndim - 1)), n, o), new, old
+    )

@@ -1,4 +1,4 @@
-"""From the observations that an environment's own dm_env specs tell to those that agents read.
+"""Converts the native observations of an environment to those that agents read.
 
 An observation may be any nest of dictionaries and tuples. Its leaves become
 
@@ -35,17 +35,17 @@ class Observation:
         """Takes the environment's own nest of specs, and the words of its longest text.
 
         Raises:
-          RefusedError: for what has no canonical form; the message names the leaf.
+          UnsupportedSpaceError: for what has no canonical form; the message names the leaf.
         """
         self._own = spec
         self._text_length = text_length
         self.spec = self._map(spec, "observation")
         if isinstance(spec, Mapping | tuple | list) and not _leaves(self.spec):
-            raise faults.RefusedError("its observation is empty: show the agent something")
+            raise faults.UnsupportedSpaceError("its observation is empty: show the agent something")
         try:
             observations.check_names(self.spec)
         except ValueError as error:
-            raise faults.RefusedError(str(error)) from None
+            raise faults.UnsupportedSpaceError(str(error)) from None
 
     def _map(self, spec: Any, name: str) -> Any:
         if isinstance(spec, Mapping):
@@ -58,14 +58,14 @@ class Observation:
         """The canonical leaves of an observation, in the order of `tree.flatten`.
 
         Raises:
-          ValueError: for what is not as the environment's own spec says; the message names it.
+          ValueError: If a value does not fit the native spec; the message names it.
         """
         leaves: list[np.ndarray] = []
         self._convert(self._own, self.spec, value, "observation", leaves)
         return leaves
 
     def outside_bounds(self, value: Any) -> str:
-        """What of an observation that was converted is outside its own bounds; "" for nothing."""
+        """Returns what of a converted observation is outside its native bounds; "" for nothing."""
         return _outside_bounds(self._own, value, "observation")
 
     def _convert(self, own: Any, spec: Any, value: Any, name: str, leaves: list) -> None:
@@ -76,7 +76,9 @@ class Observation:
                 self._convert(own[key], spec[key], value[key], f"{name}[{key!r}]", leaves)
         elif isinstance(spec, tuple):
             if not isinstance(value, tuple | list) or len(value) != len(spec):
-                raise ValueError(f"its {name} is {brief(value)}, and its spec {len(spec)} parts")
+                raise ValueError(
+                    f"its {name} is {type_name(value)}, and its spec {len(spec)} parts"
+                )
             for index, parts in enumerate(zip(own, spec, value, strict=True)):
                 self._convert(*parts, f"{name}[{index}]", leaves)
         elif isinstance(spec, types.TextSpec) and not isinstance(own, types.TextSpec):
@@ -89,10 +91,12 @@ def _sorted(spec: Mapping, name: str) -> list:
     """The keys in the order of `tree.flatten`, by which leaves are stored.
 
     Raises:
-      RefusedError: for keys that are no texts: numbers have no place in TensorFlow's signatures.
+      UnsupportedSpaceError: For keys that are no texts, which TensorFlow's signatures need.
     """
     if not all(isinstance(key, str) for key in spec):
-        raise faults.RefusedError(f"its {name} has {_keys(spec)}: use texts for all of them")
+        raise faults.UnsupportedSpaceError(
+            f"its {name} has {_keys(spec)}: use texts for all of them"
+        )
     return sorted(spec)
 
 
@@ -128,32 +132,32 @@ def _canonical_leaf(spec: Any, name: str, text_length: int) -> specs.Array:
     if isinstance(spec, specs.StringArray) and not spec.shape:
         return types.TextSpec(text_length)
     if isinstance(spec, specs.StringArray) or not isinstance(spec, specs.Array):
-        raise faults.RefusedError(
-            f"its {name} is {brief(spec)}: agents read arrays of numbers and texts"
+        raise faults.UnsupportedSpaceError(
+            f"its {name} is {type_name(spec)}: agents read arrays of numbers and texts"
         )
     shape, kind = spec.shape, spec.dtype.kind
     if isinstance(spec, specs.DiscreteArray):
         if spec.num_values > _MOST_VALUES:
-            raise faults.RefusedError(
+            raise faults.UnsupportedSpaceError(
                 f"its {name} is one of {spec.num_values} values, which agents read one-hot: use "
                 f"{_MOST_VALUES:,} at most, or show it as numbers (a Box)"
             )
         return specs.DiscreteArray(spec.num_values, np.int32, spec.name)
     if kind not in "buif":
-        raise faults.RefusedError(
+        raise faults.UnsupportedSpaceError(
             f"its {name} has the dtype {spec.dtype}: agents read numbers (bool, integers, floats)"
         )
     if 0 in shape:
-        raise faults.RefusedError(
+        raise faults.UnsupportedSpaceError(
             f"its {name} has the shape {list(shape)}, no entries: leave it out"
         )
     if len(shape) > 3:
-        raise faults.RefusedError(
+        raise faults.UnsupportedSpaceError(
             f"its {name} has the shape {list(shape)}: agents read images [H, W, C] and vectors "
             "[D]; reshape it in the environment"
         )
     if len(shape) == 3 and shape[0] <= _MAX_CHANNELS and min(shape[1:]) >= _MIN_SIDE:
-        raise faults.RefusedError(
+        raise faults.UnsupportedSpaceError(
             f"its {name} must have the shape [height, width, channels], got {list(shape)}, "
             "channels first: move that axis in the environment, e.g. by numpy.moveaxis(image, 0, "
             "-1), and stack frames by replay.frame_stack"
@@ -192,7 +196,7 @@ def _encode(value: Any, length: int, name: str) -> np.ndarray:
     if isinstance(text, bytes):
         text = text.decode()
     if not isinstance(text, str):
-        raise ValueError(f"its {name} is {brief(value)}, and its spec a text")
+        raise ValueError(f"its {name} is {type_name(value)}, and its spec a text")
     words = instructions.count(text)
     if words > length:
         raise ValueError(
@@ -202,11 +206,13 @@ def _encode(value: Any, length: int, name: str) -> np.ndarray:
 
 
 def _keys(value: Any) -> str:
-    return f"the keys {list(value)}" if isinstance(value, Mapping) else f"no keys ({brief(value)})"
+    return (
+        f"the keys {list(value)}" if isinstance(value, Mapping) else f"no keys ({type_name(value)})"
+    )
 
 
-def brief(value: Any) -> str:
-    """What kind of thing somebody gave, in words for messages."""
+def type_name(value: Any) -> str:
+    """Returns the type of a value, for messages."""
     if isinstance(value, Mapping | tuple | list):
         return f"a {type(value).__name__} of {len(value)} parts"
     return f"a {type(value).__name__}"

@@ -6,7 +6,7 @@ import time
 import numpy as np
 from dm_env import specs
 
-from laser_tf import errors, observations, types
+from laser_tf import errors, observations
 from laser_tf.environments import base, environment_config, names, random_streams
 
 ROWS, COLUMNS = 10, 5
@@ -16,7 +16,7 @@ _PIXELS = 16  # of a cell in a picture
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CatchConfig(environment_config.SmallConfig):
-    """Of catch, whose boards are all alike."""
+    """Configuration of catch."""
 
     suite: str = "catch"
     task: str = "catch"
@@ -33,14 +33,13 @@ class CatchConfig(environment_config.SmallConfig):
 
     @property
     def max_steps_per_episode(self) -> int:
-        """The same for all episodes."""
-        return STEPS
+        """See `EnvironmentConfig`."""
+        own = STEPS
+        return min(own, super().max_steps_per_episode or own)
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "Catch":
         """See `EnvironmentConfig`."""
-        return Catch(
-            num_envs, seed, reward_offset=self.reward_offset, wait_seconds=self.wait_seconds
-        )
+        return Catch(self, num_envs, seed)
 
 
 class Catch(base.BatchedEnvironment):
@@ -52,26 +51,22 @@ class Catch(base.BatchedEnvironment):
     A board is uint8 [10, 5, 1] with 255 at ball and paddle. Actions: 0 left, 1 stay, 2 right.
     """
 
-    def __init__(
-        self, num_envs: int, seed: int, *, reward_offset: float = 0.0, wait_seconds: float = 0.0
-    ):
-        """Game i draws its columns from `seed + i`; all wait together in each step."""
+    def __init__(self, config: CatchConfig, num_envs: int, seed: int):
+        """Makes the boards; board i samples its columns from `seed + i`."""
         super().__init__(
             num_envs,
-            action_repeat=1,
             observation=observations.image_spec(ROWS, COLUMNS, 1),
             action=specs.DiscreteArray(3, name="action"),
         )
         self._streams = random_streams.draw(seed + np.arange(num_envs, dtype=np.uint64))
         self._episodes = np.zeros(num_envs, np.uint64)
-        self._reward_offset = reward_offset
-        self._wait_seconds = wait_seconds
+        self._reward_offset = config.reward_offset
+        self._wait_seconds = config.wait_seconds
 
     def _reset(self) -> np.ndarray:
         self._ball_row = np.zeros(self.num_envs, int)
         self._ball_column = np.zeros(self.num_envs, int)
         self._paddle = np.zeros(self.num_envs, int)
-        self._over = np.zeros(self.num_envs, bool)
         self._drop(np.ones(self.num_envs, bool))
         return self._boards()
 
@@ -85,23 +80,16 @@ class Catch(base.BatchedEnvironment):
         self._ball_column[games] = columns[games]
         self._paddle[games] = COLUMNS // 2
 
-    def _step(self, actions: np.ndarray) -> types.EnvOutput:
+    def _step(self, actions: np.ndarray, is_first: np.ndarray) -> base.Transition:
         if self._wait_seconds:
             time.sleep(self._wait_seconds)
-        is_first = self._over
         self._ball_row += 1
         self._paddle = np.clip(self._paddle + actions - 1, 0, COLUMNS - 1)
         self._drop(is_first)
-        self._over = self._ball_row == STEPS
+        is_last = self._ball_row == STEPS
         caught = np.where(self._ball_column == self._paddle, 1.0, -1.0)
-        reward = np.where(self._over, caught, 0.0) + self._reward_offset
-        return types.EnvOutput(
-            observation=self._boards(),
-            reward=np.where(is_first, 0.0, reward).astype(np.float32),
-            discount=1 - self._over.astype(np.float32),
-            is_first=is_first,
-            previous_action=actions,
-        )
+        reward = np.where(is_last, caught, 0.0) + self._reward_offset
+        return base.Transition(self._boards(), reward, 1.0 - is_last, is_last)
 
     def _boards(self) -> np.ndarray:
         boards = np.zeros((self.num_envs, ROWS, COLUMNS, 1), np.uint8)

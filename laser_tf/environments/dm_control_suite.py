@@ -49,7 +49,7 @@ TASKS = {
     for task in tasks.split()
 }
 
-_HEIGHT, _WIDTH = 240, 320  # of a film's pictures
+_HEIGHT, _WIDTH = 240, 320  # Of images of videos.
 _MOST_PIXELS = 480  # rows that MuJoCo's buffer has
 _CAMERA = 0  # the task's own first one
 # MuJoCo's own image is drawn several times for these, on a CPU in four times the time.
@@ -62,7 +62,7 @@ _NO_PICTURES = "dm_control draws with libEGL or libOSMesa (Debian: libegl1 and l
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DmControlConfig(python_config.PythonConfig):
-    """Of the control suite; `arguments` are those of the task's own function, and `pixels`."""
+    """Configuration; `arguments` are those of the task's function in dm_control, and `pixels`."""
 
     suite: str = "dm_control"
     task: str = "cartpole/swingup"
@@ -83,7 +83,7 @@ class DmControlConfig(python_config.PythonConfig):
 
     @property
     def frames_per_second(self) -> float:  # type: ignore[override]  # each task's own
-        """Of films: they play in the task's own time."""
+        """Frame rate of videos, which run in the time of the task."""
         return 1 / TASKS[self.tasks[0]]
 
     def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
@@ -107,15 +107,15 @@ def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> "C
     """Makes an environment of the suite, in a worker.
 
     Args:
-      task: one of `TASKS`.
-      arguments: of the task's function in dm_control, such as time_limit, in seconds; and pixels,
-        the rows and columns of an image that is observed instead of vectors.
-      rendering: whether `render` will be called.
-      seed: of its random stream.
+      task: One of `TASKS`.
+      arguments: Arguments of the task's function in dm_control, such as time_limit in seconds, and
+        pixels: the rows and columns of an image that replaces the vectors.
+      rendering: Whether `render` will be called.
+      seed: Seed of the random stream.
 
     Raises:
-      RefusedError: where dm_control cannot use the installed MuJoCo, or images are to be observed
-        and nothing draws them.
+      UnsupportedSpaceError: If dm_control cannot use the installed MuJoCo, or cannot render the
+        images that are to be observed.
     """
     arguments = {"random": seed, **arguments}
     pixels = arguments.pop("pixels", 0)
@@ -127,7 +127,7 @@ def _load(task: str, arguments: dict[str, Any]) -> Any:
     """Loads a task of dm_control.
 
     Raises:
-      RefusedError: If the installed MuJoCo has another version than dm_control needs.
+      UnsupportedSpaceError: If the installed MuJoCo has another version than dm_control needs.
     """
     try:
         from dm_control import suite
@@ -140,19 +140,19 @@ def _load(task: str, arguments: dict[str, Any]) -> Any:
         raise _version_error(error) from error
 
 
-def _version_error(error: Exception) -> faults.RefusedError:
-    return faults.RefusedError(
+def _version_error(error: Exception) -> faults.UnsupportedSpaceError:
+    return faults.UnsupportedSpaceError(
         f"dm_control cannot use the installed MuJoCo ({faults.describe(error)}): run make control, "
         "which installs the version that it needs"
     )
 
 
 def _choose_renderer(draws: bool) -> None:
-    """Says what dm_control is to draw with, before it is imported.
+    """Chooses the renderer of dm_control, before its import.
 
-    By itself it tries a display first, and tells of each that there is not.
+    By default, dm_control tries displays first and logs each that is missing.
     """
-    # A worker's share of the cores, see `game_processes`; Mesa takes all for each environment.
+    # A worker's share of the cores, see `worker_pool`; Mesa takes all for each environment.
     os.environ.setdefault("LP_NUM_THREADS", "0")
     if not draws:
         os.environ[_RENDERER] = _NO_RENDERER
@@ -176,7 +176,7 @@ class Control(dm_env.Environment):
         """Takes a `dm_control.rl.control.Environment`, and the rows and columns of images or 0.
 
         Raises:
-          RefusedError: where images are to be observed and nothing draws them.
+          UnsupportedSpaceError: where images are to be observed and nothing draws them.
         """
         self._environment = environment
         self._pixels = pixels
@@ -186,7 +186,9 @@ class Control(dm_env.Environment):
             try:
                 self.draw(pixels, pixels)
             except Exception as error:  # OpenGL's, of many kinds
-                raise faults.RefusedError(f"{_NO_PICTURES}: {faults.describe(error)}") from error
+                raise faults.UnsupportedSpaceError(
+                    f"{_NO_PICTURES}: {faults.describe(error)}"
+                ) from error
 
     def reset(self) -> dm_env.TimeStep:
         """See `dm_env.Environment`."""
@@ -210,10 +212,10 @@ class Control(dm_env.Environment):
         return self._environment.action_spec()
 
     def render(self) -> np.ndarray:
-        """A picture for a film, uint8 [240, 320, 3].
+        """Returns an image for a video, uint8 [240, 320, 3].
 
         Raises:
-          RuntimeError: where nothing draws; the message says what would.
+          RuntimeError: If no renderer is installed; the message names one.
         """
         try:
             return self.draw(_HEIGHT, _WIDTH)
@@ -232,7 +234,7 @@ class Control(dm_env.Environment):
 
 
 class _Image:
-    """What is seen now, drawn when it is read: of repeated frames only the last one is."""
+    """An image that is rendered when it is read: only for the last of repeated frames."""
 
     def __init__(self, draw: Callable[[int, int], np.ndarray], pixels: int):
         self._draw = draw

@@ -16,18 +16,19 @@ from laser_tf.environments import (
     dmlab_levels,
     environment_config,
     faults,
-    game_processes,
     instructions,
     names,
+    worker_pool,
 )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DMLabConfig(environment_config.TimeLimitedConfig):
-    """Of DMLab-30's levels."""
+class DMLabConfig(environment_config.EnvironmentConfig):
+    """Configuration of DMLab-30's levels."""
 
     suite: str = "dmlab"
     task: str = "rooms_watermaze"
+    max_frames_per_episode: int = 108_000  # env frames; then the episode is cut
     action_repeat: int = 4  # env frames; an agent step
     instruction_length: int = 16  # words; of the longest text; 0 reads none
     hold_out: bool = False  # play what is held out for testing
@@ -56,127 +57,96 @@ class DMLabConfig(environment_config.TimeLimitedConfig):
         """See `EnvironmentConfig`."""
         return super().protocol() | {"hold_out": self.hold_out}
 
+    @property
+    def max_step_seconds(self) -> float:
+        """See `EnvironmentConfig`: a failed game is restarted within the step."""
+        return 2 * self.reply_seconds
+
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "DMLab":
         """See `EnvironmentConfig`."""
-        return DMLab(
-            task,
-            num_envs,
-            seed,
-            action_repeat=self.action_repeat,
-            max_frames_per_episode=self.max_frames_per_episode,
-            hold_out=self.hold_out,
-            level_cache=self.level_cache,
-            dataset_path=self.dataset_path,
-            instruction_length=self.instruction_length,
-            reply_seconds=self.reply_seconds,
-        )
+        return DMLab(self, task, num_envs, seed)
 
 
 class DMLab(base.BatchedEnvironment):
-    """N games of a level, each in a process of its own; frames are uint8 [72, 96, 3].
+    """N games of a level, each in its own process; frames are uint8 [72, 96, 3].
 
     Actions are the 15 of `dmlab_game.ACTIONS`. Rewards are raw. A level ends by its clock, after
     some minutes of game time: as in IMPALA's code that is an episode's end, with discount 0. The
     engine shows nothing there, so that step repeats the frame and the text before it.
     """
 
-    def __init__(
-        self,
-        task: str,
-        num_envs: int,
-        seed: int,
-        *,
-        action_repeat: int,
-        max_frames_per_episode: int,
-        hold_out: bool,
-        level_cache: str,
-        dataset_path: str,
-        instruction_length: int,
-        reply_seconds: float,
-    ):
-        """Starts the engines; game i draws the seeds of its episodes from `seed + i`.
+    def __init__(self, config: DMLabConfig, task: str, num_envs: int, seed: int):
+        """Starts the engines; game i samples the seeds of its episodes from `seed + i`.
 
         Args:
-          task: one of `dmlab_levels.LEVELS`.
+          config: Configuration.
+          task: One of `dmlab_levels.LEVELS`.
           num_envs: N.
-          seed: see above.
-          action_repeat: env frames an action is held; 4 in IMPALA.
-          max_frames_per_episode: an episode that lasts longer is cut, without a discount of 0.
-          hold_out: whether to play what is held out for testing: test levels, and other seeds.
-          level_cache: folder for compiled maps, shared with any number of runs; "" for none.
-          dataset_path: folder of the images that psychlab_continuous_recognition and
-            psychlab_arbitrary_visuomotor_mapping show (the engine's data/brady_konkle_oliva2008
-            says where to get them); "" for none.
-          instruction_length: L, words of the longest instruction; 0 for no instructions.
-          reply_seconds: that a step, or a level's start, may take; see `game_processes`.
+          seed: See above.
 
         Raises:
-          ImportError: where DeepMind Lab is not installed.
-          RuntimeError: for an engine that does not start at all.
+          ImportError: If DeepMind Lab is not installed.
+          RuntimeError: If an engine does not start.
         """
         _check_engine()
-        if level_cache:
-            pathlib.Path(level_cache).mkdir(parents=True, exist_ok=True)
-        level = dmlab_levels.level_to_play(task, hold_out)
+        if config.level_cache:
+            pathlib.Path(config.level_cache).mkdir(parents=True, exist_ok=True)
+        level = dmlab_levels.level_to_play(task, config.hold_out)
         start = functools.partial(
             dmlab_game.Game,
             level=f"contributed/dmlab30/{level}",
-            action_repeat=action_repeat,
-            max_frames_per_episode=max_frames_per_episode,
-            with_text=instruction_length > 0,
-            settings=dmlab_levels.settings(hold_out, dataset_path),
-            level_cache=level_cache,
+            action_repeat=config.action_repeat,
+            with_text=config.instruction_length > 0,
+            settings=dmlab_levels.settings(config.hold_out, config.dataset_path),
+            level_cache=config.level_cache,
         )
-        self._games = game_processes.GameProcesses(
+        self._games = worker_pool.WorkerPool(
             {
                 f"{level}, game {i},": functools.partial(start, seed=seed + i)
                 for i in range(num_envs)
             },
-            reply_seconds,
+            config.reply_seconds,
         )
-        self._instruction_length = instruction_length
+        self._instruction_length = config.instruction_length
         image = observations.image_spec(dmlab_game.HEIGHT, dmlab_game.WIDTH, 3)
         super().__init__(
             num_envs,
-            action_repeat=action_repeat,
-            observation={"image": image, "text": types.TextSpec(instruction_length)}
-            if instruction_length
+            action_repeat=config.action_repeat,
+            observation={"image": image, "text": types.TextSpec(config.instruction_length)}
+            if config.instruction_length
             else image,
             action=specs.DiscreteArray(len(dmlab_game.ACTIONS), name="action"),
         )
 
     def _reset(self) -> Any:
         self._steps = self._begun(self._games.call([("reset",)] * self.num_envs))
-        self._over = np.zeros(self.num_envs, bool)
         return self._observation()
 
-    def _step(self, actions: np.ndarray) -> types.EnvOutput:
-        is_first = self._over
+    def _step(self, actions: np.ndarray, is_first: np.ndarray) -> base.Transition:
         answers = self._games.call(
             [
                 ("reset",) if starts else ("step", action)
                 for starts, action in zip(is_first, actions.tolist(), strict=True)
             ]
         )
+        has_failed = np.zeros(self.num_envs, bool)
         for index in np.flatnonzero(~is_first).tolist():
-            if isinstance(answers[index], game_processes.Failure):
+            if isinstance(answers[index], worker_pool.Failure):
                 self._note_failure(index, answers[index])
-                # Nothing was seen of this step: the one before is the episode's last, as at a cut.
-                answers[index] = self._steps[index]._replace(reward=0.0, over=True)
+                has_failed[index] = True
+                # The result of this step is lost: the step before is the last of the episode.
+                answers[index] = self._steps[index]._replace(reward=0.0)
         self._steps = self._begun(answers)
-        self._over = np.array([step.over for step in self._steps])
-        return types.EnvOutput(
-            observation=self._observation(),
-            reward=np.array([step.reward for step in self._steps], np.float32),
-            discount=np.array([not step.terminated for step in self._steps], np.float32),
-            is_first=is_first,
-            previous_action=actions,
+        terminated = np.array([step.terminated for step in self._steps])
+        reward = np.array([step.reward for step in self._steps])
+        return base.Transition(
+            self._observation(), reward, 1.0 - terminated, terminated | has_failed
         )
 
     def _begun(self, answers: list[Any]) -> list[dmlab_game.Step]:
-        """The answers, where games that could not start an episode were told to once more."""
+        """Returns the answers; games that could not start an episode start again."""
         while True:
-            failed = [isinstance(answer, game_processes.Failure) for answer in answers]
+            failed = [isinstance(answer, worker_pool.Failure) for answer in answers]
             if not any(failed):
                 return answers
             for index in np.flatnonzero(failed).tolist():
@@ -187,7 +157,7 @@ class DMLab(base.BatchedEnvironment):
                 for fails, new, old in zip(failed, again, answers, strict=True)
             ]
 
-    def _note_failure(self, index: int, failure: game_processes.Failure) -> None:
+    def _note_failure(self, index: int, failure: worker_pool.Failure) -> None:
         self.faults.note(
             index, faults.RESTARTS, failure.reason + faults.STARTED_AGAIN, failure.details
         )

@@ -1,4 +1,4 @@
-"""One game of DeepMind Lab, as it runs in a process of its own (see `game_processes`).
+"""One game of DeepMind Lab, in its own process (see `worker_pool`).
 
 The Python API is described in the engine's docs/users/python_api.md, actions in actions.md.
 """
@@ -41,13 +41,12 @@ _SEEDS = 2**31 - 1  # the engine holds a seed in a C int
 
 
 class Step(NamedTuple):
-    """What a game answers to an action, or to a reset (then the last three are 0 and False)."""
+    """Result of an action, or of a reset (with reward 0)."""
 
     frame: np.ndarray  # uint8 [72, 96, 3]
     text: str  # the level's instruction; "" where it has none or none was asked for
     reward: float
-    terminated: bool  # the level has ended by itself
-    over: bool  # it has ended, or was cut: reset comes next
+    terminated: bool  # The level has ended by itself.
 
 
 class Game:
@@ -60,7 +59,6 @@ class Game:
         level: str,
         seed: int,
         action_repeat: int,
-        max_frames_per_episode: int,
         with_text: bool,
         settings: dict[str, str],
         level_cache: str,
@@ -68,14 +66,13 @@ class Game:
         """Starts the engine.
 
         Args:
-          restarts: how often the game was started before; each start has seeds of its own.
-          level: path of the level's script, as the engine knows it.
-          seed: of the episodes' seeds.
-          action_repeat: env frames an action is held.
-          max_frames_per_episode: env frames, then the episode is cut.
-          with_text: whether to ask for the level's instruction.
-          settings: of engine and level, beside the size of frames.
-          level_cache: the folder of compiled maps; "" for none.
+          restarts: Number of earlier starts, which had other seeds.
+          level: Path of the level's script in the engine.
+          seed: Seed of the seeds of episodes.
+          action_repeat: Env frames of an agent step.
+          with_text: Whether to read the level's instruction.
+          settings: Settings of engine and level, in addition to the size of frames.
+          level_cache: Directory of compiled maps; "" for none.
         """
         import deepmind_lab
 
@@ -89,13 +86,12 @@ class Game:
         self._random = np.random.RandomState([seed, restarts] if restarts else seed)
         self._actions = np.array(ACTIONS, np.intc)
         self._action_repeat = action_repeat
-        self._max_frames = max_frames_per_episode
 
     def reset(self) -> Step:
         """Starts the next episode."""
         self._lab.reset(seed=int(self._random.randint(_SEEDS)))
         self._observe()
-        return Step(self._frame, self._text, 0.0, False, False)
+        return Step(self._frame, self._text, 0.0, False)
 
     def step(self, action: int) -> Step:
         """Holds an action of `ACTIONS` for `action_repeat` frames."""
@@ -103,8 +99,7 @@ class Game:
         terminated = not self._lab.is_running()
         if not terminated:  # the engine shows nothing of an episode's end: the last frame stays
             self._observe()
-        over = terminated or self._lab.num_steps() >= self._max_frames
-        return Step(self._frame, self._text, reward, terminated, over)
+        return Step(self._frame, self._text, reward, terminated)
 
     def _observe(self) -> None:
         observations = self._lab.observations()
@@ -129,7 +124,7 @@ class LevelCache:
         self._folder = pathlib.Path(folder)
 
     def fetch(self, key: str, pk3_path: str) -> bool:
-        """Copies the map of a key to `pk3_path`; False where there is none."""
+        """Copies the map of a key to `pk3_path`; returns False if it is missing."""
         try:
             shutil.copyfile(self._folder / key, pk3_path)
         except FileNotFoundError:
@@ -137,7 +132,7 @@ class LevelCache:
         return True
 
     def write(self, key: str, pk3_path: str) -> None:
-        """Keeps the map at `pk3_path`; nobody ever sees half of it."""
+        """Stores the map at `pk3_path` atomically."""
         path = self._folder / key
         if path.exists():
             return

@@ -1,4 +1,4 @@
-"""The levels of DMLab-30, for training and for testing, and what tells the engine which."""
+"""The levels of DMLab-30 for training and for testing, and their engine settings."""
 
 # By their names in training. Two have another level for testing: see `level_to_play`.
 LEVELS = (
@@ -48,13 +48,13 @@ def level_to_play(task: str, hold_out: bool) -> str:
 
 
 def settings(hold_out: bool, dataset_path: str) -> dict[str, str]:
-    """What the engine is told, as in IMPALA's published code.
+    """Returns the settings of the engine, as in IMPALA's published code.
 
     Without `allowHoldOutLevels` test levels do not load.
 
     Args:
-      hold_out: whether to play what is held out for testing.
-      dataset_path: folder of the images that two of psychlab's levels show; "" for none.
+      hold_out: Whether to use the levels and seeds that are held out for testing.
+      dataset_path: Directory of the images of two levels of psychlab; "" for none.
     """
     chosen = {
         "logLevel": "WARN",

@@ -1,12 +1,12 @@
-"""Tries an environment by random play, and says what an agent would see and what is wrong."""
+"""Checks an environment before training: what agents see, whether it repeats, how fast it steps."""
 
 import contextlib
 import dataclasses
 import math
 import time
 import zlib
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import tree
@@ -18,55 +18,62 @@ from laser_tf.environments import (
     environment_config,
     factory,
     faults,
-    python_environments,
     random_streams,
 )
 
 _SPEED_SECONDS = 3.0
-_MOST_CHANNELS = 4  # of an image as one sees it
-_DARK = 25  # of a byte's 255; pictures have brighter pixels
+_MAX_CHANNELS = 4  # Of an image that is not channels first.
+_MAX_DARK_BYTE = 25  # Images have brighter pixels.
 _FIELDS = ("observation", "reward", "discount", "is_first")
 
 
 @dataclasses.dataclass
-class Verdict:
-    """What was found."""
+class CheckReport:
+    """Result of a check."""
 
-    lines: list[str] = dataclasses.field(default_factory=list)
-    fault: str = ""  # one line; "": none
-    spec: types.EnvironmentSpec | None = None  # None if the environment cannot be made
+    lines: list[str] = dataclasses.field(default_factory=list)  # Each starts with a label.
+    fault: str = ""  # One line; "" for none.
+    spec: types.EnvironmentSpec | None = None  # None if the environment cannot be made.
+
+    def add(self, label: str, text: str) -> None:
+        """Adds a line."""
+        self.lines.append(_line(label, text))
 
 
-class _FoundError(faults.EnvironmentFailedError):
-    """A fault, and the traceback that goes with it."""
+def _line(label: str, text: str) -> str:
+    return f"{label:15}{text}"
+
+
+class _CheckFailedError(faults.EnvironmentFailedError):
+    """A fault and its traceback."""
 
     def __init__(self, fault: str, details: str = ""):
         super().__init__(fault)
         self.details = details
 
 
-class _FirstFault(faults.Faults):
-    """Raises the first fault instead of going on."""
+class _RaisingFaults(faults.Faults):
+    """Raises the first fault."""
 
     def note(self, game: int, kind: str, what: str, details: str = "") -> None:
         """See `faults.Faults`."""
         what = what.removesuffix(faults.STARTED_AGAIN)
-        raise _FoundError(f"{what} (step {self._steps[game]} of its episode)", details)
+        raise _CheckFailedError(f"{what} (step {self._steps[game]} of its episode)", details)
 
 
-class _Play(NamedTuple):
-    """Random play of one environment: arrays of T + 1 steps."""
+class _Rollout(NamedTuple):
+    """Random steps of one environment: arrays of T + 1 steps."""
 
     checksums: np.ndarray  # int64 [T + 1, fields]
     reward: np.ndarray
     discount: np.ndarray
     is_first: np.ndarray
     steps_per_second: float
-    greatest: list[float]  # value of each array of the observation
+    maxima: list[float]  # Of each array of the observation.
 
 
 class _Limits(NamedTuple):
-    """Bounds of random play."""
+    """Bounds of a rollout."""
 
     steps: int
     seconds: float = math.inf
@@ -78,98 +85,106 @@ def check(
     steps: int,
     seed: int,
     seconds: float = math.inf,
+    speed_seconds: float = _SPEED_SECONDS,
     on_progress: Callable[[str], None] = lambda _: None,
-) -> Verdict:
-    """Plays at random: one environment twice by the same seed, then the batch.
+) -> CheckReport:
+    """Takes random steps in one environment, twice with the same seed, then in the batch.
 
     Args:
-      config: of one task.
+      config: Configuration of one task.
       steps: Max steps of one environment.
-      seed: of the environments and the actions.
+      seed: Seed of the environments and the actions.
       seconds: Time limit of one environment's random steps; at least one step is taken.
+      speed_seconds: Seconds that the speed of the batch is measured.
       on_progress: Called with a short description of the current work, at every step.
 
     Raises:
-      ImportError: where the suite needs a package that is not installed.
-      ValueError: for an environment that cannot be made, by no fault in its code, or that no agent
-        can play.
+      ImportError: If the suite needs a package that is not installed.
+      ValueError: If the environment cannot be made for a reason outside its code, or its specs have
+        no canonical form.
     """
     if len(config.tasks) > 1:
-        raise errors.ConfigError(f"task is {config.task!r}: check one task at a time")
-    verdict = Verdict()
+        raise errors.ConfigError(f"task must be one task, got {config.task!r}.")
+    report = CheckReport()
+    limits = _Limits(steps, seconds)
     try:
-        _check(config, _Limits(steps, seconds), seed, on_progress, verdict)
-    except _FoundError as error:
-        verdict.lines += error.details.splitlines()
-        verdict.fault = str(error)
-    return verdict
+        first = _check_one(config, limits, seed, on_progress, report)
+        on_progress(f"measuring the speed of {config.num_envs} environments")
+        with _made(config, seed, config.num_envs) as environment:
+            together = _speed(environment, seed, min(speed_seconds, seconds))
+        rates = f"{_rate(first.steps_per_second)} steps/s alone, {_rate(together)} steps/s as"
+        report.add("speed", f"{rates} {config.num_envs}")
+        report.lines += _warnings(first, report.spec)
+    except _CheckFailedError as error:
+        report.lines += error.details.splitlines()
+        report.fault = str(error)
+    return report
 
 
-def _check(
+def _check_one(
     config: environment_config.EnvironmentConfig,
     limits: _Limits,
     seed: int,
     on_progress: Callable[[str], None],
-    verdict: Verdict,
-) -> None:
-    """Fills the verdict; raises `_FoundError` at the first fault."""
+    report: CheckReport,
+) -> _Rollout:
+    """Checks one environment twice; raises `_CheckFailedError` at the first fault."""
     on_progress("creating one environment")
     with _made(config, seed, 1) as environment:
-        verdict.spec = environment.spec()
-        verdict.lines += _describe(verdict.spec)
-        first = _play(environment, limits, seed, on_progress, "random play")
-        _check_reset(environment)
+        report.spec = environment.spec()
+        _describe(report)
+        first = _roll_out(environment, limits, seed, on_progress, "random steps")
+        for _ in range(2):  # A reset within an episode, as in evaluations.
+            environment.reset()
+            environment.step(environment.random_actions(random_streams.action_generator(0)))
     taken = len(first.reward) - 1
     on_progress("creating the environment again")
     with _made(config, seed, 1) as environment:
-        again = _play(environment, _Limits(taken), seed, on_progress, "random play again")
-    verdict.lines += [_episodes(first), _determinism(first, again)]
+        again = _roll_out(environment, _Limits(taken), seed, on_progress, "repeated random steps")
+    report.add("episodes", _episodes(first))
+    report.add("deterministic", _determinism(first, again))
     if taken < limits.steps:
-        verdict.lines.append(
-            f"note           {taken:,} of {limits.steps:,} steps were taken in "
-            f"{limits.seconds:g} s, the time limit: raise --seconds for more"
+        report.add(
+            "warning",
+            f"{taken:,} of {limits.steps:,} steps were taken in {limits.seconds:g} s, the time "
+            "limit: raise --seconds for more",
         )
-    on_progress(f"creating {config.num_envs} environments")
-    with _made(config, seed, config.num_envs) as environment:
-        on_progress(f"measuring the speed of {config.num_envs} environments")
-        together = _speed(environment, seed, limits.seconds)
-    verdict.lines.append(
-        f"speed          {_rate(first.steps_per_second)} steps/s alone, {_rate(together)} steps/s "
-        f"as {config.num_envs}"
-    )
-    verdict.lines += _remarks(first, verdict.spec)
+    return first
 
 
 @contextlib.contextmanager
-def _made(config: environment_config.EnvironmentConfig, seed: int, num_envs: int) -> Any:
+def _made(
+    config: environment_config.EnvironmentConfig, seed: int, num_envs: int
+) -> Iterator[base.BatchedEnvironment]:
     try:
         environment = factory.make_environment(config, seed=seed, num_envs=num_envs)
-    except faults.UnplayableError as error:
-        if not error.details:  # no fault in its code
+    except faults.EnvironmentCreationError as error:
+        if not error.details:  # Not a fault of its code.
             raise
-        raise _FoundError(f"it cannot be made: {error.reason}", error.details) from error
-    environment.faults = _FirstFault(num_envs)
+        raise _CheckFailedError(f"it cannot be made: {error.reason}", error.details) from error
+    environment.faults = _RaisingFaults(num_envs)
     with contextlib.closing(environment):
         yield environment
 
 
-def _play(
+def _roll_out(
     environment: base.BatchedEnvironment,
     limits: _Limits,
     seed: int,
     on_progress: Callable[[str], None],
     name: str,
-) -> _Play:
+) -> _Rollout:
     generator = random_streams.action_generator(seed)
     begin = time.perf_counter()
-    env_output, played = environment.reset(), []
+    env_output, rows = environment.reset(), []
     seconds, step = 0.0, 0
     while True:
-        _check_bounds(environment, env_output, step)
-        reward, discount = env_output.reward[0], env_output.discount[0]
-        is_first = env_output.is_first[0]
-        sums, greatest = _checksums(env_output), _greatest(env_output)
-        played.append((sums, reward, discount, is_first, greatest))
+        if outside := environment.outside_bounds():
+            raise _CheckFailedError(f"{outside} (step {step} of random steps)")
+        scalars = (env_output.reward[0], env_output.discount[0], env_output.is_first[0])
+        leaves = tree.flatten(env_output.observation)
+        maxima = [float(leaf[0].max(initial=0)) for leaf in leaves]
+        rows.append((_checksums(env_output), *scalars, maxima))
         on_progress(f"{name}, step {step:,} of {limits.steps:,}")
         start = time.perf_counter()
         if step == limits.steps or (step and start - begin >= limits.seconds):
@@ -177,23 +192,8 @@ def _play(
         env_output = environment.step(environment.random_actions(generator))
         seconds += time.perf_counter() - start
         step += 1
-    checksums, rewards, discounts, firsts, greatests = map(np.array, zip(*played, strict=True))
-    of_all = list(greatests.max(axis=0))
-    return _Play(checksums, rewards, discounts, firsts, step / seconds, of_all)
-
-
-def _greatest(env_output: types.EnvOutput) -> list[float]:
-    return [float(leaf[0].max(initial=0)) for leaf in tree.flatten(env_output.observation)]
-
-
-def _check_bounds(
-    environment: base.BatchedEnvironment, env_output: types.EnvOutput, step: int
-) -> None:
-    if not isinstance(environment, python_environments.PythonEnvironments):
-        return
-    outside = environment.outside_bounds()
-    if outside:
-        raise _FoundError(f"{outside} (step {step} of random play)")
+    sums, rewards, discounts, firsts, maxima = map(np.array, zip(*rows, strict=True))
+    return _Rollout(sums, rewards, discounts, firsts, step / seconds, list(maxima.max(axis=0)))
 
 
 def _checksums(env_output: types.EnvOutput) -> list[int]:
@@ -206,19 +206,12 @@ def _checksums(env_output: types.EnvOutput) -> list[int]:
     return sums
 
 
-def _check_reset(environment: base.BatchedEnvironment) -> None:
-    """Resets in the middle of an episode, as evaluations do."""
-    for _ in range(2):
-        environment.reset()
-        environment.step(environment.random_actions(random_streams.action_generator(0)))
-
-
 def _speed(environment: base.BatchedEnvironment, seed: int, seconds: float) -> float:
     """Returns the steps per second of all environments together."""
     generator = random_streams.action_generator(seed)
     environment.reset()
     start, steps = time.perf_counter(), 0
-    while not steps or time.perf_counter() - start < min(_SPEED_SECONDS, seconds):
+    while not steps or time.perf_counter() - start < seconds:
         environment.step(environment.random_actions(generator))
         steps += environment.num_envs
     return steps / (time.perf_counter() - start)
@@ -228,16 +221,17 @@ def _rate(steps_per_second: float) -> str:
     return f"{steps_per_second:,.0f}" if steps_per_second >= 10 else f"{steps_per_second:.2g}"
 
 
-def _describe(spec: types.EnvironmentSpec) -> list[str]:
-    lines = []
-    for path, leaf in tree.flatten_with_path(spec.observation):
+def _describe(report: CheckReport) -> None:
+    """Adds the specs to a report."""
+    for path, leaf in tree.flatten_with_path(report.spec.observation):
         name = "/".join(map(str, path))
-        lines.append(f"observation    {name + ': ' if name else ''}{_leaf(leaf)}")
-    action = spec.action
+        report.add("observation", f"{name + ': ' if name else ''}{_leaf(leaf)}")
+    action = report.spec.action
     if isinstance(action, specs.DiscreteArray):
-        return [*lines, f"action         one of {action.num_values}"]
-    bounds = f"{_brief(action.minimum)} to {_brief(action.maximum)}"
-    return [*lines, f"action         {action.shape[0]} floats, {bounds} (continuous)"]
+        report.add("action", f"one of {action.num_values}")
+    else:
+        bounds = f"{_bounds(action.minimum)} to {_bounds(action.maximum)}"
+        report.add("action", f"{action.shape[0]} floats, {bounds} (continuous)")
 
 
 def _leaf(spec: specs.Array) -> str:
@@ -249,74 +243,76 @@ def _leaf(spec: specs.Array) -> str:
     return f"{kind} {spec.dtype} {list(spec.shape)}"
 
 
-def _brief(bounds: np.ndarray) -> str:
+def _bounds(bounds: np.ndarray) -> str:
     values = np.unique(bounds)
     return f"{values[0]:g}" if len(values) == 1 else f"{np.round(bounds, 3).tolist()}"
 
 
-def _spans(play: _Play) -> list[tuple[int, float, float]]:
-    """Length, return and last discount of each whole episode."""
-    starts = np.flatnonzero(play.is_first).tolist()
-    starts += [len(play.is_first)] * int(play.discount[-1] == 0)
+def _spans(rollout: _Rollout) -> list[tuple[int, float, float]]:
+    """Returns length, return and last discount of each complete episode."""
+    starts = np.flatnonzero(rollout.is_first).tolist()
+    starts += [len(rollout.is_first)] * int(rollout.discount[-1] == 0)
     return [
-        (end - start - 1, float(play.reward[start:end].sum()), float(play.discount[end - 1]))
+        (end - start - 1, float(rollout.reward[start:end].sum()), float(rollout.discount[end - 1]))
         for start, end in zip(starts[:-1], starts[1:], strict=True)
     ]
 
 
-def _episodes(play: _Play) -> str:
-    spans = _spans(play)
-    steps = len(play.reward) - 1
+def _episodes(rollout: _Rollout) -> str:
+    spans = _spans(rollout)
+    steps = len(rollout.reward) - 1
     if not spans:
-        return f"episodes       none ended in {steps:,} steps of random play"
+        return f"none ended in {steps:,} random steps"
     lengths, returns, discounts = zip(*spans, strict=True)
     ended = sum(discount == 0 for discount in discounts)
     return (
-        f"episodes       {len(spans)} in {steps:,} steps of random play: {_span(lengths)} steps, "
-        f"returns {_span(returns)}; {ended} terminated, {len(spans) - ended} cut"
+        f"{len(spans)} in {steps:,} random steps: {_span(lengths)} steps, returns "
+        f"{_span(returns)}; {ended} terminated, {len(spans) - ended} truncated"
     )
 
 
 def _span(values: Sequence[float]) -> str:
-    least, most = min(values), max(values)
-    return f"{least:g}" if least == most else f"{least:g} to {most:g}"
+    low, high = min(values), max(values)
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
 
 
-def _determinism(first: _Play, again: _Play) -> str:
+def _determinism(first: _Rollout, again: _Rollout) -> str:
     differs = first.checksums != again.checksums
     if not differs.any():
-        return "deterministic  yes: the same seed and actions gave the same steps"
+        return "yes: the same seed and actions gave the same steps"
     step = int(np.flatnonzero(differs.any(axis=1))[0])
     field = _FIELDS[int(np.flatnonzero(differs[step])[0])]
     return (
-        f"deterministic  no: the same seed and actions gave another {field} at step {step}. A run "
-        "cannot be repeated, and its film shows other episodes: let it take and use a seed"
+        f"no: the same seed and actions gave another {field} at step {step}. A run cannot be "
+        "repeated, and its video shows other episodes: let the environment take and use a seed"
     )
 
 
-def _remarks(play: _Play, spec: types.EnvironmentSpec) -> list[str]:
-    """What is no fault, but seldom meant."""
-    remarks = []
-    steps = len(play.reward) - 1
-    if not _spans(play):
-        remarks.append(
+def _warnings(rollout: _Rollout, spec: types.EnvironmentSpec) -> list[str]:
+    """Returns lines about what is no fault, but seldom intended."""
+    warnings = []
+    steps = len(rollout.reward) - 1
+    if not _spans(rollout):
+        warnings.append(
             f"no episode ended: if none ever does, set max_frames_per_episode (below {steps:,} to "
-            "see it here), for returns are reported at an episode's end"
+            "see it here), because returns are reported at the end of an episode"
         )
-    if not play.reward.any():
-        remarks.append("no reward came by random play: learning has nothing to begin with")
-    if len(np.unique(play.checksums[:, 0])) == 1:
-        remarks.append("all observations are the same")
-    for leaf, greatest in zip(tree.flatten(spec.observation), play.greatest, strict=True):
-        if observations.is_image(leaf) and leaf.dtype == np.uint8 and 0 < greatest <= _DARK:
-            remarks.append(
-                f"an image {list(leaf.shape)} of bytes has no value above {greatest:g}: agents "
-                "divide bytes by 255, which leaves such small codes hardly apart; return bool, or "
-                "floats of about 1"
+    if not rollout.reward.any():
+        warnings.append("no random step had a reward: learning has nothing to start from")
+    if len(np.unique(rollout.checksums[:, 0])) == 1:
+        warnings.append("all observations are the same")
+    for leaf, maximum in zip(tree.flatten(spec.observation), rollout.maxima, strict=True):
+        if not observations.is_image(leaf):
+            continue
+        if leaf.dtype == np.uint8 and 0 < maximum <= _MAX_DARK_BYTE:
+            warnings.append(
+                f"an image {list(leaf.shape)} of bytes has no value above {maximum:g}: agents "
+                "divide bytes by 255, so such small codes hardly differ; return bool, or floats of "
+                "about 1"
             )
-        if observations.is_image(leaf) and leaf.shape[0] <= _MOST_CHANNELS < leaf.shape[2]:
-            remarks.append(
+        if leaf.shape[0] <= _MAX_CHANNELS < leaf.shape[2]:
+            warnings.append(
                 f"an image {list(leaf.shape)} looks like channels first: agents read height, width "
                 "and channels; move the axis, and stack frames by replay.frame_stack"
             )
-    return [f"note           {remark}" for remark in remarks]
+    return [_line("warning", warning) for warning in warnings]

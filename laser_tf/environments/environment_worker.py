@@ -1,6 +1,8 @@
-"""Several Python environments in one worker process (see `game_processes`)."""
+"""Several Python environments in one worker process (see `worker_pool`)."""
 
 import contextlib
+import mmap
+import os
 import pathlib
 import random
 import sys
@@ -20,12 +22,13 @@ from laser_tf.environments import (
     canonical_actions,
     canonical_observations,
     faults,
-    game_processes,
-    rendered_image,
-    shared_steps,
+    result_checks,
+    serial_environment,
+    worker_pool,
 )
 
-NOTHING, STEP, RESET = range(3)  # what an environment is told
+NOTHING, STEP, RESET = range(3)  # Commands for an environment.
+_ALIGNMENT = 64  # bytes; a cache line
 
 
 class Description(NamedTuple):
@@ -33,14 +36,56 @@ class Description(NamedTuple):
 
     observation: Any  # canonical
     action: specs.BoundedArray  # canonical
-    own: base.OwnSpec
+    own: base.NativeSpec
 
 
-class Refusal(NamedTuple):
+class CreationFailure(NamedTuple):
     """Why there is no environment; one line."""
 
     reason: str
     details: str = ""  # a traceback, where user code raised
+
+
+class SharedMemoryTimestep:
+    """The newest time step of each of n environments, in memory of a worker and its parent.
+
+    A batch of 16 images of 84x84x3 from two workers takes 1.4 ms by pipe and 0.2 ms this way; a
+    batch of vectors 0.28 and 0.18 ms.
+
+    Attributes:
+      observation: list of arrays [n, ...], the leaves in the order of `tree.flatten`.
+      reward: float32 [n].
+      discount: float32 [n].
+      last: bool [n], whether the environment has ended the episode.
+      current_env: int64 [1], index of the environment that the worker calls.
+      called_at: float64 [1], `time.monotonic()` of that call.
+    """
+
+    def __init__(self, file: int, observation: Any, num_envs: int):
+        """Maps the memory of a file, in the same layout on both sides.
+
+        Args:
+          file: Descriptor of an anonymous file.
+          observation: Nest of canonical specs.
+          num_envs: n.
+
+        Raises:
+          ValueError: If the layout of the other side has another size.
+        """
+        leaves = [([num_envs, *spec.shape], spec.dtype) for spec in tree.flatten(observation)]
+        others = [([num_envs], np.dtype(kind)) for kind in (np.float32, np.float32, np.bool_)]
+        layout, size = [], 0
+        others += [([1], np.dtype(np.int64)), ([1], np.dtype(np.float64))]
+        for shape, dtype in [*leaves, *others]:
+            layout.append((shape, dtype, size))
+            size += -(-int(np.prod(shape)) * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
+        if os.fstat(file).st_size not in (0, size):  # Cut shorter, the parent would crash.
+            raise ValueError("its specs are not those that it had before")
+        os.ftruncate(file, size)
+        memory = mmap.mmap(file, size)
+        arrays = [np.ndarray(shape, dtype, memory, offset) for shape, dtype, offset in layout]
+        *self.observation, self.reward, self.discount, self.last = arrays[:-2]
+        self.current_env, self.called_at = arrays[-2:]
 
 
 class Worker:
@@ -49,54 +94,50 @@ class Worker:
     def __init__(
         self,
         restarts: int,
+        file: int,
         *,
         make: Callable[[int], dm_env.Environment],
         seeds: Sequence[int],
-        max_steps: int,
         action_repeat: int,
         text_length: int,
-        file: int,
     ):
         """Makes nothing yet.
 
         Args:
-          restarts: of this worker.
-          make: an environment from its seed.
-          seeds: one for each environment; an environment that is made again gets others.
-          max_steps: of an episode, which is then cut; 0: no limit.
-          action_repeat: how often an environment gets an action, or until its episode ends.
+          restarts: Number of restarts of this worker.
+          file: File descriptor for `SharedMemoryTimestep`.
+          make: Makes an environment from its seed.
+          seeds: Seed of each environment; an environment that is made again gets another seed.
+          action_repeat: Env frames of an agent step.
           text_length: L, words of the longest text.
-          file: of `shared_steps`.
         """
         folder = str(pathlib.Path.cwd())
         if not {"", folder} & set(sys.path):  # Ray's workers do not search the current folder.
             sys.path.insert(0, folder)
         self._make = make
         self._seeds = list(seeds)
-        self._max_steps = max_steps
         self._action_repeat = action_repeat
         self._text_length = text_length
         self._file = file
         self._restarts = [restarts] * len(seeds)  # of each environment, its worker's included
         self._environments: list[dm_env.Environment | None] = [None] * len(seeds)
-        self._steps = [0] * len(seeds)  # of each episode
         self._shown: list[Any] = [None] * len(seeds)  # each environment's own last observation
-        self._newest: shared_steps.SharedSteps | None = None
+        self._newest: SharedMemoryTimestep | None = None
 
-    def describe(self) -> Description | Refusal:
+    def describe(self) -> Description | CreationFailure:
         """Makes the first environment and reads its specs."""
         try:
             environment = self._start(0)
-        except (faults.RefusedError, ImportError) as error:
-            return Refusal(errors.one_line(error))
-        except Exception as error:  # whatever user code raises, the message has to name it
-            return Refusal(faults.describe(error), errors.printable(traceback.format_exc()))
+        except (faults.UnsupportedSpaceError, ImportError) as error:
+            return CreationFailure(errors.one_line(error))
+        except Exception as error:  # The message names any error of user code.
+            return CreationFailure(faults.describe(error), errors.printable(traceback.format_exc()))
         spec = self._observation.spec
-        if hasattr(environment, "observation_firsts"):
-            firsts = environment.observation_firsts()
+        if hasattr(environment, "observation_offsets"):
+            firsts = environment.observation_offsets()
         else:
             firsts = [0] * len(tree.flatten(spec))
-        return Description(spec, self._action.spec, base.OwnSpec(self._action.own, firsts))
+        return Description(spec, self._action.spec, base.NativeSpec(self._action.own, firsts))
 
     def _start(self, index: int) -> dm_env.Environment:
         """Makes an environment, with a seed that no attempt before it had."""
@@ -112,15 +153,13 @@ class Worker:
                 environment.observation_spec(), self._text_length
             )
             self._action = canonical_actions.Action(environment.action_spec())
-            self._newest = shared_steps.SharedSteps(
+            self._newest = SharedMemoryTimestep(
                 self._file, self._observation.spec, len(self._seeds)
             )
         self._environments[index] = environment
         return environment
 
-    def play(
-        self, commands: Sequence[int], actions: np.ndarray
-    ) -> dict[int, game_processes.Failure]:
+    def play(self, commands: Sequence[int], actions: np.ndarray) -> dict[int, worker_pool.Failure]:
         """Takes each environment one step on and writes what it showed.
 
         Args:
@@ -138,7 +177,7 @@ class Worker:
                 try:
                     self._play(index, command, actions[index])
                 except Exception as error:  # user code's own
-                    failures[index] = game_processes.Failure(
+                    failures[index] = worker_pool.Failure(
                         faults.describe(error), errors.printable(traceback.format_exc())
                     )
                     self._discard(index)
@@ -151,39 +190,31 @@ class Worker:
             environment = environment or self._start(index)
             self._note_call(index)
             time_step = environment.reset()
-            reward, discount = _outcome(time_step, command)
-            self._steps[index] = 0
+            reward, discount, is_last = result_checks.time_step(time_step, starts=True)
         else:
-            time_step, reward, discount = self._repeat(index, action)
-            self._steps[index] += 1
+            reward, discount, is_last = serial_environment.repeat_action(
+                lambda: self._take_frame(index, action), self._action_repeat
+            )
+            time_step = self._time_step
         self._shown[index] = time_step.observation
         leaves = self._observation(time_step.observation)
         for array, leaf in zip(self._newest.observation, leaves, strict=True):
             array[index] = leaf
         self._newest.reward[index] = reward
         self._newest.discount[index] = discount
-        is_last = _step_type(time_step) == dm_env.StepType.LAST
-        self._newest.over[index] = is_last or 0 < self._max_steps <= self._steps[index]
+        self._newest.last[index] = is_last
+
+    def _take_frame(self, index: int, action: np.ndarray) -> tuple[float, float, bool]:
+        self._note_call(index)
+        # A new action each time: an environment may change its action in place.
+        self._time_step = self._environments[index].step(self._action(action))
+        return result_checks.time_step(self._time_step, starts=False)
 
     def _note_call(self, index: int) -> None:
         """Writes which environment is called and when; the parent's time limit restarts there."""
         if self._newest is not None:
-            self._newest.busy[0] = index
-            self._newest.busy_since[0] = time.monotonic()
-
-    def _repeat(self, index: int, action: np.ndarray) -> tuple[dm_env.TimeStep, float, float]:
-        """The last of an action's time steps, the sum of rewards and the product of discounts."""
-        total, product = 0.0, 1.0
-        for _ in range(self._action_repeat):
-            self._note_call(index)
-            # Made anew each time: an environment may change what it is given in place.
-            time_step = self._environments[index].step(self._action(action))
-            reward, discount = _outcome(time_step, STEP)
-            total += reward
-            product *= discount
-            if _step_type(time_step) == dm_env.StepType.LAST:
-                break
-        return time_step, total, product
+            self._newest.current_env[0] = index
+            self._newest.called_at[0] = time.monotonic()
 
     def _discard(self, index: int) -> None:
         environment, self._environments[index] = self._environments[index], None
@@ -193,7 +224,7 @@ class Worker:
                 environment.close()
 
     def outside_bounds(self) -> str:
-        """What of the last observations is outside their specs' bounds; "" for nothing."""
+        """Returns which last observation is outside its native bounds; "" for none."""
         for shown in self._shown:
             outside = "" if shown is None else self._observation.outside_bounds(shown)
             if outside:
@@ -207,7 +238,7 @@ class Worker:
         except Exception as error:  # user code's own, or a library that is missing
             return faults.describe(error)
         try:
-            return rendered_image.to_rgb(picture)
+            return result_checks.rgb_image(picture)
         except ValueError as error:
             return f"its render() returns no image: {error}"
 
@@ -217,40 +248,3 @@ class Worker:
             if environment is not None:
                 with contextlib.suppress(Exception):
                     environment.close()
-
-
-def _outcome(time_step: Any, command: int) -> tuple[float, float]:
-    """Reward and discount of a time step, checked; 0 and 1 at an episode's start."""
-    is_first = _step_type(time_step) == dm_env.StepType.FIRST
-    if is_first != (command == RESET):
-        told = "reset" if command == RESET else "step"
-        raise ValueError(f"its {told}() returned a time step of {time_step.step_type}")
-    if is_first:
-        return 0.0, 1.0
-    reward = _number("reward", time_step.reward)
-    discount = _number("discount", time_step.discount)
-    if discount < 0 or discount > 1:  # NaN is found elsewhere
-        raise ValueError(f"its discount is {discount}: use values from 0 to 1")
-    return reward, discount
-
-
-def _step_type(time_step: Any) -> dm_env.StepType:
-    """Returns a time step's type; raises ValueError unless it is an integer from 0 to 2."""
-    step_type = time_step.step_type
-    if not isinstance(step_type, dm_env.StepType):
-        array = np.asarray(step_type)  # TF-Agents' step types are arrays of rank 0.
-        if array.shape or array.dtype.kind not in "iu" or not 0 <= array <= 2:
-            raise ValueError(
-                f"its step_type must be an integer from 0 to 2, got {step_type!r}. "
-                "Return dm_env.StepType.FIRST, MID or LAST"
-            )
-        step_type = dm_env.StepType(int(array))
-    return step_type
-
-
-def _number(name: str, value: Any) -> float:
-    if not isinstance(value, float):
-        array = np.asarray(value)
-        if array.shape or array.dtype.kind not in "buif":
-            raise ValueError(f"its {name} is {array.dtype}{list(array.shape)}, not a number")
-    return float(value)

@@ -1,4 +1,4 @@
-"""Makes the environments of any configuration."""
+"""Creates the environments of any configuration."""
 
 import contextlib
 import pathlib
@@ -6,7 +6,7 @@ import pathlib
 from laser_tf import errors, types
 from laser_tf.environments import base, environment_config, faults, multi_task
 
-_LARGEST_SEED = 2**31 - 1  # ALE's
+_MAX_SEED = 2**31 - 1  # Of ALE.
 
 
 def make_environment(
@@ -17,28 +17,29 @@ def make_environment(
     rendering: bool = False,
     fault_folder: pathlib.Path | None = None,
 ) -> base.BatchedEnvironment:
-    """Makes a batch of environments: those of the first task, then of the second, and so on.
+    """Creates a batch of environments: those of the first task, then of the second, and so on.
 
     Args:
-      config: of a suite.
-      seed: environment i is seeded with `seed + i`, up to 2**31 - 1.
-      num_envs: environments of each task, by default the configuration's.
-      rendering: whether `render` will be called. Atari then runs every game twice, in colour too.
-      fault_folder: gets the tracebacks of games that fail (`faults.FILE`); None: they are not kept.
+      config: Configuration of a suite.
+      seed: Environment i is seeded with `seed + i`, up to 2**31 - 1.
+      num_envs: Environments of each task, by default those of the configuration.
+      rendering: Whether `render` will be called. Atari then runs each game twice, also in colour.
+      fault_folder: Directory for tracebacks of faults (`faults.FILE`); None to drop them.
 
     Raises:
-      EnvironmentFailedError: for whatever else a game raises while it is made.
-      ImportError: where the suite needs a package that is not installed.
-      ValueError: for a seed out of range, `num_envs` below 1, a text of too many words, or tasks
-        of different observations or actions.
+      EnvironmentFailedError: For any other error of an environment.
+      ImportError: If the suite needs a package that is not installed.
+      ValueError: For a seed out of range, `num_envs` below 1, a text of too many words, or tasks
+        with different observations or actions.
     """
     if num_envs is None:
         num_envs = config.num_envs
     if num_envs < 1:
-        raise errors.ConfigError(f"num_envs is {num_envs}: use 1 or more")
+        raise errors.ConfigError(f"num_envs must be 1 or more, got {num_envs}.")
     together = num_envs * len(config.tasks)
-    if not 0 <= seed <= _LARGEST_SEED + 1 - together:  # ALE plays at random with a negative one
-        raise errors.ConfigError(f"seed is {seed}: use 0 to {_LARGEST_SEED + 1 - together}")
+    max_seed = _MAX_SEED + 1 - together
+    if not 0 <= seed <= max_seed:  # ALE takes a negative seed for a random one.
+        raise errors.ConfigError(f"seed must be between 0 and {max_seed}, got {seed}.")
     environments = [
         _make(config, task, num_envs, seed + index * num_envs, rendering, fault_folder)
         for index, task in enumerate(config.tasks)
@@ -51,7 +52,7 @@ def make_environment(
 
 
 def environment_spec(config: environment_config.EnvironmentConfig) -> types.EnvironmentSpec:
-    """What an agent that plays these environments must fit: one is made, and closed again.
+    """Creates one environment, closes it, and returns the specs that an agent must fit.
 
     Raises:
       EnvironmentFailedError, ImportError, ValueError: see `make_environment`.
@@ -75,8 +76,10 @@ def _make(
         environment = config.make(task, num_envs, seed, rendering)
     except errors.UserError:  # A missing package or a value that does not fit.
         raise
-    except Exception as error:  # whatever a game raises, its name belongs to it
+    except Exception as error:  # User code and engines raise anything.
         raise watched.failure(error) from error
     environment.faults = watched
     environment.tasks = (task,)
+    limits = (environment.max_steps_per_episode, config.max_steps_per_episode)
+    environment.max_steps_per_episode = min(filter(None, limits), default=0)
     return environment

@@ -1,4 +1,4 @@
-"""What goes wrong in games: told once of each game, counted, and given up after a limit."""
+"""Faults of environments: logged once for each environment, counted, and limited in number."""
 
 import collections
 import logging
@@ -10,47 +10,47 @@ import numpy as np
 
 from laser_tf import errors
 
-FILE = "environment_errors.txt"  # tracebacks, in a run's folder
+FILE = "environment_errors.txt"  # Tracebacks, in the run directory.
 KINDS = REWARDS, DISCOUNTS, OBSERVATIONS, RESTARTS = (
     "non_finite_rewards",
     "non_finite_discounts",
     "non_finite_observations",
     "restarted_games",
 )
-STARTED_AGAIN = "; it is started again"  # what a message of `RESTARTS` ends with
+STARTED_AGAIN = "; it is restarted"  # End of a message about `RESTARTS`.
 
 
 class EnvironmentFailedError(errors.UserError):
-    """A game cannot be played on; the message names it, the reason and the remedy."""
+    """An environment cannot continue; the message names it, the reason and the remedy."""
 
 
-class RefusedError(errors.ConfigError):
-    """What agents cannot read or do, and why: one line."""
+class UnsupportedSpaceError(errors.ConfigError):
+    """Agents cannot use an environment or a part of its specs; the message is one line."""
 
 
-class UnplayableError(errors.ConfigError):
-    """An environment cannot be made, or no agent can play it.
+class EnvironmentCreationError(errors.ConfigError):
+    """An environment cannot be created, or agents cannot use it.
 
     Attributes:
-      name: of the environment.
-      reason: one line.
-      details: a traceback, where user code raised; or "".
+      name: Name of the environment.
+      reason: One line.
+      details: Traceback of user code, or "".
     """
 
     def __init__(self, name: str, reason: str, details: str = ""):
         shown = "; launch.check_environment prints its traceback" if details else ""
-        super().__init__(f"{name} cannot be played: {reason}{shown}")
+        super().__init__(f"{name} cannot be used: {reason}{shown}")
         self.name, self.reason, self.details = name, reason, details
 
     def __reduce__(self):
-        return type(self), (self.name, self.reason, self.details)  # Ray hands it on
+        return type(self), (self.name, self.reason, self.details)  # For Ray.
 
 
 class Faults:
-    """The faults of a batch of N games.
+    """The faults of a batch of N environments.
 
-    A fault ends a game's episode as a time limit does. A game whose episodes end like that too
-    often in a row is given up: it does not mend itself, and nobody learns from it.
+    A fault ends an episode as a time limit does. An error is raised for an environment whose
+    episodes end like that too often in a row, because an agent cannot learn from it.
     """
 
     def __init__(
@@ -65,64 +65,66 @@ class Faults:
 
         Args:
           num_envs: N.
-          name: of the environment, for messages.
-          limit: episodes of one game in a row that a fault ended, after which it is given up.
-          folder: gets the file of tracebacks; None: they are not kept.
+          name: Name of the environment, for messages.
+          limit: Max episodes in a row of one environment that a fault ends.
+          folder: Directory for the file of tracebacks; None to drop them.
         """
         self.name = name
         self._limit = limit
         self._folder = folder
-        self.counts: collections.Counter[str] = collections.Counter()  # of each kind of fault
-        self._steps = np.zeros(num_envs, int)  # of the games' episodes
-        self._is_broken = np.zeros(num_envs, bool)  # whether a fault ends the game's episode
-        self._in_a_row = np.zeros(num_envs, int)  # episodes that a fault ended
-        self._told: set[tuple[int, str]] = set()
+        self.counts: collections.Counter[str] = collections.Counter()  # By fault.
+        self._steps = np.zeros(num_envs, int)  # Of each episode.
+        self._is_broken = np.zeros(num_envs, bool)  # A fault ends the episode.
+        self._in_a_row = np.zeros(num_envs, int)  # Episodes that a fault ended.
+        self._logged: set[tuple[int, str]] = set()
 
     def follow(self, is_first: np.ndarray) -> None:
-        """Takes which games' episodes begin with the next step, bool [N]."""
+        """Follows the episodes by `is_first` of the next step, bool [N]."""
         self._in_a_row[is_first & ~self._is_broken & (self._steps > 0)] = 0
         self._is_broken &= ~is_first
         self._steps = np.where(is_first, 0, self._steps + 1)
 
     def note(self, game: int, kind: str, what: str, details: str = "") -> None:
-        """Takes a fault, which ends the game's episode.
+        """Records a fault, which ends the episode.
 
         Args:
-          game: its index.
-          kind: one of this module's; under this name it is counted.
-          what: happened, in a few words.
-          details: a traceback.
+          game: Index of the environment.
+          kind: One of `KINDS`, the name of its counter.
+          what: Description in a few words.
+          details: Traceback.
 
         Raises:
-          EnvironmentFailedError: if it was one too many.
+          EnvironmentFailedError: If the limit is exceeded.
         """
         self.counts[kind] += 1
-        if kind == RESTARTS or not self._is_broken[game]:  # each start of a game is an attempt
+        if kind == RESTARTS or not self._is_broken[game]:  # Each start is an attempt.
             self._in_a_row[game] += 1
         self._is_broken[game] = True
-        fault = f"game {game} of {self.name}: {what} (step {self._steps[game]} of its episode)"
-        is_new = (game, kind) not in self._told
-        is_given_up = self._in_a_row[game] > self._limit
-        kept = self.keep(fault, details) if details and (is_new or is_given_up) else ""
-        if is_given_up:
+        fault = (
+            f"environment {game} of {self.name}: {what} (step {self._steps[game]} of its episode)"
+        )
+        is_new = (game, kind) not in self._logged
+        is_over_limit = self._in_a_row[game] > self._limit
+        kept = self.keep(fault, details) if details and (is_new or is_over_limit) else ""
+        if is_over_limit:
             raise EnvironmentFailedError(
-                f"{fault}; {self._in_a_row[game]} episodes in a row have broken off{kept}: mend "
+                f"{fault}; {self._in_a_row[game]} episodes in a row ended by a fault{kept}: fix "
                 f"the environment, or raise environment.max_broken_episodes ({self._limit})"
             )
         if is_new:
-            self._told.add((game, kind))
+            self._logged.add((game, kind))
             logging.warning(
-                "%s: the episode ends there as by a time limit%s; more of it is only counted, in "
+                "%s: the episode ends as by a time limit%s; later faults are only counted, in "
                 "environment/%s", fault, kept, kind,
             )  # fmt: skip
 
     def failure(self, error: Exception) -> EnvironmentFailedError:
-        """What to raise, from `error`, where the games cannot go on."""
+        """Returns the error to raise from `error` if the environments cannot continue."""
         kept = self.keep(f"{self.name} failed", "".join(traceback.format_exception(error)))
         return EnvironmentFailedError(f"{self.name} failed: {describe(error)}{kept}")
 
     def keep(self, title: str, details: str) -> str:
-        """Appends a traceback to the file; returns what a message says of it, or of its failure."""
+        """Appends a traceback to the file and returns a note for the message."""
         if self._folder is None:
             return ""
         path = self._folder / FILE
@@ -136,7 +138,7 @@ class Faults:
 
 
 def describe(error: BaseException) -> str:
-    """An error as one line, with the place where it was raised."""
+    """Returns an error as one line with the place where it was raised."""
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     frames = traceback.extract_tb(error.__traceback__)
     place = (

@@ -8,19 +8,17 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import dm_env
-import numpy as np
-from dm_env import specs
 
 from laser_tf import errors
 from laser_tf.environments import (
     faults,
-    gymnasium_ids,
-    gymnasium_results,
+    names,
     python_config,
+    suites,
     user_modules,
 )
 
@@ -37,11 +35,21 @@ _REMEDIES = {
     "MuJoCo": "MuJoCo is not installed or cannot be imported: run make control, or install this "
     "package with its extra [control]",
 }
+# Suite -> flags of launch.train that choose it.
+_TRAIN_FLAGS = {
+    "atari": "--config=configs/laser.py:atari",
+    "minatar": "--config=configs/laser.py:minatar",
+    "vizdoom": "--config=configs/laser.py:vizdoom",
+    "minigrid": "--config=configs/laser.py:babyai",
+    "dm_control": "--config=configs/laser.py:control --config.environment.suite=dm_control",
+}
+_ATARI = re.compile(r"(?:ALE/)?(\w+?)(?:NoFrameskip|Deterministic)?-v\d+")
+_MINIGRID = ("MiniGrid-", "BabyAI-")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GymnasiumConfig(python_config.PythonConfig):
-    """Of gymnasium's registry; `arguments` are those of `gymnasium.make`."""
+    """Configuration of ids of gymnasium; `arguments` are those of `gymnasium.make`."""
 
     suite: str = "gymnasium"
     task: str = "CartPole-v1"
@@ -63,40 +71,43 @@ class GymnasiumConfig(python_config.PythonConfig):
         return functools.partial(make, task, self.keyword_arguments(), rendering)
 
 
-def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> "Gymnasium":
+def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> dm_env.Environment:
     """Makes an environment of the registry.
 
     Args:
-      task: its id, after "package:" if that registers it.
-      arguments: of `gymnasium.make`.
-      rendering: whether `render` will be called, where the environment can do that.
-      seed: of its first reset; its random stream then runs on.
+      task: Id, after "package:" if importing that package registers it.
+      arguments: Arguments of `gymnasium.make`.
+      rendering: Whether `render` will be called, if the environment can render.
+      seed: Seed of the first reset, whose random stream continues.
 
     Raises:
-      RefusedError: for an unknown id, a package that it needs, or spaces that agents cannot read.
+      UnsupportedSpaceError: For an unknown id, a missing package, or spaces that agents cannot
+        read.
     """
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     import gymnasium
 
-    from laser_tf.environments import gymnasium_api
+    from laser_tf.environments import gymnasium_adapter
 
     package, _, name = task.rpartition(":")
     if package:
         user_modules.load_module(package)
-    gymnasium_ids.check(package, name, gymnasium.registry)
+    _check_id(package, name, gymnasium.registry)
     try:
         environment = _create(name, arguments, rendering)
     except gymnasium.error.DependencyNotInstalled as error:
         found = (remedy for package, remedy in _REMEDIES.items() if package in str(error))
-        raise faults.RefusedError(next(found, str(error))) from error
-    gymnasium_api.insert_check(environment)
-    return Gymnasium(environment, seed)
+        raise faults.UnsupportedSpaceError(next(found, str(error))) from error
+    gymnasium_adapter.insert_check(environment)
+    return gymnasium_adapter.Gymnasium(environment, seed)
 
 
 def _create(name: str, arguments: dict[str, Any], rendering: bool) -> "gymnasium.Env":
     """Makes a registered environment; to be rendered, it is asked for pictures if it has any."""
     import gymnasium
     from gymnasium.envs import registration
+
+    from laser_tf.environments import gymnasium_adapter
 
     create = functools.partial(gymnasium.make, name, disable_env_checker=True)
     if not rendering:
@@ -108,9 +119,9 @@ def _create(name: str, arguments: dict[str, Any], rendering: bool) -> "gymnasium
         return create(**arguments)
     with_pictures = {"render_mode": _PICTURES, **arguments}
     if hasattr(entry_point, "metadata"):  # a class
-        return create(**(with_pictures if _draws(entry_point) else arguments))
-    environment = create(**arguments)  # by a function: what it makes tells
-    if not _draws(environment):
+        return create(**(with_pictures if gymnasium_adapter.draws(entry_point) else arguments))
+    environment = create(**arguments)  # A function: its environment declares the modes.
+    if not gymnasium_adapter.draws(environment):
         return environment
     environment.close()
     try:
@@ -126,149 +137,53 @@ def _takes_render_mode(entry_point: Callable) -> bool:
     )
 
 
-def _draws(environment: Any) -> bool:
-    """Whether an environment, or its class, says that it draws pictures."""
-    return _PICTURES in environment.metadata.get("render_modes", [])
+def _check_id(package: str, name: str, registry: Mapping[str, Any]) -> None:
+    """Checks that an id is registered and that agents can read its environment.
 
-
-class Gymnasium(dm_env.Environment):
-    """One environment; an episode that is truncated keeps the discount at 1."""
-
-    def __init__(self, environment: "gymnasium.Env", seed: int):
-        """Maps the spaces to specs.
-
-        Raises:
-          RefusedError: for a space that has none.
-        """
-        self._environment = environment
-        self._seed: int | None = seed
-        self._observation_spec = spec_of(environment.observation_space, "observation")
-        self._has_starts = _has_starts(environment.observation_space)
-        self._action_spec = _action_spec(environment.action_space)
-
-    def reset(self) -> dm_env.TimeStep:
-        """The first of all is seeded."""
-        observation = gymnasium_results.of_reset(self._environment.reset(seed=self._seed))[0]
-        self._seed = None
-        return dm_env.restart(self._shown(observation))
-
-    def step(self, action: Any) -> dm_env.TimeStep:
-        """See `dm_env.Environment`."""
-        observation, reward, terminated, truncated, _ = gymnasium_results.of_step(
-            self._environment.step(action)
-        )
-        is_last = terminated or truncated
-        return dm_env.TimeStep(
-            dm_env.StepType.LAST if is_last else dm_env.StepType.MID,
-            reward,
-            0.0 if terminated else 1.0,
-            self._shown(observation),
-        )
-
-    def _shown(self, observation: Any) -> Any:
-        if not self._has_starts:
-            return observation
-        return _from_zero(self._environment.observation_space, observation)
-
-    def observation_spec(self) -> Any:
-        """See `spec_of`."""
-        return self._observation_spec
-
-    def observation_firsts(self) -> list[Any]:
-        """What is subtracted from each leaf, see `base.OwnSpec`."""
-        return list(_firsts(self._environment.observation_space))
-
-    def action_spec(self) -> specs.Array:
-        """See `spec_of`."""
-        return self._action_spec
-
-    def render(self) -> np.ndarray:
-        """Its picture."""
-        mode = self._environment.render_mode
-        if mode != _PICTURES:
-            raise NotImplementedError(
-                f"its render_mode is {mode!r}, not {_PICTURES!r}"
-                if _draws(self._environment)
-                else f"its render_modes have no {_PICTURES}"
-            )
-        return np.asarray(self._environment.render())
-
-    def close(self) -> None:
-        """See `dm_env.Environment`."""
-        self._environment.close()
-
-
-def spec_of(space: "gymnasium.Space", name: str) -> Any:
-    """A space as dm_env's spec, or a nest of them; a `Discrete` begins at 0.
+    Args:
+      package: Package that was imported to register the id; "" if the task names none.
+      name: The id.
+      registry: Specs of all registered ids.
 
     Raises:
-      RefusedError: for a space that has none; the message names it.
+      UnsupportedSpaceError: For an unknown id, or an id of another suite.
     """
-    from gymnasium import spaces
-
-    match space:
-        case spaces.Discrete():
-            return specs.DiscreteArray(int(space.n), np.int64, name)
-        case spaces.Box():
-            return specs.BoundedArray(space.shape, space.dtype, space.low, space.high, name)
-        case spaces.MultiBinary():
-            return specs.BoundedArray(space.shape, space.dtype, 0, 1, name)
-        case spaces.MultiDiscrete():
-            return specs.BoundedArray(space.shape, space.dtype, 0, space.nvec - 1, name)
-        case spaces.Text():
-            return specs.StringArray((), name=name)
-        case spaces.Dict():
-            return {key: spec_of(part, f"{name}[{key!r}]") for key, part in space.spaces.items()}
-        case spaces.Tuple():
-            parts = enumerate(space.spaces)
-            return tuple(spec_of(part, f"{name}[{index}]") for index, part in parts)
-    raise faults.RefusedError(
-        f"its {name} is a {type(space).__name__}: agents read Box, Discrete, MultiBinary, "
-        "MultiDiscrete and Text, and Dict and Tuple of them; change it by a gymnasium wrapper"
-    )
-
-
-def _action_spec(space: "gymnasium.Space") -> specs.Array:
-    from gymnasium import spaces
-
-    match space:
-        case spaces.Discrete():
-            last = int(space.start + space.n - 1)
-            return specs.BoundedArray((), np.int64, int(space.start), last, "action")
-        case spaces.Box():
-            return specs.BoundedArray(space.shape, space.dtype, space.low, space.high, "action")
-    raise faults.RefusedError(
-        f"its action is a {type(space).__name__}: agents take Discrete, or Box of floats with "
-        "finite bounds; change it by a gymnasium wrapper"
-    )
-
-
-def _has_starts(space: "gymnasium.Space") -> bool:
-    """Whether some `Discrete` or `MultiDiscrete` does not begin at 0."""
-    if hasattr(space, "spaces"):
-        parts = space.spaces.values() if isinstance(space.spaces, Mapping) else space.spaces
-        return any(map(_has_starts, parts))
-    return bool(np.any(getattr(space, "start", 0)))
-
-
-def _firsts(space: "gymnasium.Space") -> Iterator[Any]:
-    """Of a space's leaves in their order: an integer, or a list of the shape that agents see."""
-    if not hasattr(space, "spaces"):
-        first = np.asarray(getattr(space, "start", 0))
-        yield (first.reshape(-1) if first.ndim else first).tolist() if first.any() else 0
+    if name in registry and not _is_minigrid(name, registry[name]):
         return
-    is_named = isinstance(space.spaces, Mapping)
-    for key in sorted(space.spaces) if is_named else range(len(space.spaces)):
-        yield from _firsts(space.spaces[key])
+    if other := _of_another_suite(name):
+        suite, task = other
+        raise faults.UnsupportedSpaceError(
+            f"use the suite {suite}. Train with {_TRAIN_FLAGS[suite]} "
+            f"--config.environment.task={task}, and check with --suite={suite} --task={task}"
+        )
+    try:
+        names.check("gymnasium environment", name, registry, example="CartPole-v1")
+    except ValueError as error:
+        remedy = (
+            f"{package} must register it when it is imported"
+            if package
+            else f"name the module that registers it, e.g. my_module:{name}"
+        )
+        end = "" if str(error).endswith("?") else "."
+        raise faults.UnsupportedSpaceError(
+            f"{error}{end} If the id is your own, {remedy}"
+        ) from None
 
 
-def _from_zero(space: "gymnasium.Space", value: Any) -> Any:
-    """An observation whose integers begin at 0; what does not fit its space is left as it is."""
-    if hasattr(space, "spaces"):
-        if isinstance(space.spaces, Mapping) and isinstance(value, Mapping):
-            known = space.spaces
-            return {k: _from_zero(known[k], v) if k in known else v for k, v in value.items()}
-        if isinstance(value, tuple | list) and len(value) == len(space.spaces):
-            return tuple(map(_from_zero, space.spaces, value))
-        return value
-    return value - space.start if np.any(getattr(space, "start", 0)) else value
+def _is_minigrid(name: str, spec: Any) -> bool:
+    """Returns whether MiniGrid registered an id; agents read its texts in the suite minigrid."""
+    return name.startswith(_MINIGRID) and str(spec.entry_point).startswith("minigrid.")
+
+
+def _of_another_suite(name: str) -> tuple[str, str] | None:
+    """Returns the suite of a task, and the suite's own name of it; None if no suite has it."""
+    if name.startswith(_MINIGRID):
+        return "minigrid", name
+    atari = _ATARI.fullmatch(name)
+    for task in (name, f"ALE/{atari[1]}-v5") if atari else (name,):
+        for suite in _TRAIN_FLAGS:
+            try:
+                return suite, suites.config_class(suite)(suite=suite, task=task).task
+            except (ValueError, ImportError):
+                continue
+    return None

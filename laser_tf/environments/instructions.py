@@ -15,7 +15,7 @@ def encode(text: str, length: int) -> np.ndarray:
     "fetch" share an id, and so do "reach" and "grey": no mission has one in the other's place.
 
     Args:
-      text: words, whatever separates them.
+      text: Words with any separators.
       length: L.
 
     Returns:

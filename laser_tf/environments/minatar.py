@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from dm_env import specs
 
-from laser_tf import errors, observations, types
-from laser_tf.environments import base, environment_config, names
+from laser_tf import errors, observations
+from laser_tf.environments import environment_config, names, serial_environment
 
 GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
 SIZE = 10
@@ -19,11 +19,12 @@ _PIXELS = 16  # of a cell in a picture
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MinAtarConfig(environment_config.TimeLimitedConfig):
-    """Of MinAtar's games."""
+class MinAtarConfig(environment_config.EnvironmentConfig):
+    """Configuration of MinAtar's games."""
 
     suite: str = "minatar"
     task: str = "breakout"
+    max_frames_per_episode: int = 108_000  # env frames; then the episode is cut
     sticky_actions: float = 0.0  # probability; of playing the last action again; 0.1 in the paper
 
     def __post_init__(self):
@@ -44,93 +45,43 @@ class MinAtarConfig(environment_config.TimeLimitedConfig):
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "MinAtar":
         """See `EnvironmentConfig`."""
-        return MinAtar(
-            task,
-            num_envs,
-            seed,
-            sticky_actions=self.sticky_actions,
-            max_frames_per_episode=self.max_frames_per_episode,
-            # One agent for several games needs the same channels of all.
-            channels=MOST_CHANNELS if len(self.tasks) > 1 else None,
-        )
+        return MinAtar(self, task, num_envs, seed)
 
 
-class MinAtar(base.BatchedEnvironment):
+class MinAtar(serial_environment.SerialEnvironment):
     """N games stepped in a Python loop; boards are uint8 [10, 10, channels], 0 or 255."""
 
-    def __init__(
-        self,
-        task: str,
-        num_envs: int,
-        seed: int,
-        *,
-        sticky_actions: float,
-        max_frames_per_episode: int,
-        channels: int | None = None,
-    ):
-        """Game i is seeded with `seed + i`; its difficulty rises as it goes on.
-
-        Args:
-          task: one of `GAMES`.
-          num_envs: N.
-          seed: see above.
-          sticky_actions: probability that the action before is repeated; 0.1 in the paper.
-          max_frames_per_episode: a longer game is cut, without a discount of 0.
-          channels: of a board; those beyond the game's own stay empty.
-        """
+    def __init__(self, config: MinAtarConfig, task: str, num_envs: int, seed: int):
+        """Makes the games, whose difficulty rises over time; see `EnvironmentConfig.make`."""
         game_class = _load_game(task)
         self._games = [game_class(ramping=True) for _ in range(num_envs)]
         self._random = [np.random.RandomState(seed + index) for index in range(num_envs)]
         for game, random in zip(self._games, self._random, strict=True):
             game.random = random
-        self._sticky_actions = sticky_actions
-        self._max_frames = max_frames_per_episode
+        self._sticky_actions = config.sticky_actions
         self._last_actions = [0] * num_envs  # those played, sticky or not; they outlive an episode
+        # One agent for several games needs the same channels in all of them.
+        is_alone = len(config.tasks) == 1
+        channels = self._games[0].state_shape()[-1] if is_alone else MOST_CHANNELS
         super().__init__(
             num_envs,
-            action_repeat=1,
-            observation=observations.image_spec(
-                SIZE, SIZE, channels or self._games[0].state_shape()[-1]
-            ),
+            action_repeat=config.action_repeat,
+            observation=observations.image_spec(SIZE, SIZE, channels),
             action=specs.DiscreteArray(NUM_ACTIONS, name="action"),
         )
 
-    def _reset(self) -> np.ndarray:
-        for game in self._games:
-            game.reset()
-        self._over = np.zeros(self.num_envs, bool)
-        self._lengths = np.zeros(self.num_envs, int)
-        return self._boards()
+    def _start_episode(self, index: int) -> None:
+        self._games[index].reset()
 
-    def _step(self, actions: np.ndarray) -> types.EnvOutput:
-        is_first = self._over
-        rewards = np.zeros(self.num_envs, np.float32)
-        terminated = np.zeros(self.num_envs, bool)
-        for index, (action, starts) in enumerate(
-            zip(actions.tolist(), is_first.tolist(), strict=True)
-        ):
-            if starts:
-                self._games[index].reset()
-            else:
-                rewards[index], terminated[index] = self._act(index, action)
-        self._lengths = np.where(is_first, 0, self._lengths + 1)
-        self._over = terminated | (self._lengths >= self._max_frames)
-        return types.EnvOutput(
-            observation=self._boards(),
-            reward=rewards,
-            discount=1 - terminated.astype(np.float32),
-            is_first=is_first,
-            previous_action=actions,
-        )
-
-    def _act(self, index: int, action: int) -> tuple[float, bool]:
-        """What MinAtar's own `Environment.act` does: reward and whether the game is over."""
+    def _take_frame(self, index: int, action: int) -> tuple[float, float, bool]:
+        # As in MinAtar's own `Environment.act`.
         if self._random[index].rand() < self._sticky_actions:
             action = self._last_actions[index]
         self._last_actions[index] = action
-        return self._games[index].act(action)
+        reward, terminated = self._games[index].act(action)
+        return reward, 1.0 - terminated, terminated
 
-    def _boards(self) -> np.ndarray:
+    def _observations(self) -> np.ndarray:
         boards = np.zeros((self.num_envs, *self._observation_spec.shape), np.uint8)
         for board, game in zip(boards, self._games, strict=True):
             state = game.state()

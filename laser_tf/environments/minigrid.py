@@ -9,7 +9,7 @@ import numpy as np
 from dm_env import specs
 
 from laser_tf import config_checks, errors, observations, types
-from laser_tf.environments import base, environment_config, instructions, names
+from laser_tf.environments import environment_config, instructions, names, serial_environment
 
 # Of a cell's codes of object (to 10), colour (to 5) and state (to 2; 3 for an agent's direction):
 # a torso divides by 255, which would leave MiniGrid's own small codes hardly apart.
@@ -19,11 +19,12 @@ _PREFIXES = ("MiniGrid-", "BabyAI-")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MiniGridConfig(environment_config.TimeLimitedConfig):
-    """Of MiniGrid's and BabyAI's tasks."""
+class MiniGridConfig(environment_config.EnvironmentConfig):
+    """Configuration of MiniGrid's and BabyAI's tasks."""
 
     suite: str = "minigrid"
     task: str = "BabyAI-GoToLocal-v0"
+    max_frames_per_episode: int = 108_000  # env frames; then the episode is cut
     instruction_length: int = 16  # words; of the longest mission
 
     def __post_init__(self):
@@ -37,16 +38,10 @@ class MiniGridConfig(environment_config.TimeLimitedConfig):
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "MiniGrid":
         """See `EnvironmentConfig`."""
-        return MiniGrid(
-            task,
-            num_envs,
-            seed,
-            instruction_length=self.instruction_length,
-            max_frames_per_episode=self.max_frames_per_episode,
-        )
+        return MiniGrid(self, task, num_envs, seed)
 
 
-class MiniGrid(base.BatchedEnvironment):
+class MiniGrid(serial_environment.SerialEnvironment):
     """N games stepped in a Python loop, each with its mission as `text`.
 
     Its `image` is the cells in front of the agent, uint8 [7, 7, 3] in most tasks: MiniGrid's
@@ -57,28 +52,13 @@ class MiniGrid(base.BatchedEnvironment):
     The task's step limit is a cut that leaves the discount at 1.
     """
 
-    def __init__(
-        self,
-        task: str,
-        num_envs: int,
-        seed: int,
-        *,
-        instruction_length: int,
-        max_frames_per_episode: int,
-    ):
-        """Game i is seeded with `seed + i`.
-
-        Args:
-          task: an id that MiniGrid registers, such as BabyAI-GoToLocal-v0.
-          num_envs: N.
-          seed: see above.
-          instruction_length: L, most words of a mission.
-          max_frames_per_episode: a longer game is cut, as by the task's own limit.
+    def __init__(self, config: MiniGridConfig, task: str, num_envs: int, seed: int):
+        """Makes the environments; see `EnvironmentConfig.make`.
 
         Raises:
-          ImportError: where MiniGrid is not installed.
-          ValueError: for a mission of more than L words. A few missions are
-            tried at once; a rarer long one is found when it comes.
+          ImportError: If MiniGrid is not installed.
+          ValueError: For a mission of more than `instruction_length` words. A few missions are
+            tried at once; a rarer long mission raises the error later.
         """
         gymnasium = _load_gymnasium()
         self._games = [
@@ -87,16 +67,15 @@ class MiniGrid(base.BatchedEnvironment):
         ]
         _silence_rejections()
         self._seeds: list[int | None] = [seed + index for index in range(num_envs)]
-        self._max_frames = max_frames_per_episode
         for attempt in range(_TRIED_RESETS):
             observation, _ = self._games[0].reset(seed=seed + attempt)
-            instructions.encode(observation["mission"], instruction_length)
+            instructions.encode(observation["mission"], config.instruction_length)
         super().__init__(
             num_envs,
-            action_repeat=1,
+            action_repeat=config.action_repeat,
             observation={
                 "image": observations.image_spec(*observation["image"].shape),
-                "text": types.TextSpec(instruction_length),
+                "text": types.TextSpec(config.instruction_length),
             },
             action=specs.DiscreteArray(int(self._games[0].action_space.n), name="action"),
         )
@@ -106,47 +85,25 @@ class MiniGrid(base.BatchedEnvironment):
             np.zeros((self.num_envs, *leaf.shape), leaf.dtype)
             for leaf in (self._observation_spec["image"], self._observation_spec["text"])
         )
-        self._over = np.zeros(self.num_envs, bool)
-        self._lengths = np.zeros(self.num_envs, int)
-        for index in range(self.num_envs):
-            self._begin(index)
-        return self._observation()
+        return super()._reset()
 
-    def _begin(self, index: int) -> None:
-        """Starts a game's next episode; the first of all is seeded, then its stream runs on."""
+    def _start_episode(self, index: int) -> None:
+        # Only the first reset is seeded.
         observation, _ = self._games[index].reset(seed=self._seeds[index])
         self._seeds[index] = None
         self._show(index, observation)
+
+    def _take_frame(self, index: int, action: int) -> tuple[float, float, bool]:
+        observation, reward, terminated, truncated, _ = self._games[index].step(action)
+        self._show(index, observation)
+        return reward, 1.0 - terminated, terminated or truncated
 
     def _show(self, index: int, observation: dict[str, Any]) -> None:
         self._views[index] = observation["image"] * np.array(CODE_SCALES, np.uint8)
         self._texts[index] = instructions.encode(observation["mission"], self._texts.shape[1])
 
-    def _observation(self) -> dict[str, np.ndarray]:
+    def _observations(self) -> dict[str, np.ndarray]:
         return {"image": self._views.copy(), "text": self._texts.copy()}
-
-    def _step(self, actions: np.ndarray) -> types.EnvOutput:
-        is_first = self._over
-        rewards = np.zeros(self.num_envs, np.float32)
-        terminated = np.zeros(self.num_envs, bool)
-        truncated = np.zeros(self.num_envs, bool)
-        for index, action in enumerate(actions.tolist()):
-            if is_first[index]:
-                self._begin(index)
-                continue
-            observation, rewards[index], terminated[index], truncated[index], _ = self._games[
-                index
-            ].step(action)
-            self._show(index, observation)
-        self._lengths = np.where(is_first, 0, self._lengths + 1)
-        self._over = terminated | truncated | (self._lengths >= self._max_frames)
-        return types.EnvOutput(
-            observation=self._observation(),
-            reward=rewards,
-            discount=1 - terminated.astype(np.float32),
-            is_first=is_first,
-            previous_action=actions,
-        )
 
     def render(self, index: int) -> np.ndarray:
         """The whole room, 32 pixels a cell, with the agent's view lighter."""

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import tree
 
-from laser_tf import errors, observations, types
+from laser_tf import errors, observations
 from laser_tf.environments import base
 
 
 class MultiTask(base.BatchedEnvironment):
     """Environments side by side: the games of the first task, then those of the second, ...
 
-    Rewards may be scaled, each task's by a number of its own. Game i of a task depends on its own
+    Rewards may be scaled by one factor for each task. Game i of a task depends on its own
     environment alone.
     """
 
@@ -60,17 +60,20 @@ class MultiTask(base.BatchedEnvironment):
     def _reset(self) -> Any:
         return _concatenate([environment.reset().observation for environment in self._environments])
 
-    def _step(self, actions: np.ndarray) -> types.EnvOutput:
-        outputs = [
-            environment.step(actions[start : start + environment.num_envs])
-            for environment, start in zip(self._environments, self._starts[:-1], strict=True)
-        ]
+    def _step(self, actions: np.ndarray, is_first: np.ndarray) -> base.Transition:
+        outputs = []
+        for environment, start in zip(self._environments, self._starts[:-1], strict=True):
+            own = slice(start, start + environment.num_envs)
+            environment._over = is_first[own]
+            outputs.append(environment.step(actions[own]))
         output = _concatenate(outputs)
-        return output._replace(reward=output.reward * self.reward_scales)
+        is_last = np.concatenate([environment._over for environment in self._environments])
+        reward = output.reward * self.reward_scales
+        return base.Transition(output.observation, reward, output.discount, is_last)
 
-    def own_specs(self) -> list[base.OwnSpec]:
+    def native_specs(self) -> list[base.NativeSpec]:
         """See `BatchedEnvironment`: tasks may count from different numbers."""
-        return [own for environment in self._environments for own in environment.own_specs()]
+        return [own for environment in self._environments for own in environment.native_specs()]
 
     def fault_counts(self) -> collections.Counter[str]:
         """Those of all environments, and of rewards that scaling made infinite."""

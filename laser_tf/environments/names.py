@@ -1,4 +1,4 @@
-"""Refusing names that nothing has."""
+"""Checks of names, with suggestions."""
 
 import difflib
 import re
@@ -14,10 +14,10 @@ def check(what: str, name: str, known: Collection[str], example: str = "") -> st
     """Returns a known name, and raises ValueError, with close names, for an unknown one.
 
     Args:
-      what: of what kind the name is, for the message.
-      name: to be checked.
-      known: all names there are.
-      example: shown where no known name is close; without one, all are.
+      what: Category of the name, for the message.
+      name: Name to check.
+      known: All valid names.
+      example: Shown if no valid name is close; by default, all names are shown.
     """
     if name in known:
         return name
@@ -44,7 +44,7 @@ def of_gymnasium_id(name: str, namespace: str, known: Collection[str]) -> str:
 
     Args:
       name: an id, or anything else, which is returned as it is.
-      namespace: of the id, e.g. "ALE".
+      namespace: Namespace of the id, e.g. "ALE".
       known: names with underscores between their words.
     """
     match = re.fullmatch(rf"{namespace}/(\w+)-v\d+", name)

@@ -1,23 +1,21 @@
 """Configuration of environments that are Python objects: what their suites have in common."""
 
 import dataclasses
-import functools
 import json
-import os
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import dm_env
 
 from laser_tf import config_checks, config_values, errors
-from laser_tf.environments import environment_config, python_environments, user_modules
+from laser_tf.environments import environment_config, python_environments
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PythonConfig(environment_config.EnvironmentConfig):
-    """Of Python environments, which run in worker processes.
+    """Configuration of Python environments, which run in worker processes.
 
-    A subclass says what a task is called, and gives the function that makes one environment.
+    A subclass defines the names of tasks and the function that makes one environment.
     """
 
     num_envs: int = 16
@@ -25,8 +23,6 @@ class PythonConfig(environment_config.EnvironmentConfig):
     arguments: str | Mapping[str, Any] = ""  # keywords of what makes it: "name=value, ..."
     num_workers: int = 0  # processes; they step the environments; 0: as many as cores
     reply_seconds: float = 60.0  # seconds; if an environment takes longer, its worker is restarted
-    action_repeat: int = 1  # env frames; an agent step; their rewards add up
-    max_frames_per_episode: int = 0  # env frames; then the episode is cut; 0: by itself alone
     text_length: int = 16  # words; of the longest text in an observation
 
     frames_per_second: ClassVar[float] = 30.0
@@ -34,8 +30,6 @@ class PythonConfig(environment_config.EnvironmentConfig):
     def __post_init__(self):
         super().__post_init__()
         config_checks.check_range(self, "num_workers", 0, 1_024, "more processes step no faster")
-        config_checks.check_range(self, "action_repeat", 1, 1_000, "nobody can act so rarely")
-        config_checks.check_range(self, "max_frames_per_episode", 0)
         config_checks.check_range(self, "text_length", 1, 10_000, "no task shows more")
         environment_config.check_reply_seconds(self.reply_seconds)
         for name, value in self.keyword_arguments().items():
@@ -47,20 +41,18 @@ class PythonConfig(environment_config.EnvironmentConfig):
                 )
 
     def keyword_arguments(self) -> dict[str, Any]:
-        """What `arguments` say; ValueError for what cannot be read."""
+        """Returns `arguments` as a dictionary; ValueError for text of another form."""
         if isinstance(self.arguments, Mapping):
             return dict(self.arguments)
         return parse_arguments(self.arguments)
 
     @property
-    def max_steps_per_episode(self) -> int:
-        """Agent steps of the longest episode; 0 where only the environment knows."""
-        return -(-self.max_frames_per_episode // self.action_repeat)
-
-    @property
     def max_step_seconds(self) -> float:
-        """See `EnvironmentConfig`; a worker creates and resets its environments one by one."""
-        return super().max_step_seconds * -(-self.num_envs // (self.num_workers or 1))
+        """See `EnvironmentConfig`.
+
+        A worker steps its environments one by one, and restarts within the step if it fails.
+        """
+        return 2 * self.reply_seconds * -(-self.num_envs // (self.num_workers or 1))
 
     def protocol(self) -> dict[str, Any]:
         """See `EnvironmentConfig`."""
@@ -71,57 +63,19 @@ class PythonConfig(environment_config.EnvironmentConfig):
         return {**super().protocol(), "arguments": arguments}
 
     def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
-        """What makes one environment from its seed: can be pickled, and runs in a worker."""
+        """Returns a picklable function that makes one environment from its seed, in a worker."""
         raise NotImplementedError
 
     def make(
         self, task: str, num_envs: int, seed: int, rendering: bool
     ) -> python_environments.PythonEnvironments:
         """See `EnvironmentConfig`."""
-        return python_environments.PythonEnvironments(
-            self.maker(task, rendering),
-            num_envs,
-            seed,
-            name=task,
-            num_workers=min(self.num_workers or len(os.sched_getaffinity(0)), num_envs),
-            reply_seconds=self.reply_seconds,
-            max_steps_per_episode=self.max_steps_per_episode,
-            action_repeat=self.action_repeat,
-            text_length=self.text_length,
-        )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class FunctionConfig(PythonConfig):
-    """Of a user's functions, each named as `module:function`, that return an environment.
-
-    The function gets `arguments`, and `seed` if it has such a parameter.
-    """
-
-    def check_task(self, task: str) -> str:
-        """Checks the form alone: user code runs in workers only."""
-        return user_modules.check_path(self.suite, task)
-
-    def user_code(self) -> tuple[str, ...]:
-        """See `EnvironmentConfig`."""
-        return self.tasks
-
-    def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
-        """See `PythonConfig`."""
-        return functools.partial(self.call, task, self.keyword_arguments())
-
-    @staticmethod
-    def call(path: str, arguments: dict[str, Any], seed: int) -> dm_env.Environment:
-        """Calls the user's function, in a worker.
-
-        Raises:
-          RefusedError: where there is none, or it returns something else.
-        """
-        raise NotImplementedError
+        maker = self.maker(task, rendering)
+        return python_environments.PythonEnvironments(self, maker, task, num_envs, seed)
 
 
 def _survives_json(value: Any) -> bool:
-    """Whether a value is what it was when a file has held it: tuples and sets are not."""
+    """Returns whether JSON preserves a value; it changes tuples and sets."""
     try:
         return json.loads(json.dumps(value)) == value
     except (TypeError, ValueError):

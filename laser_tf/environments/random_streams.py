@@ -6,7 +6,7 @@ import numpy as np
 def draw(streams: np.ndarray) -> np.ndarray:
     """SplitMix64's output function (Steele et al. 2014).
 
-    Hashing (stream, episode) gives every game random numbers of its own without a generator, and
+    Hashing (stream, episode) gives each environment its random numbers without a generator, and
     so a loop, for each.
 
     Args:

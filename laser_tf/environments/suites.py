@@ -22,8 +22,8 @@ _SUITES = {
     "dmlab": "dmlab:DMLabConfig",
     "dm_control": "dm_control_suite:DmControlConfig",
     "gymnasium": "gymnasium_suite:GymnasiumConfig",
-    "dm_env": "dm_env_suite:DmEnvConfig",
-    "tf_agents": "tf_agents_suite:TFAgentsConfig",
+    "dm_env": "function_suites:DmEnvConfig",
+    "tf_agents": "function_suites:TFAgentsConfig",
 }
 SUITES = tuple(_SUITES)
 DEFAULT = "atari"

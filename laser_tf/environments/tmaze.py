@@ -1,4 +1,4 @@
-"""The T-maze (Bakker 2001): a cue at the start says which way to turn at the end of a corridor.
+"""The T-maze (Bakker 2001): a cue at the start shows which way to turn at the end of a corridor.
 
 Nothing between them shows the cue, so that only an agent that remembers gets more than 0.
 """
@@ -8,7 +8,7 @@ import dataclasses
 import numpy as np
 from dm_env import specs
 
-from laser_tf import config_checks, observations, types
+from laser_tf import config_checks, observations
 from laser_tf.environments import base, environment_config, names, random_streams
 
 SIZE = 3
@@ -24,7 +24,7 @@ def time_limit(corridor_length: int) -> int:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TMazeConfig(environment_config.SmallConfig):
-    """Of the T-maze."""
+    """Configuration of the T-maze."""
 
     suite: str = "tmaze"
     task: str = "tmaze"
@@ -42,108 +42,82 @@ class TMazeConfig(environment_config.SmallConfig):
 
     @property
     def max_steps_per_episode(self) -> int:
-        """Agent steps, see `time_limit`."""
-        return time_limit(self.corridor_length)
+        """See `EnvironmentConfig`."""
+        own = time_limit(self.corridor_length)
+        return min(own, super().max_steps_per_episode or own)
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "TMaze":
         """See `EnvironmentConfig`."""
-        return TMaze(
-            num_envs,
-            seed,
-            corridor_length=self.corridor_length,
-            reward_offset=self.reward_offset,
-        )
+        return TMaze(self, num_envs, seed)
 
 
 class TMaze(base.BatchedEnvironment):
     """N mazes: start, `corridor_length` cells, junction, and an arm above and below the junction.
 
-    An observation is uint8 [3, 3, 1], 0 or 255. In the middle row stands the agent: left at the
+    An observation is uint8 [3, 3, 1], 0 or 255. The agent is in the middle row: left at the
     start, centre anywhere in the corridor, right at the junction. The cue is the cell above or
     below the start, in an episode's first observation only; coming back does not show it again. The
     last observation has the agent in an arm, above or below the junction.
 
     Actions: 0 up, 1 right, 2 down, 3 left. The arm on the cue's side returns 1 and the other -1,
-    both with discount 0. A step forward is free, so that the best return is 1 whatever the length;
+    both with discount 0. A step forward is free, so the best return is 1 for any length;
     a step back or into a wall returns -1 / (corridor_length + 2), the share of one step in the
     shortest way.
 
     After twice the shortest way the episode is cut. The discount stays 1 there, so that a learner
-    sees a maze that goes on for ever; the penalty is what makes that a bad bargain: not to turn
+    sees an endless maze. The penalty is what makes that a bad bargain: not to turn
     has a value below 0, to turn blindly 0. A whole episode spent at a wall returns -2, less than
     the wrong arm.
     """
 
-    def __init__(
-        self, num_envs: int, seed: int, *, corridor_length: int, reward_offset: float = 0.0
-    ):
-        """Game i draws its cues from `seed + i`.
-
-        Args:
-          num_envs: N.
-          seed: see above.
-          corridor_length: cells between start and junction, at least 1.
-          reward_offset: added to each step's reward; above the penalty, a longer way pays more.
-        """
+    def __init__(self, config: TMazeConfig, num_envs: int, seed: int):
+        """Makes the mazes; maze i samples its cues from `seed + i`."""
         super().__init__(
             num_envs,
-            action_repeat=1,
             observation=observations.image_spec(SIZE, SIZE, 1),
             action=specs.DiscreteArray(4, name="action"),
         )
         self._streams = random_streams.draw(seed + np.arange(num_envs, dtype=np.uint64))
         self._episodes = np.zeros(num_envs, np.uint64)
-        self._junction = corridor_length + 1
-        self._time_limit = time_limit(corridor_length)
-        self._penalty = 1 / (corridor_length + 2)
-        self._reward_offset = reward_offset
+        self._junction = config.corridor_length + 1
+        self.max_steps_per_episode = config.max_steps_per_episode
+        self._penalty = 1 / (config.corridor_length + 2)
+        self._reward_offset = config.reward_offset
 
     def _reset(self) -> np.ndarray:
         self._cell = np.zeros(self.num_envs, int)  # 0 at the start
         self._row = np.ones(self.num_envs, int)  # of an observation: 0 and 2 in the arms
         self._cue_row = np.zeros(self.num_envs, int)  # 0 or 2
-        self._lengths = np.zeros(self.num_envs, int)
-        self._over = np.zeros(self.num_envs, bool)
-        self._enter(np.ones(self.num_envs, bool))
-        return self._pictures()
+        self._enter(self._over)
+        return self._pictures(self._over)
 
     def _enter(self, games: np.ndarray) -> None:
         """Starts the games of a mask bool [N]."""
         self._episodes += games
-        self._cell[games], self._row[games], self._lengths[games] = 0, 1, 0
+        self._cell[games], self._row[games] = 0, 1
         sides = random_streams.draw(self._streams + self._episodes) % 2
         self._cue_row[games] = 2 * sides[games]
 
-    def _step(self, actions: np.ndarray) -> types.EnvOutput:
-        is_first = self._over
+    def _step(self, actions: np.ndarray, is_first: np.ndarray) -> base.Transition:
         at_junction = self._cell == self._junction
         turns = at_junction & ((actions == UP) | (actions == DOWN))
         forward = (actions == RIGHT) & ~at_junction
         back = (actions == LEFT) & (self._cell > 0)
         self._cell += forward.astype(int) - back
         self._row = np.where(turns, actions, self._row)  # UP and DOWN are the rows' numbers too
-        self._lengths += 1
         arms = np.where(self._row == self._cue_row, 1.0, -1.0)
         reward = np.where(turns, arms, np.where(forward, 0.0, -self._penalty))
         reward += self._reward_offset
-        turned = turns & ~is_first
         self._enter(is_first)
-        self._over = turned | (self._lengths >= self._time_limit)
-        return types.EnvOutput(
-            observation=self._pictures(),
-            reward=np.where(is_first, 0.0, reward).astype(np.float32),
-            discount=1 - turned.astype(np.float32),
-            is_first=is_first,
-            previous_action=actions,
-        )
+        return base.Transition(self._pictures(is_first), reward, 1.0 - turns, turns)
 
-    def _pictures(self) -> np.ndarray:
+    def _pictures(self, entering: np.ndarray) -> np.ndarray:
         pictures = np.zeros((self.num_envs, SIZE, SIZE, 1), np.uint8)
         column = np.full(self.num_envs, _CORRIDOR_COLUMN)
         column[self._cell == 0] = _START_COLUMN
         column[self._cell == self._junction] = _JUNCTION_COLUMN
         pictures[np.arange(self.num_envs), self._row, column] = 255
-        entering = np.flatnonzero(self._lengths == 0)
+        entering = np.flatnonzero(entering)
         pictures[entering, self._cue_row[entering], _START_COLUMN] = 255
         return pictures
 

@@ -1,4 +1,4 @@
-"""What users name as "module:name", found where it is: in worker processes only."""
+"""Loads what users name as "module:name", in worker processes only."""
 
 import importlib
 import inspect
@@ -58,26 +58,26 @@ def load_module(name: str) -> ModuleType:
     """Imports a module that is installed or lies in the current folder.
 
     Raises:
-      RefusedError: where there is none. What the module itself raises is left as it is.
+      UnsupportedSpaceError: If the module is missing. Errors of the module itself pass through.
     """
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise faults.RefusedError(
+            raise faults.UnsupportedSpaceError(
                 f"{name} needs the package {error.name!r}, which is not installed"
             ) from error
-        raise faults.RefusedError(
+        raise faults.UnsupportedSpaceError(
             f"there is no module {name!r}: install it, or start the command in its folder (this is "
             f"{pathlib.Path.cwd()})"
         ) from None
 
 
 def load(path: str) -> Any:
-    """What "module:name" names.
+    """Returns the object that "module:name" names.
 
     Raises:
-      RefusedError: where the module, or the name in it, does not exist.
+      UnsupportedSpaceError: where the module, or the name in it, does not exist.
     """
     module_name, _, name = path.partition(":")
     value = load_module(module_name)
@@ -87,17 +87,17 @@ def load(path: str) -> Any:
             try:
                 names.check(f"name in {module_name}", part, public, example=f"{module_name}:make")
             except ValueError as error:
-                raise faults.RefusedError(str(error)) from None
+                raise faults.UnsupportedSpaceError(str(error)) from None
         value = getattr(value, part)
     if not callable(value):
-        raise faults.RefusedError(
+        raise faults.UnsupportedSpaceError(
             f"{path} is a {type(value).__name__}: name a function that returns an environment"
         )
     return value
 
 
 def takes_seed(function: Any) -> bool:
-    """Whether a function has a parameter `seed`."""
+    """Returns whether a function has a parameter `seed`."""
     try:
         return "seed" in inspect.signature(function).parameters
     except (TypeError, ValueError):  # of a C extension
@@ -108,7 +108,7 @@ def call(path: str, arguments: dict[str, Any], seed: int) -> Any:
     """Calls what "module:name" names, with `seed` if it has such a parameter.
 
     Raises:
-      RefusedError: where it does not exist.
+      UnsupportedSpaceError: where it does not exist.
     """
     function = load(path)
     if takes_seed(function):

@@ -6,14 +6,15 @@ import os
 import pathlib
 import signal
 import tempfile
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
 from dm_env import specs
 
-from laser_tf import config_checks, errors, observations, types
-from laser_tf.environments import base, environment_config, names
+from laser_tf import config_checks, errors, observations
+from laser_tf.environments import environment_config, names, serial_environment
 
 HEIGHT, WIDTH = 72, 96
 SCREEN_HEIGHT, SCREEN_WIDTH = 120, 160
@@ -50,11 +51,12 @@ ACTIONS: dict[str, tuple[tuple[str, ...], ...]] = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class VizDoomConfig(environment_config.TimeLimitedConfig):
-    """Of ViZDoom's scenarios."""
+class VizDoomConfig(environment_config.EnvironmentConfig):
+    """Configuration of ViZDoom's scenarios."""
 
     suite: str = "vizdoom"
     task: str = "basic"
+    max_frames_per_episode: int = 108_000  # env frames; then the episode is cut
     num_threads: int = 0  # threads; that wait for engines at once; 0: one for each core
     action_repeat: int = 4  # env frames; an agent step
 
@@ -72,18 +74,11 @@ class VizDoomConfig(environment_config.TimeLimitedConfig):
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "VizDoom":
         """See `EnvironmentConfig`."""
-        return VizDoom(
-            task,
-            num_envs,
-            seed,
-            num_threads=self.num_threads,
-            action_repeat=self.action_repeat,
-            max_frames_per_episode=self.max_frames_per_episode,
-        )
+        return VizDoom(self, task, num_envs, seed)
 
 
-class VizDoom(base.BatchedEnvironment):
-    """N games in colour, uint8 [72, 96, 3], each in an engine process of its own.
+class VizDoom(serial_environment.SerialEnvironment):
+    """N games in colour, uint8 [72, 96, 3], each in its own engine process.
 
     Actions are those of `ACTIONS`. Rewards are the scenario's own, raw and summed over the repeated
     frames; scenarios differ by two orders of magnitude, so that a learner clips or scales them:
@@ -98,40 +93,19 @@ class VizDoom(base.BatchedEnvironment):
       take_cover         1 a frame
 
     The player's death or the scenario's goal ends an episode with discount 0. Every timeout is a
-    cut that leaves the discount at 1: frames do not show how much time is left. It is counted here
-    and not by the engine, which would withhold the last frame, the one to bootstrap from. After a
-    real end there is none: the last observation then repeats the one before.
+    cut that leaves the discount at 1: frames do not show how much time is left. The base class
+    counts it, because the engine would withhold the last frame, the one to bootstrap from. After a
+    real end there is no frame: the last observation repeats the one before.
 
     Engines keep files in `./_vizdoom` and die with the environment. A process that is killed
     outright (SIGKILL) leaves its engines behind, idle.
     """
 
-    def __init__(
-        self,
-        task: str,
-        num_envs: int,
-        seed: int,
-        *,
-        num_threads: int,
-        action_repeat: int,
-        max_frames_per_episode: int,
-    ):
-        """Starts the engines; that of game i is seeded with `seed + i`.
-
-        Args:
-          task: one of `ACTIONS`.
-          num_envs: N.
-          seed: see above.
-          num_threads: that wait for engines at once; 0: one for each core.
-          action_repeat: env frames (35 a second of play) that an action lasts.
-          max_frames_per_episode: a longer game is cut, as by the scenario's own timeout.
-
-        Raises:
-          ImportError: where ViZDoom is not installed.
-        """
+    def __init__(self, config: VizDoomConfig, task: str, num_envs: int, seed: int):
+        """Starts the engines; see `EnvironmentConfig.make`."""
         library = _load_library()
         self._files = tempfile.TemporaryDirectory(prefix="laser_tf_vizdoom_")
-        self._pool = concurrent.futures.ThreadPoolExecutor(num_threads or os.cpu_count())
+        self._pool = concurrent.futures.ThreadPoolExecutor(config.num_threads or os.cpu_count())
         # One after the other: two that started at once were seen to hang on a busy machine.
         self._games = [
             _start_game(
@@ -139,62 +113,41 @@ class VizDoom(base.BatchedEnvironment):
             )
             for index in range(num_envs)
         ]
-        timeout = self._games[0].get_episode_timeout() or max_frames_per_episode
+        timeout = self._games[0].get_episode_timeout()
         for game in self._games:
             game.set_episode_timeout(0)
-        self._max_steps = -(-min(timeout, max_frames_per_episode) // action_repeat)
         self._buttons = _button_states(self._games[0], ACTIONS[task])
         self._screens = np.zeros((num_envs, SCREEN_HEIGHT, SCREEN_WIDTH, 3), np.uint8)
+        self._frames = np.zeros((num_envs, HEIGHT, WIDTH, 3), np.uint8)
         super().__init__(
             num_envs,
-            action_repeat=action_repeat,
+            action_repeat=config.action_repeat,
             observation=observations.image_spec(HEIGHT, WIDTH, 3),
             action=specs.DiscreteArray(len(self._buttons), name="action"),
         )
+        self.max_steps_per_episode = -(-timeout // config.action_repeat)
 
-    def _reset(self) -> np.ndarray:
-        self._over = np.zeros(self.num_envs, bool)
-        self._lengths = np.zeros(self.num_envs, int)
-        return np.stack(list(self._pool.map(self._begin, range(self.num_envs))))
+    def _map(self, *arguments: Any) -> Iterator:
+        return self._pool.map(*arguments)
 
-    def _begin(self, index: int) -> np.ndarray:
-        """Starts a game's next episode and returns its first frame."""
+    def _start_episode(self, index: int) -> None:
         self._games[index].new_episode()
-        return self._new_frame(index)
+        self._take_screen(index)
 
-    def _new_frame(self, index: int) -> np.ndarray:
-        """Takes a game's screen, which a finished game has not."""
-        self._screens[index] = self._games[index].get_state().screen_buffer
-        return self._frame(index)
-
-    def _frame(self, index: int) -> np.ndarray:
-        """The screen taken last in the observation's size: uint8 [72, 96, 3]."""
-        return _shrink(self._screens[index])
-
-    def _step(self, actions: np.ndarray) -> types.EnvOutput:
-        is_first = self._over
-        outcomes = self._pool.map(self._play, range(self.num_envs), actions.tolist())
-        frames, rewards, ends = zip(*outcomes, strict=True)
-        ended = np.array(ends)
-        self._lengths = np.where(is_first, 0, self._lengths + 1)
-        self._over = ended | (self._lengths >= self._max_steps)
-        return types.EnvOutput(
-            observation=np.stack(frames),
-            reward=np.array(rewards, np.float32),
-            discount=1 - ended.astype(np.float32),
-            is_first=is_first,
-            previous_action=actions,
-        )
-
-    def _play(self, index: int, action: int) -> tuple[np.ndarray, float, bool]:
-        """Steps one game, in a thread of its own: frame, reward and whether the game has ended."""
-        if self._over[index]:
-            return self._begin(index), 0.0, False
+    def _take_action(self, index: int, action: int) -> tuple[float, float, bool]:
         game = self._games[index]
         reward = game.make_action(self._buttons[action], self.action_repeat)
-        if game.is_episode_finished():
-            return self._frame(index), reward, True
-        return self._new_frame(index), reward, False
+        ended = game.is_episode_finished()
+        if not ended:  # A finished game has no screen.
+            self._take_screen(index)
+        return reward, 1.0 - ended, ended
+
+    def _take_screen(self, index: int) -> None:
+        self._screens[index] = self._games[index].get_state().screen_buffer
+        self._frames[index] = _shrink(self._screens[index])
+
+    def _observations(self) -> np.ndarray:
+        return self._frames.copy()
 
     def render(self, index: int) -> np.ndarray:
         """The screen, 120x160."""

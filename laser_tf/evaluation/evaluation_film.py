@@ -38,7 +38,7 @@ def film(
       A GIF of pictures spread evenly over the whole episode.
 
     Raises:
-      NoPictureError: for an environment that cannot be drawn; no file is left.
+      RenderError: for an environment that cannot be drawn; no file is left.
       OSError: if the film cannot be written.
     """
     pictures = _same_size(_pictures(played, seed, game, actions))

@@ -212,7 +212,7 @@ def _film(
     try:
         gif = evaluation_film.film(path, played, seed, game, actions)
     except (
-        base.NoPictureError,
+        base.RenderError,
         faults.EnvironmentFailedError,
         ImportError,
         OSError,

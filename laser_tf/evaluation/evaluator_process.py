@@ -18,7 +18,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from laser_tf.environments import game_processes
+from laser_tf.environments import worker_pool
 from laser_tf.training import run_config
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _NICENESS = 10  # a tenth of the time of a core that the run wants, too, and all of an idle one
 _PATIENCE = 10.0  # seconds for a thread whose process was killed
 
-_Outcome = Mapping[str, Any] | game_processes.Failure
+_Outcome = Mapping[str, Any] | worker_pool.Failure
 
 
 @contextlib.contextmanager
@@ -62,7 +62,7 @@ class EvaluatorProcess:
         self._factory = functools.partial(_make, dataclasses.asdict(config), workdir)
         self._attempts = 0
         self._lock = threading.Lock()  # of the two that follow
-        self._process: game_processes.GameProcess | None = None
+        self._process: worker_pool.WorkerProcess | None = None
         self._is_closed = False
         self._requests: queue.SimpleQueue[tuple | None] = queue.SimpleQueue()
         self._outcomes: queue.SimpleQueue[_Outcome] = queue.SimpleQueue()
@@ -97,17 +97,17 @@ class EvaluatorProcess:
             self._outcomes.put(failure or self._call(request))
             failure = None
 
-    def _ready(self) -> game_processes.Failure | None:
+    def _ready(self) -> worker_pool.Failure | None:
         return None if self._process else self._start()
 
-    def _start(self) -> game_processes.Failure | None:
+    def _start(self) -> worker_pool.Failure | None:
         """Starts a process; returns why there is none."""
         with self._lock:
             if self._is_closed:
-                return game_processes.Failure("it is closed")
+                return worker_pool.Failure("it is closed")
             factory = functools.partial(self._factory, self._attempts)
             self._attempts += 1
-            self._process = process = game_processes.GameProcess(factory, ())
+            self._process = process = worker_pool.WorkerProcess(factory)
         return self._answer(process)
 
     def _call(self, request: tuple) -> _Outcome:
@@ -116,10 +116,10 @@ class EvaluatorProcess:
         process.send(("evaluate", *request))
         return self._answer(process)
 
-    def _answer(self, process: game_processes.GameProcess) -> Any:
+    def _answer(self, process: worker_pool.WorkerProcess) -> Any:
         """What the process answers; one that failed is ended, another one follows it."""
         answer = process.receive()
-        if isinstance(answer, game_processes.Failure):
+        if isinstance(answer, worker_pool.Failure):
             with self._lock:
                 process.pipe.close()
                 process.end(0.0)

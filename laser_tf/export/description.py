@@ -37,7 +37,7 @@ def seen(leaf, entry, first):  # with the policy's dtype, shape and numbers
     return np.reshape(numbers, [1, *entry["shape"][1:]]).astype(entry["dtype"])
 
 def batch_of_one(observation):
-    parts = zip(tf.nest.flatten(observation), inputs, task["observation_firsts"])
+    parts = zip(tf.nest.flatten(observation), inputs, task["observation_offsets"])
     leaves = [tf.constant(seen(*part)) for part in parts]
     return tf.nest.pack_sequence_as(observation, leaves)
 
@@ -70,7 +70,7 @@ def describe(
     policy: portable_policy.PortablePolicy,
     config: run_config.RunConfig,
     agent_steps: int,
-    own: Mapping[str, base.OwnSpec],
+    own: Mapping[str, base.NativeSpec],
 ) -> dict[str, Any]:
     """What `policy.json` holds.
 
@@ -88,7 +88,7 @@ def describe(
         "trained_env_frames": agent_steps * environment.action_repeat,
         "environment": environment.protocol(),
         "frame_stack": config.replay.frame_stack,
-        "inputs": _inputs(policy, config, [spec.observation_firsts for spec in own.values()]),
+        "inputs": _inputs(policy, config, [spec.observation_offsets for spec in own.values()]),
         "state": [
             _entry(name, signature, _state_meaning(name))
             for name, signature in policy.state_signature().items()
@@ -108,13 +108,13 @@ def describe(
 def _inputs(
     policy: portable_policy.PortablePolicy,
     config: run_config.RunConfig,
-    observation_firsts: Sequence[Sequence[Any]],
+    observation_offsets: Sequence[Sequence[Any]],
 ) -> list[dict[str, Any]]:
     step = policy.step_signature()
     leaves = zip(
         tree.flatten(step.observation),
         tree.flatten(policy.spec.observation),
-        zip(*observation_firsts, strict=True),
+        zip(*observation_offsets, strict=True),
         strict=True,
     )
     scales = config.environment.reward_scales
@@ -151,7 +151,7 @@ def _state_meaning(name: str) -> str:
     return kind.get(name.split("_")[0], "the last action, which the policy took")
 
 
-def _task(own: base.OwnSpec) -> dict[str, Any]:
+def _task(own: base.NativeSpec) -> dict[str, Any]:
     action = own.action
     return {
         "action": {
@@ -161,7 +161,7 @@ def _task(own: base.OwnSpec) -> dict[str, Any]:
             "minimum": np.broadcast_to(action.minimum, action.shape).tolist(),
             "maximum": np.broadcast_to(action.maximum, action.shape).tolist(),
         },
-        "observation_firsts": own.observation_firsts,
+        "observation_offsets": own.observation_offsets,
     }
 
 

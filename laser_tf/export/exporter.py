@@ -49,7 +49,7 @@ def export(
         factory.make_environment(config.environment, seed=0, num_envs=1)
     ) as environment:
         spec = environment.spec()
-        own = dict(zip(config.environment.tasks, environment.own_specs(), strict=True))
+        own = dict(zip(config.environment.tasks, environment.native_specs(), strict=True))
     agent, counters = trained.restore_agent(workdir, config, spec, seed=0)
     policy = portable_policy.PortablePolicy(agent, spec, config.replay.frame_stack)
     about = description.describe(policy, config, int(counters.agent_steps), own)

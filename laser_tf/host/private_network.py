@@ -1,9 +1,8 @@
-"""A network of the run's own, so that nobody else reaches its replay server.
+"""Moves a run into a private network, so that no other process reaches its replay server.
 
-Reverb listens on every interface and asks nobody for a password. A run on one machine therefore
-moves into a private network namespace whose only interface is a loopback, which needs no root on
-Linux; no other network, say a remote file system's, is there. Standard library only: a process
-can move only while it has one thread, so this must run before the imports that start more.
+Reverb listens on every interface without authentication. A run on one machine therefore moves into
+a network namespace whose only interface is a loopback, which needs no root on Linux. Standard
+library only: a process can move only while it has one thread, before the imports that start more.
 """
 
 import ctypes
@@ -13,15 +12,17 @@ import os
 import pathlib
 import socket
 import struct
+import subprocess
 from collections.abc import Sequence
 
-FLAG = "private_network"  # of the commands that move, by default true
-# Of what is elsewhere, which no private network reaches.
+from laser_tf.host import process_launcher
+
+# Flags that name servers on other machines, which a private network does not reach.
 ELSEWHERE_FLAGS = ("config.replay.addresses", "config.cluster.address")
 
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
-# The first needs CAP_SYS_ADMIN and leaves root its rights over other users' files; the second makes
-# its own right.
+# The first way needs CAP_SYS_ADMIN and keeps root's rights over files of other users. The second
+# way needs no capability.
 _WAYS = (_CLONE_NEWNET, _CLONE_NEWUSER | _CLONE_NEWNET)
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1
 _CONSEQUENCE = (
@@ -30,31 +31,11 @@ _CONSEQUENCE = (
 _INTERFACE_REQUEST = "16sH14x"  # struct ifreq with ifr_flags
 
 
-def is_wanted(arguments: Sequence[str]) -> bool:
-    """What a command line says of `FLAG`, before the library that parses it can be imported.
-
-    As absl reads a boolean flag; of what it refuses, it tells later. It knows files of flags as
-    well: a command compares its answer with this one.
-
-    Args:
-      arguments: the command line, the program's name first.
-    """
-    wanted = True
-    for argument in arguments[1:]:
-        if argument == "--":
-            break
-        name, has_value, value = argument.removeprefix("-").removeprefix("-").partition("=")
-        if not argument.startswith("-") or name not in (FLAG, f"no{FLAG}"):
-            continue
-        wanted = name == FLAG and (not has_value or value.lower() not in ("false", "f", "0"))
-    return wanted
-
-
 def names_others(arguments: Sequence[str]) -> bool:
-    """Whether a command line names replay servers or a Ray elsewhere.
+    """Returns whether a command line names replay servers or a Ray head on other machines.
 
     Args:
-      arguments: the command line, the program's name first.
+      arguments: Command line with the name of the program first.
     """
     given = dict.fromkeys(ELSEWHERE_FLAGS, "")
     for number, argument in enumerate(arguments):
@@ -65,32 +46,29 @@ def names_others(arguments: Sequence[str]) -> bool:
 
 
 def enter(arguments: Sequence[str] = ()) -> str | None:
-    """Moves this process and its threads to come into a private network.
+    """Moves this process, with the threads that it starts later, into a private network.
+
+    Environment workers stay in the present network, see `process_launcher`.
 
     Args:
-      arguments: the command line; where it has `--private_network=false`, or names replay servers
-        or a Ray elsewhere, the process stays.
+      arguments: Command line. If it names replay servers or a Ray head on other machines, the
+        process stays.
 
     Returns:
-      None, or why it did not move, in a line that says what that means. In that case nothing has
-      changed.
+      None, or one line with the reason for which the process did not move, and its consequence. In
+      that case nothing has changed.
     """
     if names_others(arguments):
-        return None  # who can reach what is said by docs/cluster.md
-    if not is_wanted(arguments):
-        return (
-            f"no private network, by --{FLAG}=false: {_CONSEQUENCE}; block its port, or leave the "
-            "flag out"
-        )
+        return None  # docs/cluster.md describes who can reach these servers.
     threads = len(list(pathlib.Path("/proc/self/task").glob("*")))
     if not threads:
         return _warning(f"needs Linux and its /proc; this is {os.uname().sysname}")
     if threads > 1:
         return _warning(f"the process has {threads} threads already; enter before it starts any")
-    owner = os.geteuid(), os.getegid()  # read now: a new user namespace hides them
+    owner = os.geteuid(), os.getegid()  # Read now, because a new user namespace hides them.
     for flags in _WAYS:
-        # Tried out in a child first: a system that forbids only a later step (some let a process
-        # make a namespace but not use it) must not leave this process without any network.
+        # Tried in a child first: a system that forbids only a later step (some let a process
+        # create a namespace but not use it) must not leave this process without any network.
         reason = _try_in_child(flags, owner)
         if reason is None:
             return _move(flags, owner)
@@ -99,8 +77,10 @@ def enter(arguments: Sequence[str] = ()) -> str | None:
 
 def _move(flags: int, owner: tuple[int, int]) -> str | None:
     try:
+        process_launcher.start()
         _unshare(flags)
-    except OSError as error:  # the child's namespaces count against a limit for a while
+    except (OSError, subprocess.SubprocessError) as error:
+        # The namespaces of the child count against a limit for a while.
         return _warning(_describe(error))
     _settle(flags, owner)
     return None
@@ -129,7 +109,7 @@ def _try_in_child(flags: int, owner: tuple[int, int]) -> str | None:
             _settle(flags, owner)
             _use_loopback()
             os._exit(0)
-        except BaseException as error:  # whatever it is, a second copy of the caller must not run
+        except BaseException as error:  # A second copy of the caller must not run.
             os.write(write_end, _describe(error).encode())
         finally:
             os._exit(1)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from laser_tf.agents import base
-from laser_tf.environments import game_processes
+from laser_tf.environments import worker_pool
 from laser_tf.host import failure_notice
 from laser_tf.monitoring import evaluation_log, tensorboard
 from laser_tf.training import run_config
@@ -23,7 +23,7 @@ class Evaluator(Protocol):
     def begin(self, weights: Sequence[np.ndarray], env_frames: int, learner_updates: int) -> None:
         """Has weights play; see `continuous_evaluator.ContinuousEvaluator.evaluate`."""
 
-    def result(self) -> Mapping[str, Any] | game_processes.Failure | None:
+    def result(self) -> Mapping[str, Any] | worker_pool.Failure | None:
         """What came of it, once: the summary, or why there is none; None while it is under way."""
 
 
@@ -124,7 +124,7 @@ class Evaluations:
         if outcome is None:
             return
         self._is_playing = False
-        if isinstance(outcome, game_processes.Failure):
+        if isinstance(outcome, worker_pool.Failure):
             self._notice.failed(
                 f"the evaluation beside training failed: {outcome.reason}; training goes on, and "
                 "another one is tried when it is due"

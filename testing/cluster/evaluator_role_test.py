@@ -6,7 +6,7 @@ import ray
 from absl.testing import absltest
 
 from laser_tf.cluster import evaluator_role, hub
-from laser_tf.environments import faults, game_processes
+from laser_tf.environments import faults, worker_pool
 from laser_tf.evaluation import continuous_evaluator
 
 
@@ -24,7 +24,7 @@ class EvaluatorRoleTest(absltest.TestCase):
         role = evaluator_role.EvaluatorRole(context, mock.Mock())
         with self.assertRaises(faults.EnvironmentFailedError):
             role.run()
-        outcome = game_processes.Failure("no end")
+        outcome = worker_pool.Failure("no end")
         context.ask.assert_called_with("give_evaluation", 280, outcome)
 
 

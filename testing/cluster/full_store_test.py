@@ -6,7 +6,7 @@ import ray
 from absl.testing import absltest
 
 from laser_tf.cluster import remote_evaluator, weights
-from laser_tf.environments import game_processes
+from laser_tf.environments import worker_pool
 
 _FULL = ray.exceptions.OutOfDiskError("no space left")
 
@@ -40,7 +40,7 @@ class FullStoreTest(absltest.TestCase):
         with mock.patch.object(remote_evaluator, "ray", mock.Mock(exceptions=ray.exceptions)) as r:
             r.put.side_effect = _FULL
             evaluator.begin([], 280, 7)
-            self.assertIsInstance(evaluator.result(), game_processes.Failure)
+            self.assertIsInstance(evaluator.result(), worker_pool.Failure)
             r.put.side_effect = None
             r.wait.return_value = [[], []]
             evaluator.begin([], 560, 14)

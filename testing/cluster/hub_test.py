@@ -3,7 +3,7 @@
 from absl.testing import absltest
 
 from laser_tf.cluster import hub
-from laser_tf.environments import game_processes
+from laser_tf.environments import worker_pool
 
 _ASKED = hub.Weights(7, 280, [None])
 
@@ -26,7 +26,7 @@ class EvaluationTest(absltest.TestCase):
 
     def test_a_question_that_a_restarted_hub_has_not_heard_has_failed(self):
         # Else the learner would wait for it for ever, and never ask again.
-        self.assertIsInstance(hub.Hub().take_evaluation(280), game_processes.Failure)
+        self.assertIsInstance(hub.Hub().take_evaluation(280), worker_pool.Failure)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ from dm_env import specs
 from gymnasium import spaces
 
 from laser_tf import types
-from laser_tf.environments import canonical_observations, faults, gymnasium_suite, instructions
+from laser_tf.environments import canonical_observations, faults, gymnasium_adapter, instructions
+from testing import messages
 
 LENGTH = 4  # words of a text
 
@@ -16,7 +17,7 @@ def observation_of(spec):
 
 
 def of_space(space):
-    return observation_of(gymnasium_suite.spec_of(space, "observation"))
+    return observation_of(gymnasium_adapter.spec_of(space, "observation"))
 
 
 class ObservationTest(parameterized.TestCase):
@@ -71,9 +72,9 @@ class ObservationTest(parameterized.TestCase):
         np.testing.assert_array_equal(leaf, instructions.encode("open the door", LENGTH))
         for value in (np.array("a b"), b"a b", np.str_("a b")):
             np.testing.assert_array_equal(observation(value)[0], instructions.encode("a b", LENGTH))
-        with self.assertRaisesRegex(ValueError, "5 words: use environment.text_length=5 or more"):
+        with messages.raises(ValueError, 5, "environment.text_length=5"):
             observation("a b c d e")
-        with self.assertRaisesRegex(ValueError, "observation is a int, and its spec a text"):
+        with messages.raises(ValueError):
             observation(3)
 
     def test_nests_keep_their_structure_and_the_order_of_their_leaves(self):
@@ -84,49 +85,49 @@ class ObservationTest(parameterized.TestCase):
         observation = of_space(space)
         self.assertEqual(list(observation.spec), ["a", "z"])
         value = {"z": np.array([0.25, 0.5]), "a": (7, {"b": 1})}
-        shown = gymnasium_suite._from_zero(space, value)
+        shown = gymnasium_adapter._from_zero(space, value)
         leaves = observation(shown)
         self.assertEqual([leaf.tolist() for leaf in leaves], [2, 1, [0.25, 0.5]])
 
     @parameterized.parameters(
-        (spaces.Graph(spaces.Discrete(2), None), "observation is a Graph: agents read Box"),
-        (spaces.Sequence(spaces.Discrete(2)), "observation is a Sequence: agents read"),
-        (spaces.OneOf([spaces.Discrete(2)]), "observation is a OneOf"),
-        (spaces.Dict(a=spaces.Sequence(spaces.Discrete(2))), r"observation\['a'\] is a Sequence"),
-        (spaces.Box(0, 1, [2, 3, 4, 5]), r"the shape \[2, 3, 4, 5\].*reshape it"),
-        (spaces.Tuple([spaces.Box(0, 1, [0])]), r"observation\[0\] has the shape \[0\], no entr"),
-        (spaces.Dict({}), "its observation is empty"),
-        (spaces.Dict(a=spaces.Discrete(2**33)), r"\['a'\] is one of 8589934592 values, .*a Box"),
+        (spaces.Graph(spaces.Discrete(2), None), ("Graph",)),
+        (spaces.Sequence(spaces.Discrete(2)), ("Sequence",)),
+        (spaces.OneOf([spaces.Discrete(2)]), ("OneOf",)),
+        (spaces.Dict(a=spaces.Sequence(spaces.Discrete(2))), ("['a']", "Sequence")),
+        (spaces.Box(0, 1, [2, 3, 4, 5]), ("[2, 3, 4, 5]",)),
+        (spaces.Tuple([spaces.Box(0, 1, [0])]), ("[0]",)),
+        (spaces.Dict({}), ()),
+        (spaces.Dict(a=spaces.Discrete(2**33)), ("['a']", "8589934592")),
     )
-    def test_what_no_agent_reads_is_refused(self, space, message):
-        with self.assertRaisesRegex(faults.RefusedError, message) as context:
+    def test_what_no_agent_reads_is_refused(self, space, named):
+        with messages.raises(faults.UnsupportedSpaceError, *named) as context:
             of_space(space)
         self.assertNotIn("\n", str(context.exception))
 
     @parameterized.parameters(
-        (specs.Array([2], np.complex64), "dtype complex64"),
-        (specs.StringArray([2]), "a StringArray"),
-        ({"a": [3]}, r"observation\['a'\]\[0\] is a int"),
-        (None, "observation is a NoneType"),
+        (specs.Array([2], np.complex64), ("complex64",)),
+        (specs.StringArray([2]), ("StringArray",)),
+        ({"a": [3]}, ("['a']", "[0]")),
+        (None, ("NoneType",)),
     )
-    def test_specs_that_no_agent_reads_are_refused(self, spec, message):
-        with self.assertRaisesRegex(faults.RefusedError, message):
+    def test_specs_that_no_agent_reads_are_refused(self, spec, named):
+        with messages.raises(faults.UnsupportedSpaceError, *named):
             observation_of(spec)
 
     @parameterized.parameters(
-        (specs.Array([2], np.float32), np.zeros(3), r"the shape \[3\], and its spec \[2\]"),
-        (specs.Array([2], np.float32), ["a", "b"], "the dtype <U1, and its spec float32"),
-        (specs.Array([2], np.int64), [0.5, 1], "the dtype float64, and its spec int64"),
-        (specs.Array([2, 2], np.uint8), np.zeros([2, 2], int), "dtype int64, and its spec uint8"),
-        (specs.Array([2, 2], np.uint8), np.zeros([2, 2]), "dtype float64, and its spec uint8"),
-        (specs.DiscreteArray(3), 3, "observation is 3, and its spec has 0 to 2"),
-        (specs.DiscreteArray(3), -1, "observation is -1"),
-        ({"a": specs.DiscreteArray(3)}, {"b": 1}, r"the keys \['b'\], and its spec the keys \['a"),
-        ({"a": specs.DiscreteArray(3)}, 1, "no keys .a int"),
-        ((specs.DiscreteArray(3),), (1, 2), "a tuple of 2 parts, and its spec 1 parts"),
+        (specs.Array([2], np.float32), np.zeros(3), ("[3]", "[2]")),
+        (specs.Array([2], np.float32), ["a", "b"], ("<U1", "float32")),
+        (specs.Array([2], np.int64), [0.5, 1], ("float64", "int64")),
+        (specs.Array([2, 2], np.uint8), np.zeros([2, 2], int), ("int64", "uint8")),
+        (specs.Array([2, 2], np.uint8), np.zeros([2, 2]), ("float64", "uint8")),
+        (specs.DiscreteArray(3), 3, ("3", "0", "2")),
+        (specs.DiscreteArray(3), -1, ("-1",)),
+        ({"a": specs.DiscreteArray(3)}, {"b": 1}, ("['b']", "['a']")),
+        ({"a": specs.DiscreteArray(3)}, 1, ()),
+        ((specs.DiscreteArray(3),), (1, 2), ("2", "1")),
     )
-    def test_a_value_that_does_not_fit_its_spec_is_named(self, spec, value, message):
-        with self.assertRaisesRegex(ValueError, message):
+    def test_a_value_that_does_not_fit_its_spec_is_named(self, spec, value, named):
+        with messages.raises(ValueError, *named):
             observation_of(spec)(value)
 
 
@@ -134,7 +135,7 @@ class BoundsTest(absltest.TestCase):
     def test_a_value_is_compared_as_the_bounds_were_rounded(self):
         observation = of_space(spaces.Box(0, 0.7, [2], np.float32))
         self.assertEqual(observation.outside_bounds(np.array([0.2, 0.7])), "")
-        self.assertRegex(observation.outside_bounds(np.array([0.2, 0.701])), "0.2 to 0.701, and")
+        messages.assert_names(observation.outside_bounds(np.array([0.2, 0.701])), 0.2, 0.701)
 
 
 class KeysTest(parameterized.TestCase):
@@ -142,7 +143,7 @@ class KeysTest(parameterized.TestCase):
     def test_keys_that_are_no_texts_are_refused(self, sizes, shown):
         # TensorFlow writes the structure of a batch down, in which it has no numbers as keys.
         spec = {key: specs.DiscreteArray(size) for key, size in sizes.items()}
-        with self.assertRaisesRegex(faults.RefusedError, f"the keys .{shown}.: use texts for all"):
+        with messages.raises(faults.UnsupportedSpaceError, shown):
             observation_of(spec)
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 from dm_env import specs
 
-from laser_tf import types
 from laser_tf.environments import base
 
 
@@ -17,7 +16,6 @@ class CountingEnvironments(base.BatchedEnvironment):
     def __init__(self, *lengths):
         super().__init__(
             len(lengths),
-            action_repeat=1,
             observation=specs.Array([], np.int32),
             action=specs.DiscreteArray(2),
         )
@@ -28,15 +26,14 @@ class CountingEnvironments(base.BatchedEnvironment):
         self._steps = np.zeros(self.num_envs, np.int32)
         return self._steps
 
-    def _step(self, actions):
-        is_first = np.zeros(self.num_envs, bool)
-        for index, lengths in enumerate(self._lengths):
-            if self._steps[index] == lengths[0] > 0:
-                is_first[index] = True
-                del lengths[: len(lengths) > 1]
-        self._steps = np.where(is_first, 0, self._steps + 1)
-        ones = np.ones(self.num_envs, np.float32)
-        return types.EnvOutput(self._steps, ones, ones, is_first, actions)
+    def _step(self, actions, is_first):
+        for index in np.flatnonzero(is_first):
+            lengths = self._lengths[index]
+            del lengths[: len(lengths) > 1]
+        self._steps = np.where(is_first, 0, self._steps + 1).astype(np.int32)
+        is_last = self._steps == [lengths[0] or -1 for lengths in self._lengths]
+        ones = np.ones(self.num_envs)
+        return base.Transition(self._steps, ones, ones, is_last)
 
     def render(self, index):
-        raise base.NoPictureError("no picture")
+        raise base.RenderError("no picture")

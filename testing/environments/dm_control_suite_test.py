@@ -11,6 +11,7 @@ import numpy as np
 from absl.testing import absltest, parameterized
 
 from laser_tf.environments import base, dm_control_suite, factory
+from testing import messages
 from testing.environments import fake_control, rollouts
 
 
@@ -78,14 +79,12 @@ class DmControlTest(parameterized.TestCase):
     def test_what_is_not_drawn_needs_no_renderer(self):
         with make() as environment:
             environment.reset()
-            with self.assertRaisesRegex(base.NoPictureError, "libEGL.*No OpenGL rendering"):
+            with messages.raises(base.RenderError, "libEGL"):
                 environment.render(0)
 
     def test_images_that_nothing_draws_are_refused_in_one_line(self):
         with mock.patch.dict(os.environ, {"MUJOCO_GL": "disabled"}):
-            with self.assertRaisesRegex(
-                ValueError, "cheetah/run cannot be played: .* libEGL or libOSMesa .*No OpenGL"
-            ) as context:
+            with messages.raises(ValueError, "cheetah/run", "libEGL", "libOSMesa") as context:
                 with make(arguments={"pixels": 20}):
                     pass
         self.assertNotIn("\n", str(context.exception))
@@ -119,7 +118,7 @@ class MujocoVersionTest(parameterized.TestCase):
         (folder / "dm_control/__init__.py").write_text("")
         (folder / "dm_control/suite.py").write_text(program)
         self.enter_context(mock.patch.object(sys, "path", [str(folder), *sys.path]))
-        with self.assertRaisesRegex(ValueError, "no mjtObj.*make control") as caught:
+        with messages.raises(ValueError, "mjtObj", "make control") as caught:
             with make():
                 pass
         self.assertNotIn("\n", str(caught.exception))
@@ -127,23 +126,21 @@ class MujocoVersionTest(parameterized.TestCase):
 
 class ConfigTest(parameterized.TestCase):
     @parameterized.parameters(
-        ({"task": "cheetah/walk"}, "task of dm_control 'cheetah/walk': did you mean cheetah/run"),
-        ({"task": "cheetah-run"}, "'cheetah-run': did you mean cheetah/run"),
-        ({"task": "dance"}, "'dance': names are like 'cheetah/run'"),
-        ({"action_repeat": 0}, "action_repeat is 0: use 1 or more"),
-        ({"arguments": "pixels=481"}, "arguments have pixels=481: use rows .* up to 480"),
-        ({"arguments": "pixels=true"}, "arguments have pixels=True: use rows"),
-        ({"task": "lqr/lqr_2_1"}, "there is no task of dm_control 'lqr/lqr_2_1'"),
+        ({"task": "cheetah/walk"}, ("dm_control", "cheetah/walk", "cheetah/run")),
+        ({"task": "cheetah-run"}, ("cheetah-run", "cheetah/run")),
+        ({"task": "dance"}, ("dance", "cheetah/run")),
+        ({"action_repeat": 0}, ("action_repeat", "0", "1")),
+        ({"arguments": "pixels=481"}, ("pixels=481", "480")),
+        ({"arguments": "pixels=true"}, ("pixels=True",)),
+        ({"task": "lqr/lqr_2_1"}, ("dm_control", "lqr/lqr_2_1")),
     )
-    def test_refused_values_are_named(self, values, message):
-        with self.assertRaisesRegex(ValueError, message):
+    def test_refused_values_are_named(self, values, named):
+        with messages.raises(ValueError, *named):
             dm_control_suite.DmControlConfig(**values)
 
     def test_the_message_of_a_missing_package_names_the_remedy(self):
         with mock.patch.object(importlib.util, "find_spec", return_value=None):
-            with self.assertRaisesRegex(
-                ImportError, "^dm_control is not installed: run make control$"
-            ):
+            with messages.raises(ImportError, "dm_control", "make control"):
                 factory.environment_spec(dm_control_suite.DmControlConfig())
 
 

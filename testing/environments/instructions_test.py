@@ -8,6 +8,7 @@ from absl.testing import absltest
 
 from laser_tf import types
 from laser_tf.environments import instructions
+from testing import messages
 
 
 class InstructionsTest(absltest.TestCase):
@@ -44,10 +45,8 @@ class InstructionsTest(absltest.TestCase):
 
     def test_a_text_of_the_full_length_and_one_word_more(self):
         self.assertTrue(instructions.encode("go to the door", 4).all())
-        with self.assertRaisesRegex(
-            ValueError,
-            "'go to the red door' has 5 words and instruction_length is 4: "
-            "use instruction_length=5 or more",
+        with messages.raises(
+            ValueError, "go to the red door", "5", "instruction_length", "4", "instruction_length=5"
         ) as context:
             instructions.encode("go to the red door", 4)
         self.assertNotIn("\n", str(context.exception))

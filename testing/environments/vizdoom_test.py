@@ -9,6 +9,7 @@ import numpy as np
 from absl.testing import absltest, parameterized
 
 from laser_tf.environments import vizdoom
+from testing import messages
 from testing.environments import fake_vizdoom, rollouts
 
 
@@ -142,16 +143,14 @@ class VizDoomTest(parameterized.TestCase):
         self.assertEmpty(fake_vizdoom.running_games)
 
     def test_unknown_scenarios(self):
-        with self.assertRaisesRegex(ValueError, "'deadly_coridor': did you mean deadly_corridor"):
+        with messages.raises(ValueError, "deadly_coridor", "deadly_corridor"):
             vizdoom.VizDoomConfig(task="deadly_coridor")
 
 
 class MissingPackageTest(absltest.TestCase):
     def test_the_message_names_the_remedy(self):
         with mock.patch.dict(sys.modules, {"vizdoom": None}):
-            with self.assertRaisesRegex(
-                ImportError, "^ViZDoom is not installed: run make vizdoom$"
-            ):
+            with messages.raises(ImportError, "ViZDoom", "make vizdoom"):
                 with make():
                     pass
 

@@ -63,12 +63,12 @@ class FilmTest(parameterized.TestCase):
         np.testing.assert_array_equal(lit, [3, 4, 5, 6])
 
     def test_a_render_that_fails_later_leaves_no_video(self):
-        with self.assertRaises(base.NoPictureError):
+        with self.assertRaises(base.RenderError):
             self._film_of_rendered("none at step 2")
         self.assertEmpty(list(self._folder.iterdir()))
 
     @parameterized.parameters(
-        base.NoPictureError("no display"),
+        base.RenderError("no display"),
         ValueError("no display"),
         ImportError("no display"),
         OSError("no display"),

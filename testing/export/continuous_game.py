@@ -3,7 +3,7 @@
 import numpy as np
 from dm_env import specs
 
-from laser_tf import observations, types
+from laser_tf import observations
 from laser_tf.environments import base
 
 LENGTH = 7  # steps of an episode
@@ -15,7 +15,6 @@ class ContinuousGame(base.BatchedEnvironment):
     def __init__(self, num_envs: int, seed: int):
         super().__init__(
             num_envs,
-            action_repeat=1,
             observation={
                 "image": observations.image_spec(4, 4, 1),
                 "part": {"vector": specs.Array([3], np.float32, "vector")},
@@ -39,16 +38,12 @@ class ContinuousGame(base.BatchedEnvironment):
     def _reset(self) -> dict[str, np.ndarray]:
         return self._observe(np.zeros([self.num_envs, 2]))
 
-    def _step(self, actions: np.ndarray) -> types.EnvOutput:
+    def _step(self, actions: np.ndarray, is_first: np.ndarray) -> base.Transition:
         self._step_count += 1
-        # One game after the other begins anew, so that a batch holds starts and other steps.
+        # The episodes of the environments start one after the other.
         phase = (self._step_count + np.arange(self.num_envs)) % (LENGTH + 1)
-        return types.EnvOutput(
-            observation=self._observe(actions),
-            reward=np.where(phase == 0, 0, actions[:, 1]).astype(np.float32),
-            discount=(phase != LENGTH).astype(np.float32),
-            is_first=phase == 0,
-            previous_action=actions,
+        return base.Transition(
+            self._observe(actions), actions[:, 1], phase != LENGTH, phase == LENGTH
         )
 
     def render(self, index: int) -> np.ndarray:

@@ -21,9 +21,9 @@ class SingleEnvironment(py_environment.PyEnvironment):
         if isinstance(batch, continuous_game.ContinuousGame):
             self._game = continuous_game.ContinuousGame(1, seed=4)
         elif isinstance(batch, catch.Catch):
-            self._game = catch.Catch(1, seed=4)
+            self._game = catch.CatchConfig().make("catch", 1, 4, False)
         else:
-            self._game = tmaze.TMaze(1, seed=4, corridor_length=3)
+            self._game = tmaze.TMazeConfig(corridor_length=3).make("tmaze", 1, 4, False)
         self._started = False
         self.rows, self.expected = [], []
 

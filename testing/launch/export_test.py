@@ -81,7 +81,7 @@ class ExportTest(absltest.TestCase):
             },
         )
         own = {"first": 0, "shape": [], "dtype": "int32", "minimum": 0, "maximum": 2}
-        self.assertEqual(about["tasks"], {"catch": {"action": own, "observation_firsts": [0]}})
+        self.assertEqual(about["tasks"], {"catch": {"action": own, "observation_offsets": [0]}})
         self.assertEqual(about["action"]["maximum"], "2")
         page = (self.output / "README.md").read_text()
         self.assertIn("| observation | uint8 [batch, 10, 5, 1] | image", page)
@@ -216,7 +216,7 @@ class OwnObservationsTest(absltest.TestCase):
         with contextlib.closing(
             factory.make_environment(config, seed=3, num_envs=1)
         ) as environment:
-            spec, (own,) = environment.spec(), environment.own_specs()
+            spec, (own,) = environment.spec(), environment.native_specs()
             trained = tree.flatten(environment.reset().observation)
         run = fakes.catch_config()
         run = dataclasses.replace(run, environment=config)
@@ -224,7 +224,7 @@ class OwnObservationsTest(absltest.TestCase):
         policy = portable_policy.PortablePolicy(agent, spec, frame_stack=1)
         about = description.describe(policy, run, 0, {task: own})
         about = json.loads(json.dumps(about))
-        firsts = about["tasks"][task]["observation_firsts"]
+        firsts = about["tasks"][task]["observation_offsets"]
         entries = about["inputs"][: len(trained)]
         leaves = tf.nest.flatten(gymnasium.make(task).reset(seed=3)[0])
         page = description._EXAMPLE.partition("def seen")[2].partition("\ndef ")[0]
@@ -273,7 +273,7 @@ class OwnActionsTest(absltest.TestCase):
         low, high = np.array([[-0.3], [-1.0]]), np.array([[0.1], [5.0]])
         space = gymnasium.spaces.Box(low, high, dtype=np.float64)
         own = specs.BoundedArray(space.shape, space.dtype, space.low, space.high)
-        task = json.loads(json.dumps(description._task(base.OwnSpec(own, [0]))))
+        task = json.loads(json.dumps(description._task(base.NativeSpec(own, [0]))))
         chosen = np.float32([0.1, -0.5])
         page = description._EXAMPLE.partition("def sent")[2].partition("\n\n")[0]
         of_page = {"np": np, "task": task}
@@ -292,7 +292,7 @@ class OwnActionsTest(absltest.TestCase):
         with contextlib.closing(
             factory.make_environment(config, seed=0, num_envs=1)
         ) as environment:
-            spec, own = environment.spec(), environment.own_specs()
+            spec, own = environment.spec(), environment.native_specs()
         self.assertEqual([each.action.minimum.item() for each in own], [-1, 0])
         run = dataclasses.replace(fakes.catch_config(), environment=config)
         agent = assembly.build_agent(run, spec, "float32", 1, evaluating=True)
@@ -313,7 +313,7 @@ class _Gymnasium:
     """Catch as a gymnasium environment."""
 
     def __init__(self):
-        self._game = catch.Catch(1, seed=3)
+        self._game = catch.CatchConfig().make("catch", 1, 3, False)
         self.steps = 0
 
     def reset(self):

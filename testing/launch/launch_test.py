@@ -134,28 +134,6 @@ class LaunchTest(parameterized.TestCase):
             "--history_length=3",
         )  # fmt: skip
 
-    def test_a_run_may_stay_in_the_hosts_network(self):
-        process = commands.start(
-            "train", *CATCH, "--private_network=false", f"--workdir={self._workdir}",
-            "--config.run.env_frames=1000000",
-        )  # fmt: skip
-        self.assertIn("frames", process.stdout.readline())
-        network = pathlib.Path(f"/proc/{process.pid}/ns/net").readlink()
-        process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=120)
-        self.assertEqual(network, pathlib.Path("/proc/self/ns/net").readlink())
-        self.assertStartsWith(errors, "no private network, by --private_network=false: while the ")
-        self.assertEqual(process.returncode, -signal.SIGTERM)
-
-    def test_a_network_chosen_too_late_is_refused(self):
-        flagfile = self._workdir.with_name("flags")
-        flagfile.write_text("--private_network=false\n")
-        self._assert_refused(
-            "--private_network=false comes too late in a file of flags: give it on the command",
-            "train", f"--flagfile={flagfile}", f"--workdir={self._workdir}",
-        )  # fmt: skip
-        self.assertFalse(self._workdir.exists())
-
     @pytest.mark.long
     def test_more_frames_train_on_and_are_evaluated(self):
         flags = (

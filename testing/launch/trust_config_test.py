@@ -7,7 +7,7 @@ import tempfile
 from absl.testing import absltest, parameterized
 
 from examples import read_replay
-from laser_tf.environments import dm_env_suite, gymnasium_suite, user_modules
+from laser_tf.environments import function_suites, gymnasium_suite, user_modules
 from laser_tf.evaluation import evaluator
 from laser_tf.export import exporter
 from laser_tf.training import initial_weights
@@ -107,7 +107,7 @@ class TrustConfigTest(parameterized.TestCase):
         self.assertEmpty(code("CartPole-v1"))
         self.assertEqual(code("CartPole-v1,package:Own-v0"), ("package:Own-v0",))
         self.assertEqual(code("GymV26Environment-v0"), ("GymV26Environment-v0",))
-        config = dm_env_suite.DmEnvConfig(task="a:make,b:make")
+        config = function_suites.DmEnvConfig(task="a:make,b:make")
         self.assertEqual(config.user_code(), ("a:make", "b:make"))
 
 

@@ -45,7 +45,6 @@ class UserBugTest(parameterized.TestCase):
         folder = self.enter_context(tempfile.TemporaryDirectory())
         run = _run(
             _TRAIN, "--config=configs/laser.py:catch", f"--workdir={pathlib.Path(folder) / 'run'}",
-            "--private_network=false",
         )  # fmt: skip
         self.assertNotEqual(run.returncode, 0)
         for part in ("Traceback", "in loss", "ValueError: bug of mine"):

@@ -1,5 +1,6 @@
 """`launch.train` beside an evaluator that dies or hangs; Ctrl-C; what a resumed run keeps."""
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -24,10 +25,14 @@ FLAGS = (
 SECONDS = 400  # for what takes a few on an idle machine
 
 
-def _evaluators(run: int) -> list[int]:
-    """The processes that a run has started, by any of its threads."""
-    lists = pathlib.Path(f"/proc/{run}/task").glob("*/children")
-    return [int(number) for path in lists for number in path.read_text().split()]
+def _workers() -> set[int]:
+    """Returns the worker processes of all runs on this machine."""
+    workers = set()
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # It has ended.
+            if b"worker_pool.serve" in path.read_bytes():
+                workers.add(int(path.parent.name))
+    return workers
 
 
 class EvaluationsBesideTest(absltest.TestCase):
@@ -49,13 +54,14 @@ class EvaluationsBesideTest(absltest.TestCase):
         return [row.env_frames for row in rows]
 
     def test_training_outlives_its_evaluator_which_ends_with_it(self):
+        others = _workers()
         run = self._train()
         before = self._wait_for_rows(1)
-        (evaluator,) = _evaluators(run.pid)
+        (evaluator,) = _workers() - others
         os.kill(evaluator, signal.SIGKILL)
         after = self._wait_for_rows(len(before) + 2)
         self.assertGreater(after[-1], before[-1])
-        (other,) = _evaluators(run.pid)
+        (other,) = _workers() - others
         self.assertNotEqual(other, evaluator)
         os.kill(other, signal.SIGSTOP)  # one that hangs holds nobody up
         run.send_signal(signal.SIGINT)

@@ -13,7 +13,7 @@ from laser_tf import types
 from laser_tf.environments import catch, episode_statistics, faults
 from laser_tf.monitoring import tensorboard
 from laser_tf.training import actor, learner_checkpoints, training
-from testing import fakes, runs
+from testing import fakes, messages, runs
 from testing.environments import counting_environments
 
 _STEP = catch.Catch._step
@@ -31,8 +31,8 @@ class FailingGamesTest(parameterized.TestCase):
     def test_nan_rewards_of_one_game_cost_no_update(self):
         random = np.random.default_rng(1)
 
-        def step(games, actions):
-            output = _STEP(games, actions)
+        def step(games, actions, is_first):
+            output = _STEP(games, actions, is_first)
             if games.num_envs > 3 and random.random() < 0.05:  # no probe
                 output.reward[3] = np.nan
             return output
@@ -42,7 +42,7 @@ class FailingGamesTest(parameterized.TestCase):
             run = runs.train(fakes.catch_config(), self._workdir)
         told = [line for line in logs.output if "reward is nan" in line]
         self.assertLen(told, 1)
-        self.assertRegex(told[0], r"game 3 of catch: its reward is nan \(step \d of its episode")
+        messages.assert_names(told[0], 3, "catch", "reward", "nan")
         self.assertRegex(logs.output[-1], r"cost an episode: environment/non_finite_rewards [1-9]")
         self.assertEqual(int(run.counters.non_finite_updates), 0)
         name = f"environment/{faults.REWARDS}"
@@ -56,10 +56,10 @@ class FailingGamesTest(parameterized.TestCase):
         self.assertNotIn("nan", returns)
 
     def test_a_game_that_raises_ends_the_run_in_order(self):
-        def step(games, actions):
+        def step(games, actions, is_first):
             if games.num_envs > 3 and run.counters.learner_updates > 3:
                 raise RuntimeError("the ball\nis lost")
-            return _STEP(games, actions)
+            return _STEP(games, actions, is_first)
 
         self._replace_step(step)
         run = runs.make(fakes.catch_config(), self._workdir)
@@ -79,11 +79,11 @@ class FailingGamesTest(parameterized.TestCase):
         hangs, release = threading.Event(), threading.Event()
         self.addCleanup(release.set)
 
-        def step(games, actions):
+        def step(games, actions, is_first):
             if games.num_envs > 3 and run.counters.learner_updates > 3:
                 hangs.set()
                 release.wait(60)
-            return _STEP(games, actions)
+            return _STEP(games, actions, is_first)
 
         self._replace_step(step)
         self.enter_context(mock.patch.object(training, "_STALL_SECONDS", 0.6))

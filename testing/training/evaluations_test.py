@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from laser_tf.environments import game_processes
+from laser_tf.environments import worker_pool
 from laser_tf.monitoring import evaluation_log, tensorboard
 from laser_tf.training import evaluations
 from testing import fakes
@@ -131,7 +131,7 @@ class EvaluationsTest(parameterized.TestCase):
         with self.assertLogs(level="INFO") as logs:
             for frames in (100, 200):
                 self._offer(beside, frames)
-                self._evaluator.outcome = game_processes.Failure("died with exit code 3")
+                self._evaluator.outcome = worker_pool.Failure("died with exit code 3")
                 self._offer(beside, frames + 10, frames + 20)
             self._offer(beside, 300)
             self._evaluator.finish()

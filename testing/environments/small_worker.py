@@ -13,7 +13,7 @@ def _run_engine(pipe):
     time.sleep(60)
 
 
-class SmallGame:
+class SmallWorker:
     def __init__(self, restarts, number=0, refuses_from=99, hangs_from=99):
         if restarts >= refuses_from:
             raise ValueError("no game\ntoday")

@@ -1,13 +1,15 @@
-"""TF-Agents' environments: `task=my_module:make`, a function that returns a `PyEnvironment`.
+"""Functions of users that return an environment: the suites `dm_env` and `tf_agents`.
 
-TF-Agents and TensorFlow are loaded by the user's module, in workers only.
+`task=my_module:make` names a function that returns a `dm_env.Environment`, or a `PyEnvironment` of
+TF-Agents. Only workers call it; TF-Agents and TensorFlow are loaded by the user's module.
 """
 
 import contextlib
 import dataclasses
+import functools
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import dm_env
@@ -18,8 +20,54 @@ from laser_tf.environments import faults, python_config, user_modules
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TFAgentsConfig(python_config.FunctionConfig):
-    """Of functions that return a `PyEnvironment`."""
+class FunctionConfig(python_config.PythonConfig):
+    """Configuration of functions, named as `module:function`, that return an environment.
+
+    The function gets `arguments`, and `seed` if it has such a parameter.
+    """
+
+    def check_task(self, task: str) -> str:
+        """Checks the form alone: user code runs in workers only."""
+        return user_modules.check_path(self.suite, task)
+
+    def user_code(self) -> tuple[str, ...]:
+        """See `EnvironmentConfig`."""
+        return self.tasks
+
+    def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
+        """See `PythonConfig`."""
+        return functools.partial(self.call, task, self.keyword_arguments())
+
+    @staticmethod
+    def call(path: str, arguments: dict[str, Any], seed: int) -> dm_env.Environment:
+        """Calls the user's function, in a worker.
+
+        Raises:
+          UnsupportedSpaceError: If the function is missing, or returns something else.
+        """
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DmEnvConfig(FunctionConfig):
+    """Configuration of functions that return a `dm_env.Environment`."""
+
+    suite: str = "dm_env"
+
+    @staticmethod
+    def call(path: str, arguments: dict[str, Any], seed: int) -> dm_env.Environment:
+        """See `FunctionConfig`."""
+        environment = user_modules.call(path, arguments, seed)
+        if not isinstance(environment, dm_env.Environment):
+            raise faults.UnsupportedSpaceError(
+                f"{path} returned a {type(environment).__name__}, not a dm_env.Environment"
+            )
+        return environment
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TFAgentsConfig(FunctionConfig):
+    """Configuration of functions that return a `PyEnvironment`."""
 
     suite: str = "tf_agents"
 
@@ -31,13 +79,13 @@ class TFAgentsConfig(python_config.FunctionConfig):
         environment = user_modules.call(path, arguments, seed)
         module = sys.modules.get("tf_agents.environments.py_environment")
         if module is None or not isinstance(environment, module.PyEnvironment):
-            raise faults.RefusedError(
+            raise faults.UnsupportedSpaceError(
                 f"{path} returned a {type(environment).__name__}, not a TF-Agents PyEnvironment"
             )
         if environment.batched:
-            raise faults.RefusedError(
+            raise faults.UnsupportedSpaceError(
                 f"{path} returned a batch of {environment.batch_size}: return one environment, "
-                "environment.num_envs says how many are made"
+                "and set environment.num_envs"
             )
         return TFAgents(environment, seed)
 
@@ -49,7 +97,7 @@ class TFAgents(dm_env.Environment):
         """Seeds the environment, if it can be.
 
         Raises:
-          RefusedError: for specs of another kind.
+          UnsupportedSpaceError: for specs of another kind.
         """
         self._environment = environment
         self._observation_spec = _spec(environment.observation_spec())
@@ -98,7 +146,7 @@ def _spec(spec: Any) -> Any:
     if isinstance(spec, tuple | list):
         return tuple(map(_spec, spec))
     if not hasattr(spec, "shape") or not hasattr(spec, "dtype"):
-        raise faults.RefusedError(
+        raise faults.UnsupportedSpaceError(
             f"its specs hold a {type(spec).__name__}: agents read ArraySpec and BoundedArraySpec"
         )
     shape, dtype, name = tuple(spec.shape), np.dtype(spec.dtype), spec.name or "observation"
