@@ -23,7 +23,7 @@ import ml_collections
 
 from configs import environments
 from laser_tf.agents import a3c_config, acer_config
-from laser_tf.replay import replay_config
+from laser_tf.replay.schemes import alternating, online, replay_only
 
 
 def get_config(variant: str = "atari") -> ml_collections.ConfigDict:
@@ -60,11 +60,10 @@ def _atari() -> ml_collections.ConfigDict:
         entropy_cost=0.001,  # section 4
     )
     config.replay = dataclasses.asdict(
-        replay_config.ReplayConfig(
+        alternating.Alternating(
             unroll_length=20,  # agent steps, k; section 4
             frame_stack=4,  # frames
             batch_size=4,  # unrolls; online, and as many replayed ones
-            replay_fraction=0.0,
             replay_ratio=4.0,  # replayed batches after an online one; section 4
             capacity=50_000,  # agent steps; section 4 has 50,000 frames a thread
             queue_capacity=8,  # unrolls
@@ -114,11 +113,10 @@ def _minatar() -> ml_collections.ConfigDict:
         entropy_cost=0.01,  # as LASER's; the paper's 0.001 is Atari's
     )
     config.replay = dataclasses.asdict(
-        replay_config.ReplayConfig(
+        alternating.Alternating(
             unroll_length=20,  # agent steps; section 4
             frame_stack=1,  # frames
             batch_size=4,  # unrolls; online, and as many replayed ones
-            replay_fraction=0.0,
             replay_ratio=4.0,  # replayed batches after an online one; section 4
             capacity=100_000,  # agent steps
             queue_capacity=32,  # unrolls
@@ -162,13 +160,12 @@ def _control(
         )
     )
     config.replay = dataclasses.asdict(
-        replay_config.ReplayConfig(
+        replay_only.ReplayOnly(
             # Section 6 updates by one trajectory of k = 50 at a time, each sampled 4 times on
             # average: 80,000 updates in a million agent steps. These are 50,000, of 8 draws a step.
             unroll_length=20,  # agent steps
             frame_stack=1,
             batch_size=8,  # unrolls
-            replay_fraction=0.0,
             steps_per_update=20,  # agent steps
             warm_up=2_000,  # agent steps
             capacity=50_000,  # agent steps; section 6 has 5,000 frames a thread
@@ -191,7 +188,14 @@ def _baseline(importance: str, trust_region: bool) -> ml_collections.ConfigDict:
         a3c_config.A3CConfig(**_CONTROL, importance=importance, trust_region=trust_region)
     )
     if importance == "none":  # on-policy: an update for each fresh batch
-        config.replay.update({"steps_per_update": 0, "warm_up": 0})
+        config.replay = dataclasses.asdict(
+            online.Online(
+                unroll_length=20,  # agent steps
+                frame_stack=1,
+                batch_size=8,  # unrolls
+                queue_capacity=4,  # unrolls
+            )
+        )
     return config
 
 

@@ -14,7 +14,7 @@ import ml_collections
 
 from configs import environments
 from laser_tf.agents import laser_config
-from laser_tf.replay import replay_config
+from laser_tf.replay.schemes import online
 
 
 def get_config(variant: str = "atari") -> ml_collections.ConfigDict:
@@ -47,11 +47,10 @@ def _atari() -> ml_collections.ConfigDict:
     config.agent = _agent("shallow")  # figure 3 left
     config.environment.num_envs = 64
     config.replay = dataclasses.asdict(
-        replay_config.ReplayConfig(
+        online.Online(
             unroll_length=20,  # agent steps; IMPALA, Atari
             frame_stack=4,  # frames; IMPALA, Atari
             batch_size=32,  # unrolls; IMPALA, Atari
-            replay_fraction=0.0,
             queue_capacity=64,  # unrolls
         )
     )
@@ -71,11 +70,10 @@ def _minatar() -> ml_collections.ConfigDict:
     config = environments.minatar()
     config.agent = _agent("minatar")
     config.replay = dataclasses.asdict(
-        replay_config.ReplayConfig(
+        online.Online(
             unroll_length=20,  # agent steps
             frame_stack=1,  # frames
             batch_size=1,  # unrolls; as many online ones as LASER's, hence as many updates a frame
-            replay_fraction=0.0,
             queue_capacity=32,  # unrolls
         )
     )

@@ -31,7 +31,7 @@ import ml_collections
 from configs import environments
 from laser_tf.agents import laser_config
 from laser_tf.environments import atari_protocols
-from laser_tf.replay import replay_config
+from laser_tf.replay.schemes import episodes, mixed
 
 
 def get_config(variant: str = "atari") -> ml_collections.ConfigDict:
@@ -56,7 +56,7 @@ def _atari(protocol: str = atari_protocols.IMPALA) -> ml_collections.ConfigDict:
         )
     )
     config.replay = dataclasses.asdict(
-        replay_config.ReplayConfig(
+        mixed.Mixed(
             unroll_length=20,  # agent steps, T; IMPALA, Atari
             frame_stack=4,  # frames; IMPALA, Atari
             batch_size=8,  # unrolls; smaller than the papers': more updates a frame
@@ -140,7 +140,7 @@ def _catch() -> ml_collections.ConfigDict:
     config = environments.catch_()
     config.agent = dataclasses.asdict(laser_config.LaserConfig(torso="flat", **_ATARI_LOSS))
     config.replay = dataclasses.asdict(
-        replay_config.ReplayConfig(
+        mixed.Mixed(
             unroll_length=10,  # agent steps; an episode has 9 and its reset
             frame_stack=1,  # frames
             batch_size=16,  # unrolls
@@ -157,7 +157,7 @@ def _minatar() -> ml_collections.ConfigDict:
     config = environments.minatar()
     config.agent = dataclasses.asdict(laser_config.LaserConfig(torso="minatar", **_ATARI_LOSS))
     config.replay = dataclasses.asdict(
-        replay_config.ReplayConfig(
+        mixed.Mixed(
             unroll_length=20,  # agent steps
             frame_stack=1,  # frames
             # One fresh unroll an update: see docs/results/minatar.md.
@@ -207,14 +207,13 @@ def _tmaze() -> ml_collections.ConfigDict:
         )
     )
     config.replay = dataclasses.asdict(
-        replay_config.ReplayConfig(
+        episodes.Episodes(
             unroll_length=79,  # agent steps; LASER, DMLab: reaches from turn to cue
             frame_stack=1,  # frames
             batch_size=16,  # unrolls
             replay_fraction=0.75,
             capacity=100_000,  # agent steps
             queue_capacity=16,  # unrolls
-            core_state="recomputed",
         )
     )
     config.learner.update({"learning_rate": 1e-3, "rmsprop_epsilon": 1e-5})
@@ -250,7 +249,7 @@ def _gymnasium() -> ml_collections.ConfigDict:
         )
     )
     config.replay = dataclasses.asdict(
-        replay_config.ReplayConfig(
+        mixed.Mixed(
             unroll_length=20,  # agent steps
             frame_stack=1,
             batch_size=16,  # unrolls
@@ -299,14 +298,13 @@ def _vizdoom() -> ml_collections.ConfigDict:
         )
     )
     config.replay = dataclasses.asdict(
-        replay_config.ReplayConfig(
+        episodes.Episodes(
             unroll_length=32,  # agent steps
             frame_stack=1,  # frames
             batch_size=16,  # unrolls
             replay_fraction=0.75,
             capacity=50_000,  # agent steps
             queue_capacity=8,  # unrolls
-            core_state="recomputed",
         )
     )
     config.learner.update(
@@ -342,14 +340,13 @@ def _dmlab30() -> ml_collections.ConfigDict:
         )
     )
     config.replay = dataclasses.asdict(
-        replay_config.ReplayConfig(
+        episodes.Episodes(
             unroll_length=79,  # agent steps; section 5.1
             frame_stack=1,  # frames
             batch_size=160,  # 32 online and 128 replayed unrolls; section 5.1
             replay_fraction=0.8,
             capacity=10_000_000,  # agent steps; figure 2
             queue_capacity=64,  # unrolls
-            core_state="recomputed",  # section 5.1
         )
     )
     config.learner.update(

@@ -19,7 +19,7 @@ import ml_collections
 
 from configs import environments
 from laser_tf.agents import r2d2_config
-from laser_tf.replay import replay_config
+from laser_tf.replay.schemes import sequences
 
 
 def get_config(variant: str = "atari") -> ml_collections.ConfigDict:
@@ -59,7 +59,7 @@ def _atari() -> ml_collections.ConfigDict:
     )
     config.environment.update({"num_envs": 16, "life_loss_is_end": False})
     config.replay = dataclasses.asdict(
-        replay_config.ReplayConfig(
+        sequences.Sequences(
             unroll_length=10,  # agent steps
             frame_stack=4,  # section 2.3
             sequence_length=20,  # agent steps
@@ -109,7 +109,7 @@ def _atari_paper() -> ml_collections.ConfigDict:
         }
     )
     config.replay = dataclasses.asdict(
-        replay_config.ReplayConfig(
+        sequences.Sequences(
             unroll_length=40,  # agent steps; actors copy weights as often (table 2: 400)
             frame_stack=4,  # section 2.3
             sequence_length=80,  # agent steps, m, table 2
@@ -162,7 +162,7 @@ def _minatar() -> ml_collections.ConfigDict:
         )
     )
     config.replay = dataclasses.asdict(
-        replay_config.ReplayConfig(
+        sequences.Sequences(
             unroll_length=20,  # agent steps
             frame_stack=1,  # frames
             sequence_length=40,  # agent steps
@@ -196,7 +196,7 @@ def _tmaze() -> ml_collections.ConfigDict:
         )
     )
     config.replay = dataclasses.asdict(
-        replay_config.ReplayConfig(
+        sequences.Sequences(
             unroll_length=20,  # agent steps
             frame_stack=1,  # frames
             sequence_length=60,  # agent steps: from cue to turn, or no gradient joins them

@@ -19,7 +19,7 @@ import ml_collections
 
 from configs import environments
 from laser_tf.agents import reactor_config
-from laser_tf.replay import replay_config
+from laser_tf.replay.schemes import contextual
 
 
 def get_config(variant: str = "atari") -> ml_collections.ConfigDict:
@@ -49,11 +49,10 @@ def _agent(**others: Any) -> dict:
 
 def _replay(**others: Any) -> dict:
     return dataclasses.asdict(
-        replay_config.ReplayConfig(
+        contextual.Contextual(
             unroll_length=16,  # agent steps
             sequence_length=32,  # agent steps between 33 frames; section 3.4
             sequence_overlap=16,  # agent steps
-            priorities="contextual",  # section 3.3, appendix 6.3
             priority_exponent=1.0,  # section 3.3
             importance_exponent=1.0,  # section 3.3
             **others,

@@ -135,7 +135,7 @@ def _api_pages() -> dict[str, str]:
     """A page a room, with every module's docstrings."""
     rooms = {PACKAGE: sorted((ROOT / PACKAGE).glob("*.py"))}
     for folder in sorted(path.parent for path in (ROOT / PACKAGE).glob("*/__init__.py")):
-        rooms[folder.name] = sorted(folder.glob("*.py"))
+        rooms[folder.name] = sorted(folder.rglob("*.py"))
     pages = {}
     for room, paths in rooms.items():
         modules = [

@@ -14,7 +14,8 @@ EXPERIMENT = base.Experiment(
     conditions=tuple(
         base.Condition(
             f"replay ratio {ratio}{', trust region' if trust_region else ''}",
-            {"replay.replay_ratio": float(ratio), "agent.trust_region": trust_region},
+            {"agent.trust_region": trust_region}
+            | ({"replay.replay_ratio": float(ratio)} if ratio else {"replay.scheme": "online"}),
         )
         for trust_region in (True, False)
         for ratio in _RATIOS

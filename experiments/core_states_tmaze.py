@@ -5,9 +5,14 @@ from laser_tf.plotting import curves
 
 EXPERIMENT = base.Experiment(
     config="laser:tmaze",
-    conditions=tuple(
-        base.Condition(f"{state} states", {"replay.core_state": state})
-        for state in ("recomputed", "stored", "zero")
+    conditions=(
+        base.Condition("recomputed states"),
+        *(
+            base.Condition(
+                f"{state} states", {"replay.scheme": "mixed", "replay.core_state": state}
+            )
+            for state in ("stored", "zero")
+        ),
     ),
     draw=curves.write,
 )

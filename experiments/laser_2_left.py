@@ -14,7 +14,10 @@ EXPERIMENT = base.Experiment(
             sweep_conditions.OWN_REPLAY
             | {"agent.entropy_on_replay": True}
             # One update for each 2 unrolls of 20 agent steps, as in the other conditions.
-            | {"replay.steps_per_update": sweep_conditions.ONLINE_UNROLLS * 20},
+            | {
+                "replay.scheme": "replay_only",
+                "replay.steps_per_update": sweep_conditions.ONLINE_UNROLLS * 20,
+            },
         ),
         *(
             base.Condition(
@@ -25,7 +28,8 @@ EXPERIMENT = base.Experiment(
         ),
         base.Condition(
             "0.0% replay",
-            sweep_conditions.OWN_REPLAY | sweep_conditions.replayed(0.0),
+            sweep_conditions.OWN_REPLAY
+            | {"replay.scheme": "online", "replay.batch_size": sweep_conditions.ONLINE_UNROLLS},
         ),
     ),
     draw=sweep_conditions.draw,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments import base
-from laser_tf import config_values, errors
+from laser_tf import errors
 from laser_tf.sweeps import sweep_config
 from laser_tf.training import run_config
 from launch import found_config, subcommand
@@ -155,4 +155,4 @@ def _parse(
             f"--config={config} has {reason} than {name} needs. Use --config={experiment.config}."
         )
     parser = sweep_config if experiment.command == "sweep" else run_config
-    return parser.parse(config_values.changed(values, changes))
+    return parser.parse(run_config.override(values, changes))

@@ -15,7 +15,7 @@ EXPERIMENT = base.Experiment(
         ),
         base.Condition(
             "no prioritisation",
-            {"replay.priorities": "proportional", "replay.priority_exponent": 0.0},
+            {"replay.scheme": "sequences", "replay.priority_exponent": 0.0},
         ),
     ),
     draw=curves.write,

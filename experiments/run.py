@@ -116,7 +116,7 @@ def _train(planned: plan.Plan, parallel: int, extend: bool) -> None:
     if not is_spread:
         subcommand.run_all(commands, parallel)
         return
-    from laser_tf.cluster import ray_session, remote_command
+    from laser_tf.cluster import machines, ray_session, remote_command
 
     requested = cluster.learner_cpus, cluster.learner_gpus
 
@@ -125,7 +125,7 @@ def _train(planned: plan.Plan, parallel: int, extend: bool) -> None:
         return remote_command.RemoteCommand(arguments, command.log, *requested)
 
     with ray_session.session(cluster, *requested):
-        ray_session.check_versions()
+        machines.check_versions()
         subcommand.run_all(commands, parallel, start)
 
 

@@ -11,9 +11,7 @@ ONLINE_UNROLLS = 2  # in a batch of `sweeps:minatar`; equal in all conditions
 
 NO_REPLAY = base.Condition(
     "no replay",
-    OWN_REPLAY
-    | NO_TRUST_REGION
-    | {"replay.batch_size": ONLINE_UNROLLS, "replay.replay_fraction": 0.0},
+    OWN_REPLAY | NO_TRUST_REGION | {"replay.scheme": "online", "replay.batch_size": ONLINE_UNROLLS},
 )
 SHARED_NO_TRUST_REGION = base.Condition("shared replay, no trust region", NO_TRUST_REGION)
 SHARED = base.Condition("shared replay, trust region")

@@ -1,4 +1,4 @@
-"""Checks that the sections of a configuration share: each says what was wrong and what to do."""
+"""Checks of configuration values, shared by all sections of a configuration."""
 
 import dataclasses
 import math
@@ -9,22 +9,19 @@ from typing import Any
 
 from laser_tf import errors
 
-# What TensorFlow computes with: beyond them float32 is infinite, or a number but 0 becomes 0.
-LARGEST_FLOAT, SMALLEST_FLOAT = 3.4028234663852886e38, 1.1754943508222875e-38
-LARGEST_INTEGER = 2**63 - 1  # of TensorFlow's and Reverb's counters
-_EXAMPLES = {bool: "True or False", str: "text", Mapping: "names with their values"}
+# Range of normal float32 numbers: TensorFlow overflows to infinity above it and rounds to 0 below.
+MAX_FLOAT32, MIN_FLOAT32 = 3.4028234663852886e38, 1.1754943508222875e-38
+MAX_INT64 = 2**63 - 1  # of counters in TensorFlow and Reverb
+_DESCRIPTIONS = {bool: "True or False", str: "text", Mapping: "a mapping of names to values"}
 
 
 def check_types(config: Any) -> None:
-    """Holds each field to its type, and numbers to what float32 and int64 can hold.
+    """Checks that fields of a dataclass have their types and that numbers fit float32 or int64.
 
-    A whole number that is written as a float, as 1e5, becomes an int in a field of that type.
-
-    Args:
-      config: a section, a dataclass.
+    Integral floats in integer fields, such as 1e5, are converted to int in place.
 
     Raises:
-      ValueError: for the first field that holds something else.
+      ConfigError: If a field has an invalid value.
     """
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
@@ -40,95 +37,84 @@ def _check_type(name: str, value: Any, expected: Any) -> None:
         _check_union(name, value, typing.get_args(expected))
     elif origin is tuple:
         if not isinstance(value, tuple | list):
-            raise errors.ConfigError(f"{name} is {value!r}: use a tuple of values, e.g. ()")
+            raise errors.ConfigError(f"{name} must be a tuple of values, got {value!r}.")
         for element in value:
             _check_type(name, element, typing.get_args(expected)[0])
     elif origin is float:
         check_number(name, value)
     elif origin is int:
-        if type(value) is not int:  # True is an int, too
-            raise errors.ConfigError(f"{name} is {value!r}: use a whole number")
-        if abs(value) > LARGEST_INTEGER:
-            raise errors.ConfigError(
-                f"{name} is {value}: use {LARGEST_INTEGER} or less, all that is counted"
-            )
+        if type(value) is not int:  # isinstance would accept True
+            raise errors.ConfigError(f"{name} must be an integer, got {value!r}.")
+        if abs(value) > MAX_INT64:
+            raise errors.ConfigError(f"{name} must be at most {MAX_INT64}, got {value}.")
     else:
         _check_instance(name, value, expected)
 
 
 def _check_instance(name: str, value: Any, expected: Any) -> None:
     parts = typing.get_args(expected) if isinstance(expected, types.UnionType) else (expected,)
-    kinds = [typing.get_origin(part) or part for part in parts]
-    if not isinstance(value, tuple(kinds)):
-        examples = ", or ".join(_EXAMPLES[kind] for kind in kinds)
-        raise errors.ConfigError(f"{name} is {value!r}: use {examples}")
+    origins = [typing.get_origin(part) or part for part in parts]
+    if not isinstance(value, tuple(origins)):
+        described = ", or ".join(_DESCRIPTIONS[origin] for origin in origins)
+        raise errors.ConfigError(f"{name} must be {described}, got {value!r}.")
 
 
 def _check_union(name: str, value: Any, expected: tuple[Any, ...]) -> None:
-    origins = tuple(typing.get_origin(one) or one for one in expected)
+    origins = tuple(typing.get_origin(part) or part for part in expected)
     if not isinstance(value, origins):
-        examples = " or ".join(_EXAMPLES[origin] for origin in origins)
-        raise errors.ConfigError(f"{name} is {value!r}: use {examples}")
+        described = " or ".join(_DESCRIPTIONS[origin] for origin in origins)
+        raise errors.ConfigError(f"{name} must be {described}, got {value!r}.")
 
 
 def check_number(name: str, value: Any) -> None:
-    """Holds a value to the finite numbers of float32.
-
-    Args:
-      name: for the message.
-      value: anything.
+    """Checks that the value of key `name` is a number in the range of float32.
 
     Raises:
-      ValueError: if it is another type, not finite, or too large or too small for float32.
+      ConfigError: If the value is no number, is not finite, or overflows or underflows float32.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise errors.ConfigError(f"{name} is {value!r}: use a number")
-    # Compared, since an int may be too large for a float.
-    if not abs(value) <= LARGEST_FLOAT:
+        raise errors.ConfigError(f"{name} must be a number, got {value!r}.")
+    # A comparison also works for integers that are too large for a float.
+    if not abs(value) <= MAX_FLOAT32:
         raise errors.ConfigError(
-            f"{name} is {value}: use a finite value that float32 holds, up to 3e38"
+            f"{name} must be finite and at most 3e38 in size, the range of float32, got {value}."
         )
-    if value and abs(value) < SMALLEST_FLOAT:
+    if value and abs(value) < MIN_FLOAT32:
         raise errors.ConfigError(
-            f"{name} is {value}: float32 makes it 0; use 0, or 2e-38 or more in size"
+            f"{name} must be 0 or at least 2e-38 in size, the range of float32, got {value}."
         )
 
 
 def check_choice(config: Any, name: str, choices: Collection[str]) -> None:
-    """Holds a field to a few names.
-
-    Args:
-      config: the section, a dataclass.
-      name: of the field.
-      choices: what it may be.
+    """Checks that field `name` of a dataclass has one of the values `choices`.
 
     Raises:
-      ValueError: for anything else; the message names the choices.
+      ConfigError: If it has another value.
     """
     value = getattr(config, name)
     if value not in choices:
         raise errors.ConfigError(
-            f"{name} is {value!r}: choose one of {', '.join(map(repr, choices))}"
+            f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}."
         )
 
 
 def check_range(
-    config: Any, name: str, least: float, most: float = math.inf, reason: str = ""
+    config: Any, name: str, minimum: float, maximum: float = math.inf, reason: str = ""
 ) -> None:
-    """Holds a field to a range, both ends included.
+    """Checks that field `name` of a dataclass is between `minimum` and `maximum`, inclusive.
 
     Args:
-      config: the section, a dataclass.
-      name: of the field.
-      least: that it may be.
-      most: that it may be.
-      reason: why not more.
+      config: Section of a configuration.
+      name: Name of the field.
+      minimum: Lower bound.
+      maximum: Upper bound.
+      reason: Clause for the error message that explains the upper bound.
 
     Raises:
-      ValueError: for a value outside.
+      ConfigError: If the value is out of range.
     """
     value = getattr(config, name)
-    if value < least:
-        raise errors.ConfigError(f"{name} is {value}: use {least} or more")
-    if value > most:
-        raise errors.ConfigError(f"{name} is {value}: use {most} or less; {reason}")
+    if value < minimum:
+        raise errors.ConfigError(f"{name} must be at least {minimum}, got {value}.")
+    if value > maximum:
+        raise errors.ConfigError(f"{name} must be at most {maximum}, got {value}: {reason}.")

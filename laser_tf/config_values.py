@@ -1,4 +1,4 @@
-"""Configurations as nested mappings, section -> key -> value."""
+"""Operations on configurations as nested mappings, section -> key -> value."""
 
 import ast
 import copy
@@ -6,11 +6,11 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-_WORDS = {"true": True, "false": False}  # as flags of other commands have them
+_WORDS = {"true": True, "false": False}  # accepted like other command-line flags do
 
 
 def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested dictionaries as one, with keys `section.key`."""
+    """Flattens nested mappings into one dictionary with keys `section.key`."""
     flat = {}
     for key, value in config.items():
         if isinstance(value, Mapping):
@@ -20,8 +20,8 @@ def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def changed(config: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of nested dictionaries with other values under keys `section.key`."""
+def override(config: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a copy of `config` with new values from `changes`, by key `section.key`."""
     result = copy.deepcopy(dict(config))
     for key, value in changes.items():
         *sections, name = key.split(".")
@@ -33,7 +33,7 @@ def changed(config: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, 
 
 
 def parse_value(text: str) -> Any:
-    """A value as Python writes it, or true or false; what is neither is taken as a text."""
+    """Parses a Python literal, or true or false; returns any other text unchanged."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):

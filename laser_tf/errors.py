@@ -1,25 +1,26 @@
-"""What ends a command with one line instead of a traceback."""
+"""Exceptions that end a command with a one-line message instead of a traceback."""
 
 import errno
 import re
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class UserError(RuntimeError):
-    """The user can act on it: the message, one line, says what was refused, why and what to do."""
+    """An error that the user can fix. Its message is one line with the reason and the remedy."""
+
+
+class StoppedError(RuntimeError):
+    """The process was told to stop while it waited for another one."""
 
 
 class ConfigError(UserError, ValueError):
-    """A value that the user gave cannot be used.
-
-    A plain `ValueError` is a bug: commands print its traceback.
-    """
+    """An invalid value from the user. A plain `ValueError` is a bug and prints a traceback."""
 
 
 class MissingPackageError(UserError, ImportError):
-    """An optional package is not installed; the message names the command that installs it."""
+    """An optional package is missing; the message names the command that installs it."""
 
 
 def printable(text: str) -> str:
@@ -28,23 +29,21 @@ def printable(text: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of TensorFlow's or another says, as a line of text."""
-    text = re.sub(
-        r"\{\{.*?\}\}|\[Op:.*?\]", "", printable(str(error))
-    ).strip()  # TensorFlow's graph names
+    """Returns the first line of an error message, without names of TensorFlow graph nodes."""
+    text = re.sub(r"\{\{.*?\}\}|\[Op:.*?\]", "", printable(str(error))).strip()
     return text.splitlines()[0][:400].strip() if text else type(error).__name__
 
 
 def file_remedy(error: BaseException) -> str:
     """Returns the remedy of a failed write, e.g. "free disk space"."""
     number = getattr(error, "errno", None)
-    if number in _FULL:
+    if number in _NO_SPACE:
         return "free disk space"
-    if number in _FORBIDDEN:
+    if number in _NOT_WRITABLE:
         return "make it writable"
     return "check its path, permissions and disk"
 
 
-def one_line(error: BaseException, most: int | None = None) -> str:
-    """All that an error says, in one line of at most so many characters; else its type's name."""
-    return " ".join(printable(str(error)).split())[:most] or type(error).__name__
+def one_line(error: BaseException, max_length: int | None = None) -> str:
+    """Returns the message on one line, cut to `max_length`, or the error type if it is empty."""
+    return " ".join(printable(str(error)).split())[:max_length] or type(error).__name__

@@ -1,4 +1,4 @@
-"""Observations as nests of dm_env specs, of which images are stacked."""
+"""Specs of observations: frame stacking, zero observations, descriptions and name checks."""
 
 import re
 from typing import Any
@@ -9,27 +9,23 @@ from dm_env import specs
 
 from laser_tf import errors, types
 
-# A subset of TensorFlow's names: TF-Agents' signature of an exported policy has the keys unchanged.
-_KEY = re.compile(r"[A-Za-z0-9_./-]+")
+# A subset of the characters that TensorFlow accepts in names. Keys of these characters appear
+# unchanged in the signature of a policy exported for TF-Agents.
+_VALID_KEY = re.compile(r"[A-Za-z0-9_./-]+")
 
 
 def image_spec(height: int, width: int, channels: int) -> specs.BoundedArray:
-    """A picture: uint8 [H, W, C] from 0 to 255."""
+    """Returns the spec of an image: uint8 [H, W, C] from 0 to 255."""
     return specs.BoundedArray([height, width, channels], np.uint8, 0, 255, "image")
 
 
 def is_image(spec: specs.Array) -> bool:
-    """Whether a leaf is a picture, of any dtype: these alone are stacked."""
+    """Returns whether a leaf is an image of any dtype. Only images are stacked."""
     return len(spec.shape) == 3
 
 
-def stacked(observation: Any, depth: int) -> Any:
-    """The specs that an agent sees: images as [H, W, K * C], newest frame last.
-
-    Args:
-      observation: nest of specs of single frames.
-      depth: K, frames in a stack.
-    """
+def stack_specs(observation: Any, depth: int) -> Any:
+    """Stacks specs of images [H, W, C] in a nest to [H, W, depth * C], newest frame last."""
 
     def stack(spec: specs.Array) -> specs.Array:
         if depth == 1 or not is_image(spec):
@@ -47,8 +43,8 @@ def stacked(observation: Any, depth: int) -> Any:
     return tree.map_structure(stack, observation)
 
 
-def blank(spec: types.EnvironmentSpec, leading: tuple[int, ...]) -> types.EnvOutput:
-    """Time steps of zeros that each open an episode: NumPy arrays of leading shape `leading`."""
+def padding_steps(spec: types.EnvironmentSpec, leading: tuple[int, ...]) -> types.EnvOutput:
+    """Returns NumPy time steps of zeros with `is_first` and the leading shape `leading`."""
 
     def zeros(leaf: specs.Array) -> np.ndarray:
         return np.zeros([*leading, *leaf.shape], leaf.dtype)
@@ -63,7 +59,7 @@ def blank(spec: types.EnvironmentSpec, leading: tuple[int, ...]) -> types.EnvOut
 
 
 def describe(spec: types.EnvironmentSpec) -> str:
-    """What an agent must fit, in words for messages."""
+    """Describes observations, actions and tasks in one phrase for messages."""
     leaves = [
         "/".join(map(str, (*path, ""))) + f"{leaf.dtype}{list(leaf.shape)}"
         for path, leaf in tree.flatten_with_path(spec.observation)
@@ -79,36 +75,37 @@ def describe(spec: types.EnvironmentSpec) -> str:
 
 
 def _bounds(action: specs.BoundedArray) -> str:
-    # A spec may have one bound for all of its actions.
+    # A spec may have one bound for all dimensions.
     bounds = (np.broadcast_to(bound, action.shape) for bound in (action.minimum, action.maximum))
     pairs = zip(*bounds, strict=True)
     return " and ".join(dict.fromkeys(f"[{low:g}, {high:g}]" for low, high in pairs))
 
 
 def path_name(prefix: str, path: tuple) -> str:
-    """Returns the name of a leaf in a SavedModel's signature: its path with underscores."""
-    # TensorFlow maps the names of a signature's inputs in this way, but not of its outputs.
+    """Returns the name of a leaf in the signature of a SavedModel: its path with underscores."""
+    # TensorFlow derives the names of inputs in this way, but not the names of outputs.
     return "_".join(re.sub(r"\W", "_", str(part)) for part in (prefix, *path))
 
 
 def check_names(observation: Any) -> None:
-    """Checks that an exported policy can name all leaves of an observation.
+    """Checks that all leaves of an observation have valid, distinct names in a SavedModel.
 
     Raises:
-      ValueError: If a key has other characters, or if two leaves have the same name.
+      ConfigError: If a key has other characters, or if two leaves have the same name.
     """
     known: dict[str, str] = {}
     for path, _ in tree.flatten_with_path(observation):
         shown = "".join(f"[{part!r}]" for part in path)
-        if not all(_KEY.fullmatch(str(part)) for part in path):
+        if not all(_VALID_KEY.fullmatch(str(part)) for part in path):
             raise errors.ConfigError(
-                f"a SavedModel cannot have a key as observation{shown}: use letters, digits and "
-                "_ . / - only; rename it in the environment; weights still fit if the sorted order "
-                "of the keys stays the same"
+                f"observation{shown} must have keys of letters, digits and _ . / - only, as names "
+                "in a SavedModel. Rename the key in the environment; weights still fit if the "
+                "sorted order of the keys stays the same."
             )
-        other = known.setdefault(path_name("", path).lower(), shown)  # TensorFlow ignores case here
+        # TensorFlow ignores the case of these names.
+        other = known.setdefault(path_name("", path).lower(), shown)
         if other != shown:
             raise errors.ConfigError(
-                f"a SavedModel has one name for observation{other} and observation{shown}: rename "
-                "one of them in the environment, so that they differ in letters and digits"
+                f"observation{other} and observation{shown} must differ in letters or digits, as "
+                "names in a SavedModel. Rename one of them in the environment."
             )

@@ -1,28 +1,31 @@
-"""What actors, replay, learners and agents hand to each other, and THE time convention.
+"""Data types shared by actors, replay, learners and agents, and their time convention.
 
-An unroll has T + 1 time steps; in the learner it is time-major, `[T + 1, B, ...]`. Step t holds
+An unroll has T + 1 time steps. The learner holds it time-major, `[T + 1, B, ...]`. Step t holds
 
     observation      x_t
-    reward           that ARRIVED with x_t: the outcome of action a_{t-1} (dm_env's convention)
-    discount         that ARRIVED with x_t: 0 where an episode (or a life) ended at x_t, otherwise 1
-    is_first         whether x_t opens an episode
+    reward           received together with x_t: the outcome of a_{t-1} (as in dm_env)
+    discount         received together with x_t: 0 if an episode or a life ended at x_t, else 1
+    is_first         true if x_t is the first observation of an episode
     previous_action  a_{t-1}
     action           a_t, taken at x_t
     policy           parameters of the behaviour policy mu(.|x_t)
-    extras           what else the agent's loss will need of the moment that it acted
-    core_state       the core's state before x_t (step 0 only)
+    extras           other outputs of the acting agent at x_t that its loss needs
+    core_state       recurrent state before x_t (step 0 only)
 
-The last step of one unroll is the first step of the next. A loss therefore reads actions [0..T-1],
-rewards and discounts [1..T] and values [0..T], with values[T] the bootstrap. A core resets BEFORE
-the step whose `is_first` is true.
+Consecutive unrolls overlap by one step: the last step of one is the first step of the next. A loss
+therefore reads actions [0..T-1], rewards and discounts [1..T] and values [0..T]. The bootstrap
+value is values[T]. Index t of a `[T, B]` argument of an op belongs to the transition from x_t to
+x_{t+1}, so that rewards[t] and discounts[t] are those received with x_{t+1}.
 
-An episode that ends at x_t (by its own end or by a time limit) is followed by a step t + 1 with
-`is_first`; the action a_t was ignored by the environment and `reward[t + 1]` is 0. What lies
-between x_t and x_{t+1} is no transition: losses mask it (`1 - is_first[1..T]`). A time limit leaves
-`discount[t]` at 1, so that V(x_t) bootstraps.
+The recurrent core resets its state BEFORE each step with `is_first`.
 
-Observations, actions, policy parameters, extras and core states are nests: an array, or tuples and
-dictionaries of them.
+If an episode ends at x_t, by termination or by a time limit, then step t + 1 has `is_first`. The
+environment ignores a_t, and `reward[t + 1]` is 0. The pair (x_t, x_{t+1}) is not a transition, and
+losses mask it with `1 - is_first[1..T]`. A time limit leaves `discount[t]` at 1, so that returns
+bootstrap from V(x_t).
+
+Observations, actions, policy parameters, extras and core states are nests: single arrays, or tuples
+and dictionaries of arrays.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,74 +33,74 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from dm_env import specs
 
-if TYPE_CHECKING:  # configurations and environments need no TensorFlow
+if TYPE_CHECKING:  # Configurations and environments run without TensorFlow.
     import tensorflow as tf
 
-VOCABULARY = 1001  # ids of a text's words: from 1 to 1000, and 0 for no word
+VOCABULARY_SIZE = 1001  # word ids: 1 to 1000 for words, 0 for padding
 
 
 class TextSpec(specs.BoundedArray):
-    """A text: ids of words, int32 [L], from 1 on, then 0 for no word."""
+    """Spec of a text: word ids, int32 [L], padded at the end with zeros."""
 
     def __init__(self, length: int, name: str = "text"):
-        """Takes `length`, L: the words of the longest text."""
-        super().__init__([length], np.int32, 0, VOCABULARY - 1, name)
+        """Creates the spec of texts with at most `length` words (L)."""
+        super().__init__([length], np.int32, 0, VOCABULARY_SIZE - 1, name)
 
     def __reduce__(self) -> tuple:
         return TextSpec, (self.shape[0], self.name)
 
 
 class EnvironmentSpec(NamedTuple):
-    """What an agent must fit."""
+    """Observations, actions and number of tasks that an agent is built for."""
 
-    observation: Any  # nest of `dm_env.specs.Array`s, of one time step of one environment
-    action: specs.BoundedArray  # a `DiscreteArray`, or continuous: float32 [D] with bounds
+    observation: Any  # nest of `dm_env.specs.Array`, for one time step of one environment
+    action: specs.BoundedArray  # `DiscreteArray`, or float32 [D] with bounds if continuous
     num_tasks: int = 1
 
 
 class EnvOutput(NamedTuple):
-    """What an environment says at one step: arrays of leading shape `[B]` or `[T + 1, B]`.
+    """Output of a batch of environments, with leading shape `[B]` or `[T + 1, B]`.
 
-    In actors these are NumPy arrays holding single frames; agents see images with frames stacked.
+    Actors hold NumPy arrays with single frames. Agents receive images with stacked frames.
     """
 
-    observation: Any  # nest, as the environment's observation spec
-    reward: Any  # float32 [...], raw (never clipped before the loss)
-    discount: Any  # float32 [...], 0 or 1: gamma belongs to the agent
+    observation: Any  # nest, as in the observation spec
+    reward: Any  # float32 [...], unclipped: only losses clip rewards
+    discount: Any  # float32 [...], 0 or 1: agents multiply it by gamma
     is_first: Any  # bool [...]
-    previous_action: Any  # int32 [...] or float32 [..., D], as the action spec
+    previous_action: Any  # int32 [...] or float32 [..., D], as in the action spec
 
 
 class AgentOutput(NamedTuple):
-    """What an agent answers at one step: leading shape `[B]` or `[T + 1, B]`."""
+    """Output of an agent, with leading shape `[B]` or `[T + 1, B]`."""
 
-    action: Any  # int32 [...] or float32 [..., D]: what the environment is sent
-    policy: Any = ()  # nest: parameters of the distribution that the action was drawn from
-    extras: Any = ()  # nest: stored for the loss beside them
+    action: Any  # int32 [...] or float32 [..., D], as sent to the environment
+    policy: Any = ()  # nest: parameters of the distribution that sampled the action
+    extras: Any = ()  # nest: stored with the action for use by the loss
 
 
 class Unroll(NamedTuple):
-    """A batch of stored segments of experience, as an agent's loss sees it."""
+    """Batch of unrolls as the loss of an agent receives it."""
 
     env_output: EnvOutput  # [T + 1, B, ...]
     agent_output: AgentOutput  # [T + 1, B, ...]
     core_state: Any  # [B, ...], before step 0
-    task: Any  # int32 [B], index of the task; no network sees it
-    is_online: Any  # bool [B]: fresh from an actor (True) or drawn from replay (False)
-    is_own: Any  # bool [B]: lived by this agent (True) or by another of its sweep (False)
+    task: Any  # int32 [B], task index; networks do not receive it
+    is_online: Any  # bool [B]: true if fresh from an actor, false if sampled from replay
+    is_own: Any  # bool [B]: false if another member of the sweep collected the unroll
     importance_weight: Any  # float32 [B]; 1 unless replay is prioritised
-    # Of sequences: acting's core states before S + 1 evenly spaced steps, the first and the last
-    # among them, [S + 1, B, ...]; elsewhere ().
+    # Only for sequences, otherwise (): recurrent states stored by the actor, [S + 1, B, ...]. They
+    # precede S + 1 evenly spaced steps, including the first and the last step.
     stored_states: Any = ()
 
 
 class LossOutput(NamedTuple):
-    """What an agent's loss returns.
+    """Output of the loss of an agent.
 
-    Of several learners each holds a share of the joint batch: the joint loss is the sum of theirs,
-    and so is each metric that is no `ops.joint_batch.Mean`.
+    With several replicas, each computes the loss of its share of the joint batch. The joint loss is
+    the sum over replicas. Metrics are summed likewise, except `ops.joint_batch.Mean`.
     """
 
     loss: "tf.Tensor"  # float32 []
-    metrics: "dict[str, Any]"  # name -> float32 [], or a `Mean`
-    priorities: "tf.Tensor"  # float32 [B], above 0, for replay that is prioritised
+    metrics: "dict[str, Any]"  # name -> float32 [] or `Mean`
+    priorities: "tf.Tensor"  # float32 [B], above 0, for prioritised replay

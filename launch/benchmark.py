@@ -18,7 +18,6 @@ import tempfile
 
 from absl import flags
 
-from laser_tf.replay import replay_config
 from laser_tf.training import run_config
 from launch import command_line
 
@@ -37,16 +36,16 @@ def main() -> None:
                 f"--{flag.name} is {flag.value}: use a number above 0, at most {_LONGEST:g}"
             )
     config = run_config.parse(command_line.config_values(_CONFIG))
-    if config.replay.priorities == replay_config.CONTEXTUAL:
+    if config.replay.uses_sequences and not config.replay.replay_table:
         raise command_line.UsageError(
-            "config.replay: priorities is 'contextual', but the parts that are measured draw from "
-            "Reverb: use 'proportional', and testing.benchmarks.sequence_store for the store"
+            f"replay.scheme must store replay in Reverb, got {config.replay.scheme!r}. The parts "
+            "that are measured sample from Reverb: use tools.sequence_store_benchmark"
         )
-    if config.cluster.actors or config.replay.servers:
+    if config.cluster.actors or config.replay.address:
         raise command_line.UsageError(
             "what is measured is one process with a replay of its own: leave out "
-            "--config.cluster.actors and --config.replay.addresses; testing.benchmarks measures "
-            "remote actors and replay servers"
+            "--config.cluster.actors and --config.replay.address; tools.cluster_benchmark "
+            "measures remote actors, tools.replay_benchmark replay servers"
         )
     # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
     from laser_tf.host import hardware
@@ -61,8 +60,8 @@ def main() -> None:
         "num_envs": config.environment.num_envs,
         "steps_per_entry": config.replay.steps_per_entry,
         "batch_size": config.replay.batch_size,
-        "replayed_entries": config.replay.replay_entries,
-        "replay_ratio": config.replay.replay_ratio,
+        "replay_scheme": config.replay.scheme,
+        "replayed_entries": config.replay.replayed_entries,
     }
     print(json.dumps(setting | _measure(config, dtype, jit), indent=2))
 
@@ -81,7 +80,7 @@ def _measure(config: run_config.RunConfig, dtype: str, jit: bool) -> dict[str, o
             "sampling": parts.sampling_pace(),
             "update": parts.update_pace(),
         }
-        if config.replay.replay_table == replay_config.EPISODES:
+        if config.replay.recomputes_states:
             alone["recomputing_states"] = parts.recomputation_pace()
         parts.close()
     return {

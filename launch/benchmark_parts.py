@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from laser_tf import array_function
 from laser_tf.environments import factory
 from laser_tf.monitoring import progress
-from laser_tf.replay import dataset, server
-from laser_tf.training import actor, array_function, assembly, run_config, strategies, training
+from laser_tf.replay import dataset, episode_replay, server
+from laser_tf.replay.schemes import base as schemes_base
+from laser_tf.replay.schemes import replay_only, table_replay
+from laser_tf.training import actor, assembly, run_config, strategies, training
 from laser_tf.workdir import run_directory
 
 
@@ -87,28 +90,18 @@ class Parts:
         spec = self._environment.spec()
         self._learner = assembly.build_learner(config, spec, dtype, jit=jit)
         signature = assembly.unroll_signature(config, spec, self._learner.agent)
-        # Writing and sampling are timed on replay alone, which neither blocks nor runs empty,
-        # whatever the configuration mixes.
-        self._tables = dataclasses.replace(
-            config.replay,
-            replay_ratio=0.0,
-            steps_per_update=config.replay.fresh_steps_per_update,
-            core_state="stored",
-            capacity=max(config.replay.capacity, 100_000),
-            queue_capacity=10**9,  # of the counts, which nobody takes out
-        )
+        self._tables = _paced_tables(config.replay)
         self._server = server.ReplayServer(self._tables, signature, replay_folder)
         self._policy = actor.ActingPolicy(
             self._learner.agent, self._environment, config.replay.frame_stack
         )
-        (self._recorder,) = assembly.make_recorders(
-            self._tables,
-            self._server.connect(),
-            signature,
-            self._learner.agent,
-            task_ids=self._environment.task_ids,
-            member=0,
-            max_unrolls_per_episode=config.max_unrolls_per_episode,
+        (self._writer,) = self._tables.make_writers(
+            schemes_base.ActorContext(
+                self._server.connect(),
+                signature,
+                self._learner.agent,
+                self._environment.task_ids,
+            )
         )
         self._play()
 
@@ -140,8 +133,8 @@ class Parts:
 
         def write() -> None:
             for step in self._steps:
-                self._recorder.add(*step, 0, lambda: False)
-            self._recorder.wait(lambda: False)
+                self._writer.add(*step, 0, lambda: False)
+            self._writer.wait(lambda: False)
 
         return self._environment.num_envs * len(self._steps) * self._calls_per_second(write)
 
@@ -166,9 +159,11 @@ class Parts:
         """Recomputing the core states of the replayed rows, in agent steps of the whole batch."""
         replay = self._config.replay
         unrolls = tf.nest.map_structure(
-            lambda column: column[: replay.replay_entries], self._next_batch().unrolls
+            lambda column: column[: replay.replayed_entries], self._next_batch().unrolls
         )
-        next_state = assembly.state_recomputation(self._learner.agent, replay)
+        next_state = episode_replay.state_recomputation(
+            self._learner.agent, replay.replayed_entries
+        )
         return self.steps_per_batch * self._calls_per_second(lambda: next_state(unrolls))
 
     def _calls_per_second(self, call: Callable[[], Any]) -> float:
@@ -184,3 +179,18 @@ class Parts:
         """Ends the server and the games."""
         self._server.stop()
         self._environment.close()
+
+
+def _paced_tables(scheme: schemes_base.ReplayScheme) -> table_replay.PacedReplay:
+    """Returns a scheme whose tables neither block writers nor run empty, with equal entries."""
+    capacity = max(scheme.capacity, 100_000)
+    queue_capacity = 10**9  # Nothing takes the counts out of the queue.
+    if isinstance(scheme, table_replay.PacedReplay):
+        return dataclasses.replace(scheme, capacity=capacity, queue_capacity=queue_capacity)
+    return replay_only.ReplayOnly(
+        unroll_length=scheme.unroll_length,
+        frame_stack=scheme.frame_stack,
+        batch_size=scheme.batch_size,
+        capacity=capacity,
+        queue_capacity=queue_capacity,
+    )

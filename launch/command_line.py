@@ -20,7 +20,7 @@ from ml_collections import config_flags
 from laser_tf import errors
 from laser_tf.environments import user_modules
 from laser_tf.host import allocator, log_messages, private_network, terminal
-from laser_tf.replay import server_addresses
+from laser_tf.replay import server_address
 from laser_tf.workdir import run_directory
 from launch import found_config
 
@@ -150,24 +150,24 @@ def define_trust_config() -> flags.FlagHolder:
     )
 
 
-def check_elsewhere(servers: tuple[str, ...], ray: str) -> None:
+def check_elsewhere(server: str, ray: str) -> None:
     """Checks that this process can reach what a run names on other machines.
 
     Args:
-      servers: Addresses of its replay servers, if it names any.
+      server: Address of its replay server; "" for none.
       ray: Address of Ray's head; "" for none.
 
     Raises:
       UsageError: If only the config's file names them, which is read in the private network.
-      ValueError: If a replay server does not answer.
+      ValueError: If the replay server does not answer.
     """
-    for key, value in (("replay.addresses", ",".join(servers)), ("cluster.address", ray)):
+    for key, value in (("replay.address", server), ("cluster.address", ray)):
         if value and not private_network.names_others(sys.argv):
             raise UsageError(
                 f"config.{key} must be given as a flag, got {value} from the config's file, which "
                 f"is read in the run's private network. Give --config.{key}={value}."
             )
-    server_addresses.check_answers(servers)
+    server_address.check_answers(server)
 
 
 def given_flag(arguments: Sequence[str], name: str, default: str | None) -> str | None:

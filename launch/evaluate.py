@@ -103,7 +103,7 @@ def _evaluate_random_actions(config: str, changes: dict[str, object]) -> None:
     from laser_tf.evaluation import random_actions
 
     returns = random_actions.evaluate(
-        run_config.parse(config_values.changed(values.to_dict(), environment)).environment,
+        run_config.parse(config_values.override(values.to_dict(), environment)).environment,
         _EPISODES.value,
         _SEED.value,
     )

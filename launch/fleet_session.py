@@ -1,84 +1,71 @@
-"""A run on many processes, from its start to its evaluation."""
+"""A fleet from the start of Ray to its end: for runs on several processes, and for sweeps."""
 
 import contextlib
 import logging
 import pathlib
-import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
-from laser_tf import types
-from laser_tf.cluster import fleet, ray_session, roles
+from laser_tf.cluster import fleet, machines, ray_session, role_spec
 from laser_tf.host import interruption
-from laser_tf.monitoring import progress
-from laser_tf.training import run_config
+from laser_tf.training import cluster_config
 from launch import command_line
 
-if TYPE_CHECKING:  # it needs TensorFlow
-    from laser_tf.training import initial_weights
+MakeJob = Callable[[], contextlib.AbstractContextManager[fleet.Job]]
 
 
-def run_to_the_end(
-    config: run_config.RunConfig,
+def run(
+    specs: Sequence[role_spec.RoleSpec],
+    cluster: cluster_config.ClusterConfig,
     workdir: pathlib.Path,
-    spec: types.EnvironmentSpec,
-    initial: "initial_weights.InitialWeights | None",
     open_workdir: Callable[[], bool],
+    make_job: MakeJob,
 ) -> int | None:
-    """Trains until the budget is spent or the user interrupts, and evaluates.
+    """Runs a fleet until its job is finished or a signal stops it.
 
     Args:
-      config: of the run.
-      workdir: its folder.
-      spec: of its environment.
-      initial: what a run begins from that has no checkpoint yet.
-      open_workdir: opens the folder, once there is a Ray to run in.
+      specs: The roles.
+      cluster: Configuration of the cluster.
+      workdir: Directory of the run or the sweep.
+      open_workdir: Opens the directory once Ray has started; returns whether work is left.
+      make_job: Creates the job; its context ends with the job.
 
     Returns:
-      The signal that stopped the training, which is saved; None where the budget is spent.
+      The signal that stopped the fleet, which has saved itself; None if the job is finished.
 
     Raises:
-      UserError: if there is no such Ray, the folder is refused, or a role has failed for good.
+      UserError: If Ray cannot be used, the directory is rejected, or a role has failed for good.
     """
     interrupted = interruption.Interruption()
-    cluster = config.cluster
-    asked = fleet.asked_cpus(config), cluster.learners * cluster.learner_gpus
-    with ray_session.session(cluster, *asked, interrupted):
-        ray_session.check_versions()
-        if interrupted.stop:  # meanwhile: nothing is written
-            return interrupted.signal_number
-        resumed = open_workdir()
-        logging.info("%s %s", "resuming" if resumed else "a new run in", workdir)
-        command_line.divert_native_messages(workdir / "native.log")
-        if cluster.address and not config.replay.servers:
-            logging.warning(
-                "replay listens on every interface of its machine, without authentication: see "
-                "docs/cluster.md for how to close it"
-            )
-        trained = fleet.Fleet(config, workdir, spec, initial)
-        _train(config, trained, workdir, interrupted)
-    if interrupted.stop:  # even where the budget is spent: see `session.run_to_the_end`
-        logging.info("%s", roles.outcome(interrupted, trained.unsaved))
-        return interrupted.signal_number
-    interruption.give_back()  # an evaluation has nothing to save
-    from launch import session  # TensorFlow, which this process did not need so far
-
-    session.evaluate(workdir, config)
-    return None
+    try:
+        return _run(specs, cluster, workdir, open_workdir, make_job, interrupted)
+    except interruption.Stopped as stopped:
+        return stopped.signal_number
 
 
-def _train(
-    config: run_config.RunConfig,
-    trained: fleet.Fleet,
+def _run(
+    specs: Sequence[role_spec.RoleSpec],
+    cluster: cluster_config.ClusterConfig,
     workdir: pathlib.Path,
+    open_workdir: Callable[[], bool],
+    make_job: MakeJob,
     interrupted: interruption.Interruption,
-) -> None:
-    """Trains until the budget is spent or the user interrupts."""
-    title = f"{config.environment.task}, seed {config.run.seed}, {config.cluster.actors} actors"
-    # Ray prints to standard output when a process dies; what matters of it the fleet says.
-    with (
-        progress.ProgressDisplay(config.run.env_frames, title, sys.stdout) as display,
-        (workdir / "native.log").open("a") as log,
-        contextlib.redirect_stdout(log),
-    ):
-        trained.run(interrupted, display)
+) -> int | None:
+    requested = role_spec.requested_resources(specs)
+    with ray_session.session(cluster, *requested, interrupted):
+        machines.check_versions()
+        if interrupted.stop or not open_workdir():  # After a signal nothing is written.
+            return interrupted.signal_number
+        command_line.divert_native_messages(workdir / "native.log")
+        # Ray prints to standard output when a process dies; the fleet logs such events.
+        with (
+            make_job() as job,
+            (workdir / "native.log").open("a") as log,
+            contextlib.redirect_stdout(log),
+        ):
+            running = fleet.Fleet(job, specs, workdir, cluster)
+            running.run(interrupted)
+    if interrupted.stop:  # Even if the job has finished in the meantime.
+        logging.info("%s", running.outcome(interrupted))
+    else:
+        job.finish()
+    return interrupted.signal_number

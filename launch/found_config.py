@@ -14,11 +14,16 @@ from absl import flags
 from ml_collections.config_flags import config_flags
 
 from laser_tf import config_values, errors
+from laser_tf.replay.schemes import registry as schemes
 from laser_tf.sweeps import sweep_config
 from laser_tf.training import run_config
 from laser_tf.workdir import run_directory
 
-CHOOSING = ("agent.kind", "environment.suite")  # keys on which it depends which others there are
+CHOOSING = (
+    "agent.kind",
+    "environment.suite",
+    "replay.scheme",
+)  # keys on which it depends which others there are
 _OVERRIDE = re.compile(r"--?config\.(\w+)(?:\.(\w+))?")
 _ROOT = pathlib.Path(__file__).resolve().parents[1]  # of launch/ and configs/, wherever they are
 
@@ -152,6 +157,8 @@ def unknown_key(parser: "Parser", path: str, arguments: Iterable[str]) -> str:
             return _hint(section, names or config_values.close_names(section, values), values)
         keys = values[section]
         if name and isinstance(keys, Mapping) and name not in keys:
+            if section == "replay" and (owners := schemes.schemes_with(name)):
+                return f"{name!r}: it is a key of replay.scheme {' or '.join(owners)}"
             close = [f"{section}.{key}" for key in config_values.close_names(name, keys)]
             return _hint(name, close, keys)
     return ""
@@ -193,6 +200,8 @@ class Parser(config_flags.ConfigFileFlagParser):
         config = _read_run(self.run) if is_run else super().parse(find(path))
         # What stands for a file that could not be read says so when its values are asked for.
         is_read = isinstance(config, ml_collections.ConfigDict)
+        if is_read:
+            _switch_scheme(config, self.chosen.get("replay.scheme"))
         self._added = _add_defaults(config, self.chosen) if is_read else set()
         return config
 
@@ -224,7 +233,7 @@ def defaults(
       ValueError: for an agent or a suite that there is not.
     """
     return parser.defaults(
-        config_values.changed({"agent": {}, "environment": {}} | dict(values), chosen)
+        run_config.override({"agent": {}, "environment": {}, "replay": {}} | dict(values), chosen)
     )
 
 
@@ -244,6 +253,16 @@ def _read_run(workdir: pathlib.Path) -> ml_collections.ConfigDict:
             f"cannot read {workdir / run_directory.CONFIG_FILE}: {errors.one_line(error)}; restore "
             "it from a backup, or give --config"
         ) from None
+
+
+def _switch_scheme(config: ml_collections.ConfigDict, scheme: str | None) -> None:
+    """Drops the keys that another replay scheme does not have, if the command line names one."""
+    section = config.get("replay")
+    if scheme not in schemes.names() or not isinstance(section, ml_collections.ConfigDict):
+        return
+    if section.get("scheme", schemes.DEFAULT) != scheme:
+        with config.unlocked():
+            config.replay = ml_collections.ConfigDict(schemes.switched(section.to_dict(), scheme))
 
 
 def _add_defaults(

@@ -2,7 +2,7 @@ r"""A replay server of its own, on a machine of its own, for runs that name it.
 
     python -m launch.replay_server --config=configs/laser.py:atari --port=5000 \
         --checkpoint_folder=replay --memory_limit_gb=8
-    python -m launch.train --config=configs/laser.py:atari --config.replay.addresses=HOST:5000
+    python -m launch.train --config=configs/laser.py:atari --config.replay.address=HOST:5000
 
 Give it the config and overrides of the runs: they make its tables. It goes on from its checkpoint,
 saves itself every so many minutes and when it is told to end, and logs its state every minute.
@@ -29,7 +29,8 @@ from absl import flags
 
 from laser_tf.environments import factory
 from laser_tf.host import failure_notice
-from laser_tf.replay import replay_config, server_addresses
+from laser_tf.replay import server_address
+from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.training import run_config
 from laser_tf.workdir import lock
 from launch import command_line
@@ -57,7 +58,7 @@ _HEALTH_SECONDS = 60.0
 def main() -> None:
     """Serves until it is told to end, then saves everything."""
     config = run_config.parse(command_line.config_values(_CONFIG))
-    folder, queues = _check_flags(), [replay_config.ONLINE]
+    folder, queues = _check_flags(), [schemes_base.QUEUE]
     limit_bytes = int(_MEMORY_LIMIT_GB.value * 1e9)
     spec = factory.environment_spec(config.environment)
     lock.acquire(folder / lock.FILE, flag="--checkpoint_folder")
@@ -94,7 +95,7 @@ def _check_flags() -> pathlib.Path:
         raise command_line.UsageError(
             "--checkpoint_folder is missing: name a folder for the server's checkpoints"
         )
-    server_addresses.check_port(_PORT.value)
+    server_address.check_port(_PORT.value)
     for flag in (_MEMORY_LIMIT_GB, _CHECKPOINT_MINUTES):
         if not 0 <= flag.value < 1e9:
             raise command_line.UsageError(f"--{flag.name} is {flag.value}: use a number, 0 or more")

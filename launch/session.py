@@ -33,7 +33,7 @@ def run_to_the_end(
                 "stopped at %s frames and saved; the same command resumes", f"{run.env_frames:,}"
             )
             return signals[0]
-    interruption.give_back()  # an evaluation has nothing to save
+    interruption.restore_default_handlers()  # an evaluation has nothing to save
     evaluate(workdir, config)
     return None
 
@@ -51,7 +51,7 @@ def _train(
         signal.signal(signal_number, signal.SIG_DFL if is_typed else signal.SIG_IGN)
         signals.append(signal_number)
 
-    interruption.take_over(interrupt)
+    interruption.install_handlers(interrupt)
     title = f"{config.environment.task}, seed {config.run.seed}"
     with (
         progress.ProgressDisplay(config.run.env_frames, title) as display,

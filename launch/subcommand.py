@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
-from laser_tf.host import interruption, kept_command
+from laser_tf.host import interruption
 from launch import command_line
 
 _POLL_SECONDS = 0.1
@@ -69,7 +69,7 @@ def start_here(command: Command) -> subprocess.Popen:
         stderr=output,
         # A group of its own: it gets each Ctrl-C once, from here, and has the time to save all.
         start_new_session=True,
-        preexec_fn=kept_command.end_with_parent,
+        preexec_fn=interruption.end_with_parent,
     )
     if output:
         output.close()
@@ -84,7 +84,7 @@ class _Child:
         if command.title:
             logging.info("%s", command.title)
         self._process = start(command)
-        self.forward = interruption.Forwarding(interrupted, self._process.send_signal).forward
+        self.forward = interruption.SignalForwarder(interrupted, self._process.send_signal).forward
 
     def failure(self) -> str | None:
         """What went wrong; "" for nothing, None while it runs."""
@@ -144,6 +144,6 @@ def run_all(commands: Iterable[Command], at_once: int = 1, start: Start = start_
     if interrupted.stop:
         logging.info("stopped; the same command goes on")
         interruption.end_by(interrupted.signal_number)
-    interruption.give_back()
+    interruption.restore_default_handlers()
     if failures:
         raise command_line.UsageError(f"{'; '.join(failures)}; the same command goes on")

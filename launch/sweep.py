@@ -1,4 +1,4 @@
-"""Trains the agents of a sweep beside each other, on one common replay.
+"""Trains the members of a sweep side by side, on one shared replay.
 
     python -m launch.sweep --config=configs/sweeps.py:minatar --workdir=runs/sweep
     python -m launch.sweep --config=configs/sweeps.py:atari --shared_replay=true
@@ -10,18 +10,19 @@ The same command with the same --workdir resumes a sweep that was interrupted.
 
 import sys
 
-from laser_tf.host import interruption, kept_command, private_network
+from laser_tf.host import interruption, private_network
 from laser_tf.workdir import versions
 
 if __name__ == "__main__":
     interruption.before_imports()
     versions.check()
-    _NETWORK_WARNING = None if kept_command.is_child() else private_network.enter(sys.argv)
+    _NETWORK_WARNING = private_network.enter(sys.argv)
 
 import contextlib
 import logging
 import pathlib
 import uuid
+from collections.abc import Iterator
 from typing import Any
 
 from absl import flags
@@ -51,11 +52,8 @@ def main() -> None:
     values = _values()
     config = sweep_config.parse(values)
     workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir("config")).absolute()
-    if not kept_command.is_child():
-        command_line.check_elsewhere((), config.cluster.address)
-        kept_command.keep([f"--workdir={workdir}"])
-    with kept_command.ending():
-        stopped_by = _run(config, values, workdir)
+    command_line.check_elsewhere("", config.cluster.address)
+    stopped_by = _run(config, values, workdir)
     if stopped_by:
         interruption.end_by(stopped_by)
 
@@ -69,43 +67,39 @@ def _run(
     if is_open and not _open(config, values, workdir):
         return None
     spec = factory.environment_spec(config.first.environment)  # refused here if there is none
-    # The keys of an existing sweep cannot change.
-    if not (workdir / run_directory.SWEEP_FILE).exists():
-        _check_agents(config, spec)
-    interrupted = interruption.Interruption()
-    from laser_tf.cluster import ray_session, roles, sweep_fleet
+    if not (
+        workdir / run_directory.SWEEP_FILE
+    ).exists():  # The keys of an existing sweep cannot change.
+        _check_members(config, spec)
+    from laser_tf.cluster import sweep_job
     from laser_tf.sweeps import sweep_display
+    from launch import fleet_session
 
-    with ray_session.session(config.cluster, *sweep_fleet.asked(config), interrupted):
-        ray_session.check_versions()
-        if interrupted.stop:  # meanwhile: nothing is written
-            return interrupted.signal_number
-        if not is_open and not _open(config, values, workdir):
-            return None
-        title = f"{config.first.environment.task}, {len(config.agents)} agents"
-        command_line.divert_native_messages(workdir / "native.log")
-        fleet = sweep_fleet.SweepFleet(config, workdir, spec)
-        # Ray prints to standard output when a process dies; what matters of it the fleet says.
-        with (
-            sweep_display.SweepDisplay(config.first.run.env_frames, title, sys.stdout) as display,
-            (workdir / "native.log").open("a") as log,
-            contextlib.redirect_stdout(log),
-        ):
-            fleet.run(interrupted, display)
-    if interrupted.stop:
-        logging.info("%s", roles.outcome(interrupted, fleet.unsaved))
-    else:
-        fleet.check_outcome()
+    @contextlib.contextmanager
+    def make_job() -> Iterator[sweep_job.SweepJob]:
+        title = f"{config.first.environment.task}, {len(config.members)} members"
+        frames = config.first.run.env_frames
+        with sweep_display.SweepDisplay(frames, title, sys.stdout) as display:
+            yield sweep_job.SweepJob(config, workdir, display)
+
+    stopped_by = fleet_session.run(
+        sweep_job.role_specs(config, spec),
+        config.cluster,
+        workdir,
+        lambda: is_open or _open(config, values, workdir),
+        make_job,
+    )
+    if stopped_by is None and (workdir / run_directory.FINISHED).exists():
         logging.info("done; python -m launch.plot --report=%s shows it", workdir)
-    return interrupted.signal_number
+    return stopped_by
 
 
-def _check_agents(config: sweep_config.SweepConfig, spec: types.EnvironmentSpec) -> None:
-    """Raises ValueError if an agent of the first environment cannot use its specs."""
-    for agent in config.agents.values():
-        if agent.environment == config.first.environment:
-            agent.agent.check_actions(spec.action)
-            agent.replay.check_observation(spec.observation)
+def _check_members(config: sweep_config.SweepConfig, spec: types.EnvironmentSpec) -> None:
+    """Raises ValueError if a member with the first environment cannot use its specs."""
+    for member in config.members.values():
+        if member.environment == config.first.environment:
+            member.agent.check_actions(spec.action)
+            member.replay.check_observation(spec.observation)
 
 
 def _open(config: sweep_config.SweepConfig, values: dict[str, Any], workdir: pathlib.Path) -> bool:
@@ -114,7 +108,7 @@ def _open(config: sweep_config.SweepConfig, values: dict[str, Any], workdir: pat
         "id": uuid.uuid4().hex,
         "label": config.sweep.label or workdir.name,
         "seed_index": config.sweep.seed_index,
-        "agents": {name: dict(given) for name, given in config.hyperparameters.items()},
+        "members": {name: dict(given) for name, given in config.hyperparameters.items()},
         "versions": versions.recorded(),
         run_directory.COMMAND: command_line.given_command("sweep", workdir),
     }
@@ -128,7 +122,7 @@ def _open(config: sweep_config.SweepConfig, values: dict[str, Any], workdir: pat
     logging.info("%s %s", "resuming" if resumed else "a new sweep in", workdir)
     is_finished = (workdir / run_directory.FINISHED).exists()
     if is_finished:
-        logging.info("all agents are trained already")
+        logging.info("all members are trained already")
     return not is_finished
 
 

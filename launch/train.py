@@ -9,21 +9,23 @@
 The same command with the same --workdir resumes a run that was interrupted.
 """
 
-from laser_tf.host import interruption, kept_command, private_network
+import sys
+
+from laser_tf.host import interruption, private_network
 from laser_tf.workdir import versions
 
 if __name__ == "__main__":
-    import sys
-
     interruption.before_imports()
     # Before all other imports: only a process with one thread can move to a private network.
     versions.check()
-    _NETWORK_WARNING = None if kept_command.is_child() else private_network.enter(sys.argv)
+    _NETWORK_WARNING = private_network.enter(sys.argv)
 
+import contextlib
 import dataclasses
 import functools
 import logging
 import pathlib
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from absl import flags
@@ -54,13 +56,9 @@ def main() -> None:
         logging.warning("%s", _NETWORK_WARNING)
     config = run_config.parse(command_line.config_values(_CONFIG))
     command_line.check_trusted(_CONFIG, config.environment.user_code(), _TRUST_CONFIG.value)
-    if not kept_command.is_child():  # a driver that is started again waits for them
-        command_line.check_elsewhere(config.replay.servers, config.cluster.address)
+    command_line.check_elsewhere(config.replay.address, config.cluster.address)
     workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir("config")).absolute()
-    if config.cluster.actors and not kept_command.is_child():
-        kept_command.keep([f"--workdir={workdir}"])
-    with kept_command.ending():
-        stopped_by = _run(config, workdir)
+    stopped_by = _run(config, workdir)
     if stopped_by:
         interruption.end_by(stopped_by)
 
@@ -94,9 +92,7 @@ def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
         extend=_EXTEND.value,
     )
     if config.cluster.actors:
-        from launch import fleet_session
-
-        return fleet_session.run_to_the_end(config, workdir, spec, initial, open_workdir)
+        return _run_fleet(config, workdir, spec, initial, open_workdir)
     # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
     from laser_tf.training import assembly, training
     from launch import session
@@ -108,6 +104,48 @@ def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
     command_line.divert_native_messages(workdir / "native.log")
     run = training.Training(config, workdir, spec, initial=initial, strategy=strategy)
     return session.run_to_the_end(run, config, workdir)
+
+
+def _run_fleet(
+    config: run_config.RunConfig,
+    workdir: pathlib.Path,
+    spec: types.EnvironmentSpec,
+    initial: "initial_weights.InitialWeights | None",
+    open_workdir: Callable[[], bool],
+) -> int | None:
+    """Trains on several processes, then evaluates in this process.
+
+    Returns:
+      The signal that stopped the training, if a signal did.
+    """
+    from laser_tf.cluster import run_job
+    from laser_tf.monitoring import progress
+    from launch import fleet_session
+
+    def open_and_log() -> bool:
+        resumed = open_workdir()
+        logging.info("%s %s", "resuming" if resumed else "a new run in", workdir)
+        if config.cluster.address and not config.replay.address:
+            logging.warning(
+                "Replay listens on every interface of its machine, without authentication. "
+                "docs/cluster.md shows how to protect it."
+            )
+        return True
+
+    @contextlib.contextmanager
+    def make_job() -> Iterator[run_job.RunJob]:
+        title = f"{config.environment.task}, seed {config.run.seed}, {config.cluster.actors} actors"
+        with progress.ProgressDisplay(config.run.env_frames, title, sys.stdout) as display:
+            yield run_job.RunJob(display)
+
+    specs = run_job.role_specs(config, spec, initial)
+    stopped_by = fleet_session.run(specs, config.cluster, workdir, open_and_log, make_job)
+    if stopped_by is None:
+        interruption.restore_default_handlers()  # An evaluation has nothing to save.
+        from launch import session  # Imports TensorFlow, which the driver does not need.
+
+        session.evaluate(workdir, config)
+    return stopped_by
 
 
 def _initial_weights(

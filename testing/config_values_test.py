@@ -11,7 +11,7 @@ class ConfigValuesTest(absltest.TestCase):
             "run": {"seed": 1},
             "sweep": {"grid": {"learner": {"rate": (1, 2)}}, "samples": 1},
         }
-        changed = config_values.changed(config, {"sweep.grid.learner.rate": (3,), "run.seed": 2})
+        changed = config_values.override(config, {"sweep.grid.learner.rate": (3,), "run.seed": 2})
         self.assertEqual(
             changed,
             {"run": {"seed": 2}, "sweep": {"grid": {"learner": {"rate": (3,)}}, "samples": 1}},
@@ -23,7 +23,7 @@ class ConfigValuesTest(absltest.TestCase):
 
     def test_a_section_that_there_is_not_is_no_new_one(self):
         with self.assertRaises(KeyError):
-            config_values.changed({"run": {}}, {"rnu.seed": 2})
+            config_values.override({"run": {}}, {"rnu.seed": 2})
 
     def test_values_are_pythons_or_words(self):
         given = ("0.25", "true", "False", "none", "(1, 2)", "{'size': 9}", "asterix", "a=1", "")

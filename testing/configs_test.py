@@ -4,14 +4,14 @@ from absl.testing import absltest, parameterized
 
 from configs import acer, impala, laser, r2d2, reactor, sweeps
 from laser_tf.ops import reward_clipping
+from laser_tf.replay.schemes import episodes
 from laser_tf.sweeps import sweep_config
 from laser_tf.training import run_config
 
 
 def _rows(replay):
     """Online and replayed unrolls of a batch."""
-    replayed = round(replay.batch_size * replay.replay_fraction)
-    return replay.batch_size - replayed, replayed
+    return replay.online_entries, replay.replayed_entries
 
 
 class LaserOnAtariTest(absltest.TestCase):
@@ -27,14 +27,14 @@ class LaserOnAtariTest(absltest.TestCase):
 
     def test_the_sweep_has_nine_constant_agents_and_its_batches(self):
         config = sweep_config.parse(sweeps.get_config("atari_paper").to_dict())
-        self.assertLen(config.agents, 9)
+        self.assertLen(config.members, 9)
         tuned = {
             (agent.learner.learning_rate, agent.agent.entropy_cost)
-            for agent in config.agents.values()
+            for agent in config.members.values()
         }
         rates, costs = (3e-4, 6e-4, 1.2e-3), (5e-3, 1e-2, 2e-2)
         self.assertEqual(tuned, {(rate, cost) for rate in rates for cost in costs})
-        for agent in config.agents.values():
+        for agent in config.members.values():
             self.assertEqual(_rows(agent.replay), (32, 128))
             self.assertEqual(agent.learner.learning_rate_schedule, "constant")
 
@@ -79,7 +79,7 @@ class ReactorTest(absltest.TestCase):
         self.assertEqual((replay.steps_per_entry + 1, replay.batch_size), (33, 4))
         self.assertBetween(replay.steps_per_update, 4, 6)
         self.assertEqual((replay.priority_exponent, replay.importance_exponent), (1, 1))
-        self.assertEqual(replay.priorities, "contextual")
+        self.assertEqual(replay.scheme, "contextual")
         self.assertEqual(replay.frame_stack, 1)
         self.assertEqual((optimiser.optimizer, optimiser.learning_rate), ("adam", 5e-5))
         self.assertEqual(optimiser.adam_beta1, 0)  # no momentum
@@ -112,7 +112,8 @@ class PaperTest(parameterized.TestCase):
         self.assertFalse(agent.center_observation or agent.normalise_images)
 
     def test_dmlabs_batches_are_those_of_the_text(self):
-        self.assertEqual(_rows(laser.get_config("dmlab30").replay), (32, 128))
+        scheme = episodes.Episodes(**laser.get_config("dmlab30").replay)
+        self.assertEqual(_rows(scheme), (32, 128))
 
     def test_dmlabs_clip_is_that_of_the_published_code(self):
         clip = reward_clipping.REWARD_CLIPS[r2d2.get_config("dmlab30").agent.reward_clip]

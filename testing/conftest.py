@@ -10,7 +10,7 @@ import pytest
 _FIRST = (
     "launch/sweep_test.py",
     "training/training_test.py",
-    "cluster/fleet_test.py",
+    "cluster/recovery_test.py",
     "agents/reactor_test.py",
     "launch/launch_test.py",
     "launch/full_disk_test.py",
@@ -24,7 +24,7 @@ _FIRST = (
     "training/vectors_test.py",
     "training/learner_test.py",
     "training/lost_server_test.py",
-    "replay/several_servers_test.py",
+    "replay/external_server_test.py",
     "evaluation/continuous_evaluator_test.py",
     "export/saved_model_test.py",
 )

@@ -13,12 +13,10 @@ from launch import found_config
 from testing import pages
 
 _PATH = re.compile(
-    r"(?<![\w./-])((?:configs|deploy|docs|laser_tf|launch|experiments|results|testing)/[\w./-]*"
+    r"(?<![\w./-])((?:configs|deploy|docs|laser_tf|launch|experiments|results|testing|tools)/[\w./-]*"
     r"\.(?:py|csv\.gz|csv|png|md|yaml|sbatch|service))\b"
 )
-_MODULE = re.compile(
-    r"\b((?:launch|experiments|testing\.benchmarks|testing)\.[a-z_]+(?:\.[a-z_]+)*)\b"
-)
+_MODULE = re.compile(r"\b((?:launch|experiments|tools|testing)\.[a-z_]+(?:\.[a-z_]+)*)\b")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?%?")
 # What looks like a metric's name otherwise: paths, units, and tasks of the control suite.
 _NO_METRICS = ("checkpoints", "tensorboard", "frames", "ray", "cartpole", "cheetah", "reacher")

@@ -2,6 +2,7 @@
 
 import dataclasses
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
@@ -10,7 +11,9 @@ from dm_env import specs
 from configs import laser
 from laser_tf import observations, types
 from laser_tf.agents import r2d2_config, reactor_config, registry
-from laser_tf.replay import stored_unroll
+from laser_tf.replay import client, connection, stored_unroll
+from laser_tf.replay.schemes import base as schemes_base
+from laser_tf.replay.schemes import registry as schemes
 from laser_tf.training import run_config
 
 
@@ -21,9 +24,7 @@ def catch_config(**sections) -> run_config.RunConfig:
     if sections.get("environment", {}).get("suite", "catch") != "catch":
         for key in ("reward_offset", "wait_seconds"):  # which other suites do not know
             del values["environment"][key]
-    for section, overrides in sections.items():
-        values[section].update(overrides)
-    return run_config.parse(values)
+    return _parse(values, sections)
 
 
 def r2d2_catch_config(**sections) -> run_config.RunConfig:
@@ -34,22 +35,20 @@ def r2d2_catch_config(**sections) -> run_config.RunConfig:
             torso="flat", core_size=32, hidden_units=32, discount=0.99, n_steps=3, target_period=100
         )
     )
-    values["replay"].update(
-        unroll_length=5,
-        sequence_length=10,
-        sequence_overlap=5,
-        burn_in=5,
-        steps_per_update=40,
-        warm_up=500,
-        priority_exponent=0.9,
-        importance_exponent=0.6,
-    )
+    values["replay"] = schemes.switched(values["replay"], "sequences") | {
+        "unroll_length": 5,
+        "sequence_length": 10,
+        "sequence_overlap": 5,
+        "burn_in": 5,
+        "steps_per_update": 40,
+        "warm_up": 500,
+        "priority_exponent": 0.9,
+        "importance_exponent": 0.6,
+    }
     values["learner"].update(
         optimizer="adam", learning_rate=3e-3, learning_rate_schedule="constant"
     )
-    for section, overrides in sections.items():
-        values[section].update(overrides)
-    return run_config.parse(values)
+    return _parse(values, sections)
 
 
 def reactor_catch_config(**sections) -> run_config.RunConfig:
@@ -68,9 +67,7 @@ def reactor_catch_config(**sections) -> run_config.RunConfig:
     )
     values["replay"].update(burn_in=0, priority_exponent=1.0, importance_exponent=1.0)
     values["learner"].update(adam_beta1=0.0)
-    for section, overrides in sections.items():
-        values[section].update(overrides)
-    return run_config.parse(values)
+    return _parse(values, sections)
 
 
 def acer_catch_config(kind: str = "acer", **sections) -> run_config.RunConfig:
@@ -79,8 +76,18 @@ def acer_catch_config(kind: str = "acer", **sections) -> run_config.RunConfig:
     values["agent"] = dataclasses.asdict(
         registry.config_class(kind)(torso="flat", entropy_cost=0.01)
     )
-    values["replay"].update(replay_fraction=0.0, replay_ratio=2.0, batch_size=4)
+    values["replay"] = schemes.switched(values["replay"], "alternating") | {
+        "replay_ratio": 2.0,
+        "batch_size": 4,
+    }
+    return _parse(values, sections)
+
+
+def _parse(values: dict, sections: dict) -> run_config.RunConfig:
+    """The configuration of nested values with sections of overrides; may switch the scheme."""
     for section, overrides in sections.items():
+        if section == "replay" and "scheme" in overrides:
+            values[section] = schemes.switched(values[section], overrides["scheme"])
         values[section].update(overrides)
     return run_config.parse(values)
 
@@ -113,6 +120,28 @@ def signature(spec: types.EnvironmentSpec, core_state: Any, **arguments) -> Any:
         lambda state: tf.TensorSpec(state.shape[1:], state.dtype), core_state
     )
     return stored_unroll.signature(spec, answer, states, **arguments)
+
+
+def make_batches(
+    scheme: schemes_base.ReplayScheme,
+    replay: Any,
+    signature: Any,
+    agent: Any = None,
+    seed: Any = (1,),
+) -> Any:
+    """Starts fetching batches of a scheme, by default without an agent.
+
+    Args:
+      scheme: Replay scheme.
+      replay: The learner's view of replay, or a connection to the server.
+      signature: Signature of an unroll.
+      agent: The learner's agent.
+      seed: See `LearnerContext`.
+    """
+    if isinstance(replay, connection.ReplayConnection):
+        replay = client.LearnerReplay(replay)
+    context = schemes_base.LearnerContext(replay, signature, agent or mock.Mock(), seed)
+    return scheme.make_batches(context)
 
 
 def random_unroll(

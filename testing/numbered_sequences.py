@@ -3,7 +3,8 @@
 import numpy as np
 import tree
 
-from laser_tf.replay import replay_config, stored_unroll
+from laser_tf.replay import stored_unroll
+from laser_tf.replay.schemes import contextual
 from testing import fakes
 
 U, S = 4, 3  # steps of an unroll, unrolls of a sequence
@@ -13,7 +14,7 @@ SIGNATURE = fakes.signature(
 BLANK = -1
 
 
-def config(**overrides) -> replay_config.ReplayConfig:
+def config(**overrides) -> contextual.Contextual:
     """Of a store of such sequences."""
     values = {
         "unroll_length": U,
@@ -24,10 +25,9 @@ def config(**overrides) -> replay_config.ReplayConfig:
         "sequence_length": 2 * U,
         "sequence_overlap": U,
         "burn_in": U,
-        "priorities": "contextual",
         "priority_exponent": 1.0,
     }
-    return replay_config.ReplayConfig(**values | overrides)
+    return contextual.Contextual(**values | overrides)
 
 
 def make(game: int, newest: int, blanks: tuple[int, int] = (0, 0)) -> stored_unroll.StoredUnroll:

@@ -1,26 +1,26 @@
-"""Naive NumPy versions of the ops: one loop an index, float64, every product and sum spelled out.
+"""Naive NumPy implementations of the ops in float64, with one loop for each index.
 
-They are written from the papers' formulas, never from the ops, and are slow on purpose. What a mask
-excludes is skipped rather than multiplied by zero, so that NaN in it would show where it is read.
+They follow the formulas of the papers, independently of the ops, and favour clarity over speed.
+Masked entries are skipped, not multiplied by zero, so that a NaN in a masked entry has no effect.
 """
 
 import numpy as np
 
 
 def log_softmax(logits):
-    """float [..., A] -> float64 [..., A]."""
+    """Returns log-probabilities float64 [..., A] of logits float [..., A]."""
     logits = np.asarray(logits, np.float64)
     shifted = logits - logits.max(axis=-1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
 
 
 def softmax(logits):
-    """float [..., A] -> float64 [..., A]."""
+    """Returns probabilities float64 [..., A] of logits float [..., A]."""
     return np.exp(log_softmax(logits))
 
 
 def log_importance_ratios(target_logits, behaviour_logits, actions):
-    """log(pi(a_t|x_t) / mu(a_t|x_t)): float [T, B, A] twice, int [T, B] -> [T, B]."""
+    """Returns log(pi(a_t|x_t) / mu(a_t|x_t)), [T, B], from logits [T, B, A]."""
     log_pi, log_mu = log_softmax(target_logits), log_softmax(behaviour_logits)
     ratios = np.zeros(actions.shape)
     for t, b in np.ndindex(*actions.shape):
@@ -29,16 +29,16 @@ def log_importance_ratios(target_logits, behaviour_logits, actions):
 
 
 def vtrace(log_rhos, discounts, rewards, values, trusted, rho_bar=1.0, c_bar=1.0, lambda_=1.0):
-    """Trust-region V-trace as the double sum of LASER's equation 8, not as a recursion.
+    """Computes trust-region V-trace as a double sum (LASER, equation 8), not as a recursion.
 
         v_t = V(x_t)
               + sum_k gamma^k (prod_{i<k} lambda_{t+i} c_{t+i}) lambda_{t+k} rho_{t+k} delta_{t+k}
 
-    Arguments as in `laser_tf.ops.vtrace.vtrace`.
+    See `laser_tf.ops.vtrace.vtrace` for the arguments.
 
     Returns:
-      v_t, the advantages r_t + gamma_t v_{t+1} - V(x_t) (IMPALA, section 4.2) and rho_t, each
-      [T, B]. The last two are NaN where `trusted` is false: nothing is promised there.
+      Targets v_t, advantages r_t + gamma_t v_{t+1} - V(x_t) (IMPALA, section 4.2) and ratios rho_t,
+      [T, B] each. Advantages and ratios are NaN where `trusted` is false.
     """
     T, B = trusted.shape
     log_rhos, discounts, rewards, values = (
@@ -51,7 +51,7 @@ def vtrace(log_rhos, discounts, rewards, values, trusted, rho_bar=1.0, c_bar=1.0
             targets[t, b] = values[t, b]
             for k in range(T - t):
                 if not trusted[t + k, b]:
-                    break  # lambda_{t+k} = 0 is a factor of this term and of all later ones
+                    break  # lambda_{t+k} = 0 is a factor of this term and of all later terms
                 weight = 1.0
                 for i in range(t, t + k):
                     weight *= discounts[i, b] * lambda_ * min(c_bar, np.exp(log_rhos[i, b]))
@@ -71,7 +71,7 @@ def vtrace(log_rhos, discounts, rewards, values, trusted, rho_bar=1.0, c_bar=1.0
 
 
 def implied_policy(pi, mu, rho_bar=1.0):
-    """LASER's equation 3 on probabilities, [N, A] twice -> [N, A]."""
+    """Returns the implied policy [N, A] of probabilities [N, A] (LASER, equation 3)."""
     implied = np.zeros(pi.shape)
     for n in range(pi.shape[0]):
         clipped = [min(rho_bar * mu[n, a], pi[n, a]) for a in range(pi.shape[1])]
@@ -81,14 +81,14 @@ def implied_policy(pi, mu, rho_bar=1.0):
 
 
 def kl_divergence(p, q):
-    """KL(p || q) of positive probabilities, [N, A] twice -> [N]."""
+    """Returns KL(p || q), [N], of positive probabilities [N, A]."""
     return np.array(
         [sum(p[n, a] * np.log(p[n, a] / q[n, a]) for a in range(p.shape[1])) for n in range(len(p))]
     )
 
 
 def policy_gradient_loss(logits, actions, weighted_advantages, mask):
-    """- sum rho_t A_t log pi(a_t|x_t) and its gradient with respect to `logits` [T, B, A]."""
+    """Returns - sum rho_t A_t log pi(a_t|x_t) and its gradient with respect to `logits`."""
     log_pi = log_softmax(logits)
     loss, gradient = 0.0, np.zeros(logits.shape)
     for t, b in np.ndindex(*actions.shape):
@@ -101,7 +101,7 @@ def policy_gradient_loss(logits, actions, weighted_advantages, mask):
 
 
 def baseline_loss(values, targets, mask):
-    """1/2 sum (v_t - V(x_t))^2 and its gradient with respect to `values` [T, B]."""
+    """Returns 1/2 sum (v_t - V(x_t))^2 and its gradient with respect to `values`."""
     loss, gradient = 0.0, np.zeros(values.shape)
     for t, b in np.ndindex(*values.shape):
         if mask[t, b]:
@@ -111,7 +111,7 @@ def baseline_loss(values, targets, mask):
 
 
 def entropy_loss(logits, mask):
-    """sum_t sum_a pi log pi and its gradient with respect to `logits` [T, B, A]."""
+    """Returns sum_t sum_a pi log pi and its gradient with respect to `logits`."""
     log_pi = log_softmax(logits)
     loss, gradient = 0.0, np.zeros(logits.shape)
     for t, b in np.ndindex(*mask.shape):
@@ -125,9 +125,9 @@ def entropy_loss(logits, mask):
 
 
 def stack_frames(frames, is_first, depth):
-    """uint8 [depth - 1 + R, B, H, W, C], bool [depth - 1 + R, B] -> uint8 [R, B, H, W, depth * C].
+    """Stacks frames uint8 [depth - 1 + R, B, H, W, C] to [R, B, H, W, depth * C].
 
-    Walks from each frame into the past and stops at the row that opens the episode.
+    A stack has the newest frame last and zeros before the first step of the episode.
     """
     rows, channels = frames.shape[0] - depth + 1, frames.shape[-1]
     stacked = np.zeros([rows, *frames.shape[1:-1], depth * channels], np.uint8)
@@ -142,7 +142,7 @@ def stack_frames(frames, is_first, depth):
 
 
 def popart_update(first, second, targets, mask, tasks, step):
-    """The moving averages of G and G^2 of each task, [K] twice, from targets [T, B]."""
+    """Returns the updated moving averages of G and G^2 of each task, [K] each."""
     first, second = (np.array(moment, np.float64) for moment in (first, second))
     for k in range(len(first)):
         own = [
@@ -155,7 +155,7 @@ def popart_update(first, second, targets, mask, tasks, step):
 
 
 def pixel_rewards(observations, cell):
-    """uint8 [T + 1, B, H, W, C] -> [T, B, H // cell, W // cell]."""
+    """Returns mean absolute changes [T, B, H // cell, W // cell] of uint8 [T + 1, B, H, W, C]."""
     rows, B, H, W, C = observations.shape
     top, left = (H - H // cell * cell) // 2, (W - W // cell * cell) // 2
     rewards = np.zeros([rows - 1, B, H // cell, W // cell])
@@ -168,7 +168,7 @@ def pixel_rewards(observations, cell):
 
 
 def pixel_control_loss(q, actions, rewards, is_transition, mask, discount):
-    """Each step's n-step return spelled out: the loss and its gradient with respect to `q`."""
+    """Sums each return separately; returns the loss and its gradient in `q`."""
     loss, gradient = 0.0, np.zeros(q.shape)
     T = len(actions)
     for t, b, i, j in np.ndindex(*rewards.shape):
@@ -177,7 +177,7 @@ def pixel_control_loss(q, actions, rewards, is_transition, mask, discount):
         target = 0.0
         for k in range(t, T):
             if not is_transition[k, b]:
-                break  # x_k ended its episode: nothing follows
+                break  # x_k is the last observation of its episode
             target += discount ** (k - t) * rewards[k, b, i, j]
         else:
             target += discount ** (T - t) * max(q[T, b, i, j])
@@ -188,35 +188,35 @@ def pixel_control_loss(q, actions, rewards, is_transition, mask, discount):
 
 
 def rescale(x, epsilon):
-    """h(x) as R2D2 prints it in section 2.3: float [...] -> float64 [...]."""
+    """Returns h(x) by the formula of R2D2, section 2.3."""
     x = np.asarray(x, np.float64)
     return np.sign(x) * (np.sqrt(np.abs(x) + 1) - 1) + epsilon * x
 
 
 def unrescale(y, epsilon):
-    """h^-1(y) as Pohlen et al. 2018 print it (proposition A.2): float [...] -> float64 [...]."""
+    """Returns h^-1(y) by the formula of Pohlen et al. 2018, proposition A.2."""
     y = np.asarray(y, np.float64)
     root = (np.sqrt(1 + 4 * epsilon * (np.abs(y) + 1 + epsilon)) - 1) / (2 * epsilon)
     return np.sign(y) * (root**2 - 1)
 
 
 def n_step_returns(rewards, discounts, bootstrap_values, is_transition, n):
-    """Each return walks forward from its own row; what a discount of 0 hides is not read."""
+    """Sums each return forward in time, up to a discount of 0."""
     T, B = is_transition.shape
     returns = np.zeros([T, B])
     for t, b in np.ndindex(T, B):
-        weight, row = 1.0, t
-        while weight and row < min(t + n, T) and is_transition[row, b]:
-            returns[t, b] += weight * float(rewards[row, b])
-            weight *= float(discounts[row, b])
-            row += 1
+        weight, k = 1.0, t
+        while weight and k < min(t + n, T) and is_transition[k, b]:
+            returns[t, b] += weight * float(rewards[k, b])
+            weight *= float(discounts[k, b])
+            k += 1
         if weight:
-            returns[t, b] += weight * float(bootstrap_values[row, b])
+            returns[t, b] += weight * float(bootstrap_values[k, b])
     return returns
 
 
 def double_q_targets(q_online, q_target, rewards, discounts, is_transition, n, rescaling_epsilon):
-    """R2D2's targets (section 2.3): q's [T + 1, B, A] twice -> [T, B]."""
+    """Returns double Q-learning targets [T, B] (R2D2, section 2.3)."""
     values = np.zeros(q_target.shape[:2])
     for t, b in np.ndindex(*values.shape):
         best = 0
@@ -231,7 +231,7 @@ def double_q_targets(q_online, q_target, rewards, discounts, is_transition, n, r
 
 
 def sequence_priorities(td_errors, mask, eta, smallest):
-    """eta max |delta| + (1 - eta) mean |delta| of each column's masked-in rows: [T, B] -> [B]."""
+    """Returns eta max |delta| + (1 - eta) mean |delta| over the mask, [B], at least `smallest`."""
     T, B = mask.shape
     priorities = np.full([B], smallest, np.float64)
     for b in range(B):
@@ -243,12 +243,12 @@ def sequence_priorities(td_errors, mask, eta, smallest):
 
 
 def retrace(rewards, discounts, q_taken, values, traces, is_transition):
-    """Retrace as the sum over the rest of the episode (Munos et al. 2016, equation 4).
+    """Computes Retrace as a sum over the rest of the episode (Munos et al. 2016, equation 4).
 
         Q^ret_t = Q_t + sum_k (prod_{i=1..k} gamma_{t+i-1} c_{t+i})
                         (r_{t+k} + gamma_{t+k} V(x_{t+k+1}) - Q_{t+k})
 
-    Arguments as in `laser_tf.ops.retrace.retrace`; the result is NaN where there is no transition.
+    See `laser_tf.ops.retrace.retrace` for the arguments. The result is NaN between episodes.
     """
     T, B = is_transition.shape
     targets = np.full([T, B], np.nan)
@@ -268,11 +268,11 @@ def retrace(rewards, discounts, q_taken, values, traces, is_transition):
     return targets
 
 
-def constrained(gradient, divergence_gradient, delta):
-    """The nearest z to g with k . z <= delta, float [S] each: by projection, not by equation 12."""
+def constrain(gradient, divergence_gradient, delta):
+    """Projects g onto the half-space k . z <= delta, float [S] each, without equation 12."""
     g, k = np.asarray(gradient, np.float64), np.asarray(divergence_gradient, np.float64)
     if k @ g <= delta:
         return g
     unit = k / np.sqrt(k @ k)
-    # On the plane k . z = delta, at g's distance from it along k.
+    # Move g along k onto the plane k . z = delta.
     return g - unit * (unit @ g - delta / np.sqrt(k @ k))

@@ -36,15 +36,14 @@ class Coin(gymnasium.Env):
 
 gymnasium.register("Coin-v0", Coin)
 """
-# What a worker of Ray's does for a command.
+# Runs the shell command of a Ray job.
 ON_A_MACHINE = """
-import pathlib, sys
+import pathlib, subprocess, sys
 from laser_tf.cluster import remote_command
 
 log = pathlib.Path("run.log")
-process = remote_command.CommandProcess(("launch.plot", "--help"), log, pathlib.Path.cwd())
-while (code := process.poll()) is None:
-    pass
+command = remote_command.entrypoint(("launch.train", "--help"), log)
+code = subprocess.run(command, shell=True).returncode
 print(log.read_text())
 sys.exit(code)
 """
@@ -148,7 +147,7 @@ class PackageTest(absltest.TestCase):
     def test_commands_on_machines_of_a_cluster_are_found(self):
         done = self._run_program(sys.executable, "-c", ON_A_MACHINE)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("python -m launch.plot", done.stdout)
+        self.assertIn("python -m launch.train", done.stdout)
 
     def test_a_configuration_that_there_is_not_is_told_as_it_was_given(self):
         done = self._run("laser-train", "--config=laser_cach")

@@ -1,10 +1,10 @@
-"""Naive NumPy versions of Reactor's ops, in the way of `numpy_reference`: from the paper alone."""
+"""Naive NumPy implementations of the ops of Reactor, by the formulas of the paper."""
 
 import numpy as np
 
 
 def kernel(i, x, support):
-    """h_{z_i}(x) as section 3.2 prints it, case by case."""
+    """Returns h_{z_i}(x), with the cases of section 3.2."""
     last = len(support) - 1
     if (x <= support[0] and i == 0) or (x >= support[-1] and i == last):
         return 1.0
@@ -16,70 +16,62 @@ def kernel(i, x, support):
 
 
 def project(atoms, masses, support):
-    """[R, M] twice, [N] -> [R, N]."""
+    """Projects masses [R, M] at atoms [R, M] onto the support [N]; returns [R, N]."""
     projected = np.zeros([len(atoms), len(support)])
-    for row, j, i in np.ndindex(*atoms.shape, len(support)):
-        projected[row, i] += masses[row, j] * kernel(i, atoms[row, j], support)
+    for r, j, i in np.ndindex(*atoms.shape, len(support)):
+        projected[r, i] += masses[r, j] * kernel(i, atoms[r, j], support)
     return projected
 
 
 def distributional_retrace(rewards, discounts, q, pi, actions, traces, is_transition, support):
-    """q*(x_t, a_t) as the sum over n and a of section 3.2, and the alphas' sums.
+    """Computes q*(x_t, a_t) as the sum over n and a of section 3.2.
 
-    Args:
-      rewards: [T, B].
-      discounts: [T, B].
-      q: [T + 1, B, A, N].
-      pi: [T + 1, B, A].
-      actions: [T, B].
-      traces: [T, B].
-      is_transition: [T, B].
-      support: [N].
+    In contrast to the op, q [T + 1, B, A, N] and pi [T + 1, B, A] contain all actions.
 
     Returns:
-      [T, B, N] and [T, B]; 0 where `is_transition` is false.
+      Targets [T, B, N] and sums of the alphas [T, B], both 0 where `is_transition` is false.
     """
     T, B = is_transition.shape
     A, N = q.shape[2:]
     targets, alphas = np.zeros([T, B, N]), np.zeros([T, B])
     for t, b in np.ndindex(T, B):
-        product, collected, discount, row = 1.0, 0.0, 1.0, t
-        while row < T and is_transition[row, b]:
-            collected += discount * float(rewards[row, b])
-            discount *= float(discounts[row, b])
-            row += 1
-            goes_on = row < T and is_transition[row, b]
-            c = float(traces[row, b]) if goes_on else 0.0
+        product, reward_sum, discount, k = 1.0, 0.0, 1.0, t
+        while k < T and is_transition[k, b]:
+            reward_sum += discount * float(rewards[k, b])
+            discount *= float(discounts[k, b])
+            k += 1
+            continues = k < T and is_transition[k, b]
+            c = float(traces[k, b]) if continues else 0.0
             for a in range(A):
-                is_taken = goes_on and a == actions[row, b]
-                alpha = product * (float(pi[row, b, a]) - (c if is_taken else 0.0))
+                is_taken = continues and a == actions[k, b]
+                alpha = product * (float(pi[k, b, a]) - (c if is_taken else 0.0))
                 alphas[t, b] += alpha
                 for j, i in np.ndindex(N, N):
-                    moved = collected + discount * float(support[j])
-                    mass = alpha * float(q[row, b, a, j])
+                    moved = reward_sum + discount * float(support[j])
+                    mass = alpha * float(q[k, b, a, j])
                     targets[t, b, i] += mass * kernel(i, moved, support)
             product *= c
     return targets, alphas
 
 
 def retrace(rewards, discounts, q_taken, values, traces, is_transition):
-    """Q_ret_t = r_t + gamma_t (V_{t+1} + c_{t+1} (Q_ret_{t+1} - Q_{t+1})), all [T, B]."""
+    """Returns Q_ret_t = r_t + gamma_t (V_{t+1} + c_{t+1} (Q_ret_{t+1} - Q_{t+1})), [T, B]."""
     T, B = is_transition.shape
     targets = np.zeros([T, B])
     for b in range(B):
         for t in reversed(range(T)):
             if not is_transition[t, b]:
                 continue
-            following = float(values[t + 1, b])
+            next_value = float(values[t + 1, b])
             if t + 1 < T and is_transition[t + 1, b]:
                 error = targets[t + 1, b] - float(q_taken[t + 1, b])
-                following += float(traces[t + 1, b]) * error
-            targets[t, b] = float(rewards[t, b]) + float(discounts[t, b]) * following
+                next_value += float(traces[t + 1, b]) * error
+            targets[t, b] = float(rewards[t, b]) + float(discounts[t, b]) * next_value
     return targets
 
 
 def beta_leave_one_out(pi, q_values, returns, actions, mu_taken, mask, clip):
-    """Equation 10: the loss [T, B] and its gradient with respect to `pi` [T, B, A]."""
+    """Returns the loss of equation 10, [T, B], and its gradient in `pi`, [T, B, A]."""
     loss, gradient = np.zeros(mask.shape), np.zeros(pi.shape)
     for t, b in np.ndindex(*mask.shape):
         if not mask[t, b]:
@@ -95,7 +87,7 @@ def beta_leave_one_out(pi, q_values, returns, actions, mu_taken, mask, clip):
 
 
 def truncated_importance_sampling(pi, q_values, returns, actions, mu, mask, clip):
-    """TISLR as section 3.1 prints it: the loss and its gradient with respect to `pi`."""
+    """Returns the TISLR loss of section 3.1, [T, B], and its gradient in `pi`, [T, B, A]."""
     loss, gradient = np.zeros(mask.shape), np.zeros(pi.shape)
     for t, b in np.ndindex(*mask.shape):
         if not mask[t, b]:

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from laser_tf.replay import connection, lease, replay_config, server, stored_unroll, writer
+from laser_tf.replay import connection, lease, server, stored_unroll, writers
+from laser_tf.replay.schemes import base
 
 # A fork of a process that has imported all, but started nothing: a server is there at once.
 _CONTEXT = multiprocessing.get_context("forkserver")
@@ -22,14 +23,14 @@ _START_SECONDS = 120  # of the first one on a busy machine
 
 def _serve(
     pipe: pipes.Connection,
-    config: replay_config.ReplayConfig,
+    config: base.ReplayScheme,
     signature: Any,
     folder: pathlib.Path,
     port: int,
 ) -> None:
     replay = server.ReplayServer(
         config, signature, folder, port,
-        more_tables=lambda: [lease.make_table(replay_config.ONLINE)],
+        more_tables=lambda: [lease.make_table(base.QUEUE)],
     )  # fmt: skip
     pipe.send(replay.port)
     while pipe.recv() == "checkpoint":
@@ -69,7 +70,7 @@ class ReplayProcess(_Process):
 
     def __init__(
         self,
-        config: replay_config.ReplayConfig,
+        config: base.ReplayScheme,
         signature: Any,
         folder: pathlib.Path,
         port: int = 0,
@@ -86,10 +87,10 @@ class ReplayProcess(_Process):
 
 
 def _keep_writing(
-    pipe: pipes.Connection, address: str, config: replay_config.ReplayConfig, signature: Any
+    pipe: pipes.Connection, address: str, config: base.ReplayScheme, signature: Any
 ) -> None:
     replay = connection.ReplayConnection(address, config)
-    target = writer.UnrollWriter(replay, config.unroll_tables(replay_config.ONLINE))
+    target = writers.UnrollStream(replay, config.unroll_tables(base.QUEUE))
     unroll = stored_unroll.blank(signature)
     for number in itertools.count():
         target.write([unroll._replace(number=np.int64(number))], lambda: False)
@@ -101,7 +102,7 @@ def _keep_writing(
 class WriterProcess(_Process):
     """An actor, number 0, that writes blank unrolls as fast as it can."""
 
-    def __init__(self, address: str, config: replay_config.ReplayConfig, signature: Any):
+    def __init__(self, address: str, config: base.ReplayScheme, signature: Any):
         """Starts it and waits until it writes."""
         super().__init__(_keep_writing, address, config, signature)
         self._receive()

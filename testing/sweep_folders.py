@@ -27,7 +27,7 @@ def write(
         name: {"learner.learning_rate": 1e-4 * (k + 1), "agent.entropy_cost": 0.01}
         for k, name in enumerate(agents)
     }
-    content = {"label": label, "seed_index": seed, "agents": hyperparameters, "config": config}
+    content = {"label": label, "seed_index": seed, "members": hyperparameters, "config": config}
     (folder / "sweep.json").write_text(json.dumps({**content, "versions": {}}))
     for name, tasks in agents.items():
         rows = sorted((frames, task, value) for task in tasks for frames, value in tasks[task])
@@ -50,7 +50,7 @@ def forget(path: pathlib.Path, key: str) -> None:
 def write_comparison(folder: pathlib.Path, **settings) -> None:
     """Two seeds of three tasks with two agents, budget 20; in buckets of 10 env frames:
 
-    seed 1      agent_00           agent_01           medians over tasks    best
+    seed 1      member_00           member_01           medians over tasks    best
       bucket 0  x 2, y 4, z 100    x 0, y 8, z -50    4 and 0               4
       bucket 1  x 10, y 0, z 100   x 4, y 6, z -50    10 and 4              10
     seed 2
@@ -58,10 +58,10 @@ def write_comparison(folder: pathlib.Path, **settings) -> None:
       bucket 1  x 0, y 0, z 0      x 2, y 2, z 20     0 and 2               2
     """
     values = {
-        1: {"agent_00": ("x 1 3 10", "y 4 4 0", "z 100 100 100"),
-            "agent_01": ("x 0 0 4", "y 8 8 6", "z -50 -50 -50")},
-        2: {"agent_00": ("x 6 6 0", "y 8 8 0", "z 4 4 0"),
-            "agent_01": ("x 1 1 2", "y 1 1 2", "z 1 1 20")},
+        1: {"member_00": ("x 1 3 10", "y 4 4 0", "z 100 100 100"),
+            "member_01": ("x 0 0 4", "y 8 8 6", "z -50 -50 -50")},
+        2: {"member_00": ("x 6 6 0", "y 8 8 0", "z 4 4 0"),
+            "member_01": ("x 1 1 2", "y 1 1 2", "z 1 1 20")},
     }  # fmt: skip
     for seed, agents in values.items():
         for k, task in enumerate("xyz"):

@@ -1,8 +1,8 @@
 """ACER's baselines: A3C, Trust-A3C, TIS and Trust-TIS (Wang et al. 2017, section 6, appendix E.2).
 
-A3C (Mnih et al. 2016) follows the policy gradient of n-step returns, on-policy. TIS weighs it by
-truncated products of importance ratios (Wawrzynski 2009), from replay. Each has a variant whose
-updates are held near an average policy, as ACER's are.
+A3C (Mnih et al. 2016) follows the on-policy gradient of n-step returns. TIS learns from replay and
+weights this gradient by truncated products of importance ratios (Wawrzynski 2009). The Trust-
+variants add ACER's trust region around an average policy.
 """
 
 import tensorflow as tf
@@ -14,7 +14,7 @@ from laser_tf.ops import diagnostics, importance_truncation, policy_gradient, vt
 
 
 class A3C(average_policy.AveragePolicyAgent):
-    """The agent; see `base.Agent` for what is not described here."""
+    """A3C and TIS agents, with or without a trust region; implements `base.Agent`."""
 
     _config: a3c_config.A3CConfig
 
@@ -27,21 +27,15 @@ class A3C(average_policy.AveragePolicyAgent):
         return tuple(self._value.trainable_variables)
 
     def loss(self, unroll: types.Unroll) -> types.LossOutput:
-        """The baselines' updates (appendix E.2), summed over T and B.
-
-        With R_t the discounted rewards up to the unroll's or the episode's end, and V of where it
-        was cut, and w_t = 1 (A3C) or min(c, rho_t ... rho_{T-1}) (TIS):
+        """Computes the baselines' loss (appendix E.2), summed over T and B.
 
             policy  w_t (R_t - V(x_t)) grad log pi(a_t|x_t)
             value   w_t (R_t - V(x_t)) grad V(x_t)
 
-        Args:
-          unroll: [T + 1, B, ...].
-
-        Returns:
-          The loss with its metrics, and the critic's losses as priorities.
+        R_t is the discounted sum of rewards up to the end of the unroll or episode. If the end is
+        not terminal, R_t bootstraps from V. w_t is 1 (A3C) or min(c, rho_t ... rho_{T-1}) (TIS).
         """
-        experience = self._read(unroll)
+        experience = self._compute_experience(unroll)
         values = self._value(experience.features)[..., 0]
         is_transition = experience.is_transition
         returns = self._returns(experience, values)
@@ -50,9 +44,9 @@ class A3C(average_policy.AveragePolicyAgent):
         policy_loss, metrics = self._policy_loss(
             unroll, experience, (weights * advantages)[..., None] * experience.score
         )
-        root = tf.sqrt(unroll.importance_weight * weights)
+        root_weight = tf.sqrt(unroll.importance_weight * weights)
         value_loss = policy_gradient.baseline_loss(
-            root * values[:-1], root * returns, is_transition
+            root_weight * values[:-1], root_weight * returns, is_transition
         )
         loss = policy_loss + self._config.critic_cost * value_loss
         metrics |= {
@@ -68,7 +62,7 @@ class A3C(average_policy.AveragePolicyAgent):
         return types.LossOutput(loss, metrics, priorities)
 
     def _returns(self, experience: average_policy.Experience, values: tf.Tensor) -> tf.Tensor:
-        """R_t, float32 [T, B]: V-trace's targets where all ratios are 1 (IMPALA, section 4.1)."""
+        """Computes R_t, float32 [T, B]: V-trace targets with ratios of 1 (IMPALA, section 4.1)."""
         targets = vtrace.vtrace(
             tf.zeros_like(experience.log_rhos),
             experience.discounts,
@@ -79,7 +73,7 @@ class A3C(average_policy.AveragePolicyAgent):
         return targets.values
 
     def _weights(self, experience: average_policy.Experience) -> tf.Tensor:
-        """w_t, float32 [T, B]; no gradient flows into it."""
+        """Computes w_t, float32 [T, B], without gradient."""
         if self._config.importance == a3c_config.NONE:
             return tf.ones_like(experience.log_rhos)
         return importance_truncation.truncated_products(

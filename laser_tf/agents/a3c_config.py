@@ -1,4 +1,4 @@
-"""What can be configured of ACER's baselines: A3C, Trust-A3C, TIS and Trust-TIS."""
+"""Configuration of ACER's baselines: A3C, Trust-A3C, TIS and Trust-TIS."""
 
 import dataclasses
 
@@ -11,34 +11,24 @@ NONE, TRUNCATED = "none", "truncated"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class A3CConfig(average_policy_config.AveragePolicyConfig):
-    """Hyper-parameters of the baselines' acting and loss (ACER, section 6 and appendix E.2).
-
-    Raises:
-      ValueError: for a value out of range; the message names it, the reason and the remedy.
-    """
+    """Hyper-parameters of the baselines (ACER, section 6 and appendix E.2)."""
 
     kind: str = KIND
-    trust_region: bool = False  # whether updates are held near the average policy: Trust-A3C
-    importance: str = NONE  # none: A3C, on-policy; truncated: TIS, by products of ratios
-    truncation: float = 5.0  # ratio; where the products are cut; appendix E.2
+    trust_region: bool = False  # keep the policy close to the average policy (Trust-A3C, Trust-TIS)
+    importance: str = NONE  # weights: none (A3C, on-policy) or truncated (TIS, products of ratios)
+    truncation: float = 5.0  # ratio; max product of importance ratios; appendix E.2
 
     def __post_init__(self):
         super().__post_init__()
         config_checks.check_choice(self, "kind", (KIND,))
         config_checks.check_choice(self, "importance", (NONE, TRUNCATED))
 
-    def check_replay(
-        self, *, replays: bool, learns_from_replay_alone: bool, replays_sequences: bool
-    ) -> None:
+    def check_scheme(self, scheme: str) -> None:
         """See `AgentConfig`."""
-        super().check_replay(
-            replays=replays,
-            learns_from_replay_alone=learns_from_replay_alone,
-            replays_sequences=replays_sequences,
-        )
-        if replays and self.importance == NONE:
+        super().check_scheme(scheme)
+        if scheme != "online" and self.importance == NONE:
             raise errors.ConfigError(
-                "importance is 'none', but A3C's gradient is on-policy, and what is replayed is "
-                "not: use agent.importance=truncated (TIS), or replay_fraction, replay_ratio and "
-                "steps_per_update 0"
+                f"replay.scheme must be online for agent.importance {NONE!r}, got {scheme!r}. "
+                "A3C's gradient is on-policy: use --config.replay.scheme=online, or "
+                "--config.agent.importance=truncated (TIS)"
             )

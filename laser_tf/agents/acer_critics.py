@@ -1,4 +1,4 @@
-"""ACER's critics: Q of discrete actions, all of them at once, and Q of continuous ones."""
+"""ACER's critics for discrete and for continuous actions."""
 
 import abc
 from typing import Any, NamedTuple
@@ -13,49 +13,49 @@ from laser_tf.networks import heads, stochastic_dueling
 from laser_tf.ops import importance_truncation, policy_gradient
 
 
-class Judgement(NamedTuple):
-    """What a critic says of an unroll."""
+class CriticOutput(NamedTuple):
+    """A critic's evaluation of an unroll."""
 
-    values: tf.Tensor  # float32 [T + 1, B], V(x_t)
-    q_taken: tf.Tensor  # float32 [T, B], Q(x_t, a_t); receive the gradient
-    # float32 [T, B, S], E_{a ~ pi} [1 - c / rho(a)]_+ (Q(x, a) - V(x)) grad log f(a|phi): the
-    # second term of equations 10 and 16; no gradient flows into it.
+    values: tf.Tensor  # V(x_t), float32 [T + 1, B]
+    q_taken: tf.Tensor  # Q(x_t, a_t), float32 [T, B]; differentiable
+    # Second term of equations 10 and 16, float32 [T, B, S], without gradient:
+    # E_{a ~ pi} [1 - c / rho(a)]_+ (Q(x, a) - V(x)) grad log f(a|phi).
     correction: tf.Tensor
 
 
 class Critic(tf.Module, abc.ABC):
-    """Judges the policy, and learns from Retrace's targets."""
+    """Evaluates the policy and learns from Retrace targets."""
 
-    trace_root: int  # d: Retrace's traces are min(1, rho^(1/d))
-    cuts_policy_return: bool  # whether the policy gradient's return is Q^ret; or else Q^opc
+    trace_root: int  # d, in Retrace's traces min(1, rho^(1/d))
+    uses_q_ret_for_policy: bool  # True: the policy gradient's return is Q^ret; False: Q^opc
 
     @abc.abstractmethod
-    def judge(self, experience: average_policy.Experience, seed: tf.Tensor) -> Judgement:
-        """Evaluates the policy of an unroll; `seed`, integers [2], of actions that are drawn."""
+    def evaluate(self, experience: average_policy.Experience, seed: tf.Tensor) -> CriticOutput:
+        """Evaluates the policy on an unroll; `seed`, integers [2], determines sampled actions."""
 
     @abc.abstractmethod
     def losses(
         self,
-        judgement: Judgement,
+        critic_output: CriticOutput,
         targets: tf.Tensor,
         experience: average_policy.Experience,
         weight: tf.Tensor,
     ) -> dict[str, tf.Tensor]:
-        """Losses by name, float32 [], sums over T and B of squared errors, halved.
+        """Computes named losses, float32 [], as sums over T and B of half the squared errors.
 
         Args:
-          judgement: of the unroll.
-          targets: float32 [T, B], Q^ret(x_t, a_t).
-          experience: of the unroll.
-          weight: float32 [B], of each unroll.
+          critic_output: Result of `evaluate` for the unroll.
+          targets: Q^ret(x_t, a_t), float32 [T, B].
+          experience: Experience of the unroll.
+          weight: Weight of each batch entry, float32 [B].
         """
 
 
 class DiscreteCritic(Critic):
-    """Q of all actions: V and the correction are exact expectations (section 3)."""
+    """Q-values of all actions; V and the correction are exact expectations (section 3)."""
 
     trace_root = 1
-    cuts_policy_return = True
+    uses_q_ret_for_policy = True
 
     def __init__(
         self,
@@ -63,45 +63,45 @@ class DiscreteCritic(Critic):
         num_actions: int,
         statistics: policy_statistics.PolicyStatistics,
     ):
-        """Creates the critic of A actions; its weights appear at the first call."""
         super().__init__()
         self._statistics = statistics
         self._truncation = config.truncation
         self._head = heads.dense(num_actions)
 
     def __call__(self, features: tf.Tensor) -> tf.Tensor:
-        """Features float32 [..., F] -> Q float32 [..., A]."""
+        """Computes Q-values, float32 [..., A], from features [..., F]."""
         return self._head(features)
 
-    def judge(self, experience: average_policy.Experience, seed: tf.Tensor) -> Judgement:
-        """See `Critic`; nothing is drawn."""
+    def evaluate(self, experience: average_policy.Experience, seed: tf.Tensor) -> CriticOutput:
+        """Evaluates the policy as `Critic` describes, without sampling."""
         action_values = self(experience.features)
         values = tf.reduce_sum(tf.nn.softmax(experience.outputs) * action_values, axis=-1)
-        values = tf.stop_gradient(values)  # equation 6 moves Q(x_t, a_t) alone
-        taken = tf.gather(action_values[:-1], experience.acted.action, axis=-1, batch_dims=2)
+        values = tf.stop_gradient(values)  # Equation 6 updates Q(x_t, a_t) only.
+        q_taken = tf.gather(action_values[:-1], experience.behaviour.action, axis=-1, batch_dims=2)
         log_rhos = tf.nn.log_softmax(experience.outputs[:-1]) - tf.nn.log_softmax(
-            experience.acted.policy
+            experience.behaviour.policy
         )
         advantages = tf.stop_gradient(action_values[:-1]) - values[:-1, :, None]
-        weights = importance_truncation.correction(log_rhos, self._truncation)
+        weights = importance_truncation.correction_weights(log_rhos, self._truncation)
         correction = self._statistics.expected_score(experience.outputs[:-1], weights * advantages)
-        return Judgement(values, taken, correction)
+        return CriticOutput(values, q_taken, correction)
 
     def losses(
         self,
-        judgement: Judgement,
+        critic_output: CriticOutput,
         targets: tf.Tensor,
         experience: average_policy.Experience,
         weight: tf.Tensor,
     ) -> dict[str, tf.Tensor]:
-        """(Q^ret - Q(x_t, a_t))^2   (equation 6)."""
-        return {"q": _squares(judgement.q_taken, targets, weight, experience.is_transition)}
+        """Computes the loss 1/2 (Q^ret - Q(x_t, a_t))^2   (equation 6)."""
+        mask = experience.is_transition
+        return {"q": _squared_error_loss(critic_output.q_taken, targets, weight, mask)}
 
 
 class DuelingCritic(Critic):
-    """A stochastic dueling network over continuous actions (section 5)."""
+    """Stochastic dueling network for continuous actions (section 5)."""
 
-    cuts_policy_return = False
+    uses_q_ret_for_policy = False
 
     def __init__(
         self,
@@ -110,18 +110,10 @@ class DuelingCritic(Critic):
         distribution: distributions_base.Distribution,
         statistics: policy_statistics.PolicyStatistics,
     ):
-        """Creates the critic; its weights appear at the first call.
-
-        Args:
-          config: of the agent.
-          action: float32 [D] with finite bounds.
-          distribution: of the actions.
-          statistics: of the distribution.
-        """
         super().__init__()
         self.trace_root = action.shape[0]
         self._truncation = config.truncation
-        self._samples = config.dueling_samples
+        self._num_samples = config.dueling_samples
         self._distribution = distribution
         self._statistics = statistics
         self._network = stochastic_dueling.StochasticDuelingNetwork(
@@ -129,61 +121,62 @@ class DuelingCritic(Critic):
         )
 
     def __call__(self, features: tf.Tensor) -> tf.Tensor:
-        """Features float32 [..., F] -> V float32 [...]; creates all weights."""
+        """Computes V, float32 [...], from features [..., F]; creates all weights."""
         values = self._network.values(features)
         blank = tf.zeros([1, *values.shape, self.trace_root])
         self._network.action_values(features, values, blank, blank[:0])
         return values
 
-    def judge(self, experience: average_policy.Experience, seed: tf.Tensor) -> Judgement:
-        """See `Critic`; the correction is of one drawn action a' (equation 16)."""
+    def evaluate(self, experience: average_policy.Experience, seed: tf.Tensor) -> CriticOutput:
+        """Evaluates the policy; a single sampled action a' gives the correction (equation 16)."""
         policy = experience.fixed_policy
-        draw = self._draw(policy, seed)
-        drawn, latent = draw.action[0], draw.latent[0]  # a'; the others are u_1 .. u_n
+        # The first sample is a', the others are u_1 .. u_n.
+        samples = self._sample_actions(policy, seed)
+        action, latent = samples.action[0], samples.latent[0]
         values = self._network.values(experience.features)
-        q_taken, q_drawn = tf.unstack(
+        q_taken, q_sampled = tf.unstack(
             self._network.action_values(
                 experience.features[:-1],
                 values[:-1],
-                tf.stack([experience.acted.action, drawn]),
-                draw.action[1:],
+                tf.stack([experience.behaviour.action, action]),
+                samples.action[1:],
             )
         )
         log_rhos = self._distribution.log_importance_ratio(
-            policy, experience.acted.policy, drawn, latent
+            policy, experience.behaviour.policy, action, latent
         )
-        weights = importance_truncation.correction(log_rhos, self._truncation)
-        advantages = tf.stop_gradient(q_drawn - values[:-1])
-        score = self._statistics.score(policy, drawn, latent)
-        return Judgement(values, q_taken, (weights * advantages)[..., None] * score)
+        weights = importance_truncation.correction_weights(log_rhos, self._truncation)
+        advantages = tf.stop_gradient(q_sampled - values[:-1])
+        score = self._statistics.score(policy, action, latent)
+        return CriticOutput(values, q_taken, (weights * advantages)[..., None] * score)
 
-    def _draw(self, policy: Any, seed: tf.Tensor) -> distributions_base.Draw:
-        """1 + n actions in each state, [1 + n, T, B, D]."""
-        count = 1 + self._samples
-        several = tf.nest.map_structure(
+    def _sample_actions(self, policy: Any, seed: tf.Tensor) -> distributions_base.ActionSample:
+        """Samples 1 + n actions in each state, [1 + n, T, B, D]."""
+        count = 1 + self._num_samples
+        repeated = tf.nest.map_structure(
             lambda leaf: tf.broadcast_to(leaf, [count, *tf.unstack(tf.shape(leaf))]), policy
         )
-        return self._distribution.sample(several, seed)
+        return self._distribution.sample(repeated, seed)
 
     def losses(
         self,
-        judgement: Judgement,
+        critic_output: CriticOutput,
         targets: tf.Tensor,
         experience: average_policy.Experience,
         weight: tf.Tensor,
     ) -> dict[str, tf.Tensor]:
-        """Of Q~ by Q^ret, and of V by min(1, rho) (Q^ret - Q~) + V   (equation 14)."""
-        mask, values = experience.is_transition, judgement.values[:-1]
-        errors = tf.stop_gradient(targets - judgement.q_taken)
-        rhos = importance_truncation.truncated(experience.log_rhos, 1.0)
+        """Computes losses of Q~ to Q^ret and of V to min(1, rho) (Q^ret - Q~) + V (equation 14)."""
+        mask, values = experience.is_transition, critic_output.values[:-1]
+        errors = tf.stop_gradient(targets - critic_output.q_taken)
+        rhos = importance_truncation.truncated_ratios(experience.log_rhos, 1.0)
         value_targets = tf.stop_gradient(values) + rhos * errors
         return {
-            "q": _squares(judgement.q_taken, targets, weight, mask),
-            "value": _squares(values, value_targets, weight, mask),
+            "q": _squared_error_loss(critic_output.q_taken, targets, weight, mask),
+            "value": _squared_error_loss(values, value_targets, weight, mask),
         }
 
 
-def _squares(
+def _squared_error_loss(
     values: tf.Tensor, targets: tf.Tensor, weight: tf.Tensor, mask: tf.Tensor
 ) -> tf.Tensor:
     return policy_gradient.baseline_loss(tf.sqrt(weight) * values, tf.sqrt(weight) * targets, mask)

@@ -1,4 +1,4 @@
-"""What the configurations of all agents have in common."""
+"""Base class of the configurations of all agents."""
 
 import dataclasses
 from typing import ClassVar
@@ -8,45 +8,44 @@ from dm_env import specs
 from laser_tf import errors
 from laser_tf.networks import trunk_config
 
-# The keys of ops.reward_clipping's.
+# The keys of ops.reward_clipping.REWARD_CLIPS.
 REWARD_CLIPS = ("none", "unit", "optimistic_asymmetric", "soft_asymmetric")
-# Of agents that have one, as section.key: it may change while the run goes on.
+# Key of the entropy cost in the run's configuration. Its value may change during a run.
 ENTROPY_COST = "agent.entropy_cost"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AgentConfig(trunk_config.TrunkConfig):
-    """Hyper-parameters of an agent: those of its trunk, and what subclasses add.
+    """Hyper-parameters of an agent and its trunk; subclasses add their own.
 
     Raises:
-      ValueError: for a value out of range; the message names it, the reason and the remedy.
+      ValueError: If a value is out of range.
     """
 
     needs_discrete_actions: ClassVar[bool] = False
+    supported_schemes: ClassVar[tuple[str, ...]] = ()  # names of replay schemes
 
-    kind: str = ""  # which agent: laser, r2d2, acer, a3c or reactor, whose keys differ
+    kind: str = ""  # the agent, which sets the other keys: laser, r2d2, acer, a3c or reactor
 
     @property
     def acting_in_evaluation(self) -> str:
-        """How actions are chosen in evaluations, in words, for their files."""
+        """Returns a description of action selection in evaluation, for evaluation files."""
         return "sampled"
 
-    def check_replay(
-        self, *, replays: bool, learns_from_replay_alone: bool, replays_sequences: bool
-    ) -> None:
-        """Raises ValueError for a replay that the agent cannot learn from.
-
-        Args:
-          replays: whether anything is learned from replay.
-          learns_from_replay_alone: whether batches hold no online entries.
-          replays_sequences: whether replay holds overlapping sequences instead of unrolls.
-        """
+    def check_scheme(self, scheme: str) -> None:
+        """Raises ValueError for a replay scheme that the agent does not support."""
+        if scheme not in self.supported_schemes:
+            supported = " or ".join(self.supported_schemes)
+            raise errors.ConfigError(
+                f"replay.scheme must be {supported} for agent.kind {self.kind!r}, got {scheme!r}. "
+                f"Use --config.replay.scheme={self.supported_schemes[0]}"
+            )
 
     def check_actions(self, action: specs.BoundedArray) -> None:
-        """Raises ValueError for actions, discrete or continuous, that the agent cannot take."""
+        """Raises ValueError if the agent does not support the environment's actions."""
         if self.needs_discrete_actions and not isinstance(action, specs.DiscreteArray):
             raise errors.ConfigError(
-                f"kind is {self.kind!r}: it needs discrete actions, the environment's have "
-                f"{action.shape[0]} continuous dimensions. Use --config=configs/laser.py:control "
-                "or configs/acer.py:control"
+                f"kind must be an agent for {action.shape[0]} continuous action dimensions, got "
+                f"{self.kind!r}, which needs discrete actions. Use "
+                "--config=configs/laser.py:control or --config=configs/acer.py:control."
             )

@@ -1,7 +1,7 @@
-"""What an agent is: the contract between every agent and the actors, replay and learner.
+"""Contract between agents and the actors, replay and learner.
 
-A new agent is a file with a subclass of `Agent`, a file with its `Config` and a line in
-`registry.py`. Nothing else knows agents by name.
+A new agent consists of a file with a subclass of `Agent`, a file with its configuration and an
+entry in `registry.py`. No other module names agents.
 """
 
 import abc
@@ -15,86 +15,93 @@ from laser_tf import types
 
 @dataclasses.dataclass(frozen=True)
 class Context:
-    """What an agent is built for, beside its own hyper-parameters."""
+    """Settings of an agent that are not part of its hyper-parameters."""
 
-    spec: types.EnvironmentSpec  # as the agent sees it: images with stacked frames
+    spec: types.EnvironmentSpec  # environment spec; images have stacked frames
     frame_stack: int = 1  # K, frames in each image of `spec`
     dtype: str = "float32"  # compute dtype of the torso, "float32" or "bfloat16"
-    seed: int = 0  # of the actions that `act` draws
-    burn_in: int = 0  # steps at the start of an unroll that only carry the core state on
-    evaluating: bool = False  # whether `act` explores as an evaluation does, not as actors do
-    actor: int = 0  # index of the actor that acts, of `actors`
-    actors: int = 1  # that explore beside each other, each with as many environments
+    seed: int = 0  # seed of the actions that `act` samples
+    burn_in: int = 0  # steps at the start of an unroll that only update the core state
+    evaluating: bool = False  # True: `act` explores as in evaluation; False: as in training
+    actor_index: int = 0  # index of this actor, below `num_actors`
+    num_actors: int = 1  # number of actors; each has the same number of environments
 
 
 class Agent(tf.Module, abc.ABC):
-    """Acts, and has a loss; all its variables exist once it is made.
+    """Selects actions and computes a loss.
 
-    `laser_tf.types` holds the time convention of everything that it reads.
+    The constructor creates all variables. It raises ValueError if the configuration does not fit
+    the environment. `laser_tf.types` defines the time convention of all inputs.
     """
 
     @abc.abstractmethod
     def initial_state(self, batch_size: int | tf.Tensor) -> Any:
-        """The core state before an episode, nest of [B, ...]; () where the agent has no core."""
+        """Returns the core state before an episode, nest of [B, ...]; () without a core."""
 
     @abc.abstractmethod
     def act(
         self, env_output: types.EnvOutput, core_state: Any, seed: tf.Tensor | None = None
     ) -> tuple[types.AgentOutput, Any]:
-        """Chooses actions.
+        """Selects actions.
 
         Args:
-          env_output: [B, ...], with stacked frames; B need not be static.
-          core_state: from `initial_state` or the last call.
-          seed: integers [2] that alone decide the draw, as in a policy that is exported; None: the
-            agent's own random generator goes on.
+          env_output: Environment output with stacked frames, [B, ...]; B need not be static.
+          core_state: Core state from `initial_state` or the previous call.
+          seed: Seed of the sampled actions, integers [2], as an exported policy passes it; None
+            uses the agent's random generator.
 
         Returns:
-          What is sent to the environments and stored for the loss, [B, ...], and the next core
-          state. Whatever the loss needs later is stored by being in this `AgentOutput`.
+          Agent output, [B, ...], and the next core state. The environments receive the action.
+          Replay stores the whole `AgentOutput`, so it contains everything that the loss needs.
         """
 
     @abc.abstractmethod
     def greedy_action(self, agent_output: types.AgentOutput) -> tf.Tensor:
-        """The action that the agent takes for the best one where it answered `agent_output`."""
+        """Returns the action that the agent considers best, given its output of `act`."""
 
     @abc.abstractmethod
     def next_state(self, env_output: types.EnvOutput, core_state: Any) -> Any:
-        """The core state after steps [R, B, ...] that are not acted upon."""
+        """Returns the core state after steps [T, B, ...] without selecting actions."""
 
     @abc.abstractmethod
     def loss(self, unroll: types.Unroll) -> types.LossOutput:
-        """The loss of a batch of unrolls [T + 1, B, ...], whose gradient the learner descends.
+        """Computes loss, metrics and priorities of a batch of unrolls [T + 1, B, ...].
 
-        Several learners call it with a share of the joint batch each and descend the sum: what it
-        takes a mean of, or moments, goes by way of `ops.joint_batch`.
+        Each of several learners calls this method with a part of the joint batch and minimises the
+        sum of the losses. Means and moments must therefore use `ops.joint_batch`.
         """
 
     def after_update(self) -> None:  # noqa: B027 (most agents have nothing to do)
-        """Called after each gradient step: for target networks and averages of policies."""
+        """Updates target networks and average policies after each gradient step."""
 
     def initial_priorities(self, unroll: types.Unroll) -> tf.Tensor:
-        """Priorities of new experience from what it was acted on: float32 [B], above 0.
+        """Returns initial priorities of new experience, float32 [B], above 0.
 
         Args:
-          unroll: [T + 1, B, ...]; observations and core states are not there.
+          unroll: [T + 1, B, ...], without observations and core states.
         """
         return tf.ones_like(unroll.importance_weight)
 
     def action_preferences(self, agent_output: types.AgentOutput) -> tf.Tensor:
-        """What discrete actions are compared by, logits or Q-values: float32 [..., A].
+        """Returns the logits or Q-values of discrete actions, float32 [..., A].
 
         Raises:
-          ValueError: for an agent of continuous actions.
+          ValueError: If the actions are continuous.
         """
-        raise ValueError(f"{type(self).__name__} has no preferences among single actions here")
+        raise ValueError(
+            f"actions must be discrete for action preferences, got continuous actions of "
+            f"{type(self).__name__}. Use greedy_action."
+        )
 
     @property
     def hyperparameters(self) -> dict[str, tf.Variable]:
-        """What may change while the run goes on, by the config's names; part of checkpoints."""
+        """Returns the hyper-parameters that may change during a run, by config key.
+
+        Checkpoints contain these variables.
+        """
         return {}
 
     @property
     def acting_variables(self) -> tuple[tf.Variable, ...]:
-        """What `act` reads and the learner moves: what actors get copies of."""
+        """Returns the variables that the learner changes and `act` reads; sent to actors."""
         return self.trainable_variables

@@ -1,7 +1,7 @@
 """LASER: off-policy actor-critic with shared experience replay (Schmitt et al. 2020).
 
-With `relevance="none"` and no replay this is IMPALA (Espeholt et al. 2018), LASER's on-policy
-baseline. Feed-forward or, with a core, recurrent; actions are discrete or continuous.
+With `relevance="none"` and without replay this agent is IMPALA (Espeholt et al. 2018), LASER's
+on-policy baseline. Networks are feed-forward or recurrent; actions are discrete or continuous.
 """
 
 from typing import Any, NamedTuple
@@ -23,26 +23,21 @@ from laser_tf.ops import (
 )
 
 
-class _Learned(NamedTuple):
-    """What a batch teaches, [T, B, ...] each."""
+class _Targets(NamedTuple):
+    """Learning targets of a batch and their masks, [T, B, ...] each."""
 
-    target: Any  # the target policy's parameters; no gradient flows into them
-    targets: vtrace.VTraceOutput
+    policy: Any  # parameters of the target policy; no gradient
+    vtrace_output: vtrace.VTraceOutput
     log_rhos: tf.Tensor  # float32
-    kl: tf.Tensor  # float32, KL(pi || mu)
-    is_transition: tf.Tensor  # bool, false for the step between two episodes
-    trusted: tf.Tensor  # bool, the transitions that count
+    kl: tf.Tensor  # KL(pi || mu), float32
+    is_transition: tf.Tensor  # bool; false for the step between two episodes
+    trusted: tf.Tensor  # bool; transitions inside the trust region
 
 
 class Laser(policy_agent.PolicyAgent):
-    """The agent; see `base.Agent` for what is not described here."""
+    """LASER agent; implements `base.Agent`."""
 
     def __init__(self, config: laser_config.LaserConfig, context: base.Context):
-        """Creates the agent with all its weights.
-
-        Raises:
-          ValueError: for an option that does not fit the environment's observations or actions.
-        """
         spec, dtype = context.spec, context.dtype
         config.check_actions(spec.action)
         super().__init__(
@@ -55,7 +50,7 @@ class Laser(policy_agent.PolicyAgent):
         self._policy_head = heads.dense(
             self._distribution.output_size, self._distribution.output_scale
         )
-        # No network sees the task; PopArt alone keeps apart what is learnt of each.
+        # Networks do not read the task. Only PopArt learns a separate value function per task.
         self._state_values = (
             state_values.PopArtStateValues(spec.num_tasks, config.popart_step)
             if config.popart
@@ -77,8 +72,8 @@ class Laser(policy_agent.PolicyAgent):
         self._create_weights(spec)
 
     def _create_weights(self, spec: types.EnvironmentSpec) -> None:
-        """Has every layer see a blank step, which otherwise waits for the first loss."""
-        step = tf.nest.map_structure(tf.constant, observations.blank(spec, (1, 1)))
+        """Creates the weights of all layers by a forward pass on a blank step."""
+        step = tf.nest.map_structure(tf.constant, observations.padding_steps(spec, (1, 1)))
         features, _ = self._trunk(step, self.initial_state(1))
         self._policy_head(tf.cast(features, tf.float32))
         self._state_values(features, tf.zeros([1], tf.int32))
@@ -87,15 +82,15 @@ class Laser(policy_agent.PolicyAgent):
 
     @property
     def acting_variables(self) -> tuple[tf.Variable, ...]:
-        """The weights, and the moments that observations are normalised by."""
+        """Returns the weights and the moments that normalise observations."""
         return (*self.trainable_variables, *self._trunk.moments)
 
     def initial_state(self, batch_size: int | tf.Tensor) -> Any:
-        """See `base.Agent`: float32 [B, ...]."""
+        """Returns the core state before an episode, float32 [B, ...]."""
         return self._trunk.initial_state(batch_size)
 
     def next_state(self, env_output: types.EnvOutput, core_state: Any) -> Any:
-        """See `base.Agent`."""
+        """Returns the core state after the given steps, see `base.Agent`."""
         return self._trunk(env_output, core_state)[1]
 
     def _policy_outputs(
@@ -108,57 +103,54 @@ class Laser(policy_agent.PolicyAgent):
         return self._policy_head(tf.cast(features, tf.float32))
 
     def loss(self, unroll: types.Unroll) -> types.LossOutput:
-        """Trust-region V-trace actor-critic loss (LASER, algorithm 1), summed over T and B.
+        """Computes the trust-region V-trace loss (LASER, algorithm 1), summed over T and B.
 
-        A transition outside the trust region, and the step between two episodes, takes part in none
-        of the terms. The entropy term reads online entries only (section 5.1), or all.
-
-        Args:
-          unroll: [T + 1, B, ...].
-
-        Returns:
-          The loss with its metrics, and the critic's losses as priorities.
+        Transitions outside the trust region and steps between two episodes are masked in all terms.
+        The entropy term also excludes replayed batch entries (section 5.1), unless
+        `entropy_on_replay` includes them.
         """
         self._trunk.observe(unroll.env_output)
         features, _ = self._trunk(unroll.env_output, unroll.core_state)
         outputs = self._outputs(features[:-1])
         values = self._state_values(features, unroll.task)
-        learned = self._what_to_learn(unroll, outputs, values)
-        critic = self._state_values.regression(
-            features[:-1], values[:-1], learned.targets.values, learned.trusted, unroll.task
+        targets = self._compute_targets(unroll, outputs, values)
+        value_targets = self._state_values.value_loss_inputs(
+            features[:-1], values[:-1], targets.vtrace_output.values, targets.trusted, unroll.task
         )
-        terms = self._terms(unroll, outputs, learned, critic)
+        terms = self._loss_terms(unroll, outputs, targets, value_targets)
         costs = {"policy": 1.0, "value": self._config.baseline_cost, "entropy": self.entropy_cost}
         for name, auxiliary in self._auxiliary_tasks.items():
-            terms[name] = auxiliary.loss(unroll, features, learned.is_transition, learned.trusted)
+            terms[name] = auxiliary.loss(unroll, features, targets.is_transition, targets.trusted)
             costs[name] = auxiliary.cost
         loss = tf.add_n([costs[name] * term for name, term in terms.items()])
         metrics = {
             "loss/total": loss,
             **{f"loss/{name}": term for name, term in terms.items()},
-            "vtrace/value": diagnostics.masked_mean(values[:-1], learned.is_transition),
+            "vtrace/value": diagnostics.masked_mean(values[:-1], targets.is_transition),
             "network/dead_features_fraction": diagnostics.dead_fraction(
-                features[:-1], learned.is_transition
+                features[:-1], targets.is_transition
             ),
-            **self._off_policy_metrics(unroll, learned),
+            **self._off_policy_metrics(unroll, targets),
         }
-        priorities = diagnostics.critic_priorities(critic.values, critic.targets, learned.trusted)
+        priorities = diagnostics.critic_priorities(
+            value_targets.values, value_targets.targets, targets.trusted
+        )
         return types.LossOutput(loss, metrics, priorities)
 
-    def _what_to_learn(
+    def _compute_targets(
         self, unroll: types.Unroll, outputs: tf.Tensor, values: tf.Tensor
-    ) -> _Learned:
-        """V-trace's targets, in units of reward, and which transitions they hold for."""
+    ) -> _Targets:
+        """Computes V-trace targets, in units of reward, and the masks of transitions."""
         config, env_output = self._config, unroll.env_output
-        behaviour = _acted(unroll)
-        target = self._distribution.parameters(tf.stop_gradient(outputs))
+        behaviour = _behaviour(unroll)
+        policy = self._distribution.parameters(tf.stop_gradient(outputs))
         is_transition = tf.logical_not(env_output.is_first[1:])
-        kl = self._distribution.kl_divergence(target, behaviour.policy)
-        trusted = is_transition & self._in_trust_region(target, behaviour.policy, kl)
+        kl = self._distribution.kl_divergence(policy, behaviour.policy)
+        trusted = is_transition & self._in_trust_region(policy, behaviour.policy, kl)
         log_rhos = self._distribution.log_importance_ratio(
-            target, behaviour.policy, behaviour.action, behaviour.extras
+            policy, behaviour.policy, behaviour.action, behaviour.extras
         )
-        targets = vtrace.vtrace(
+        vtrace_output = vtrace.vtrace(
             log_rhos,
             config.discount * env_output.discount[1:],
             reward_clipping.REWARD_CLIPS[config.reward_clip](env_output.reward[1:]),
@@ -168,57 +160,59 @@ class Laser(policy_agent.PolicyAgent):
             c_bar=config.c_bar,
             lambda_=config.lambda_,
         )
-        return _Learned(target, targets, log_rhos, kl, is_transition, trusted)
+        return _Targets(policy, vtrace_output, log_rhos, kl, is_transition, trusted)
 
-    def _terms(
+    def _loss_terms(
         self,
         unroll: types.Unroll,
         outputs: tf.Tensor,
-        learned: _Learned,
-        critic: state_values.Regression,
+        targets: _Targets,
+        value_targets: state_values.ValueTargets,
     ) -> dict[str, tf.Tensor]:
-        """Policy gradient, baseline and entropy, before their costs."""
-        trusted, weight = learned.trusted, unroll.importance_weight
-        # What outputs are where nothing is trusted must not reach the gradient.
+        """Computes policy, value and entropy losses, without their costs."""
+        trusted, weight = targets.trusted, unroll.importance_weight
+        # Masked outputs may be invalid, so they must not reach the gradient.
         policy = self._distribution.parameters(masking.keep(trusted, outputs))
-        acted = _acted(unroll)
-        log_probs = self._distribution.log_prob(policy, acted.action, acted.extras)
-        advantages = learned.targets.rhos * learned.targets.advantages / critic.scale
+        behaviour = _behaviour(unroll)
+        log_probs = self._distribution.log_prob(policy, behaviour.action, behaviour.extras)
+        rhos, advantages = targets.vtrace_output.rhos, targets.vtrace_output.advantages
+        advantages = rhos * advantages / value_targets.scale
         with_entropy = trusted & (unroll.is_online | self._config.entropy_on_replay)
+        root_weight = tf.sqrt(weight)
         return {
             "policy": policy_gradient.policy_gradient_loss(log_probs, weight * advantages, trusted),
             "value": policy_gradient.baseline_loss(
-                tf.sqrt(weight) * critic.values, tf.sqrt(weight) * critic.targets, trusted
+                root_weight * value_targets.values, root_weight * value_targets.targets, trusted
             ),
             "entropy": policy_gradient.entropy_loss(
                 weight * self._distribution.entropy(policy), with_entropy
             ),
         }
 
-    def _in_trust_region(self, target: Any, behaviour: Any, kl: tf.Tensor) -> tf.Tensor:
-        """beta(pi, mu, x) < b, bool [T, B]: of parameters [T, B, ...] and KL(pi || mu), [T, B]."""
+    def _in_trust_region(self, policy: Any, behaviour: Any, kl: tf.Tensor) -> tf.Tensor:
+        """Tests beta(pi, mu, x) < b, bool [T, B]; `kl` is KL(pi || mu), float32 [T, B]."""
         config, relevance = self._config, kl
         if config.relevance == "implied":
-            relevance = trust_region.implied_relevance(target, behaviour, config.rho_bar)
-        # Without a trust region everything is in it, be the divergence infinite or NaN.
+            relevance = trust_region.implied_relevance(policy, behaviour, config.rho_bar)
+        # Without a trust region all transitions are trusted, even if the divergence is NaN.
         return (relevance < config.kl_threshold) | (config.relevance == "none")
 
     def _off_policy_metrics(
-        self, unroll: types.Unroll, learned: _Learned
+        self, unroll: types.Unroll, targets: _Targets
     ) -> dict[str, joint_batch.Mean]:
-        return diagnostics.off_policy(
-            self._distribution.entropy(learned.target),
-            learned.kl,
-            learned.log_rhos,
-            learned.targets.advantages,
-            is_transition=learned.is_transition,
-            trusted=learned.trusted,
+        return diagnostics.off_policy_metrics(
+            self._distribution.entropy(targets.policy),
+            targets.kl,
+            targets.log_rhos,
+            targets.vtrace_output.advantages,
+            is_transition=targets.is_transition,
+            trusted=targets.trusted,
             is_online=unroll.is_online,
             is_own=unroll.is_own,
             rho_bar=self._config.rho_bar,
         )
 
 
-def _acted(unroll: types.Unroll) -> types.AgentOutput:
-    """The actions that had an outcome in the unroll, [T, B, ...], and what was stored of them."""
+def _behaviour(unroll: types.Unroll) -> types.AgentOutput:
+    """Returns the agent outputs whose outcome is part of the unroll, [T, B, ...]."""
     return tf.nest.map_structure(lambda leaf: leaf[:-1], unroll.agent_output)

@@ -1,4 +1,4 @@
-"""PixelControl as an auxiliary task of any actor-critic agent (UNREAL, Jaderberg et al. 2017)."""
+"""PixelControl as an auxiliary task of actor-critic agents (UNREAL, Jaderberg et al. 2017)."""
 
 import numpy as np
 import tensorflow as tf
@@ -11,7 +11,7 @@ from laser_tf.ops import pixel_control
 
 
 class PixelControlTask(tf.Module):
-    """Learns, from an agent's features, to change each cell of the frames."""
+    """Learns Q-values of changing the pixels in each cell of a frame, from an agent's features."""
 
     def __init__(
         self,
@@ -22,18 +22,11 @@ class PixelControlTask(tf.Module):
         cell: int,
         dtype: str,
     ):
-        """Creates the task; its weights appear at the first call.
-
-        Args:
-          spec: of the environment, images as they are after stacking.
-          frame_stack: K, frames in an image.
-          cost: what the agent's loss multiplies this loss by.
-          cell: height and width of a cell, pixels.
-          dtype: compute dtype of the head, "float32" or "bfloat16".
+        """Creates the task for cells of `cell` x `cell` pixels.
 
         Raises:
-          ValueError: if there is not one image of bytes, actions are continuous or a cell is larger
-            than the image.
+          ValueError: If the observation does not contain exactly one uint8 image, the actions are
+            continuous, or a cell is larger than the image.
         """
         super().__init__()
         self.cost = cost
@@ -45,15 +38,16 @@ class PixelControlTask(tf.Module):
         ]
         if len(images) != 1 or not isinstance(spec.action, specs.DiscreteArray):
             raise errors.ConfigError(
-                f"pixel_control_cost is {cost}: PixelControl needs one uint8 image and discrete "
-                f"actions, the environment has {observations.describe(spec)}; use 0"
+                "pixel_control_cost must be 0 for environments without a single uint8 image and "
+                f"discrete actions, got {cost} with {observations.describe(spec)}. Use "
+                "--config.agent.pixel_control_cost=0."
             )
         self._image = images[0]
         height, width, channels = leaves[self._image].shape
         if min(height, width) < cell:
             raise errors.ConfigError(
-                f"pixel_control_cell is {cell} pixels, frames are {height}x{width}: use a smaller "
-                "one"
+                f"pixel_control_cell must fit into frames of {height}x{width} pixels, got {cell}. "
+                "Use a smaller cell."
             )
         self._frame_channels = channels // frame_stack
         self._cell = cell
@@ -61,7 +55,7 @@ class PixelControlTask(tf.Module):
         self._head = pixel_control_head.PixelControlHead(spec.action.num_values, grid, dtype)
 
     def __call__(self, features: tf.Tensor) -> tf.Tensor:
-        """Features [R, B, F] -> action values float32 [R, B, H', W', A] of each cell."""
+        """Computes Q-values of each cell, float32 [T, B, H', W', A], from features [T, B, F]."""
         q = self._head(tf.reshape(features, [-1, features.shape[-1]]))
         return tf.reshape(q, [features.shape[0], -1, *q.shape[1:]])
 
@@ -72,20 +66,17 @@ class PixelControlTask(tf.Module):
         is_transition: tf.Tensor,
         trusted: tf.Tensor,
     ) -> tf.Tensor:
-        """The n-step Q-learning loss, summed over time, batch and cells.
+        """Computes the n-step Q-learning loss, float32 [], summed over time, batch and cells.
 
         Args:
           unroll: [T + 1, B, ...].
           features: [T + 1, B, F].
-          is_transition: bool [T, B].
-          trusted: bool [T, B], the trust region's mask.
-
-        Returns:
-          float32 [].
+          is_transition: bool [T, B]; false for the step between two episodes.
+          trusted: bool [T, B]; transitions inside the trust region.
         """
         image = tree.flatten(unroll.env_output.observation)[self._image]
         rewards = pixel_control.pixel_rewards(image[..., -self._frame_channels :], self._cell)
-        # Errors grow with q and the rewards, and the loss with their squares.
+        # Scaling Q-values and rewards by the root of the weight scales the squared errors by it.
         root_weight = tf.sqrt(unroll.importance_weight)[:, None, None]
         return pixel_control.pixel_control_loss(
             root_weight[..., None] * self(features),

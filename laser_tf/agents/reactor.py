@@ -1,6 +1,6 @@
-"""Reactor: an actor-critic that learns from replayed sequences alone (Gruslys et al. 2018).
+"""Reactor: an actor-critic that learns only from replayed sequences (Gruslys et al. 2018).
 
-Its critic learns by (distributional) Retrace, its policy by beta leave-one-out.
+The critic learns from (distributional) Retrace, the policy from beta leave-one-out gradients.
 """
 
 import math
@@ -21,27 +21,22 @@ from laser_tf.ops import (
 )
 
 
-class _Learned(NamedTuple):
-    """The transitions that are learned from, those after the burn-in."""
+class _LossInputs(NamedTuple):
+    """Network outputs and transitions after the burn-in."""
 
-    online: reactor_network.ReactorOutput  # [T, B, ...], at x_0 .. x_{T-1}; receives the gradient
-    target: reactor_network.ReactorOutput  # [T + 1, B, ...], at x_0 .. x_T; x_0 is not read
+    online: reactor_network.ReactorOutput  # at x_0 .. x_{T-1}, [T, B, ...]; differentiable
+    target: reactor_network.ReactorOutput  # at x_0 .. x_T, [T + 1, B, ...]; x_0 is ignored
     log_mu: tf.Tensor  # float32 [T, B, A]
     transitions: reactor_critics.Transitions
 
 
 class Reactor(policy_agent.PolicyAgent, target_network.TargetNetworkAgent):
-    """The agent; see `base.Agent` for what is not described here.
+    """Reactor agent; implements `base.Agent`.
 
-    Beside an action it stores mu, the probabilities that it was drawn with, as logits.
+    `AgentOutput.policy` holds log mu, the log-probabilities of the policy that acted.
     """
 
     def __init__(self, config: reactor_config.ReactorConfig, context: base.Context):
-        """Creates the agent with all its weights, the target network's equal to the online one's.
-
-        Raises:
-          ValueError: for continuous actions, whose probabilities cannot be summed over.
-        """
         spec = context.spec
         config.check_actions(spec.action)
         super().__init__(
@@ -56,7 +51,7 @@ class Reactor(policy_agent.PolicyAgent, target_network.TargetNetworkAgent):
             else reactor_critics.ScalarCritic()
         )
 
-        def make() -> reactor_network.ReactorNetwork:
+        def create_network() -> reactor_network.ReactorNetwork:
             return reactor_network.ReactorNetwork(
                 config,
                 spec,
@@ -66,7 +61,7 @@ class Reactor(policy_agent.PolicyAgent, target_network.TargetNetworkAgent):
                 uniform_share=config.uniform_share,
             )
 
-        self._create_networks(make, context, config.target_period)
+        self._create_networks(create_network, context, config.target_period)
 
     def _policy_outputs(
         self, env_output: types.EnvOutput, core_state: Any
@@ -75,56 +70,49 @@ class Reactor(policy_agent.PolicyAgent, target_network.TargetNetworkAgent):
         return tf.math.log(output.policy), core_state
 
     def loss(self, unroll: types.Unroll) -> types.LossOutput:
-        """Retrace for the critic, beta-LOO for the policy: summed over time, a mean over sequences.
+        """Computes the Retrace loss of the critic and the beta-LOO loss of the policy.
 
-        Several learners take the mean over their joint batch, this being one share of it. The whole
-        loss of a sequence is weighted against its having been drawn by priority (section 3.3).
-
-        The first `burn_in` steps, none in the paper, carry all core states on, without gradient.
-
-        Args:
-          unroll: [T + 1, B, ...].
-
-        Returns:
-          The loss with its metrics, and the sequences' new priorities.
+        The loss is a sum over time and a mean over the sequences of the joint batch of all
+        learners. Importance weights correct all terms for prioritised sampling (section 3.3). The
+        first `burn_in` steps (0 in the paper) only update the core states, without gradient.
         """
         self._online.observe(unroll.env_output)
-        learned = self._read(unroll)
-        is_transition = learned.transitions.is_transition
-        judgement = self._critic.judge(
-            learned.online.critic, learned.target.critic, learned.transitions
+        inputs = self._compute_loss_inputs(unroll)
+        is_transition = inputs.transitions.is_transition
+        critic_output = self._critic.evaluate(
+            inputs.online.critic, inputs.target.critic, inputs.transitions
         )
-        q_values = self._critic.action_values(learned.online.critic)
-        log_pi = tf.math.log(learned.online.policy)
+        q_values = self._critic.action_values(inputs.online.critic)
+        log_pi = tf.math.log(inputs.online.policy)
         terms = {
-            "critic": judgement.losses,
-            "policy": self._policy_losses(learned, q_values, judgement.returns),
+            "critic": critic_output.losses,
+            "policy": self._policy_losses(inputs, q_values, critic_output.returns),
             "entropy": -self._distribution.entropy(log_pi),
         }
-        losses = {name: _total(unroll, term, is_transition) for name, term in terms.items()}
+        losses = {name: _sequence_mean(unroll, term, is_transition) for name, term in terms.items()}
         loss = losses["critic"] + losses["policy"] + self.entropy_cost * losses["entropy"]
         metrics = {
             "loss/total": loss,
             **{f"loss/{name}": term for name, term in losses.items()},
-            **self._metrics(unroll, learned, judgement, q_values, log_pi),
+            **self._metrics(unroll, inputs, critic_output, q_values, log_pi),
         }
-        # The mean alone (section 3.3).
-        priorities = n_step.sequence_priorities(judgement.errors, is_transition, eta=0.0)
+        # eta = 0: the priority is the mean error (section 3.3).
+        priorities = n_step.sequence_priorities(critic_output.errors, is_transition, eta=0.0)
         return types.LossOutput(loss, metrics, priorities)
 
     def _metrics(
         self,
         unroll: types.Unroll,
-        learned: _Learned,
-        judgement: reactor_critics.Judgement,
+        inputs: _LossInputs,
+        critic_output: reactor_critics.CriticOutput,
         q_values: tf.Tensor,
         log_pi: tf.Tensor,
     ) -> dict[str, joint_batch.Mean]:
-        """Of q_values and log_pi, float32 [T, B, A], of the online network."""
-        transitions, is_transition = learned.transitions, learned.transitions.is_transition
+        """Computes metrics from Q-values and log pi of the online network, float32 [T, B, A]."""
+        transitions, is_transition = inputs.transitions, inputs.transitions.is_transition
         values = tf.reduce_sum(tf.exp(log_pi) * q_values, axis=-1)
         q_taken = tf.gather(q_values, transitions.actions, axis=-1, batch_dims=2)
-        errors = tf.abs(judgement.returns - q_taken)
+        errors = tf.abs(critic_output.returns - q_taken)
         return {
             "retrace/value": diagnostics.masked_mean(values, is_transition),
             "retrace/absolute_error": diagnostics.masked_mean(errors, is_transition),
@@ -132,30 +120,30 @@ class Reactor(policy_agent.PolicyAgent, target_network.TargetNetworkAgent):
             "replay/importance_weight": diagnostics.masked_mean(
                 unroll.importance_weight, tf.ones_like(unroll.is_online)
             ),
-            **judgement.metrics,
-            **diagnostics.divergences(
+            **critic_output.metrics,
+            **diagnostics.policy_metrics(
                 self._distribution.entropy(log_pi),
-                self._distribution.kl_divergence(log_pi, learned.log_mu),
+                self._distribution.kl_divergence(log_pi, inputs.log_mu),
                 is_transition=is_transition,
                 is_online=unroll.is_online,
                 is_own=unroll.is_own,
             ),
         }
 
-    def _read(self, unroll: types.Unroll) -> _Learned:
-        """Runs the online network over x_0 .. x_{T-1}, the target network over x_1 .. x_T.
+    def _compute_loss_inputs(self, unroll: types.Unroll) -> _LossInputs:
+        """Evaluates the online network on x_0 .. x_{T-1}, the target network on x_1 .. x_T.
 
-        The latter reads x_0, too, to carry its core states on, as the paper's would have to.
+        The target network also reads x_0, but only to update its core states.
         """
         config = self._config
-        learned = self._after_burn_in(unroll)
+        learned = self._drop_burn_in(unroll)
         env_output, agent_output = learned.env_output, learned.agent_output
-        but_last = tf.nest.map_structure(lambda leaf: leaf[:-1], env_output)
-        online, _ = self._online(but_last, self._state_after_burn_in(self._online, unroll))
+        online_steps = tf.nest.map_structure(lambda leaf: leaf[:-1], env_output)
+        online, _ = self._online(online_steps, self._state_after_burn_in(self._online, unroll))
         target, _ = self._target(env_output, self._state_after_burn_in(self._target, unroll))
         is_transition = tf.logical_not(env_output.is_first[1:])
         log_mu, actions = agent_output.policy[:-1], agent_output.action[:-1]
-        # c_t = lambda min(1, pi / mu) (equation 4), pi the policy that values are taken under.
+        # c_t = lambda min(1, pi / mu) (equation 4), where pi is the target network's policy.
         log_rhos = self._distribution.log_importance_ratio(
             tf.math.log(target.policy[:-1]), log_mu, actions, ()
         )
@@ -167,20 +155,17 @@ class Reactor(policy_agent.PolicyAgent, target_network.TargetNetworkAgent):
             config.lambda_ * tf.exp(tf.minimum(log_rhos, 0.0)),
             is_transition,
         )
-        return _Learned(online, target, log_mu, transitions)
+        return _LossInputs(online, target, log_mu, transitions)
 
     def _policy_losses(
-        self, learned: _Learned, q_values: tf.Tensor, returns: tf.Tensor
+        self, inputs: _LossInputs, q_values: tf.Tensor, returns: tf.Tensor
     ) -> tf.Tensor:
-        """Minus the estimate of sum_a Q^pi(x_t, a) grad pi(a|x_t): float32 [T, B].
+        """Computes losses [T, B] with the gradient - sum_a Q^pi(x_t, a) grad pi(a|x_t).
 
-        Args:
-          learned: what is learned from.
-          q_values: float32 [T, B, A], of the online network.
-          returns: float32 [T, B], R_t.
+        `q_values` of the online network are float32 [T, B, A], `returns` R_t are float32 [T, B].
         """
-        config, transitions = self._config, learned.transitions
-        pi, mu = learned.online.policy, tf.nn.softmax(learned.log_mu)
+        config, transitions = self._config, inputs.transitions
+        pi, mu = inputs.online.policy, tf.nn.softmax(inputs.log_mu)
         actions, mask = transitions.actions, transitions.is_transition
         if config.policy_gradient == "tislr":
             return leave_one_out.truncated_importance_sampling(
@@ -193,7 +178,7 @@ class Reactor(policy_agent.PolicyAgent, target_network.TargetNetworkAgent):
         )
 
 
-def _total(unroll: types.Unroll, losses: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """A share of the joint batch's mean over sequences of their weighted sums over [T, B]."""
+def _sequence_mean(unroll: types.Unroll, losses: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """Sums losses [T, B] over time and averages the weighted sums over the joint batch."""
     sums = tf.reduce_sum(tf.where(mask, losses, 0.0), axis=0)
-    return tf.reduce_mean(unroll.importance_weight * sums) / joint_batch.shares()
+    return tf.reduce_mean(unroll.importance_weight * sums) / joint_batch.num_replicas()

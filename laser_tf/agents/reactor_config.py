@@ -1,4 +1,4 @@
-"""What can be configured of Reactor."""
+"""Configuration of Reactor."""
 
 import dataclasses
 from typing import ClassVar
@@ -13,32 +13,30 @@ POLICY_GRADIENTS = ("beta_loo", "loo", "one_over_mu_loo", "tislr")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReactorConfig(agent_config.AgentConfig):
-    """Hyper-parameters of Reactor's acting and loss; the paper's by default, where it prints them.
-
-    Raises:
-      ValueError: for a value out of range; the message names it, the reason and the remedy.
-    """
+    """Hyper-parameters of Reactor; the defaults are the paper's, as far as it prints them."""
 
     needs_discrete_actions: ClassVar[bool] = True
+    supported_schemes: ClassVar[tuple[str, ...]] = ("contextual", "sequences")
 
     kind: str = KIND
     torso: str = "reactor"  # shallow, deep, strided_deep, dqn, nature, reactor, minatar, flat
-    core: str = "lstm"  # policy and critic have one each: lstm; none: the feed-forward variant
-    core_size: int = 128  # units; of each core; table 3
-    hidden_units: int = 32  # units; of each stream, before its concatenated ReLU; table 3
-    uniform_share: float = 0.01  # probability; of a random action in the policy; section 6.4
+    core: str = "lstm"  # separate cores of policy and critic: lstm; none: feed-forward
+    core_size: int = 128  # units; size of each core; table 3
+    hidden_units: int = 32  # units; hidden layers of the heads, before concatenated ReLUs; table 3
+    uniform_share: float = 0.01  # probability; share of the uniform policy; section 6.4
     discount: float = 0.99  # factor; gamma, per agent step; DQN's
     reward_clip: str = "unit"  # of raw rewards: none, unit, optimistic_asymmetric, soft_asymmetric
-    distributional: bool = True  # learn returns' distributions; False: Q-values (Reactor ND)
-    bins: int = 51  # number; of a distribution; C51's, the paper prints none; see v_min
-    # A fresh critic expects the middle of v_min and v_max: keep that near random play's returns.
-    v_min: float = -10.0  # reward; the least discounted return that a distribution has; C51's
-    v_max: float = 10.0  # reward; the largest one; C51's; read, as bins, if distributional
-    lambda_: float = 1.0  # factor; of Retrace's traces, per agent step; section 4.1
+    distributional: bool = True  # learn distributions of returns; False: Q-values (Reactor ND)
+    bins: int = 51  # number; bins of a distribution; C51's, the paper prints none
+    # A fresh critic predicts the middle of v_min and v_max. Choose it near the returns of a random
+    # policy.
+    v_min: float = -10.0  # reward; min discounted return of a distribution; C51's
+    v_max: float = 10.0  # reward; max discounted return of a distribution; C51's
+    lambda_: float = 1.0  # factor; decay of Retrace's traces per agent step; section 4.1
     policy_gradient: str = "beta_loo"  # beta_loo, loo, one_over_mu_loo or tislr; section 3.1
-    truncation: float = 1.0  # ratio; c of beta_loo, section 4.1, and of tislr; others read none
-    entropy_cost: float = 0.01  # weight; of the entropy at the run's start; A3C's
-    target_period: int = 1_000  # learner updates; between copies to the target network
+    truncation: float = 1.0  # ratio; c of beta_loo (section 4.1) and tislr; unused by the others
+    entropy_cost: float = 0.01  # weight; entropy term at the start of the run; A3C's
+    target_period: int = 1_000  # learner updates; period of copies to the target network
 
     def __post_init__(self):
         super().__post_init__()
@@ -47,7 +45,7 @@ class ReactorConfig(agent_config.AgentConfig):
         config_checks.check_choice(self, "policy_gradient", POLICY_GRADIENTS)
         config_checks.check_range(self, "hidden_units", 1, 16_384, trunk_config.TOO_LARGE)
         config_checks.check_range(self, "bins", 2, 16_384, trunk_config.TOO_LARGE)
-        # Without its share an action's probability may come to be 0, whose logarithm is stored.
+        # Without the uniform share a probability can reach 0, and replay stores its logarithm.
         config_checks.check_range(self, "uniform_share", 1e-6, 1, "it is a probability")
         config_checks.check_range(self, "truncation", 1)
         config_checks.check_range(self, "entropy_cost", 0)
@@ -55,15 +53,16 @@ class ReactorConfig(agent_config.AgentConfig):
         for name in ("discount", "lambda_"):
             if not 0 <= getattr(self, name) <= 1:
                 raise errors.ConfigError(
-                    f"{name} is {getattr(self, name)}: use a value from 0 to 1"
+                    f"{name} must be between 0 and 1, got {getattr(self, name)}. Use a value in "
+                    "this range."
                 )
         if not self.v_min < self.v_max:
             raise errors.ConfigError(
-                f"v_min is {self.v_min} and v_max {self.v_max}: use a v_min below v_max, with the "
-                "discounted returns in between"
+                f"v_min must be below v_max={self.v_max}, got {self.v_min}. Choose bounds of the "
+                "discounted returns."
             )
         if self.core == "preco_lstm":
             raise errors.ConfigError(
-                "core is 'preco_lstm': it is told the last action, Reactor's cores are not; use "
-                "'lstm' or 'none'"
+                "core must be 'lstm' or 'none', got 'preco_lstm', which requires the last action. "
+                "Use --config.agent.core=lstm."
             )

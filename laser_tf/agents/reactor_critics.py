@@ -1,4 +1,4 @@
-"""Reactor's critics: returns' distributions (section 3.2), and Q-values (Reactor ND)."""
+"""Reactor's critics of return distributions (section 3.2) and of Q-values (Reactor ND)."""
 
 import abc
 from typing import NamedTuple
@@ -9,118 +9,122 @@ from laser_tf.ops import diagnostics, distributional_retrace, joint_batch, retra
 
 
 class Transitions(NamedTuple):
-    """What Retrace looks at, beside the target network's critic."""
+    """Inputs of Retrace, except for the critic of the target network."""
 
-    actions: tf.Tensor  # int32 [T, B], a_0 .. a_{T-1}
-    rewards: tf.Tensor  # float32 [T, B], that arrived with x_{t+1}
-    discounts: tf.Tensor  # float32 [T, B], gamma times the discount that arrived with x_{t+1}
-    policy: tf.Tensor  # float32 [T + 1, B, A], pi of the target network; row 0 is not read
-    traces: tf.Tensor  # float32 [T, B], c_t; row 0 is not read
-    is_transition: tf.Tensor  # bool [T, B], false for the step between two episodes
+    actions: tf.Tensor  # a_0 .. a_{T-1}, int32 [T, B]
+    rewards: tf.Tensor  # reward that arrived with x_{t+1}, float32 [T, B]
+    discounts: tf.Tensor  # gamma times the discount that arrived with x_{t+1}, float32 [T, B]
+    policy: tf.Tensor  # pi of the target network, float32 [T + 1, B, A]; step 0 is ignored
+    traces: tf.Tensor  # c_t, float32 [T, B]; step 0 is ignored
+    is_transition: tf.Tensor  # bool [T, B]; false for the step between two episodes
 
 
-class Judgement(NamedTuple):
-    """What a critic has to learn of an unroll; where there is no transition it means nothing."""
+class CriticOutput(NamedTuple):
+    """A critic's losses and errors on an unroll; undefined outside of transitions."""
 
-    returns: tf.Tensor  # float32 [T, B], R_t, Retrace's estimate of Q^pi(x_t, a_t); no gradient
-    losses: tf.Tensor  # float32 [T, B]; receive the gradient
-    errors: tf.Tensor  # float32 [T, B], what a sequence's priority is the mean of
+    returns: tf.Tensor  # R_t, Retrace's estimate of Q^pi(x_t, a_t), float32 [T, B]; no gradient
+    losses: tf.Tensor  # float32 [T, B]; differentiable
+    errors: tf.Tensor  # errors that the priorities average, float32 [T, B]
     metrics: dict[str, joint_batch.Mean]
 
 
 class Critic(abc.ABC):
-    """Makes action values of what a network's last layer gives, and says how to learn them."""
+    """Converts network outputs to Q-values and computes the critic loss."""
 
-    bins: int  # N, what the layer gives of each action
+    bins: int  # N, network outputs per action
 
     @abc.abstractmethod
     def action_values(self, outputs: tf.Tensor) -> tf.Tensor:
-        """Outputs float32 [..., A, N] -> Q float32 [..., A]."""
+        """Computes Q-values, float32 [..., A], from outputs [..., A, N]."""
 
     @abc.abstractmethod
-    def judge(
+    def evaluate(
         self, outputs: tf.Tensor, target_outputs: tf.Tensor, transitions: Transitions
-    ) -> Judgement:
-        """Compares what the online network says of actions taken with the Retrace of the target's.
+    ) -> CriticOutput:
+        """Computes losses of the online network with respect to Retrace of the target network.
 
         Args:
-          outputs: float32 [T, B, A, N], of the online network at x_0 .. x_{T-1}.
-          target_outputs: float32 [T + 1, B, A, N], of the target network; row 0 is not read.
-          transitions: between them.
+          outputs: Outputs of the online network at x_0 .. x_{T-1}, float32 [T, B, A, N].
+          target_outputs: Outputs of the target network at x_0 .. x_T, float32 [T + 1, B, A, N];
+            step 0 is ignored.
+          transitions: Transitions of the unroll.
         """
 
 
 class ScalarCritic(Critic):
-    """Q-values, by squared errors from Retrace: Reactor ND."""
+    """Critic of Q-values with squared Retrace errors (Reactor ND)."""
 
     bins = 1
 
     def action_values(self, outputs: tf.Tensor) -> tf.Tensor:
-        """See `Critic`."""
+        """Returns the single output of each action."""
         return outputs[..., 0]
 
-    def judge(
+    def evaluate(
         self, outputs: tf.Tensor, target_outputs: tf.Tensor, transitions: Transitions
-    ) -> Judgement:
-        """See `Critic`; errors are |Delta Q(x_t, a_t)| (equation 3)."""
+    ) -> CriticOutput:
+        """Computes squared losses and the errors |Delta Q(x_t, a_t)| (equation 3)."""
         q_target = self.action_values(target_outputs)
         returns = retrace.retrace(
             transitions.rewards,
             transitions.discounts,
-            _of_actions(q_target[:-1], transitions.actions),
+            _gather_actions(q_target[:-1], transitions.actions),
             tf.reduce_sum(transitions.policy * q_target, axis=-1),
             transitions.traces,
             transitions.is_transition,
         )
-        q_taken = _of_actions(self.action_values(outputs), transitions.actions)
+        q_taken = _gather_actions(self.action_values(outputs), transitions.actions)
         losses = 0.5 * tf.square(returns - q_taken)
-        return Judgement(returns, losses, tf.abs(returns - q_taken), {})
+        return CriticOutput(returns, losses, tf.abs(returns - q_taken), {})
 
 
 class CategoricalCritic(Critic):
-    """Masses on a grid of returns, by cross-entropy from distributional Retrace."""
+    """Critic of categorical return distributions with cross-entropy to distributional Retrace."""
 
     def __init__(self, v_min: float, v_max: float, bins: int):
-        """Creates the critic of the grid z_1 = v_min .. z_N = v_max; bins: N."""
+        """Creates a critic with the support z_1 = v_min .. z_N = v_max of N bins."""
         self.bins = bins
         self._support = tf.linspace(v_min, v_max, bins)
 
     def action_values(self, outputs: tf.Tensor) -> tf.Tensor:
-        """Q = sum_i z_i q_i, q = softmax (equation 5); see `Critic`."""
+        """Computes Q = sum_i z_i q_i with q = softmax(outputs)   (equation 5)."""
         return tf.reduce_sum(self._support * tf.nn.softmax(outputs), axis=-1)
 
-    def judge(
+    def evaluate(
         self, outputs: tf.Tensor, target_outputs: tf.Tensor, transitions: Transitions
-    ) -> Judgement:
-        """See `Critic`; errors are total variations, and R_t is the mean of the target."""
+    ) -> CriticOutput:
+        """Computes cross-entropy losses and total-variation errors.
+
+        The return R_t is the mean of the target distribution.
+        """
         masses = tf.nn.softmax(target_outputs)
         targets = distributional_retrace.distributional_retrace(
             transitions.rewards,
             transitions.discounts,
-            _of_actions(masses[:-1], transitions.actions),
+            _gather_actions(masses[:-1], transitions.actions),
             tf.reduce_sum(transitions.policy[..., None] * masses, axis=-2),
             transitions.traces,
             transitions.is_transition,
             self._support,
         )
-        taken = _of_actions(outputs, transitions.actions)
-        errors = distributional_retrace.total_variation(taken, targets)
+        outputs_taken = _gather_actions(outputs, transitions.actions)
+        errors = distributional_retrace.total_variation(outputs_taken, targets)
         is_transition = transitions.is_transition
         metrics = {
             "retrace/total_variation": diagnostics.masked_mean(errors, is_transition),
-            # Much of it says that returns lie beyond v_min or v_max.
+            # A large mass indicates returns outside of [v_min, v_max].
             "retrace/mass_at_ends": diagnostics.masked_mean(
                 targets[..., 0] + targets[..., -1], is_transition
             ),
         }
-        return Judgement(
+        return CriticOutput(
             tf.reduce_sum(self._support * targets, axis=-1),
-            distributional_retrace.cross_entropy(taken, targets),
+            distributional_retrace.cross_entropy(outputs_taken, targets),
             errors,
             metrics,
         )
 
 
-def _of_actions(outputs: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
-    """float32 [T, B, A, ...], int32 [T, B] -> [T, B, ...]."""
+def _gather_actions(outputs: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
+    """Selects the outputs [T, B, ...] of actions, int32 [T, B], from outputs [T, B, A, ...]."""
     return tf.gather(outputs, actions, axis=2, batch_dims=2)

@@ -1,6 +1,6 @@
-"""All agents by name; importing this file loads none of them, nor TensorFlow.
+"""Registry of all agents by name. Importing this module loads neither agents nor TensorFlow.
 
-A new agent is a line here, a file with its `AgentConfig` and a file with its `base.Agent`.
+A new agent needs an entry here, a module with its `AgentConfig` and a module with its `base.Agent`.
 """
 
 import importlib
@@ -11,7 +11,7 @@ from laser_tf import errors
 if TYPE_CHECKING:
     from laser_tf.agents import agent_config, base
 
-# Kind -> where its configuration and the agent itself are, as "module:class" of this package.
+# Kind -> configuration class and agent class, as "module:class" in this package.
 _AGENTS = {
     "a3c": ("a3c_config:A3CConfig", "a3c:A3C"),
     "acer": ("acer_config:AcerConfig", "acer:Acer"),
@@ -23,25 +23,28 @@ DEFAULT = "laser"
 
 
 def config_class(kind: str) -> "type[agent_config.AgentConfig]":
-    """The class of an agent's configuration.
+    """Returns the configuration class of an agent.
 
     Raises:
-      ValueError: for an unknown kind; the message names those there are.
+      ValueError: If the kind is unknown.
     """
-    if kind not in tuple(_AGENTS):  # it may be no text at all
-        raise errors.ConfigError(f"kind is {kind!r}: choose one of {', '.join(map(repr, _AGENTS))}")
+    if kind not in tuple(_AGENTS):  # A tuple also accepts unhashable values.
+        choices = ", ".join(map(repr, _AGENTS))
+        raise errors.ConfigError(
+            f"kind must be one of {choices}, got {kind!r}. Use e.g. {DEFAULT!r}."
+        )
     return _load(_AGENTS[kind][0])
 
 
 def make(config: "agent_config.AgentConfig", context: "base.Context") -> "base.Agent":
-    """Makes the agent that a configuration describes, with fresh weights.
+    """Creates an agent with fresh weights.
 
     Raises:
-      ValueError: for an option that does not fit the environment.
+      ValueError: If the configuration does not fit the environment.
     """
     return _load(_AGENTS[config.kind][1])(config, context)
 
 
-def _load(place: str) -> Any:
-    module, name = place.split(":")
+def _load(path: str) -> Any:
+    module, name = path.split(":")
     return getattr(importlib.import_module(f"laser_tf.agents.{module}"), name)

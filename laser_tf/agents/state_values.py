@@ -1,4 +1,4 @@
-"""The critic of an actor-critic agent: values of states, at the rewards' scale or at PopArt's."""
+"""State-value critics, with and without PopArt normalisation."""
 
 from typing import NamedTuple
 
@@ -8,78 +8,77 @@ from laser_tf.networks import heads
 from laser_tf.ops import popart
 
 
-class Regression(NamedTuple):
-    """What the critic is regressed on, and what that makes of advantages."""
+class ValueTargets(NamedTuple):
+    """Predictions and targets of the value loss, and the scale of advantages."""
 
-    values: tf.Tensor  # float32 [T, B]; receive the gradient
-    targets: tf.Tensor  # float32 [T, B], at the same scale
-    scale: tf.Tensor  # float32 [B] or []; advantages are divided by it
+    values: tf.Tensor  # predictions, float32 [T, B]; differentiable
+    targets: tf.Tensor  # targets at the scale of `values`, float32 [T, B]
+    scale: tf.Tensor  # divisor of advantages, float32 [B] or []
 
 
 class StateValues(tf.Module):
-    """V(x) in units of reward, the same function for all tasks."""
+    """V(x) in units of reward, shared by all tasks."""
 
     def __init__(self):
         super().__init__()
         self._layer = heads.dense(1)
 
     def __call__(self, features: tf.Tensor, tasks: tf.Tensor) -> tf.Tensor:
-        """Features [..., B, F] of tasks int32 [B] -> values float32 [..., B]."""
+        """Computes values, float32 [..., B], from features [..., B, F]; ignores the tasks."""
         return self._layer(tf.cast(features, tf.float32))[..., 0]
 
-    def regression(
+    def value_loss_inputs(
         self,
         features: tf.Tensor,
         values: tf.Tensor,
         targets: tf.Tensor,
         mask: tf.Tensor,
         tasks: tf.Tensor,
-    ) -> Regression:
-        """What to regress on what.
+    ) -> ValueTargets:
+        """Returns predictions and targets of the value loss.
 
         Args:
           features: [T, B, F].
-          values: float32 [T, B], what this object made of them.
-          targets: float32 [T, B], in units of reward.
-          mask: bool [T, B], of the entries that are learned from.
-          tasks: int32 [B].
+          values: Values that this critic computed from the features, float32 [T, B].
+          targets: Targets in units of reward, float32 [T, B].
+          mask: bool [T, B]; entries that the loss includes.
+          tasks: Task of each batch entry, int32 [B].
         """
-        return Regression(values, targets, tf.constant(1.0))
+        return ValueTargets(values, targets, tf.constant(1.0))
 
 
 class PopArtStateValues(tf.Module):
-    """Each task's V(x), learned at unit scale: see `ops.popart`."""
+    """V(x) of each of K tasks, learned at unit scale, see `ops.popart`.
+
+    `step` is the step size of the moments' moving averages per update.
+    """
 
     def __init__(self, num_tasks: int, step: float):
-        """Creates the critic.
-
-        Args:
-          num_tasks: K.
-          step: of the moments' moving averages, an update.
-        """
         super().__init__()
         self._step = step
         self._layer = heads.dense(num_tasks)
-        # Normalisation starts as the identity. Not trainable, yet part of every checkpoint.
+        # Initial moments leave values unchanged. Checkpoints contain these untrained variables.
         self._mean = tf.Variable(tf.zeros([num_tasks]), trainable=False, name="mean")
         self._variance = tf.Variable(tf.ones([num_tasks]), trainable=False, name="variance")
 
     def __call__(self, features: tf.Tensor, tasks: tf.Tensor) -> tf.Tensor:
-        """Features [..., B, F] of tasks int32 [B] -> values in units of reward, [..., B]."""
-        return popart.unnormalise(self._statistics(), self._normalised(features, tasks), tasks)
+        """Computes values in units of reward, [..., B], of features [..., B, F] and tasks [B]."""
+        normalised = self._normalised_values(features, tasks)
+        return popart.unnormalise(self._statistics(), normalised, tasks)
 
-    def regression(
+    def value_loss_inputs(
         self,
         features: tf.Tensor,
         values: tf.Tensor,
         targets: tf.Tensor,
         mask: tf.Tensor,
         tasks: tf.Tensor,
-    ) -> Regression:
-        """Moves the moments toward the targets', then regresses at unit scale.
+    ) -> ValueTargets:
+        """Updates the moments, then returns predictions and targets at unit scale.
 
-        The arguments are those of `StateValues.regression`. The layer's outputs are preserved, but
-        its weights move: the normalised values, which receive the gradient, are computed anew.
+        The arguments are those of `StateValues.value_loss_inputs`. The update changes the weights
+        of the layer and preserves its unnormalised outputs. The returned predictions are therefore
+        computed from `features` again, with the new weights.
         """
         old = self._statistics()
         new = popart.update(old, targets, mask, tasks, self._step)
@@ -91,18 +90,19 @@ class PopArtStateValues(tf.Module):
             (self._layer.bias, bias),
         ):
             variable.assign(value)
-        return Regression(
-            self._normalised(features, tasks),
+        return ValueTargets(
+            self._normalised_values(features, tasks),
             popart.normalise(new, targets, tasks),
             tf.gather(popart.sigma(new), tasks),
         )
 
     def _statistics(self) -> popart.Statistics:
-        # Copies: reading a variable once more after `assign` would give what it was moved to.
+        # Copies, because a variable that is read after `assign` returns its new value.
         return popart.Statistics(tf.identity(self._mean), tf.identity(self._variance))
 
-    def _normalised(self, features: tf.Tensor, tasks: tf.Tensor) -> tf.Tensor:
+    def _normalised_values(self, features: tf.Tensor, tasks: tf.Tensor) -> tf.Tensor:
         values = self._layer(tf.cast(features, tf.float32))
-        # Each batch entry has one task: a sum over one, which is cheap to differentiate.
-        own = tf.one_hot(tasks, values.shape[-1], True, False, dtype=tf.bool)
-        return tf.reduce_sum(tf.where(own, values, 0.0), axis=-1)
+        # Selects the value of each entry's task. The gradient of a masked sum is cheaper than that
+        # of a gather.
+        mask = tf.one_hot(tasks, values.shape[-1], True, False, dtype=tf.bool)
+        return tf.reduce_sum(tf.where(mask, values, 0.0), axis=-1)

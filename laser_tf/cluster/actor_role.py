@@ -1,61 +1,53 @@
-"""The role that acts: environments of its own, the learner's weights, unrolls to replay."""
+"""The role that acts: environments, the learner's weights, unrolls to replay."""
 
-import contextlib
 import os
 import secrets
 from collections.abc import Mapping
 
 from laser_tf import types
-from laser_tf.cluster import replay_access, role_process, weights
+from laser_tf.cluster import replay_role, role, run_state, weights
 from laser_tf.environments import factory
 from laser_tf.host import hardware
-from laser_tf.training import acting, actor, assembly, run_config
+from laser_tf.training import acting, assembly, run_config
 
-# Below a learner on the same machine: its update is as slow as the thread of it that waits longest
-# for a core, and whoever acts faster than it learns only waits for it.
+# A learner on the same machine goes first: its update is as slow as the thread that waits longest
+# for a core, and actors that are faster than the learner only wait.
 _NICENESS = 10
 
 
-class ActorRole(role_process.Role):
+class ActorRole(role.Role):
     """Acts until it is told to stop."""
 
     def __init__(
         self,
-        context: role_process.Context,
+        context: role.Context,
         config: run_config.RunConfig,
         spec: types.EnvironmentSpec,
         index: int,
     ):
-        """Finds replay and makes environments and an agent.
+        """Connects to replay and creates environments and an agent.
 
         Args:
-          context: of the role.
-          config: of the run, with the environments of one actor.
-          spec: of its environment.
-          index: of the actor among all.
+          context: Connection to the run.
+          config: Configuration of the run, with the environments of one actor.
+          spec: Specs of the environment.
+          index: Index of the actor among all actors, from 0.
         """
         self._context = context
-        self._index = index
-        self._actor: actor.Actor | None = None
         os.nice(_NICENESS)
-        with contextlib.suppress(replay_access.StoppedError):
-            self._make(config, spec)
-
-    def _make(self, config: run_config.RunConfig, spec: types.EnvironmentSpec) -> None:
-        # What a process before this one has drawn is not drawn again.
-        seeds = acting.draw_seeds(config.run.seed, self._index, secrets.randbits(48))
+        # With entropy, so that a restarted actor does not repeat the previous one's episodes.
+        seeds = acting.draw_seeds(config.run.seed, index, secrets.randbits(48))
         dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
         agent = assembly.build_agent(
-            config, spec, dtype, seeds.actions, actor=self._index, actors=config.cluster.actors
+            config, spec, dtype, seeds.actions, actor=index, actors=config.cluster.actors
         )
-        self._weights = weights.Subscriber(self._context, agent.acting_variables)
+        self._weights = weights.Subscriber(context, agent.acting_variables)
         signature = assembly.unroll_signature(config, spec, agent)
-        replay = replay_access.for_actor(self._context, config.replay, signature, self._index)
-        folder = self._context.workdir
+        replay = replay_role.connect_actor(context, config.replay, signature)
         environment = factory.make_environment(
             config.environment,
             seed=seeds.environment,
-            fault_folder=folder if folder.is_dir() else None,
+            fault_folder=context.workdir if context.workdir.is_dir() else None,
         )
         self._actor = acting.make_actor(
             config,
@@ -65,29 +57,27 @@ class ActorRole(role_process.Role):
             signature,
             member=0,
             refresh=self._weights.refresh,
-            on_episode=self._context.add_episode,
+            on_episode=context.add_episode,
         )
 
-    def run(self) -> str:
-        """See `role_process.Role`.
+    def run(self) -> run_state.Status:
+        """See `role.Role`.
 
         Raises:
-          EnvironmentFailedError: if the environments cannot go on.
+          EnvironmentFailedError: If the environments cannot continue.
         """
-        if self._actor:
-            self._actor.run(self._context.stop)
-        return role_process.TOLD
+        self._context.status = run_state.Status.RUNNING
+        self._actor.run(self._context.stop)
+        return run_state.Status.STOPPED
 
     def metrics(self) -> Mapping[str, float]:
-        """Agent steps, what the actor is at, faults, and how old its weights are."""
+        """Returns steps, faults and the age of the weights."""
         actor = self._actor
-        if actor is None:
-            return {}
-        self._context.state = actor.state
-        self._context.is_at_risk = actor.part == "environment"
+        self._context.detail = actor.state
+        self._context.may_hang = actor.part == "environment"
         return {
             "agent_steps": float(actor.agent_steps),
-            role_process.TIME_STEPS: float(actor.time_steps),
+            role.TIME_STEPS: float(actor.time_steps),
             "learner_updates": float(self._weights.learner_updates),
             **actor.pace_metrics(),
             **actor.fault_metrics(),

@@ -1,68 +1,108 @@
-"""The role that evaluates: whole episodes with the weights that the learner asks about."""
+"""The role that evaluates the learner's weights, and the learner's view of it."""
 
 import os
-import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import ray
 
 from laser_tf import errors
-from laser_tf.cluster import hub, role_process
+from laser_tf.cluster import role, run_state
 from laser_tf.environments import faults, worker_pool
 from laser_tf.evaluation import continuous_evaluator
 from laser_tf.training import run_config
 
-_POLL_SECONDS = 0.5
+_POLL_PERIOD_SECONDS = 0.5
+_WEIGHTS_TIMEOUT_SECONDS = 60.0
 
 
-class EvaluatorRole(role_process.Role):
+class RemoteEvaluator:
+    """Requests evaluations from an `EvaluatorRole`; see `training.evaluations.Evaluator`."""
+
+    def __init__(self, context: role.Context):
+        """Creates the evaluator; `context` is the learner's."""
+        self._state = context.state
+        self._weights: Any = None  # The reference keeps them in Ray's object store.
+        self._env_frames = 0
+        self._answer: Any = None
+        self._failure: worker_pool.Failure | None = None
+
+    def begin(self, weights: Sequence[np.ndarray], env_frames: int, learner_updates: int) -> None:
+        """See `training.evaluations.Evaluator`."""
+        self._weights, self._failure = None, None
+        try:
+            self._weights, self._env_frames = ray.put(list(weights)), env_frames
+        except ray.exceptions.RayError as error:  # The object store and its disk are full.
+            self._failure = worker_pool.Failure(f"no room for weights ({type(error).__name__})")
+            return
+        request = run_state.Weights(learner_updates, env_frames, [self._weights])
+        self._state.request_eval.remote(request)
+
+    def result(self) -> Mapping[str, Any] | worker_pool.Failure | None:
+        """See `training.evaluations.Evaluator`."""
+        if self._failure:
+            return self._failure
+        if self._answer is None:
+            self._answer = self._state.pop_eval.remote(self._env_frames)
+        if not ray.wait([self._answer], timeout=0)[0]:
+            return None
+        answer, self._answer = self._answer, None
+        try:
+            return ray.get(answer)
+        except ray.exceptions.RayActorError:  # The request is lost, too.
+            return worker_pool.Failure("the run's state was restarted")
+
+
+class EvaluatorRole(role.Role):
     """Evaluates until it is told to stop."""
 
-    def __init__(self, context: role_process.Context, config: run_config.RunConfig):
-        """Makes environments and an agent.
+    def __init__(self, context: role.Context, config: run_config.RunConfig):
+        """Creates environments and an agent.
 
         Args:
-          context: of the role.
-          config: of the run.
+          context: Connection to the run.
+          config: Configuration of the run.
         """
         self._context = context
         self._evaluations = 0
-        folder: pathlib.Path | None = context.workdir if context.workdir.is_dir() else None
         self._evaluator = continuous_evaluator.ContinuousEvaluator(
-            config, attempt=os.getpid(), fault_folder=folder
+            config,
+            attempt=os.getpid(),
+            fault_folder=context.workdir if context.workdir.is_dir() else None,
         )
 
-    def run(self) -> str:
-        """See `role_process.Role`.
+    def run(self) -> run_state.Status:
+        """See `role.Role`.
 
         Raises:
           EnvironmentFailedError: If the environments fail, or an episode does not end.
         """
-        while not self._context.stop.is_set():
-            self._context.state = "waits for weights to evaluate"
-            asked = self._context.ask("asked_evaluation")
-            if asked:
-                self._context.state = "plays"
-                self._context.ask("give_evaluation", asked.env_frames, self._evaluate(asked))
+        context = self._context
+        while not context.stop.is_set():
+            context.status = run_state.Status.WAITING
+            if request := context.call("pending_eval"):
+                context.status = run_state.Status.EVALUATING
+                context.call("report_eval", request.env_frames, self._evaluate(request))
                 self._evaluations += 1
             else:
-                self._context.stop.wait(_POLL_SECONDS)
+                context.stop.wait(_POLL_PERIOD_SECONDS)
         self._evaluator.close()
-        return role_process.TOLD
+        return run_state.Status.STOPPED
 
-    def _evaluate(self, asked: hub.Weights) -> Mapping | worker_pool.Failure:
+    def _evaluate(self, request: run_state.Weights) -> Mapping | worker_pool.Failure:
         try:
-            weights = ray.get(asked.reference[0], timeout=60.0)
+            weights = ray.get(request.reference[0], timeout=_WEIGHTS_TIMEOUT_SECONDS)
         except (ray.exceptions.ObjectLostError, ray.exceptions.GetTimeoutError) as error:
             return worker_pool.Failure(f"the weights are lost ({type(error).__name__})")
         try:
-            return self._evaluator.evaluate(weights, asked.env_frames, asked.learner_updates)
+            return self._evaluator.evaluate(weights, request.env_frames, request.learner_updates)
         except faults.EnvironmentFailedError as error:
             # Without an outcome, the next process would evaluate the same weights again.
             failure = worker_pool.Failure(errors.one_line(error))
-            self._context.ask("give_evaluation", asked.env_frames, failure)
+            self._context.call("report_eval", request.env_frames, failure)
             raise
 
     def metrics(self) -> Mapping[str, float]:
-        """Evaluations that this process has made."""
+        """Returns the number of evaluations of this process."""
         return {"evaluations": float(self._evaluations)}

@@ -1,177 +1,241 @@
-"""The roles of one run: placed, supervised, and ended in order. Without TensorFlow or Reverb."""
+"""The processes of a run or a sweep: started, supervised and stopped. Without TensorFlow."""
 
-import dataclasses
+import collections
+import itertools
+import logging
 import pathlib
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
-from laser_tf import types
-from laser_tf.cluster import hub, placement, role_process, roles, supervision
+from laser_tf.cluster import (
+    machines,
+    role_actor,
+    role_process,
+    role_spec,
+    run_state,
+    supervision,
+)
 from laser_tf.host import interruption
-from laser_tf.training import run_config
-from laser_tf.workdir import versions
+from laser_tf.training import cluster_config
+from laser_tf.workdir import atomic, versions
 
-if TYPE_CHECKING:  # they need TensorFlow
-    from laser_tf.monitoring import reporting
-    from laser_tf.training import initial_weights
+ROLES = "roles.csv"  # In the directory of a run or a sweep; one row for each role.
+_HEADER = "role,status,detail,host,process,memory_mebibytes,silent_seconds,restarts"
+_CHECK_PERIOD_SECONDS = 0.5
+_SAVING_SECONDS = 120.0  # More time since the last report of SAVING.
+_SAVING_PERIOD_SECONDS = 2.0
 
-_WATCH_SECONDS = 0.5
-_ACTOR_END_SECONDS = 20.0  # for actors to end
-_ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
+
+class Job(Protocol):
+    """The work of a fleet: a run or a sweep."""
+
+    def start(self) -> None:
+        """Starts processes that the roles need. Called before the roles start."""
+
+    def is_finished(self, roles: Mapping[str, supervision.SupervisedRole]) -> bool:
+        """Returns whether the fleet's work is complete."""
+
+    def update(
+        self,
+        roles: Mapping[str, supervision.SupervisedRole],
+        heartbeats: Mapping[str, run_state.Heartbeat],
+    ) -> None:
+        """Processes the newest state of the roles, e.g. shows it."""
+
+    def finish(self) -> None:
+        """Completes the work after `is_finished`.
+
+        Raises:
+          UserError: If a part of the work has failed.
+        """
 
 
 class Fleet:
-    """Learner, actors, evaluator and, where it has no servers of its own, replay of a run."""
+    """Roles in processes of Ray, on one machine or on several."""
 
     def __init__(
         self,
-        config: run_config.RunConfig,
+        job: Job,
+        specs: Sequence[role_spec.RoleSpec],
         workdir: pathlib.Path,
-        spec: types.EnvironmentSpec,
-        initial: "initial_weights.InitialWeights | None",
+        cluster: cluster_config.ClusterConfig,
     ):
-        """Begins the work of all roles, in a `ray_session.session`.
+        """Starts all roles; call it in a `ray_session.session`.
 
         Args:
-          config: of the run.
-          workdir: its folder, opened.
-          spec: of its environment.
-          initial: what a run begins from that has no checkpoint yet.
+          job: The work of the roles.
+          specs: The roles.
+          workdir: Directory of the run or the sweep, opened.
+          cluster: Configuration of the cluster.
 
         Raises:
-          InUseError: if another run of this cluster works in the folder.
-          LostError: if Ray has gone.
+          InUseError: If another fleet of this cluster uses the directory.
         """
-        self.unsaved: list[str] = []  # roles, see `roles.end`
-        self._config = config
         self._workdir = workdir
-        self._placement = placement.Placement(config.cluster.wait_minutes)
-        self._versions = versions.of_machine()
         (workdir / role_process.LOGS).mkdir(exist_ok=True)
-        self._hub = roles.make_hub(workdir)
-        cluster = config.cluster
-        shared = {"config": _of_one_actor(config), "spec": spec}
-        self._replays = []
-        if not config.replay.servers:
-            replay = self._make(
-                "replay",
-                "replay_role:ReplayRole",
-                shared,
-                is_vital=True,
-                num_cpus=cluster.replay_cpus,
-            )
-            self._replays.append(replay)
-        self._learner = self._make(
-            "learner",
-            "learner_role:LearnerRole",
-            {"config": config, "spec": spec, "initial": initial},
-            is_vital=True,
-            num_cpus=cluster.learner_cpus,
-            num_gpus=cluster.learner_gpus,
+        self._state = role_actor.start_state(workdir)
+        self._job = job
+        job.start()
+        self._specs = {spec.name: spec for spec in specs}
+        versions_here = versions.of_machine()
+        self.roles = {spec.name: self._start(spec, versions_here) for spec in specs}
+        # An own Ray has room for all roles.
+        self._placement = machines.Placement(cluster.wait_minutes) if cluster.address else None
+        self._head = machines.HeadMonitor()
+        self._unsaved: list[str] = []
+
+    def _start(
+        self, spec: role_spec.RoleSpec, versions_here: Mapping[str, str]
+    ) -> supervision.SupervisedRole:
+        make = role_actor.restarted(
+            role_process.RoleProcess,
+            concurrency_groups={role_process.CONTROL: 2},
+            name=spec.name,
+            num_cpus=spec.num_cpus,
+            num_gpus=spec.num_gpus,
+            scheduling_strategy=(role_actor.on_this_node(soft=True) if spec.is_local else "SPREAD"),
         )
-        self._followers = [
-            self._make(
-                f"learner_{index}",
-                "learner_role:FollowerRole",
-                {"config": config, "spec": spec, "index": index},
-                is_vital=True,
-                num_cpus=cluster.learner_cpus,
-                num_gpus=cluster.learner_gpus,
-            )
-            for index in range(1, cluster.learners)
-        ]
-        self._actors = [
-            self._make(
-                f"{hub.ACTOR}{index:02d}",
-                "actor_role:ActorRole",
-                shared | {"index": index},
-                variables=_ONE_THREAD,
-                reply_seconds=config.environment.max_step_seconds,
-                num_cpus=cluster.actor_cpus,
-                scheduling_strategy="SPREAD",
-            )
-            for index in range(cluster.actors)
-        ]
-
-        self._evaluators = []
-        if config.run.evaluate_every_env_frames:
-            evaluator = self._make(
-                "evaluator",
-                "evaluator_role:EvaluatorRole",
-                {"config": config},
-                variables=_ONE_THREAD,
-                num_cpus=cluster.evaluator_cpus,
-            )
-            self._evaluators.append(evaluator)
-
-    def _make(
-        self, name: str, place: str, arguments: Mapping[str, Any], **options: Any
-    ) -> supervision.Supervised:
-        return roles.make_role(
-            name, place, arguments, self._workdir, self._hub, self._versions, **options
+        handle = make.remote(
+            spec.name, f"laser_tf.cluster.{spec.role_class}", spec.arguments, self._workdir,
+            self._state, _thread_variables(spec),
+        )  # fmt: skip
+        return supervision.SupervisedRole(
+            spec.name,
+            role_actor.RoleActor(handle, versions_here),
+            required=spec.required,
+            max_step_seconds=spec.max_step_seconds,
         )
 
-    @property
-    def _learners(self) -> list[supervision.Supervised]:
-        return [self._learner, *self._followers]
-
-    @property
-    def _all(self) -> list[supervision.Supervised]:
-        return [*self._replays, *self._learners, *self._actors, *self._evaluators]
-
-    def run(self, interrupted: interruption.Interruption, display: "reporting.Display") -> None:
-        """Supervises the roles until the learner is done, or the user interrupts.
+    def run(self, interrupted: interruption.Interruption) -> None:
+        """Supervises the roles until the job is finished or the user interrupts, then stops them.
 
         Args:
-          interrupted: what the process was asked to do.
-          display: shows the learner's progress.
+          interrupted: Signals that the process has received.
 
         Raises:
-          RoleFailedError: if replay, the learner, or all actors have failed for good.
+          RoleFailedError: If a required role, or all roles of a group, have failed for good.
+          RayLostError: If Ray has ended.
         """
         try:
-            while not interrupted.stop and not self._learner.is_done:
-                healths = roles.healths(self._hub)
-                for role in self._all:
-                    role.watch(healths.get(role.name))
-                if all(actor.has_failed for actor in self._actors):
-                    raise supervision.RoleFailedError(self._actors[0].failure)
-                if self._config.cluster.address:
-                    self._placement.check(self._all, healths, self._actors)
-                self._show(healths, display)
-                time.sleep(_WATCH_SECONDS)
+            while not interrupted.stop and not self._job.is_finished(self.roles):
+                self._check()
+                time.sleep(_CHECK_PERIOD_SECONDS)
         finally:
-            for evaluator in self._evaluators:
-                evaluator.release()  # it has nothing to save, and may be at a long game
-            # Replay last: nobody is left waiting for another. Actors have nothing to save, and one
-            # that hangs in its environments is not waited for: the learner's weights are not saved.
-            roles.end([self._actors], interrupted, self._hub, _ACTOR_END_SECONDS)
-            self.unsaved = roles.end([self._learners, self._replays], interrupted, self._hub)
+            if interrupted.stop:
+                logging.info("Stopping and saving; another Ctrl-C kills all processes")
+            self._stop(interrupted)
 
-    def _show(self, healths: Mapping[str, hub.Health], display: "reporting.Display") -> None:
-        if "learner" in healths:
-            start = "progress/"
-            numbers: dict[str, Any] = {
-                name.removeprefix(start): value
-                for name, value in healths["learner"].metrics.items()
-                if name.startswith(start)
-            }
-            if numbers:
-                display.update(**numbers | {"env_frames": int(numbers["env_frames"])})
-        roles.write_states(self._workdir, self._all, healths)
+    def _check(self) -> None:
+        self._head.check()
+        heartbeats = role_actor.heartbeats(self._state)
+        for name, role in self.roles.items():
+            was_over = role.is_over
+            role.check(heartbeats.get(name))
+            if role.is_over and not was_over:
+                role.release()  # Its CPUs and memory are free for other roles.
+        groups = self._groups()
+        for group in groups.values():
+            if all(role.has_failed for role in group):
+                raise supervision.RoleFailedError(group[0].failure)
+        if self._placement:
+            self._placement.check(list(self.roles.values()), heartbeats, list(groups.values()))
+        self._write_roles(heartbeats)
+        self._job.update(self.roles, heartbeats)
+
+    def _groups(self) -> dict[str, list[supervision.SupervisedRole]]:
+        groups = collections.defaultdict(list)
+        for name, role in self.roles.items():
+            if self._specs[name].group:
+                groups[self._specs[name].group].append(role)
+        return groups
+
+    def _write_roles(self, heartbeats: Mapping[str, run_state.Heartbeat]) -> None:
+        rows = [_row(role, heartbeats.get(name)) for name, role in self.roles.items()]
+        atomic.try_write(self._workdir / ROLES, "\n".join([_HEADER, *rows]) + "\n")
+
+    def _stop(self, interrupted: interruption.Interruption) -> None:
+        """Stops one stage after another, so that no role waits for one that has stopped."""
+        specs = sorted(self._specs.values(), key=lambda spec: spec.stop_stage)
+        for number, stage in itertools.groupby(specs, key=lambda spec: spec.stop_stage):
+            stopping = []
+            seconds = 0.0
+            for spec in stage:
+                role = self.roles[spec.name]
+                if not spec.stop_seconds:
+                    role.release()
+                elif role.stop():
+                    stopping.append(role)
+                    seconds = max(seconds, spec.stop_seconds)
+            wait_until_stopped(stopping, self._state, interrupted, seconds)
+            if number is not role_spec.StopStage.ACTORS:
+                self._unsaved += [role.name for role in stopping if not role.has_stopped_cleanly]
+
+    def outcome(self, interrupted: interruption.Interruption) -> str:
+        """Returns a message for the user who has stopped the fleet."""
+        if not self._unsaved:
+            return "Stopped and saved. The same command resumes."
+        names = ", ".join(self._unsaved)
+        how = "Killed" if interrupted.kill_requested else f"Stopped, but not saved: {names}"
+        return f"{how}. The same command resumes from the last checkpoints."
 
 
-def _of_one_actor(config: run_config.RunConfig) -> run_config.RunConfig:
-    num_envs = config.cluster.envs_per_actor or config.environment.num_envs
-    environment = dataclasses.replace(config.environment, num_envs=num_envs)
-    return dataclasses.replace(config, environment=environment)
+def _thread_variables(spec: role_spec.RoleSpec) -> dict[str, str]:
+    """Returns the environment variables that limit TensorFlow's threads."""
+    threads = spec.num_threads
+    if spec.cores_shared_by:
+        threads = max(1, machines.num_cores() // spec.cores_shared_by)
+    names = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
+    return {name: str(threads) for name in names if threads}
 
 
-def asked_cpus(config: run_config.RunConfig) -> float:
-    """CPUs that a run's roles ask Ray for together."""
-    cluster = config.cluster
-    evaluator = cluster.evaluator_cpus if config.run.evaluate_every_env_frames else 0.0
-    actors = cluster.actors * cluster.actor_cpus
-    replay = 0.0 if config.replay.servers else cluster.replay_cpus
-    return replay + cluster.learners * cluster.learner_cpus + actors + evaluator
+def _row(role: supervision.SupervisedRole, heartbeat: run_state.Heartbeat | None) -> str:
+    status = role.status(heartbeat).value
+    if heartbeat is None:
+        return f"{role.name},{status},,,,,,{role.restarts}"
+    detail = heartbeat.detail.replace(",", ";") if role.has_process else ""
+    memory = heartbeat.metrics.get(role_process.MEMORY, 0.0)
+    return (
+        f"{role.name},{status},{detail},{heartbeat.host},{heartbeat.process},{memory:.0f},"
+        f"{heartbeat.age_seconds:.1f},{role.restarts}"
+    )
+
+
+def wait_until_stopped(
+    roles: Sequence[supervision.SupervisedRole],
+    state: Any,
+    interrupted: interruption.Interruption,
+    seconds: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Waits until roles have stopped; a role that saves replay gets as long as that takes.
+
+    Args:
+      roles: Roles that were told to stop.
+      state: Handle of the `run_state.RunState`.
+      interrupted: A second Ctrl-C ends the wait.
+      seconds: Time limit of roles that save nothing.
+      clock: Returns seconds.
+      sleep: Waits for some seconds.
+    """
+    deadline = clock() + seconds
+    next_look = clock() + _SAVING_PERIOD_SECONDS
+    while working := [role.name for role in roles if role.is_working]:
+        now = clock()
+        if interrupted.kill_requested or now >= deadline:
+            return
+        if now >= next_look:
+            next_look = now + _SAVING_PERIOD_SECONDS
+            heartbeats = role_actor.heartbeats(state)
+            if any(_is_saving(heartbeats.get(name)) for name in working):
+                deadline = max(deadline, now + _SAVING_SECONDS)
+        sleep(0.1)
+
+
+def _is_saving(heartbeat: run_state.Heartbeat | None) -> bool:
+    return bool(
+        heartbeat
+        and heartbeat.status is run_state.Status.SAVING
+        and heartbeat.age_seconds < _SAVING_SECONDS
+    )

@@ -1,4 +1,4 @@
-"""The roles that learn: the chief, with the one-process run's loop, and those that follow it."""
+"""The roles that learn: what they share, the learner of a run, and learners that follow it."""
 
 import abc
 import contextlib
@@ -11,98 +11,107 @@ import ray
 import tensorflow as tf
 
 from laser_tf import types
-from laser_tf.cluster import remote_acting, remote_evaluator, replay_access, role_process
+from laser_tf.cluster import evaluator_role, remote_acting, replay_role, role, run_job, run_state
 from laser_tf.host import hardware
+from laser_tf.sweeps import coordinator
 from laser_tf.training import (
     assembly,
+    evaluations,
     following,
     initial_weights,
     run_config,
     strategies,
-    streams,
     training,
 )
 from laser_tf.workdir import lock, run_directory
 
-LOCK = "learner_lock"  # in a run's folder; its own is held by the driver
+LOCK = "learner_lock"  # In a run's directory, whose own lock the driver holds.
 
 
-class _Numbers:
-    """Stands for the progress display, which the driver shows."""
+class TrainingRole(role.Role):
+    """Base of the learner of a run and of the members of a sweep."""
 
-    def __init__(self):
-        self.shown: dict[str, float] = {}
+    def __init__(self, context: role.Context, config: run_config.RunConfig):
+        """Stores the configuration.
 
-    def update(self, **numbers: float) -> None:
-        """See `progress.ProgressDisplay`."""
-        self.shown = numbers
-
-
-class _Learning(role_process.Role):
-    """What the roles that learn have in common: how their work may end."""
-
-    def run(self) -> str | None:
-        """See `role_process.Role`.
-
-        Raises:
-          UserError: see `_learn`.
+        Args:
+          context: Connection to the run.
+          config: Configuration of the run, or of the member of a sweep.
         """
+        self._context = context
+        self._config = config
+        self._progress: dict[str, float] = {}
+
+    def run(self) -> run_state.Status:
+        """See `role.Role`."""
         try:
-            return None if self._learn() else role_process.TOLD
-        except replay_access.StoppedError:
-            return role_process.TOLD
-        except strategies.LearnersLostError as error:
-            return str(error)
+            is_finished = self._train()
+        except (strategies.LearnersLostError, coordinator.StaleError) as error:
+            raise role.RestartError(str(error)) from None
+        return run_state.Status.FINISHED if is_finished else run_state.Status.STOPPED
 
     @abc.abstractmethod
-    def _learn(self) -> bool:
-        """Learns; returns whether the budget is spent.
+    def _train(self) -> bool:
+        """Trains; returns whether the budget is spent.
 
         Raises:
-          StoppedError: if the role is to stop before it has begun.
-          LearnersLostError: if another learner has gone.
-          UserError: for what the user can mend.
+          StoppedError: If the role is told to stop before it trains.
+          LearnersLostError: If another learner has ended.
+          StaleError: If another process is this member of the sweep.
+          UserError: For bad input.
         """
 
+    def _run_loop(self, run: training.Training, evaluator: evaluations.Evaluator | None) -> None:
+        """Trains until the budget is spent or the role is told to stop."""
+        logging.info(
+            "%s at %s frames, %s updates", "Resumed" if run.resumed else "Started",
+            f"{run.env_frames:,}", f"{int(run.counters.learner_updates.numpy()):,}",
+        )  # fmt: skip
+        run.run(self._context.stop.is_set, self, evaluator)
 
-class LearnerRole(_Learning):
-    """Learns until the budget is spent or it is told to stop; saves everything."""
+    def update(self, **numbers: float) -> None:
+        """Stores the progress, which the driver shows; see `reporting.Display`."""
+        self._context.status, self._context.detail = run_state.Status.RUNNING, ""
+        self._progress = numbers
+
+    def metrics(self) -> Mapping[str, float]:
+        """Returns the progress."""
+        return {f"{run_job.PROGRESS}{name}": float(v) for name, v in self._progress.items()}
+
+
+class LearnerRole(TrainingRole):
+    """Learns until the budget is spent or it is told to stop, and saves all of the run."""
 
     def __init__(
         self,
-        context: role_process.Context,
+        context: role.Context,
         config: run_config.RunConfig,
         spec: types.EnvironmentSpec,
         initial: initial_weights.InitialWeights | None,
     ):
-        """Takes what the run is.
+        """Stores the arguments.
 
         Args:
-          context: of the role.
-          config: of the run.
-          spec: of its environment.
-          initial: what a run begins from that has no checkpoint yet.
+          context: Connection to the run.
+          config: Configuration of the run.
+          spec: Specs of its environment.
+          initial: Weights for a run without a checkpoint; None for random weights.
         """
-        self._context = context
-        self._config = config
+        super().__init__(context, config)
         self._spec = spec
         self._initial = initial
-        self._numbers = _Numbers()
 
-    def _learn(self) -> bool:
-        """See `_Learning` and `training.Training.run`.
+    def _train(self) -> bool:
+        """See `TrainingRole` and `training.Training.run`.
 
         Raises:
-          WorkdirError: if the folder is not seen here, or none of its checkpoints can be read.
+          WorkdirError: If this machine does not see the run's directory, or no checkpoint can be
+            read.
         """
         context, config = self._context, self._config
-        if not (context.workdir / run_directory.CONFIG_FILE).exists():
-            raise run_directory.WorkdirError(
-                f"the learner's machine does not see {context.workdir}: use a --workdir on a file "
-                "system that all machines share"
-            )
-        # A learner that was cut off from the rest may be alive still.
-        context.state = role_process.FOLLOWS
+        context.check_workdir(run_directory.CONFIG_FILE)
+        # The process of a learner that lost its connection may still run.
+        context.status = run_state.Status.WAITING_FOR_LOCK
         lock.acquire(context.workdir / LOCK, lock.SAVE_TIMEOUT_SECONDS)
         run = training.Training(
             config,
@@ -110,90 +119,77 @@ class LearnerRole(_Learning):
             self._spec,
             initial=self._initial,
             act_elsewhere=functools.partial(remote_acting.RemoteActing, context, config),
-            strategy=_meet(context, config, index=0),
+            strategy=_join_learners(context, config, rank=0),
             saving_replay=context.saving,
         )
-        logging.info(
-            "%s at %s frames, %s updates", "resumed" if run.resumed else "begins",
-            f"{run.env_frames:,}", f"{int(run.counters.learner_updates.numpy()):,}",
-        )  # fmt: skip
-        beside = config.run.evaluate_every_env_frames
-        evaluator = remote_evaluator.RemoteEvaluator(context) if beside else None
+        evaluator = None
+        if config.run.evaluate_every_env_frames:
+            evaluator = evaluator_role.RemoteEvaluator(context)
         if not run.finished:
-            run.run(context.stop.is_set, self._numbers, evaluator)
+            self._run_loop(run, evaluator)
         return run.finished
 
-    def metrics(self) -> Mapping[str, float]:
-        """What the progress display shows."""
-        return {f"progress/{name}": float(value) for name, value in self._numbers.shown.items()}
 
-
-class FollowerRole(_Learning):
-    """Learns with the chief: its share of each batch."""
+class FollowerRole(TrainingRole):
+    """Learns with the learner of the run: its share of each batch."""
 
     def __init__(
         self,
-        context: role_process.Context,
+        context: role.Context,
         config: run_config.RunConfig,
         spec: types.EnvironmentSpec,
         index: int,
     ):
-        """Takes what the run is.
+        """Stores the arguments.
 
         Args:
-          context: of the role.
-          config: of the run.
-          spec: of its environment.
-          index: of the learner, from 1.
+          context: Connection to the run.
+          config: Configuration of the run.
+          spec: Specs of its environment.
+          index: Rank of this learner, from 1.
         """
-        self._context = context
-        self._config = config
+        super().__init__(context, config)
         self._spec = spec
-        self._index = index
+        self._rank = index
 
-    def _learn(self) -> bool:
-        """See `_Learning` and `following.follow`."""
+    def _train(self) -> bool:
+        """See `TrainingRole` and `following.follow`."""
         context, config = self._context, self._config
-        strategy = _meet(context, config, self._index)
+        strategy = _join_learners(context, config, self._rank)
         dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
         jit, _ = hardware.choose_jit_compile(config.learner.jit_compile)
-        trained = assembly.build_learner(config, self._spec, dtype, jit=jit, strategy=strategy)
-        trained.take_from_chief()
-        signature = assembly.unroll_signature(config, self._spec, trained.agent)
-        replay = replay_access.for_learner(
+        learner = assembly.build_learner(config, self._spec, dtype, jit=jit, strategy=strategy)
+        learner.take_from_chief()
+        signature = assembly.unroll_signature(config, self._spec, learner.agent)
+        replay = replay_role.connect_learner(
             context, config.replay, signature, is_chief=False, is_new=False
         )
-        stream = streams.stream_of_run(config, replay, signature, trained, self._spec)
-        context.state = role_process.LEARNS
-        with contextlib.closing(stream):
-            return following.follow(config, trained, replay, stream, context.stop.is_set)
-
-    def metrics(self) -> Mapping[str, float]:
-        """None: the chief's are those of all."""
-        return {}
+        batches = assembly.make_batches(config, replay, signature, learner, self._spec)
+        context.status = run_state.Status.RUNNING
+        with contextlib.closing(batches):
+            return following.follow(config, learner, replay, batches, context.stop.is_set)
 
 
-def _meet(
-    context: role_process.Context, config: run_config.RunConfig, index: int
+def _join_learners(
+    context: role.Context, config: run_config.RunConfig, rank: int
 ) -> tf.distribute.Strategy | None:
-    """How the run's learners learn together; waits until all are there.
+    """Returns the strategy of the run's learners; waits for all of them.
 
     Raises:
-      StoppedError: if the role is to stop before that.
-      LearnersLostError: if they do not find each other.
+      StoppedError: If the role is told to stop before.
+      LearnersLostError: If the learners do not find each other.
     """
-    number = config.cluster.learners
-    if number == 1:
+    if config.cluster.learners == 1:
         return strategies.make(config.learner)
     with socket.socket() as probe:
         probe.bind(("", 0))
         address = f"{ray.util.get_node_ip_address()}:{probe.getsockname()[1]}"
-    addresses = context.wait_for("meet", index, address, number, what="the other learners")
-    if addresses is None:
-        raise replay_access.StoppedError
-    context.state = "joins the other learners"
-    context.is_at_risk = True  # TensorFlow waits without end for one that has died meanwhile
+    addresses = context.wait_for(
+        "rendezvous", rank, address, config.cluster.learners, what="the other learners"
+    )
+    context.detail = "joining the other learners"
+    context.may_hang = True  # TensorFlow blocks without limit if another learner has died.
     try:
-        return strategies.make(config.learner, addresses, index)
+        return strategies.make(config.learner, addresses, rank)
     finally:
-        context.is_at_risk = False
+        context.may_hang = False

@@ -1,8 +1,6 @@
-"""The role of an agent of a sweep: it acts, learns and is evaluated, all in one process."""
+"""The role of a member of a sweep: it acts, learns and evaluates in one process."""
 
 import dataclasses
-import logging
-import socket
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,93 +8,61 @@ from typing import Any
 import ray
 import tensorflow as tf
 
-from laser_tf.cluster import role_process
+from laser_tf.cluster import learner_role, role, run_state, sweep_job
 from laser_tf.environments import factory
 from laser_tf.evaluation import after_training, evaluator_process
 from laser_tf.monitoring import tensorboard
-from laser_tf.replay import connection, replay_config
-from laser_tf.sweeps import coordinator, sweep_member
+from laser_tf.replay import connection
+from laser_tf.replay.schemes import base as schemes_base
+from laser_tf.sweeps import sweep_client
 from laser_tf.training import run_config, strategies, training
 from laser_tf.workdir import lock, run_directory, versions
 
-_ANSWER_SECONDS = 120.0  # for the coordinator, to whom weights may go, and from whom they may come
+_CALL_TIMEOUT_SECONDS = 120.0  # Of the coordinator; calls may transfer weights.
 
 
-class _Progress:
-    """Stands for the progress display: the sweep's shows what agents report.
-
-    This one tells that replay is restored.
-    """
-
-    def __init__(self, context: role_process.Context):
-        self._context = context
-
-    def update(self, **_: float) -> None:
-        """See `reporting.Display`."""
-        self._context.state = role_process.LEARNS
-
-
-class MemberRole(role_process.Role):
-    """An agent, until its budget is spent and it is evaluated, or it is told to stop."""
+class MemberRole(learner_role.TrainingRole):
+    """Trains a member until its budget is spent, then evaluates it."""
 
     def __init__(
         self,
-        context: role_process.Context,
+        context: role.Context,
         config: run_config.RunConfig,
         index: int,
-        meeting: Any,
         *,
         shares_replay: bool,
         columns: Mapping[str, Mapping[str, Any]],
     ):
-        """Begins without anything.
+        """Stores the arguments.
 
         Args:
-          context: of the role, which has the agent's name, in the sweep's folder.
-          config: of the agent.
-          index: of it in the sweep.
-          meeting: handle of the `coordinator.Coordinator`.
-          shares_replay: whether there is one replay for all.
-          columns: what this agent is to tell TensorBoard of the sweep, see
-            `tensorboard.write_sweep_columns`; may be empty.
+          context: Connection to the sweep; it has the member's name.
+          config: Configuration of the member.
+          index: Index of the member in the sweep, from 0.
+          shares_replay: Whether all members share one replay.
+          columns: Hyper-parameters of all members, if this member writes them, see
+            `tensorboard.write_sweep_columns`.
         """
-        self._context = context
-        self._config = config
+        super().__init__(context, config)
         self._index = index
-        self._meeting = meeting
         self._shares_replay = shares_replay
         self._columns = columns
-        self._name = context.name
         self._workdir = context.workdir / context.name
-        self._training: training.Training | None = None
+        self._coordinator = sweep_job.find_coordinator(context.workdir)
 
-    def run(self) -> str | None:
-        """See `role_process.Role`.
+    def _train(self) -> bool:
+        """See `learner_role.TrainingRole`."""
+        strategy = strategies.make(self._config.learner)  # Before TensorFlow computes anything.
+        self._open_workdir()
+        return self._train_member(strategy) and self._evaluate()
 
-        Raises:
-          UserError: for what the user can mend.
-        """
-        strategy = strategies.make(self._config.learner)  # before TensorFlow computes anything
-        self._open_folder()
-        try:
-            is_finished = self._train(strategy) and self._evaluate()
-        except sweep_member.StoppedError:
-            is_finished = False
-        except coordinator.StaleError as error:
-            return str(error)
-        return None if is_finished else role_process.TOLD
-
-    def _open_folder(self) -> None:
+    def _open_workdir(self) -> None:
         sweep = self._context.workdir
-        if not (sweep / run_directory.SWEEP_FILE).exists():
-            raise run_directory.WorkdirError(
-                f"{socket.gethostname()}, where {self._name} is to run, does not see {sweep}: use "
-                "a --workdir on a file system that all machines share"
-            )
+        self._context.check_workdir(run_directory.SWEEP_FILE)
         if self._columns and not any((sweep / "tensorboard").glob("events*")):
             tensorboard.write_sweep_columns(sweep / "tensorboard", self._columns)
-        # A process that was cut off from the rest may be alive still.
-        self._context.state = role_process.FOLLOWS
+        # The process of a member that lost its connection may still run.
+        self._context.status = run_state.Status.WAITING_FOR_LOCK
         run_directory.open_workdir(
             self._workdir,
             dataclasses.asdict(self._config),
@@ -104,58 +70,54 @@ class MemberRole(role_process.Role):
             defaults=run_config.defaults(dataclasses.asdict(self._config)),
             sweep_id=run_directory.read_sweep_id(sweep),
             patience_seconds=lock.SAVE_TIMEOUT_SECONDS,
-            extend=True,  # what the sweep has taken
+            extend=True,  # Because the sweep has accepted it.
         )
 
-    def _train(self, strategy: tf.distribute.Strategy | None) -> bool:
+    def _train_member(self, strategy: tf.distribute.Strategy | None) -> bool:
         """Returns whether the budget is spent."""
         if self._shares_replay and not self._wait_for_replay():
             return False
-        member = sweep_member.SweepMember(
-            self._name,
+        member = sweep_client.SweepClient(
+            self._context.name,
             self._index,
-            self._call,
+            self._call_coordinator,
             self._context.stop,
             self._context.newest_replay_address if self._shares_replay else None,
         )
-        spec = factory.environment_spec(self._config.environment)
-        self._training = run = training.Training(
+        run = training.Training(
             self._config,
             self._workdir,
-            spec,
+            factory.environment_spec(self._config.environment),
             member,
             strategy=strategy,
             saving_replay=self._context.saving,
         )
-        logging.info("%s at %s frames", "resumed" if run.resumed else "begins",
-                     f"{run.env_frames:,}")  # fmt: skip
         if run.finished:
-            member.close(finished=True)  # nobody has to wait while the agent is evaluated
+            member.close(finished=True)  # The other members continue without this member.
             return True
-        self._context.state = role_process.LEARNS
+        self._context.status = run_state.Status.RUNNING
         if run.resumed and not self._shares_replay:
-            self._context.announce(role_process.RESTORES)
-        with evaluator_process.beside(self._config, self._workdir) as beside:
-            run.run(self._context.stop.is_set, _Progress(self._context), beside)
-        mean = run.returns.mean_return()
-        logging.info("mean return of the last 100 training episodes: %.2f", mean)
+            self._context.announce(run_state.Status.RESTORING)
+        with evaluator_process.beside(self._config, self._workdir) as evaluator:
+            self._run_loop(run, evaluator)
         return run.finished
 
     def _wait_for_replay(self) -> bool:
-        """Returns False once the role is to stop."""
-        if self._context.find_replay() is None:
-            return False
-        # Where it was last: it may have died at the same time, and be somewhere else soon.
-        queue = replay_config.queue_of(self._name)
-        address = self._context.newest_replay_address
-        replay = connection.ReplayConnection(address, self._config.replay, queue)
+        """Returns whether replay answers; False if the role is told to stop before."""
+        self._context.find_replay()
+        # Not the address that was found: replay may have died at the same time.
+        replay = connection.ReplayConnection(
+            self._context.newest_replay_address(),
+            self._config.replay,
+            schemes_base.queue_of(self._context.name),
+        )
         return replay.wait(self._context.stop.is_set)
 
-    def _call(self, method: str, *arguments: Any) -> Any:
-        """See `sweep_member.Call`."""
+    def _call_coordinator(self, method: str, *arguments: Any) -> Any:
+        """See `sweep_client.Call`."""
         try:
-            asked = getattr(self._meeting, method).remote(*arguments)
-            return ray.get(asked, timeout=_ANSWER_SECONDS)
+            answer = getattr(self._coordinator, method).remote(*arguments)
+            return ray.get(answer, timeout=_CALL_TIMEOUT_SECONDS)
         except ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except (
@@ -163,34 +125,30 @@ class MemberRole(role_process.Role):
             ray.exceptions.ObjectLostError,
             ray.exceptions.GetTimeoutError,
         ) as error:
-            raise sweep_member.UnansweredError(type(error).__name__) from None
+            raise sweep_client.UnansweredError(type(error).__name__) from None
 
     def _evaluate(self) -> bool:
-        """Returns whether it has come to its end; what is stopped begins anew another time."""
-        self._context.state = "evaluates"
-        return _run_beside(
+        """Returns whether the evaluation is complete; a stopped evaluation starts again."""
+        self._context.status = run_state.Status.EVALUATING
+        return _run_until_stopped(
             lambda: after_training.evaluate(self._workdir, self._config), self._context.stop
         )
 
-    def metrics(self) -> Mapping[str, float]:
-        """How far it has learned."""
-        return {"env_frames": float(self._training.env_frames)} if self._training else {}
 
-
-def _run_beside(work: Callable[[], None], stop: threading.Event) -> bool:
-    """Does what nothing can interrupt in a thread; returns whether it ended before `stop`."""
-    failures: list[Exception] = []
+def _run_until_stopped(work: Callable[[], None], stop: threading.Event) -> bool:
+    """Runs work that cannot be interrupted in a thread; returns whether it ended before `stop`."""
+    errors: list[Exception] = []
 
     def guarded() -> None:
         try:
             work()
-        except Exception as error:  # for the caller
-            failures.append(error)
+        except Exception as error:  # For the caller.
+            errors.append(error)
 
     thread = threading.Thread(target=guarded, name="evaluation", daemon=True)
     thread.start()
     while thread.is_alive() and not stop.is_set():
         thread.join(0.2)
-    if failures:
-        raise failures[0]
+    if errors:
+        raise errors[0]
     return not thread.is_alive()

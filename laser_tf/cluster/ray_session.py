@@ -10,7 +10,7 @@ import signal
 import socket
 import tempfile
 from collections.abc import Iterator, Mapping
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from laser_tf import errors
 
@@ -20,12 +20,10 @@ os.environ.setdefault("RAY_raylet_start_wait_time_s", "60")  # of a busy machine
 
 import grpc
 import ray
-from ray.util import scheduling_strategies
 
 from laser_tf.cluster import ray_folder
 from laser_tf.host import interruption
 from laser_tf.training import cluster_config
-from laser_tf.workdir import versions
 
 _CONNECT_SECONDS = 10.0
 _ATTEMPTS = 3  # to start an own Ray: it gives a process of its own 15 s, fixed, to load
@@ -85,8 +83,8 @@ def _start(cpus: float, folder: str) -> None:
     logical = max(int(-(-cpus // 1)), len(os.sched_getaffinity(0)))
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            _make_token()
-            with _quiet():
+            make_token()
+            with _quiet(), _shielded_children():
                 ray.init(
                     address="local",
                     num_cpus=logical,
@@ -113,7 +111,22 @@ def _start(cpus: float, folder: str) -> None:
             logging.warning("Ray has not started (%s): once more", said)
 
 
-def _make_token() -> None:
+@contextlib.contextmanager
+def _shielded_children() -> Iterator[None]:
+    """Blocks signals in child processes that start in this context.
+
+    A terminal and `timeout` signal the command's whole process group. Ray's processes must survive
+    that until all roles have saved their state.
+    """
+    signals = {signal.SIGHUP, signal.SIGTERM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def make_token() -> None:
     """Makes the token that Ray would make, but as a file that only its user can read.
 
     Whoever has it can run anything as the user.
@@ -214,32 +227,3 @@ def _check_resources(address: str, asked: Mapping[str, float]) -> None:
                 "lower cluster.learner_gpus, cluster.learners, cluster.actors or "
                 "cluster.actor_cpus, or set cluster.wait_minutes for machines that will join"
             )
-
-
-def check_versions() -> None:
-    """Checks that all machines of the cluster have this one's versions and sources.
-
-    Raises:
-      ClusterError: for the first that has not.
-    """
-    here = versions.of_machine()
-    look = ray.remote(num_cpus=0)(versions.differing)
-    asked = []
-    for node in _living():
-        place = scheduling_strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-        asked.append((node, look.options(scheduling_strategy=place).remote(here)))
-    for node, answer in asked:
-        try:
-            differing = ray.get(answer)
-        except ray.exceptions.RayError as error:
-            differing = f"no such project to import ({errors.one_line(error, _MOST_SAID)})"
-        # A machine that has died meanwhile has no differing versions: nothing will run there.
-        if differing and any(living["NodeID"] == node["NodeID"] for living in _living()):
-            raise ClusterError(
-                f"{node['NodeManagerHostname']} has {differing}: install the same "
-                "requirements.lock and the same laser_tf on all machines"
-            )
-
-
-def _living() -> list[dict[str, Any]]:
-    return [node for node in ray.nodes() if node["Alive"]]

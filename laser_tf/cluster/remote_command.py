@@ -1,120 +1,108 @@
-"""A command on some machine of a Ray cluster, handled like a process of this one."""
+"""Commands on machines of a Ray cluster, as Ray jobs."""
 
 import logging
 import os
 import pathlib
-import signal
-import subprocess
+import shlex
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import ray
+from ray import job_submission
 
 from laser_tf import errors, installed_commands
-from laser_tf.cluster import roles
-from laser_tf.host import kept_command
 from laser_tf.workdir import lock
 
-_POLL_SECONDS = 1.0
-_RESTARTS = 10  # on other machines, where one fails; Ray does not count those taken from it
-_MOST_SAID = 300  # characters, of an error of Ray's
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-class CommandProcess:
-    """What a machine of the cluster does for a command; made a Ray actor by `RemoteCommand`."""
-
-    def __init__(self, arguments: Sequence[str], log: pathlib.Path, folder: pathlib.Path):
-        """Starts the command, `python -m` with the arguments; see `RemoteCommand`."""
-        log.parent.mkdir(parents=True, exist_ok=True)
-        path = os.pathsep.join(
-            filter(None, (str(installed_commands.FOLDER), os.environ.get("PYTHONPATH")))
-        )
-        with log.open("ab") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", *arguments],
-                # For files that the command line names; those of `configs/` are found from any.
-                cwd=folder if folder.is_dir() else None,
-                # Where Ray's worker alone has died, the command of before is saving itself still.
-                env=os.environ | {"PYTHONPATH": path, lock.FOLLOWS_VARIABLE: "1"},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-                preexec_fn=_prepare,
-            )
-
-    def poll(self) -> int | None:
-        """The exit code, for which it waits a little; None while the command runs."""
-        try:
-            return self._process.wait(_POLL_SECONDS)
-        except subprocess.TimeoutExpired:
-            return None
-
-    def send_signal(self, signal_number: int) -> None:
-        """Forwards a signal to the command."""
-        self._process.send_signal(signal_number)
-
-
-def _prepare() -> None:
-    """In the child, before it is its command: ends with the actor, and takes signals again."""
-    kept_command.end_with_parent()
-    # Ray's workers ignore or block some, which a child inherits.
-    for number in _ENDING:
-        signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+_MAX_RESTARTS = 10  # On other machines, after the machine of a command has failed.
+_MAX_ERROR_LENGTH = 300
+# Ray kills a stopped job after this time; by default after 3 s, before a run has saved itself.
+_STOP_VARIABLE, _STOP_SECONDS = "RAY_JOB_STOP_WAIT_TIME_S", 900
+_HEAD = {"node:__internal_head__": 0.001}  # Resource that only the head has.
 
 
 class RemoteCommand:
-    """A command on a machine with room, which Ray chooses; with `poll` as `subprocess.Popen` has.
+    """A Ray job with `poll` and `send_signal` like `subprocess.Popen`.
 
-    Where that machine fails the command is started again on another one.
+    Ray chooses a machine with free resources. If this machine fails, the command restarts on
+    another one. The job continues if this process is killed.
     """
 
     def __init__(self, arguments: Sequence[str], log: pathlib.Path, cpus: float, gpus: float):
-        """Asks for a machine, in a `ray_session.session` with a cluster; does not wait for it.
+        """Submits the job, in a `ray_session.session` with a cluster; does not wait for it.
 
         Args:
-          arguments: of `python -m`, the module first.
-          log: takes what the command prints; in a folder that all machines see.
-          cpus: that Ray keeps for the command.
-          gpus: the same.
+          arguments: Arguments of `python -m`, the module first.
+          log: File for the output, in a directory that all machines share.
+          cpus: CPUs that Ray reserves for the command.
+          gpus: GPUs that Ray reserves for the command.
+
+        Raises:
+          UserError: If the cluster has no job server.
         """
         self._log = log
-        self._actor = roles.restarted(
-            CommandProcess,
-            max_restarts=_RESTARTS,
-            num_cpus=cpus,
-            num_gpus=gpus,
-            max_task_retries=-1,
-            scheduling_strategy="SPREAD",
-        ).remote(tuple(arguments), log, pathlib.Path.cwd())
-        self._answer = self._actor.poll.remote()
-        self._has_started = self._is_withdrawn = False
+        self._options = {
+            "entrypoint": entrypoint(arguments, log),
+            "entrypoint_num_cpus": cpus,
+            "entrypoint_num_gpus": gpus,
+            "runtime_env": {"env_vars": {_STOP_VARIABLE: str(_STOP_SECONDS)}},
+        }
+        self._restarts = 0
+        # On the head, because the job server usually listens on its loopback only.
+        client = ray.remote(num_cpus=0, resources=_HEAD)(job_submission.JobSubmissionClient)
+        self._client = client.remote(ray.get_runtime_context().gcs_address)
+        self._job = self._submit()
+
+    def _submit(self) -> str:
+        try:
+            return self._call("submit_job", **self._options)
+        except ray.exceptions.RayError as error:
+            raise errors.UserError(
+                f"Cannot submit {self._log.stem} as a Ray job: "
+                f"{errors.one_line(error, _MAX_ERROR_LENGTH)}. Start Ray's head with its dashboard "
+                "(pip install 'ray[default]')."
+            ) from None
+
+    def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
+        return ray.get(getattr(self._client, method).remote(*arguments, **options))
 
     def poll(self) -> int | None:
-        """The exit code; None while the command runs, or waits for a machine with room."""
-        ready, _ = ray.wait([self._answer], timeout=0)
-        if not ready:
-            return None
+        """Returns the exit code; None while the command runs or waits for resources."""
         try:
-            code = ray.get(self._answer)
+            job = self._call("get_job_info", self._job)
         except ray.exceptions.RayError as error:
-            if not self._is_withdrawn:
-                said = errors.one_line(error, _MOST_SAID)
-                logging.error(
-                    "no machine of the cluster keeps the command of %s: %s", self._log, said
-                )
+            logging.warning("No status of %s: %s", self._log.stem, type(error).__name__)
+            return None
+        if not job.status.is_terminal():
+            return None
+        if job.status is job_submission.JobStatus.STOPPED:
             return 1
-        self._has_started = True
-        if code is None:
-            self._answer = self._actor.poll.remote()
-        return code
+        if job.driver_exit_code is None and self._restarts < _MAX_RESTARTS:
+            logging.warning(
+                "Restarting %s: %s", self._log.stem, (job.message or "")[:_MAX_ERROR_LENGTH]
+            )
+            self._restarts += 1
+            self._job = self._submit()
+            return None
+        return 1 if job.driver_exit_code is None else job.driver_exit_code
 
     def send_signal(self, signal_number: int) -> None:
-        """Forwards a signal; a command that has no machine yet is withdrawn."""
-        if self._has_started:
-            self._actor.send_signal.remote(signal_number)
-        else:
-            self._is_withdrawn = True
-            ray.kill(self._actor)
+        """Stops the job by SIGTERM, whatever the signal; the command saves itself."""
+        del signal_number
+        self._call("stop_job", self._job)
+
+
+def entrypoint(arguments: Sequence[str], log: pathlib.Path) -> str:
+    """Returns a shell command that becomes `python -m`, so that signals reach it directly."""
+    paths = filter(None, (str(installed_commands.FOLDER), os.environ.get("PYTHONPATH")))
+    variables = {
+        "PYTHONPATH": os.pathsep.join(paths),
+        lock.FOLLOWS_VARIABLE: "1",  # The command of a failed worker may still save itself.
+    }
+    settings = (f"{name}={shlex.quote(value)}" for name, value in variables.items())
+    # The command line may name files relative to this directory.
+    return (
+        f"mkdir -p {shlex.quote(str(log.parent))}; cd {shlex.quote(str(pathlib.Path.cwd()))}; "
+        f"{' '.join(settings)} exec {shlex.join([sys.executable, '-m', *arguments])} "
+        f"</dev/null >>{shlex.quote(str(log))} 2>&1"
+    )

@@ -1,225 +1,108 @@
-"""The process of a role: prepared, told to stop, and heard of once a second."""
+"""The process of a role: set-up, signals, and a heartbeat every second."""
 
-import abc
-import contextlib
 import importlib
 import logging
 import os
 import pathlib
+import re
 import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import ray
+from ray.util import metrics as ray_metrics
 
 from laser_tf import errors
-from laser_tf.cluster import hub, role_metrics
-from laser_tf.environments import episode_statistics
+from laser_tf.cluster import role, run_state
 from laser_tf.host import allocator, failure_notice, log_messages
 from laser_tf.workdir import versions
 
-TIME_STEPS = "time_steps"  # metric of a role that acts: how often its environments have returned
-# States.
-STARTS, ENDED = "starts", "has ended"
-FOLLOWS = "waits until another process has left the folder"
-RESTORES = "restores replay"  # in silence: Reverb keeps Python's lock while it loads
-LEARNS, SAVES = "learns", "saves"
-CONTROL = "control"  # Ray's threads of a role for what is called beside its work
-LOGS = "logs"  # folder of a run's, of a file a role
-_REPORT_SECONDS = 1.0
-_REPORT_TIMEOUT_SECONDS = 10.0
+MEMORY = "memory_mebibytes"  # Metric of every role.
+CONTROL = "control"  # Ray's threads for calls while `run` is in progress.
+LOGS = "logs"  # Directory in a run's directory with one file for each role.
+_HEARTBEAT_PERIOD_SECONDS = 1.0
 
 
 class MachineDiffersError(errors.UserError):
-    """A machine has other versions or sources than the driver's."""
-
-
-class Context:
-    """What a role knows of the run that it is part of."""
-
-    def __init__(self, name: str, workdir: pathlib.Path, hub_: Any):
-        """Begins without anything to report.
-
-        Args:
-          name: of the role.
-          workdir: the run's folder.
-          hub_: handle of the `hub.Hub`.
-        """
-        self.name = name
-        self.workdir = workdir
-        self.hub = hub_
-        self.stop = threading.Event()  # set: save what is to be saved, and end
-        self.state = STARTS  # in words
-        self.reported = ""  # the state that the hub has heard of
-        self.is_at_risk = False  # see `hub.Health`
-        self.replay: tuple[int, str] | None = None  # where it serves replay, see `hub.Hub.report`
-        self._replay_address = ""  # before `find_replay`
-        self._lock = threading.Lock()
-        self._episodes: list[episode_statistics.Episode] = []
-
-    def add_episode(self, episode: episode_statistics.Episode) -> None:
-        """Takes a finished episode, for the next report."""
-        with self._lock:
-            self._episodes.append(episode)
-
-    def take_episodes(self) -> list[episode_statistics.Episode]:
-        """What was added since the last call."""
-        with self._lock:
-            episodes, self._episodes = self._episodes, []
-        return episodes
-
-    def announce(self, state: str) -> None:
-        """Takes a state and waits until it is reported: before what will not let anything be."""
-        self.state = state
-        deadline = time.monotonic() + _REPORT_TIMEOUT_SECONDS
-        while self.reported != state and time.monotonic() < deadline:
-            time.sleep(0.1)
-
-    @contextlib.contextmanager
-    def saving(self) -> Iterator[None]:
-        """Tells that replay is being saved, which is waited for however long it takes."""
-        before, self.state = self.state, SAVES
-        try:
-            yield
-        finally:
-            self.state = before
-
-    def ask(self, method: str, *arguments: Any, seconds: float = 10.0) -> Any:
-        """What the hub answers; None where it does not, being restarted."""
-        try:
-            return ray.get(getattr(self.hub, method).remote(*arguments), timeout=seconds)
-        except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
-            return None
-
-    def find_replay(self) -> str | None:
-        """Where replay listens, "host:port"; waits until it does; None once the role is to stop."""
-        address = self.wait_for("replay_address", 0, what="replay")
-        self._replay_address = address or self._replay_address
-        return address
-
-    def newest_replay_address(self) -> str:
-        """Where replay listens by now, as far as the hub says; as `find_replay` has found it."""
-        self._replay_address = self.ask("replay_address", 0) or self._replay_address
-        return self._replay_address
-
-    def wait_for(self, method: str, *arguments: Any, what: str) -> Any:
-        """What the hub answers once that is not None; None once the role is to stop.
-
-        Args:
-          method: of the hub.
-          *arguments: of the method.
-          what: that is waited for, in words, for the role's state.
-        """
-        self.state = f"waits for {what}"
-        while not self.stop.is_set():
-            answer = self.ask(method, *arguments)
-            if answer is not None:
-                return answer
-            self.stop.wait(0.2)
-        return None
-
-
-TOLD = "was told to end"  # why most roles end
-
-
-class Role(abc.ABC):
-    """What a process does for a run."""
-
-    @abc.abstractmethod
-    def run(self) -> str | None:
-        """Works until the context's `stop` is set, or all is done.
-
-        Returns:
-          None where all is done; else why the work has ended before, in words.
-        """
-
-    @abc.abstractmethod
-    def metrics(self) -> Mapping[str, float]:
-        """What is reported of it, name -> value; called in another thread than `run`."""
+    """A machine has other versions or sources than the driver's machine."""
 
 
 class RoleProcess:
-    """A process with a role; made a Ray actor by `fleet.Fleet`."""
+    """A process with a role; `fleet.Fleet` makes it a Ray actor."""
 
     def __init__(
         self,
         name: str,
-        place: str,
+        role_class: str,
         arguments: Mapping[str, Any],
         workdir: pathlib.Path,
-        hub_: Any,
+        state: Any,
         variables: Mapping[str, str],
     ):
         """Prepares the process.
 
         Args:
-          name: of the role.
-          place: "module:class" of a `Role`, loaded here alone: the driver needs no TensorFlow.
-          arguments: of the class, after the context.
-          workdir: the run's folder.
-          hub_: handle of the `hub.Hub`.
-          variables: of the environment, e.g. for TensorFlow's threads.
+          name: Name of the role.
+          role_class: "module:class" of a `role.Role`; only this process imports the module.
+          arguments: Keyword arguments of the class, after the context.
+          workdir: Directory of the run or the sweep.
+          state: Handle of the `run_state.RunState`.
+          variables: Environment variables, e.g. for TensorFlow's threads.
         """
         os.environ.update(variables)
         allocator.keep_freed_memory()
-        self._context = Context(name, workdir, hub_)
-        self._place, self._arguments = place, arguments
-        self._role: Role | None = None
-        self._notice = failure_notice.FailureNotice("the hub answers again")
+        self._context = role.Context(name, workdir, state)
+        self._role_class, self._arguments = role_class, arguments
+        self._role: role.Role | None = None
+        self._notice = failure_notice.FailureNotice("The run's state answers again.")
         log_to(workdir / LOGS / f"{name}.log")
-        self._stop_on_signals()
-        self._gauges = role_metrics.Gauges(name)
-        threading.Thread(target=self._keep_reporting, name="report", daemon=True).start()
+        self._stop_on_sigterm()
+        self._gauges: dict[str, ray_metrics.Gauge] = {}
+        threading.Thread(target=self._send_heartbeats, name="heartbeat", daemon=True).start()
 
-    def run(self, recorded_versions: Mapping[str, str]) -> str | None:
-        """Does the role's work; returns None where all is done, else why it has ended before.
+    def run(self, driver_versions: Mapping[str, str]) -> run_state.Status:
+        """Runs the role; returns FINISHED or STOPPED.
 
         Args:
-          recorded_versions: of the driver's machine, which must be the same here.
+          driver_versions: Versions of the driver's machine, which must be the same here.
 
         Raises:
-          MachineDiffersError: if this machine has other versions.
-          UserError: for what the user can mend.
+          MachineDiffersError: If this machine has other versions.
+          RestartError, UserError: See `role.Role.run`.
         """
-        self._check_versions(recorded_versions)
-        module, name = self._place.split(":")
-        logging.info("process %d on %s", os.getpid(), socket.gethostname())
+        _check_versions(driver_versions, self._context.name)
+        module, name = self._role_class.split(":")
+        logging.info("Started process %d on %s", os.getpid(), socket.gethostname())
         try:
-            role = getattr(importlib.import_module(module), name)
-            self._role = role(self._context, **self._arguments)
+            role_class = getattr(importlib.import_module(module), name)
+            self._role = role_class(self._context, **self._arguments)
             return self._role.run()
-        except errors.UserError:
+        except errors.StoppedError:
+            return run_state.Status.STOPPED
+        except (errors.UserError, role.RestartError):
             raise
-        except Exception:  # A bug. The driver logs only its message.
+        except Exception:  # A bug: the driver logs only its message.
             logging.exception("%s failed", self._context.name)
             raise
         finally:
-            self._context.state = ENDED
-            self._report()  # the last episodes
-
-    def _check_versions(self, expected: Mapping[str, str]) -> None:
-        differing = versions.differing(expected)
-        if differing:
-            raise MachineDiffersError(
-                f"{socket.gethostname()}, where {self._context.name} is to run, has {differing}: "
-                "install the same requirements.lock and the same laser_tf on all machines"
-            )
+            self._context.status = run_state.Status.STOPPED
+            self._send_heartbeat()  # With the last episodes.
 
     @ray.method(concurrency_group=CONTROL)
     def stop(self) -> None:
-        """Has `run` save what is to be saved, and end."""
+        """Tells `run` to save its state and return."""
         self._context.stop.set()
 
     @ray.method(concurrency_group=CONTROL)
-    def leave(self) -> None:
-        """Ends the process, which Ray then starts anew."""
+    def exit(self) -> None:
+        """Ends the process; Ray then starts a new one."""
         os._exit(1)
 
-    def _stop_on_signals(self) -> None:
-        # Python's own handlers wait for the main thread, which is in Ray's C++ all the time.
+    def _stop_on_sigterm(self) -> None:
+        # Python's handlers run in the main thread, which stays in Ray's C++ code.
         receiver, sender = socket.socketpair()
         sender.setblocking(False)
         signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
@@ -228,52 +111,70 @@ class RoleProcess:
         def wait_for_signals() -> None:
             while received := receiver.recv(1):
                 if received[0] == signal.SIGTERM:
-                    logging.info("told to end")
+                    logging.info("Received SIGTERM")
                     self._context.stop.set()
 
         self._sockets = receiver, sender
         threading.Thread(target=wait_for_signals, name="signals", daemon=True).start()
 
-    def _keep_reporting(self) -> None:
+    def _send_heartbeats(self) -> None:
         while True:
-            self._report()
-            time.sleep(_REPORT_SECONDS)
+            self._send_heartbeat()
+            time.sleep(_HEARTBEAT_PERIOD_SECONDS)
 
-    def _report(self) -> None:
+    def _send_heartbeat(self) -> None:
         context = self._context
-        metrics = role_metrics.of_process() | self._metrics_of_role()
-        self._gauges.set(metrics)
-        health = hub.Health(
-            socket.gethostname(),
-            ray.get_runtime_context().get_node_id(),
-            os.getpid(),
-            context.state,
-            context.is_at_risk,
-            metrics,
-        )
-        sent = context.hub.report.remote(
-            context.name, health, context.take_episodes(), context.replay
+        metrics = _process_metrics() | self._role_metrics()
+        self._export(metrics)
+        heartbeat = run_state.Heartbeat(
+            socket.gethostname(), ray.get_runtime_context().get_node_id(), os.getpid(),
+            context.status, context.detail, context.may_hang, metrics,
+        )  # fmt: skip
+        sent = context.state.report.remote(
+            context.name, heartbeat, context.take_episodes(), context.served_replay
         )
         try:
-            ray.get(sent, timeout=_REPORT_TIMEOUT_SECONDS)
-            context.reported = health.state
+            ray.get(sent, timeout=role.REPORT_TIMEOUT_SECONDS)
+            context.reported = heartbeat.status
             self._notice.succeeded()
         except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError) as error:
-            self._notice.failed(f"the hub does not answer ({type(error).__name__})")
+            self._notice.failed(f"The run's state does not answer ({type(error).__name__})")
 
-    def _metrics_of_role(self) -> dict[str, float]:
-        """None where they cannot be had, as of replay that has ended: it is heard of still."""
+    def _role_metrics(self) -> dict[str, float]:
+        """Returns the role's metrics; {} if they fail, e.g. because replay has stopped."""
         try:
             return dict(self._role.metrics()) if self._role else {}
-        except Exception as error:  # this thread must outlive whatever it is
-            logging.debug("no metrics: %s", errors.one_line(error))
+        except Exception as error:  # The thread of heartbeats must continue.
+            logging.debug("No metrics: %s", errors.one_line(error))
             return {}
+
+    def _export(self, metrics: Mapping[str, float]) -> None:
+        """Exports metrics to Prometheus as `ray_laser_tf_<name>{role="actor_00"}`."""
+        for name, value in metrics.items():
+            if name not in self._gauges:
+                exported = "laser_tf_" + re.sub(r"\W", "_", name)
+                self._gauges[name] = ray_metrics.Gauge(exported, tag_keys=("role",))
+            self._gauges[name].set(value, tags={"role": self._context.name})
+
+
+def _check_versions(expected: Mapping[str, str], name: str) -> None:
+    if differing := versions.differing(expected):
+        raise MachineDiffersError(
+            f"{socket.gethostname()}, where {name} is to run, has {differing}: "
+            "install the same requirements.lock and the same laser_tf on all machines"
+        )
+
+
+def _process_metrics() -> dict[str, float]:
+    status = pathlib.Path("/proc/self/status").read_text()
+    kibibytes = re.search(r"^VmRSS:\s+(\d+) kB", status, re.M)
+    return {MEMORY: int(kibibytes[1]) / 1024} if kibibytes else {}
 
 
 def log_to(path: pathlib.Path) -> None:
-    """Sends what this process prints, and C++ libraries do, to a file, where its folder is seen.
+    """Sends the output of this process and of C++ libraries to a file.
 
-    Elsewhere it stays in Ray's own logs.
+    If this machine does not see the file's directory, the output stays in Ray's own logs.
     """
     if path.parent.is_dir():
         with path.open("ab") as log:

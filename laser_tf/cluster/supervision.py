@@ -1,226 +1,249 @@
-"""Roles that are kept alive: Ray starts their processes again, this begins their work again."""
+"""Supervision of roles: Ray restarts their processes, and this module restarts their work."""
 
-import contextlib
+import dataclasses
 import logging
-import os
-import signal
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
 
 import ray
-from ray.util import scheduling_strategies
 
 from laser_tf import errors
-from laser_tf.cluster import hub, role_process
-from laser_tf.host import kept_command
+from laser_tf.cluster import role, role_actor, role_process, run_state
 
-_YOUNG_SECONDS = 60.0  # of work; a process that ends before that has not recovered
-_MOST_FAILURES = 4  # in a row, each time young
-_DELAY_SECONDS = 2.0  # before a role that has failed begins again
-_LEAVING_SECONDS = 30.0  # for the process that has failed to end, before that
-_SILENT_SECONDS = 120.0  # without a report, after which a process is killed
-_RESTORING_SECONDS = 3_600.0  # the same, of one that restores replay: 5 GB take two minutes
-_GAP_SECONDS = 30.0  # between two looks, after which this process has stood still
-_MOST_SAID = 400  # characters, of an error
-_STUCK_SECONDS = 60.0  # in one step of its environments, after which it is
-_NO_WORK = (role_process.STARTS, role_process.FOLLOWS, role_process.RESTORES, role_process.ENDED)
+_MAX_ERROR_LENGTH = 400
+_LOADING = (
+    run_state.Status.STARTING,
+    run_state.Status.WAITING_FOR_LOCK,
+    run_state.Status.RESTORING,
+    run_state.Status.STOPPED,
+)
 
 
 class RoleFailedError(errors.UserError):
-    """A role that a run cannot do without has failed for good."""
+    """A role that the run requires has failed for good."""
 
 
-class Supervised:
-    """A role in a process of its own."""
+class RayLostError(errors.UserError):
+    """Ray has ended; the same command resumes the run."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """When supervision restarts a role and when it gives up."""
+
+    max_failures: int = 4  # Successive failures, each after less than `min_work_seconds` of work.
+    min_work_seconds: float = 60.0
+    restart_delay_seconds: float = 2.0
+    exit_timeout_seconds: float = 30.0  # For a failed process to end before its role restarts.
+    heartbeat_timeout_seconds: float = 120.0
+    restore_timeout_seconds: float = 3_600.0  # Without heartbeats; 5 GB of replay take two minutes.
+    max_step_seconds: float = 60.0  # Of an environment, in addition to the role's own limit.
+    standstill_seconds: float = 30.0  # Between two checks, after which this process stood still.
+
+
+class SupervisedRole:
+    """A role that is restarted after it crashes or hangs, until it fails too often."""
 
     def __init__(
         self,
         name: str,
-        actor: Any,
-        versions: Mapping[str, str],
+        actor: role_actor.RoleActor,
         *,
-        is_vital: bool,
-        reply_seconds: float = 0.0,
+        required: bool,
+        max_step_seconds: float = 0.0,
+        limits: Limits | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ):
-        """Begins the role's work.
+        """Starts the role's work.
 
         Args:
-          name: of the role.
-          actor: handle of its `role_process.RoleProcess`.
-          versions: see `role_process.RoleProcess.run`.
-          is_vital: whether the run ends with it.
-          reply_seconds: that a step of its environments may take, beside what is always waited for.
+          name: Name of the role.
+          actor: Its Ray actor.
+          required: Whether the run ends if the role fails.
+          max_step_seconds: Time limit of the environment, in addition to `limits`.
+          limits: Time limits.
+          clock: Returns seconds.
         """
         self.name = name
-        self.is_vital = is_vital
+        self.required = required
         self.restarts = 0
-        self.is_done = False  # its work
-        self.has_failed = False  # for good
-        self.failure = ""  # the last one, in words
+        self.is_done = False
+        self.failure = ""  # The failure that ended the role.
         self._actor = actor
-        self._versions = dict(versions)
-        self._stuck_seconds = reply_seconds + _STUCK_SECONDS
+        self._limits = limits or Limits()
+        self._step_seconds = max_step_seconds + self._limits.max_step_seconds
+        self._clock = clock
         self._failures = 0
-        self._looked = self._listening = time.monotonic()
-        self.is_there = False  # whether the process that it began in last has said something
-        self._begin()
+        self._last_check = self._listening_since = clock()
+        self._start()
 
-    def _begin(self) -> None:
-        self._began = self._progressed = self._loaded = time.monotonic()
-        self.is_there = self._has_worked = False
+    def _start(self) -> None:
+        now = self._clock()
+        self._started = self._progressed = self._worked_since = now
+        self.has_process = self._has_worked = False
         self._progress: tuple = ()
-        self._begin_at: float | None = None
-        self._leaving: Any = None  # reference to what the process never answers: that it leaves
-        self._work = self._actor.run.remote(self._versions)
+        self._restart_at: float | None = None
+        self._actor.start()
 
-    def watch(self, said: hub.Health | None) -> None:
-        """Begins the work again where it has ended, and kills a process that is stuck.
+    @property
+    def has_failed(self) -> bool:
+        """Whether the role failed too often and is not restarted again."""
+        return bool(self.failure)
 
-        Args:
-          said: how the role was when it last reported; None: it never has.
-
-        Raises:
-          RoleFailedError: if it is vital and has failed for good.
-          LostError: if Ray has gone.
-        """
-        if self.is_done or self.has_failed:
-            return
-        self._note_silence(said)
-        self._note_work(said)
-        if self._begin_at is not None:
-            if time.monotonic() >= self._begin_at and self._has_left(self._begin_at):
-                self._begin()
-        elif ray.wait([self._work], timeout=0)[0]:
-            self._end()
-        elif said:
-            self._kill_if_stuck(said)
-
-    def _note_silence(self, said: hub.Health | None) -> None:
-        """While the hub or this process stood still nobody was heard, which is no role's fault."""
-        now = time.monotonic()
-        if said is None or now - self._looked > _GAP_SECONDS:
-            self._listening = now
-        self._looked = now
-
-    def _note_work(self, said: hub.Health | None) -> None:
-        """Loading TensorFlow, or replay, is no work yet, and may take minutes."""
-        now = time.monotonic()
-        if said and said.seconds < now - self._began:  # else it was said by a process before
-            self.is_there = True
-            self._has_worked = self._has_worked or said.state not in _NO_WORK
-        if not self._has_worked:
-            self._loaded = now
-
-    def _end(self) -> None:
-        try:
-            reason = ray.get(self._work)
-            self.is_done = reason is None
-            if reason:  # a signal, as from a machine that is about to go, or another role's death
-                self._leave()
-                self._begin_again(reason)
-        except ray.exceptions.RayTaskError as error:
-            cause = error.cause
-            is_final = isinstance(cause, role_process.MachineDiffersError) or (
-                self.is_vital and isinstance(cause, errors.UserError)
-            )
-            if is_final:
-                raise RoleFailedError(
-                    f"{self.name}: {errors.one_line(cause, _MOST_SAID)}"
-                ) from None
-            self._leave()
-            self._note_failure(errors.one_line(cause, _MOST_SAID))
-        except ray.exceptions.ActorDiedError as error:
-            # Ray starts it again without end, unless Ray itself has gone.
-            raise kept_command.LostError(errors.one_line(error, _MOST_SAID)) from None
-        except ray.exceptions.RayError as error:
-            self._note_death(type(error).__name__)
-
-    def _leave(self) -> None:
-        """Ends what is left of its process."""
-        self._leaving = self._actor.leave.remote()
-
-    def _has_left(self, since: float) -> bool:
-        """Work that came before that would be lost with the process, and counted as a failure."""
-        if self._leaving is None or time.monotonic() >= since + _LEAVING_SECONDS:
-            return True
-        return bool(ray.wait([self._leaving], timeout=0)[0])
-
-    def _note_death(self, error: str) -> None:
-        if self.is_there:
-            self._note_failure(f"its process has died ({error})")
-        else:  # Ray, which is starting the process again, has refused the work
-            self._begin_at = time.monotonic() + _DELAY_SECONDS
-
-    def _note_failure(self, failure: str) -> None:
-        young = time.monotonic() - self._loaded < _YOUNG_SECONDS
-        self._failures = self._failures + 1 if young else 0
-        if self._failures < _MOST_FAILURES:
-            self._begin_again(failure)
-            return
-        self.has_failed = True
-        self.failure = (
-            f"{self.name} failed {self._failures} times at once ({failure}); see its log in "
-            f"{role_process.LOGS}/"
-        )
-        if self.is_vital:
-            raise RoleFailedError(self.failure)
-        logging.warning("%s: it is given up, the others go on", self.failure)
-
-    def _begin_again(self, reason: str) -> None:
-        logging.warning("%s: %s; it begins again", self.name, reason)
-        self.restarts += 1
-        self._begin_at = time.monotonic() + _DELAY_SECONDS
-
-    def _kill_if_stuck(self, said: hub.Health) -> None:
-        now = time.monotonic()
-        progress = said.process, said.state, said.metrics.get(role_process.TIME_STEPS)
-        if progress != self._progress or not said.is_at_risk:
-            self._progress, self._progressed = progress, now
-        listened = now - max(self._began, self._listening)
-        is_restoring = said.state == role_process.RESTORES
-        longest = _RESTORING_SECONDS if is_restoring else _SILENT_SECONDS
-        if min(said.seconds, listened) > longest:
-            self._kill_process(said, f"has said nothing for {said.seconds:.0f} s")
-        elif now - self._progressed > self._stuck_seconds:
-            if said.metrics.get(role_process.TIME_STEPS) == 0:  # of one that acts
-                self._loaded = now  # it has not worked yet: one of the failures that are the end
-            self._kill_process(said, f"{said.state}, for {now - self._progressed:.0f} s")
-
-    def _kill_process(self, said: hub.Health, reason: str) -> None:
-        logging.warning("%s %s: its process is killed", self.name, reason)
-        self._began = self._progressed = time.monotonic()
-        # Ray would ask the process to end itself, which a stopped one does not do.
-        place = scheduling_strategies.NodeAffinitySchedulingStrategy(said.node, soft=False)
-        kill = ray.remote(num_cpus=0, max_retries=0)(os.kill).options(scheduling_strategy=place)
-        kill.remote(said.process, signal.SIGKILL)
-
-    def stop(self) -> bool:
-        """Asks the role to save what is to be saved, and to end; returns whether it is asked.
-
-        One whose process has said nothing yet, perhaps waiting for a machine with room, is ended.
-        """
-        is_asked = self.is_there and self.is_working
-        if self.is_there:
-            self._actor.stop.remote()
-        else:
-            self.release()
-        return is_asked
-
-    def release(self) -> None:
-        """Ends its process, which has no more to do, without asking."""
-        with contextlib.suppress(ray.exceptions.RayError):  # it has gone with Ray itself
-            ray.kill(self._actor, no_restart=True)
-
-    def has_ended_well(self) -> bool:
-        """Whether its work has ended, and in no error."""
-        try:
-            ray.get(self._work, timeout=0)
-        except (ray.exceptions.RayError, ray.exceptions.GetTimeoutError):
-            return False
-        return True
+    @property
+    def is_over(self) -> bool:
+        """Whether the role's work is complete or has failed for good."""
+        return self.is_done or self.has_failed
 
     @property
     def is_working(self) -> bool:
-        """Whether its work has neither ended nor failed."""
-        return not ray.wait([self._work], timeout=0)[0]
+        """Whether the work has neither returned nor failed."""
+        return self._actor.is_working
+
+    def status(self, heartbeat: run_state.Heartbeat | None) -> run_state.Status:
+        """Returns the status of the role, given its last heartbeat."""
+        if self.has_failed:
+            return run_state.Status.FAILED
+        if self.is_done:
+            return run_state.Status.FINISHED
+        if heartbeat is None or not self.has_process:  # The heartbeat is a previous process's.
+            return run_state.Status.STARTING
+        return heartbeat.status
+
+    def check(self, heartbeat: run_state.Heartbeat | None) -> None:
+        """Restarts the work if it has ended, and kills the process if it hangs.
+
+        Args:
+          heartbeat: The last heartbeat; None before the first.
+
+        Raises:
+          RoleFailedError: If the role is required and has failed for good.
+          RayLostError: If Ray has ended.
+        """
+        if self.is_over:
+            return
+        self._update_times(heartbeat)
+        if self._restart_at is not None:
+            self._start_when_due()
+        elif not self._actor.is_working:
+            self._process_result()
+        elif heartbeat:
+            self._kill_if_hanging(heartbeat)
+
+    def _update_times(self, heartbeat: run_state.Heartbeat | None) -> None:
+        now = self._clock()
+        # Without answers of the run's state, or while this process stood still, silence means
+        # nothing.
+        if heartbeat is None or now - self._last_check > self._limits.standstill_seconds:
+            self._listening_since = now
+        self._last_check = now
+        if heartbeat and heartbeat.age_seconds < now - self._started:  # Of the present process.
+            self.has_process = True
+            self._has_worked = self._has_worked or heartbeat.status not in _LOADING
+        if not self._has_worked:  # Loading TensorFlow or replay may take minutes.
+            self._worked_since = now
+
+    def _start_when_due(self) -> None:
+        now = self._clock()
+        is_late = now >= self._restart_at + self._limits.exit_timeout_seconds
+        # Work that starts in a process that exits would be lost and count as a failure.
+        if now >= self._restart_at and (self._actor.has_exited or is_late):
+            self._start()
+
+    def _process_result(self) -> None:
+        try:
+            self.is_done = self._actor.result() is run_state.Status.FINISHED
+            if not self.is_done:
+                self._actor.exit()
+                self._restart("was stopped")  # By a signal, e.g. because its machine shuts down.
+        except ray.exceptions.RayTaskError as error:
+            self._process_error(error.cause)
+        except ray.exceptions.ActorDiedError as error:  # Ray restarts actors without limit.
+            raise RayLostError(
+                f"Ray has ended ({errors.one_line(error, _MAX_ERROR_LENGTH)}). Run the same "
+                "command again: it resumes from the last checkpoints."
+            ) from None
+        except ray.exceptions.RayError as error:
+            if self.has_process:
+                self._count_failure(f"its process died ({type(error).__name__})")
+            else:  # Ray still restarts the process.
+                self._restart_at = self._clock() + self._limits.restart_delay_seconds
+
+    def _process_error(self, error: Exception) -> None:
+        message = errors.one_line(error, _MAX_ERROR_LENGTH)
+        is_bad_input = self.required and isinstance(error, errors.UserError)
+        if is_bad_input or isinstance(error, role_process.MachineDiffersError):
+            raise RoleFailedError(f"{self.name}: {message}")
+        self._actor.exit()
+        if isinstance(error, role.RestartError):
+            self._restart(message)
+        else:
+            self._count_failure(message)
+
+    def _count_failure(self, failure: str) -> None:
+        worked_seconds = self._clock() - self._worked_since
+        is_early = worked_seconds < self._limits.min_work_seconds
+        self._failures = self._failures + 1 if is_early else 0
+        if self._failures < self._limits.max_failures:
+            self._restart(failure)
+            return
+        self.failure = (
+            f"{self.name} failed {self._failures} times in a row ({failure}); see its log in "
+            f"{role_process.LOGS}/"
+        )
+        if self.required:
+            raise RoleFailedError(self.failure)
+        logging.warning("%s. The other roles continue.", self.failure)
+
+    def _restart(self, reason: str) -> None:
+        logging.warning("Restarting %s: %s", self.name, reason)
+        self.restarts += 1
+        self._restart_at = self._clock() + self._limits.restart_delay_seconds
+
+    def _kill_if_hanging(self, heartbeat: run_state.Heartbeat) -> None:
+        now = self._clock()
+        time_steps = heartbeat.metrics.get(role.TIME_STEPS)  # Only of roles that act.
+        progress = heartbeat.process, heartbeat.status, heartbeat.detail, time_steps
+        if progress != self._progress or not heartbeat.may_hang:
+            self._progress, self._progressed = progress, now
+        silent = min(heartbeat.age_seconds, now - max(self._started, self._listening_since))
+        is_restoring = heartbeat.status is run_state.Status.RESTORING
+        limits = self._limits
+        if silent > (
+            limits.restore_timeout_seconds if is_restoring else limits.heartbeat_timeout_seconds
+        ):
+            self._kill(heartbeat, f"no heartbeat for {silent:.0f} s")
+        elif now - self._progressed > self._step_seconds:
+            if time_steps == 0:  # Never a step: such failures count until the role fails.
+                self._worked_since = now
+            self._kill(heartbeat, f"no progress for {now - self._progressed:.0f} s")
+
+    def _kill(self, heartbeat: run_state.Heartbeat, reason: str) -> None:
+        logging.warning("Killing process %d of %s: %s", heartbeat.process, self.name, reason)
+        self._started = self._progressed = self._clock()
+        self._actor.kill(heartbeat)
+
+    def stop(self) -> bool:
+        """Tells the role to save its state and stop; returns whether it had work to stop.
+
+        Without a process, e.g. while Ray waits for resources, the role is released.
+        """
+        was_working = self.has_process and self.is_working
+        if self.has_process:
+            self._actor.stop()
+        else:
+            self.release()
+        return was_working
+
+    def release(self) -> None:
+        """Ends the process without a restart, which frees its resources."""
+        self._actor.release()
+
+    @property
+    def has_stopped_cleanly(self) -> bool:
+        """Whether the work has returned without an error."""
+        try:
+            self._actor.result()
+        except (ray.exceptions.RayError, ray.exceptions.GetTimeoutError):
+            return False
+        return True

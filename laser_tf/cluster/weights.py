@@ -1,4 +1,4 @@
-"""Weights from the learner to actors, through Ray's object store: once for all of a machine."""
+"""Weights from the learner to actors, through Ray's object store: one copy for each machine."""
 
 import logging
 import threading
@@ -9,30 +9,31 @@ import numpy as np
 import ray
 import tensorflow as tf
 
-from laser_tf.cluster import hub, role_process
+from laser_tf import array_function
+from laser_tf.cluster import role, run_state
 from laser_tf.host import failure_notice
-from laser_tf.training import array_function, learner
+from laser_tf.training import learner
 
-_WAIT_SECONDS = 30.0  # for weights to come from another machine
+_TRANSFER_TIMEOUT_SECONDS = 30.0  # Of weights from another machine.
 
 
 class Publisher:
-    """Puts a learner's weights into the object store, in a thread beside its updates."""
+    """Puts a learner's weights into the object store, in a thread alongside the updates."""
 
     def __init__(
         self,
-        context: role_process.Context,
+        context: role.Context,
         trained: learner.Learner,
         env_frames: Callable[[], int],
         seconds: float,
     ):
-        """Begins.
+        """Starts to publish.
 
         Args:
-          context: of the learner's role.
-          trained: whose weights.
-          env_frames: that it has learned from.
-          seconds: from one copy to the next, at least.
+          context: The learner's connection to the run.
+          trained: The learner.
+          env_frames: Returns the number of frames learned from.
+          seconds: Min time between two copies.
         """
         self._context = context
         self._read = array_function.ArrayFunction(
@@ -43,9 +44,9 @@ class Publisher:
         )
         self._env_frames = env_frames
         self._seconds = seconds
-        self._kept: list[Any] = []  # references, the newest last: what is not kept is freed
-        self._newest: hub.Weights | None = None
-        self._notice = failure_notice.FailureNotice("weights are handed out again")
+        self._kept: list[Any] = []  # The newest last; other references are freed.
+        self._newest: run_state.Weights | None = None
+        self._notice = failure_notice.FailureNotice("Weights can be published again.")
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._publish, name="weights", daemon=True)
         self._thread.start()
@@ -53,47 +54,52 @@ class Publisher:
     def _publish(self) -> None:
         while not self._closed.is_set():
             try:
-                self._hand_out()
+                self._publish_newest()
                 self._notice.succeeded()
-            except ray.exceptions.RayError as error:  # the store and the disk behind it are full
+            except ray.exceptions.RayError as error:  # The object store and its disk are full.
                 self._notice.failed(
-                    f"cannot hand out weights ({type(error).__name__}): actors go on with older "
-                    "ones; it is tried again"
+                    f"Cannot publish weights ({type(error).__name__}). Actors use older weights "
+                    "until the next attempt succeeds."
                 )
             self._closed.wait(self._seconds)
 
-    def _hand_out(self) -> None:
+    def _publish_newest(self) -> None:
         env_frames = self._env_frames()
-        # While the learner waits for experience its weights stay in the store as they are.
+        # While the learner waits for experience, its weights do not change.
         if self._newest is None or env_frames != self._newest.env_frames:
             self._newest = self._put(env_frames)
-        # Said again although it has not changed: a hub that was restarted knows nothing.
-        self._context.ask("publish", self._newest)
+        # Also if unchanged: a restarted state has no weights.
+        self._context.call("publish", self._newest)
 
-    def _put(self, env_frames: int) -> hub.Weights:
-        # Two variables may differ by an update, which is harmless: see `weights.WeightCopier`.
+    def _put(self, env_frames: int) -> run_state.Weights:
+        # Variables may differ by one update, which is harmless; see `weights.WeightCopier`.
         updates, values = self._read()
         reference = ray.put(values)
-        # The one before is still being fetched here and there.
+        # Actors may still fetch the previous weights.
         self._kept = [*self._kept[-1:], reference]
-        return hub.Weights(int(updates), env_frames, [reference])
+        return run_state.Weights(int(updates), env_frames, [reference])
 
     def close(self) -> None:
-        """Ends."""
+        """Stops publishing."""
         self._closed.set()
-        self._thread.join(timeout=_WAIT_SECONDS)
+        self._thread.join(timeout=_TRANSFER_TIMEOUT_SECONDS)
 
 
 class Subscriber:
-    """Brings the learner's newest weights into an actor's agent."""
+    """Copies the learner's newest weights into an actor's agent."""
 
-    def __init__(self, context: role_process.Context, variables: Sequence[tf.Variable]):
-        """Takes the variables of an agent of the learner's configuration."""
+    def __init__(self, context: role.Context, variables: Sequence[tf.Variable]):
+        """Creates the subscriber.
+
+        Args:
+          context: The actor's connection to the run.
+          variables: Variables of an agent with the learner's configuration.
+        """
         self._context = context
         self._variables = tuple(variables)
         self._assign = array_function.ArrayFunction(self._assign_all)
-        self._asked: Any = None  # reference to an answer of the hub's
-        self._updates = -1  # behind the weights here
+        self._answer: Any = None
+        self._updates = -1
 
     def _assign_all(self, values: Sequence[tf.Tensor]) -> tf.Tensor:
         for variable, value in zip(self._variables, values, strict=True):
@@ -102,39 +108,44 @@ class Subscriber:
 
     @property
     def learner_updates(self) -> int:
-        """Behind the weights that are here; -1 before there are any."""
+        """Learner updates of the present weights; -1 before the first weights."""
         return self._updates
 
     def refresh(self) -> int:
-        """Takes what has come since the last call, without waiting, except for the first weights.
+        """Copies new weights without blocking; blocks for the first weights.
 
         Returns:
-          How many learner updates are behind the weights.
-        """
-        while self._updates < 0 and not self._context.stop.is_set():
-            weights = self._context.wait_for("newest_weights", -1, what="the learner's weights")
-            if weights:
-                self._take(weights)
-        if self._asked is None:
-            self._asked = self._context.hub.newest_weights.remote(self._updates)
-        elif ray.wait([self._asked], timeout=0)[0]:
-            asked, self._asked = self._asked, None
-            try:
-                weights = ray.get(asked)
-            except ray.exceptions.RayActorError:  # the hub is being restarted
-                weights = None
-            if weights:
-                self._take(weights)
-        return max(0, self._updates)
+          The learner updates of the weights.
 
-    def _take(self, weights: hub.Weights) -> None:
+        Raises:
+          StoppedError: If the role is told to stop before the first weights.
+        """
+        while self._updates < 0:
+            self._copy(self._context.wait_for("newest_weights", -1, what="the learner's weights"))
+            self._context.status = run_state.Status.RUNNING
+        if self._answer is None:
+            self._answer = self._context.state.newest_weights.remote(self._updates)
+        elif ray.wait([self._answer], timeout=0)[0]:
+            answer, self._answer = self._answer, None
+            try:
+                newest = ray.get(answer)
+            except ray.exceptions.RayActorError:  # The run's state restarts.
+                newest = None
+            if newest:
+                self._copy(newest)
+        return self._updates
+
+    def _copy(self, newest: run_state.Weights) -> None:
         try:
-            values: list[np.ndarray] = ray.get(weights.reference[0], timeout=_WAIT_SECONDS)
+            values: list[np.ndarray] = ray.get(
+                newest.reference[0], timeout=_TRANSFER_TIMEOUT_SECONDS
+            )
         except (ray.exceptions.ObjectLostError, ray.exceptions.GetTimeoutError) as error:
-            # Of a learner that has died meanwhile: those that are here still act.
-            reason = type(error).__name__  # what it says are many lines
-            logging.info("no weights after %d updates (%s)", weights.learner_updates, reason)
+            # The learner that published them has died; the present weights remain in use.
+            logging.info(
+                "No weights of %d updates (%s)", newest.learner_updates, type(error).__name__
+            )
             self._context.stop.wait(1.0)
             return
         self._assign(values)
-        self._updates = weights.learner_updates
+        self._updates = newest.learner_updates

@@ -1,4 +1,4 @@
-"""The distribution that fits an action spec."""
+"""Creation of the distribution for an action spec."""
 
 from dm_env import specs
 
@@ -8,16 +8,16 @@ from laser_tf.distributions import base, categorical, policy_statistics
 def make(
     action: specs.BoundedArray, continuous_policy: str, initial_std: float
 ) -> base.Distribution:
-    """Makes a categorical distribution for discrete actions, a Gaussian for continuous ones.
+    """Creates a categorical distribution for discrete or a Gaussian for continuous actions.
 
     Args:
-      action: a `DiscreteArray`, or float32 [D] with finite bounds.
-      continuous_policy: "squashed" or "clipped", see `gaussian.Gaussian`; for continuous actions.
-      initial_std: of a fresh Gaussian, see `gaussian.Gaussian`.
+      action: Action spec: a `DiscreteArray`, or float32 [D] with finite bounds.
+      continuous_policy: Type of the Gaussian, "squashed" or "clipped". See `gaussian.Gaussian`.
+      initial_std: Initial standard deviation of the Gaussian. See `gaussian.Gaussian`.
     """
     if isinstance(action, specs.DiscreteArray):
         return categorical.Categorical(action.num_values)
-    # Not at the top: TensorFlow Probability takes seconds to import.
+    # Imported here, because TensorFlow Probability takes seconds to import.
     from laser_tf.distributions import gaussian
 
     return gaussian.Gaussian(
@@ -28,19 +28,19 @@ def make(
 def make_with_statistics(
     action: specs.BoundedArray, statistics: str, std: float
 ) -> tuple[base.Distribution, policy_statistics.PolicyStatistics]:
-    """Makes a distribution whose statistics a trust region can look at, and the view on them.
+    """Creates a distribution and the policy statistics that the trust region of ACER constrains.
 
     Args:
-      action: a `DiscreteArray`, or float32 [D] with finite bounds.
-      statistics: "probabilities" or "logits", of discrete actions.
-      std: of a Gaussian for continuous actions, see `fixed_gaussian.FixedGaussian`.
+      action: Action spec: a `DiscreteArray`, or float32 [D] with finite bounds.
+      statistics: Statistics for discrete actions, "probabilities" or "logits".
+      std: Standard deviation for continuous actions. See `fixed_gaussian.FixedGaussian`.
     """
     if isinstance(action, specs.DiscreteArray):
-        kinds = {
+        classes = {
             "probabilities": policy_statistics.Probabilities,
             "logits": policy_statistics.Logits,
         }
-        return categorical.Categorical(action.num_values), kinds[statistics]()
-    from laser_tf.distributions import fixed_gaussian  # see `make`
+        return categorical.Categorical(action.num_values), classes[statistics]()
+    from laser_tf.distributions import fixed_gaussian  # imported here for the reason in `make`
 
     return fixed_gaussian.FixedGaussian(action, std), fixed_gaussian.Means()

@@ -1,7 +1,7 @@
-"""The statistics phi of a policy f(.|phi), and gradients with respect to them (ACER, section 3.3).
+"""Statistics phi of a policy f(.|phi) and gradients with respect to phi (ACER, section 3.3).
 
-ACER's trust region looks at these gradients, not at those of a network's outputs: a step in the
-space of the statistics is bounded there, and then propagated back.
+The trust region of ACER bounds an update in the space of phi and then propagates it back to the
+weights.
 """
 
 import abc
@@ -9,98 +9,98 @@ from typing import Any
 
 import tensorflow as tf
 
-# Below it a probability stands in a denominator as if it were this: gradients with respect to it
-# and their squares stay within float32, and behind a softmax they weigh nothing any more.
-_LEAST_PROBABILITY = 1e-6
+# Lower bound of probabilities in denominators. It keeps gradients and their squares in the range of
+# float32. Such gradients have a negligible effect on the logits.
+_MIN_PROBABILITY = 1e-6
 
 
 class PolicyStatistics(abc.ABC):
-    """Of one family; parameters are those of its `base.Distribution`."""
+    """Statistics phi of one family of distributions, computed from its parameters."""
 
     @abc.abstractmethod
-    def of(self, parameters: Any) -> tf.Tensor:
-        """Phi, float32 [..., S]; receives the gradient."""
+    def compute(self, parameters: Any) -> tf.Tensor:
+        """Returns phi, float32 [..., S], which receives the gradient."""
 
     @abc.abstractmethod
     def score(self, parameters: Any, action: tf.Tensor, latent: Any) -> tf.Tensor:
-        """The gradient of log f(a|phi) with respect to phi, float32 [..., S]."""
+        """Returns the gradient of log f(a|phi) with respect to phi, float32 [..., S]."""
 
     def expected_score(self, parameters: Any, weights: tf.Tensor) -> tf.Tensor:
-        """E_{a ~ pi} of weights(a) times the gradient of log f(a|phi), float32 [..., S].
+        """Returns E_{a ~ pi}[weights(a) grad log f(a|phi)], float32 [..., S].
 
         Args:
-          parameters: of discrete actions.
-          weights: float32 [..., A].
+          parameters: Parameters of a distribution over discrete actions.
+          weights: Weights of the actions, float32 [..., A].
         """
         raise NotImplementedError
 
     @abc.abstractmethod
     def divergence_gradient(self, average: Any, parameters: Any) -> tf.Tensor:
-        """The gradient of KL(f(.|average) || f(.|phi)) with respect to phi, float32 [..., S]."""
+        """Returns the gradient of KL(f(.|average) || f(.|phi)) in phi, float32 [..., S]."""
 
     @abc.abstractmethod
     def entropy_gradient(self, parameters: Any) -> tf.Tensor:
-        """The gradient of the entropy with respect to phi, float32 [..., S]."""
+        """Returns the gradient of the entropy with respect to phi, float32 [..., S]."""
 
 
 class Probabilities(PolicyStatistics):
-    """Of a categorical policy with logits float32 [..., A]: phi is its vector of probabilities.
+    """Probabilities of a categorical policy as statistics phi, float32 [..., A].
 
-    As in the paper, phi is taken for any vector, not only for one that sums to 1. What makes an
-    action more probable then never raises the linearised divergence, whose gradient is below 0
-    everywhere: only steps that make actions less probable are bounded.
+    As in the paper, gradients treat phi as any vector, not only as one that sums to 1. The gradient
+    of the linearised divergence is negative everywhere, so that raising a probability never raises
+    the divergence. The trust region therefore only bounds steps that lower probabilities.
     """
 
-    def of(self, parameters: tf.Tensor) -> tf.Tensor:
+    def compute(self, parameters: tf.Tensor) -> tf.Tensor:
         """See `PolicyStatistics`; S is A."""
         return tf.nn.softmax(parameters)
 
     def score(self, parameters: tf.Tensor, action: tf.Tensor, latent: tuple = ()) -> tf.Tensor:
-        """1 / phi_a at the action, 0 elsewhere."""
+        """Returns 1 / phi_a at the action and 0 elsewhere."""
         return _one_hot(action, parameters) / self._denominators(parameters)
 
     def expected_score(self, parameters: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-        """The weights: phi_a times 1 / phi_a is 1."""
+        """Returns the weights, because phi_a times 1 / phi_a is 1."""
         return weights
 
     def divergence_gradient(self, average: tf.Tensor, parameters: tf.Tensor) -> tf.Tensor:
-        """- phi_average / phi."""
+        """Returns - phi_average / phi."""
         return -tf.nn.softmax(average) / self._denominators(parameters)
 
     def entropy_gradient(self, parameters: tf.Tensor) -> tf.Tensor:
-        """- log phi - 1."""
+        """Returns - log phi - 1."""
         return -tf.nn.log_softmax(parameters) - 1
 
     def _denominators(self, parameters: tf.Tensor) -> tf.Tensor:
-        return tf.maximum(tf.nn.softmax(parameters), _LEAST_PROBABILITY)
+        return tf.maximum(tf.nn.softmax(parameters), _MIN_PROBABILITY)
 
 
 class Logits(PolicyStatistics):
-    """Of a categorical policy: phi is its vector of logits, float32 [..., A]; not in the paper.
+    """Logits of a categorical policy as statistics phi, float32 [..., A]; not in the paper.
 
-    A constant added to all logits changes nothing, and no gradient here points that way: steps are
-    bounded both where an action becomes less probable and where it becomes more so.
+    Adding a constant to all logits changes nothing, and no gradient of this class has a component
+    in that direction. The trust region therefore bounds steps that raise or lower a probability.
     """
 
-    def of(self, parameters: tf.Tensor) -> tf.Tensor:
+    def compute(self, parameters: tf.Tensor) -> tf.Tensor:
         """See `PolicyStatistics`; S is A."""
         return parameters
 
     def score(self, parameters: tf.Tensor, action: tf.Tensor, latent: tuple = ()) -> tf.Tensor:
-        """1 - pi(a) at the action, - pi elsewhere."""
+        """Returns 1 - pi(a) at the action and - pi elsewhere."""
         return _one_hot(action, parameters) - tf.nn.softmax(parameters)
 
     def expected_score(self, parameters: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-        """Pi times the weights, less pi times their mean under pi."""
+        """Returns pi (weights - E_pi[weights])."""
         pi = tf.nn.softmax(parameters)
         return pi * (weights - tf.reduce_sum(pi * weights, axis=-1, keepdims=True))
 
     def divergence_gradient(self, average: tf.Tensor, parameters: tf.Tensor) -> tf.Tensor:
-        """Pi - pi_average."""
+        """Returns pi - pi_average."""
         return tf.nn.softmax(parameters) - tf.nn.softmax(average)
 
     def entropy_gradient(self, parameters: tf.Tensor) -> tf.Tensor:
-        """- pi (log pi + H)."""
+        """Returns - pi (log pi + H), where H is the entropy."""
         log_pi = tf.nn.log_softmax(parameters)
         return -self.expected_score(parameters, log_pi)
 

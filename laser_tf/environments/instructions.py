@@ -31,7 +31,9 @@ def encode(text: str, length: int) -> np.ndarray:
             f"use instruction_length={len(words)} or more"
         )
     ids = np.zeros(length, np.int32)
-    ids[: len(words)] = [1 + zlib.crc32(word.encode()) % (types.VOCABULARY - 1) for word in words]
+    ids[: len(words)] = [
+        1 + zlib.crc32(word.encode()) % (types.VOCABULARY_SIZE - 1) for word in words
+    ]
     return ids
 
 

@@ -29,7 +29,7 @@ def gymnasium_step(result: Any) -> tuple[Any, Any, bool, bool, Any]:
     """Returns the five values of `step`.
 
     Raises:
-      ValueError: For another number of values, or if `terminated` or `truncated` is no bool.
+      ValueError: For another number of values, or if `terminated` or `truncated_ratios` is no bool.
     """
     if not isinstance(result, tuple | list) or len(result) != _GYMNASIUM_STEP_LENGTH:
         raise ValueError(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from laser_tf import errors, observations, types
+from laser_tf import array_function, errors, observations, types
 from laser_tf.agents import base as agents_base
 from laser_tf.environments import base, environment_config, factory, faults, user_modules
 from laser_tf.evaluation import (
@@ -21,7 +21,6 @@ from laser_tf.evaluation import (
 from laser_tf.monitoring import progress, tensorboard
 from laser_tf.training import (
     actor,
-    array_function,
     run_config,
     trained,
 )

@@ -7,12 +7,11 @@ import numpy as np
 import tensorflow as tf
 from dm_env import specs
 
-from laser_tf import errors, types
+from laser_tf import array_function, errors, types
 from laser_tf.agents import base as agents_base
 from laser_tf.environments import base
 from laser_tf.evaluation import episode_player
 from laser_tf.replay import frame_stacking
-from laser_tf.training import array_function
 
 
 class Agreement(NamedTuple):

@@ -1,6 +1,6 @@
-"""Ctrl-C, SIGTERM and SIGHUP: loops that end in order, and what the shell is told then.
+"""Ctrl-C, SIGTERM and SIGHUP: handlers that let loops stop and save, and exit statuses.
 
-Standard library only: a command begins with `before_imports`.
+Standard library only, because a command calls `before_imports` first.
 """
 
 import contextlib
@@ -12,37 +12,39 @@ from typing import NoReturn
 
 from laser_tf.host import terminal
 
-_LIBRARY = ctypes.CDLL(None)
+_LIBRARY = ctypes.CDLL(None)  # Loaded here: a forked child must take no locks.
+_PR_SET_PDEATHSIG = 1
 _SIGACTION_BYTES = 1024  # more than C's structure has anywhere
 
 
 def before_imports() -> None:
-    """Has Ctrl-C end the process at once, without a traceback, while there is nothing to save.
+    """Makes Ctrl-C end the process at once, without a traceback, while there is nothing to save.
 
-    KeyboardInterrupt would also get lost: a callback of a library's that it hits only prints it.
-    `launch/__init__.py` has done the same before, where Python has looked for the command there.
+    A library's callback would print KeyboardInterrupt and lose it. `launch/__init__.py` does the
+    same if Python imports it first.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     terminal.outlive()
 
 
-def take_over(handler: Callable[[int, object], None]) -> None:
-    """Has a handler called for each signal that asks the process to end."""
+def install_handlers(handler: Callable[[int, object], None]) -> None:
+    """Installs a handler of the signals that ask the process to end."""
     for signal_number in _signals():
         signal.signal(signal_number, handler)
 
 
-def give_back() -> None:
-    """From now on such a signal ends the process at once."""
+def restore_default_handlers() -> None:
+    """Makes the signals that ask the process to end do so at once."""
     for signal_number in _signals():
         signal.signal(signal_number, signal.SIG_DFL)
 
 
 @contextlib.contextmanager
 def keeping_sigterm() -> Iterator[None]:
-    """Has SIGTERM do afterwards what it did before, whatever a library has made of it within.
+    """Restores the handler of SIGTERM after a library may have replaced it.
 
-    By way of C: Python lets the main thread alone do so, and Ray calls a role's work in another.
+    Uses C's `sigaction`, because Python allows this in the main thread only, and Ray runs a role in
+    another thread.
     """
     kept = ctypes.create_string_buffer(_SIGACTION_BYTES)
     _LIBRARY.sigaction(signal.SIGTERM, None, kept)
@@ -52,99 +54,104 @@ def keeping_sigterm() -> Iterator[None]:
         _LIBRARY.sigaction(signal.SIGTERM, kept, None)
 
 
+def end_with_parent() -> None:
+    """Makes the system end this process by SIGTERM when its parent ends.
+
+    Call it in a child process, e.g. as `preexec_fn` of `subprocess.Popen`.
+    """
+    _LIBRARY.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
 def _signals() -> tuple[int, ...]:
-    # Under nohup a closed terminal is to be survived.
+    # Under nohup the process survives a closed terminal.
     survives_hangup = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     return (signal.SIGINT, signal.SIGTERM) + (() if survives_hangup else (signal.SIGHUP,))
 
 
 def end_by(signal_number: int) -> NoReturn:
-    """Ends the process, which has saved all, as the signal would have done at once.
+    """Ends the process by the signal, after everything is saved.
 
-    The shell then sees 128 + the signal's number (130 for Ctrl-C) and ends a loop of commands. Of a
-    process that exits with such a code of its own accord bash takes it that Ctrl-C was handled: its
-    loop goes on with the next command.
+    The shell then sees 128 + the signal's number (130 for Ctrl-C) and ends a loop of commands. If a
+    process exits with such a code itself, bash continues the loop.
     """
     terminal.flush()
     signal.signal(signal_number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal_number])
     os.kill(os.getpid(), signal_number)
-    os._exit(128 + signal_number)  # the first process of a container is not ended by signals
+    os._exit(128 + signal_number)  # Signals do not end the first process of a container.
 
 
 class Stopped(BaseException):
-    """A signal has come where there is nothing to save."""
+    """The process received a signal while it had nothing to save."""
 
     def __init__(self, signal_number: int):
-        """Takes the signal's number."""
         super().__init__(signal_number)
         self.signal_number = signal_number
 
 
 class Interruption:
-    """What the process was asked to do.
+    """The signals that have asked the process to end.
 
-    No events: a handler would wait for ever for a lock of theirs that the thread beneath it holds.
+    Without `threading.Event`, because a handler would block on a lock that its own thread holds.
     """
 
     def __init__(self):
-        """Takes the signals over."""
-        self.signals: list[int] = []  # in the order of their coming
-        self.hurry = False  # do not even wait for what is being saved
-        take_over(self._note)
+        """Installs the handlers."""
+        self.signals: list[int] = []  # In the order in which they arrived.
+        self.kill_requested = False  # Whether to end without waiting for saves.
+        install_handlers(self._note)
 
     @property
     def stop(self) -> bool:
-        """Whether to end in order."""
+        """Whether to save and stop."""
         return bool(self.signals)
 
     @property
     def signal_number(self) -> int | None:
-        """The first that came."""
+        """The first signal, if any."""
         return self.signals[0] if self.signals else None
 
     @contextlib.contextmanager
     def raising(self) -> Iterator[None]:
-        """Around work that has nothing to save: a signal raises `Stopped`, the next one kills."""
+        """Makes a signal raise `Stopped` while there is nothing to save; the next signal kills."""
         if self.signal_number is not None:
             raise Stopped(self.signal_number)
-        take_over(self._raise)
+        install_handlers(self._raise)
         try:
             yield
         finally:
             if not self.stop:
-                take_over(self._note)
+                install_handlers(self._note)
 
     def _raise(self, signal_number: int, frame: object) -> None:
-        give_back()
+        restore_default_handlers()
         self._note(signal_number, frame)
         raise Stopped(signal_number)
 
     def _note(self, signal_number: int, _: object) -> None:
-        # A second Ctrl-C is meant. SIGTERM comes several times from a parent that is killed, as
-        # Linux sends it with each of the parent's threads (see `kept_command.end_with_parent`), and
-        # SIGHUP from the shell and from the terminal.
+        # Only a second Ctrl-C is deliberate: Linux sends SIGTERM for each thread of a killed parent
+        # (see `end_with_parent`), and the shell and the terminal both send SIGHUP.
         if self.stop and signal_number == signal.SIGINT:
-            self.hurry = True
+            self.kill_requested = True
         self.signals.append(signal_number)
 
 
-class Forwarding:
-    """Hands the signals that come on to another process."""
+class SignalForwarder:
+    """Forwards this process's signals to another process."""
 
     def __init__(self, interrupted: Interruption, send: Callable[[int], None]):
-        """Sends nothing yet.
+        """Creates the forwarder.
 
         Args:
-          interrupted: what this process was asked to do.
-          send: sends a signal to the other one.
+          interrupted: Signals of this process.
+          send: Sends a signal to the other process.
         """
         self._interrupted = interrupted
         self._send = send
         self._sent = 0
 
     def forward(self) -> None:
-        """Sends the first signal that was not sent yet: of two at once the second may be lost."""
+        """Sends the next signal. One for each call, because the second of two may be lost."""
         if self._sent < len(self._interrupted.signals):
             self._send(self._interrupted.signals[self._sent])
             self._sent += 1

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from laser_tf.host import process_launcher
 
 # Flags that name servers on other machines, which a private network does not reach.
-ELSEWHERE_FLAGS = ("config.replay.addresses", "config.cluster.address")
+ELSEWHERE_FLAGS = ("config.replay.address", "config.cluster.address")
 
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 # The first way needs CAP_SYS_ADMIN and keeps root's rights over files of other users. The second

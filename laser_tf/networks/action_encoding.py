@@ -1,14 +1,14 @@
-"""Actions as a network's inputs."""
+"""Encodes actions as network inputs."""
 
 import tensorflow as tf
 from dm_env import specs
 
 
 def encode(spec: specs.BoundedArray, action: tf.Tensor) -> tf.Tensor:
-    """One-hot, or scaled so that the bounds are -1 and 1.
+    """Encodes discrete actions as one-hot vectors and scales continuous ones to [-1, 1].
 
     Args:
-      spec: a `DiscreteArray`, or float32 [D] with finite bounds.
+      spec: A `DiscreteArray` of A actions, or float32 [D] with finite bounds.
       action: int32 [...] or float32 [..., D].
 
     Returns:
@@ -17,5 +17,5 @@ def encode(spec: specs.BoundedArray, action: tf.Tensor) -> tf.Tensor:
     if isinstance(spec, specs.DiscreteArray):
         return tf.one_hot(action, spec.num_values)
     low, high = spec.minimum, spec.maximum
-    # An action that has no choice is 0.
+    # Equal bounds leave a single action, which is encoded as 0.
     return tf.math.divide_no_nan(2 * action - (high + low), high - low)

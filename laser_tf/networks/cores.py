@@ -1,11 +1,10 @@
-"""Cores: recurrent memory between a torso and its heads.
+"""Recurrent cores between a torso and its heads.
 
-A core maps features [R, B, F] and, where it is told, the last actions and the last rewards to
-outputs [R, B, H], and carries a state from row to row. The state is zero BEFORE a row whose
-`is_first` is true.
+A core maps features [T, B, F], optional last actions and optional last rewards to outputs
+[T, B, H]. The core state is reset to zero BEFORE each time step whose `is_first` is true.
 
-All products with inputs are taken for all rows at once; only the recurrent products remain in the
-loop over rows. Everything is float32.
+Input products are computed for all time steps at once, so that the loop over time computes only
+the recurrent products. All computation is in float32.
 """
 
 from collections.abc import Callable
@@ -16,14 +15,14 @@ from laser_tf.networks import lstm_cell
 
 
 class _Core(tf.Module):
-    """The loop over rows; subclasses say what is computed before it and in a step of it."""
+    """Loops over time; subclasses define the input projection and the recurrent step."""
 
     def __init__(self, size: int):
         super().__init__()
         self._size = size
 
     def initial_state(self, batch_size: int) -> lstm_cell.LSTMState:
-        """Zeros."""
+        """Returns a state of zeros."""
         return lstm_cell.LSTMState(
             tf.zeros([batch_size, self._size]), tf.zeros([batch_size, self._size])
         )
@@ -39,15 +38,16 @@ class _Core(tf.Module):
         """Unrolls the core.
 
         Args:
-          features: [R, B, F].
-          previous_action: one-hot float32 [R, B, A]; not read where an episode begins. None: the
-            core is not told (a preco_lstm must be).
-          reward: float32 [R, B], that arrived with the row; None: the core is not told.
-          is_first: bool [R, B].
-          state: before row 0.
+          features: [T, B, F].
+          previous_action: One-hot encoding, float32 [T, B, A], ignored at the first step of an
+            episode; None excludes actions from the input (unsupported by `PreCoLSTMCore`).
+          reward: Reward that arrived with each step, float32 [T, B]; None excludes rewards from
+            the input.
+          is_first: bool [T, B].
+          state: Core state before step 0.
 
         Returns:
-          Outputs float32 [R, B, H] and the state after the last row.
+          Outputs float32 [T, B, H] and the core state after the last step.
         """
         keep = tf.cast(~is_first, tf.float32)[..., None]
         observed = tf.cast(features, tf.float32)
@@ -57,7 +57,7 @@ class _Core(tf.Module):
             previous_action = keep * previous_action
         projected = self._project(observed, previous_action)
         state = lstm_cell.LSTMState(*state)
-        if features.shape[0] == 1:  # acting: a loop would cost more than the step
+        if features.shape[0] == 1:  # Acting: the loop would cost more than the step itself.
             state = self._step([part[0] for part in projected], keep[0], state)
             return state.output[None], state
         return self._loop(projected, keep, state)
@@ -65,15 +65,18 @@ class _Core(tf.Module):
     def _loop(
         self, projected: list[tf.Tensor], keep: tf.Tensor, state: lstm_cell.LSTMState
     ) -> tuple[tf.Tensor, lstm_cell.LSTMState]:
-        rows = keep.shape[0]
-        outputs = tf.TensorArray(tf.float32, rows, element_shape=state.output.shape)
+        num_steps = keep.shape[0]
+        outputs = tf.TensorArray(tf.float32, num_steps, element_shape=state.output.shape)
 
-        def body(row: tf.Tensor, state: lstm_cell.LSTMState, outputs: tf.TensorArray) -> tuple:
-            state = self._step([part[row] for part in projected], keep[row], state)
-            return row + 1, state, outputs.write(row, state.output)
+        def body(step: tf.Tensor, state: lstm_cell.LSTMState, outputs: tf.TensorArray) -> tuple:
+            state = self._step([part[step] for part in projected], keep[step], state)
+            return step + 1, state, outputs.write(step, state.output)
 
         _, state, outputs = tf.while_loop(
-            lambda row, *_: row < rows, body, (0, state, outputs), maximum_iterations=rows
+            lambda step, *_: step < num_steps,
+            body,
+            (0, state, outputs),
+            maximum_iterations=num_steps,
         )
         return outputs.stack(), state
 
@@ -87,7 +90,7 @@ class _Core(tf.Module):
 
 
 class LSTMCore(_Core):
-    """An LSTM over torso, last reward and last action (IMPALA, figure 3)."""
+    """LSTM over features, last reward and last action (IMPALA, figure 3)."""
 
     def __init__(self, size: int, memory_span: int):
         super().__init__(size)
@@ -106,15 +109,15 @@ class LSTMCore(_Core):
 
 
 class PreCoLSTMCore(_Core):
-    """Two LSTM cells over one state (Amos et al. 2018, "Learning Awareness Models").
+    """Two LSTM cells that share one state (Amos et al. 2018, "Learning Awareness Models").
 
-    The predictor advances the state from the action alone, the corrector then updates it from what
-    was observed. LASER's core on DMLab (section 5.1).
+    The predictor advances the state from the last action. The corrector then updates the state
+    from features and reward. LASER uses this core on DMLab (section 5.1).
     """
 
     def __init__(self, size: int, memory_span: int):
         super().__init__(size)
-        # In each step both cells forget: together they remember half as long as one of them.
+        # Both cells forget in each step, so together they remember half as long as a single cell.
         self._predictor = lstm_cell.LSTMCell(size, 2 * memory_span)
         self._corrector = lstm_cell.LSTMCell(size, 2 * memory_span)
 

@@ -1,7 +1,7 @@
-"""The LSTM cell of cores and of the instruction encoder.
+"""LSTM cell of the recurrent cores and the instruction encoder.
 
-By hand rather than by Keras: products with inputs are taken for all rows at once, states are reset
-within an unroll, and Keras' layer picks a cuDNN kernel, which XLA refuses.
+Unlike Keras' layer, this cell can project the inputs of all time steps at once and reset states
+within an unroll. Keras also selects a cuDNN kernel, which XLA rejects.
 """
 
 from collections.abc import Callable
@@ -11,14 +11,14 @@ import tensorflow as tf
 
 
 class LSTMState(NamedTuple):
-    """What a cell carries on."""
+    """Recurrent state of an LSTM cell."""
 
-    output: tf.Tensor  # float32 [B, H]
-    memory: tf.Tensor  # float32 [B, H]
+    output: tf.Tensor  # h, float32 [B, H]
+    memory: tf.Tensor  # c, float32 [B, H]
 
 
 class LSTMCell(tf.Module):
-    """Long short-term memory (Hochreiter and Schmidhuber 1997; Gers et al. 2000), float32.
+    """Long short-term memory in float32 (Hochreiter and Schmidhuber 1997; Gers et al. 2000).
 
     i, f, g, o = x W + h U + b
     c' = sigmoid(f + 1) c + sigmoid(i) tanh(g)
@@ -26,12 +26,10 @@ class LSTMCell(tf.Module):
     """
 
     def __init__(self, size: int, memory_span: int = 0):
-        """Creates the cell.
+        """Creates the cell of H = `size` units.
 
-        Args:
-          size: H.
-          memory_span: steps that a fresh cell remembers at most, see `_chrono_biases`; 0 starts all
-            biases at zero, with which it forgets half of everything in two steps.
+        `memory_span` is the max number of steps that a fresh cell remembers, see `_chrono_biases`.
+        With 0 all biases are zero, and the cell forgets half of its memory in two steps.
         """
         super().__init__()
         self._input = tf.keras.layers.Dense(
@@ -44,28 +42,31 @@ class LSTMCell(tf.Module):
         )
 
     def project(self, inputs: tf.Tensor) -> tf.Tensor:
-        """Inputs [..., F] -> their part of the gates [..., 4 H]."""
+        """Computes the input part of the gates, [..., 4 H], from inputs [..., F]."""
         return self._input(inputs)
 
     def step(self, projected: tf.Tensor, state: LSTMState) -> LSTMState:
-        """One step from gates' input parts [B, 4 H]."""
+        """Advances the state by one step, given the input part of the gates, [B, 4 H]."""
         gates = projected + self._recurrent(state.output)
-        enter, forget, candidate, leave = tf.split(gates, 4, axis=-1)
-        # Plus one: a fresh cell remembers (Gers et al. 2000; Jozefowicz et al. 2015).
-        memory = tf.sigmoid(forget + 1.0) * state.memory + tf.sigmoid(enter) * tf.tanh(candidate)
-        return LSTMState(tf.sigmoid(leave) * tf.tanh(memory), memory)
+        input_gate, forget_gate, candidate, output_gate = tf.split(gates, 4, axis=-1)
+        # Adding 1 makes a fresh cell remember (Gers et al. 2000; Jozefowicz et al. 2015).
+        kept = tf.sigmoid(forget_gate + 1.0) * state.memory
+        memory = kept + tf.sigmoid(input_gate) * tf.tanh(candidate)
+        return LSTMState(tf.sigmoid(output_gate) * tf.tanh(memory), memory)
 
 
 def _chrono_biases(memory_span: int) -> Callable[..., tf.Tensor]:
-    """Initial biases with which each unit forgets at its own pace (Tallec and Ollivier 2018).
+    """Returns an initialiser that spreads the units' forgetting rates (Tallec and Ollivier 2018).
 
-    b_f = log u, b_i = -b_f, u uniform in [1, span - 1]: a unit keeps a share u / (u + 1) in a step.
+    b_f = log u, b_i = -b_f, with u uniform in [1, span - 1]. A unit keeps the fraction
+    u / (u + 1) of its memory in each step.
     """
 
     def initialize(shape: list[int], dtype: tf.DType) -> tf.Tensor:
         size = shape[0] // 4
         forget = tf.math.log(tf.random.uniform([size], 1.0, memory_span - 1.0, dtype))
         zeros = tf.zeros([size], dtype)
-        return tf.concat([-forget, forget - 1.0, zeros, zeros], axis=0)  # `step` adds the one again
+        # `LSTMCell.step` adds the 1 that is subtracted here.
+        return tf.concat([-forget, forget - 1.0, zeros, zeros], axis=0)
 
     return initialize

@@ -1,4 +1,4 @@
-"""From an observation of any structure to features: a part of the network for each kind of leaf."""
+"""Encodes nested observations of images, vectors and texts as features."""
 
 from typing import Any
 
@@ -17,30 +17,26 @@ from laser_tf.networks import (
 
 
 class ObservationEncoder(tf.Module):
-    """Images go through the torso, texts through the text encoder, vectors through an MLP.
+    """Encodes images with a torso, texts with a text encoder and vectors with an MLP.
 
-    All vectors (and numbers, which are vectors of one entry or, where they are discrete, one-hot)
-    go through one MLP side by side. Each image and each text has a part of its own. The features
-    are concatenated and, with `fusion_units`, go through one more layer: heads that are linear in
-    each part cannot tell what one of them means by what another says.
+    Each image and each text has a separate encoder. One MLP encodes the concatenation of all
+    vectors, scalars (vectors of size 1) and discrete values (one-hot vectors). The outputs of all
+    encoders are concatenated. `fusion_units` adds a layer over the concatenation: without it, a
+    linear head cannot represent interactions between the leaves of an observation.
     """
 
     def __init__(self, observation: Any, config: trunk_config.TrunkConfig, dtype: str):
-        """Creates the parts.
-
-        Args:
-          observation: nest of specs, images as they are after stacking.
-          config: of the trunk.
-          dtype: compute dtype of the torsos and the MLP, "float32" or "bfloat16".
+        """Creates encoders for a nest of specs, whose images have stacked frames.
 
         Raises:
-          ValueError: for a leaf that is none of these, or an image that is too small for the torso.
+          ValueError: If a leaf has an unsupported shape, an image is too small for the torso, or
+            the observation is empty.
         """
         super().__init__()
         self._specs = tree.flatten(observation)
-        self._encoders = []  # of images and texts, in the leaves' order; None for vectors
-        self._image_normalisers = []  # in the leaves' order; None where there is none
-        size = 0
+        self._encoders = []  # One entry per leaf: the image or text encoder, None for vectors.
+        self._image_normalisers = []  # One entry per leaf: None if the leaf is not normalised.
+        vector_size = 0
         for path, spec in tree.flatten_with_path(observation):
             is_image = observations.is_image(spec)
             self._image_normalisers.append(
@@ -59,34 +55,43 @@ class ObservationEncoder(tf.Module):
                 self._encoders.append(language.InstructionEncoder())
             elif len(spec.shape) <= 1:
                 self._encoders.append(None)
-                size += _vector_size(spec)
+                vector_size += _vector_size(spec)
             else:
                 name = "/".join(map(str, path)) or "the observation"
                 raise errors.ConfigError(
-                    f"{name} has the shape {list(spec.shape)}: an agent reads images [H, W, C], "
-                    "vectors [D], numbers and texts; reshape it in the environment"
+                    f"{name} must be an image [H, W, C], a vector [D], a number or a text, got the "
+                    f"shape {list(spec.shape)}. Reshape the observation in the environment."
                 )
-        if not self._encoders or not (size or any(self._encoders)):
-            raise errors.ConfigError("the observation is empty: an agent needs at least one number")
-        self._mlp = torsos.MLP(config.mlp_units, config.mlp_activation, dtype) if size else None
-        parts = sum(encoder is not None for encoder in self._encoders) + bool(size)
+        if not self._encoders or not (vector_size or any(self._encoders)):
+            raise errors.ConfigError(
+                "the observation must contain at least one number, got an empty one. Add an "
+                "observation to the environment."
+            )
+        self._mlp = (
+            torsos.MLP(config.mlp_units, config.mlp_activation, dtype) if vector_size else None
+        )
+        num_parts = sum(encoder is not None for encoder in self._encoders) + bool(vector_size)
         self._fusion = (
-            torsos.MLP([config.fusion_units], "relu", dtype)  # as torsos' dense layers
-            if parts > 1 and config.fusion_units
+            torsos.MLP([config.fusion_units], "relu", dtype)  # ReLU like the torsos' dense layers.
+            if num_parts > 1 and config.fusion_units
             else None
         )
         self._normaliser = (
-            vector_normaliser.VectorNormaliser(size) if size and config.normalise_vectors else None
+            vector_normaliser.VectorNormaliser(vector_size)
+            if vector_size and config.normalise_vectors
+            else None
         )
 
     @property
     def moments(self) -> tuple[tf.Variable, ...]:
-        """What acting reads beside the weights."""
+        """Returns the moments that normalise observations; acting reads them."""
         normalisers = [*self._image_normalisers, self._normaliser]
-        return tuple(moment for some in normalisers if some for moment in some.moments)
+        return tuple(
+            moment for normaliser in normalisers if normaliser for moment in normaliser.moments
+        )
 
     def __call__(self, observation: Any) -> tf.Tensor:
-        """Nest of [N, ...] -> features [N, F]."""
+        """Encodes a nest of [N, ...] as features [N, F]."""
         leaves = tree.flatten(observation)
         features = [
             encoder(normaliser(leaf) if normaliser else leaf)
@@ -96,31 +101,26 @@ class ObservationEncoder(tf.Module):
             if encoder is not None
         ]
         if self._mlp:
-            vectors = self._vectors(leaves)
+            vectors = self._concatenate_vectors(leaves)
             if self._normaliser:
                 vectors = self._normaliser(vectors)
             features.append(self._mlp(vectors))
         if len(features) == 1:
             return features[0]
-        joined = tf.concat([tf.cast(part, features[0].dtype) for part in features], axis=-1)
-        return self._fusion(joined) if self._fusion else joined
+        concatenated = tf.concat([tf.cast(part, features[0].dtype) for part in features], axis=-1)
+        return self._fusion(concatenated) if self._fusion else concatenated
 
     def observe(self, observation: Any, mask: tf.Tensor) -> None:
-        """Moves the moments that images and vectors are normalised by.
-
-        Args:
-          observation: nest of [N, ...].
-          mask: bool [N], which of them to read.
-        """
+        """Updates the moments from the observations [N, ...] with a true `mask` [N]."""
         leaves = tree.flatten(observation)
         for normaliser, leaf in zip(self._image_normalisers, leaves, strict=True):
             if normaliser:
                 normaliser.observe(leaf, mask)
         if self._normaliser:
-            self._normaliser.update(self._vectors(leaves), mask)
+            self._normaliser.update(self._concatenate_vectors(leaves), mask)
 
-    def _vectors(self, leaves: list[tf.Tensor]) -> tf.Tensor:
-        """All numbers and vectors side by side, float32 [N, D]."""
+    def _concatenate_vectors(self, leaves: list[tf.Tensor]) -> tf.Tensor:
+        """Concatenates all numbers and vectors, float32 [N, D]."""
         parts = []
         for encoder, spec, leaf in zip(self._encoders, self._specs, leaves, strict=True):
             if encoder is not None:

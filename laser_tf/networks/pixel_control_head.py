@@ -1,4 +1,4 @@
-"""PixelControl's head: from features to the action values of each cell of a grid."""
+"""PixelControl head: computes Q-values for each cell of a grid."""
 
 import tensorflow as tf
 
@@ -12,7 +12,7 @@ def _dense(units: int, policy: tf.keras.mixed_precision.Policy) -> tf.keras.laye
 
 
 def _deconvolution(channels: int, policy: tf.keras.mixed_precision.Policy) -> tf.keras.layers.Layer:
-    # By hand: Keras takes the channels that come out of a deconvolution for its fan-in.
+    # Keras' VarianceScaling uses the output channels of a deconvolution as its fan-in.
     fan_in = (KERNEL // STRIDE) ** 2 * MAP_CHANNELS
     initializer = tf.keras.initializers.TruncatedNormal(stddev=fan_in**-0.5)
     return tf.keras.layers.Conv2DTranspose(
@@ -21,26 +21,26 @@ def _deconvolution(channels: int, policy: tf.keras.mixed_precision.Policy) -> tf
 
 
 def _map_size(cells: int) -> int:
-    """The smallest map that a 4x4/2 deconvolution makes at least `cells` of."""
+    """Returns the min input size for which a 4x4/2 deconvolution outputs at least `cells`."""
     return max(0, -(-(cells - KERNEL) // STRIDE)) + 1
 
 
 class PixelControlHead(tf.Module):
-    """Dense to a map of 32 channels, ReLU, deconvolutions 4x4/2 to a dueling pair (as in UNREAL).
+    """Dueling Q-values from a spatial map and two deconvolutions (UNREAL).
 
-    The paper prints a map of 7x7 for its grid of 20x20, but a 4x4/2 deconvolution makes 16x16 of
-    that; the map is therefore as large as the grid asks for: 9x9 for 20x20, 8x11 for 18x24, 2x2 for
-    5x5. Grids of odd size lose the last row or column of the deconvolution. The values are linear,
-    without the rectifier that some reimplementations put behind the deconvolutions.
+    A dense ReLU layer outputs a map of 32 channels. Two 4x4/2 deconvolutions turn the map into
+    state values and advantages. Their outputs are linear, without the rectifier that some
+    reimplementations add.
+
+    The paper prints a 7x7 map for its 20x20 grid, but a 4x4/2 deconvolution of 7x7 outputs 16x16.
+    The map size therefore follows from the grid: 9x9 for 20x20, 8x11 for 18x24, 2x2 for 5x5. For
+    grids of odd size the last row or column of the deconvolution is dropped.
     """
 
     def __init__(self, num_actions: int, grid: tuple[int, int], dtype: str = "float32"):
-        """Creates the head; its weights appear at the first call.
+        """Creates a head for the grid (H', W') of `ops.pixel_control.pixel_rewards`.
 
-        Args:
-          num_actions: A.
-          grid: H', W', that of `ops.pixel_control.pixel_rewards`.
-          dtype: compute dtype, "float32" or "bfloat16"; the variables are float32.
+        `dtype` is the compute dtype, "float32" or "bfloat16"; the variables are float32.
         """
         super().__init__()
         self._grid = grid
@@ -51,15 +51,15 @@ class PixelControlHead(tf.Module):
         self._advantage = _deconvolution(num_actions, policy)
 
     def __call__(self, features: tf.Tensor) -> tf.Tensor:
-        """Features [N, F] -> q float32 [N, H', W', A].
+        """Computes Q-values, float32 [N, H', W', A], from features [N, F].
 
         q(x, a) = V(x) + A(x, a) - mean_b A(x, b)   (Wang et al. 2016, "Dueling", equation 9)
         """
         flat = tf.nn.relu(self._dense(features))
         spatial = tf.reshape(flat, [-1, *self._map, MAP_CHANNELS])
-        value = self._on_grid(self._value(spatial))
-        advantage = self._on_grid(self._advantage(spatial))
+        value = self._crop_to_grid(self._value(spatial))
+        advantage = self._crop_to_grid(self._advantage(spatial))
         return value + advantage - tf.reduce_mean(advantage, axis=-1, keepdims=True)
 
-    def _on_grid(self, outputs: tf.Tensor) -> tf.Tensor:
+    def _crop_to_grid(self, outputs: tf.Tensor) -> tf.Tensor:
         return tf.cast(outputs[:, : self._grid[0], : self._grid[1]], tf.float32)

@@ -1,4 +1,4 @@
-"""The network of Q-values (R2D2, section 2.3): trunk and dueling head."""
+"""Q-network of a trunk and a dueling head (R2D2, section 2.3)."""
 
 from typing import Any
 
@@ -9,7 +9,10 @@ from laser_tf.networks import heads, trunk_config, trunk_network
 
 
 class QNetwork(trunk_network.TrunkNetwork):
-    """The Q-values of time steps."""
+    """Computes Q-values of time steps.
+
+    With `reset_at_life_loss` a discount of 0 also resets the core (R2D2, figure 8).
+    """
 
     def __init__(
         self,
@@ -20,24 +23,15 @@ class QNetwork(trunk_network.TrunkNetwork):
         hidden_units: int,
         reset_at_life_loss: bool = False,
     ):
-        """Creates the network; its weights appear at the first call.
-
-        Args:
-          config: of the trunk.
-          spec: of the environment, images as they are after stacking; with discrete actions.
-          dtype: compute dtype of the torso, "float32" or "bfloat16".
-          hidden_units: of each of the head's streams.
-          reset_at_life_loss: reset the core where the discount is 0, too (R2D2, figure 8).
-        """
         super().__init__(config, spec, dtype)
         self._head = heads.DuelingHead(spec.action.num_values, hidden_units)
-        self._resets_at_life_loss = reset_at_life_loss
+        self._reset_at_life_loss = reset_at_life_loss
 
     def __call__(self, env_output: types.EnvOutput, core_state: Any) -> tuple[tf.Tensor, Any]:
-        """Steps [R, B, ...] -> Q-values float32 [R, B, A], and the state after the last step."""
-        if self._resets_at_life_loss:
-            # x_t ends a life and begins the next one: there is no step between them.
-            lost = tf.equal(env_output.discount, 0.0)
-            env_output = env_output._replace(is_first=env_output.is_first | lost)
+        """Computes Q-values, float32 [T, B, A], and the core state after the last step."""
+        if self._reset_at_life_loss:
+            # No step separates two lives: x_t is both the end of a life and the next one's start.
+            life_lost = tf.equal(env_output.discount, 0.0)
+            env_output = env_output._replace(is_first=env_output.is_first | life_lost)
         features, core_state = self._trunk(env_output, core_state)
         return self._head(features), core_state

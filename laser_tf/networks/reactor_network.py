@@ -1,6 +1,6 @@
-"""Reactor's network (Gruslys et al. 2018, figure 7 and table 3): a policy and a categorical critic.
+"""Reactor's network of policy and categorical critic (Gruslys et al. 2018, figure 7, table 3).
 
-encoder -> LSTM -> action values' distributions
+encoder -> LSTM -> distributions of action values
         -> (no gradient) LSTM -> policy
 """
 
@@ -13,23 +13,25 @@ from laser_tf.networks import cores, heads, observation_encoder, trunk, trunk_co
 
 
 class ReactorState(NamedTuple):
-    """Of the two cores, [B, ...] each; () without cores."""
+    """States of the two cores, [B, ...] each; () without cores."""
 
     policy: Any
     critic: Any
 
 
 class ReactorOutput(NamedTuple):
-    """Of time steps [R, B]."""
+    """Policy and critic at T time steps."""
 
-    policy: tf.Tensor  # float32 [R, B, A], probabilities pi(a|x)
-    critic: tf.Tensor  # float32 [R, B, A, N], logits of q_i(x, a)
+    policy: tf.Tensor  # probabilities pi(a|x), float32 [T, B, A]
+    critic: tf.Tensor  # logits of q_i(x, a), float32 [T, B, A, N]
 
 
 class ReactorNetwork(tf.Module):
-    """Policy and critic have cores of their own, over one encoder that learns from the critic.
+    """Policy and critic with separate cores over a shared encoder.
 
-    As in table 3 a core reads the encoder's features alone, neither rewards nor actions.
+    Only the critic trains the encoder. As in table 3, the cores read the features of the encoder
+    but neither rewards nor actions. With a single bin the critic outputs Q-values (Reactor ND).
+    `uniform_share`, epsilon, is the weight of the uniform policy in the policy.
     """
 
     def __init__(
@@ -42,24 +44,16 @@ class ReactorNetwork(tf.Module):
         hidden_units: int = 32,
         uniform_share: float = 0.01,
     ):
-        """Creates the network; its weights appear at the first call.
-
-        Args:
-          config: of encoder and cores.
-          spec: of the environment, images as they are after stacking; with discrete actions.
-          dtype: compute dtype of the encoder, "float32" or "bfloat16".
-          bins: N, of a return's distribution; 1: the logits are Q-values (Reactor ND).
-          hidden_units: of each head's hidden layer, before its concatenated ReLU.
-          uniform_share: epsilon, of the uniform policy in the policy.
+        """Creates the network.
 
         Raises:
-          ValueError: for a core that has to be told the last action.
+          ValueError: If the core requires the last action as input.
         """
         super().__init__()
         if config.core == "preco_lstm":
             raise errors.ConfigError(
-                "core is 'preco_lstm': it is told the last action, Reactor's cores are not; use "
-                "'lstm' or 'none'"
+                "core must be 'lstm' or 'none', got 'preco_lstm', which requires the last action. "
+                "Use --config.agent.core=lstm."
             )
         self._encoder = observation_encoder.ObservationEncoder(spec.observation, config, dtype)
         self._policy_core, self._critic_core = (
@@ -75,11 +69,11 @@ class ReactorNetwork(tf.Module):
 
     @property
     def moments(self) -> tuple[tf.Variable, ...]:
-        """What acting reads beside the weights."""
+        """Returns the moments that normalise observations; acting reads them."""
         return self._encoder.moments
 
     def initial_state(self, batch_size: int | tf.Tensor) -> ReactorState:
-        """The cores' states before an episode."""
+        """Returns the states of both cores before an episode."""
         return ReactorState(
             *(
                 core.initial_state(batch_size) if core else ()
@@ -88,40 +82,33 @@ class ReactorNetwork(tf.Module):
         )
 
     def observe(self, env_output: types.EnvOutput) -> None:
-        """See `trunk.observe`."""
+        """Updates the moments of the encoder, see `trunk.observe`."""
         trunk.observe(self._encoder, env_output)
 
     def __call__(
         self, env_output: types.EnvOutput, core_state: ReactorState
     ) -> tuple[ReactorOutput, ReactorState]:
-        """Policy and critic of an unroll.
+        """Computes policy and critic of an unroll [T, B, ...] and the next core states.
 
-        The policy's gradient stops before the encoder (section 3.4.1): what the critic's features
-        are must not follow what the policy makes of them.
-
-        Args:
-          env_output: [R, B, ...]; B need not be static.
-          core_state: before step 0, [B, ...].
-
-        Returns:
-          Outputs [R, B, ...] and the state after the last step.
+        The gradient of the policy stops before the encoder (section 3.4.1), so that the policy
+        does not change the features of the critic.
         """
         core_state = ReactorState(*core_state)
         features = tf.cast(trunk.encode(self._encoder, env_output), tf.float32)
-        for_critic, critic_state = _remember(
+        critic_features, critic_state = _apply_core(
             self._critic_core, features, env_output.is_first, core_state.critic
         )
-        for_policy, policy_state = _remember(
+        policy_features, policy_state = _apply_core(
             self._policy_core, tf.stop_gradient(features), env_output.is_first, core_state.policy
         )
-        policy = tf.nn.softmax(self._policy_head(for_policy))
+        policy = tf.nn.softmax(self._policy_head(policy_features))
         num_actions = policy.shape[-1]
         policy = (1.0 - self._uniform_share) * policy + self._uniform_share / num_actions
-        output = ReactorOutput(policy, self._critic_head(for_critic))
+        output = ReactorOutput(policy, self._critic_head(critic_features))
         return output, ReactorState(policy_state, critic_state)
 
 
-def _remember(
+def _apply_core(
     core: Any, features: tf.Tensor, is_first: tf.Tensor, state: Any
 ) -> tuple[tf.Tensor, Any]:
     return core(features, None, None, is_first, state) if core else (features, ())

@@ -1,26 +1,24 @@
-"""Running mean and variance of each entry of what the learner has seen."""
+"""Running mean and variance of observations that the learner has read."""
 
 import tensorflow as tf
 
 from laser_tf.ops import joint_batch
 
-_MEMORY = 1e6  # vectors that the moments are the mean of at most: later ones always count
+_MAX_COUNT = 1e6  # Vectors. Capping the count gives later vectors a minimum weight.
 
 
 class RunningMoments(tf.Module):
-    """Moments of vectors, entry by entry; subclasses normalise by them.
+    """Mean and variance of each entry of vectors; subclasses use them for normalisation.
 
-    They are variables beside the weights: saved with them, copied to actors with them, and moved
-    by `update` alone, which nothing but a loss calls.
+    The moments are non-trainable variables that are saved and sent to actors with the weights. Only
+    `update` changes them, and only losses call `update`.
     """
 
     def __init__(self, size: int, deviation: float = 1.0, prior_count: float = 0.0):
-        """Starts with mean 0, which the first update replaces, and a standard deviation.
+        """Creates moments of mean 0 and a standard deviation of `deviation`.
 
-        Args:
-          size: D.
-          deviation: of every entry.
-          prior_count: how many vectors the deviation counts as; at 0 the first update replaces it.
+        The first update replaces the mean. The initial deviation counts as `prior_count` vectors;
+        with 0 the first update replaces the deviation, too.
         """
         super().__init__()
         self._prior_count = prior_count
@@ -32,41 +30,40 @@ class RunningMoments(tf.Module):
 
     @property
     def moments(self) -> tuple[tf.Variable, ...]:
-        """What acting reads: mean and variance, float32 [D]."""
+        """Returns mean and variance, float32 [D] each."""
         return self._mean, self._variance
 
     def update(self, vectors: tf.Tensor, mask: tf.Tensor) -> None:
-        """Adds vectors to the moments (Chan, Golub and LeVeque 1983, equation 2.1).
+        """Adds the vectors, float32 [N, D], with a true `mask`, bool [N], to the moments.
 
-        Vectors that are not finite are left out: the learner skips such an update, and the moments
-        would never recover from it. With several learners, those of all of them are added.
+        Non-finite vectors are ignored: the learner skips an update with a non-finite gradient, but
+        the moments would never recover. With several learners the vectors of all learners are
+        added. The update is equation 2.1 of Chan, Golub and LeVeque (1983):
 
             delta = m_B - m,   w = n_B / (n + n_B),   v = n_B / (n_0 + n + n_B)
             m' = m + w delta,  s' = (1 - v) s + v (s_B + (1 - w) delta^2)
 
-        The prior's n_0 vectors are in the variance alone: around the mean, whatever it is, they
-        have the initial variance.
-
-        Args:
-          vectors: float32 [N, D].
-          mask: bool [N]; where it is false, vectors are not read.
+        The n_0 vectors of the prior affect the variance only. They count as vectors with the
+        initial variance around the current mean.
         """
         mask &= tf.reduce_all(tf.math.is_finite(vectors), axis=-1)
         kept = tf.where(mask[:, None], vectors, 0.0)
-        count, summed = joint_batch.total(
+        count, summed = joint_batch.all_reduce_sum(
             (tf.reduce_sum(tf.cast(mask, tf.float32)), tf.reduce_sum(kept, axis=0))
         )
         batch_mean = summed / tf.maximum(count, 1.0)
         errors = tf.where(mask[:, None], tf.square(vectors - batch_mean), 0.0)
-        batch_variance = joint_batch.total(tf.reduce_sum(errors, axis=0)) / tf.maximum(count, 1.0)
-        share = count / tf.maximum(self._count + count, 1.0)
-        of_variance = count / tf.maximum(self._prior_count + self._count + count, 1.0)
+        batch_variance = joint_batch.all_reduce_sum(tf.reduce_sum(errors, axis=0)) / tf.maximum(
+            count, 1.0
+        )
+        mean_weight = count / tf.maximum(self._count + count, 1.0)
+        variance_weight = count / tf.maximum(self._prior_count + self._count + count, 1.0)
         delta = batch_mean - self._mean
-        of_batch = batch_variance + (1 - share) * tf.square(delta)
-        mean = self._mean + share * delta
-        variance = (1 - of_variance) * self._variance + of_variance * of_batch
-        # A finite value may have a square that is not, from which no entry would recover, either.
-        moves = tf.math.is_finite(mean) & tf.math.is_finite(variance)
-        self._mean.assign(tf.where(moves, mean, self._mean))
-        self._variance.assign(tf.where(moves, variance, self._variance))
-        self._count.assign(tf.minimum(self._count + count, _MEMORY))
+        deviations = batch_variance + (1 - mean_weight) * tf.square(delta)
+        mean = self._mean + mean_weight * delta
+        variance = (1 - variance_weight) * self._variance + variance_weight * deviations
+        # The square of a finite value may overflow. Such an entry would never recover, either.
+        is_finite = tf.math.is_finite(mean) & tf.math.is_finite(variance)
+        self._mean.assign(tf.where(is_finite, mean, self._mean))
+        self._variance.assign(tf.where(is_finite, variance, self._variance))
+        self._count.assign(tf.minimum(self._count + count, _MAX_COUNT))

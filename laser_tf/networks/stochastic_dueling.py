@@ -1,4 +1,4 @@
-"""The stochastic dueling network (ACER, section 5.1): V and Q of continuous actions, consistent."""
+"""Stochastic dueling network for continuous actions (ACER, section 5.1)."""
 
 from collections.abc import Sequence
 
@@ -9,19 +9,14 @@ from laser_tf.networks import action_encoding, heads, torsos
 
 
 class StochasticDuelingNetwork(tf.Module):
-    """V(x), and Q~(x, a) = V(x) + A(x, a) - 1/n sum_i A(x, u_i), u_i ~ pi(.|x)   (equation 13).
+    """Computes consistent estimates of V(x) and Q~(x, a)   (equation 13).
 
-    The mean of Q~ over actions of pi is V. A is a small network over the features and the action.
+        Q~(x, a) = V(x) + A(x, a) - 1/n sum_i A(x, u_i),   u_i ~ pi(.|x)
+
+    The expectation of Q~ over actions of pi is V. A is a small network over features and action.
     """
 
     def __init__(self, action: specs.BoundedArray, units: Sequence[int], activation: str):
-        """Creates the heads.
-
-        Args:
-          action: float32 [D] with finite bounds.
-          units: of each hidden layer of A.
-          activation: of these, a key of `torsos.ACTIVATIONS`.
-        """
         super().__init__()
         self._action = action
         self._value = heads.dense(1)
@@ -29,20 +24,20 @@ class StochasticDuelingNetwork(tf.Module):
         self._advantage = heads.dense(1)
 
     def values(self, features: tf.Tensor) -> tf.Tensor:
-        """V: float32 [..., F] -> [...]."""
+        """Computes V, float32 [...], from features [..., F]."""
         return self._value(features)[..., 0]
 
     def action_values(
         self, features: tf.Tensor, values: tf.Tensor, actions: tf.Tensor, samples: tf.Tensor
     ) -> tf.Tensor:
-        """Q~ of k actions in each state, all compared with the same n samples.
+        """Computes Q~ of k actions in each state, using the same n samples for all of them.
 
         Args:
           features: float32 [..., F].
-          values: float32 [...], V of them.
-          actions: float32 [k, ..., D], within the bounds.
-          samples: float32 [n, ..., D], drawn from the policy; n = 0: Q = V + A, which nothing holds
-            to be consistent with V.
+          values: V of the features, float32 [...].
+          actions: Actions within the bounds, float32 [k, ..., D].
+          samples: Actions sampled from the policy, float32 [n, ..., D]. With n = 0 the result is
+            V + A, which need not be consistent with V.
 
         Returns:
           float32 [k, ...].
@@ -55,7 +50,7 @@ class StochasticDuelingNetwork(tf.Module):
         return action_values
 
     def _advantages(self, features: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
-        """[..., F], [m, ..., D] -> [m, ...]."""
+        """Computes A, float32 [m, ...], from features [..., F] and actions [m, ..., D]."""
         actions = action_encoding.encode(self._action, actions)
         features = tf.broadcast_to(
             features, tf.concat([tf.shape(actions)[:-1], [features.shape[-1]]], axis=0)

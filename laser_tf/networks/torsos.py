@@ -1,10 +1,12 @@
-"""Torsos: from images [N, H, W, C] with stacked frames, or vectors, to features [N, F].
+"""Torsos that map images [N, H, W, C] with stacked frames, or vectors, to features [N, F].
 
-Weights are drawn from a truncated normal of variance 2 / fan-in (He et al. 2015), which keeps the
-scale of features through ReLUs, or of 1 / fan-in before a tanh. `dtype` is the compute dtype; the
-variables are float32. `center` subtracts each observation's mean, which the papers do not: on a
-bright background all inputs of a convolution are positive, its weights then move up or down
-together, and RMSProp's first updates leave most channels below zero everywhere, for good.
+Initial weights have a truncated normal distribution of variance 2 / fan-in before a ReLU, which
+preserves the scale of features (He et al. 2015). Before a tanh the variance is 1 / fan-in. `dtype`
+is the compute dtype; the variables are float32.
+
+`center` subtracts the mean of each observation, which the papers do not do. On a bright background
+all inputs of a convolution are positive, so all of its weights move in the same direction. The
+first RMSProp updates then leave most channels permanently inactive.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +18,8 @@ Layer: TypeAlias = tf.keras.layers.Layer
 
 
 def _initializer(scale: float = 2.0) -> tf.keras.initializers.Initializer:
-    # A fresh object a layer: a shared unseeded initializer would warn and repeat itself.
+    # Each layer needs a new object: Keras warns about a shared unseeded initializer, which would
+    # return the same values again.
     return tf.keras.initializers.VarianceScaling(scale, "fan_in", "truncated_normal")
 
 
@@ -48,17 +51,17 @@ def _dense(units: int, dtype: str, scale: float = 2.0) -> Layer:
     )
 
 
-def _rectified(convolutions: Sequence[Layer], inputs: tf.Tensor) -> tf.Tensor:
-    """Convolutions one after another, each with ReLU."""
+def _apply_with_relu(convolutions: Sequence[Layer], inputs: tf.Tensor) -> tf.Tensor:
+    """Applies convolutions in order, each followed by a ReLU."""
     for convolution in convolutions:
         inputs = tf.nn.relu(convolution(inputs))
     return inputs
 
 
 class _Torso(tf.Module):
-    """Scales bytes by 1 / 255, applies `_features` and flattens what they are.
+    """Scales uint8 images by 1 / 255, applies `_features` and flattens the result.
 
-    Images of another dtype are taken as they are.
+    Images of other dtypes are not scaled.
     """
 
     def __init__(self, center: bool, dtype: str):
@@ -67,7 +70,7 @@ class _Torso(tf.Module):
         self._dtype = dtype
 
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
-        """[N, H, W, C] -> compute dtype [N, F]."""
+        """Maps images [N, H, W, C] to features [N, F] of the compute dtype."""
         scaled = tf.cast(observation, self._dtype)
         if observation.dtype == tf.uint8:
             scaled *= tf.cast(1 / 255, self._dtype)
@@ -81,14 +84,14 @@ class _Torso(tf.Module):
 
 
 class _DenseTorso(_Torso):
-    """With one dense layer and ReLU at the end."""
+    """Torso that ends with a dense ReLU layer."""
 
     def __init__(self, units: int, center: bool, dtype: str):
         super().__init__(center, dtype)
         self._dense = _dense(units, dtype)
 
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
-        """[N, H, W, C] -> compute dtype [N, units]."""
+        """Maps images [N, H, W, C] to features [N, units] of the compute dtype."""
         return tf.nn.relu(self._dense(super().__call__(observation)))
 
 
@@ -101,10 +104,10 @@ def _dqn_convolutions(channel_multiplier: int, dtype: str) -> list[Layer]:
 
 
 class DQNTorso(_Torso):
-    """DQN's (Mnih et al. 2015): conv 32 8x8/4, conv 64 4x4/2, conv 64 3x3/1, no dense layer.
+    """DQN's convolutions (Mnih et al. 2015): conv 32 8x8/4, conv 64 4x4/2, conv 64 3x3/1.
 
-    R2D2's core follows the convolutions directly. DQN's dense layer of 512 has become the hidden
-    layers of a dueling head (Wang et al. 2016), see `heads.DuelingHead`.
+    R2D2's core reads the convolutions directly. The hidden layers of the dueling head replace
+    DQN's dense layer of 512 units (Wang et al. 2016), see `heads.DuelingHead`.
     """
 
     def __init__(self, channel_multiplier: int, center: bool, dtype: str):
@@ -112,18 +115,18 @@ class DQNTorso(_Torso):
         self._convolutions = _dqn_convolutions(channel_multiplier, dtype)
 
     def _features(self, scaled: tf.Tensor) -> tf.Tensor:
-        return _rectified(self._convolutions, scaled)
+        return _apply_with_relu(self._convolutions, scaled)
 
 
 class NatureTorso(_DenseTorso):
-    """DQN's with its dense layer of 512: what ACER (section 4) reads images with."""
+    """DQN's convolutions and dense layer of 512 units, as in ACER (section 4)."""
 
     def __init__(self, channel_multiplier: int, center: bool, dtype: str):
         super().__init__(512, center, dtype)
         self._convolutions = _dqn_convolutions(channel_multiplier, dtype)
 
     def _features(self, scaled: tf.Tensor) -> tf.Tensor:
-        return _rectified(self._convolutions, scaled)
+        return _apply_with_relu(self._convolutions, scaled)
 
 
 class ShallowTorso(_DenseTorso):
@@ -137,14 +140,14 @@ class ShallowTorso(_DenseTorso):
         ]
 
     def _features(self, scaled: tf.Tensor) -> tf.Tensor:
-        return _rectified(self._convolutions, scaled)
+        return _apply_with_relu(self._convolutions, scaled)
 
 
 class ReactorTorso(_Torso):
-    """Reactor's (Gruslys et al. 2018, table 3), for single frames: its cores remember earlier ones.
+    """Reactor's torso for single frames (Gruslys et al. 2018, table 3).
 
-    Conv 16 8x8/4, conv 32 4x4/2, conv 32 3x3/1, dense 128. Each is followed by a concatenated ReLU,
-    relu(x) and relu(-x) side by side, which doubles its channels.
+    Conv 16 8x8/4, conv 32 4x4/2, conv 32 3x3/1, dense 128. A concatenated ReLU after each layer
+    returns both relu(x) and relu(-x), which doubles the channels.
     """
 
     def __init__(self, channel_multiplier: int, center: bool, dtype: str):
@@ -157,7 +160,7 @@ class ReactorTorso(_Torso):
         self._dense = _dense(128, dtype)
 
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
-        """[N, H, W, C] -> compute dtype [N, 256]."""
+        """Maps images [N, H, W, C] to features [N, 256] of the compute dtype."""
         return tf.nn.crelu(self._dense(super().__call__(observation)))
 
     def _features(self, scaled: tf.Tensor) -> tf.Tensor:
@@ -167,9 +170,11 @@ class ReactorTorso(_Torso):
 
 
 class _ResidualBlock(tf.Module):
-    """x + conv(relu(conv(relu(x)))), which begins as x: six blocks would multiply its scale by 8.
+    """Residual block, x + conv(relu(conv(relu(x)))).
 
-    The last weights begin at zero, as in "Accurate, Large Minibatch SGD" (Goyal et al. 2017).
+    The last weights are initialised to zero, so that a fresh block is the identity (Goyal et al.
+    2017, "Accurate, Large Minibatch SGD"). Otherwise six blocks would multiply the scale of the
+    features by 8.
     """
 
     def __init__(self, channels: int, dtype: str):
@@ -189,16 +194,17 @@ class _ResidualBlock(tf.Module):
 class DeepTorso(_DenseTorso):
     """IMPALA's deep network (figure 3, right): 15 convolutional layers, dense 256.
 
-    Three sections of 16, 32 and 32 channels: conv 3x3, max-pool 3x3/2 and two residual blocks.
-    LASER multiplies the channels by 4 on Atari (section 5.1).
+    Each of three sections consists of a conv 3x3, a max-pool 3x3/2 and two residual blocks. The
+    sections have 16, 32 and 32 channels. LASER multiplies the channels by 4 on Atari (section 5.1).
     """
 
-    _STRIDE = 1  # of the first convolution
+    _STRIDE = 1  # Stride of the first convolution.
 
     def __init__(self, channel_multiplier: int, center: bool, dtype: str):
         super().__init__(256, center, dtype)
         self._sections = []
-        # The largest of nine has 2.6 times the mean square of one, which the next layer takes back.
+        # The max of nine values has 2.6 times the mean square of a single value. The layer after
+        # each max-pool compensates this factor.
         for channels, stride, scale in (
             (16, self._STRIDE, 1.0),
             (32, 1, 1 / 2.6),
@@ -218,16 +224,17 @@ class DeepTorso(_DenseTorso):
 
 
 class StridedDeepTorso(DeepTorso):
-    """IMPALA's deep network whose first convolution has a stride of 2: a quarter of the computing.
+    """IMPALA's deep network with a first convolution of stride 2, at a quarter of the computation.
 
-    As MuZero's representation network begins (Schrittwieser et al. 2020, "Network Architecture").
+    MuZero's representation network also starts with a stride of 2 (Schrittwieser et al. 2020,
+    "Network Architecture").
     """
 
     _STRIDE = 2
 
 
 class MinAtarTorso(_DenseTorso):
-    """For 10x10 observations (Young and Tian 2019, "MinAtar"): conv 16 3x3, dense 128."""
+    """Torso for 10x10 observations (Young and Tian 2019, "MinAtar"): conv 16 3x3, dense 128."""
 
     def __init__(self, channel_multiplier: int, center: bool, dtype: str):
         super().__init__(128, center, dtype)
@@ -238,7 +245,7 @@ class MinAtarTorso(_DenseTorso):
 
 
 class FlatTorso(_DenseTorso):
-    """One dense layer of 64 units over the flattened observation, for catch."""
+    """Dense layer of 64 units over the flattened observation, for catch."""
 
     def __init__(self, channel_multiplier: int, center: bool, dtype: str):
         super().__init__(64 * channel_multiplier, center, dtype)
@@ -247,7 +254,7 @@ class FlatTorso(_DenseTorso):
         return scaled
 
 
-# With the variance, times fan-in, of the weights before it.
+# Each activation with the variance, times fan-in, of the initial weights before it.
 ACTIVATIONS: dict[str, tuple[Callable[[tf.Tensor], tf.Tensor], float]] = {
     "tanh": (tf.tanh, 1.0),
     "relu": (tf.nn.relu, 2.0),
@@ -257,20 +264,20 @@ ACTIVATIONS: dict[str, tuple[Callable[[tf.Tensor], tf.Tensor], float]] = {
 class MLP(tf.Module):
     """Dense layers for vectors.
 
-    With tanh (Andrychowicz et al. 2021, "What Matters for On-Policy Deep Actor-Critic Methods?",
-    compared them) what is rarely seen has features of the same size as the rest. ReLU's grow with
-    the distance from it: while values go to a scale of their own, those of rare states overshoot,
-    and where rewards are negative the agent comes to avoid what it has not tried.
+    tanh bounds the features of rarely visited states (Andrychowicz et al. 2021, "What Matters for
+    On-Policy Deep Actor-Critic Methods?", compare both activations). ReLU features grow with the
+    distance from common states. While the critic learns the scale of the returns, its values of
+    rare states then overshoot. With negative rewards the agent learns to avoid unexplored states.
     """
 
     def __init__(self, units: Sequence[int], activation: str, dtype: str):
-        """Creates a layer for each number of `units`; `activation` is a key of `ACTIVATIONS`."""
+        """Creates one layer per entry of `units`; `activation` is a key of `ACTIVATIONS`."""
         super().__init__()
         self._activation, scale = ACTIVATIONS[activation]
         self._layers = [_dense(size, dtype, scale) for size in units]
 
     def __call__(self, vectors: tf.Tensor) -> tf.Tensor:
-        """float32 [N, D] -> [N, units of the last layer]."""
+        """Maps vectors, float32 [N, D], to features [N, units[-1]] of the compute dtype."""
         for layer in self._layers:
             vectors = self._activation(layer(vectors))
         return vectors

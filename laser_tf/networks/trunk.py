@@ -1,4 +1,4 @@
-"""The trunk: encoder of observations and core, what all heads of an agent grow on."""
+"""Trunk of observation encoder and core, which all heads of an agent share."""
 
 from typing import Any
 
@@ -9,16 +9,12 @@ from laser_tf.networks import action_encoding, cores, observation_encoder, trunk
 
 
 class Trunk(tf.Module):
-    """Folds time into the batch for the encoder, unfolds it for the core."""
+    """Applies the encoder to all time steps at once, then unrolls the core over time.
+
+    `dtype` is the compute dtype of the encoder, "float32" or "bfloat16".
+    """
 
     def __init__(self, config: trunk_config.TrunkConfig, spec: types.EnvironmentSpec, dtype: str):
-        """Creates the trunk.
-
-        Args:
-          config: what it is made of.
-          spec: of the environment, images as they are after stacking.
-          dtype: compute dtype of the encoder, "float32" or "bfloat16".
-        """
         super().__init__()
         self._action = spec.action
         self._encoder = observation_encoder.ObservationEncoder(spec.observation, config, dtype)
@@ -30,23 +26,15 @@ class Trunk(tf.Module):
 
     @property
     def moments(self) -> tuple[tf.Variable, ...]:
-        """What acting reads beside the weights."""
+        """Returns the moments that normalise observations; acting reads them."""
         return self._encoder.moments
 
     def initial_state(self, batch_size: int | tf.Tensor) -> Any:
-        """The core state before an episode, [B, ...]; () without a core."""
+        """Returns the core state before an episode, [B, ...]; () without a core."""
         return self._core.initial_state(batch_size) if self._core else ()
 
     def __call__(self, env_output: types.EnvOutput, core_state: Any) -> tuple[tf.Tensor, Any]:
-        """Features of an unroll.
-
-        Args:
-          env_output: [R, B, ...]; B need not be static.
-          core_state: before step 0, [B, ...].
-
-        Returns:
-          Features [R, B, F] and the core state after the last step.
-        """
+        """Computes features [T, B, F] of an unroll [T, B, ...] and the next core state."""
         features = encode(self._encoder, env_output)
         if self._core is None:
             return features, ()
@@ -59,32 +47,34 @@ class Trunk(tf.Module):
         )
 
     def observe(self, env_output: types.EnvOutput) -> None:
-        """See the function `observe`."""
+        """Updates the moments of the encoder, see the function `observe`."""
         observe(self._encoder, env_output)
 
 
 def encode(
     encoder: observation_encoder.ObservationEncoder, env_output: types.EnvOutput
 ) -> tf.Tensor:
-    """Features [R, B, F] of an unroll's observations [R, B, ...]; B need not be static."""
-    features = encoder(tf.nest.map_structure(_fold, env_output.observation))
+    """Encodes observations [T, B, ...] as features [T, B, F]; B need not be static."""
+    features = encoder(tf.nest.map_structure(_merge_time_and_batch, env_output.observation))
     return tf.reshape(features, [env_output.reward.shape[0], -1, features.shape[-1]])
 
 
 def observe(encoder: observation_encoder.ObservationEncoder, env_output: types.EnvOutput) -> None:
-    """Moves the moments that observations are normalised by; [T + 1, B, ...].
+    """Updates the moments that normalise observations from an unroll [T + 1, B, ...].
 
-    The last step is left out, being the next unroll's first, and so are the steps of blank
-    unrolls: nothing else opens an episode and is followed by another first step.
+    The last step is ignored because it is also the first step of the next unroll. The steps of
+    blank unrolls are ignored, too: only in blank unrolls do two first steps follow each other.
     """
     is_first = env_output.is_first
     mask = tf.logical_not(is_first[:-1] & is_first[1:])
     encoder.observe(
-        tf.nest.map_structure(lambda leaf: _fold(leaf[:-1]), env_output.observation),
+        tf.nest.map_structure(
+            lambda leaf: _merge_time_and_batch(leaf[:-1]), env_output.observation
+        ),
         tf.reshape(mask, [-1]),
     )
 
 
-def _fold(tensor: tf.Tensor) -> tf.Tensor:
-    """[R, B, ...] -> [R B, ...]."""
+def _merge_time_and_batch(tensor: tf.Tensor) -> tf.Tensor:
+    """Reshapes [T, B, ...] to [T * B, ...]."""
     return tf.reshape(tensor, [-1, *tensor.shape[2:]])

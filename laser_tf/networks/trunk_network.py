@@ -1,4 +1,4 @@
-"""What networks on a trunk share: all that they are asked for beside their outputs."""
+"""Base class of networks that consist of a trunk and heads."""
 
 from typing import Any
 
@@ -9,22 +9,21 @@ from laser_tf.networks import trunk, trunk_config
 
 
 class TrunkNetwork(tf.Module):
-    """A trunk; subclasses put their heads on it."""
+    """Network with a trunk; subclasses add heads."""
 
     def __init__(self, config: trunk_config.TrunkConfig, spec: types.EnvironmentSpec, dtype: str):
-        """Creates the trunk, see `trunk.Trunk`; its weights appear at the first call."""
         super().__init__()
         self._trunk = trunk.Trunk(config, spec, dtype)
 
     @property
     def moments(self) -> tuple[tf.Variable, ...]:
-        """What acting reads beside the weights."""
+        """Returns the moments that normalise observations; acting reads them."""
         return self._trunk.moments
 
     def initial_state(self, batch_size: int | tf.Tensor) -> Any:
-        """The core state before an episode."""
+        """Returns the core state before an episode, [B, ...]; () without a core."""
         return self._trunk.initial_state(batch_size)
 
     def observe(self, env_output: types.EnvOutput) -> None:
-        """See `trunk.Trunk.observe`."""
+        """Updates the moments of the encoder, see `trunk.observe`."""
         self._trunk.observe(env_output)

@@ -1,17 +1,17 @@
-"""Vectors at unit scale: normalisation by running moments of what the learner has seen."""
+"""Normalises each entry of vectors to mean 0 and standard deviation 1."""
 
 import tensorflow as tf
 
 from laser_tf.networks import running_moments
 
-_LARGEST = 10.0  # of a normalised entry: a rare spike must not blow the network up
-_LEAST_VARIANCE = 1e-8
+_MAX_NORMALISED = 10.0  # Limits the effect of rare spikes on the network.
+_VARIANCE_EPSILON = 1e-8
 
 
 class VectorNormaliser(running_moments.RunningMoments):
-    """Subtracts the mean and divides by the standard deviation of each entry; at first neither."""
+    """Normalises vectors by running moments; fresh moments leave vectors unchanged."""
 
     def __call__(self, vectors: tf.Tensor) -> tf.Tensor:
-        """float32 [..., D] -> float32 [..., D], from -10 to 10."""
-        scaled = (vectors - self._mean) * tf.math.rsqrt(self._variance + _LEAST_VARIANCE)
-        return tf.clip_by_value(scaled, -_LARGEST, _LARGEST)
+        """Normalises vectors, float32 [..., D], to values in [-10, 10]."""
+        scaled = (vectors - self._mean) * tf.math.rsqrt(self._variance + _VARIANCE_EPSILON)
+        return tf.clip_by_value(scaled, -_MAX_NORMALISED, _MAX_NORMALISED)

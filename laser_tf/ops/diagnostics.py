@@ -1,4 +1,4 @@
-"""What metrics and priorities are made of, never losses: no gradient is taken of it."""
+"""Metrics and replay priorities of a batch; not part of any loss."""
 
 import math
 
@@ -7,7 +7,7 @@ import tensorflow as tf
 from laser_tf.ops import joint_batch
 
 
-def off_policy(
+def off_policy_metrics(
     entropy: tf.Tensor,
     kl: tf.Tensor,
     log_rhos: tf.Tensor,
@@ -19,28 +19,27 @@ def off_policy(
     is_own: tf.Tensor,
     rho_bar: float,
 ) -> dict[str, joint_batch.Mean]:
-    """How far pi is from mu, and what V-trace and the trust region make of it.
+    """Returns `policy_metrics` and metrics of V-trace and the trust region, by name.
 
     Args:
-      entropy: of pi, float32 [T, B].
+      entropy: Entropy of pi, float32 [T, B].
       kl: KL(pi || mu), float32 [T, B].
-      log_rhos: log pi(a|x) - log mu(a|x), float32 [T, B].
-      advantages: of the actions that were taken, float32 [T, B]; read where trusted.
-      is_transition: bool [T, B], false for the step between two episodes.
-      trusted: bool [T, B], the transitions that the loss reads.
-      is_online: bool [B].
-      is_own: bool [B], false for what another agent of a sweep lived through.
-      rho_bar: where V-trace clips.
-
-    Returns:
-      Name of a metric -> its mean.
+      log_rhos: Log importance ratios log pi(a|x) - log mu(a|x), float32 [T, B].
+      advantages: Advantages of the actions taken, float32 [T, B]; only read where `trusted`.
+      is_transition: Mask, bool [T, B]; false between two episodes.
+      trusted: Mask of the transitions inside the trust region, bool [T, B].
+      is_online: True for fresh unrolls, false for replayed ones, bool [B].
+      is_own: False for unrolls that another member of the sweep collected, bool [B].
+      rho_bar: Clip of the importance ratios in V-trace.
     """
     replayed = is_transition & ~is_online
     clipped = tf.cast(log_rhos > math.log(rho_bar), tf.float32)
     accepted = tf.cast(trusted, tf.float32)
     own, foreign = replayed & is_own, replayed & ~is_own
     return {
-        **divergences(entropy, kl, is_transition=is_transition, is_online=is_online, is_own=is_own),
+        **policy_metrics(
+            entropy, kl, is_transition=is_transition, is_online=is_online, is_own=is_own
+        ),
         "vtrace/rho_clipped_fraction": masked_mean(clipped, is_transition),
         "vtrace/advantage_own": masked_mean(advantages, own & trusted),
         "vtrace/advantage_foreign": masked_mean(advantages, foreign & trusted),
@@ -51,7 +50,7 @@ def off_policy(
     }
 
 
-def divergences(
+def policy_metrics(
     entropy: tf.Tensor,
     kl: tf.Tensor,
     *,
@@ -59,7 +58,7 @@ def divergences(
     is_online: tf.Tensor,
     is_own: tf.Tensor,
 ) -> dict[str, joint_batch.Mean]:
-    """How random pi is, and how far from mu; arguments and result as of `off_policy`."""
+    """Returns means of entropy and KL(pi || mu). See `off_policy_metrics` for the arguments."""
     online, replayed = is_transition & is_online, is_transition & ~is_online
     own, foreign = replayed & is_own, replayed & ~is_own
     return {
@@ -73,24 +72,25 @@ def divergences(
 
 
 def masked_mean(values: tf.Tensor, mask: tf.Tensor) -> joint_batch.Mean:
-    """Mean where `mask` holds."""
-    # Not a product with the mask: what is left out may be NaN, e.g. of a blank unroll's policy.
+    """Returns the mean of the values where `mask` is true."""
+    # tf.where instead of a product, because masked values may be NaN, e.g. in padding.
     kept = tf.where(mask, values, 0.0)
     return joint_batch.Mean(tf.reduce_sum(kept), tf.reduce_sum(tf.cast(mask, tf.float32)))
 
 
 def dead_fraction(features: tf.Tensor, mask: tf.Tensor) -> joint_batch.Mean:
-    """The share of features that are 0 or less at all steps where `mask` holds.
+    """Returns the fraction of features that are 0 or less at all steps where `mask` is true.
 
-    A unit before ReLU that is negative for every observation gets no gradient, and stays so.
+    A ReLU unit with a negative input for every observation receives no gradient and stays dead.
 
     Args:
-      features: [T, B, F], after ReLU; an LSTM's are hardly ever below 0 all the time.
-      mask: bool [T, B].
+      features: Outputs of a ReLU layer, [T, B, F]. The outputs of an LSTM are rarely 0 or less at
+        all steps.
+      mask: Mask of the steps, bool [T, B].
     """
     alive = tf.cast((features > 0) & mask[:, :, None], tf.float32)
     steps = tf.reduce_sum(tf.cast(mask, tf.float32))
-    steps_alive, steps = joint_batch.total((tf.reduce_sum(alive, axis=[0, 1]), steps))
+    steps_alive, steps = joint_batch.all_reduce_sum((tf.reduce_sum(alive, axis=[0, 1]), steps))
     dead = tf.cast((steps_alive == 0) & (steps > 0), tf.float32)
     return joint_batch.Mean(tf.reduce_sum(dead), tf.reduce_sum(tf.ones_like(dead)) * tf.sign(steps))
 
@@ -99,18 +99,15 @@ PRIORITY_FLOOR = 1e-3
 
 
 def critic_priorities(values: tf.Tensor, targets: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """The critic's loss of each unroll, 1/2 (v_t - V(x_t))^2, as a mean (LASER, section A.2).
+    """Returns the mean critic loss of each unroll, float32 [B] (LASER, section A.2).
 
-    A small floor is added: what was wholly rejected once may be trusted later, and so has to be
-    drawn now and then.
+    The loss is 1/2 (v_t - V(x_t))^2. `PRIORITY_FLOOR` is added, so that replay also samples unrolls
+    that the trust region rejects entirely. It may accept them later.
 
     Args:
-      values: float32 [T, B].
-      targets: float32 [T, B].
-      mask: bool [T, B]; false entries are not read.
-
-    Returns:
-      float32 [B], at least `PRIORITY_FLOOR`.
+      values: Values V(x_t), float32 [T, B].
+      targets: Targets v_t, float32 [T, B].
+      mask: Mask, bool [T, B]. Values and targets are not read where it is false.
     """
     errors = tf.where(mask, tf.square(targets - values), 0.0)
     counts = tf.reduce_sum(tf.cast(mask, tf.float32), axis=0)

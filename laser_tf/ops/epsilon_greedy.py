@@ -1,34 +1,28 @@
-"""Acting on Q-values: mostly the best action, now and then any."""
+"""Epsilon-greedy exploration."""
 
 import tensorflow as tf
 
 
-def ladder(games: int | tf.Tensor, base: float, alpha: float) -> tf.Tensor:
-    """epsilon_i = base^(1 + alpha i / (N - 1)) of environments 0 .. N - 1 (Horgan et al. 2018).
+def ladder(num_envs: int | tf.Tensor, base: float, alpha: float) -> tf.Tensor:
+    """Returns base^(1 + alpha i / (N - 1)) of environments i = 0 .. N - 1 (Horgan et al. 2018).
 
     Args:
-      games: N; a single one gets `base`.
-      base: epsilon of the first, the boldest.
-      alpha: how much of it is left for the last: base^(1 + alpha).
-
-    Returns:
-      float32 [N].
+      num_envs: Number of environments (N). A single environment gets `base`.
+      base: Epsilon of environment 0, which explores most.
+      alpha: Exponent that sets the last epsilon, base^(1 + alpha).
     """
-    steps = tf.cast(tf.maximum(1, games - 1), tf.float32)
-    exponents = 1.0 + alpha * tf.cast(tf.range(games), tf.float32) / steps
+    steps = tf.cast(tf.maximum(1, num_envs - 1), tf.float32)
+    exponents = 1.0 + alpha * tf.cast(tf.range(num_envs), tf.float32) / steps
     return tf.pow(base, exponents)
 
 
 def sample(q_values: tf.Tensor, epsilons: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-    """Draws uniformly with probability epsilon, else takes the largest Q-value.
+    """Samples a uniform action with probability epsilon, otherwise the greedy action, int32 [B].
 
     Args:
-      q_values: float32 [B, A].
-      epsilons: float32 [B].
-      seed: integers [2], of the draws.
-
-    Returns:
-      int32 [B].
+      q_values: Q-values, float32 [B, A].
+      epsilons: Exploration probabilities, float32 [B].
+      seed: Random seed, integers [2].
     """
     batch, actions = tf.shape(q_values)[0], q_values.shape[1]
     seeds = tf.random.split(seed)

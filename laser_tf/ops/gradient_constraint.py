@@ -1,26 +1,23 @@
-"""ACER's efficient trust region (section 3.3): a bound on the steps of a policy's statistics.
+"""Efficient trust region of ACER (section 3.3), which limits updates of policy statistics.
 
-A policy is f(.|phi), its statistics phi the output of a network. The gradient g with respect to phi
-is replaced by the nearest z that does not raise the linearised divergence from an average policy by
-more than delta; then z is what is propagated back through the network.
+The policy is f(.|phi), where a network computes the statistics phi. The gradient g with respect to
+phi is replaced by the nearest z that raises the linearised divergence from the average policy by at
+most delta. Then z is propagated back through the network.
 """
 
 import tensorflow as tf
 
 
 def constrain(gradient: tf.Tensor, divergence_gradient: tf.Tensor, delta: float) -> tf.Tensor:
-    """z* = g - max(0, (k . g - delta) / |k|^2) k   (equation 12).
+    """Returns z* = g - max(0, (k . g - delta) / |k|^2) k, float32 [..., S] (equation 12).
 
-    It solves: minimise 1/2 |g - z|^2 subject to k . z <= delta (equation 11).
+    z* minimises 1/2 |g - z|^2 subject to k . z <= delta (equation 11).
 
     Args:
-      gradient: float32 [..., S], g, the direction of ASCENT with respect to the statistics.
-      divergence_gradient: float32 [..., S], k, of KL(average || current) likewise; where it is all
-        zeros nothing is constrained.
-      delta: at least 0.
-
-    Returns:
-      float32 [..., S].
+      gradient: ASCENT direction g of the statistics, float32 [..., S].
+      divergence_gradient: Gradient k of KL(average || current) with respect to the statistics,
+        float32 [..., S]. If k is 0, g is not constrained.
+      delta: Bound on k . z, at least 0.
     """
     excess = tf.reduce_sum(divergence_gradient * gradient, axis=-1, keepdims=True) - delta
     square = tf.reduce_sum(tf.square(divergence_gradient), axis=-1, keepdims=True)
@@ -28,15 +25,12 @@ def constrain(gradient: tf.Tensor, divergence_gradient: tf.Tensor, delta: float)
 
 
 def ascent_loss(statistics: tf.Tensor, direction: tf.Tensor) -> tf.Tensor:
-    """The scalar whose descent moves the statistics along a direction: - sum direction . phi.
+    """Returns the loss - sum z* . phi, float32 [], whose descent moves phi along z*.
 
-    Its gradient with respect to the network's weights is - (d phi / d theta)^T z*, algorithm 2's.
+    Its gradient with respect to the network weights is - (d phi / d theta)^T z* (algorithm 2).
 
     Args:
-      statistics: float32 [..., S], phi; receive the gradient.
-      direction: float32 [..., S], z*; no gradient flows into it.
-
-    Returns:
-      float32 [].
+      statistics: Statistics phi, float32 [..., S]; receive the gradient.
+      direction: Ascent direction z*, float32 [..., S]; receives no gradient.
     """
     return -tf.reduce_sum(tf.stop_gradient(direction) * statistics)

@@ -1,8 +1,8 @@
-"""Truncated importance ratios, and what corrects the bias of truncating them (ACER, section 3.2).
+"""Truncated importance ratios with bias correction (ACER, section 3.2).
 
     E_mu[rho f(a)] = E_mu[min(c, rho) f(a)] + E_pi[ [1 - c / rho(a)]_+ f(a) ]     (equation 7)
 
-Both weights are bounded, by c and by 1. No gradient flows into any of them.
+The two weights are at most c and 1. No gradient flows through them.
 """
 
 import math
@@ -10,32 +10,35 @@ import math
 import tensorflow as tf
 
 
-def truncated(log_rhos: tf.Tensor, c: float) -> tf.Tensor:
-    """min(c, rho): float32 [...], log(pi(a|x) / mu(a|x)) of actions drawn from mu -> [...]."""
+def truncated_ratios(log_rhos: tf.Tensor, c: float) -> tf.Tensor:
+    """Returns min(c, rho), float32 [...], from log(pi(a|x) / mu(a|x)), a sampled from mu."""
     return tf.stop_gradient(tf.exp(tf.minimum(log_rhos, math.log(c))))
 
 
-def correction(log_rhos: tf.Tensor, c: float) -> tf.Tensor:
-    """[1 - c / rho]_+: float32 [...], log(pi(a|x) / mu(a|x)) of actions drawn from pi -> [...]."""
+def correction_weights(log_rhos: tf.Tensor, c: float) -> tf.Tensor:
+    """Returns [1 - c / rho]_+, float32 [...], from log(pi(a|x) / mu(a|x)), a sampled from pi."""
     return tf.stop_gradient(tf.nn.relu(1 - tf.exp(math.log(c) - log_rhos)))
 
 
 def truncated_products(
     log_rhos: tf.Tensor, discounts: tf.Tensor, is_transition: tf.Tensor, c: float
 ) -> tf.Tensor:
-    """min(c, rho_t rho_{t+1} ... ), over the steps of a return's rewards (ACER, appendix E.2).
+    """Returns min(c, rho_t rho_{t+1} ...) over the remaining steps of a return.
 
         log w_t = log rho_t + [gamma_t > 0] log w_{t+1},    log w_T = 0
 
+    The product w_t is truncated, not its factors (ACER, appendix E.2).
+
     Args:
-      log_rhos: float32 [T, B], log(pi(a_t|x_t) / mu(a_t|x_t)).
-      discounts: float32 [T, B], gamma_t, of the value after the transition; where it is 0 the
-        return ends, within an episode, too: at a life's loss.
-      is_transition: bool [T, B]; where it is false, `log_rhos` is not read and a product ends.
-      c: where the products are truncated; they are of the whole rest, not of truncated factors.
+      log_rhos: Log importance ratios log(pi(a_t|x_t) / mu(a_t|x_t)), float32 [T, B].
+      discounts: Discounts gamma_t of the value after the transition, float32 [T, B]. A discount of
+        0 ends the return, also within an episode if a life is lost.
+      is_transition: Mask, bool [T, B]. Where it is false, `log_rhos` is not read and the product
+        ends.
+      c: Truncation of the products.
 
     Returns:
-      float32 [T, B]; to be masked by the caller where there is no transition.
+      Weights, float32 [T, B]. The caller must mask them where `is_transition` is false.
     """
     log_rhos = tf.where(is_transition, log_rhos, 0.0)
     total = tf.zeros_like(log_rhos[0])
@@ -44,4 +47,4 @@ def truncated_products(
         rest = tf.where(discounts[t] > 0, total, 0.0)
         total = tf.where(is_transition[t], log_rhos[t] + rest, 0.0)
         reversed_sums.append(total)
-    return truncated(tf.stack(reversed_sums[::-1]), c)
+    return truncated_ratios(tf.stack(reversed_sums[::-1]), c)

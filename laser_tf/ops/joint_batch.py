@@ -1,8 +1,8 @@
-"""Sums over the joint batch of several learners, each of which holds an equal share of it.
+"""Sums over the joint batch of several replicas, each with an equal share of the batch.
 
-Within `tf.distribute.Strategy.run` every replica computes the loss of its own share. Statistics of
-a batch (moments, means, the gradient) must be those of all shares, or the replicas would part.
-Outside, where one learner has the whole batch, the functions change nothing.
+Within `tf.distribute.Strategy.run` each replica computes the loss of its share. Moments, means
+and gradients must be computed from all shares, otherwise the replicas diverge. Outside of a
+strategy a single learner has the whole batch, and the sums are the inputs.
 """
 
 from typing import Any, NamedTuple
@@ -11,35 +11,36 @@ import tensorflow as tf
 
 
 class Mean(NamedTuple):
-    """A mean in its parts, by which alone it can be joined with those of the other shares."""
+    """Sum and count of a mean, which can be added over replicas."""
 
     total: tf.Tensor  # float32 []
-    count: tf.Tensor  # float32 []; 0 where there is nothing to be averaged
+    count: tf.Tensor  # float32 []
 
     @property
     def value(self) -> tf.Tensor:
-        """float32 []; NaN where there is nothing to be averaged: no such value is logged."""
+        """Mean, float32 []; NaN, which is not logged, if the count is 0."""
         return self.total / self.count
 
 
-def shares() -> int:
-    """How many equal shares the joint batch has; 1 where there is one learner."""
+def num_replicas() -> int:
+    """Returns the number of replicas in sync, which is 1 outside of a strategy."""
     return tf.distribute.get_replica_context().num_replicas_in_sync
 
 
-def total(share: Any) -> Any:
-    """The sum over all shares, the same bit for bit on every replica; it receives no gradient.
+def all_reduce_sum(share: Any) -> Any:
+    """Sums tensors over all replicas, bit-identically on each. Do not differentiate the sums.
 
-    Every replica must get here, in the same order: never call it in one branch of a condition.
+    All replicas must make the same calls in the same order. Do not call this function in a
+    conditional branch.
 
     Args:
-      share: nest of tensors of one dtype and of static shapes, this replica's; they travel as one
-        message, whose latency would otherwise count for each.
+      share: Nest of tensors of this replica, with one dtype and static shapes. All tensors are sent
+        as one message to pay its latency once.
 
     Returns:
-      The same nest.
+      Nest of the sums.
     """
-    if shares() == 1:
+    if num_replicas() == 1:
         return share
     flat = [tf.convert_to_tensor(tensor) for tensor in tf.nest.flatten(share)]
     message = tf.concat([tf.reshape(tensor, [-1]) for tensor in flat], axis=0)
@@ -50,8 +51,8 @@ def total(share: Any) -> Any:
     return tf.nest.pack_sequence_as(share, restored)
 
 
-def values(metrics: dict[str, tf.Tensor | Mean]) -> dict[str, tf.Tensor]:
-    """Metrics as numbers, float32 [] each: sums as they are, and means."""
+def metric_values(metrics: dict[str, tf.Tensor | Mean]) -> dict[str, tf.Tensor]:
+    """Returns metrics as scalars float32 [], with each `Mean` replaced by its value."""
     return {
         name: metric.value if isinstance(metric, Mean) else metric
         for name, metric in metrics.items()

@@ -1,7 +1,6 @@
-"""Retrace (Munos et al. 2016), the multi-step estimate of Q^pi from experience of another policy.
+"""Retrace, an off-policy multi-step estimate of Q^pi (Munos et al. 2016).
 
-All arguments follow `laser_tf.types`: index t of a `[T, B]` argument belongs to the transition from
-x_t to x_{t+1}, so rewards and discounts are rows 1..T of an unroll.
+See `laser_tf.types` for the time indices of `[T, B]` arguments.
 """
 
 import tensorflow as tf
@@ -15,39 +14,41 @@ def retrace(
     traces: tf.Tensor,
     is_transition: tf.Tensor,
 ) -> tf.Tensor:
-    """Q^ret(x_t, a_t) (ACER, equation 5).
+    """Returns targets Q^ret(x_t, a_t) (ACER, equation 5).
 
-    Computed backwards as
+    The targets are computed backwards in time, with Q^ret_T - Q_T = 0:
 
         Q^ret_t = r_t + gamma_t (V(x_{t+1}) + c_{t+1} (Q^ret_{t+1} - Q(x_{t+1}, a_{t+1})))
 
-    with Q^ret_T - Q_T = 0. Retrace's traces are c_t = lambda min(1, pi/mu) (equation 5 prints
-    min(c, pi/mu) with the c that truncates the policy gradient; algorithm 2 has 1); with c_t = 1 it
-    is Q(lambda) with off-policy corrections, Q^opc (equation 21); with c_t = 0 the one-step target.
+    The traces select the target. Retrace has c_t = lambda min(1, pi/mu), as in algorithm 2.
+    (Equation 5 prints min(c, pi/mu), where c is the truncation of the policy gradient.) Traces of 1
+    give Q(lambda) with off-policy corrections, Q^opc (equation 21). Traces of 0 give one-step
+    targets.
 
     Args:
-      rewards: float32 [T, B], that arrived with x_{t+1}.
-      discounts: float32 [T, B], gamma times the discount that arrived with x_{t+1}.
-      q_taken: float32 [T, B], Q(x_t, a_t).
-      values: float32 [T + 1, B], V(x_0) .. V(x_T), of Q under pi; the last row is the bootstrap.
-      traces: float32 [T, B], c_t; the first row is not used.
-      is_transition: bool [T, B]; where it is false, nothing but `values` is read, and no return
-        goes past it.
+      rewards: Rewards r_t received with x_{t+1}, float32 [T, B].
+      discounts: Discounts gamma_t, float32 [T, B]: gamma times the discount received with x_{t+1}.
+      q_taken: Action values Q(x_t, a_t), float32 [T, B].
+      values: Expectations V(x_0) .. V(x_T) of Q under pi, float32 [T + 1, B]. V(x_T) is the
+        bootstrap value.
+      traces: Traces c_t, float32 [T, B]; step 0 is not used.
+      is_transition: Mask, bool [T, B]. Where it is false, only `values` are read, and the returns
+        of earlier steps end.
 
     Returns:
-      float32 [T, B]; no gradient flows into it. Where there is no transition it is finite and to be
-      masked by the caller.
+      Targets without gradient, float32 [T, B]. The caller must mask them where `is_transition` is
+      false; they are finite there.
     """
     zeros = tf.zeros_like(rewards)
-    # tf.where rather than a product: NaN * 0 would be NaN.
+    # tf.where instead of a product, because NaN * 0 is NaN.
     rewards = tf.where(is_transition, rewards, zeros)
     discounts = tf.where(is_transition, discounts, zeros)
     q_taken = tf.where(is_transition, q_taken, zeros)
     traces = tf.where(is_transition, traces, zeros)
 
-    # c_t (Q^ret_t - Q(x_t, a_t)); unrolled: T is static and small, and XLA fuses the T steps.
-    correction = tf.zeros_like(values[-1])
+    correction = tf.zeros_like(values[-1])  # c_t (Q^ret_t - Q(x_t, a_t))
     reversed_targets = []
+    # A Python loop, because T is static and small and XLA fuses the T steps.
     for t in reversed(range(rewards.shape[0])):
         target = rewards[t] + discounts[t] * (values[t + 1] + correction)
         reversed_targets.append(target)

@@ -1,4 +1,4 @@
-"""What the papers make of raw rewards before they learn from them."""
+"""Reward clipping of the papers."""
 
 from collections.abc import Callable
 
@@ -6,23 +6,24 @@ import tensorflow as tf
 
 
 def unit(rewards: tf.Tensor) -> tf.Tensor:
-    """To [-1, 1]: Atari (Mnih et al. 2015)."""
+    """Clips rewards to [-1, 1], as in DQN on Atari (Mnih et al. 2015)."""
     return tf.clip_by_value(rewards, -1.0, 1.0)
 
 
 def optimistic_asymmetric(rewards: tf.Tensor) -> tf.Tensor:
-    """0.3 min(tanh r, 0) + 5 max(tanh r, 0): DMLab, as the paper prints it (IMPALA, figure D.1).
+    """Returns 0.3 min(tanh r, 0) + 5 max(tanh r, 0), for DMLab (IMPALA, figure D.1).
 
-    Rewards above 2 are nearly alike, and a small one counts five times: see `soft_asymmetric`.
+    This clip multiplies small positive rewards by 5 and hardly distinguishes rewards above 2. The
+    published code computes `soft_asymmetric` instead.
     """
     squashed = tf.tanh(rewards)
     return 0.3 * tf.minimum(squashed, 0.0) + 5.0 * tf.maximum(squashed, 0.0)
 
 
 def soft_asymmetric(rewards: tf.Tensor) -> tf.Tensor:
-    """5 tanh(r / 5), 0.3 times that below 0: DMLab, as IMPALA's published code computes it.
+    """Returns 5 tanh(r / 5), times 0.3 for negative rewards, as in the code of IMPALA for DMLab.
 
-    The name is that code's. Small rewards stay what they are, and 1 and 10 stay apart.
+    This clip keeps small positive rewards and distinguishes 1 from 10.
     """
     squashed = 5.0 * tf.tanh(rewards / 5.0)
     return tf.where(rewards < 0, 0.3 * squashed, squashed)

@@ -1,7 +1,7 @@
-"""Behaviour relevance: which transitions may teach the target policy (LASER, section 4).
+"""Behaviour relevance, which defines the trust region of LASER (section 4).
 
-A transition is trusted where beta(pi, mu, x) < b. Beta looks at the two policies at x, never at the
-action that was sampled: a decision by the action would bias what is estimated (section 4.3).
+The trust region contains transitions with beta(pi, mu, x) < b. The relevance beta depends on both
+policies at x but not on the sampled action, because that would bias the estimate (section 4.3).
 """
 
 import math
@@ -14,17 +14,14 @@ from laser_tf.ops import categorical
 def implied_policy_log_probabilities(
     target_logits: tf.Tensor, behaviour_logits: tf.Tensor, rho_bar: float = 1.0
 ) -> tf.Tensor:
-    """Log-probabilities of the policy whose value V-trace estimates (LASER, equation 3).
+    """Returns log-probabilities [..., A] of the policy that V-trace evaluates (LASER, equation 3).
 
         pi~_mu(a|x) = min(rho_bar mu(a|x), pi(a|x)) / sum_b min(rho_bar mu(b|x), pi(b|x))
 
     Args:
-      target_logits: float32 [..., A], of pi.
-      behaviour_logits: float32 [..., A], of mu.
-      rho_bar: V-trace's clip of the importance ratios, above 0.
-
-    Returns:
-      float32 [..., A].
+      target_logits: Logits of the target policy pi, float32 [..., A].
+      behaviour_logits: Logits of the behaviour policy mu, float32 [..., A].
+      rho_bar: Clip of the importance ratios in V-trace, above 0.
     """
     log_clipped = tf.minimum(
         math.log(rho_bar) + tf.nn.log_softmax(behaviour_logits),
@@ -36,17 +33,15 @@ def implied_policy_log_probabilities(
 def implied_relevance(
     target_logits: tf.Tensor, behaviour_logits: tf.Tensor, rho_bar: float = 1.0
 ) -> tf.Tensor:
-    """beta(pi, mu, x) = KL(pi || pi~_mu), the divergence from V-trace's fixed point (section 4.3).
+    """Returns beta(pi, mu, x) = KL(pi || pi~_mu), float32 [...] (section 4.3).
 
-    Algorithm 1 prints KL(pi || mu) instead, which every action distribution has.
+    A small beta means that behaviour mu is relevant for pi. Algorithm 1 prints KL(pi || mu)
+    instead, which is defined for all action distributions.
 
     Args:
-      target_logits: float32 [..., A], of pi; no gradient flows into them.
-      behaviour_logits: float32 [..., A], of mu.
-      rho_bar: V-trace's clip.
-
-    Returns:
-      float32 [...], at least 0 up to rounding; the smaller, the more relevant mu is for pi.
+      target_logits: Logits of the target policy pi, float32 [..., A]; receive no gradient.
+      behaviour_logits: Logits of the behaviour policy mu, float32 [..., A].
+      rho_bar: Clip of the importance ratios in V-trace, above 0.
     """
     target_logits = tf.stop_gradient(target_logits)
     implied = implied_policy_log_probabilities(target_logits, behaviour_logits, rho_bar)

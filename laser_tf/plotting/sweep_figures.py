@@ -80,7 +80,7 @@ def population(decisions: Sequence[lineage.Record], env_frames: int) -> bytes:
       decisions: Records of the population.
       env_frames: Env frames that the members have reached.
     """
-    names = sorted({d.agent for d in decisions} | {d.parent for d in decisions if d.parent})
+    names = sorted({d.member for d in decisions} | {d.parent for d in decisions if d.parent})
     end = float(max(1, env_frames, *(d.env_frames for d in decisions)))
     tuned = [name for d in decisions for name in d.hyperparameters]
     coloured = _LEARNING_RATE if _LEARNING_RATE in tuned else next(iter(tuned), "")
@@ -92,12 +92,12 @@ def population(decisions: Sequence[lineage.Record], env_frames: int) -> bytes:
     for decision, value in zip(decisions, values, strict=True):
         # Up to the end: later decisions are drawn over it.
         colour = colour_map(norm(value)) if norm and np.isfinite(value) else "0.6"
-        row = names.index(decision.agent)
+        row = names.index(decision.member)
         axes.hlines(row, decision.env_frames / 1e6, end / 1e6, color=colour, linewidth=6)
     for copy in (d for d in decisions if d.parent):
         axes.annotate(
             "",
-            xy=(copy.env_frames / 1e6, names.index(copy.agent)),
+            xy=(copy.env_frames / 1e6, names.index(copy.member)),
             xytext=(copy.env_frames / 1e6, names.index(copy.parent)),
             arrowprops={"arrowstyle": "-|>", "color": "0.15", "linewidth": 0.9,
                         "shrinkA": 0, "shrinkB": 3, "connectionstyle": "arc3,rad=-0.12"},

@@ -174,7 +174,7 @@ def _read(path: pathlib.Path) -> Sweep:
         is_finished=(path.parent / run_directory.FINISHED).exists(),
         members=tuple(
             _read_member(path.parent / name, suite, values)
-            for name, values in sorted(content["agents"].items())
+            for name, values in sorted(content["members"].items())
         ),
         settings={key: settings[key] for key in settings.keys() - set(_INDIVIDUAL_KEYS)},
     )

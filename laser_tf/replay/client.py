@@ -17,8 +17,8 @@ class ReplayClient(Protocol):
     queue: str
 
     @property
-    def servers(self) -> tuple[connection.ReplayConnection, ...]:
-        """Connections to all servers; the actor of this process writes to the first."""
+    def connection(self) -> connection.ReplayConnection:
+        """Connection to the server that actors write to."""
 
     def size(self) -> int:
         """Returns the items in replay, of `steps_per_item` agent steps each."""
@@ -70,11 +70,6 @@ class LearnerReplay:
         self.connection = connected
         self.queue = connected.queue
         self._server = served
-
-    @property
-    def servers(self) -> tuple[connection.ReplayConnection, ...]:
-        """See `ReplayClient`."""
-        return (self.connection,)
 
     def size(self) -> int:
         """See `ReplayClient`."""

@@ -4,27 +4,28 @@ from collections.abc import Mapping
 from typing import Any
 
 from laser_tf import errors
-from laser_tf.replay import replay_config, stored_unroll, table_info, tables
+from laser_tf.replay import stored_unroll, table_info, tables
+from laser_tf.replay.schemes import base
 
 
 class Compatibility:
     """Compares the tables of a replay server with the tables that a run needs."""
 
-    def __init__(self, config: replay_config.ReplayConfig, queue: str):
+    def __init__(self, scheme: base.ReplayScheme, queue: str):
         """Requires only the queue, until `require` is called.
 
         Args:
-          config: Replay configuration of the run.
+          scheme: Replay scheme of the run.
           queue: Name of the learner's queue.
         """
-        self._config = config
+        self._scheme = scheme
         self._queue = queue
         self._expected: dict[str, Any] = {}  # signatures, by table
         self._accepted: dict[str, Any] = {}  # the same, as encoded by the server
 
     def require(self, signature: stored_unroll.StoredUnroll) -> None:
         """Requires tables of unrolls with this signature."""
-        self._expected = tables.signatures_of(self._config, signature)
+        self._expected = self._scheme.signatures(signature)
 
     def check(self, info: Mapping[str, table_info.TableInfo], address: str) -> None:
         """Compares tables, signatures and priority exponents.
@@ -36,8 +37,8 @@ class Compatibility:
         Raises:
           ConfigError: For the first difference.
         """
-        for table in self._expected or (replay_config.ONLINE,):
-            name = self._queue if table == replay_config.ONLINE else table
+        for table in self._expected or (base.QUEUE,):
+            name = self._queue if table == base.QUEUE else table
             if name not in info:
                 raise errors.ConfigError(
                     f"the replay server at {address} must have a table {name!r}, got only "
@@ -48,7 +49,7 @@ class Compatibility:
                 self._check_table(table, info[name], address)
 
     def _check_table(self, table: str, info: table_info.TableInfo, address: str) -> None:
-        if table == self._config.replay_table:
+        if table == self._scheme.replay_table:
             self._check_exponent(info, address)
         # Decoding a signature leaks memory, so a signature that was accepted is not decoded again.
         if info.signature == self._accepted.get(info.name):
@@ -63,31 +64,10 @@ class Compatibility:
 
     def _check_exponent(self, info: table_info.TableInfo, address: str) -> None:
         server = info.sampler_options.prioritized.priority_exponent  # 0 for a uniform table
-        run = tables.exponent_of(self._config)
+        run = self._scheme.sampler_exponent
         if server != run:
             raise errors.ConfigError(
                 f"replay.priority_exponent must be {server:g} as on the replay server at "
                 f"{address}, got {run:g}. Use --config.replay.priority_exponent={server:g}, or "
                 "start the server with the replay configuration of this run."
             )
-
-
-def check_capacity(config: replay_config.ReplayConfig, max_items: int) -> None:
-    """Checks that replay can hold as much as the learner waits for.
-
-    Args:
-      config: Replay configuration of the run.
-      max_items: Capacity of the replay tables of all servers.
-
-    Raises:
-      ConfigError: If the capacity is smaller than `warm_up`.
-    """
-    if config.replay_table in (None, replay_config.NEW_SEQUENCES):
-        return  # The learner holds the replay, if any.
-    if max_items < config.warm_up_items:
-        steps = max_items * config.steps_per_item
-        raise errors.ConfigError(
-            f"replay.warm_up must be at most {steps} agent steps, the capacity of the replay at "
-            f"{config.addresses}, got {config.warm_up}. Use --config.replay.warm_up={steps}, or "
-            "start the server with a larger replay.capacity."
-        )

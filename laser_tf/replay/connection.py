@@ -12,10 +12,10 @@ from laser_tf.replay import (
     compatibility,
     liveness,
     proxies,
-    replay_config,
     stored_unroll,
     table_info,
 )
+from laser_tf.replay.schemes import base
 
 TIMEOUT_SECONDS = 20
 POLL_TIMEOUT_SECONDS = 3
@@ -39,18 +39,18 @@ class ReplayConnection:
     def __init__(
         self,
         address: str | Callable[[], str],
-        config: replay_config.ReplayConfig,
-        queue: str = replay_config.ONLINE,
+        scheme: base.ReplayScheme,
+        queue: str = base.QUEUE,
     ):
         """Sends nothing.
 
         Args:
           address: "host:port" of the Reverb server, or a function that returns the address. The
             function is called again while the server does not answer.
-          config: Replay configuration.
+          scheme: Replay scheme.
           queue: Name of the learner's queue.
         """
-        self._config = config
+        self._scheme = scheme
         self._find: Callable[[], str] = address if callable(address) else lambda: address
         self.address = self._find()
         self._bypass_proxy()
@@ -58,10 +58,9 @@ class ReplayConnection:
         self.client = reverb.Client(self.address)
         self.max_size = 0
         self.num_skipped_updates = 0
-        self._compatibility = compatibility.Compatibility(config, queue)
+        self._compatibility = compatibility.Compatibility(scheme, queue)
         self._liveness = liveness.Liveness()
         self._sizes: dict[str, int] = {}  # items of each table at the last poll
-        self._num_sampleable = 0
         self._rejection: ValueError | None = None
         self._polling = threading.RLock()
         self._stopped = threading.Event()
@@ -158,38 +157,28 @@ class ReplayConnection:
             self._liveness.record_move()
 
     def _bypass_proxy(self) -> None:
-        """Reaches a run's own server directly; `replay.addresses` may need the user's proxy."""
-        if self.address not in self._config.servers:
+        """Reaches a run's own server directly; `replay.address` may need the user's proxy."""
+        if self.address != self._scheme.address:
             proxies.bypass([*proxies.LOOPBACK, proxies.host_of(self.address)])
 
     def _accept(self, info: Mapping[str, table_info.TableInfo]) -> None:
         self._compatibility.check(info, self.address)
         before, self._sizes = self._sizes, {name: t.current_size for name, t in info.items()}
-        if replayed := info.get(self._config.replay_table):
-            is_episodes = self._config.replay_table == replay_config.EPISODES
-            self._num_sampleable = replayed.num_episodes if is_episodes else replayed.current_size
+        if replayed := info.get(self._scheme.replay_table):
             self.max_size = replayed.max_size
         if self._liveness.record_answer(info, self.address):
-            table = self._config.replay_table or self.queue
+            table = self._scheme.replay_table or self.queue
             logging.warning(
                 "Replay server at %s was restarted: it holds %d of %d items",
                 self.address, self._sizes[table], before.get(table, 0),
             )  # fmt: skip
-
-    @property
-    def num_sampleable(self) -> int:
-        """Number of items, or of episodes in a table of episodes; 0 while the server is silent.
-
-        As of the last poll. The server's share of replayed batch entries is proportional to it.
-        """
-        return self._num_sampleable if self.is_answering else 0
 
     def size(self) -> int:
         """Returns the items in replay, of `steps_per_item` agent steps each.
 
         The number is 0 without a replay table, and the last known one while the server is silent.
         """
-        table = self._config.replay_table
+        table = self._scheme.replay_table
         if not table:
             return 0
         if self._poller is None:
@@ -198,12 +187,12 @@ class ReplayConnection:
 
     def num_held(self) -> int:
         """Returns the items in replay and in the learner's queue at the last poll."""
-        names = {self.queue, self._config.replay_table or self.queue}
+        names = {self.queue, self._scheme.replay_table or self.queue}
         return sum(self._sizes.get(name, 0) for name in names)
 
     def fill(self) -> float:
         """Returns the agent steps in replay divided by its capacity, in [0, 1]."""
-        return self.size() * self._config.steps_per_item / self._config.capacity
+        return self._scheme.fill(self.size())
 
     def update_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
         """Updates the priorities of items; ignores items that were removed.
@@ -239,7 +228,7 @@ class ReplayConnection:
     def _update(self, client: reverb.Client, keys: np.ndarray, priorities: np.ndarray) -> None:
         updates = dict(zip(keys.tolist(), priorities.tolist(), strict=True))
         try:
-            client.mutate_priorities(self._config.replay_table, updates)
+            client.mutate_priorities(self._scheme.replay_table, updates)
         except RuntimeError:  # The server has just gone.
             self.num_skipped_updates += len(keys)
 

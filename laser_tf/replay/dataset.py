@@ -1,4 +1,4 @@
-"""The learner's stream of batches: online and replayed unrolls side by side."""
+"""Datasets of online and replayed experience on a Reverb server."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,32 +7,27 @@ import numpy as np
 import reverb
 import tensorflow as tf
 
-from laser_tf.replay import replay_config, stored_unroll
+from laser_tf.replay import stored_unroll
+from laser_tf.replay.schemes import table_replay
 
-_TIMEOUT_SECONDS = 60  # for a server's first answer
+_TIMEOUT_SECONDS = 60  # For the first answer of a server.
 
 
-def make_dataset(
-    server_address: str, config: replay_config.ReplayConfig, queue: str
+def mixed_batches(
+    server_address: str, scheme: table_replay.TableReplay, queue: str
 ) -> tf.data.Dataset:
-    """Endless `stored_unroll.Batch`es, online entries first.
+    """Returns endless `stored_unroll.Batch`es, online entries first (LASER, section 3).
 
-    Each batch holds exactly `online_entries` unrolls from the queue, each seen once, and
-    `replay_entries` drawn from replay (LASER, section 3). Reverb's selectors take no seed, so which
-    unrolls are drawn is not reproducible.
+    Each batch holds `online_entries` unrolls from the queue, each returned once, and
+    `replayed_entries` sampled from replay. Reverb's selectors take no seed, so samples are not
+    reproducible.
 
     Args:
       server_address: "host:port" of the Reverb server.
-      config: the tables' configuration, with `core_state` "stored" or "zero" and online entries.
-      queue: the learner's.
+      scheme: Replay scheme of the tables.
+      queue: The learner's queue.
     """
-    is_online = np.ones(config.online_entries, bool)
-    online = _mapped(
-        online_unrolls(server_address, config, queue),
-        lambda unrolls: stored_unroll.unweighted(unrolls, is_online, config.fresh_steps_per_update),
-    )
-    if not config.replay_entries:
-        return online
+    online = online_batches(server_address, queue, scheme.online_entries, scheme.unroll_length)
 
     def mix(online: stored_unroll.Batch, replayed: stored_unroll.Batch) -> stored_unroll.Batch:
         mixed = tf.nest.map_structure(
@@ -42,79 +37,77 @@ def make_dataset(
         )
         return mixed._replace(new_steps=online.new_steps)
 
-    return _mapped(tf.data.Dataset.zip((online, replayed_batches(server_address, config))), mix)
+    return _mapped(tf.data.Dataset.zip((online, replayed_batches(server_address, scheme))), mix)
 
 
-def replayed_batches(server_address: str, config: replay_config.ReplayConfig) -> tf.data.Dataset:
-    """Endless `stored_unroll.Batch`es of `replay_entries` unrolls or sequences, none of them new.
-
-    Args:
-      server_address: "host:port" of the Reverb server.
-      config: the tables' configuration, with `core_state` "stored" or "zero".
-    """
-    drawn = replayed_entries(server_address, config, config.replay_entries)
-    return _mapped(drawn, _with_normalised_weights) if config.priority_exponent else drawn
-
-
-def _with_normalised_weights(batch: stored_unroll.Batch) -> stored_unroll.Batch:
-    weights = batch.importance_weight
-    return batch._replace(importance_weight=weights / tf.reduce_max(weights))
-
-
-def replayed_entries(
-    server_address: str, config: replay_config.ReplayConfig, entries: int
+def online_batches(
+    server_address: str, queue: str, entries: int, unroll_length: int
 ) -> tf.data.Dataset:
-    """As `replayed_batches`, but of any size, with weights that may exceed 1.
+    """Returns endless `stored_unroll.Batch`es of new unrolls.
 
     Args:
       server_address: "host:port" of the Reverb server.
-      config: the tables' configuration, with `core_state` "stored" or "zero".
-      entries: unrolls or sequences, of a batch or a part of one.
+      queue: The learner's queue.
+      entries: Unrolls in a batch.
+      unroll_length: T.
     """
-    samples = _samples(server_address, config.replay_table, entries, in_flight=2 * entries)
+    is_online = np.ones(entries, bool)
+    # Few samples in flight: what waits in a buffer grows stale, and is lost when the run stops.
+    return _mapped(
+        unrolls(server_address, queue, entries, in_flight=4),
+        lambda new: stored_unroll.unweighted(new, is_online, entries * unroll_length),
+    )
+
+
+def replayed_batches(server_address: str, scheme: table_replay.TableReplay) -> tf.data.Dataset:
+    """Returns endless `stored_unroll.Batch`es of `replayed_entries` unrolls or sequences.
+
+    Args:
+      server_address: "host:port" of the Reverb server.
+      scheme: Replay scheme of the tables.
+    """
+    assert scheme.replay_table
+    entries = scheme.replayed_entries
+    samples = _samples(server_address, scheme.replay_table, in_flight=2 * entries)
 
     def to_batch(sample: reverb.ReplaySample) -> stored_unroll.Batch:
         info = sample.info
-        return _batch_of(
-            stored_unroll.Drawn(sample.data, info.key, info.probability, info.table_size), config
+        return replayed_batch(
+            stored_unroll.Drawn(sample.data, info.key, info.probability, info.table_size), scheme
         )
 
-    return _mapped(samples, to_batch)
+    return _mapped(samples.batch(entries, drop_remainder=True), to_batch)
 
 
-def prioritised_batch(
-    drawn: stored_unroll.Drawn, config: replay_config.ReplayConfig
+def replayed_batch(
+    drawn: stored_unroll.Drawn, scheme: table_replay.TableReplay
 ) -> stored_unroll.Batch:
-    """What is drawn from a store, as a batch like those of `replayed_batches`.
+    """Converts samples to a batch: joins sequences, weights entries, none of them new.
 
     Args:
-      drawn: tensors of sequences [B, S, ...].
-      config: of the store.
+      drawn: Tensors of samples [B, ...], sequences [B, S, ...].
+      scheme: Replay scheme of the samples.
     """
-    return _with_normalised_weights(_batch_of(drawn, config))
-
-
-def _batch_of(
-    drawn: stored_unroll.Drawn, config: replay_config.ReplayConfig
-) -> stored_unroll.Batch:
     unrolls, states = drawn.unrolls, ()
-    if config.sequence_length:
+    if scheme.uses_sequences:
         unrolls, states = stored_unroll.join(unrolls)
-    batch = stored_unroll.unweighted(
-        _with_configured_state(unrolls, config), np.zeros(drawn.key.shape[0], bool)
-    )._replace(stored_states=states)
-    if not config.priority_exponent:
+    if scheme.core_state == "zero":
+        zeros = tf.nest.map_structure(tf.zeros_like, unrolls.core_state)
+        unrolls = unrolls._replace(core_state=zeros)
+    is_online = np.zeros(drawn.key.shape[0], bool)
+    batch = stored_unroll.unweighted(unrolls, is_online)._replace(stored_states=states)
+    if not scheme.uses_priorities:
         return batch
-    weights = importance_weights(drawn, config.importance_exponent)
-    return batch._replace(key=drawn.key, importance_weight=weights)
+    weights = importance_weights(drawn, scheme.importance_exponent)
+    return batch._replace(key=drawn.key, importance_weight=weights / tf.reduce_max(weights))
 
 
 def importance_weights(drawn: stored_unroll.Drawn, exponent: float) -> tf.Tensor:
-    """(1 / (N P(i)))^beta (Schaul et al. 2015, section 3.4), to be divided by the batch's largest.
+    """Returns (1 / (N P(i)))^beta (Schaul et al. 2015, section 3.4), not normalised by the largest.
 
     Args:
-      drawn: entries, with their probabilities P and the table's size N.
-      exponent: beta; 1 corrects wholly for drawing some more often than others.
+      drawn: Samples with their probabilities P and the table's size N.
+      exponent: beta; 1 corrects fully for the unequal probabilities.
 
     Returns:
       float32 [entries].
@@ -123,71 +116,37 @@ def importance_weights(drawn: stored_unroll.Drawn, exponent: float) -> tf.Tensor
     return tf.cast(ratios, tf.float32) ** exponent
 
 
-def online_unrolls(
-    server_address: str, config: replay_config.ReplayConfig, queue: str
-) -> tf.data.Dataset:
-    """Endless batches `StoredUnroll [online_entries, ...]` of the learner's `queue`."""
-    # Few samples in flight: what waits in a buffer grows stale, and is lost when the run stops.
-    return unrolls(server_address, queue, config.online_entries, in_flight=4)
-
-
-def counts(server_address: str, queue: str) -> tf.data.Dataset:
-    """What is new: a `stored_unroll.Count` for every unroll."""
-    return _one_by_one(server_address, queue, in_flight=4)
-
-
-def new_sequences(server_address: str) -> tf.data.Dataset:
-    """Every new sequence once, `StoredUnroll [S, ...]`, for a learner that keeps them itself."""
-    return _one_by_one(server_address, replay_config.NEW_SEQUENCES, in_flight=4)
-
-
-def episodes(server_address: str) -> tf.data.Dataset:
-    """Endless episodes `StoredUnroll [n, ...]`, drawn uniformly, of n unrolls each."""
-    return _one_by_one(server_address, replay_config.EPISODES, in_flight=2)
-
-
-def _one_by_one(server_address: str, table: str, in_flight: int) -> tf.data.Dataset:
-    samples = reverb.TrajectoryDataset.from_table_signature(
-        server_address,
-        table,
-        max_in_flight_samples_per_worker=in_flight,
-        num_workers_per_iterator=1,
-        get_signature_timeout_secs=_TIMEOUT_SECONDS,
-    )
-    return _mapped(samples, lambda sample: sample.data)
-
-
-def unrolls(server_address: str, table: str, entries: int, in_flight: int) -> tf.data.Dataset:
-    """Endless batches of a table's items, e.g. `StoredUnroll [entries, ...]`.
+def items(server_address: str, table: str, in_flight: int = 4) -> tf.data.Dataset:
+    """Returns the items of a table one by one, endlessly.
 
     Args:
       server_address: "host:port" of the Reverb server.
-      table: its name.
-      entries: unrolls in a batch.
-      in_flight: unrolls that are fetched ahead at most.
+      table: Name of the table.
+      in_flight: Max number of items that are fetched ahead.
     """
-    samples = _samples(server_address, table, entries, in_flight)
-    return _mapped(samples, lambda sample: sample.data)
+    return _mapped(_samples(server_address, table, in_flight), lambda sample: sample.data)
 
 
-def _samples(server_address: str, table: str, entries: int, in_flight: int) -> tf.data.Dataset:
-    samples = reverb.TrajectoryDataset.from_table_signature(
+def unrolls(server_address: str, table: str, entries: int, in_flight: int) -> tf.data.Dataset:
+    """Returns endless batches of a table's items, e.g. `StoredUnroll [entries, ...]`.
+
+    Args:
+      server_address: "host:port" of the Reverb server.
+      table: Name of the table.
+      entries: Unrolls in a batch.
+      in_flight: Max number of unrolls that are fetched ahead.
+    """
+    return items(server_address, table, in_flight).batch(entries, drop_remainder=True)
+
+
+def _samples(server_address: str, table: str, in_flight: int) -> tf.data.Dataset:
+    return reverb.TrajectoryDataset.from_table_signature(
         server_address,
         table,
         max_in_flight_samples_per_worker=in_flight,
         num_workers_per_iterator=1,
         get_signature_timeout_secs=_TIMEOUT_SECONDS,
     )
-    return samples.batch(entries, drop_remainder=True)
-
-
-def _with_configured_state(
-    batch: stored_unroll.StoredUnroll, config: replay_config.ReplayConfig
-) -> stored_unroll.StoredUnroll:
-    if config.core_state != "zero":
-        return batch
-    zeros = tf.nest.map_structure(tf.zeros_like, batch.core_state)
-    return batch._replace(core_state=zeros)
 
 
 def _mapped(dataset: tf.data.Dataset, function: Callable[..., Any]) -> tf.data.Dataset:

@@ -23,7 +23,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from laser_tf import errors
-from laser_tf.replay import memory_left, replay_config, table_checkpoint, table_info
+from laser_tf.replay import memory_left, table_checkpoint, table_info
+from laser_tf.replay.schemes import base as schemes_base
 
 if TYPE_CHECKING:
     from laser_tf.replay import server
@@ -198,7 +199,7 @@ def _inserts(info: table_info.TableInfo) -> int:
 
 def for_machine(
     replay: "server.ReplayServer",
-    config: replay_config.ReplayConfig,
+    scheme: schemes_base.ReplayScheme,
     limit_bytes: int | None = None,
     base: int = 0,
     listing: Callable[[], AbstractContextManager] = nullcontext,
@@ -207,17 +208,16 @@ def for_machine(
 
     Args:
       replay: Server in this process.
-      config: Replay configuration.
+      scheme: Replay scheme.
       limit_bytes: See `MemoryLimit`.
       base: See `MemoryLimit`.
       listing: See `MemoryLimit`.
     """
-    table = config.replay_table
-    # New sequences only wait there, no more than the queue holds.
-    if table is None or table == replay_config.NEW_SEQUENCES:
+    table = scheme.replay_table
+    if table is None:
         return None
     return MemoryLimit(
-        replay, table, limit_bytes, base, min_items=config.batch_size, listing=listing
+        replay, table, limit_bytes, base, min_items=scheme.min_items, listing=listing
     )
 
 

@@ -8,7 +8,7 @@ import tree
 
 from laser_tf.replay import stored_unroll
 
-# Level 6 takes three times as long for a sixth less, see `testing/benchmarks/sequence_store.py`.
+# Level 6 takes three times as long for a sixth less, see `tools/sequence_store_benchmark.py`.
 _LEVEL = 1
 
 

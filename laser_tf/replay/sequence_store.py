@@ -20,9 +20,9 @@ from laser_tf.replay import (
     key_blocks,
     packed_unrolls,
     priority_tree,
-    replay_config,
     stored_unroll,
 )
+from laser_tf.replay.schemes import contextual
 
 _KNOWN_NUMBERS = 64  # of each game's newest sequences, by which one that comes again is known
 _MOST_GAMES = 10_000  # that are remembered; the one that was silent longest is forgotten
@@ -72,7 +72,7 @@ class SequenceStore:
 
     def __init__(
         self,
-        config: replay_config.ReplayConfig,
+        scheme: contextual.Contextual,
         signature: stored_unroll.StoredUnroll,
         seed: int | None = None,
         has_room: Callable[[], bool] = lambda: True,
@@ -80,16 +80,16 @@ class SequenceStore:
         """Creates an empty store.
 
         Args:
-          config: says how many sequences it keeps, and how they are drawn.
+          scheme: Replay scheme.
           signature: of an unroll.
           seed: of the draws; None: a random one.
           has_room: whether this machine has memory left; where not, the oldest leave early.
         """
-        self._config = config
+        self._scheme = scheme
         self._seed = seed
-        self._most = config.capacity // config.steps_per_item
+        self._most = scheme.max_items
         self._packer = packed_unrolls.Packer(signature)
-        unrolls = config.steps_per_entry // config.unroll_length
+        unrolls = scheme.steps_per_entry // scheme.unroll_length
         self._layout = f"{unrolls} of {self._packer.layout}"
         self._lock = threading.Lock()
         self._clear()
@@ -99,7 +99,7 @@ class SequenceStore:
 
     def _clear(self) -> None:
         self._blocks = key_blocks.KeyBlocks(self._most)
-        share = self._config.uniform_share
+        share = self._scheme.uniform_share
         self._tree = priority_tree.PriorityTree(self._blocks.span, share, self._seed)
         self._sequences: collections.OrderedDict[int, Sequence] = collections.OrderedDict()
         self._games: collections.OrderedDict[int, _Game] = collections.OrderedDict()
@@ -172,20 +172,19 @@ class SequenceStore:
 
     def _lower(self) -> None:
         """Keeps fewer sequences from now on, since the machine has no memory left."""
-        config = self._config
-        least = max(config.batch_size, config.warm_up // config.steps_per_item, 1)
-        self._most = max(least, int(0.95 * len(self._sequences)))
+        scheme = self._scheme
+        self._most = max(scheme.min_items, int(0.95 * len(self._sequences)))
         if self._most < 0.8 * self._told:
             self._told = self._most
             logging.warning(
                 "this machine has hardly any memory left: replay keeps the newest %s agent steps "
                 "of %s from now on, of %.0f bytes each; lower replay.capacity",
-                f"{self._most * config.steps_per_item:,}", f"{config.capacity:,}",
+                f"{self._most * scheme.steps_per_item:,}", f"{scheme.capacity:,}",
                 self._bytes_per_step(),
             )  # fmt: skip
 
     def _bytes_per_step(self) -> float:
-        return self._packed_bytes / max(1, self._added) / self._config.steps_per_item
+        return self._packed_bytes / max(1, self._added) / self._scheme.steps_per_item
 
     def draw(self, size: int) -> stored_unroll.Drawn:
         """Draws sequences independently of each other, with replacement: arrays [size, S, ...].
@@ -213,7 +212,7 @@ class SequenceStore:
             update may fail.
         """
         usable = np.isfinite(priorities) & (priorities >= 0)
-        powers = priorities[usable].astype(np.float64) ** self._config.priority_exponent
+        powers = priorities[usable].astype(np.float64) ** self._scheme.priority_exponent
         with self._lock:
             self._tree.update(keys[usable].tolist(), powers.tolist())
 

@@ -1,9 +1,9 @@
-"""Writing overlapping sequences of a game to replay (R2D2, section 2.3).
+"""Writes overlapping sequences to replay (R2D2, section 2.3).
 
-A sequence is S unrolls in a row, [S, T + 1, ...]: first those of the burn-in, then those that are
-learned from. Sequences never cross an episode's end. Blank unrolls, without any transition, stand
-for the burn-in before an episode's start, so that its first steps are learned from, too, and for
-what a sequence lacks behind its end. All sequences refer to the same unrolls: the overlap costs no
+A sequence is S unrolls in a row, [S, T + 1, ...]: first the burn-in, then the unrolls that are
+learned from. Sequences never cross an episode's end. Blank unrolls, without any transition, fill
+the burn-in before an episode's start, so that its first steps are learned from, too, and the rest
+of a sequence after the episode's end. All sequences refer to the same unrolls: the overlap costs no
 memory.
 """
 
@@ -11,66 +11,77 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+import tensorflow as tf
 import tree
 
-from laser_tf.replay import connection, game_writer, replay_config, stored_unroll, unroll_buffer
+from laser_tf import array_function
+from laser_tf.agents import base as agents_base
+from laser_tf.replay import env_writer, stored_unroll, unroll_buffer
+from laser_tf.replay.schemes import base, sequences
+
+Priority = Callable[[stored_unroll.StoredUnroll], float]
 
 
-class SequenceWriter(game_writer.GameWriter):
-    """Writes a sequence as soon as it is complete, and counts each unroll in the queue."""
+def initial_priority(agent: agents_base.Agent) -> Priority:
+    """Returns a function that computes the priority of a new sequence by an actor's agent."""
 
-    def __init__(
-        self,
-        replay: connection.ReplayConnection,
-        buffer: unroll_buffer.UnrollBuffer,
-        config: replay_config.ReplayConfig,
-        queue: str,
-        unroll_signature: stored_unroll.StoredUnroll,
-        priority: Callable[[stored_unroll.StoredUnroll], float],
-    ):
-        """Prepares a stream for each game.
+    def priorities(parts: stored_unroll.StoredUnroll) -> tf.Tensor:
+        one = tf.nest.map_structure(lambda leaf: leaf[None], parts)
+        unrolls, _ = stored_unroll.join(one)
+        batch = stored_unroll.unweighted(unrolls, np.array([False]))
+        return agent.initial_priorities(stored_unroll.unpack(batch))[0]
+
+    compiled = array_function.ArrayFunction(priorities)
+    return lambda parts: float(compiled(parts))
+
+
+class SequenceWriter(env_writer.EnvWriter):
+    """Writes each sequence once complete; the queue gets the count of each unroll."""
+
+    def __init__(self, scheme: sequences.Sequences, context: base.ActorContext, priority: Priority):
+        """Creates a Reverb writer for each environment.
 
         Args:
-          replay: where to write.
-          buffer: where unrolls are filled.
-          config: of the tables.
-          queue: the learner's.
-          unroll_signature: of an unroll.
-          priority: of a new sequence, from its unrolls [S, ...] without observations and states.
+          scheme: Replay scheme.
+          context: What the writer is made for.
+          priority: Returns the priority of a new sequence, given its unrolls [S, ...] without
+            observations and states.
         """
-        length = config.unroll_length
-        self._burn_in = config.burn_in // length
-        self._size = config.steps_per_entry // length
-        self._period = config.steps_per_item // length
-        super().__init__(replay, buffer, self._size, unroll_signature)
-        self._table, self._queue = config.replay_table, queue
-        self._blank = stored_unroll.blank(unroll_signature)
+        length = scheme.unroll_length
+        self._burn_in = scheme.burn_in // length
+        self._size = scheme.steps_per_entry // length
+        self._period = scheme.steps_per_item // length
+        signature = context.signature
+        buffer = unroll_buffer.UnrollBuffer(signature, context.task_ids, context.member)
+        super().__init__(context.replay, buffer, self._size, signature)
+        self._table, self._queue = scheme.sequence_table, context.replay.queue
+        self._blank = stored_unroll.blank(signature)
         self._priority = priority
-        self._recent: list[list[stored_unroll.StoredUnroll]] = [[] for _ in self._streams]
+        self._recent: list[list[stored_unroll.StoredUnroll]] = [[] for _ in self._writers]
 
-    def _append(self, game: int, unroll: stored_unroll.StoredUnroll) -> None:
-        if not self._unrolls[game]:
-            self._recent[game] = []
-            # After a stream's loss the episode's next steps are the burn-in instead.
+    def _append(self, index: int, unroll: stored_unroll.StoredUnroll) -> None:
+        if not self._unrolls[index]:
+            self._recent[index] = []
+            # After a writer's loss the episode's next steps are the burn-in instead.
             for _ in range(self._burn_in if stored_unroll.begins_episode(unroll) else 0):
-                self._append_unroll(game, self._blank_before(unroll))
-        self._append_unroll(game, unroll)
-        columns = tree.map_structure(lambda column: column[-1], self._streams[game].history)
-        self._streams[game].create_item(self._queue, 1.0, stored_unroll.count_of(columns))
+                self._append_unroll(index, self._blank_before(unroll))
+        self._append_unroll(index, unroll)
+        columns = tree.map_structure(lambda column: column[-1], self._writers[index].history)
+        self._writers[index].create_item(self._queue, 1.0, stored_unroll.count_of(columns))
 
-    def _end(self, game: int) -> None:
-        last = self._recent[game][-1]
-        while self._missing(game):
-            self._append_unroll(game, self._blank_beside(last))
+    def _end(self, index: int) -> None:
+        last = self._recent[index][-1]
+        while self._missing(index):
+            self._append_unroll(index, self._blank_beside(last))
 
     def _blank_beside(self, unroll: stored_unroll.StoredUnroll) -> stored_unroll.StoredUnroll:
-        """An unroll without transitions, said to be of the same game."""
+        """Returns an unroll without transitions with the same task and member."""
         return self._blank._replace(
             task=unroll.task, member=unroll.member, learner_update=unroll.learner_update
         )
 
     def _blank_before(self, unroll: stored_unroll.StoredUnroll) -> stored_unroll.StoredUnroll:
-        """One whose last step is the first of an episode's first unroll, as of any neighbours."""
+        """Returns a blank unroll whose last step is the first step of an episode's first unroll."""
         blank = self._blank_beside(unroll)
         steps = stored_unroll.num_steps(unroll.env_output)
         env_output, agent_output = tree.map_structure(
@@ -82,29 +93,29 @@ class SequenceWriter(game_writer.GameWriter):
             env_output=env_output, agent_output=agent_output, next_core_state=unroll.core_state
         )
 
-    def _append_unroll(self, game: int, unroll: stored_unroll.StoredUnroll) -> None:
-        stream = self._streams[game]
-        stream.append(unroll)
-        self._unrolls[game] += 1
+    def _append_unroll(self, index: int, unroll: stored_unroll.StoredUnroll) -> None:
+        writer = self._writers[index]
+        writer.append(unroll)
+        self._unrolls[index] += 1
         # The buffer will be overwritten: a copy of what priorities are made of.
         small = unroll._replace(
             env_output=unroll.env_output._replace(observation=()),
             core_state=(),
             next_core_state=(),
         )
-        self._recent[game].append(tree.map_structure(np.copy, small))
-        if self._missing(game):
+        self._recent[index].append(tree.map_structure(np.copy, small))
+        if self._missing(index):
             return
-        recent = self._recent[game] = self._recent[game][-self._size :]
+        recent = self._recent[index] = self._recent[index][-self._size :]
         priority = self._priority(tree.map_structure(lambda *parts: np.stack(parts), *recent))
-        trajectory = tree.map_structure(lambda column: column[-self._size :], stream.history)
-        # Of weights that are not finite. Reverb refuses NaN, and an infinite one is all it draws.
+        trajectory = tree.map_structure(lambda column: column[-self._size :], writer.history)
+        # Weights may not be finite. Reverb rejects NaN, and samples nothing but an infinite one.
         usable = priority if math.isfinite(priority) and priority >= 0 else 0.0
-        stream.create_item(self._table, usable, trajectory)
+        writer.create_item(self._table, usable, trajectory)
 
-    def _missing(self, game: int) -> int:
-        """Unrolls that the sequence which is being filled lacks."""
-        unrolls = self._unrolls[game]
+    def _missing(self, index: int) -> int:
+        """Returns the number of unrolls until the next sequence is complete."""
+        unrolls = self._unrolls[index]
         return (
             self._size - unrolls if unrolls < self._size else (self._size - unrolls) % self._period
         )

@@ -14,13 +14,13 @@ from laser_tf.replay import (
     connection,
     memory_estimate,
     memory_limit,
-    replay_config,
-    server_addresses,
+    server_address,
     stored_unroll,
     table_checkpoint,
     table_info,
     tables,
 )
+from laser_tf.replay.schemes import base
 from laser_tf.workdir import checkpoint_rotation
 
 _GUARD_TIMEOUT_SECONDS = 5.0  # The thread that guards memory exits sooner unless Reverb blocks it.
@@ -40,17 +40,17 @@ class ReplayServer:
 
     def __init__(
         self,
-        config: replay_config.ReplayConfig,
+        scheme: base.ReplayScheme,
         signature: stored_unroll.StoredUnroll,
         checkpoint_path: pathlib.Path,
         port: int = 0,
-        queues: Sequence[str] = (replay_config.ONLINE,),
+        queues: Sequence[str] = (base.QUEUE,),
         more_tables: Callable[[], list[reverb.Table]] = list,
     ):
         """Starts the server.
 
         Args:
-          config: Replay configuration. A restored table keeps the sizes of its checkpoint.
+          scheme: Replay scheme. A restored table keeps the sizes of its checkpoint.
           signature: Signature of an unroll.
           checkpoint_path: Directory of the newest checkpoint. See
             `checkpoint_rotation.CheckpointRotation` for the others.
@@ -62,15 +62,13 @@ class ReplayServer:
           ValueError: If the port is in use.
           RuntimeError: If Reverb cannot start.
         """
-        server_addresses.check_port(port)
-        if config.replay_table != replay_config.NEW_SEQUENCES:  # The learner holds the sequences.
-            memory_estimate.warn_if_too_large(config, signature)
-        self._config = config
+        server_address.check_port(port)
+        if scheme.replay_table:
+            memory_estimate.warn_if_too_large(scheme, signature)
+        self._scheme = scheme
         self._queue = queues[0]
         self._port = port
-        self._make_tables = lambda: [
-            *tables.make_tables(config, signature, queues), *more_tables()
-        ]  # fmt: skip
+        self._make_tables = lambda: [*scheme.make_tables(signature, queues), *more_tables()]
         self._checkpoints = checkpoint_rotation.CheckpointRotation(checkpoint_path)
         self._parent = checkpoint_path.parent
         self._parent.mkdir(parents=True, exist_ok=True)
@@ -99,7 +97,7 @@ class ReplayServer:
         try:
             server = self._serve(made, checkpoint)
         except Exception as error:  # Reverb raises almost any exception.
-            server_addresses.check_port(self._port)  # Another process may have taken the port.
+            server_address.check_port(self._port)  # Another process may have taken the port.
             raise checkpoint_rotation.DamagedError(self._describe(error)) from None
         try:
             _compare(server, items, signatures)
@@ -123,7 +121,7 @@ class ReplayServer:
 
     def connect(self) -> connection.ReplayConnection:
         """Returns a new connection of this process to the server."""
-        return connection.ReplayConnection(self.address, self._config, self._queue)
+        return connection.ReplayConnection(self.address, self._scheme, self._queue)
 
     def tables(self) -> dict[str, table_info.TableInfo]:
         """Returns the state of all tables, by name."""
@@ -178,7 +176,7 @@ class ReplayServer:
 
     def guard_memory(self) -> None:
         """Starts a thread that removes the oldest items if memory runs out, until `stop`."""
-        limit = memory_limit.for_machine(self, self._config)
+        limit = memory_limit.for_machine(self, self._scheme)
         if limit:
             target = memory_limit.keep_enforcing
             self._guard = threading.Thread(

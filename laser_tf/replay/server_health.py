@@ -2,7 +2,8 @@
 
 import time
 
-from laser_tf.replay import lease, memory_limit, replay_config, server, table_info
+from laser_tf.replay import lease, memory_limit, server, table_info
+from laser_tf.replay.schemes import base
 
 
 class Health:
@@ -42,7 +43,7 @@ class Health:
         parts += [
             f"{name} {info.current_size}/{info.max_size}"
             for name, info in sorted(infos.items())
-            if name.startswith(replay_config.ONLINE)
+            if name.startswith(base.QUEUE)
         ]
         memory = f"{memory_limit.resident_bytes() / memory_limit.GIGABYTE:.2f} GB"
         if self._limit and self._limit.bytes:

@@ -8,14 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 from laser_tf import errors
-from laser_tf.replay import (
-    lease,
-    memory_estimate,
-    replay_config,
-    server,
-    stored_unroll,
-    tables,
-)
+from laser_tf.replay import lease, memory_estimate, server, stored_unroll
+from laser_tf.replay.schemes import base
 from laser_tf.workdir import atomic, checkpoint_rotation
 
 _TABLES = "tables.json"  # describes the tables of the checkpoints in the server's directory
@@ -23,7 +17,7 @@ _REPLAY = "replay"
 
 
 def start(
-    config: replay_config.ReplayConfig,
+    scheme: base.ReplayScheme,
     signature: stored_unroll.StoredUnroll,
     folder: pathlib.Path,
     port: int,
@@ -32,7 +26,7 @@ def start(
     """Starts a server whose queues can be leased. Restores its checkpoint, if any.
 
     Args:
-      config: Replay configuration.
+      scheme: Replay scheme.
       signature: Signature of an unroll.
       folder: Directory of the server.
       port: Port to listen on.
@@ -42,11 +36,11 @@ def start(
       ConfigError: If the port is in use, or the directory holds a replay with other tables.
       OSError: If the directory cannot be written.
     """
-    described = _describe(config, signature, queues)
+    described = _describe(scheme, signature, queues)
     if checkpoint_rotation.CheckpointRotation(folder / _REPLAY).has_checkpoint():
         _compare(folder, described)
     replay = server.ReplayServer(
-        config,
+        scheme,
         signature,
         folder / _REPLAY,
         port,
@@ -58,13 +52,13 @@ def start(
 
 
 def _describe(
-    config: replay_config.ReplayConfig,
+    scheme: base.ReplayScheme,
     signature: stored_unroll.StoredUnroll,
     queues: Sequence[str],
 ) -> dict[str, Any]:
     """Describes what a checkpoint fixes of each table: size, sampler and columns."""
     described = {}
-    for table in tables.make_tables(config, signature, queues):
+    for table in scheme.make_tables(signature, queues):
         info = table.info
         described[info.name] = {
             "items": info.max_size,
@@ -109,18 +103,13 @@ def _compare(folder: pathlib.Path, described: dict[str, Any]) -> None:
 
 
 def least_memory(
-    config: replay_config.ReplayConfig, signature: stored_unroll.StoredUnroll, queues: int
+    scheme: base.ReplayScheme, signature: stored_unroll.StoredUnroll, queues: int
 ) -> int:
-    """Returns the bytes of full queues and one replayed batch without compression.
-
-    If the learner holds the sequences, their queue replaces the batch.
+    """Returns the bytes of full queues and one batch from replay, without compression.
 
     Args:
-      config: Replay configuration.
+      scheme: Replay scheme.
       signature: Signature of an unroll.
       queues: Number of queues.
     """
-    is_queue = config.replay_table == replay_config.NEW_SEQUENCES
-    entries = config.queue_capacity if is_queue else config.batch_size
-    unrolls = entries * -(-config.steps_per_entry // config.unroll_length)
-    return memory_estimate.unroll_bytes(signature) * (queues * config.queue_capacity + unrolls)
+    return memory_estimate.unroll_bytes(signature) * scheme.min_server_unrolls(queues)

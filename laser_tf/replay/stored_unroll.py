@@ -50,7 +50,6 @@ class Batch(NamedTuple):
     importance_weight: Any  # float32 [B]
     new_steps: Any  # int64 [], agent steps that the learner has not had before
     stored_states: Any = ()  # of sequences, [B, S + 1, ...]: see `types.Unroll`
-    server: Any = ()  # int32 [B], index of the replay server each came from; () where there is one
 
 
 class Drawn(NamedTuple):

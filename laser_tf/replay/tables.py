@@ -1,4 +1,4 @@
-"""Reverb's tables of a run: FIFO replay for everybody, one queue for each learner."""
+"""Reverb tables: first in, first out replay for all learners, and a queue for each."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,88 +7,50 @@ import reverb
 import tensorflow as tf
 import tree
 
-from laser_tf.replay import replay_config, stored_unroll
+from laser_tf.replay import stored_unroll
+from laser_tf.replay.schemes import base
 
 
 def make_tables(
-    config: replay_config.ReplayConfig,
+    scheme: base.ReplayScheme,
     signature: stored_unroll.StoredUnroll,
-    queues: Sequence[str] = (replay_config.ONLINE,),
+    queues: Sequence[str] = (base.QUEUE,),
+    *more_queues: str,
 ) -> list[reverb.Table]:
-    """The tables of one or more learners.
-
-    A batch may already be drawn when replay holds one unroll: a limit that waited for more would
-    stall the learner, and with it the queue and the actors that fill replay.
+    """Creates the tables of a server.
 
     Args:
-      config: see there.
-      signature: of an unroll.
-      queues: one for each learner.
+      scheme: Replay scheme.
+      signature: Signature of an unroll.
+      queues: Names of the learners' queues.
+      *more_queues: Names of other first in, first out tables, sampled once.
     """
-    signatures = signatures_of(config, signature)
-    online = [
-        reverb.Table.queue(queue, config.queue_capacity, signature=signatures[replay_config.ONLINE])
-        for queue in queues
+    signatures = scheme.signatures(signature)
+    names = dict.fromkeys(queues, base.QUEUE) | {queue: queue for queue in more_queues}
+    made = [
+        reverb.Table.queue(queue, scheme.queue_capacity, signature=signatures[name])
+        for queue, name in names.items()
     ]
-    if config.replay_table is None:
-        return online
-    if config.replay_table == replay_config.NEW_SEQUENCES:
-        size, new = config.queue_capacity, signatures[config.replay_table]
-        return [*online, reverb.Table.queue(config.replay_table, size, signature=new)]
-    exponent = exponent_of(config)
-    replay = reverb.Table(
-        name=config.replay_table,
-        sampler=(
-            reverb.selectors.Prioritized(exponent) if exponent else reverb.selectors.Uniform()
-        ),
-        remover=reverb.selectors.Fifo(),
-        max_size=config.capacity // config.steps_per_item,
-        rate_limiter=reverb.rate_limiters.MinSize(1),
-        signature=signatures[config.replay_table],
-    )
-    return [*online, replay]
-
-
-def exponent_of(config: replay_config.ReplayConfig) -> float:
-    """What priorities are raised to where replay is drawn; 0 where it goes by none.
-
-    Args:
-      config: of the tables.
-    """
-    if config.replay_table == replay_config.EPISODES:
-        return 1.0  # priorities are 1 for an episode and 0 for what marks its room
-    if config.replay_table == replay_config.NEW_SEQUENCES:
-        return 0.0  # they are drawn in turn
-    return config.priority_exponent
-
-
-def signatures_of(
-    config: replay_config.ReplayConfig, signature: stored_unroll.StoredUnroll
-) -> dict[str, Any]:
-    """What the items of a learner's queue, under `ONLINE`, and of its replay table look like.
-
-    Args:
-      config: see there.
-      signature: of an unroll.
-    """
-    # Whoever learns from replay alone only counts what is new.
-    signatures = {
-        replay_config.ONLINE: (
-            stored_unroll.count_of(signature) if config.steps_per_update else signature
+    if scheme.replay_table:
+        exponent = scheme.sampler_exponent
+        sampler = reverb.selectors.Prioritized(exponent) if exponent else None
+        made.append(
+            reverb.Table(
+                name=scheme.replay_table,
+                sampler=sampler or reverb.selectors.Uniform(),
+                remover=reverb.selectors.Fifo(),
+                max_size=scheme.max_items,
+                # A limit that waited for more than one item would block the learner, and with it
+                # the queue and the actors that fill replay.
+                rate_limiter=reverb.rate_limiters.MinSize(1),
+                signature=signatures[scheme.replay_table],
+            )
         )
-    }
-    table = config.replay_table
-    if table == replay_config.REPLAY:
-        signatures[table] = signature
-    elif table == replay_config.EPISODES:
-        signatures[table] = several(signature._replace(core_state=()), None)
-    elif config.sequence_length:
-        signatures[table] = several(signature, config.steps_per_entry // config.unroll_length)
-    return signatures
+    return made
 
 
 def several(signature: stored_unroll.StoredUnroll, unrolls: int | None) -> Any:
-    """Of n unrolls in a row, [n, ...]; None: of any number."""
+    """Returns the signature of n unrolls in a row, [n, ...]; None: of any number."""
     return tree.map_structure(
         lambda spec: tf.TensorSpec([unrolls, *spec.shape], spec.dtype, spec.name), signature
     )

@@ -5,15 +5,22 @@ only. An action that does not exist ends an update with an error, and NaN in one
 loss of the batch NaN.
 """
 
+import logging
 import math
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import tree
 
-from laser_tf import types
-from laser_tf.replay import stored_unroll
+from laser_tf import errors, types
+from laser_tf.replay import batch_sources, stored_unroll
+
+_MAX_INVALID_BATCHES = 100  # In a row without any valid unroll; then the run ends.
+_REMEDY = (
+    "let only the processes of this run reach its replay server (a firewall; see docs/security.md)"
+)
 
 
 class _Bounded(NamedTuple):
@@ -73,7 +80,7 @@ class UnrollCheck:
         env_output, agent_output = unrolls.env_output, unrolls.agent_output
         states = (unrolls.core_state, unrolls.next_core_state, stored_states)
         words = [
-            _Bounded(leaf, 0, types.VOCABULARY - 1)
+            _Bounded(leaf, 0, types.VOCABULARY_SIZE - 1)
             for leaf, is_text in zip(tree.flatten(env_output.observation), self._texts, strict=True)
             if is_text
         ]
@@ -118,3 +125,96 @@ def _positive_deviations(unrolls: stored_unroll.StoredUnroll) -> list[_Bounded]:
     deviations = np.where((is_first & has_no_next)[..., None], 1, policy.std)
     limits = np.finfo(deviations.dtype)
     return [_Bounded(deviations, limits.smallest_subnormal, limits.max)]
+
+
+class InvalidExperienceError(errors.UserError):
+    """All unrolls of many batches in a row have values that no actor of the run writes."""
+
+
+class InvalidUnrolls:
+    """Masks and counts invalid unrolls, in any thread."""
+
+    def __init__(self, check: UnrollCheck):
+        """Creates an object without any counts."""
+        self._check = check
+        self._lock = threading.Lock()
+        self._count = 0
+        self._logged = 0  # the count of the last log line
+        self._batches = 0  # in a row without any valid unroll
+
+    def has_any(self, unrolls: stored_unroll.StoredUnroll) -> bool:
+        """Returns whether an unroll of an episode is invalid, and counts the unroll.
+
+        Args:
+          unrolls: Arrays [n, ...].
+        """
+        return bool(self._find(unrolls).any())
+
+    def mask(self, batch: stored_unroll.Batch) -> stored_unroll.Batch:
+        """Replaces invalid unrolls by unrolls without transitions.
+
+        Args:
+          batch: Arrays.
+
+        Raises:
+          InvalidExperienceError: If none of many batches had a valid unroll.
+        """
+        is_invalid = self._find(batch.unrolls, batch.stored_states)
+        self._batches = self._batches + 1 if is_invalid.all() else 0
+        if self._batches >= _MAX_INVALID_BATCHES:
+            raise InvalidExperienceError(
+                f"all unrolls of the last {self._batches} batches are invalid. Check that the "
+                f"environment and the weights have finite values, and {_REMEDY}"
+            )
+        if not is_invalid.any():
+            return batch
+
+        def blank(leaf: np.ndarray) -> np.ndarray:
+            leaf = leaf.copy()
+            leaf[is_invalid] = 0
+            return leaf
+
+        unrolls, states = tree.map_structure(blank, (batch.unrolls, batch.stored_states))
+        unrolls.env_output.is_first[is_invalid] = True
+        return batch._replace(unrolls=unrolls, stored_states=states)
+
+    def _find(self, unrolls: stored_unroll.StoredUnroll, stored_states: Any = ()) -> np.ndarray:
+        """Returns which unrolls are invalid, bool [B]; counts and logs them."""
+        fields = self._check.find_invalid(unrolls, stored_states)
+        is_invalid = np.zeros(len(unrolls.task), bool)
+        for of_field in fields.values():
+            is_invalid |= of_field
+        with self._lock:
+            self._count += int(is_invalid.sum())
+            if self._count >= max(1, 10 * self._logged):
+                self._logged = self._count
+                logging.warning(
+                    "Masked %s unrolls from replay so far, whose %s is not valid: %s",
+                    f"{self._count:,}", " or ".join(fields), _REMEDY,
+                )  # fmt: skip
+        return is_invalid
+
+
+class CheckedBatches:
+    """A `batch_sources.BatchSource` of another source's batches, with invalid unrolls masked."""
+
+    def __init__(self, source: batch_sources.BatchSource, invalid: InvalidUnrolls):
+        """Creates a source that closes `source`."""
+        self._source = source
+        self._invalid = invalid
+        self.metrics = source.metrics
+        self.close = source.close
+
+    def get(self, should_stop: Callable[[], bool]) -> stored_unroll.Batch | None:
+        """See `batch_sources.Source`.
+
+        Raises:
+          InvalidExperienceError: If none of many batches had a valid unroll.
+        """
+        batch = self._source.get(should_stop)
+        return None if batch is None else self._invalid.mask(batch)
+
+    @property
+    def unconsumed_steps(self) -> int:
+        """See `batch_sources.BatchSource`."""
+        return self._source.unconsumed_steps

@@ -1,50 +1,51 @@
-"""Where the agents of a sweep meet: equal speed, and the population's decisions."""
+"""The coordinator of a sweep: equal speed, and the population's decisions."""
 
 import dataclasses
 import logging
 import math
 import pathlib
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from laser_tf.sweeps import kept_weights, lineage, pace, population, sweep_config
+from laser_tf.sweeps import lineage, population, speed_limiter, sweep_config, weight_store
 from laser_tf.workdir import run_directory
 
-Weights = Mapping[str, np.ndarray]  # see `transplant.hand_over`
+Weights = Mapping[str, np.ndarray]  # See `transplant.get_state`.
 
 
 class StaleError(RuntimeError):
-    """Another process bears the agent's name now."""
+    """Another process is this member now."""
 
 
-class Missed(NamedTuple):
-    """What an agent may have missed of the decisions about it."""
+class CatchUp(NamedTuple):
+    """The decisions about a member that a resumed member may have missed."""
 
-    next_ready: int | None  # env frames from which on it is due; None: there is no population
-    copied: int  # env frames at which it last became a copy of another; -1: never
-    hyperparameters: Mapping[str, float]  # missed, may be empty
-    weights: Weights | None  # missed
+    next_ready: int | None  # Env frames of the next decision; None without a population.
+    copied: int  # Env frames at which it last became a copy of another member; -1: never.
+    hyperparameters: Mapping[str, float]  # Missed values; may be empty.
+    weights: Weights | None  # Missed weights.
 
 
 class Decision(NamedTuple):
-    """What an agent of a population goes on with."""
+    """A decision about a member of a population."""
 
-    parent: str | None  # whose weights; None: its own
+    parent: str | None  # Member whose weights it copies; None: it keeps its own.
     hyperparameters: Mapping[str, float]
-    next_ready: int  # env frames from which on it is due again
-    weights: Weights | None  # the parent's
+    next_ready: int  # Env frames of the next decision.
+    weights: Weights | None  # The parent's.
 
 
 @dataclasses.dataclass
 class _Member:
-    """What is known of an agent."""
+    """The coordinator's view of a member."""
 
-    # Of the process that bears its name; "": of none any more; None: this coordinator, which may
-    # have been restarted, has heard of none yet.
+    # Session of the member's process; "": its process has ended; None: unknown, because no process
+    # has called since this coordinator started.
     session: str | None = None
-    has_reported: bool = False  # in this session
+    has_reported: bool = False  # In this session.
     report: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
@@ -53,29 +54,37 @@ class _Member:
 
 
 class Coordinator:
-    """Answers the agents' calls, one at a time.
+    """Answers the members' calls, one at a time.
 
-    All that has to outlive its process is in files; of the rest the agents tell again.
+    State that must survive a restart is in files; members report everything else again.
     """
 
-    def __init__(self, config: sweep_config.SweepConfig, folder: pathlib.Path):
-        """Expects all agents of a sweep but those that are finished.
+    def __init__(
+        self,
+        config: sweep_config.SweepConfig,
+        folder: pathlib.Path,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        """Expects all members that have not finished.
 
         Args:
-          config: of the sweep.
-          folder: of the sweep; the population's lineage is kept there, and who is finished.
+          config: Configuration of the sweep.
+          folder: Directory of the sweep, with the lineage and the names of finished members.
+          clock: Returns seconds.
 
         Raises:
-          ValueError: if the lineage is damaged.
-          OSError: if it cannot be read or written.
+          ValueError: If the lineage is damaged.
+          OSError: If the lineage cannot be read or written.
         """
         self._config = config
         self._folder = folder
-        self._members = {name: _Member() for name in config.agents}
-        self._pace = pace.Pace(list(config.agents), config.sweep.max_lead_env_frames)
-        for name in config.agents:
+        self._members = {name: _Member() for name in config.members}
+        self._limiter = speed_limiter.SpeedLimiter(
+            list(config.members), config.sweep.max_lead_env_frames, clock
+        )
+        for name in config.members:
             if self._finished(name).exists():
-                self._pace.leave(name)
+                self._limiter.leave(name)
         self._population = None
         if config.population.method != "none":
             self._population = population.Population(
@@ -84,18 +93,22 @@ class Coordinator:
             )
 
     def join(self, name: str, session: str) -> None:
-        """Takes that a new process works as an agent, in place of any before it.
+        """Records the start of a member's process, which replaces any previous one.
 
         Args:
-          name: of the agent.
-          session: by which the process's calls are told from those of the one before.
+          name: Name of the member.
+          session: Identifies the process.
         """
         self._members[name].session = session
         self._members[name].has_reported = False
-        self._pace.expect(name)
+        self._limiter.expect(name)
 
     def _member(self, name: str, session: str) -> _Member:
-        """Raises StaleError for a process that has been replaced."""
+        """Returns the member.
+
+        Raises:
+          StaleError: If another process has replaced the caller.
+        """
         member = self._members[name]
         if member.session is None:
             self.join(name, session)
@@ -106,20 +119,20 @@ class Coordinator:
     def report(
         self, name: str, session: str, env_frames: int, mean_return: float, fitness: float
     ) -> float:
-        """Takes how far an agent is and says how far it may go.
+        """Records the progress of a member.
 
         Args:
-          name: of the agent.
-          session: of its process.
-          env_frames: that it has learned from.
-          mean_return: of its training; NaN before the first episode.
-          fitness: of its weights; NaN: unknown.
+          name: Name of the member.
+          session: Session of its process.
+          env_frames: Env frames that it has learned from.
+          mean_return: Mean return of its training; NaN before the first episode.
+          fitness: Fitness of its weights; NaN if unknown.
 
         Returns:
-          The env frames up to which it may learn now; infinite where nobody waits.
+          The env frames up to which it may learn now; infinite without equal speed.
 
         Raises:
-          StaleError: as of all calls.
+          StaleError: If another process has replaced the caller; also raised by other calls.
         """
         member = self._member(name, session)
         member.report = {
@@ -128,38 +141,38 @@ class Coordinator:
             "fitness": fitness,
         }
         if member.has_reported:
-            self._pace.report(name, env_frames)
+            self._limiter.report(name, env_frames)
         else:
-            self._pace.join(name, env_frames)
+            self._limiter.join(name, env_frames)
             member.has_reported = True
-        return self._pace.limit(name) if self._config.sweep.equal_speed else math.inf
+        return self._limiter.limit(name) if self._config.sweep.equal_speed else math.inf
 
-    def resume(self, name: str, session: str, env_frames: int) -> Missed:
-        """What an agent that goes on from some env frames may have missed.
+    def resume(self, name: str, session: str, env_frames: int) -> CatchUp:
+        """Returns the decisions that a member may have missed.
 
-        An answer was lost, or what it changed was not saved. What is told stays the same until the
-        agent has saved itself beyond the decision.
+        An answer may be lost, or its effect not saved. The result is the same until the member has
+        a checkpoint after the decision.
 
         Args:
-          name: of the agent.
-          session: of its process.
-          env_frames: that it has learned from.
+          name: Name of the member.
+          session: Session of its process.
+          env_frames: Env frames that it has learned from.
 
         Raises:
-          UnreadableError: if the weights that it goes on from cannot be read.
+          UnreadableError: If the missed weights cannot be read.
         """
         self._member(name, session)
         if not self._population:
-            return Missed(None, -1, {}, None)
+            return CatchUp(None, -1, {}, None)
         latest, copy = self._population.latest(name), self._population.latest_copy(name)
         has_missed_values = latest is not None and env_frames <= latest.env_frames
-        # After a later decision the kept weights are that one's: who has asked for it had copied.
+        # After a later decision the stored weights belong to it; the member had copied before.
         has_missed_weights = has_missed_values and copy is latest
-        return Missed(
+        return CatchUp(
             self._population.next_ready(name),
             copy.env_frames if copy else -1,
             latest.hyperparameters if latest and has_missed_values else {},
-            kept_weights.read(self._weights(name)) if has_missed_weights else None,
+            weight_store.read(self._weights(name)) if has_missed_weights else None,
         )
 
     def decide(
@@ -171,30 +184,29 @@ class Coordinator:
         hyperparameters: Mapping[str, float],
         weights: Weights,
     ) -> Decision:
-        """What an agent of a population does next: goes on, or becomes a copy of a better one.
+        """Decides whether a member of a population continues or copies a better one.
 
         Args:
-          name: of the agent.
-          session: of its process.
-          env_frames: that it has learned from.
-          fitness: of its weights; NaN: unknown.
-          hyperparameters: that it uses.
-          weights: that others may copy.
+          name: Name of the member.
+          session: Session of its process.
+          env_frames: Env frames that it has learned from.
+          fitness: Fitness of its weights; NaN if unknown.
+          hyperparameters: Its present hyper-parameters.
+          weights: Its weights, which others may copy.
         """
         self._member(name, session)
-        assert self._population  # or `resume` had said that the agent is never due
+        assert self._population  # or `resume` had said that the member is never due
         others = {other: m.fitness for other, m in self._members.items() if other != name}
         decided = self._population.decide(name, env_frames, fitness, hyperparameters, others)
         try:
-            copied = kept_weights.read(self._weights(decided.parent)) if decided.parent else None
-            # What the agent goes on with, like the record's hyper-parameters: who copies it gets
-            # weights and values that belong together. On disk, since a coordinator that comes back
-            # must still have what it may give to others.
-            kept_weights.write(self._weights(name), copied or weights)
+            copied = weight_store.read(self._weights(decided.parent)) if decided.parent else None
+            # Weights after the decision, so that they belong to the hyper-parameters of the record.
+            # On disk, because a restarted coordinator must still have them.
+            weight_store.write(self._weights(name), copied or weights)
             self._population.record(decided)
-        except (OSError, kept_weights.UnreadableError) as error:
-            logging.warning("no decision about %s now: %s", name, error)
-            # It goes on as it is and asks again, long before it would be due otherwise.
+        except (OSError, weight_store.UnreadableError) as error:
+            logging.warning("Postponed the decision about %s: %s", name, error)
+            # The member continues unchanged and asks again soon.
             again = env_frames + max(1, self._config.population.ready_env_frames // 10)
             return Decision(None, {}, again, None)
         next_ready = self._population.next_ready(name)
@@ -204,35 +216,35 @@ class Coordinator:
         return self._folder / "population" / f"{name}.npz"
 
     def leave(self, name: str, session: str, finished: bool) -> None:
-        """Has nobody wait for an agent any more, and notes whether it has spent its budget."""
-        if self._members[name].session != "":  # else it has said so before, and was not answered
+        """Records the end of a member and whether it has spent its budget."""
+        if self._members[name].session != "":  # Else the answer to an earlier call was lost.
             self._member(name, session)
         if finished:
             self._note_finished(name)
-        self.lose(name)
+        self.mark_dead(name)
 
     def _note_finished(self, name: str) -> None:
         try:
             self._finished(name).parent.mkdir(exist_ok=True)
             self._finished(name).touch()
-        except OSError as error:  # it says so again when the sweep is resumed
-            logging.warning("cannot note that %s is finished: %s", name, error)
+        except OSError as error:  # The member reports it again when the sweep is resumed.
+            logging.warning("Cannot record that %s is finished: %s", name, error)
 
-    def lose(self, name: str) -> None:
-        """Has nobody wait for an agent whose process has died, until there is another one."""
+    def mark_dead(self, name: str) -> None:
+        """Stops waiting for a member whose process has died, until a new process joins."""
         self._members[name].session = ""
-        self._pace.leave(name)
+        self._limiter.leave(name)
 
     def _finished(self, name: str) -> pathlib.Path:
-        """The file that says of an agent that it has spent its budget."""
-        return self._folder / run_directory.FINISHED_AGENTS / name
+        """Returns the file whose existence marks a member as finished."""
+        return self._folder / run_directory.FINISHED_MEMBERS / name
 
     def status(self) -> dict[str, dict[str, Any]]:
-        """What the sweep's display shows of each agent."""
+        """Returns the last report of each member, with `finished`."""
         status = {}
         for name, member in self._members.items():
             finished = self._finished(name).exists()
-            # Of an agent that was finished before this process began nothing was reported.
-            done = {"env_frames": self._config.agents[name].run.env_frames} if finished else {}
+            # A member that finished before this process started sends no report.
+            done = {"env_frames": self._config.members[name].run.env_frames} if finished else {}
             status[name] = member.report | done | {"finished": finished}
         return status

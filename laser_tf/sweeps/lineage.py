@@ -12,17 +12,17 @@ from collections.abc import Sequence
 from laser_tf import errors
 
 FILE = "population/lineage.csv"  # in the folder of a sweep
-COLUMNS = ("env_frames", "agent", "parent", "fitness")  # then one for each tuned hyper-parameter
+COLUMNS = ("env_frames", "member", "parent", "fitness")  # then one for each tuned hyper-parameter
 
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """One decision about one agent; an agent's first record is its start and has no parent."""
+    """One decision about one member; a member's first record is its start and has no parent."""
 
-    env_frames: int  # of the agent, before action repeat
-    agent: str
+    env_frames: int  # of the member, before action repeat
+    member: str
     parent: str | None  # whose weights it went on from; None: its own
-    fitness: float  # of the agent before the decision; NaN: unknown
+    fitness: float  # of the member before the decision; NaN: unknown
     hyperparameters: dict[str, float]  # the tuned ones, that it went on with
 
 
@@ -55,7 +55,7 @@ class Lineage:
         self._drop_torn_row()  # left by an earlier call that found the disk full
         values = [record.hyperparameters[name] for name in self._columns[len(COLUMNS) :]]
         fitness = record.fitness if math.isfinite(record.fitness) else ""
-        self._write([record.env_frames, record.agent, record.parent or "", fitness, *values])
+        self._write([record.env_frames, record.member, record.parent or "", fitness, *values])
         self.records.append(record)
 
     def _write(self, row: Sequence[object]) -> None:
@@ -101,11 +101,11 @@ def _parse(path: pathlib.Path, columns: Sequence[str], number: int, line: str) -
     try:
         row = dict(zip(columns, next(csv.reader([line], strict=True)), strict=True))
         values = {name: float(row[name]) for name in columns[len(COLUMNS) :]}
-        if not (row["agent"] and all(0 < value < math.inf for value in values.values())):
-            raise ValueError("no agent, or a hyper-parameter out of range")
+        if not (row["member"] and all(0 < value < math.inf for value in values.values())):
+            raise ValueError("no member, or a hyper-parameter out of range")
         return Record(
             env_frames=int(row["env_frames"]),
-            agent=row["agent"],
+            member=row["member"],
             parent=row["parent"] or None,
             fitness=float(row["fitness"] or "nan"),
             hyperparameters=values,

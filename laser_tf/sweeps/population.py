@@ -1,6 +1,6 @@
-"""Population based training (Jaderberg et al. 2017): which agent copies which, and what it changes.
+"""Population based training (Jaderberg et al. 2017): which member copies which weights.
 
-Pure bookkeeping, one decision at a time. No agent ever waits for another, so one that has died
+Pure bookkeeping, one decision at a time. No member ever waits for another, so one that has died
 holds nobody up; what it last reported stays among the others' until the run ends.
 """
 
@@ -34,15 +34,15 @@ class Config:
     """
 
     method: str = "none"  # pbt, or none: nobody copies, nothing is recorded
-    ready_env_frames: int = 1_000_000  # env frames; of an agent between decisions about it
-    burn_in_env_frames: int = 0  # env frames; of an agent before the first decision about it
+    ready_env_frames: int = 1_000_000  # env frames; of a member between decisions about it
+    burn_in_env_frames: int = 0  # env frames; of a member before the first decision about it
     truncation_fraction: float = 0.2  # fraction; the lowest copy from as many highest; 1: all
     copy_margin: float = 0.0  # fitness; by which a parent must be better, and more
     perturbation_factors: tuple[float, ...] = (1.2, 1 / 1.2)  # factors; of which one is drawn
     perturbation_probability: float = 1.0  # probability; of each hyper-parameter by itself
     explore_without_copy: bool = False  # whether those perturb, too, that keep their weights
     # IMPALA's; LASER fixes the epsilon on DMLab-30. A sweep that names none takes those that its
-    # agents have: see `sweep_config`.
+    # members have: see `sweep_config`.
     tuned: tuple[str, ...] = learner_config.TUNABLE  # hyper-parameters that change, as section.key
     seed: int = 1  # seed; of the draws
 
@@ -72,7 +72,7 @@ class Config:
 
 
 class Population:
-    """What is known of each agent, which is its latest record; not for several threads at once."""
+    """What is known of each member, which is its latest record; not for several threads at once."""
 
     def __init__(self, config: Config, log: lineage.Lineage):
         """Goes on from the records that the log holds already.
@@ -83,70 +83,70 @@ class Population:
         """
         self._config = config
         self._log = log
-        self._latest = {record.agent: record for record in log.records}
-        self._copies = {record.agent: record for record in log.records if record.parent}
+        self._latest = {record.member: record for record in log.records}
+        self._copies = {record.member: record for record in log.records if record.parent}
 
-    def next_ready(self, agent: str) -> int:
-        """The env frames from which on an agent is due; 0 for one that is not known yet."""
-        if agent not in self._latest:
+    def next_ready(self, member: str) -> int:
+        """The env frames from which on a member is due; 0 for one that is not known yet."""
+        if member not in self._latest:
             return 0
-        passed = self._latest[agent].env_frames // self._config.ready_env_frames
+        passed = self._latest[member].env_frames // self._config.ready_env_frames
         return max(self._config.burn_in_env_frames, (passed + 1) * self._config.ready_env_frames)
 
     def decide(
         self,
-        agent: str,
+        member: str,
         env_frames: int,
         fitness: float,
         hyperparameters: Mapping[str, float],
         others: Mapping[str, float] = types.MappingProxyType({}),
     ) -> lineage.Record:
-        """What an agent goes on with. Nothing is known of it, or changed by it, before `record`.
+        """What a member goes on with. Nothing is known of it, or changed by it, before `record`.
 
-        The decision about an agent without records introduces it and changes nothing; ask for it
-        when the agent starts, and for the others from `next_ready` on.
+        The decision about a member without records introduces it and changes nothing; ask for it
+        when the member starts, and for the others from `next_ready` on.
 
         Args:
-          agent: its name.
-          env_frames: that the agent has learned from, before action repeat.
-          fitness: of its present weights, higher is better; not finite: unknown. Such an agent
+          member: its name.
+          env_frames: that the member has learned from, before action repeat.
+          fitness: of its present weights, higher is better; not finite: unknown. Such a member
             copies nobody and is copied by nobody.
           hyperparameters: that it uses; others than the tuned ones are left out.
-          others: fitness of other agents now, by which they are ranked; of one that is not among
+          others: fitness of other members now, by which they are ranked; of one that is not among
             them, or not finite, that of its latest record.
 
         Raises:
-          ValueError: for values that no agent of this population can have.
+          ValueError: for values that no member of this population can have.
         """
-        own = self._checked(agent, env_frames, hyperparameters)
+        own = self._checked(member, env_frames, hyperparameters)
         known = float(fitness) if math.isfinite(fitness) else math.nan
-        parent, values = self._choose(agent, known, own, others)
-        return lineage.Record(env_frames, agent, parent, known, values)
+        parent, values = self._choose(member, known, own, others)
+        return lineage.Record(env_frames, member, parent, known, values)
 
     def record(self, decided: lineage.Record) -> None:
-        """Makes a decision hold: the agent goes on with it, and others may copy that.
+        """Makes a decision hold: the member goes on with it, and others may copy that.
 
         Raises:
           OSError: if it cannot be written; it does not hold then.
         """
         self._log.append(decided)
-        self._latest[decided.agent] = decided
+        self._latest[decided.member] = decided
         if decided.parent:
-            self._copies[decided.agent] = decided
+            self._copies[decided.member] = decided
 
-    def latest(self, agent: str) -> lineage.Record | None:
-        """The newest decision about an agent that holds."""
-        return self._latest.get(agent)
+    def latest(self, member: str) -> lineage.Record | None:
+        """The newest decision about a member that holds."""
+        return self._latest.get(member)
 
-    def latest_copy(self, agent: str) -> lineage.Record | None:
+    def latest_copy(self, member: str) -> lineage.Record | None:
         """The newest one by which it copied another."""
-        return self._copies.get(agent)
+        return self._copies.get(member)
 
     def _choose(
-        self, agent: str, fitness: float, own: dict[str, float], others: Mapping[str, float]
+        self, member: str, fitness: float, own: dict[str, float], others: Mapping[str, float]
     ) -> tuple[str | None, dict[str, float]]:
-        """Whose weights the agent copies, None for its own, and the hyper-parameters."""
-        if agent not in self._latest or math.isnan(fitness):
+        """Whose weights the member copies, None for its own, and the hyper-parameters."""
+        if member not in self._latest or math.isnan(fitness):
             return None, own
         # From the number of records, so that a restarted population draws what it would have drawn.
         generator = random.Random(f"{self._config.seed}/{len(self._log.records)}")
@@ -162,8 +162,8 @@ class Population:
             for name, fitness_now in others.items()
             if name in recorded and math.isfinite(fitness_now)
         }
-        ranked = {**recorded, **present, agent: fitness}
-        parent = select_parent(agent, ranked, self._config, generator)
+        ranked = {**recorded, **present, member: fitness}
+        parent = select_parent(member, ranked, self._config, generator)
         # What it would get are the weights of the parent's record, which may be worse by now.
         if parent and recorded[parent] - fitness > self._config.copy_margin:
             inherited = self._latest[parent].hyperparameters
@@ -173,35 +173,37 @@ class Population:
         return None, own
 
     def _checked(
-        self, agent: str, env_frames: int, hyperparameters: Mapping[str, float]
+        self, member: str, env_frames: int, hyperparameters: Mapping[str, float]
     ) -> dict[str, float]:
-        if not agent or not agent.isprintable():
-            raise errors.ConfigError(f"the agent's name is {agent!r}: use printable characters")
+        if not member or not member.isprintable():
+            raise errors.ConfigError(f"the member's name is {member!r}: use printable characters")
         if env_frames < 0:
-            raise errors.ConfigError(f"env_frames of agent {agent} is {env_frames}: use 0 or more")
+            raise errors.ConfigError(
+                f"env_frames of member {member} is {env_frames}: use 0 or more"
+            )
         for name in self._config.tuned:
             if name not in hyperparameters:
                 raise errors.ConfigError(
-                    f"agent {agent} has no {name} to tune, only {', '.join(hyperparameters)}: "
+                    f"member {member} has no {name} to tune, only {', '.join(hyperparameters)}: "
                     "take it out of population.tuned"
                 )
             if not 0 < hyperparameters[name] < math.inf:
                 raise errors.ConfigError(
-                    f"{name} of agent {agent} is {hyperparameters[name]}, which no factor can "
+                    f"{name} of member {member} is {hyperparameters[name]}, which no factor can "
                     "tune: use a finite value above 0, or take it out of population.tuned"
                 )
         return {name: float(hyperparameters[name]) for name in self._config.tuned}
 
 
 def select_parent(
-    agent: str, fitnesses: Mapping[str, float], config: Config, generator: random.Random
+    member: str, fitnesses: Mapping[str, float], config: Config, generator: random.Random
 ) -> str | None:
-    """Truncation selection: whom an agent copies, or None.
+    """Truncation selection: whom a member copies, or None.
 
-    With a fraction of 1 it is IMPALA's rule: any other agent, if it is better enough.
+    With a fraction of 1 it is IMPALA's rule: any other member, if it is better enough.
 
     Args:
-      agent: one of the names in `fitnesses`.
+      member: one of the names in `fitnesses`.
       fitnesses: all finite.
       config: of the population.
       generator: of the draws.
@@ -211,11 +213,11 @@ def select_parent(
     order.sort(key=fitnesses.__getitem__)
     # Rounded first: 0.07 * 100 is a little more than 7.
     count = max(1, math.ceil(round(config.truncation_fraction * len(order), 9)))
-    candidates = [name for name in order[-count:] if name != agent]
-    if agent not in order[:count] or not candidates:
+    candidates = [name for name in order[-count:] if name != member]
+    if member not in order[:count] or not candidates:
         return None
     parent = generator.choice(candidates)
-    return parent if fitnesses[parent] - fitnesses[agent] > config.copy_margin else None
+    return parent if fitnesses[parent] - fitnesses[member] > config.copy_margin else None
 
 
 def explore(

@@ -1,4 +1,4 @@
-"""A sweep: one configuration, what differs between its agents, and how they live together."""
+"""A sweep: one configuration, what differs between its members, and how they live together."""
 
 import dataclasses
 import itertools
@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from laser_tf import config_checks, config_values, errors
-from laser_tf.replay import replay_config
+from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.sweeps import population
 from laser_tf.training import cluster_config, run_config
 
-MOST_AGENTS = 1_000  # more need another engine
+MAX_MEMBERS = 1_000  # more need another engine
 PARTS = ("grid", "zipped", "log_uniform", "choices")  # of the section that vary keys
 _OWN_SECTIONS = ("sweep", "population", "cluster")
-# Of one replay's agents; whatever else the environment and replay sections say must be the same.
+# Of one replay's members; whatever else the environment and replay sections say must be the same.
 _MAY_DIFFER = (
     "environment.num_envs",
     "environment.num_threads",
@@ -24,8 +24,8 @@ _MAY_DIFFER = (
     "replay.replay_fraction",
     "replay.replay_ratio",
 )
-# Beside the environment, what weights fit and mean the same to, of agents that take over each
-# other's. Where an agent has no such key, it is None.
+# Beside the environment, what weights fit and mean the same to, of members that take over each
+# other's. Where a member has no such key, it is None.
 OF_WEIGHTS = (
     "learner.optimizer", "replay.frame_stack",
     *(
@@ -42,7 +42,7 @@ OF_WEIGHTS = (
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """What a sweep's agents differ in.
+    """What a sweep's members differ in.
 
     `grid`, `zipped`, `log_uniform` and `choices` are nested like a run's configuration: section ->
     key.
@@ -53,21 +53,21 @@ class Config:
 
     grid: Mapping[str, Mapping[str, Sequence]] = dataclasses.field(
         default_factory=dict
-    )  # values of which each combination is an agent, (a, b, ...)
+    )  # values of which each combination is a member, (a, b, ...)
     zipped: Mapping[str, Mapping[str, Sequence]] = dataclasses.field(
         default_factory=dict
-    )  # values of which the i-th of all keys together are an agent, (a, b, ...)
+    )  # values of which the i-th of all keys together are a member, (a, b, ...)
     log_uniform: Mapping[str, Mapping[str, Sequence[float]]] = dataclasses.field(
         default_factory=dict
     )  # (lowest, highest) of values drawn between them
     choices: Mapping[str, Mapping[str, Sequence]] = dataclasses.field(
         default_factory=dict
-    )  # values of which each agent draws one, (a, b, ...)
-    samples: int = 1  # agents; for each point of grid and zipped, each with draws of its own
-    seed: int = 1  # seed; of the draws; agents' own seeds count up from run.seed
-    shared_replay: bool = True  # one replay for all agents, or one for each
-    equal_speed: bool = True  # whether agents wait for each other
-    max_lead_env_frames: int = 20_000  # env frames; that an agent may be ahead of the slowest
+    )  # values of which each member draws one, (a, b, ...)
+    samples: int = 1  # members; for each point of grid and zipped, each with draws of its own
+    seed: int = 1  # seed; of the draws; members' own seeds count up from run.seed
+    shared_replay: bool = True  # one replay for all members, or one for each
+    equal_speed: bool = True  # whether members wait for each other
+    max_lead_env_frames: int = 20_000  # env frames; that a member may be ahead of the slowest
     label: str = ""  # of the condition that a report compares
     seed_index: int = 1  # number; which repetition of the condition it is
 
@@ -79,15 +79,15 @@ class Config:
         self._check_values()
         self._check_keys()
         sizes = [len(values) for values in config_values.flatten(self.grid).values()]
-        if (agents := self.samples * math.prod(sizes) * len(self.zipped_points)) > MOST_AGENTS:
+        if (members := self.samples * math.prod(sizes) * len(self.zipped_points)) > MAX_MEMBERS:
             raise errors.ConfigError(
-                f"samples is {self.samples}: with grid and zipped that makes {agents} agents; use "
-                f"values that make {MOST_AGENTS} or fewer"
+                f"samples is {self.samples}: with grid and zipped that makes {members} members; "
+                f"use values that make {MAX_MEMBERS} or fewer"
             )
 
     @property
     def zipped_points(self) -> list[dict[str, Any]]:
-        """What `zipped` gives one agent after the other, "section.key" -> value; {} without it."""
+        """What `zipped` gives one member after the other, "section.key" -> value; {} without it."""
         zipped = config_values.flatten(self.zipped)
         rows = zip(*zipped.values(), strict=True) if zipped else [()]
         return [dict(zip(zipped, row, strict=True)) for row in rows]
@@ -125,13 +125,13 @@ class SweepConfig:
     sweep: Config
     population: population.Config
     cluster: cluster_config.ClusterConfig  # where its processes are
-    agents: Mapping[str, run_config.RunConfig]  # name -> its whole configuration
+    members: Mapping[str, run_config.RunConfig]  # name -> its whole configuration
     hyperparameters: Mapping[str, Mapping[str, Any]]  # name -> "section.key" -> what it was given
 
     @property
     def first(self) -> run_config.RunConfig:
-        """The first agent's configuration."""
-        return next(iter(self.agents.values()))
+        """The first member's configuration."""
+        return next(iter(self.members.values()))
 
 
 def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
@@ -140,41 +140,41 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
     Sections are those of a run, `sweep` and `population`; `cluster` is the sweep's own.
 
     Raises:
-      ValueError: for an unknown, a missing or an invalid key, or agents that cannot share a replay;
-        the message names `section.key`.
+      ValueError: for an unknown, a missing or an invalid key, or members that cannot share
+        replay; the message names `section.key`.
     """
     run_config.check_nesting(values)
     base = {name: section for name, section in values.items() if name not in _OWN_SECTIONS}
     sweep = run_config.parse_section("sweep", Config, values)
     hyperparameters = {
-        f"agent_{index:02d}": overrides for index, overrides in enumerate(_overrides(sweep))
+        f"member_{index:02d}": overrides for index, overrides in enumerate(_overrides(sweep))
     }
     if any("run.env_frames" in overrides for overrides in hyperparameters.values()):
         raise errors.ConfigError(
-            "config.sweep: run.env_frames is the same for all agents: sweep other keys"
+            "config.sweep: run.env_frames is the same for all members: sweep other keys"
         )
     first_seed = run_config.parse_section("run", run_config.Config, values).seed
-    agents = {
-        name: _parse_agent(name, base, {"run.seed": first_seed + index} | overrides)
+    members = {
+        name: _parse_member(name, base, {"run.seed": first_seed + index} | overrides)
         for index, (name, overrides) in enumerate(hyperparameters.items())
     }
-    cluster = _parse_cluster(values, agents)
-    if addresses := base.get("replay", {}).get("addresses"):
+    cluster = _parse_cluster(values, members)
+    if address := base.get("replay", {}).get("address"):
         raise errors.ConfigError(
-            f"config.replay: addresses is {addresses!r}, but a sweep's processes have a replay of "
+            f"config.replay: address is {address!r}, but a sweep's processes have a replay of "
             "their own: leave it out"
         )
     if sweep.shared_replay:
-        _check_shareable(agents)
+        _check_shareable(members)
     elif port := base.get("run", {}).get("replay_port"):
         raise errors.ConfigError(
-            f"config.run: replay_port is {port}, but each agent has a replay of its own: use 0"
+            f"config.run: replay_port is {port}, but each member has a replay of its own: use 0"
         )
-    return SweepConfig(sweep, _parse_population(values, agents), cluster, agents, hyperparameters)
+    return SweepConfig(sweep, _parse_population(values, members), cluster, members, hyperparameters)
 
 
 def check_given(values: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any]) -> None:
-    """Checks that what a user sets for all agents is not what each of them has of its own.
+    """Checks that what a user sets for all members is not what each of them has of its own.
 
     Args:
       values: nested, of the sweep.
@@ -187,7 +187,7 @@ def check_given(values: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any
         swept = config_values.flatten(values["sweep"].get(part, {}))
         for key in swept.keys() & given.keys():
             raise errors.ConfigError(
-                f"--config.{key}={given[key]} has no effect: the sweep's {part} gives each agent "
+                f"--config.{key}={given[key]} has no effect: the sweep's {part} gives each member "
                 f"its own; use --config.sweep.{part}.{key}, which is {swept[key]}"
             )
 
@@ -198,12 +198,12 @@ def defaults(values: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any
 
 
 def _parse_cluster(
-    values: Mapping[str, Mapping[str, Any]], agents: Mapping[str, run_config.RunConfig]
+    values: Mapping[str, Mapping[str, Any]], members: Mapping[str, run_config.RunConfig]
 ) -> cluster_config.ClusterConfig:
-    for config in agents.values():
+    for config in members.values():
         if config.cluster != cluster_config.ClusterConfig():
             raise errors.ConfigError(
-                "config.sweep: cluster is the same for all agents: sweep other keys"
+                "config.sweep: cluster is the same for all members: sweep other keys"
             )
     cluster = run_config.parse_section("cluster", cluster_config.ClusterConfig, values)
     try:
@@ -214,7 +214,7 @@ def _parse_cluster(
 
 
 def _overrides(sweep: Config) -> Iterator[dict[str, Any]]:
-    """What each agent is given, "section.key" -> value."""
+    """What each member is given, "section.key" -> value."""
     random = np.random.default_rng(sweep.seed)
     grid = config_values.flatten(sweep.grid)
     for *point, together in itertools.product(*grid.values(), sweep.zipped_points):
@@ -227,60 +227,63 @@ def _overrides(sweep: Config) -> Iterator[dict[str, Any]]:
             yield overrides
 
 
-def _parse_agent(
+def _parse_member(
     name: str, base: Mapping[str, Mapping[str, Any]], overrides: Mapping[str, Any]
 ) -> run_config.RunConfig:
     values = {section: dict(keys) for section, keys in base.items()}
-    for key, value in overrides.items():
-        section, _, rest = key.partition(".")
-        values.setdefault(section, {})[rest] = value
     try:
+        if scheme := overrides.get("replay.scheme"):
+            values = run_config.override(values, {"replay.scheme": scheme})
+        for key, value in overrides.items():
+            section, _, rest = key.partition(".")
+            values.setdefault(section, {})[rest] = value
         return run_config.parse(values)
     except ValueError as error:
         raise errors.ConfigError(f"{name} of the sweep: {error}") from None
 
 
-def _check_shareable(agents: Mapping[str, run_config.RunConfig]) -> None:
-    """Raises ValueError, naming what differs, unless agents can live on one replay."""
+def _check_shareable(members: Mapping[str, run_config.RunConfig]) -> None:
+    """Raises ValueError, naming what differs, unless members can live on one replay."""
     _check_same(
-        {name: _shared_values(agent) for name, agent in agents.items()},
-        "agents on one replay need the same; sweep something else, or use shared_replay=false",
+        {name: _shared_values(member) for name, member in members.items()},
+        "members on one replay need the same; sweep something else, or use shared_replay=false",
     )
-    first = next(iter(agents))
-    replay = agents[first].replay
-    if replay.priority_exponent:
+    first = next(iter(members))
+    replay = members[first].replay
+    if replay.uses_priorities:
         raise errors.ConfigError(
-            f"config.replay: priority_exponent is {replay.priority_exponent}, but one agent's "
+            f"config.replay: priority_exponent is {replay.sampler_exponent}, but one member's "
             "priorities mean nothing to another (LASER, section 5.2): use 0, or shared_replay=false"
         )
-    if agents[first].agent.core != "none" and replay.core_state == "stored":
+    if members[first].agent.core != "none" and replay.replays_stored_states:
         raise errors.ConfigError(
-            "config.replay: core_state is 'stored', but one agent's states mean nothing to another "
-            "(LASER, section A.2): use 'recomputed' or 'zero', or shared_replay=false"
+            "config.replay: core_state is 'stored', but a member's states mean nothing to others "
+            "(LASER, section A.2): use core_state=zero, shared_replay=false, or a replay.scheme "
+            "that recomputes them"
         )
 
 
 def _parse_population(
-    values: Mapping[str, Mapping[str, Any]], agents: Mapping[str, run_config.RunConfig]
+    values: Mapping[str, Mapping[str, Any]], members: Mapping[str, run_config.RunConfig]
 ) -> population.Config:
-    members = run_config.parse_section("population", population.Config, values)
-    if members.method == "none":
-        return members
+    settings = run_config.parse_section("population", population.Config, values)
+    if settings.method == "none":
+        return settings
     _check_same(
-        {name: _of_weights(agent) for name, agent in agents.items()},
-        "agents of a population are ranked by their returns and take over each other's state; "
+        {name: _of_weights(member) for name, member in members.items()},
+        "members of a population are ranked by their returns and take over each other's state; "
         "sweep something else, or use population.method='none'",
     )
     if "tuned" not in values["population"]:
-        tunable = _tunable(next(iter(agents.values())))
-        tuned = tuple(key for key in members.tuned if key in tunable)
-        members = dataclasses.replace(members, tuned=tuned)
-    _check_tuned(members.tuned, agents)
-    return members
+        tunable = _tunable(next(iter(members.values())))
+        tuned = tuple(key for key in settings.tuned if key in tunable)
+        settings = dataclasses.replace(settings, tuned=tuned)
+    _check_tuned(settings.tuned, members)
+    return settings
 
 
 def _check_same(values_of: Mapping[str, Mapping[str, Any]], reason: str) -> None:
-    """Raises ValueError, naming the first difference, unless all agents have the same values."""
+    """Raises ValueError, naming the first difference, unless all members have the same values."""
     (first, reference), *others = values_of.items()
     for name, values in others:
         for key, value in values.items():
@@ -298,13 +301,13 @@ def _of_weights(config: run_config.RunConfig) -> dict[str, Any]:
 
 
 def _tunable(config: run_config.RunConfig) -> dict[str, float]:
-    """What a population can change of an agent, as it is configured."""
+    """What a population can change of a member, as it is configured."""
     flat = config_values.flatten(dataclasses.asdict(config))
     return {key: flat[key] for key in config.learner.tunable if key in flat}
 
 
-def _check_tuned(tuned: Sequence[str], agents: Mapping[str, run_config.RunConfig]) -> None:
-    for name, config in agents.items():
+def _check_tuned(tuned: Sequence[str], members: Mapping[str, run_config.RunConfig]) -> None:
+    for name, config in members.items():
         tunable = _tunable(config)
         for key in tuned:
             if not tunable.get(key, 0.0) > 0:
@@ -334,5 +337,5 @@ def _shared_values(config: run_config.RunConfig) -> dict[str, Any]:
 
 
 def queues(config: SweepConfig) -> list[str]:
-    """The queues of the agents' learners, in the agents' order."""
-    return [replay_config.queue_of(name) for name in config.agents]
+    """The queues of the members' learners, in the members' order."""
+    return [schemes_base.queue_of(name) for name in config.members]

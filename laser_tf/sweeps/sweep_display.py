@@ -1,4 +1,4 @@
-"""The sweep's progress: one line for all agents together and one for each."""
+"""The sweep's progress: one line for all members together and one for each."""
 
 import collections
 import math
@@ -15,7 +15,7 @@ _PACE_SECONDS = 30.0  # over which frames per second are measured
 
 
 class _Row(NamedTuple):
-    """What is shown of an agent."""
+    """What is shown of a member."""
 
     name: str
     env_frames: int
@@ -25,13 +25,13 @@ class _Row(NamedTuple):
 
 
 class SweepDisplay:
-    """Shows how far the agents are; a context manager."""
+    """Shows how far the members are; a context manager."""
 
     def __init__(self, total_env_frames: int, title: str, stream: TextIO | None = None):
         """Creates the display.
 
         Args:
-          total_env_frames: the budget of one agent.
+          total_env_frames: the budget of one member.
           title: opens the line of all together.
           stream: where to write, by default standard output.
         """
@@ -51,7 +51,7 @@ class SweepDisplay:
         """Shows the newest numbers.
 
         Args:
-          reports: name -> what the agent reported last, may be empty.
+          reports: name -> what the member reported last, may be empty.
           states: name -> a word, e.g. "running".
         """
         rows = [self._row(name, reports.get(name, {}), state) for name, state in states.items()]
@@ -66,7 +66,7 @@ class SweepDisplay:
             "\n".join([*(self._line(row) for row in rows), total]),
             console.Group(
                 live_text.title(self._title),
-                # First, since a terminal with fewer lines than agents cuts what is below.
+                # First, since a terminal with fewer lines than members cuts what is below.
                 live_text.bar(share, f"{share:.1%}", left),
                 live_text.items((f"frames {done:,} of {budget:,}", *numbers)),
                 self._table(rows),
@@ -91,16 +91,16 @@ class SweepDisplay:
         )
 
     def _table(self, rows: Sequence[_Row]) -> table.Table:
-        """One row an agent; on a narrow terminal the bars give way first, then the states."""
-        agents = table.Table(box=None, expand=True, padding=(0, 1, 0, 0), pad_edge=False)
-        agents.add_column("agent", no_wrap=True, min_width=max(len(row.name) for row in rows))
-        agents.add_column("", ratio=1)
+        """One row a member; on a narrow terminal the bars give way first, then the states."""
+        members = table.Table(box=None, expand=True, padding=(0, 1, 0, 0), pad_edge=False)
+        members.add_column("member", no_wrap=True, min_width=max(len(row.name) for row in rows))
+        members.add_column("", ratio=1)
         for head in ("  done", "frames/s", "return"):
-            agents.add_column(head, justify="right", no_wrap=True, min_width=len(head))
-        agents.add_column("state", no_wrap=True)
+            members.add_column(head, justify="right", no_wrap=True, min_width=len(head))
+        members.add_column("state", no_wrap=True)
         for row in rows:
             share = row.env_frames / self._total
-            agents.add_row(
+            members.add_row(
                 row.name,
                 progress_bar.ProgressBar(total=1.0, completed=share),
                 f"{share:.1%}",
@@ -108,7 +108,7 @@ class SweepDisplay:
                 progress.number(row.mean_return, 2),
                 row.state,
             )
-        return agents
+        return members
 
     def _pace(self, name: str, env_frames: int) -> float:
         """Frames per second of late; a restart from a checkpoint begins anew."""

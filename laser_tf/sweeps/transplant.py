@@ -14,7 +14,7 @@ from laser_tf import errors
 from laser_tf.training import finiteness, learner, named_variables
 
 
-def hand_over(source: learner.Learner) -> dict[str, np.ndarray]:
+def get_state(source: learner.Learner) -> dict[str, np.ndarray]:
     """The weights and the optimiser's state, by their names.
 
     Call it between two updates, or it mixes variables from before and after one.
@@ -27,12 +27,12 @@ def hand_over(source: learner.Learner) -> dict[str, np.ndarray]:
     return arrays
 
 
-def take_over(target: learner.Learner, handed_over: Mapping[str, np.ndarray]) -> None:
+def set_state(target: learner.Learner, handed_over: Mapping[str, np.ndarray]) -> None:
     """Makes a learner go on from what another one handed over; call it between two updates.
 
     Args:
       target: a learner of the same architecture.
-      handed_over: from `hand_over`.
+      handed_over: from `get_state`.
 
     Raises:
       ValueError: if it is of another architecture; the message names the first difference, and

@@ -8,7 +8,8 @@ import numpy as np
 
 from laser_tf.agents import base as agents_base
 from laser_tf.environments import base, episode_statistics, factory
-from laser_tf.replay import client, connection, contextual_replay, stored_unroll
+from laser_tf.replay import client, connection, stored_unroll
+from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.training import actor, assembly, learner, run_config, weights
 
 
@@ -66,7 +67,7 @@ class LocalActing(actor.ActorThread):
           member: index of the run in its sweep.
           on_episode: called with each finished episode, in another thread.
         """
-        self.replay = contextual_replay.for_learner(replay, config.replay, signature, workdir)
+        self.replay = config.replay.learner_replay(replay, signature, workdir)
         # A resumed run goes on with fresh randomness instead of repeating its first episodes.
         seeds = draw_seeds(config.run.seed, int(trained.counters.agent_steps.numpy()))
         environment = factory.make_environment(
@@ -79,7 +80,7 @@ class LocalActing(actor.ActorThread):
                 config,
                 environment,
                 agent,
-                replay.servers[0],
+                replay.connection,
                 signature,
                 member=member,
                 refresh=copier.refresh,
@@ -124,18 +125,18 @@ def make_actor(
       refresh: see `actor.Actor`.
       on_episode: see `actor.Actor`.
     """
+    context = schemes_base.ActorContext(
+        replay,
+        signature,
+        agent,
+        environment.task_ids,
+        member,
+        config.max_unrolls_per_episode,
+    )
     return actor.Actor(
         environment,
         actor.ActingPolicy(agent, environment, config.replay.frame_stack),
-        assembly.make_recorders(
-            config.replay,
-            replay,
-            signature,
-            agent,
-            task_ids=environment.task_ids,
-            member=member,
-            max_unrolls_per_episode=config.max_unrolls_per_episode,
-        ),
+        config.replay.make_writers(context),
         max_steps_per_episode=config.environment.max_steps_per_episode,
         refresh_steps=config.replay.unroll_length,
         refresh=refresh,

@@ -11,11 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
-from laser_tf import types
+from laser_tf import array_function, types
 from laser_tf.agents import base as agents_base
 from laser_tf.environments import base, episode_statistics, faults
-from laser_tf.replay import frame_stacking, recorder
-from laser_tf.training import array_function
+from laser_tf.replay import frame_stacking
+from laser_tf.replay import writers as replay_writers
 
 _STATES = {
     "start": "has not begun to act",
@@ -60,7 +60,7 @@ class Actor:
         self,
         environment: base.BatchedEnvironment,
         policy: ActingPolicy,
-        recorders: Sequence[recorder.Recorder],
+        writers: Sequence[replay_writers.Writer],
         *,
         max_steps_per_episode: int,
         refresh_steps: int,
@@ -72,7 +72,7 @@ class Actor:
         Args:
           environment: N of them.
           policy: acts for all of them at once.
-          recorders: take every step.
+          writers: Take every step.
           max_steps_per_episode: Agent steps of the longest episode; 0 if unknown.
           refresh_steps: agent steps of an environment from one copy of the weights to the next.
           refresh: copies the learner's newest weights into the policy and returns how many updates
@@ -81,7 +81,7 @@ class Actor:
         """
         self._environment = environment
         self._policy = policy
-        self._recorders = recorders
+        self._writers = writers
         self._tracker = episode_statistics.EpisodeTracker(environment)
         self._length_limit = episode_statistics.length_limit(max_steps_per_episode)
         self._has_warned = False  # about an episode that is longer
@@ -116,12 +116,12 @@ class Actor:
                     env_output = self._environment.step(action)
                 action = self._act_on(env_output, stop)
             with self._timed("waiting"):
-                for recorder_ in self._recorders:
-                    recorder_.wait(stop.is_set)
+                for writer in self._writers:
+                    writer.wait(stop.is_set)
             self.agent_steps += self._environment.num_envs * self._refresh_steps
             self._version = self._refresh()
-        for recorder_ in self._recorders:
-            recorder_.close()
+        for writer in self._writers:
+            writer.close()
 
     def fault_metrics(self) -> dict[str, float]:
         """How often each kind of fault has happened in the environments, since the start."""
@@ -151,8 +151,8 @@ class Actor:
         with self._timed("inference"):
             agent_output = self._policy(env_output)
         with self._timed("writing"):
-            for recorder_ in self._recorders:
-                recorder_.add(env_output, agent_output, core_state, self._version, stop.is_set)
+            for writer in self._writers:
+                writer.add(env_output, agent_output, core_state, self._version, stop.is_set)
         return agent_output.action
 
     def _warn_of_long_episode(self) -> None:

@@ -41,7 +41,7 @@ class Adam(tf.Module):
         """Takes one step; `gradients` are in the order of the variables given at creation."""
         self._adam.learning_rate.assign(learning_rate)
         pairs = zip(gradients, self._variables, strict=True)
-        if joint_batch.shares() == 1:
+        if joint_batch.num_replicas() == 1:
             self._adam.apply_gradients(pairs)
             return
         # Keras would have the replicas meet here, which they cannot within a condition.

@@ -2,26 +2,16 @@
 
 import functools
 import re
-from collections.abc import Callable
-from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from laser_tf import errors, observations, types
 from laser_tf.agents import base as agents_base
 from laser_tf.agents import registry
-from laser_tf.replay import (
-    connection,
-    episode_writer,
-    recorder,
-    replay_config,
-    sequence_writer,
-    stored_unroll,
-    unroll_buffer,
-    writer,
-)
-from laser_tf.training import array_function, finiteness, learner, run_config, strategies
+from laser_tf.replay import client, stored_unroll, unroll_check
+from laser_tf.replay.schemes import base as schemes_base
+from laser_tf.training import finiteness, run_config, strategies
+from laser_tf.training import learner as learner_module
 
 
 def build_agent(
@@ -55,8 +45,8 @@ def build_agent(
         seed=seed,
         burn_in=config.replay.burn_in,
         evaluating=evaluating,
-        actor=actor,
-        actors=actors,
+        actor_index=actor,
+        num_actors=actors,
     )
     try:
         return registry.make(config.agent, context)
@@ -71,7 +61,7 @@ def build_agent(
 
 
 def _seen_by_agent(spec: types.EnvironmentSpec, frame_stack: int) -> types.EnvironmentSpec:
-    return spec._replace(observation=observations.stacked(spec.observation, frame_stack))
+    return spec._replace(observation=observations.stack_specs(spec.observation, frame_stack))
 
 
 def build_learner(
@@ -82,7 +72,7 @@ def build_learner(
     jit: bool,
     member: int = 0,
     strategy: tf.distribute.Strategy | None = None,
-) -> learner.Learner:
+) -> learner_module.Learner:
     """Creates the learner of a run, with fresh weights.
 
     Args:
@@ -95,7 +85,7 @@ def build_learner(
     """
     tf.keras.utils.set_random_seed(config.run.seed)
     with strategies.variables(strategy):
-        return learner.Learner(
+        return learner_module.Learner(
             build_agent(config, spec, dtype, config.run.seed),
             config.learner,
             total_agent_steps=config.total_agent_steps,
@@ -114,7 +104,7 @@ def unroll_signature(
     step = tf.nest.map_structure(
         tf.TensorSpec.from_tensor,
         tf.nest.map_structure(
-            tf.constant, observations.blank(_seen_by_agent(spec, frame_stack), (1,))
+            tf.constant, observations.padding_steps(_seen_by_agent(spec, frame_stack), (1,))
         ),
     )
     state = tf.nest.map_structure(tf.TensorSpec.from_tensor, agent.initial_state(1))
@@ -129,90 +119,29 @@ def unroll_signature(
         core_state,
         unroll_length=config.replay.unroll_length,
         frame_stack=frame_stack,
-        for_sequences=bool(config.replay.sequence_length),
+        for_sequences=config.replay.uses_sequences,
     )
 
 
-def initial_priority(
-    agent: agents_base.Agent,
-) -> Callable[[stored_unroll.StoredUnroll], float]:
-    """What a `sequence_writer.SequenceWriter` calls: the priority of a new sequence.
-
-    Args:
-      agent: an actor's.
-    """
-
-    def priorities(parts: stored_unroll.StoredUnroll) -> tf.Tensor:
-        one = tf.nest.map_structure(lambda leaf: leaf[None], parts)
-        unrolls, _ = stored_unroll.join(one)
-        batch = stored_unroll.unweighted(unrolls, np.array([False]))
-        return agent.initial_priorities(stored_unroll.unpack(batch))[0]
-
-    compiled = array_function.ArrayFunction(priorities)
-    return lambda parts: float(compiled(parts))
-
-
-def make_recorders(
-    config: replay_config.ReplayConfig,
-    replay: connection.ReplayConnection,
+def make_batches(
+    config: run_config.RunConfig,
+    replay: client.ReplayClient,
     signature: stored_unroll.StoredUnroll,
-    agent: agents_base.Agent,
-    *,
-    task_ids: np.ndarray,
-    member: int,
-    max_unrolls_per_episode: int,
-) -> list[recorder.Recorder]:
-    """What an actor's steps go to: the learner's queue and replay.
+    learner: learner_module.Learner,
+    spec: types.EnvironmentSpec,
+) -> unroll_check.CheckedBatches:
+    """Starts fetching the batches of one of a run's learners, which have equal weights.
 
     Args:
-      config: of the tables.
-      replay: where to write.
-      signature: of an unroll.
-      agent: the actor's.
-      task_ids: integers [N], the tasks that the actor's games play.
-      member: index of the agent in its sweep.
-      max_unrolls_per_episode: unrolls that the longest episode is cut into.
+      config: Configuration of the run.
+      replay: The learner's view of replay.
+      signature: Signature of an unroll.
+      learner: The learner.
+      spec: Spec of the environment, which the values of unrolls must fit.
     """
-    queue = replay.queue
-
-    def make_buffer(signature: stored_unroll.StoredUnroll) -> unroll_buffer.UnrollBuffer:
-        return unroll_buffer.UnrollBuffer(signature, task_ids, member)
-
-    if config.sequence_length:
-        is_contextual = config.priorities == replay_config.CONTEXTUAL
-        priority = (lambda _: 1.0) if is_contextual else initial_priority(agent)  # of none is asked
-        return [
-            sequence_writer.SequenceWriter(
-                replay, make_buffer(signature), config, queue, signature, priority
-            )
-        ]
-    unrolls = writer.UnrollWriter(
-        replay, config.unroll_tables(queue), config.counting_tables(queue)
-    )
-    recorders: list[recorder.Recorder] = [writer.UnrollRecorder(unrolls, make_buffer(signature))]
-    if config.replay_table == replay_config.EPISODES:
-        buffer = make_buffer(signature._replace(core_state=()))
-        recorders.append(episode_writer.EpisodeWriter(replay, buffer, max_unrolls_per_episode))
-    return recorders
-
-
-def state_recomputation(
-    agent: agents_base.Agent, config: replay_config.ReplayConfig
-) -> Callable[[stored_unroll.StoredUnroll], Any]:
-    """What a `replayer.Replayer` calls: carries core states on, with the agent's newest weights.
-
-    Args:
-      agent: the learner's.
-      config: of replay.
-
-    Returns:
-      Arrays `StoredUnroll [replay_entries, ...]` -> the core states before their last step.
-    """
-
-    def next_state(stored: stored_unroll.StoredUnroll) -> Any:
-        batch = stored_unroll.unweighted(stored, np.zeros(config.replay_entries, bool))
-        unroll = stored_unroll.unpack(batch)
-        steps = tf.nest.map_structure(lambda leaf: leaf[:-1], unroll.env_output)
-        return agent.next_state(steps, unroll.core_state)
-
-    return array_function.ArrayFunction(next_state)
+    # Equal for all learners; a resumed run continues with other random numbers.
+    seed = config.run.seed, int(learner.counters.agent_steps.numpy())
+    invalid = unroll_check.InvalidUnrolls(unroll_check.UnrollCheck(spec))
+    context = schemes_base.LearnerContext(replay, signature, learner.agent, seed, invalid)
+    batches = config.share_of_replay.make_batches(context)
+    return unroll_check.CheckedBatches(batches, invalid)

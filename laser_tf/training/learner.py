@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from laser_tf import errors
+from laser_tf import array_function, errors
 from laser_tf.agents import agent_config, base
 from laser_tf.ops import joint_batch
 from laser_tf.replay import stored_unroll
-from laser_tf.training import adam, array_function, learner_config, rmsprop, strategies
+from laser_tf.training import adam, learner_config, rmsprop, strategies
 
 NEW_STEPS = "learner/new_steps"  # metric: agent steps that were new in an update
 
@@ -182,7 +182,7 @@ class Learner(tf.Module):
         unroll = stored_unroll.unpack(batch, self._member)
         with tf.GradientTape() as tape:
             output = self.agent.loss(unroll)
-        gradients, loss, metrics = joint_batch.total(
+        gradients, loss, metrics = joint_batch.all_reduce_sum(
             (tape.gradient(output.loss, self._variables), output.loss, output.metrics)
         )
         norm = tf.linalg.global_norm(gradients)
@@ -192,7 +192,7 @@ class Learner(tf.Module):
         learning_rate = self.learning_rate * self._schedule()
         tf.cond(finite, lambda: self._apply(gradients, learning_rate), lambda: None)
         self.counters.learner_updates.assign_add(1)
-        new_steps = joint_batch.total(batch.new_steps)
+        new_steps = joint_batch.all_reduce_sum(batch.new_steps)
         self.counters.agent_steps.assign_add(new_steps)
         self.counters.non_finite_updates.assign_add(tf.cast(~finite, tf.int64))
         step = {
@@ -201,7 +201,7 @@ class Learner(tf.Module):
             NEW_STEPS: new_steps,
             "finite": finite,
         }
-        return joint_batch.values(metrics) | step, output.priorities
+        return joint_batch.metric_values(metrics) | step, output.priorities
 
     def _apply(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor) -> None:
         self.optimizer.apply(gradients, learning_rate)

@@ -8,7 +8,7 @@ from laser_tf.training import learner
 
 
 class Membership(Protocol):
-    """A run's place in a sweep; see `sweeps.sweep_member.SweepMember` for what each call does.
+    """A run's place in a sweep; see `sweeps.sweep_client.SweepClient` for what each call does.
 
     Attributes:
       name: of the member.
@@ -31,7 +31,7 @@ class Membership(Protocol):
     def check(self) -> None:
         """Raises what ended the membership."""
 
-    def keep_pace(self, env_frames: int, should_stop: Callable[[], bool]) -> None:
+    def throttle(self, env_frames: int, should_stop: Callable[[], bool]) -> None:
         """Waits for the others."""
 
     def after_update(self, trained: learner.Learner, env_frames: int) -> bool:

@@ -7,13 +7,15 @@ from typing import Any, TypeVar, cast
 from laser_tf import config_checks, config_values, errors
 from laser_tf.agents import agent_config, registry
 from laser_tf.environments import environment_config, suites
-from laser_tf.replay import replay_config
+from laser_tf.replay.schemes import base as schemes_base
+from laser_tf.replay.schemes import registry as schemes
 from laser_tf.training import cluster_config, learner_config
 
 Section = TypeVar("Section")
 
 _LONGEST_PERIODS = {"minutes": 525_600, "seconds": 31_536_000}  # a year
-_CHOICES = {"agent": "kind", "environment": "suite"}  # keys that choose a section's other keys
+# Keys that choose the other keys of a section.
+_CHOICES = {"agent": "kind", "environment": "suite", "replay": "scheme"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,28 +61,13 @@ class RunConfig:
 
     agent: agent_config.AgentConfig
     environment: environment_config.EnvironmentConfig
-    replay: replay_config.ReplayConfig
+    replay: schemes_base.ReplayScheme
     learner: learner_config.LearnerConfig
     run: Config
     cluster: cluster_config.ClusterConfig = cluster_config.ClusterConfig()
 
     def __post_init__(self):
-        longest, capacity = self.environment.max_steps_per_episode, self.replay.capacity
-        keeps_episodes = self.replay.replay_table == replay_config.EPISODES
-        if keeps_episodes and not longest:
-            raise errors.ConfigError(
-                "config.environment: max_frames_per_episode is 0, the environment's own limit, but "
-                "replay.core_state=recomputed keeps whole episodes, up to a length that must be "
-                "known: set it"
-            )
-        # In unrolls: an episode's last one takes the room of a whole one.
-        if keeps_episodes and self.max_unrolls_per_episode > capacity // self.replay.unroll_length:
-            room = self.max_unrolls_per_episode * self.replay.unroll_length
-            raise errors.ConfigError(
-                f"config.replay: capacity is {capacity} agent steps, but an episode can have "
-                f"{longest}: use a replay.capacity of {room} or more, or lower "
-                "environment.max_frames_per_episode"
-            )
+        self.replay.check_episode_length(self.environment.max_steps_per_episode)
         period = self.run.evaluate_every_env_frames
         unroll_frames = self.replay.unroll_length * self.environment.action_repeat
         if 0 < period < unroll_frames:
@@ -95,36 +82,16 @@ class RunConfig:
                 raise errors.ConfigError(f"config.cluster: {error}") from None
         self._check_shares()
         try:
-            self.agent.check_replay(
-                replays=self.replay.replay_table is not None,
-                learns_from_replay_alone=bool(self.replay.steps_per_update),
-                replays_sequences=bool(self.replay.sequence_length),
-            )
+            self.agent.check_scheme(self.replay.scheme)
         except ValueError as error:
             raise errors.ConfigError(f"config.agent: {error}") from None
 
     def _check_shares(self) -> None:
-        learners, replay = self.cluster.learners, self.replay
-        if learners > 1 and replay.priorities == replay_config.CONTEXTUAL:
-            raise errors.ConfigError(
-                f"config.cluster: learners is {learners}, but replay.priorities is 'contextual': "
-                "one learner keeps all sequences; use learners 1, or replay.priorities=proportional"
-            )
-        for size, name in (
-            (replay.batch_size, "batch_size"),
-            (replay.steps_per_update, "steps_per_update"),
-        ):
-            if size % learners:
-                raise errors.ConfigError(
-                    f"config.cluster: learners is {learners}, but replay.{name} is {size}: use a "
-                    "divisor of it, since all take equal shares"
-                )
         try:
             share = self.share_of_replay.batch_size
         except ValueError as error:
-            raise errors.ConfigError(
-                f"config.cluster: learners is {learners}, each with its share of a batch: {error}"
-            ) from None
+            learners = self.cluster.learners
+            raise errors.ConfigError(f"config.cluster: learners is {learners}: {error}") from None
         if share % self.learner.replicas:
             raise errors.ConfigError(
                 f"config.learner: replicas is {self.learner.replicas}, but a learner's batch has "
@@ -132,16 +99,10 @@ class RunConfig:
             )
 
     @property
-    def share_of_replay(self) -> replay_config.ReplayConfig:
-        """What one learner of `cluster.learners` draws of each batch."""
+    def share_of_replay(self) -> schemes_base.ReplayScheme:
+        """What one learner of `cluster.learners` takes of each batch."""
         learners = self.cluster.learners
-        if learners == 1:
-            return self.replay
-        return dataclasses.replace(
-            self.replay,
-            batch_size=self.replay.batch_size // learners,
-            steps_per_update=self.replay.steps_per_update // learners,
-        )
+        return self.replay if learners == 1 else self.replay.share(learners)
 
     @property
     def total_agent_steps(self) -> int:
@@ -176,7 +137,7 @@ def section_classes(values: Mapping[str, Mapping[str, Any]]) -> dict[str, type]:
     """
     check_nesting(values)
     classes: dict[str, Any] = {field.name: field.type for field in dataclasses.fields(RunConfig)}
-    for section, known in (("agent", registry), ("environment", suites)):
+    for section, known in (("agent", registry), ("environment", suites), ("replay", schemes)):
         chosen = values.get(section, {}).get(_CHOICES[section], known.DEFAULT)
         try:
             classes[section] = known.config_class(chosen)
@@ -234,6 +195,8 @@ def parse_section(
       ValueError: for an unknown, a missing or an invalid key; the message names `section.key`.
     """
     section, known = dict(values.get(name, {})), cast(Any, section_class)
+    if name == "replay":
+        _check_scheme_keys(section, [field.name for field in dataclasses.fields(known)])
     choice, remark = _CHOICES.get(name), ""
     if choice in section:  # perhaps beside a file of configs/ that has another one's keys
         remark = f" (where {choice} is {section[choice]!r}: use a file of configs/ made for it)"
@@ -242,6 +205,34 @@ def parse_section(
         return section_class(**section)
     except ValueError as error:
         raise errors.ConfigError(f"config.{name}: {error}") from None
+
+
+def _check_scheme_keys(section: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Raises ValueError for a key of another replay scheme."""
+    scheme = section.get("scheme", schemes.DEFAULT)
+    for key in section:
+        if key not in known and (owners := schemes.schemes_with(key)):
+            raise errors.ConfigError(
+                f"config.replay: {key} must be a key of scheme {scheme!r}, but only "
+                f"{', '.join(owners)} {'have' if len(owners) > 1 else 'has'} it. Leave it out, or "
+                f"use --config.replay.scheme={owners[0]}"
+            )
+
+
+def override(
+    values: Mapping[str, Mapping[str, Any]], changes: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Returns a copy of nested values with other values under keys `section.key`.
+
+    A change of `replay.scheme` drops the keys that the new scheme does not have.
+
+    Raises:
+      ValueError: If there is no such scheme.
+    """
+    result = config_values.override(values, {})
+    if scheme := changes.get("replay.scheme"):
+        result["replay"] = schemes.switched(result.get("replay", {}), scheme)
+    return config_values.override(result, changes)
 
 
 def _check_names(

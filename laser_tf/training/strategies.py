@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from laser_tf import errors
+from laser_tf import array_function, errors
 from laser_tf.host import interruption
 from laser_tf.ops import joint_batch
 from laser_tf.replay import stored_unroll
-from laser_tf.training import array_function, learner_config
+from laser_tf.training import learner_config
 
 _JOB = "worker"
 # What TensorFlow raises when another process is dead, stands still or was started anew.
@@ -154,7 +154,7 @@ def copy_from_chief(strategy: tf.distribute.Strategy, variables: Sequence[tf.Var
         is_first = tf.equal(tf.distribute.get_replica_context().replica_id_in_sync_group, 0)
         for variable in variables:
             own = tf.where(is_first, variable, tf.zeros_like(variable))
-            variable.assign(joint_batch.total(own))
+            variable.assign(joint_batch.all_reduce_sum(own))
 
     tf.function(lambda: strategy.run(copy), autograph=False)()
 
@@ -163,7 +163,7 @@ def vote(strategy: tf.distribute.Strategy) -> Callable[[np.ndarray], np.ndarray]
     """What all processes call to learn how many replicas belong to those that say True."""
 
     def count(mine: tf.Tensor) -> tf.Tensor:
-        votes = strategy.run(joint_batch.total, (tf.cast(mine, tf.float32),))
+        votes = strategy.run(joint_batch.all_reduce_sum, (tf.cast(mine, tf.float32),))
         return strategy.experimental_local_results(votes)[0]
 
     return array_function.ArrayFunction(count)

@@ -15,13 +15,14 @@ from laser_tf.environments import episode_statistics
 from laser_tf.host import hardware
 from laser_tf.monitoring import episode_log, evaluation_log, reporting, tensorboard
 from laser_tf.replay import (
+    batch_sources,
     client,
     connection,
-    replay_config,
+    external_server,
     server,
-    several_servers,
     stored_unroll,
 )
+from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.training import (
     acting,
     actor,
@@ -34,7 +35,6 @@ from laser_tf.training import (
     membership,
     run_config,
     saver,
-    streams,
 )
 from laser_tf.workdir import layout
 
@@ -165,7 +165,7 @@ class Training:
         if member:
             member.start()
         actors = self._begin_acting()
-        stream = streams.stream_of_run(
+        batches = assembly.make_batches(
             self._config, actors.replay, self._signature, self._learner, self._spec
         )
         saving = saver.Saver(
@@ -178,11 +178,11 @@ class Training:
             functools.partial(self._flush_logs, beside),
         )
         try:
-            self._learn(should_stop, display, actors, stream, saving, beside)
+            self._learn(should_stop, display, actors, batches, saving, beside)
         finally:
             actors.stop()
-            stream.close()
-            self._count_untaken(stream)
+            batches.close()
+            self._count_unconsumed_steps(batches)
             try:
                 saving.save_all()
             finally:
@@ -214,13 +214,13 @@ class Training:
             evaluation_log.FILE: beside.row_count,
         }
 
-    def _count_untaken(self, stream: streams.LearnersStream) -> None:
-        """Counts what only replay has by now: nobody else will, when the run is resumed.
+    def _count_unconsumed_steps(self, batches: batch_sources.BatchSource) -> None:
+        """Counts steps that have left the queue: the resumed run cannot count them.
 
         A run that has spent its budget ends with the steps of its updates.
         """
         if not self.finished:
-            steps = stream.untaken_steps
+            steps = batches.unconsumed_steps
             self.counters.agent_steps.assign_add(steps)
             self._agent_steps += steps
 
@@ -241,21 +241,14 @@ class Training:
     def _open_replay(self) -> client.ReplayClient:
         config = self._config
         if self._member and self._member.replay_address:
-            queue = replay_config.queue_of(self._member.name)
+            queue = schemes_base.queue_of(self._member.name)
             replay = connection.ReplayConnection(self._member.replay_address, config.replay, queue)
             replay.check(self._signature)
             replay.start_polling()
             return client.LearnerReplay(replay)
-        if config.replay.servers:
-            first, *others = config.replay.servers
-            if others:
-                logging.warning(
-                    "the run's one actor writes to %s alone, not to %s: use "
-                    "--config.cluster.actors=%d or more, or name one server in replay.addresses",
-                    first, ", ".join(others), 1 + len(others),
-                )  # fmt: skip
-            run = several_servers.name_of_run(self._workdir)
-            return several_servers.open_connection(
+        if config.replay.address:
+            run = external_server.name_of_run(self._workdir)
+            return external_server.connect(
                 config.replay, self._signature, run, is_new=not self.resumed
             )
         served = server.ReplayServer(
@@ -294,14 +287,14 @@ class Training:
         should_stop: Callable[[], bool],
         display: reporting.Display,
         actors: acting.Acting,
-        stream: streams.LearnersStream,
+        batches: batch_sources.BatchSource,
         saving: saver.Saver,
         beside: evaluations.Evaluations,
     ) -> None:
         """The learning loop."""
         has_to_stop = functools.partial(self._has_to_stop, actors, should_stop)
         watch = actor.StallWatch(actors, _STALL_SECONDS)
-        counts = functools.partial(self._counts, actors, stream)
+        counts = functools.partial(self._counts, actors, batches)
         config, replay = self._config, actors.replay
         with tensorboard.MetricsWriter(self._workdir / "tensorboard") as writer_:
             writer_.hyperparameters(config_values.flatten(dataclasses.asdict(config)))
@@ -317,8 +310,8 @@ class Training:
             )
             while not self.finished:
                 if self._member:
-                    self._member.keep_pace(self.env_frames, has_to_stop)
-                batch = stream.get(watch.beside(has_to_stop))
+                    self._member.throttle(self.env_frames, has_to_stop)
+                batch = batches.get(watch.beside(has_to_stop))
                 if not self._learner.all_agree(batch is not None):
                     break
                 watch.fed()
@@ -327,7 +320,7 @@ class Training:
                 self._learner_updates += 1
                 self._agent_steps += int(values[learner.NEW_STEPS])
                 values |= experience_age.metrics(batch, self._learner_updates, self._member_index)
-                if config.replay.priority_exponent:
+                if config.replay.uses_priorities:
                     replay.take_priorities(batch, priorities)
                 busy = time.monotonic() - start
                 self.learner_seconds += busy
@@ -346,10 +339,12 @@ class Training:
             self._member.check()
         return should_stop()
 
-    def _counts(self, actors: acting.Acting, stream: streams.LearnersStream) -> dict[str, float]:
+    def _counts(
+        self, actors: acting.Acting, batches: batch_sources.BatchSource
+    ) -> dict[str, float]:
         """What actors and replay measure, unrolls lost, updates dropped in all of the run."""
         dropped = float(self.counters.non_finite_updates.numpy())
         values = actors.metrics() | actors.replay.metrics()
         # Of several learners none sees all unrolls of an actor.
-        unrolls = stream.accounting.metrics() if self._config.cluster.learners == 1 else {}
+        unrolls = batches.metrics() if self._config.cluster.learners == 1 else {}
         return values | unrolls | {"learner/non_finite_updates": dropped}

@@ -2,8 +2,8 @@
 
 import tensorflow as tf
 
+from laser_tf import array_function
 from laser_tf.agents import base
-from laser_tf.training import array_function
 
 
 class WeightCopier:

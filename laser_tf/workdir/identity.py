@@ -20,7 +20,7 @@ CHANGEABLE_KEYS = (
     "learner.jit_compile",
     "learner.non_finite_limit",
     "learner.replicas",
-    "replay.addresses",
+    "replay.address",
     "run.checkpoint_minutes",
     "run.evaluate_every_env_frames",
     "run.evaluation_episodes",

@@ -13,7 +13,7 @@ SWEEP_DIRECTORIES = ("tensorboard",)
 # Glob patterns of files that exist only after the first checkpoint, or after the start.
 AFTER_CHECKPOINT = ("evaluation.json", f"{REPLAY_CHECKPOINT}/*")
 AFTER_RUN_START = (*AFTER_CHECKPOINT, f"{LEARNER_CHECKPOINTS}/*", "episodes.csv")
-AFTER_SWEEP_START = ("agent_*/config.json", "population/*", "finished_agents/*", "replay/*")
+AFTER_SWEEP_START = ("member_*/config.json", "population/*", "finished_members/*", "replay/*")
 
 
 def find(workdir: pathlib.Path, patterns: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ from laser_tf import config_values, errors
 from laser_tf.workdir import atomic, identity, layout, lock
 
 CONFIG_FILE, SWEEP_FILE = "config.json", "sweep.json"  # configuration of a run, of a sweep
-FINISHED, FINISHED_AGENTS = "finished", "finished_agents"  # marks in a sweep's directory
+FINISHED, FINISHED_MEMBERS = "finished", "finished_members"  # marks in a sweep's directory
 ORIGIN = "init_from"  # key of config.json: the run that provided the initial weights
 COMMAND = "command"  # key of both files: the command that created the directory
 _HAS_CHECKPOINT = "has_checkpoint"  # key of config.json: whether weights were ever saved
@@ -256,7 +256,7 @@ def _extend(path: pathlib.Path, before: dict[str, Any], now: dict[str, Any], ext
         content.setdefault("extended_from_env_frames", []).append(old)
     # Before the new configuration: if this process is killed in between, agents of a sweep only
     # report again that they are finished.
-    for name in (FINISHED, FINISHED_AGENTS):
+    for name in (FINISHED, FINISHED_MEMBERS):
         mark = path.parent / name
         if mark.exists():
             atomic.replace(mark, mark.with_name(f"{name}_{old}"))

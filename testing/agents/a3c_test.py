@@ -1,4 +1,4 @@
-"""The gradients of A3C, TIS and their variants with a trust region, by hand in float64."""
+"""Tests the gradients of A3C, TIS and their trust-region variants against float64 loops."""
 
 import numpy as np
 import tensorflow as tf
@@ -6,6 +6,7 @@ from absl.testing import absltest, parameterized
 
 from configs import acer
 from laser_tf.agents import a3c_config
+from laser_tf.replay.schemes import registry as schemes
 from laser_tf.training import run_config
 from testing import messages, numpy_reference
 from testing.agents import acer_test
@@ -17,7 +18,7 @@ def _agent(spec, **overrides):
 
 
 class _Naive:
-    """Appendix E.2 for one unroll, a loop an index, from outputs and values [T + 1, B, ...]."""
+    """Appendix E.2 as loops over an unroll, given outputs and values [T + 1, B, ...]."""
 
     def __init__(self, agent, unroll, outputs, average, values):
         self._config, self._unroll = agent._config, unroll
@@ -42,7 +43,7 @@ class _Naive:
                 total += factor * float(unroll.env_output.reward[i + 1, b])
                 factor *= self._config.discount * float(unroll.env_output.discount[i + 1, b])
                 end = values[i + 1, b]
-                if not factor:  # a life is lost: the return ends, and with it what weighs it
+                if not factor:  # A lost life ends the return and its weight.
                     break
             error = total + factor * end - values[t, b]
             weights = 1.0
@@ -53,14 +54,14 @@ class _Naive:
             g = weight[b] * g
             self.constrained += k @ g > self._config.delta
             self.direction[t, b] = (
-                numpy_reference.constrained(g, k, self._config.delta)
+                numpy_reference.constrain(g, k, self._config.delta)
                 if self._config.trust_region
                 else g
             )
             self.value_errors[t, b] = -weight[b] * weights * error
 
     def _discrete(self, t, b, logits, average):
-        """Ratio, score, k and the entropy's gradient."""
+        """Returns importance ratio, score, k and the gradient of the entropy."""
         phi = numpy_reference.softmax(logits)
         chosen = int(self._unroll.agent_output.action[t, b])
         mu = numpy_reference.softmax(self._unroll.agent_output.policy[t, b])
@@ -82,14 +83,14 @@ class A3CTest(parameterized.TestCase):
         importance=("none", "truncated"),
         trust_region=(False, True),
     )
-    def test_the_gradient_is_appendix_e2s(self, actions, importance, trust_region):
+    def test_gradient_equals_appendix_e2(self, actions, importance, trust_region):
         spec = acer_test.SPECS[actions]
         agent = _agent(spec, importance=importance, trust_region=trust_region)
         unroll = acer_test.unroll_of(agent, spec)
         features, outputs, average = acer_test.networks(agent, unroll)
         naive = _Naive(agent, unroll, outputs, average, agent._value(features)[..., 0])
         self.assertGreater(naive.constrained, 2)
-        if importance == "truncated":  # both above and below the clip
+        if importance == "truncated":  # Weights above and below the clip.
             self.assertGreater((naive.weights == 1.2).sum(), 1)
             self.assertGreater((naive.weights < 1.2).sum(), 1)
 
@@ -108,7 +109,7 @@ class A3CTest(parameterized.TestCase):
             np.testing.assert_allclose(one, other, rtol=5e-4, atol=5e-4)
 
     @parameterized.parameters(*acer_test.SPECS)
-    def test_what_lies_between_two_episodes_is_not_read(self, actions):
+    def test_nan_between_episodes_is_ignored(self, actions):
         spec = acer_test.SPECS[actions]
         agent = _agent(spec, importance="truncated")
         unroll = acer_test.unroll_of(agent, spec, np.nan)
@@ -117,19 +118,17 @@ class A3CTest(parameterized.TestCase):
         ):
             self.assertTrue(np.isfinite(gradient).all())
 
-    @parameterized.parameters(
-        {"steps_per_update": 20}, {"replay_fraction": 0.5}, {"replay_ratio": 4.0}
-    )
-    def test_on_policy_it_does_not_learn_from_replay(self, **replay):
+    @parameterized.parameters("replay_only", "mixed", "alternating")
+    def test_on_policy_it_does_not_learn_from_replay(self, scheme):
         values = acer.get_config("control_a3c").to_dict()
         run_config.parse(values)
-        values["replay"].update(replay)
+        values["replay"] = schemes.switched(values["replay"], scheme)
         with messages.raises(ValueError, "config.agent", "agent.importance=truncated"):
             run_config.parse(values)
         values["agent"]["importance"] = "truncated"
         run_config.parse(values)
 
-    def test_refuses_an_unknown_importance(self):
+    def test_unknown_importance_raises(self):
         with messages.raises(ValueError, "importance"):
             a3c_config.A3CConfig(importance="some")
 

@@ -1,4 +1,4 @@
-"""ACER's gradient: z* propagated back, by hand in float64 and with finite differences."""
+"""Tests ACER's gradient against float64 loops and finite differences."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ SPECS = {"discrete": DISCRETE, "continuous": CONTINUOUS}
 
 
 def agent_of(spec: types.EnvironmentSpec, kind: str = "acer", **overrides) -> Any:
-    """An agent whose average policy differs from its policy."""
+    """Returns an agent whose average policy differs from its policy."""
     tf.keras.utils.set_random_seed(1)
     continuous = not isinstance(spec.action, specs.DiscreteArray)
     defaults = {"kind": kind, "mlp_units": (6,), "normalise_vectors": False, "discount": 0.9}
@@ -36,9 +36,9 @@ def agent_of(spec: types.EnvironmentSpec, kind: str = "acer", **overrides) -> An
 
 
 def unroll_of(agent: Any, spec: types.EnvironmentSpec, poison: float = 0.5) -> types.Unroll:
-    """Acted by the agent's own first policy; its weights then move.
+    """Returns an unroll of the agent's initial policy, then changes the agent's weights.
 
-    Entry 1's episode ends after two transitions; what lies between two episodes holds `poison`.
+    The episode of entry 1 ends after two transitions. Steps between two episodes hold `poison`.
     """
     generator = np.random.default_rng(0)
     is_first = np.zeros([T + 1, B], bool)
@@ -80,13 +80,13 @@ def unroll_of(agent: Any, spec: types.EnvironmentSpec, poison: float = 0.5) -> t
 
 
 def networks(agent: Any, unroll: types.Unroll) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Features, the policy's outputs and the average policy's, [T + 1, B, ...] each."""
+    """Computes features and outputs of policy and average policy, [T + 1, B, ...] each."""
     features, outputs, _ = agent._policy(unroll.env_output, unroll.core_state)
     return features, outputs, agent._average(unroll.env_output, unroll.core_state)[1]
 
 
 def gradients_of(function, variables) -> list[np.ndarray]:
-    """Of a scalar; zeros for what it does not depend on."""
+    """Returns the gradients of a scalar; zeros for independent variables."""
     with tf.GradientTape() as tape:
         value = function()
     return [
@@ -96,7 +96,7 @@ def gradients_of(function, variables) -> list[np.ndarray]:
 
 
 class _Discrete:
-    """Algorithm 2 for one unroll, a loop an index, from logits and Q-values [T + 1, B, A]."""
+    """Algorithm 2 as loops over an unroll, given logits and Q-values [T + 1, B, A]."""
 
     def __init__(self, agent: Any, unroll: types.Unroll, logits, average, q):
         config = agent._config
@@ -135,12 +135,12 @@ class _Discrete:
                 g[a] += max(0, 1 - c / ratio) * phi[a] / phi[a] * (q[t, b, a] - values[t, b])
             g = weight[b] * (g + config.entropy_cost * (-np.log(phi) - 1))
             k = -average[t, b] / phi
-            if config.statistics == "logits":  # by the chain rule
+            if config.statistics == "logits":  # Chain rule.
                 softmaxs = np.diag(phi) - np.outer(phi, phi)
                 g, k = softmaxs @ g, softmaxs @ k
             self.constrained += k @ g > config.delta
             self.direction[t, b] = (
-                numpy_reference.constrained(g, k, config.delta) if config.trust_region else g
+                numpy_reference.constrain(g, k, config.delta) if config.trust_region else g
             )
             self.q_errors[t, b, chosen] = weight[b] * (taken[t, b] - self.targets[t, b])
 
@@ -152,7 +152,7 @@ class DiscreteTest(parameterized.TestCase):
         {"lambda_": 0.7, "delta": 0.0},
         {"statistics": "logits"},
     )
-    def test_the_gradient_is_algorithm_2s(self, **overrides):
+    def test_gradient_equals_algorithm_2(self, **overrides):
         agent = agent_of(DISCRETE, **overrides)
         unroll = unroll_of(agent, DISCRETE)
         features, logits, average = networks(agent, unroll)
@@ -163,7 +163,7 @@ class DiscreteTest(parameterized.TestCase):
         probabilities = agent._config.statistics == "probabilities"
 
         def by_hand() -> tf.Tensor:
-            """Its gradient is - z* d phi and (Q - Q^ret) dQ, propagated back."""
+            """Computes a scalar with the gradients - z* d phi and (Q - Q^ret) dQ."""
             features, logits, _ = networks(agent, unroll)
             direction = tf.constant(naive.direction, tf.float32)
             phi = tf.nn.softmax(logits) if probabilities else logits
@@ -181,7 +181,7 @@ class DiscreteTest(parameterized.TestCase):
         self._check_finite_differences(agent, unroll, naive, actual)
 
     def _check_finite_differences(self, agent, unroll, naive, gradients) -> None:
-        """Along a random direction of all weights, with z* and the targets held."""
+        """Compares derivatives in a random direction, with z* and targets constant."""
         generator = np.random.default_rng(1)
         variables = agent.trainable_variables
         first = [variable.numpy() for variable in variables]
@@ -202,7 +202,7 @@ class DiscreteTest(parameterized.TestCase):
             variable.assign(start)
         np.testing.assert_allclose((sums[0] - sums[1]) / 2e-3, expected, rtol=5e-3, atol=1e-3)
 
-    def test_the_average_policy_follows(self):
+    def test_update_moves_average_policy_by_decay(self):
         agent = agent_of(DISCRETE, average_decay=0.75)
         before = [variable.numpy() for variable in agent._average.trainable_variables]
         agent.after_update()
@@ -214,7 +214,7 @@ class DiscreteTest(parameterized.TestCase):
         ):
             np.testing.assert_allclose(average, 0.75 * old + 0.25 * variable.numpy(), atol=1e-6)
 
-    def test_a_fresh_average_policy_is_the_policy(self):
+    def test_fresh_average_policy_equals_policy(self):
         config = acer_config.AcerConfig(mlp_units=(6,))
         agent = registry.make(config, base.Context(DISCRETE))
         for average, variable in zip(
@@ -224,7 +224,7 @@ class DiscreteTest(parameterized.TestCase):
 
 
 class _Continuous:
-    """Algorithm 3 for one unroll, from means, values and the critic's own draws and Q~."""
+    """Algorithm 3 as loops over an unroll, given means, values, the critic's samples and Q~."""
 
     def __init__(self, agent: Any, unroll: types.Unroll, means, average, values, judged):
         config, env_output = agent._config, unroll.env_output
@@ -260,7 +260,7 @@ class _Continuous:
             k = (means[t, b] - average[t, b]) / STD**2
             self.constrained += k @ g > config.delta
             self.direction[t, b] = (
-                numpy_reference.constrained(g, k, config.delta) if config.trust_region else g
+                numpy_reference.constrain(g, k, config.delta) if config.trust_region else g
             )
             self.q_errors[t, b] = weight[b] * (q_taken[t, b] - self.q_ret[t, b])
             self.value_errors[t, b] = min(1, rho[t, b]) * self.q_errors[t, b]
@@ -273,12 +273,12 @@ class ContinuousTest(parameterized.TestCase):
     @parameterized.parameters(
         {}, {"trust_region": False}, {"lambda_": 0.7, "delta": 0.0}, {"dueling_samples": 0}
     )
-    def test_the_gradient_is_algorithm_3s(self, **overrides):
+    def test_gradient_equals_algorithm_3(self, **overrides):
         agent = agent_of(CONTINUOUS, **overrides)
         unroll = unroll_of(agent, CONTINUOUS)
         network, samples = agent._critic._network, agent._config.dueling_samples
         _, means, average = networks(agent, unroll)
-        # The same draws as the loss's: a' first, then u_1 .. u_n.
+        # The samples of the loss: a' first, then u_1 .. u_n.
         policy = agent._distribution.parameters(means[:-1])
         several = tf.nest.map_structure(lambda leaf: tf.stack([leaf] * (1 + samples)), policy)
         draw = agent._distribution.sample(several, agent._next_seed())
@@ -310,7 +310,7 @@ class ContinuousTest(parameterized.TestCase):
         for one, other in zip(actual, expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-4)
 
-    def test_draws_differ_from_update_to_update_and_nothing_else_moves_them(self):
+    def test_samples_of_loss_change_only_with_updates(self):
         agent = agent_of(CONTINUOUS)
         unroll = unroll_of(agent, CONTINUOUS)
         once, again = agent.loss(unroll).loss, agent.loss(unroll).loss
@@ -323,7 +323,7 @@ class ContinuousTest(parameterized.TestCase):
 
 class AgentTest(parameterized.TestCase):
     @parameterized.parameters(*SPECS)
-    def test_what_lies_between_two_episodes_is_not_read(self, actions):
+    def test_nan_between_episodes_is_ignored(self, actions):
         agent = agent_of(SPECS[actions])
         weights = [variable.numpy() for variable in agent.trainable_variables]
         results = []
@@ -342,7 +342,7 @@ class AgentTest(parameterized.TestCase):
             np.testing.assert_allclose(poisoned, clean, rtol=1e-5, atol=1e-6)
 
     @parameterized.parameters(*SPECS)
-    def test_the_average_policy_is_not_learned(self, actions):
+    def test_average_policy_receives_no_gradient(self, actions):
         agent = agent_of(SPECS[actions])
         learned = {variable.ref() for variable in agent.trainable_variables}
         self.assertEmpty(learned & {variable.ref() for variable in agent._average.variables})
@@ -352,9 +352,11 @@ class AgentTest(parameterized.TestCase):
             np.testing.assert_array_equal(gradient, 0.0)
 
     @parameterized.parameters(*SPECS)
-    def test_it_acts_by_the_policy_and_not_by_its_average(self, actions):
+    def test_act_uses_policy_instead_of_average(self, actions):
         agent = agent_of(SPECS[actions])
-        blank = tf.nest.map_structure(tf.constant, observations.blank(SPECS[actions], (1, 1)))
+        blank = tf.nest.map_structure(
+            tf.constant, observations.padding_steps(SPECS[actions], (1, 1))
+        )
         _, outputs, _ = agent._policy(blank, agent.initial_state(1))
         _, average, _ = agent._average(blank, agent.initial_state(1))
         self.assertGreater(np.abs(outputs - average).max(), 0.1)
@@ -367,15 +369,15 @@ class AgentTest(parameterized.TestCase):
         )
 
     @parameterized.parameters(("discrete", "lstm"), ("continuous", "none"))
-    def test_it_is_compiled_with_a_core_and_without(self, actions, core):
+    def test_compiled_loss_equals_eager(self, actions, core):
         agent = agent_of(SPECS[actions], core=core, core_size=4)
         unroll = unroll_of(agent, SPECS[actions])
         compiled = tf.function(lambda unroll: agent.loss(unroll).loss, jit_compile=True)
-        # XLA draws other numbers, of which the continuous loss depends.
+        # The continuous loss depends on random numbers, which differ in XLA.
         tolerance = 1e-4 if actions == "discrete" else 0.5
         np.testing.assert_allclose(compiled(unroll), agent.loss(unroll).loss, rtol=tolerance)
 
-    def test_a_continuous_policy_has_no_entropy_to_pay_for(self):
+    def test_entropy_cost_with_continuous_actions_raises(self):
         with messages.raises(ValueError, "entropy_cost", 0.01, "agent.entropy_cost=0"):
             agent_of(CONTINUOUS, entropy_cost=0.01)
 
@@ -388,15 +390,13 @@ class AgentTest(parameterized.TestCase):
         ("units", {"advantage_units": (0,)}, ("advantage_units",)),
         ("clip", {"reward_clip": "some"}, ("reward_clip",)),
     )
-    def test_refuses(self, overrides, names):
+    def test_invalid_value_raises(self, overrides, names):
         with messages.raises(ValueError, *names):
             acer_config.AcerConfig(**overrides)
 
     def test_refuses_sequences(self):
-        with messages.raises(ValueError, "replay.sequence_length"):
-            acer_config.AcerConfig().check_replay(
-                replays=True, learns_from_replay_alone=True, replays_sequences=True
-            )
+        with messages.raises(ValueError, "replay.scheme", "sequences", "alternating"):
+            acer_config.AcerConfig().check_scheme("sequences")
 
 
 class TrustRegionTest(parameterized.TestCase):
@@ -404,8 +404,8 @@ class TrustRegionTest(parameterized.TestCase):
         ("logits", DISCRETE, {"statistics": "logits", "delta": 0.02}, 0.005, 0.3),
         ("means", CONTINUOUS, {"delta": 0.1}, 0.001, 0.05),
     )
-    def test_it_bounds_the_divergence_that_grows_without_it(self, spec, overrides, rate, bound):
-        """The policy is pushed in one direction, update for update: show 4 of ACER's."""
+    def test_trust_region_bounds_divergence(self, spec, overrides, rate, bound):
+        """Moves the policy in the same direction with every update."""
         largest = {}
         for trust_region in (True, False):
             agent = agent_of(spec, trust_region=trust_region, **overrides)
@@ -414,22 +414,22 @@ class TrustRegionTest(parameterized.TestCase):
         self.assertGreater(largest[False], 4 * bound)
 
     def _push(self, agent, spec, rate) -> float:
-        """The largest mean divergence from the average policy in 50 updates."""
+        """Returns the max mean divergence from the average policy in 50 updates."""
         unroll = unroll_of(agent, spec)
-        agent._move_average(0.0)
+        agent._update_average(0.0)
         variables = agent._policy.trainable_variables
 
         @tf.function
         def update() -> tf.Tensor:
             with tf.GradientTape() as tape:
-                experience = agent._read(unroll)
+                experience = agent._compute_experience(unroll)
                 first = tf.one_hot(0, experience.outputs.shape[-1])
                 gradient = 3.0 * first * tf.ones_like(experience.outputs[:-1])
                 loss, metrics = agent._policy_loss(unroll, experience, gradient)
             for variable, gradient in zip(variables, tape.gradient(loss, variables), strict=True):
                 if gradient is not None:
                     variable.assign_sub(rate * gradient)
-            agent._move_average(0.95)
+            agent._update_average(0.95)
             return metrics["trust_region/kl_average"].value
 
         return max(float(update()) for _ in range(50))

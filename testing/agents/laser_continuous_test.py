@@ -1,4 +1,4 @@
-"""LASER with continuous actions, and with observations of several leaves."""
+"""Tests LASER with continuous actions and nested observations."""
 
 import numpy as np
 import tensorflow as tf
@@ -25,7 +25,7 @@ NEST = types.EnvironmentSpec(
 def _config(**overrides) -> laser_config.LaserConfig:
     defaults = {"torso": "flat", "mlp_units": (6,), "reward_clip": "none", "discount": 0.9}
     defaults |= {"relevance": "behaviour", "kl_threshold": 1.0, "normalise_vectors": False}
-    defaults |= {"mlp_activation": "relu"}  # policies move further apart with it
+    defaults |= {"mlp_activation": "relu"}  # Increases the distance between policies.
     return laser_config.LaserConfig(**defaults | overrides)
 
 
@@ -35,9 +35,9 @@ def _agent(spec: types.EnvironmentSpec = VECTOR, **overrides) -> laser.Laser:
 
 
 def _unroll(agent: laser.Laser, spec: types.EnvironmentSpec = VECTOR) -> types.Unroll:
-    """Acted by `agent`'s own first policy; its weights then move. Entry 1's episode ends."""
+    """Returns an unroll of the initial policy, then changes the weights; entry 1 has a reset."""
     generator = np.random.default_rng(0)
-    blank = tf.nest.map_structure(tf.constant, observations.blank(spec, (T + 1, B)))
+    blank = tf.nest.map_structure(tf.constant, observations.padding_steps(spec, (T + 1, B)))
     observation = tf.nest.map_structure(
         lambda leaf: tf.cast(tf.constant(generator.normal(3, 1, leaf.shape)), leaf.dtype),
         blank.observation,
@@ -70,7 +70,7 @@ def _log_density(latent, mean, std) -> np.ndarray:
 
 
 class _Naive:
-    """The loss by hand in float64, of what a linear layer gave: outputs [T, B, 2 D] and values."""
+    """The loss in float64 NumPy, given outputs [T, B, 2 D] and values."""
 
     def __init__(self, agent: laser.Laser, unroll: types.Unroll, outputs, values):
         self._config, self._unroll, self._shift = agent._config, unroll, agent._distribution._shift
@@ -112,7 +112,7 @@ class _Naive:
         return entropy.sum(-1)
 
     def loss(self, outputs, values) -> float:
-        """Of outputs [T, B, 2 D] and values [T, B] that move while targets and mask stay."""
+        """Computes the loss of outputs [T, B, 2 D] and values [T, B] for constant targets."""
         mean, std = self._parameters(outputs)
         weight, trusted = self._unroll.importance_weight.numpy(), self.trusted
         log_probs = _log_density(self._latent, mean, std)
@@ -145,7 +145,7 @@ class LossTest(parameterized.TestCase):
     @parameterized.product(
         policy=("squashed", "clipped"), relevance=("none", "behaviour"), threshold=(0.6, 10.0)
     )
-    def test_loss_and_gradients_are_those_of_the_formulas(self, policy, relevance, threshold):
+    def test_loss_and_gradients_equal_reference(self, policy, relevance, threshold):
         agent = _agent(
             continuous_policy=policy, relevance=relevance, kl_threshold=threshold, rho_bar=1.3,
             c_bar=0.8, lambda_=0.95, entropy_cost=0.1,
@@ -154,10 +154,10 @@ class LossTest(parameterized.TestCase):
         outputs, values = _heads(agent, unroll)
         naive = _Naive(agent, unroll, outputs, values)
         if relevance == "behaviour" and threshold == 0.6:
-            self.assertBetween(naive.trusted.mean(), 0.05, 0.85)  # some are rejected, some are not
+            self.assertBetween(naive.trusted.mean(), 0.05, 0.85)  # Both decisions occur.
         output = agent.loss(unroll)
         np.testing.assert_allclose(output.loss, naive.loss(outputs, values[:-1]), rtol=1e-3)
-        # A bias moves the outputs of all steps alike: central differences of the float64 loss.
+        # A bias shifts the outputs of all steps, so central differences give its gradient.
         step = 1e-5
         expected = [
             (naive.loss(outputs + move, values[:-1]) - naive.loss(outputs - move, values[:-1]))
@@ -172,11 +172,11 @@ class LossTest(parameterized.TestCase):
         np.testing.assert_allclose(actual_of_value, [of_value], rtol=2e-3, atol=1e-3)
 
     @parameterized.parameters("none", "behaviour")
-    def test_masked_nan_reaches_neither_loss_nor_gradient(self, relevance):
+    def test_masked_nan_keeps_loss_and_gradient(self, relevance):
         agent = _agent(relevance=relevance)
         unroll = _unroll(agent)
         poisoned = np.zeros([T + 1, B, 1], bool)
-        poisoned[1, 1] = poisoned[T] = True  # between episodes, and the last step
+        poisoned[1, 1] = poisoned[T] = True  # Between episodes, and the last step.
 
         def poison(leaf):
             return tf.where(poisoned, np.float32(np.nan), leaf)
@@ -192,7 +192,7 @@ class LossTest(parameterized.TestCase):
         for name, value in dirty.metrics.items():
             np.testing.assert_array_equal(value, clean.metrics[name], name)
 
-    def test_a_behaviour_of_nan_is_outside_the_trust_region(self):
+    def test_nan_behaviour_is_outside_trust_region(self):
         agent = _agent()
         unroll = _unroll(agent)
         policy = tf.nest.map_structure(lambda leaf: leaf * np.nan, unroll.agent_output.policy)
@@ -212,35 +212,35 @@ class LossTest(parameterized.TestCase):
 
 
 class OptionsTest(absltest.TestCase):
-    def test_implied_is_refused_with_one_line(self):
+    def test_implied_relevance_raises_in_one_line(self):
         with messages.raises(ValueError, "relevance", "implied") as c:
             _agent(relevance="implied")
         self.assertNotIn("\n", str(c.exception))
 
-    def test_pixel_control_needs_an_image_and_discrete_actions(self):
+    def test_pixel_control_with_continuous_actions_raises(self):
         for spec in (VECTOR, NEST):
             with messages.raises(ValueError, "pixel_control_cost"):
                 _agent(spec, pixel_control_cost=1.0)
 
-    def test_there_are_no_preferences_among_continuous_actions(self):
+    def test_preferences_of_continuous_actions_raise(self):
         agent = _agent()
         output, _ = agent.act(*_blank_step(agent, VECTOR, 2))
         with self.assertRaises(ValueError):
             agent.action_preferences(output)
 
-    def test_r2d2_is_refused_with_one_line(self):
+    def test_r2d2_with_continuous_actions_raises(self):
         with messages.raises(ValueError, 2):
             registry.make(r2d2_config.R2D2Config(torso="flat"), base.Context(NEST))
 
 
 def _blank_step(agent: base.Agent, spec: types.EnvironmentSpec, size: int):
-    step = tf.nest.map_structure(tf.constant, observations.blank(spec, (size,)))
+    step = tf.nest.map_structure(tf.constant, observations.padding_steps(spec, (size,)))
     return step, agent.initial_state(size)
 
 
 class ActTest(parameterized.TestCase):
-    def test_a_fresh_policy_is_the_same_in_every_state(self):
-        # Means far from the middle would begin where the squashing leaves no gradient.
+    def test_fresh_policy_is_similar_in_all_states(self):
+        # Far from the middle of the range the squashing has no gradient.
         agent = _agent()
         step, state = _blank_step(agent, VECTOR, 500)
         observation = tf.random.stateless_normal([500, V], [1, 2], stddev=3.0)
@@ -249,7 +249,7 @@ class ActTest(parameterized.TestCase):
         np.testing.assert_allclose(mean, np.zeros([500, D]), atol=0.3)
         np.testing.assert_allclose(std, np.full([500, D], 0.5), atol=0.15)
 
-    def test_the_answer_holds_what_the_loss_reads_and_fits_the_spec(self):
+    def test_act_output_matches_spec_and_log_probs(self):
         agent = _agent(NEST, core="lstm", core_size=4)
         output, _ = agent.act(*_blank_step(agent, NEST, 500))
         for action in output.action.numpy():
@@ -262,7 +262,7 @@ class ActTest(parameterized.TestCase):
         greedy = agent.greedy_action(output)
         np.testing.assert_allclose(greedy, agent._distribution.mode(output.policy))
 
-    def test_acting_step_by_step_equals_the_losss_unroll(self):
+    def test_single_steps_equal_unroll(self):
         agent = _agent(NEST, core="lstm", core_size=4)
         unroll = _unroll(agent, NEST)
         features, _ = agent._trunk(unroll.env_output, unroll.core_state)
@@ -277,7 +277,7 @@ class ActTest(parameterized.TestCase):
         ("laser", "none", False), ("laser", "lstm", False), ("laser", "lstm", True),
         ("r2d2", "lstm", False), ("reactor", "lstm", False),
     )  # fmt: skip
-    def test_the_batch_size_need_not_be_static(self, kind, core, continuous):
+    def test_dynamic_batch_size_is_supported(self, kind, core, continuous):
         spec = NEST if continuous else NEST._replace(action=specs.DiscreteArray(3))
         relevance = {"relevance": "behaviour"} if kind == "laser" else {}
         config = registry.config_class(kind)(torso="flat", core=core, core_size=4, **relevance)
@@ -304,10 +304,10 @@ class ActTest(parameterized.TestCase):
 
 
 class NormalisationTest(absltest.TestCase):
-    def test_only_the_loss_moves_the_moments_and_actors_get_them(self):
+    def test_only_loss_updates_moments(self):
         agent = _agent(normalise_vectors=True)
         moments = agent._trunk.moments
-        unroll = _unroll(agent)  # acts
+        unroll = _unroll(agent)  # Acts.
         np.testing.assert_array_equal(moments[0], np.zeros(V))
         agent.loss(unroll)
         seen = unroll.env_output.observation.numpy()[:-1].reshape(-1, V)
@@ -316,11 +316,11 @@ class NormalisationTest(absltest.TestCase):
         acting = {variable.ref() for variable in agent.acting_variables}
         self.assertTrue({moment.ref() for moment in moments} <= acting)
 
-    def test_blank_unrolls_do_not_count(self):
+    def test_blank_unrolls_keep_moments(self):
         agent = _agent(normalise_vectors=True)
         unroll = _unroll(agent)
         is_first = np.zeros([T + 1, B], bool)
-        is_first[:, 1] = True  # an entry without transitions
+        is_first[:, 1] = True  # An entry without transitions.
         env_output = unroll.env_output._replace(is_first=tf.constant(is_first))
         agent.loss(unroll._replace(env_output=env_output))
         seen = unroll.env_output.observation.numpy()[:-1, [0, 2]].reshape(-1, V)

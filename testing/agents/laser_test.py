@@ -1,4 +1,4 @@
-"""The agent's loss and acting, on unrolls whose right answers are known."""
+"""Tests LASER's loss and acting on unrolls with known results."""
 
 import dataclasses
 from unittest import mock
@@ -48,13 +48,13 @@ def _entry(unroll: types.Unroll, index: int) -> types.Unroll:
 
 
 def _reference_loss(config, unroll, logits, values) -> float:
-    """Algorithm 1 of LASER from the naive pieces, rejections decided on probabilities."""
+    """Computes LASER's algorithm 1 in NumPy, with the trust region from probabilities."""
     pi = numpy_reference.softmax(logits[:-1])
     mu = numpy_reference.softmax(unroll.agent_output.policy[:-1])
     actions = unroll.agent_output.action.numpy()[:-1]
     flat = (-1, NUM_ACTIONS)
     other = {
-        "none": pi,  # KL(pi || pi) = 0: everything is trusted
+        "none": pi,  # KL(pi || pi) = 0: all transitions are trusted.
         "behaviour": mu,
         "implied": numpy_reference.implied_policy(
             pi.reshape(flat), mu.reshape(flat), config.rho_bar
@@ -85,7 +85,7 @@ def _reference_loss(config, unroll, logits, values) -> float:
 
 class LossTest(parameterized.TestCase):
     @parameterized.parameters("none", "implied", "behaviour")
-    def test_agrees_with_the_naive_reference(self, relevance):
+    def test_loss_equals_reference(self, relevance):
         config = laser_config.LaserConfig(
             torso="flat",
             reward_clip="none",
@@ -109,7 +109,7 @@ class LossTest(parameterized.TestCase):
         np.testing.assert_allclose(agent.loss(unroll).loss, expected, rtol=1e-4)
 
     @parameterized.parameters("none", "implied", "behaviour")
-    def test_the_divergence_from_the_behaviour_policy_is_computed_once(self, relevance):
+    def test_divergence_is_computed_once(self, relevance):
         agent = _agent(relevance=relevance)
         unroll = fakes.random_unroll(5, 4, NUM_ACTIONS, SHAPE)
         with mock.patch.object(
@@ -118,7 +118,7 @@ class LossTest(parameterized.TestCase):
             agent.loss(unroll)
         computing.assert_called_once()
 
-    def test_rejected_transitions_change_nothing(self):
+    def test_rejected_transitions_give_zero_loss_and_gradient(self):
         agent = _agent(kl_threshold=1e-6)
         unroll = fakes.random_unroll(5, 4, NUM_ACTIONS, SHAPE)
         output = agent.loss(unroll)
@@ -127,23 +127,23 @@ class LossTest(parameterized.TestCase):
         for gradient in _gradients(agent, unroll):
             self.assertFalse(np.any(gradient))
 
-    def test_entropy_counts_on_online_entries_only(self):
+    def test_entropy_excludes_replayed_entries(self):
         agent = _agent(relevance="none", entropy_cost=1.0, baseline_cost=0.0)
         unroll = fakes.random_unroll(5, 4, NUM_ACTIONS, SHAPE)
-        nobody = agent.loss(unroll._replace(is_online=tf.zeros([4], tf.bool)))
-        one = agent.loss(unroll)
+        all_replayed = agent.loss(unroll._replace(is_online=tf.zeros([4], tf.bool)))
+        online_only = agent.loss(unroll)
         logits = agent._outputs(agent._trunk(unroll.env_output, ())[0])
         entropy = tf.reduce_sum(categorical.entropy(logits[:-1, 0]))
-        np.testing.assert_allclose(nobody.loss - one.loss, entropy, rtol=1e-5)
+        np.testing.assert_allclose(all_replayed.loss - online_only.loss, entropy, rtol=1e-5)
 
-    def test_entropy_may_count_on_all_entries(self):
+    def test_entropy_on_replay_includes_all_entries(self):
         agent = _agent(relevance="none", entropy_cost=1.0, entropy_on_replay=True)
         unroll = fakes.random_unroll(5, 4, NUM_ACTIONS, SHAPE)
         logits = agent._outputs(agent._trunk(unroll.env_output, ())[0])
         entropy = tf.reduce_sum(categorical.entropy(logits[:-1]))
         np.testing.assert_allclose(agent.loss(unroll).metrics["loss/entropy"], -entropy, rtol=1e-5)
 
-    def test_metrics_tell_own_from_foreign_experience(self):
+    def test_metrics_distinguish_own_and_foreign_experience(self):
         agent = _agent()
         unroll = fakes.random_unroll(5, 4, NUM_ACTIONS, SHAPE)._replace(
             is_online=tf.constant([True, False, False, False]),
@@ -156,13 +156,13 @@ class LossTest(parameterized.TestCase):
         trusted = (
             trust_region.implied_relevance(logits, behaviour) < agent._config.kl_threshold
         ).numpy()
-        learned = agent._what_to_learn(
+        targets = agent._compute_targets(
             unroll,
             agent._outputs(features[:-1]),
             agent._state_values(features, unroll.task),
         )
-        advantages = learned.targets.advantages.numpy()
-        self.assertFalse(trusted[:, 1:].all())  # what is rejected has no advantage
+        advantages = targets.vtrace_output.advantages.numpy()
+        self.assertFalse(trusted[:, 1:].all())  # Rejected transitions have no advantage.
         metrics = agent.loss(unroll).metrics
         for name, value in (
             ("vtrace/advantage_own", advantages[:, 1][trusted[:, 1]].mean()),
@@ -175,7 +175,7 @@ class LossTest(parameterized.TestCase):
         ):
             np.testing.assert_allclose(metrics[name].value, value, rtol=1e-5, err_msg=name)
 
-    def test_entropy_cost_is_a_runtime_variable(self):
+    def test_assigned_entropy_cost_changes_loss(self):
         agent = _agent(relevance="none")
         unroll = fakes.random_unroll(5, 4, NUM_ACTIONS, SHAPE)
         before = agent.loss(unroll)
@@ -185,11 +185,11 @@ class LossTest(parameterized.TestCase):
             after.loss - before.loss, before.metrics["loss/entropy"], rtol=1e-4
         )
 
-    def test_the_step_between_two_episodes_is_no_transition(self):
+    def test_step_between_episodes_is_masked(self):
         agent = _agent(relevance="none")
         unroll = fakes.random_unroll(5, 2, NUM_ACTIONS, SHAPE)
         is_first = np.zeros((5, 2), bool)
-        is_first[3] = True  # steps 2 -> 3 belong to different episodes
+        is_first[3] = True  # Steps 2 and 3 belong to different episodes.
         unroll = _replace_env(unroll, is_first=tf.constant(is_first))
         actions = unroll.agent_output.action.numpy()
         rewards = unroll.env_output.reward.numpy()
@@ -201,14 +201,14 @@ class LossTest(parameterized.TestCase):
         )
         np.testing.assert_allclose(agent.loss(changed).loss, agent.loss(unroll).loss)
 
-    def test_rewards_are_clipped_in_the_loss(self):
+    def test_unit_clip_limits_rewards(self):
         agent = _agent(relevance="none", reward_clip="unit")
         unroll = fakes.random_unroll(5, 2, NUM_ACTIONS, SHAPE)
         large = _replace_env(unroll, reward=tf.fill([5, 2], 7.0))
         one = _replace_env(unroll, reward=tf.fill([5, 2], 1.0))
         np.testing.assert_allclose(agent.loss(large).loss, agent.loss(one).loss)
 
-    def test_the_last_step_only_bootstraps(self):
+    def test_action_of_last_step_is_ignored(self):
         agent = _agent(relevance="none")
         unroll = fakes.random_unroll(5, 2, NUM_ACTIONS, SHAPE)
         actions, logits = (array.numpy() for array in unroll.agent_output[:2])
@@ -222,7 +222,7 @@ class LossTest(parameterized.TestCase):
 
 
 class PriorityTest(absltest.TestCase):
-    def test_weights_weigh_the_losses_of_their_unroll(self):
+    def test_importance_weights_scale_losses(self):
         agent = _agent(
             relevance="none", pixel_control_cost=0.5, pixel_control_cell=5, entropy_on_replay=True
         )
@@ -234,11 +234,11 @@ class PriorityTest(absltest.TestCase):
             expected = sum(w * entry[name] for w, entry in zip(weights, entries, strict=True))
             np.testing.assert_allclose(actual[name], expected, rtol=1e-4, err_msg=name)
 
-    def test_priorities_are_the_mean_losses_of_the_critic(self):
+    def test_priorities_are_mean_critic_losses(self):
         agent = _agent(relevance="none")
         unroll = fakes.random_unroll(5, 3, NUM_ACTIONS, SHAPE)
         is_first = np.zeros((5, 3), bool)
-        is_first[2, 1] = is_first[1:, 2] = True  # 3 transitions and none
+        is_first[2, 1] = is_first[1:, 2] = True  # 3 transitions, and none.
         unroll = _replace_env(unroll, is_first=tf.constant(is_first))
         values = [agent.loss(_entry(unroll, i)).metrics["loss/value"] for i in range(3)]
         expected = np.array(values) / [4, 3, 1] + 1e-3
@@ -247,7 +247,7 @@ class PriorityTest(absltest.TestCase):
 
 
 class ActTest(absltest.TestCase):
-    def test_actions_follow_the_returned_logits(self):
+    def test_action_frequencies_match_logits(self):
         agent = _agent()
         env_output = fakes.random_unroll(1, 1, NUM_ACTIONS, SHAPE).env_output
         env_output = tf.nest.map_structure(lambda x: tf.repeat(x[0], 20_000, axis=0), env_output)
@@ -255,7 +255,7 @@ class ActTest(absltest.TestCase):
         frequencies = np.bincount(output.action, minlength=NUM_ACTIONS) / 20_000
         np.testing.assert_allclose(frequencies, tf.nn.softmax(output.policy[0]), atol=0.02)
 
-    def test_centered_observations_have_no_brightness(self):
+    def test_centered_observations_ignore_brightness(self):
         output = fakes.random_unroll(1, 4, NUM_ACTIONS, SHAPE).env_output
         step = tf.nest.map_structure(lambda x: x[0], output)
         dark, bright = step.observation // 2, step.observation // 2 + 100
@@ -264,7 +264,7 @@ class ActTest(absltest.TestCase):
             logits = [agent.act(step._replace(observation=o), ())[0].policy for o in (dark, bright)]
             self.assertEqual(np.allclose(*logits, atol=1e-4), center)
 
-    def test_successive_calls_draw_different_actions(self):
+    def test_successive_calls_sample_different_actions(self):
         agent = _agent()
         env_output = fakes.random_unroll(1, 64, NUM_ACTIONS, SHAPE).env_output
         env_output = tf.nest.map_structure(lambda x: x[0], env_output)
@@ -281,7 +281,7 @@ class PopArtTest(absltest.TestCase):
         unroll = fakes.random_unroll(6, 4, NUM_ACTIONS, SHAPE)
         return unroll._replace(task=tf.constant([0, 2, 2, 0]))
 
-    def test_values_stay_and_moments_of_absent_tasks_too(self):
+    def test_popart_update_keeps_values_and_absent_tasks(self):
         agent = _agent(popart=True, relevance="none", num_tasks=3)
         unroll = _replace_env(self._unroll(), reward=tf.fill([6, 4], 50.0))
         before = agent.loss(unroll).metrics["vtrace/value"].value
@@ -291,11 +291,11 @@ class PopArtTest(absltest.TestCase):
         after = agent.loss(unroll).metrics["vtrace/value"].value
         np.testing.assert_allclose(before, after, rtol=1e-5)
 
-    def test_the_loss_is_that_of_normalised_values_and_advantages(self):
+    def test_popart_loss_uses_normalised_values(self):
         agent = _agent(popart=True, relevance="none", entropy_cost=0.0, num_tasks=3)
         plain = _agent(relevance="none", entropy_cost=0.0)
         unroll = self._unroll()
-        # Both start alike: task 0's and task 2's entries of the value layer from the plain one.
+        # Both agents start with equal weights; all tasks share the value layer of `plain`.
         for name in ("_trunk", "_policy_head", "_state_values"):
             for target, source in zip(
                 getattr(agent, name).trainable_variables,
@@ -312,18 +312,18 @@ class PopArtTest(absltest.TestCase):
         np.testing.assert_allclose(
             actual["vtrace/value"].value, expected["vtrace/value"].value, rtol=1e-4
         )
-        # Moments move by 3e-4 toward the targets' before the loss, hence the tolerance.
+        # The tolerance covers the update of the moments by 3e-4 before the loss.
         for name, power in (("loss/policy", 1), ("loss/value", 2)):
             scaled = [c[name] / s**power for c, s in zip(entries, (1, 2, 2, 1), strict=True)]
             np.testing.assert_allclose(actual[name], sum(scaled), rtol=5e-3)
 
-    def test_without_popart_the_task_changes_nothing(self):
+    def test_no_popart_ignores_task(self):
         agent = _agent(relevance="none", num_tasks=3)
         unroll = self._unroll()
         other = unroll._replace(task=tf.zeros([4], tf.int32))
         self.assertEqual(agent.loss(unroll).loss, agent.loss(other).loss)
 
-    def test_rejected_transitions_do_not_move_moments(self):
+    def test_rejected_transitions_keep_moments(self):
         agent = _agent(popart=True, kl_threshold=1e-6, num_tasks=3)
         agent.loss(self._unroll())
         np.testing.assert_array_equal(_moments(agent)[0], np.zeros(3))
@@ -331,7 +331,7 @@ class PopArtTest(absltest.TestCase):
 
 
 class PixelControlTest(absltest.TestCase):
-    def test_it_is_one_more_term(self):
+    def test_pixel_control_adds_term_to_loss(self):
         agent = _agent(pixel_control_cost=0.5, pixel_control_cell=2, relevance="none")
         metrics = agent.loss(fakes.random_unroll(5, 2, NUM_ACTIONS, SHAPE)).metrics
         others = (
@@ -342,7 +342,7 @@ class PixelControlTest(absltest.TestCase):
             metrics["loss/total"], others + 0.5 * metrics["loss/pixel_control"], rtol=1e-5
         )
 
-    def test_only_the_newest_frame_of_a_stack_counts(self):
+    def test_pixel_control_reads_newest_frame_only(self):
         config = {"pixel_control_cost": 1.0, "pixel_control_cell": 5, "relevance": "none"}
         stack = (10, 5, 2)
         agent = _agent(shape=stack, frame_stack=2, **config)
@@ -356,18 +356,18 @@ class PixelControlTest(absltest.TestCase):
         self.assertGreater(moving, 0)
         self.assertEqual(agent.loss(unroll).metrics["loss/pixel_control"], 0)
 
-    def test_rejected_transitions_have_no_part(self):
+    def test_rejected_transitions_give_zero_loss(self):
         agent = _agent(pixel_control_cost=1.0, pixel_control_cell=2, kl_threshold=1e-6)
         unroll = fakes.random_unroll(5, 4, NUM_ACTIONS, SHAPE)
         self.assertEqual(agent.loss(unroll).loss, 0.0)
 
-    def test_a_cell_larger_than_the_frames_is_refused(self):
+    def test_cell_larger_than_frames_raises(self):
         with messages.raises(ValueError, "pixel_control_cell", 6, "10x5"):
             _agent(pixel_control_cost=1.0, pixel_control_cell=6)
 
 
 class RecurrentTest(absltest.TestCase):
-    def test_the_loss_starts_from_the_core_state_of_the_unroll(self):
+    def test_loss_starts_from_stored_core_state(self):
         agent = _agent(core="lstm", core_size=4, relevance="none")
         unroll = fakes.random_unroll(5, 2, NUM_ACTIONS, SHAPE)
         zero = agent.initial_state(2)
@@ -382,7 +382,7 @@ class RecurrentTest(absltest.TestCase):
             agent.loss(first._replace(core_state=other)).loss,
         )
 
-    def test_acting_step_by_step_equals_the_losss_unroll(self):
+    def test_single_steps_equal_unroll(self):
         agent = _agent(core="preco_lstm", core_size=4)
         unroll = fakes.random_unroll(6, 3, NUM_ACTIONS, SHAPE)
         state = agent.initial_state(3)
@@ -395,7 +395,7 @@ class RecurrentTest(absltest.TestCase):
 
 
 class TextTest(absltest.TestCase):
-    def test_the_policy_reads_the_text(self):
+    def test_text_changes_policy(self):
         tf.keras.utils.set_random_seed(1)
         spec = fakes.image_spec(SHAPE, NUM_ACTIONS)
         spec = spec._replace(observation={"image": spec.observation, "text": types.TextSpec(3)})
@@ -429,7 +429,7 @@ class ConfigTest(parameterized.TestCase):
         ("relevance", "maybe"),
         ("channel_multiplier", 0),
     )
-    def test_refuses_a_value_and_names_it(self, name, value):
+    def test_invalid_value_raises(self, name, value):
         with messages.raises(ValueError, name, value):
             laser_config.LaserConfig(**{name: value})
 

@@ -1,4 +1,4 @@
-"""R2D2's loss, priorities and exploration, on unrolls with known answers."""
+"""Tests R2D2's loss, priorities and exploration on unrolls with known results."""
 
 import dataclasses
 
@@ -28,8 +28,8 @@ def _agent(
         fakes.image_spec(SHAPE, A, num_tasks),
         burn_in=burn_in,
         evaluating=evaluating,
-        actor=actor,
-        actors=actors,
+        actor_index=actor,
+        num_actors=actors,
     )
     return r2d2.R2D2(r2d2_config.R2D2Config(**values | overrides), context)
 
@@ -42,7 +42,7 @@ def _shake(agent: r2d2.R2D2, seed: int = 2) -> None:
 
 
 def _unroll(agent: r2d2.R2D2, seed: int = 0) -> types.Unroll:
-    """Random, in the middle of episodes; entry 1's ends at step 6, entry 2's by a time limit."""
+    """Returns a random unroll; entry 1 terminates at step 6, entry 2 reaches a time limit."""
     unroll = fakes.random_unroll(T + 1, B, A, SHAPE, seed)
     generator = np.random.default_rng(seed)
     discount, is_first = np.ones((T + 1, B), np.float32), np.zeros((T + 1, B), bool)
@@ -64,7 +64,7 @@ def _steps(unroll: types.Unroll, start: int, stop: int | None = None) -> types.E
 
 
 def _stepped(agent: r2d2.R2D2, unroll: types.Unroll) -> np.ndarray:
-    """Q-values [T + 1, B, A], as acting step by step computes them."""
+    """Computes Q-values [T + 1, B, A] by acting step by step."""
     state, q_values = unroll.core_state, []
     for step in range(T + 1):
         output, state = agent.act(
@@ -75,7 +75,7 @@ def _stepped(agent: r2d2.R2D2, unroll: types.Unroll) -> np.ndarray:
 
 
 def _expected(agent, unroll, q_online, q_target, burn_in):
-    """Errors and mask [T - l, B], by the naive double loop."""
+    """Computes errors and mask [T - l, B] with NumPy loops."""
     config = agent._config
     env_output = unroll.env_output
     is_transition = ~env_output.is_first.numpy()[burn_in + 1 :]
@@ -107,7 +107,7 @@ class LossTest(parameterized.TestCase):
         {"n_steps": 1, "discount": 0.9},
         {"core": "none", "burn_in": BURN_IN},
     )
-    def test_loss_and_priorities_are_those_of_the_naive_loop(self, burn_in=0, **overrides):
+    def test_loss_and_priorities_equal_reference(self, burn_in=0, **overrides):
         agent, before = (_agent(burn_in=burn_in, **overrides) for _ in range(2))
         _shake(agent)
         unroll = _unroll(agent)
@@ -128,7 +128,7 @@ class LossTest(parameterized.TestCase):
         priorities = [0.9 * entry.max() + 0.1 * entry.mean() for entry in absolute]
         np.testing.assert_allclose(output.priorities, priorities, rtol=1e-4)
 
-    def test_burning_in_is_starting_from_the_state_that_it_reaches_without_gradient(self):
+    def test_burn_in_equals_start_from_its_final_state(self):
         agent, later = _agent(burn_in=BURN_IN), _agent()
         _shake(agent)
         _shake(later)
@@ -145,7 +145,7 @@ class LossTest(parameterized.TestCase):
         for ours, theirs in zip(_gradients(agent, unroll), _gradients(later, cut), strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-6)
 
-    def test_what_is_no_transition_is_not_read(self):
+    def test_step_between_episodes_is_ignored(self):
         agent = _agent()
         unroll = _unroll(agent)
         reward = unroll.env_output.reward.numpy()
@@ -159,7 +159,7 @@ class LossTest(parameterized.TestCase):
         np.testing.assert_allclose(agent.loss(poisoned).loss, agent.loss(unroll).loss, rtol=1e-6)
         self.assertTrue(all(np.isfinite(g).all() for g in _gradients(agent, poisoned)))
 
-    def test_an_unroll_without_transitions_teaches_nothing(self):
+    def test_no_transitions_give_zero_loss_and_gradient(self):
         agent = _agent(burn_in=BURN_IN)
         unroll = _unroll(agent)
         blank = unroll._replace(
@@ -170,7 +170,7 @@ class LossTest(parameterized.TestCase):
         for gradient in _gradients(agent, blank):
             np.testing.assert_array_equal(gradient, 0)
 
-    def test_the_actors_priorities_are_the_learners_while_all_weights_are_equal(self):
+    def test_equal_weights_give_equal_initial_priorities(self):
         agent = _agent(burn_in=BURN_IN)
         unroll = _unroll(agent)
         acted = unroll._replace(
@@ -185,7 +185,7 @@ class LossTest(parameterized.TestCase):
 
 class ActingTest(absltest.TestCase):
     def _explored(self, agent: r2d2.R2D2, games: int, draws: int = 2_000) -> np.ndarray:
-        """How often each game's action is not the best one, [games]."""
+        """Returns the fraction of non-greedy actions of each environment, [num_envs]."""
         unroll = fakes.random_unroll(1, games, A, SHAPE)
         step = tf.nest.map_structure(lambda x: x[0], unroll.env_output)
         state = agent.initial_state(games)
@@ -196,13 +196,13 @@ class ActingTest(absltest.TestCase):
             different += output.action.numpy() != output.extras.numpy().argmax(axis=-1)
         return different / draws
 
-    def test_each_game_of_a_task_explores_by_its_place_on_the_ladder(self):
+    def test_environments_explore_by_ladder(self):
         agent = _agent(num_tasks=2)
         ladder = 0.4 ** (1 + 7 * np.arange(4) / 3)
         expected = np.tile(ladder, 2) * (A - 1) / A
         np.testing.assert_allclose(self._explored(agent, 8), expected, atol=0.04)
 
-    def test_epsilons_of_all_actors_equal_the_ladder(self):
+    def test_epsilons_of_all_actors_form_ladder(self):
         tasks, of_an_actor = 100, 2
         explored = []
         for actor in range(2):
@@ -213,14 +213,14 @@ class ActingTest(absltest.TestCase):
         expected = ladder * (A - 1) / A
         np.testing.assert_allclose(sorted(explored, reverse=True), expected, atol=0.04)
 
-    def test_evaluation_hardly_explores(self):
+    def test_evaluation_uses_evaluation_epsilon(self):
         agent = _agent(evaluating=True, evaluation_epsilon=0.3)
         np.testing.assert_allclose(self._explored(agent, 3), 0.2, atol=0.04)
         config = r2d2_config.R2D2Config()
         self.assertEqual(config.evaluation_epsilon, 1e-3)
         self.assertEqual(config.acting_in_evaluation, "epsilon-greedy, epsilon 0.001")
 
-    def test_a_lost_life_resets_the_core_only_in_the_reset_variant(self):
+    def test_life_loss_resets_core_if_configured(self):
         for resets in (False, True):
             agent = _agent(reset_at_life_loss=resets)
             unroll = _unroll(agent)
@@ -235,7 +235,7 @@ class ActingTest(absltest.TestCase):
 
 class StalenessTest(absltest.TestCase):
     def _with_states(self, agent, unroll, change=0.0):
-        """Stored states before steps 0, 3, 6 and 9; some moved away from the true ones."""
+        """Adds stored states before steps 0, 3, 6 and 9, shifted by `change`."""
         states, state = [], unroll.core_state
         for start in range(0, T + 1, 3):
             states.append(state)
@@ -243,13 +243,13 @@ class StalenessTest(absltest.TestCase):
         stacked = tf.nest.map_structure(lambda *parts: tf.stack(parts) + change, *states)
         return unroll._replace(stored_states=stacked)
 
-    def test_true_states_have_no_discrepancy(self):
+    def test_exact_states_have_zero_discrepancy(self):
         agent = _agent(burn_in=BURN_IN)
         metrics = agent.loss(self._with_states(agent, _unroll(agent))).metrics
         self.assertLess(metrics["staleness/delta_q_first"].value, 1e-5)
         self.assertLess(metrics["staleness/delta_q_last"].value, 1e-5)
 
-    def test_it_is_the_distance_over_the_largest_q_value(self):
+    def test_discrepancy_is_distance_over_max_q_value(self):
         agent = _agent(burn_in=BURN_IN)
         unroll = self._with_states(agent, _unroll(agent), change=0.5)
         q_values = _stepped(agent, unroll)
@@ -257,7 +257,7 @@ class StalenessTest(absltest.TestCase):
         metrics = agent.loss(unroll).metrics
         for name, step, part, entries in (
             ("first", 3, 1, range(B)),
-            ("last", 9, 3, (0, 3, 4)),  # in the others the last step opens an episode
+            ("last", 9, 3, (0, 3, 4)),  # The last step of other entries is a first step.
         ):
             state = tf.nest.map_structure(lambda x, part=part: x[part], unroll.stored_states)
             step_ = tf.nest.map_structure(lambda x, step=step: x[step], unroll.env_output)
@@ -283,11 +283,11 @@ class ConfigTest(parameterized.TestCase):
         ("rescaling_epsilon", float("nan")),
         ("core_memory_span", 2),
     )
-    def test_bad_values_are_refused_with_a_remedy(self, name, value):
+    def test_invalid_value_raises(self, name, value):
         with messages.raises(ValueError, name, value):
             r2d2_config.R2D2Config(**{name: value})
 
-    def test_the_defaults_are_table_2(self):
+    def test_defaults_equal_table_2(self):
         config = dataclasses.asdict(r2d2_config.R2D2Config())
         expected = {"discount": 0.997, "n_steps": 5, "rescaling_epsilon": 1e-3, "core_size": 512}
         expected |= {"target_period": 2_500, "priority_eta": 0.9, "hidden_units": 512}

@@ -1,4 +1,4 @@
-"""Reactor's loss by the naive loops of section 3, masks, acting, refusals."""
+"""Tests Reactor's loss against NumPy loops, masks, acting and validation."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ SPEC = types.EnvironmentSpec(specs.Array([V], np.float32), specs.DiscreteArray(A
 
 
 def _agent(*, burn_in: int = 0, apart: bool = True, **overrides) -> reactor.Reactor:
-    """One whose target network differs from the online one, if `apart`."""
+    """Returns an agent whose target and online networks differ if `apart`."""
     tf.keras.utils.set_random_seed(1)
     values = {"mlp_units": (6,), "normalise_vectors": False, "core_size": 5, "hidden_units": 4}
     values |= {"bins": N, "v_min": -3.0, "v_max": 2.0, "discount": 0.9, "uniform_share": 0.1}
@@ -37,9 +37,9 @@ def _shake(module: tf.Module, seed: int) -> None:
 
 
 def _unroll(agent: reactor.Reactor, poison: float = 0.5) -> types.Unroll:
-    """Random, in the middle of episodes; what lies between two of them holds `poison`.
+    """Returns a random unroll whose steps between episodes hold `poison`.
 
-    Entry 1's episode ends at step 4, entry 2's by a time limit at step 3; entry 3 loses a life.
+    Entry 1 terminates at step 4, entry 2 reaches a time limit at step 3, entry 3 loses a life.
     """
     generator = np.random.default_rng(0)
     size = (T + 1, B)
@@ -78,7 +78,7 @@ def _steps(unroll: types.Unroll, start: int, stop: int | None = None) -> types.E
 
 
 def _stepped(network: Any, unroll: types.Unroll, burn_in: int) -> tuple[np.ndarray, np.ndarray]:
-    """Policy [T + 1, B, A] and the critic's outputs [T + 1, B, A, N] after it, step by step."""
+    """Computes policy [T + 1, B, A] and critic [T + 1, B, A, N] step by step, after burn-in."""
     state, outputs = unroll.core_state, []
     for step in range(T + 1):
         output, state = network(_steps(unroll, step, step + 1), state)
@@ -88,7 +88,7 @@ def _stepped(network: Any, unroll: types.Unroll, burn_in: int) -> tuple[np.ndarr
 
 
 class _Naive:
-    """The loss of a batch, a loop an index, and its gradients by the network's two outputs."""
+    """Loss of a batch and its gradients with respect to both outputs, as NumPy loops."""
 
     def __init__(self, agent: reactor.Reactor, unroll: types.Unroll, burn_in: int):
         self._config, self.weight = agent._config, unroll.importance_weight.numpy() / B
@@ -129,7 +129,7 @@ class _Naive:
             a = self._actions[t, b]
             self.loss -= self.weight[b] * (targets[t, b] * np.log(masses[t, b, a])).sum()
             self.errors[t, b] = np.abs(targets[t, b] - masses[t, b, a]).sum()
-            # The target's masses sum to 1.
+            # The target masses sum to 1.
             self.critic_gradient[t, b, a] = self.weight[b] * (masses[t, b, a] - targets[t, b])
         return masses @ support, targets @ support
 
@@ -171,7 +171,7 @@ class _Naive:
 
 
 def _gradients(function, variables) -> list[np.ndarray]:
-    """Of a scalar; zeros for what it does not depend on."""
+    """Returns the gradients of a scalar; zeros for independent variables."""
     with tf.GradientTape() as tape:
         value = function()
     return [
@@ -193,7 +193,7 @@ class LossTest(parameterized.TestCase):
         {"distributional": False},
         {"distributional": False, "policy_gradient": "tislr"},
     )
-    def test_loss_gradient_and_priorities_are_those_of_the_naive_loops(self, burn_in=0, **options):
+    def test_loss_gradient_and_priorities_equal_reference(self, burn_in=0, **options):
         agent = _agent(burn_in=burn_in, **options)
         unroll = _unroll(agent)
         naive = _Naive(agent, unroll, burn_in)
@@ -204,7 +204,7 @@ class LossTest(parameterized.TestCase):
         np.testing.assert_allclose(output.priorities, priorities, rtol=1e-4)
 
         def by_hand() -> tf.Tensor:
-            """Its gradient is the naive one of both outputs, propagated back."""
+            """Computes a scalar whose gradient backpropagates the reference gradients."""
             state = unroll.core_state
             if burn_in:
                 _, state = agent._online(_steps(unroll, 0, burn_in), state)
@@ -221,7 +221,7 @@ class LossTest(parameterized.TestCase):
         self.assertTrue(all(np.abs(one).max() > 0 for one in actual))
 
     @parameterized.parameters(True, False)
-    def test_the_encoder_learns_nothing_of_the_policy(self, distributional):
+    def test_policy_loss_does_not_train_encoder(self, distributional):
         agent = _agent(distributional=distributional)
         unroll = _unroll(agent)
         variables = agent.trainable_variables
@@ -242,7 +242,7 @@ class LossTest(parameterized.TestCase):
     @parameterized.product(
         policy_gradient=reactor_config.POLICY_GRADIENTS, distributional=(True, False)
     )
-    def test_what_lies_between_two_episodes_is_not_read(self, **options):
+    def test_nan_between_episodes_is_ignored(self, **options):
         agent, results = _agent(**options), []
         for poison in (0.5, np.nan):
             unroll = _unroll(agent, poison)
@@ -256,19 +256,19 @@ class LossTest(parameterized.TestCase):
             self.assertTrue(np.isfinite(poisoned).all())
 
     @parameterized.parameters(True, False)
-    def test_an_unroll_without_transitions_teaches_nothing(self, distributional):
+    def test_no_transitions_give_zero_loss_and_gradient(self, distributional):
         agent = _agent(burn_in=BURN_IN, distributional=distributional)
         unroll = _unroll(agent)
         is_first = tf.ones([T + 1, B], tf.bool)
         blank = unroll._replace(env_output=unroll.env_output._replace(is_first=is_first))
         output = agent.loss(blank)
         self.assertEqual(output.loss, 0.0)
-        np.testing.assert_allclose(output.priorities, n_step.SMALLEST_PRIORITY)
+        np.testing.assert_allclose(output.priorities, n_step.MIN_PRIORITY)
         for gradient in _gradients(lambda: agent.loss(blank).loss, agent.trainable_variables):
             np.testing.assert_array_equal(gradient, 0)
 
     @parameterized.parameters(("lstm", True), ("none", False))
-    def test_xla_compiles_it(self, core, distributional):
+    def test_compiled_loss_equals_eager(self, core, distributional):
         agent = _agent(core=core, distributional=distributional)
         unroll = _unroll(agent)
         compiled = tf.function(lambda unroll: agent.loss(unroll).loss, jit_compile=True)
@@ -276,7 +276,7 @@ class LossTest(parameterized.TestCase):
 
 
 class ActingTest(absltest.TestCase):
-    def test_actions_are_drawn_from_the_policy_with_its_uniform_share(self):
+    def test_actions_follow_policy_with_uniform_share(self):
         agent = _agent(uniform_share=0.3)
         step = tf.nest.map_structure(lambda leaf: leaf[0], _unroll(agent).env_output)
         state = agent.initial_state(B)
@@ -292,7 +292,7 @@ class ActingTest(absltest.TestCase):
         np.testing.assert_array_equal(agent.greedy_action(output), probabilities.argmax(-1))
         np.testing.assert_array_equal(agent.action_preferences(output), output.policy)
 
-    def test_what_it_stores_tells_the_loss_the_behaviour_policy(self):
+    def test_stored_policy_is_behaviour_policy_of_loss(self):
         agent = _agent(apart=False, lambda_=0.7)
         _shake(agent._online, 2)
         agent._copy_to_target()
@@ -325,11 +325,11 @@ class ConfigTest(parameterized.TestCase):
         ("target_period", 0),
         ("hidden_units", 0),
     )
-    def test_bad_values_are_refused_with_a_remedy(self, name, value):
+    def test_invalid_value_raises(self, name, value):
         with messages.raises(ValueError, name, value):
             reactor_config.ReactorConfig(**{name: value})
 
-    def test_continuous_actions_are_refused_with_a_remedy(self):
+    def test_continuous_actions_raise(self):
         spec = SPEC._replace(action=specs.BoundedArray([2], np.float32, -1, 1))
         with messages.raises(ValueError, "configs/laser.py:control"):
             registry.make(reactor_config.ReactorConfig(), base.Context(spec))

@@ -1,4 +1,4 @@
-"""The critics: plain, and with PopArt, which moves its own last layer."""
+"""Tests state-value critics with and without PopArt."""
 
 import numpy as np
 import tensorflow as tf
@@ -9,7 +9,7 @@ from laser_tf.networks import torsos, trunk_config
 from laser_tf.training import rmsprop
 
 T, B, F, K = 4, 6, 5, 3
-TASKS = tf.constant([0, 2, 2, 0, 2, 0])  # task 1 is absent
+TASKS = tf.constant([0, 2, 2, 0, 2, 0])  # Task 1 is absent.
 ALL = tf.ones([T, B], tf.bool)
 
 
@@ -18,7 +18,7 @@ def _features(*shape: int) -> tf.Tensor:
 
 
 def _made(popart: bool, step: float = 0.5) -> tf.Module:
-    """A critic whose weights exist."""
+    """Returns a critic with its weights created."""
     critic = state_values.PopArtStateValues(K, step) if popart else state_values.StateValues()
     critic(_features(B), TASKS)
     return critic
@@ -26,24 +26,26 @@ def _made(popart: bool, step: float = 0.5) -> tf.Module:
 
 class BothTest(parameterized.TestCase):
     @parameterized.product(popart=(False, True), shape=((T, B), (B,)))
-    def test_shapes_and_float32(self, popart, shape):
+    def test_bfloat16_features_give_float32_values(self, popart, shape):
         values = _made(popart)(tf.cast(_features(*shape), tf.bfloat16), TASKS)
         self.assertEqual((values.shape, values.dtype), ([*shape], tf.float32))
 
     @parameterized.parameters(False, True)
-    def test_fresh_values_are_regressed_as_they_are(self, popart):
-        # Normalisation starts as the identity; where nothing is trusted it stays so.
+    def test_fresh_critic_keeps_values_and_targets(self, popart):
+        # Initial normalisation is the identity, and masked targets do not change it.
         critic, features = _made(popart), _features(T, B)
         values, targets = critic(features, TASKS), tf.random.stateless_normal([T, B], [0, 1])
-        regression = critic.regression(features, values, targets, tf.zeros_like(ALL), TASKS)
-        np.testing.assert_array_equal(regression.values, values)
-        np.testing.assert_array_equal(regression.targets, targets)
-        np.testing.assert_array_equal(regression.scale * tf.ones([B]), np.ones(B))
+        value_targets = critic.value_loss_inputs(
+            features, values, targets, tf.zeros_like(ALL), TASKS
+        )
+        np.testing.assert_array_equal(value_targets.values, values)
+        np.testing.assert_array_equal(value_targets.targets, targets)
+        np.testing.assert_array_equal(value_targets.scale * tf.ones([B]), np.ones(B))
 
 
 class RarelySeenTest(absltest.TestCase):
-    def test_their_values_do_not_overshoot_those_of_the_rest(self):
-        # Acrobot before its goal is found: all returns are -100, and what is fast is rarely seen.
+    def test_values_of_rare_states_do_not_overshoot(self):
+        # As in Acrobot before the first success: returns are -100, high speeds are rare.
         config = trunk_config.TrunkConfig()
         tf.keras.utils.set_random_seed(1)
         mlp = torsos.MLP(config.mlp_units, config.mlp_activation, "float32")
@@ -60,20 +62,22 @@ class RarelySeenTest(absltest.TestCase):
                 features = mlp(vectors)
                 targets = tf.fill([40, 8], -100.0)
                 values = critic(features, tasks)
-                learned = critic.regression(features, values, targets, everywhere, tasks)
-                loss = 0.5 * tf.reduce_sum(tf.square(learned.targets - learned.values))
+                value_targets = critic.value_loss_inputs(
+                    features, values, targets, everywhere, tasks
+                )
+                loss = 0.5 * tf.reduce_sum(tf.square(value_targets.targets - value_targets.values))
             gradients, _ = tf.clip_by_global_norm(tape.gradient(loss, weights), 40.0)
             optimizer.apply(gradients, tf.constant(1e-3))
 
         for _ in range(200):
             update()
         self.assertBetween(np.mean(critic(mlp(vectors), tasks)), -105, -90)
-        # With ReLU -550, at six times the distance.
+        # ReLU features would give -550 at six times the distance.
         self.assertGreater(np.min(critic(mlp(6 * vectors), tasks)), -170)
 
 
 class PlainTest(absltest.TestCase):
-    def test_the_task_changes_nothing(self):
+    def test_task_keeps_values(self):
         critic, features = _made(False), _features(T, B)
         np.testing.assert_array_equal(
             critic(features, TASKS), critic(features, tf.zeros_like(TASKS))
@@ -82,7 +86,7 @@ class PlainTest(absltest.TestCase):
 
 
 class PopArtTest(parameterized.TestCase):
-    def test_each_entry_gets_the_value_of_its_task(self):
+    def test_each_entry_has_value_of_its_task(self):
         critic, features = _made(True), _features(T, B)
         critic._mean.assign([3.0, 0.0, -2.0])
         critic._variance.assign([4.0, 1.0, 0.25])
@@ -94,13 +98,13 @@ class PopArtTest(parameterized.TestCase):
             expected = {0: 2 * normalised + 3, 2: 0.5 * normalised - 2}[task]
             np.testing.assert_allclose(values[t, b], expected, rtol=1e-5, atol=1e-5)
 
-    def test_moments_are_saved_but_not_trained(self):
+    def test_moments_are_variables_but_not_trainable(self):
         critic = _made(True)
-        self.assertEqual([v.shape for v in critic.trainable_variables].count([K]), 1)  # the bias
+        self.assertEqual([v.shape for v in critic.trainable_variables].count([K]), 1)  # Bias.
         self.assertLen(critic.trainable_variables, 2)
         self.assertLen(critic.variables, 4)
 
-    def test_gradient_reaches_the_weights_of_the_tasks_present_only(self):
+    def test_gradient_reaches_present_tasks_only(self):
         critic, features = _made(True), _features(T, B)
         with tf.GradientTape() as tape:
             loss = tf.reduce_sum(tf.square(critic(features, TASKS) - 3.0))
@@ -109,8 +113,8 @@ class PopArtTest(parameterized.TestCase):
         self.assertEqual(list(bias.numpy() != 0.0), [True, False, True])
 
     @parameterized.parameters(False, True)
-    def test_an_update_keeps_the_values_and_then_learns_at_unit_scale(self, jit_compile):
-        # As an agent does it, in one compiled scope: statistics, last layer, gradient.
+    def test_update_keeps_values_and_learns_at_unit_scale(self, jit_compile):
+        # As in an agent, one function updates statistics and last layer and computes gradients.
         critic, features = _made(True), _features(T, B)
         targets = 1e4 * tf.random.stateless_normal([T, B], [0, 2]) + 3e4
 
@@ -118,15 +122,15 @@ class PopArtTest(parameterized.TestCase):
         def update():
             with tf.GradientTape() as tape:
                 before = critic(features, TASKS)
-                regression = critic.regression(features, before, targets, ALL, TASKS)
-                errors = regression.values - regression.targets
+                value_targets = critic.value_loss_inputs(features, before, targets, ALL, TASKS)
+                errors = value_targets.values - value_targets.targets
                 loss = 0.5 * tf.reduce_sum(tf.square(errors))
             after = critic(features, TASKS)
             return (
                 before,
                 after,
                 errors,
-                regression.scale,
+                value_targets.scale,
                 tape.gradient(loss, critic._layer.kernel),
             )
 
@@ -137,7 +141,7 @@ class PopArtTest(parameterized.TestCase):
         )
         np.testing.assert_array_equal([critic._mean[1], critic._variance[1]], [0.0, 1.0])
         np.testing.assert_allclose(scale, np.sqrt(critic._variance.numpy())[TASKS], rtol=1e-5)
-        # The gradient is that of the layer as it now is, not as it was at the tape's start.
+        # The gradient is that of the updated layer.
         expected = np.zeros([F, K])
         for t, b in np.ndindex(T, B):
             expected[:, int(TASKS[b])] += errors[t, b].numpy() * features[t, b].numpy()

@@ -1,4 +1,4 @@
-"""The target network of R2D2 and of Reactor: its copies, its clock, what its networks read."""
+"""Tests the target network and burn-in of R2D2 and Reactor."""
 
 import tempfile
 from typing import Any
@@ -42,7 +42,7 @@ def _unroll(agent: Any) -> types.Unroll:
 
 
 def _copied(agent: Any) -> bool:
-    """Whether the target network's weights are the online one's: all of them, or none."""
+    """Returns whether target and online weights are equal; fails if only some are."""
     online, target = agent._online.trainable_variables, agent._target.trainable_variables
     (same,) = {np.array_equal(a, b) for a, b in zip(online, target, strict=True)}
     return same
@@ -50,7 +50,7 @@ def _copied(agent: Any) -> bool:
 
 class TargetNetworkTest(parameterized.TestCase):
     @parameterized.parameters(*KINDS)
-    def test_it_is_copied_once_in_a_period_and_never_optimised(self, kind):
+    def test_target_is_copied_periodically_and_not_trained(self, kind):
         agent = _agent(kind, target_period=3)
         self.assertTrue(_copied(agent))
         online, target = agent._online.trainable_variables, agent._target.trainable_variables
@@ -71,7 +71,7 @@ class TargetNetworkTest(parameterized.TestCase):
             self.assertTrue(gradient is None or not np.any(gradient))
 
     @parameterized.parameters(*KINDS)
-    def test_the_loss_reads_it(self, kind):
+    def test_target_network_changes_loss(self, kind):
         agent = _agent(kind)
         unroll = _unroll(agent)
         before = agent.loss(unroll).loss.numpy()
@@ -79,7 +79,7 @@ class TargetNetworkTest(parameterized.TestCase):
         self.assertGreater(abs(agent.loss(unroll).loss - before), 1e-4)
 
     @parameterized.parameters(*KINDS)
-    def test_both_networks_read_vectors_normalised_alike(self, kind):
+    def test_both_networks_use_same_moments(self, kind):
         agent = _agent(kind, normalise_vectors=True, target_period=100)
         agent.loss(_unroll(agent))
         moments = zip(agent._online.moments, agent._target.moments, strict=True)
@@ -91,7 +91,7 @@ class TargetNetworkTest(parameterized.TestCase):
         self.assertTrue({moment.ref() for moment in agent._online.moments} <= acting)
 
     @parameterized.parameters(*KINDS)
-    def test_a_checkpoint_holds_it_and_its_clock(self, kind):
+    def test_checkpoint_restores_target_and_update_count(self, kind):
         agent, other = _agent(kind, target_period=2), _agent(kind, target_period=2)
         unroll = _unroll(agent)
         _shake(agent._online.trainable_variables, 2)
@@ -102,11 +102,11 @@ class TargetNetworkTest(parameterized.TestCase):
         tf.train.Checkpoint(agent=other).read(path).assert_consumed()
         np.testing.assert_array_equal(agent.loss(unroll).loss, other.loss(unroll).loss)
         for one in (agent, other):
-            one.after_update()  # the second: both copy
+            one.after_update()  # The second update copies the weights.
             self.assertTrue(_copied(one))
 
     @parameterized.product(kind=KINDS, burn_in=(0, 2))
-    def test_the_burn_in_carries_the_state_of_each_network_on_without_gradient(self, kind, burn_in):
+    def test_burn_in_updates_core_state_without_gradient(self, kind, burn_in):
         agent = _agent(kind)
         agent._burn_in = burn_in
         _shake(agent._target.trainable_variables, 4)

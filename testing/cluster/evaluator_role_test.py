@@ -5,7 +5,7 @@ from unittest import mock
 import ray
 from absl.testing import absltest
 
-from laser_tf.cluster import evaluator_role, hub
+from laser_tf.cluster import evaluator_role, run_state
 from laser_tf.environments import faults, worker_pool
 from laser_tf.evaluation import continuous_evaluator
 
@@ -19,13 +19,13 @@ class EvaluatorRoleTest(absltest.TestCase):
         self.enter_context(mock.patch.object(ray, "get"))
         context = mock.MagicMock()
         context.stop.is_set.side_effect = [False, True]
-        asked = hub.Weights(learner_updates=3, env_frames=280, reference=[None])
-        context.ask.side_effect = lambda method, *_: {"asked_evaluation": asked}.get(method)
+        asked = run_state.Weights(learner_updates=3, env_frames=280, reference=[None])
+        context.call.side_effect = lambda method, *_: {"pending_eval": asked}.get(method)
         role = evaluator_role.EvaluatorRole(context, mock.Mock())
         with self.assertRaises(faults.EnvironmentFailedError):
             role.run()
         outcome = worker_pool.Failure("no end")
-        context.ask.assert_called_with("give_evaluation", 280, outcome)
+        context.call.assert_called_with("report_eval", 280, outcome)
 
 
 if __name__ == "__main__":

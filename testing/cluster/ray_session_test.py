@@ -9,7 +9,6 @@ import sys
 import tempfile
 from unittest import mock
 
-import ray
 from absl.testing import absltest, parameterized
 
 from laser_tf.cluster import ray_session
@@ -17,7 +16,6 @@ from laser_tf.host import interruption
 from laser_tf.training import cluster_config
 
 _HAS_NOT_STARTED = RuntimeError("the raylet has not started")
-_NODES = {"near": "aa" * 28, "far": "bb" * 28, "gone": "cc" * 28}  # Ray's ids
 
 
 def _start_with(argument: str) -> subprocess.Popen:
@@ -35,7 +33,7 @@ class OwnRayTest(absltest.TestCase):
         super().setUp()
         self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self.enter_context(mock.patch.object(ray_session, "_FOLDERS", self._folder))
-        self.enter_context(mock.patch.object(ray_session, "_make_token"))
+        self.enter_context(mock.patch.object(ray_session, "make_token"))
         self._ray = self.enter_context(mock.patch.object(ray_session, "ray"))
         self._ray.cluster_resources.return_value = {"CPU": 4.0, "GPU": 2.0}
 
@@ -154,55 +152,6 @@ class AskedGpusTest(absltest.TestCase):
             cluster_config.ClusterConfig(learner_gpus=gpus)
         with self.assertRaisesRegex(ValueError, "^learner_gpus is 1.5: use a part of one GPU, or"):
             cluster_config.ClusterConfig(learner_gpus=1.5)
-
-
-class VersionsTest(absltest.TestCase):
-    def setUp(self):
-        super().setUp()
-        self._ray = self.enter_context(mock.patch.object(ray_session, "ray"))
-        self._ray.exceptions = ray.exceptions
-        self._alive = {"near": True, "far": True, "gone": False}
-        self._ray.nodes = lambda: [
-            {"NodeID": _NODES[name], "NodeManagerHostname": name, "Alive": alive}
-            for name, alive in self._alive.items()
-        ]
-        look = self._ray.remote.return_value.return_value.options
-        look.side_effect = lambda scheduling_strategy: mock.Mock(
-            remote=lambda _: scheduling_strategy.node_id
-        )
-        self._answers = {_NODES["near"]: "", _NODES["far"]: ""}
-        self._ray.get = self._get
-
-    def _get(self, node: str) -> str:
-        answer = self._answers[node]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    def test_machines_that_are_like_this_one_are_taken(self):
-        ray_session.check_versions()
-
-    def test_one_that_differs_is_named(self):
-        self._answers[_NODES["far"]] = "numpy 1.0 instead of 1.26.4"
-        with self.assertRaisesRegex(
-            ray_session.ClusterError, "^far has numpy 1.0 instead of 1.26.4: install the same"
-        ):
-            ray_session.check_versions()
-
-    def test_one_without_the_project_is_named(self):
-        self._answers[_NODES["far"]] = ray.exceptions.RaySystemError("No module named 'laser_tf'")
-        with self.assertRaisesRegex(ray_session.ClusterError, "^far has no such project"):
-            ray_session.check_versions()
-
-    def test_one_that_dies_meanwhile_is_not_held_against_the_run(self):
-        def die(node: str) -> str:
-            if node == _NODES["far"]:
-                self._alive["far"] = False
-                raise ray.exceptions.TaskUnschedulableError("the node does not exist any more")
-            return ""
-
-        self._ray.get = die
-        ray_session.check_versions()
 
 
 if __name__ == "__main__":

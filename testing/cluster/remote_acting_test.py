@@ -6,7 +6,7 @@ from unittest import mock
 
 from absl.testing import absltest
 
-from laser_tf.cluster import remote_acting, replay_access, weights
+from laser_tf.cluster import remote_acting, replay_role, weights
 from laser_tf.replay import contextual_replay
 from testing import fakes, numbered_sequences
 
@@ -14,9 +14,9 @@ from testing import fakes, numbered_sequences
 class RemoteActingTest(absltest.TestCase):
     def _replay(self, workdir: pathlib.Path, source: mock.Mock, **replay):
         context = mock.Mock(workdir=workdir)
-        context.ask.return_value = None
+        context.call.return_value = None
         with (
-            mock.patch.object(replay_access, "for_learner", return_value=source) as opened,
+            mock.patch.object(replay_role, "connect_learner", return_value=source) as opened,
             mock.patch.object(weights, "Publisher"),
         ):
             acting = remote_acting.RemoteActing(
@@ -32,12 +32,12 @@ class RemoteActingTest(absltest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             workdir = pathlib.Path(folder)
             self.assertIs(self._replay(workdir, source), source)
-            replay = self._replay(workdir, source, priorities="contextual")
+            replay = self._replay(workdir, source, scheme="contextual")
             self.assertIsInstance(replay, contextual_replay.ContextualReplay)
             replay.store.add(numbered_sequences.make(0, 5))
             replay.checkpoint()
             source.checkpoint.assert_called_once()
-            self.assertEqual(self._replay(workdir, source, priorities="contextual").size(), 1)
+            self.assertEqual(self._replay(workdir, source, scheme="contextual").size(), 1)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The process of a role, without Ray."""
+"""The process of a role and its context, without Ray."""
 
 import pathlib
 import tempfile
@@ -7,34 +7,33 @@ from unittest import mock
 from absl.testing import absltest, parameterized
 
 from laser_tf import errors
-from laser_tf.cluster import role_process
-from laser_tf.workdir import versions
+from laser_tf.cluster import role, role_process, run_state
+from laser_tf.workdir import run_directory, versions
+from testing import messages
 
 
-class _Ended(role_process.Role):
-    """As replay: its server answers nobody once it has ended."""
+class _Ended(role.Role):
+    """A role without metrics, e.g. replay whose server has stopped."""
 
-    def __init__(self, context: role_process.Context):
+    def __init__(self, context: role.Context):
         self._context = context
 
-    def run(self) -> str:
-        return role_process.TOLD
+    def run(self) -> run_state.Status:
+        return run_state.Status.STOPPED
 
     def metrics(self) -> dict[str, float]:
         raise RuntimeError("Socket closed")
 
 
-class _Failing(role_process.Role):
+class _Failing(role.Role):
     """A role whose work or constructor raises an error."""
 
-    def __init__(
-        self, context: role_process.Context, start: Exception | None, work: Exception | None
-    ):
+    def __init__(self, context: role.Context, start: Exception | None, work: Exception | None):
         if start:
             raise start
         self._error = work
 
-    def run(self) -> str:
+    def run(self) -> run_state.Status:
         raise self._error
 
     def metrics(self) -> dict[str, float]:
@@ -45,19 +44,20 @@ class RoleProcessTest(parameterized.TestCase):
     def _make(self, name: str, arguments: dict) -> tuple[role_process.RoleProcess, mock.Mock]:
         folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self.enter_context(mock.patch.object(role_process, "log_to"))
-        self.enter_context(mock.patch.object(role_process, "role_metrics")).of_process = dict
+        self.enter_context(mock.patch.object(role_process, "ray_metrics"))
         self.enter_context(mock.patch.object(role_process.threading, "Thread"))
-        self.enter_context(mock.patch.object(role_process.RoleProcess, "_stop_on_signals"))
+        self.enter_context(mock.patch.object(role_process.RoleProcess, "_stop_on_sigterm"))
         self.enter_context(mock.patch.object(role_process, "ray"))
-        hub = mock.Mock()
-        place = f"{__name__}:{name}"
-        return role_process.RoleProcess("replay", place, arguments, folder, hub, {}), hub
+        state = mock.Mock()
+        role_class = f"{__name__}:{name}"
+        return role_process.RoleProcess("replay", role_class, arguments, folder, state, {}), state
 
     @parameterized.parameters(
         ({"start": ValueError("bug"), "work": None}, True),
         ({"start": None, "work": ValueError("bug")}, True),
         ({"start": errors.ConfigError("no such level"), "work": None}, False),
         ({"start": None, "work": errors.UserError("no such level")}, False),
+        ({"start": None, "work": role.RestartError("another learner")}, False),
     )
     def test_only_a_bug_logs_a_traceback(self, arguments, is_logged):
         process, _ = self._make("_Failing", arguments)
@@ -69,42 +69,50 @@ class RoleProcessTest(parameterized.TestCase):
             process.run(versions.of_machine())
         self.assertEqual(exception.called, is_logged)
 
-    def test_a_role_without_metrics_is_heard_of_and_ends_as_it_says(self):
-        process, hub = self._make("_Ended", {})
-        self.assertEqual(process.run(versions.of_machine()), role_process.TOLD)
-        name, health, *_ = hub.report.remote.call_args.args
-        self.assertEqual((name, health.state, health.metrics), ("replay", role_process.ENDED, {}))
+    def test_stop_while_the_role_waits_is_no_error(self):
+        process, _ = self._make("_Failing", {"start": errors.StoppedError(), "work": None})
+        self.assertEqual(process.run(versions.of_machine()), run_state.Status.STOPPED)
+
+    def test_other_versions_raise(self):
+        process, _ = self._make("_Ended", {})
+        with self.assertRaises(role_process.MachineDiffersError):
+            process.run({**versions.of_machine(), "numpy": "0"})
+
+    def test_role_without_metrics_sends_heartbeats(self):
+        process, state = self._make("_Ended", {})
+        self.assertEqual(process.run(versions.of_machine()), run_state.Status.STOPPED)
+        name, heartbeat, *_ = state.report.remote.call_args.args
+        self.assertEqual((name, heartbeat.status), ("replay", run_state.Status.STOPPED))
+        self.assertEqual(list(heartbeat.metrics), [role_process.MEMORY])
 
 
-class SavingTest(absltest.TestCase):
-    def test_it_is_told_until_it_has_ended_or_failed(self):
-        context = role_process.Context("replay", pathlib.Path(), None)
-        context.state = "serves"
-        with self.assertRaises(RuntimeError), context.saving():
-            self.assertEqual(context.state, role_process.SAVES)
+class ContextTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        self._context = role.Context("replay", self._folder, None)
+
+    def test_saving_is_reported_until_it_ends_or_fails(self):
+        self._context.status = run_state.Status.RUNNING
+        with self.assertRaises(RuntimeError), self._context.saving():
+            self.assertEqual(self._context.status, run_state.Status.SAVING)
             raise RuntimeError
-        self.assertEqual(context.state, "serves")
+        self.assertEqual(self._context.status, run_state.Status.RUNNING)
 
+    def test_announce_waits_for_the_report_up_to_a_limit(self):
+        self._context.announce(run_state.Status.RESTORING, timeout_seconds=0.1)
+        self._context.reported = run_state.Status.RESTORING
+        self._context.announce(run_state.Status.RESTORING, timeout_seconds=1e9)
+        self.assertEqual(self._context.status, run_state.Status.RESTORING)
 
-class AnnounceTest(parameterized.TestCase):
-    @parameterized.parameters((role_process.RESTORES, 0.5, 1.0), (role_process.STARTS, 9.9, 11.0))
-    def test_it_waits_until_the_state_is_reported_but_not_for_a_hub_that_is_away(
-        self, heard, least, most
-    ):
-        context = role_process.Context("replay", pathlib.Path(), None)
-        now = 0.0
+    def test_wait_ends_with_a_stop(self):
+        self._context.stop.set()
+        with self.assertRaises(errors.StoppedError):
+            self._context.find_replay()
 
-        def sleep(seconds: float) -> None:
-            nonlocal now
-            now += seconds
-            if now > 0.5:
-                context.reported = heard
-
-        with mock.patch.object(role_process, "time") as clock:
-            clock.monotonic, clock.sleep = lambda: now, sleep
-            context.announce(role_process.RESTORES)
-        self.assertEqual(context.state, role_process.RESTORES)
-        self.assertBetween(now, least, most)
+    def test_missing_directory_names_the_flag(self):
+        with messages.raises(run_directory.WorkdirError, "--workdir", self._folder):
+            self._context.check_workdir("config.json")
 
 
 if __name__ == "__main__":

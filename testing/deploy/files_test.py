@@ -114,5 +114,20 @@ class UnitTest(absltest.TestCase):
         self.assertNotEqual(self._service["User"], "root")
 
 
+class TrainUnitTest(absltest.TestCase):
+    def test_failed_command_is_issued_again_and_stop_saves(self):
+        unit = configparser.ConfigParser(interpolation=None, comment_prefixes="#")
+        unit.optionxform = str
+        path = _UNIT.with_name("laser-train.service")
+        unit.read_string(path.read_text().replace("\\\n", " "))
+        service = unit["Service"]
+        self.assertEqual(service["Restart"], "on-failure")
+        self.assertEqual(service["KillMode"], "mixed")
+        program, *arguments = shlex.split(service["ExecStart"])
+        self.assertEqual(pathlib.Path(program).name, "laser-train")
+        code, _, errors = commands.run("train", *arguments, "--help")
+        self.assertEqual(code, 0, errors)
+
+
 if __name__ == "__main__":
     absltest.main()

@@ -1,4 +1,4 @@
-"""The categorical distribution behind the interface; its arithmetic is `ops.categorical`'s."""
+"""Tests of the categorical distribution."""
 
 import numpy as np
 import tensorflow as tf
@@ -20,13 +20,13 @@ class CategoricalTest(absltest.TestCase):
         super().setUp()
         self._family = factory.make(specs.DiscreteArray(A), "squashed", 0.5)
 
-    def test_discrete_actions_have_one_output_each_and_these_are_the_parameters(self):
+    def test_outputs_are_the_parameters(self):
         self.assertIsInstance(self._family, categorical.Categorical)
         self.assertEqual(self._family.output_size, A)
         logits = tf.constant(_logits(0))
         self.assertIs(self._family.parameters(logits), logits)
 
-    def test_agrees_with_naive_loops(self):
+    def test_methods_match_naive_formulas(self):
         logits_p, logits_q = _logits(0), _logits(1)
         actions = np.random.default_rng(2).integers(A, size=[2, N]).astype(np.int32)
         log_p, log_q = map(numpy_reference.log_softmax, (logits_p, logits_q))
@@ -45,19 +45,19 @@ class CategoricalTest(absltest.TestCase):
         ):
             np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
 
-    def test_draws_follow_the_probabilities_and_repeat_with_their_seed(self):
+    def test_samples_follow_probabilities_and_seed(self):
         logits = tf.repeat(_logits(0)[0, :1], 40_000, axis=0)
-        draw = self._family.sample(logits, tf.constant([1, 2]))
-        self.assertEqual((draw.action.dtype, draw.latent), (tf.int32, ()))
-        shares = np.bincount(draw.action, minlength=A) / 40_000
-        # Five standard deviations of a share are at most 0.0125.
+        sample = self._family.sample(logits, tf.constant([1, 2]))
+        self.assertEqual((sample.action.dtype, sample.latent), (tf.int32, ()))
+        shares = np.bincount(sample.action, minlength=A) / 40_000
+        # The tolerance is five standard deviations.
         np.testing.assert_allclose(shares, tf.nn.softmax(logits[0]), atol=0.0125)
         again = self._family.sample(logits, tf.constant([1, 2])).action
-        np.testing.assert_array_equal(draw.action, again)
+        np.testing.assert_array_equal(sample.action, again)
         other = self._family.sample(logits, tf.constant([1, 3])).action
-        self.assertFalse(np.array_equal(draw.action, other))
+        self.assertFalse(np.array_equal(sample.action, other))
 
-    def test_the_mode_is_the_first_of_the_largest_logits(self):
+    def test_mode_is_the_first_largest_logit(self):
         mode = self._family.mode(tf.constant([[0.0, 3.0, 3.0, 1.0], [2.0, 0.0, 1.0, -1.0]]))
         self.assertEqual((mode.dtype, mode.numpy().tolist()), (tf.int32, [1, 0]))
 

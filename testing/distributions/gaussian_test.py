@@ -1,4 +1,4 @@
-"""Gaussians of latent actions: densities by hand, draws by their moments, actions in bounds."""
+"""Tests of squashed and clipped Gaussians."""
 
 import itertools
 
@@ -23,14 +23,14 @@ def _outputs(seed: int, *shape: int) -> tf.Tensor:
 
 
 def _log_density(latent, mean, std) -> np.ndarray:
-    """Of independent normals, in float64."""
+    """Returns the log-density of independent normals in float64."""
     latent, mean, std = (np.asarray(array, np.float64) for array in (latent, mean, std))
     terms = -0.5 * ((latent - mean) / std) ** 2 - np.log(std) - 0.5 * np.log(2 * np.pi)
     return terms.sum(-1)
 
 
 def _entropy(mean, std, policy: str) -> np.ndarray:
-    """Of the latent normals and, where they are squashed, E log |d tanh(u) / du|, by a fine sum."""
+    """Returns the entropy, with E log |d tanh(u) / du| as a sum over a fine grid."""
     entropy = 0.5 * np.log(2 * np.pi * np.e * std**2)
     if policy == "squashed":
         z = np.linspace(-8, 8, 4_001)
@@ -42,12 +42,12 @@ def _entropy(mean, std, policy: str) -> np.ndarray:
 
 class DensityTest(parameterized.TestCase):
     @parameterized.parameters("squashed", "clipped")
-    def test_log_prob_ratio_entropy_and_kl_are_those_of_the_formulas(self, policy):
+    def test_methods_match_the_formulas(self, policy):
         family = _family(policy)
         self.assertEqual(family.output_size, 2 * D)
         p, q = (family.parameters(_outputs(seed, 4, 5)) for seed in (0, 1))
         latent = tf.constant(np.random.default_rng(2).normal(size=[4, 5, D]), tf.float32)
-        action = tf.fill([4, 5, D], np.nan)  # never read
+        action = tf.fill([4, 5, D], np.nan)  # not read
         log_p, log_q = _log_density(latent, *p), _log_density(latent, *q)
         mean, std = (array.numpy().astype(np.float64) for array in p)
         mean_q, std_q = (array.numpy().astype(np.float64) for array in q)
@@ -55,30 +55,29 @@ class DensityTest(parameterized.TestCase):
         for actual, expected, tolerance in (
             (family.log_prob(p, action, latent), log_p, 1e-4),
             (family.log_importance_ratio(p, q, action, latent), log_p - log_q, 1e-4),
-            (family.entropy(p), _entropy(mean, std, policy), 2e-3),  # quadrature of 16 points
+            (family.entropy(p), _entropy(mean, std, policy), 2e-3),  # 16 quadrature points
             (family.kl_divergence(p, q), kl.sum(-1), 1e-4),
         ):
             np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=tolerance)
 
     @parameterized.parameters("squashed", "clipped")
-    def test_kl_and_entropy_are_means_over_draws(self, policy):
-        # The formulas again, by what they stand for.
+    def test_kl_and_entropy_match_sample_means(self, policy):
         family = _family(policy)
         p, q = (family.parameters(tf.repeat(_outputs(s, 1), 100_000, axis=0)) for s in (0, 1))
-        draw = family.sample(p, tf.constant([3, 4]))
-        log_p = family.log_prob(p, draw.action, draw.latent).numpy()
-        ratios = family.log_importance_ratio(p, q, draw.action, draw.latent).numpy()
-        surprise = -log_p
-        if policy == "squashed":  # of the action, not of the latent
-            surprise = surprise + np.log1p(-(np.tanh(draw.latent.numpy()) ** 2)).sum(-1)
+        sample = family.sample(p, tf.constant([3, 4]))
+        log_p = family.log_prob(p, sample.action, sample.latent).numpy()
+        ratios = family.log_importance_ratio(p, q, sample.action, sample.latent).numpy()
+        information = -log_p
+        if policy == "squashed":  # converts the latent density to that of the action
+            information = information + np.log1p(-(np.tanh(sample.latent.numpy()) ** 2)).sum(-1)
         for samples, expected in (
-            (surprise, family.entropy(p)[0]),
+            (information, family.entropy(p)[0]),
             (ratios, family.kl_divergence(p, q)[0]),
         ):
             error = 5 * samples.std() / np.sqrt(samples.size)
             self.assertAlmostEqual(samples.mean(), float(expected), delta=error)
 
-    def test_gradient_flows_into_means_and_deviations(self):
+    def test_means_and_deviations_receive_gradients(self):
         family, outputs = _family(), tf.Variable(_outputs(0, 4))
         latent, q = _outputs(1, 4)[:, :D], family.parameters(_outputs(2, 4))
         for function in (
@@ -89,7 +88,7 @@ class DensityTest(parameterized.TestCase):
                 value = function(family.parameters(outputs))
             self.assertTrue((np.abs(tape.gradient(value, outputs)) > 1e-6).all())
 
-    def test_the_bonus_widens_a_clipped_policy_whatever_its_mean(self):
+    def test_entropy_bonus_widens_clipped_policies(self):
         family, outputs = _family("clipped"), tf.Variable(_outputs(0, 4))
         with tf.GradientTape() as tape:
             entropy = family.entropy(family.parameters(outputs))
@@ -100,8 +99,8 @@ class DensityTest(parameterized.TestCase):
     @parameterized.parameters(
         (0.0, 0.1, 0, 1), (0.0, 5.0, 0, -1), (2.0, 0.1, -1, 1), (-2, 5, 1, -1)
     )
-    def test_the_bonus_of_a_squashed_policy_leads_to_the_uniform_one(self, mean, std, *signs):
-        # Toward the middle, and a deviation at which tanh spreads draws evenly: not to the bounds.
+    def test_entropy_bonus_makes_squashed_policies_uniform(self, mean, std, *signs):
+        # The mean moves to the centre and the deviation to a nearly uniform tanh(latent).
         family = _family("squashed")
         parameters = gaussian.Parameters(tf.fill([1, D], float(mean)), tf.fill([1, D], float(std)))
         with tf.GradientTape() as tape:
@@ -112,45 +111,45 @@ class DensityTest(parameterized.TestCase):
         self.assertLess(entropy, D * np.log(2))
 
     @parameterized.parameters(1e3, -1e3)
-    def test_the_entropy_of_a_saturated_policy_is_finite(self, mean):
+    def test_saturated_policy_has_finite_entropy(self, mean):
         parameters = _family().parameters(tf.fill([1, 2 * D], mean))
         self.assertTrue(np.isfinite(_family().entropy(parameters)).all())
 
 
 class ParametersTest(parameterized.TestCase):
     @parameterized.parameters(0.01, 0.5, 10.0)
-    def test_outputs_of_zero_are_the_initial_policy(self, initial_std):
+    def test_zero_outputs_give_the_initial_policy(self, initial_std):
         mean, std = _family(initial_std=initial_std).parameters(tf.zeros([2, 2 * D]))
         np.testing.assert_array_equal(mean, np.zeros([2, D]))
         np.testing.assert_allclose(std, np.full([2, D], initial_std), rtol=1e-4)
 
-    def test_deviations_stay_above_zero(self):
+    def test_deviations_have_a_positive_minimum(self):
         std = _family().parameters(tf.fill([1, 2 * D], -1e4)).std
         np.testing.assert_allclose(std, np.full([1, D], 1e-3), rtol=1e-5)
 
 
 class ActionTest(parameterized.TestCase):
     @parameterized.parameters("squashed", "clipped")
-    def test_draws_have_the_parameters_moments_and_become_actions_by_the_bounds(self, policy):
+    def test_samples_have_the_moments_and_scale_to_the_bounds(self, policy):
         family = _family(policy)
         parameters = family.parameters(tf.repeat(_outputs(0, 1), 100_000, axis=0))
-        draw = family.sample(parameters, tf.constant([1, 2]))
-        latent = draw.latent.numpy()
+        sample = family.sample(parameters, tf.constant([1, 2]))
+        latent = sample.latent.numpy()
         mean, std = (array[0].numpy() for array in parameters)
         np.testing.assert_allclose(latent.mean(0), mean, atol=5 * std.max() / 300)
         np.testing.assert_allclose(latent.std(0), std, rtol=0.02)
         np.testing.assert_allclose(np.corrcoef(latent.T), np.eye(D), atol=0.02)
         unit = np.tanh(latent) if policy == "squashed" else np.clip(latent, -1, 1)
         expected = LOW + (unit + 1) / 2 * (HIGH - LOW)
-        np.testing.assert_allclose(draw.action, expected, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(sample.action, expected, rtol=1e-4, atol=1e-4)
         unit = np.tanh(mean) if policy == "squashed" else np.clip(mean, -1, 1)
         np.testing.assert_allclose(
             family.mode(parameters)[0], LOW + (unit + 1) / 2 * (HIGH - LOW), rtol=1e-4, atol=1e-4
         )
 
     @parameterized.parameters("squashed", "clipped")
-    def test_actions_are_valid_for_any_bounds(self, policy):
-        # The middle plus half the range is a rounding error away from many a bound.
+    def test_actions_are_within_any_bounds(self, policy):
+        # The middle plus half the range often differs from the bound by a rounding error.
         generator = np.random.default_rng(0)
         low, high = np.sort(generator.normal(size=[2, 500]), axis=0).astype(np.float32)
         spec = specs.BoundedArray([500], np.float32, low, high)
@@ -161,13 +160,13 @@ class ActionTest(parameterized.TestCase):
             spec.validate(family.mode(parameters)[0].numpy())
             spec.validate(family.sample(parameters, tf.constant([1, 2])).action[0].numpy())
 
-    def test_seeds_may_be_those_of_a_generator(self):
-        # int64, which not every function of TensorFlow Probability takes.
+    def test_generator_seeds_are_accepted(self):
+        # They are int64, which some functions of TensorFlow Probability reject.
         seed = tf.random.Generator.from_seed(1).make_seeds(1)[:, 0]
-        draw = _family().sample(_family().parameters(_outputs(0, 7)), seed)
-        self.assertEqual(draw.action.shape, [7, D])
+        sample = _family().sample(_family().parameters(_outputs(0, 7)), seed)
+        self.assertEqual(sample.action.shape, [7, D])
 
-    def test_the_same_seed_draws_the_same(self):
+    def test_same_seed_gives_the_same_sample(self):
         family = _family()
         parameters = family.parameters(_outputs(0, 7))
         one, same, other = (

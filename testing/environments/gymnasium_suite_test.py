@@ -1,7 +1,6 @@
 """Environments of gymnasium: pictures of those that functions make, packages not installed."""
 
 import contextlib
-import pathlib
 import re
 import sys
 from unittest import mock
@@ -11,6 +10,7 @@ import numpy as np
 from absl.testing import absltest, parameterized
 
 from laser_tf.environments import faults, gymnasium_suite
+from launch import found_config
 from testing import messages
 from testing.environments import small_environments
 
@@ -146,7 +146,7 @@ class AnotherSuiteTest(parameterized.TestCase):
         self.assertIn(f"--suite={suite} --task={name}", message)
         self.assertIn(f"--config.environment.task={name}", message)
         (config,) = re.findall(r"--config=(\S+)", message)
-        self.assertTrue((pathlib.Path(__file__).parents[2] / config).exists())
+        self.assertIsNotNone(found_config.load(config))
 
     def test_minigrid_id_that_is_registered_names_its_suite(self):
         with mock.patch.dict(gymnasium.registry):

@@ -28,7 +28,7 @@ class InstructionsTest(absltest.TestCase):
     def test_ids_fit_the_vocabulary_and_words_differ(self):
         words = [f"word{number}" for number in range(5000)]
         ids = instructions.encode(" ".join(words), 5000)
-        self.assertEqual((ids.min(), ids.max()), (1, types.VOCABULARY - 1))
+        self.assertEqual((ids.min(), ids.max()), (1, types.VOCABULARY_SIZE - 1))
         self.assertGreater(len(set(ids.tolist())), 950)
 
     def test_another_process_gives_the_same_ids(self):

@@ -379,13 +379,13 @@ class LengthTest(absltest.TestCase):
         return run_config.parse(
             {
                 "environment": {"suite": "gymnasium", **environment},
-                "replay": {"core_state": "recomputed", "capacity": 1_000},
+                "replay": {"scheme": "episodes", "capacity": 1_000},
                 "agent": {"core": "lstm"},
             }
         )
 
     def test_whole_episodes_are_kept_up_to_a_length_that_is_known(self):
-        with messages.raises(ValueError, "max_frames_per_episode", 0):
+        with messages.raises(ValueError, "environment.max_frames_per_episode", "episodes", 0):
             self._parse()
         config = self._parse(max_frames_per_episode=500)
         self.assertEqual(config.max_unrolls_per_episode, 25)

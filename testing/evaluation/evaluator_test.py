@@ -26,7 +26,7 @@ class ChangedEnvironmentTest(parameterized.TestCase):
         ({"suite": "catch"}, "suite cannot be changed to 'catch': an agent plays the suite"),
         ({"num_envs": 4}, "num_envs cannot be changed to 4: .* follows from the number of episo"),
         ({"stiky_actions": 0.5}, "no environment key 'stiky_actions': did you mean sticky"),
-        ({"sticky_actions": "often"}, "config.environment: sticky_actions is 'often': use a num"),
+        ({"sticky_actions": "often"}, "sticky_actions must be a number, got 'often'"),
     )
     def test_what_cannot_be_changed_is_refused(self, changes, message):
         with self.assertRaisesRegex(ValueError, message):

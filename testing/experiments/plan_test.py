@@ -42,7 +42,7 @@ class PlanTest(parameterized.TestCase):
         for name in ("laser_2_left", "laser_3_left", "laser_4_left"):
             for run in _make(name, seeds=1, tasks=("breakout",)).runs:
                 replay = run.parsed.first.replay
-                steps = replay.fresh_steps_per_update
+                steps = replay.steps_per_update
                 self.assertEqual(steps, 2 * replay.unroll_length, run.title)
 
     def test_tasks_of_several_names_are_one(self):

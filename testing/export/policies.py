@@ -7,11 +7,11 @@ import numpy as np
 import tensorflow as tf
 
 from configs import laser
-from laser_tf import types
+from laser_tf import array_function, types
 from laser_tf.agents import base as agents_base
 from laser_tf.environments import base, factory
 from laser_tf.export import portable_policy, saved_model
-from laser_tf.training import actor, array_function, assembly, run_config
+from laser_tf.training import actor, assembly, run_config
 from testing import fakes
 from testing.export import continuous_game
 

@@ -46,16 +46,16 @@ class InterruptionTest(parameterized.TestCase):
         for _ in range(3):
             os.kill(os.getpid(), signal_number)
             self.assertTrue(interrupted.stop)
-            self.assertFalse(interrupted.hurry)
+            self.assertFalse(interrupted.kill_requested)
         os.kill(os.getpid(), signal.SIGINT)
-        self.assertTrue(interrupted.hurry)
+        self.assertTrue(interrupted.kill_requested)
         self.assertEqual(interrupted.signal_number, signal_number)  # the first
 
     def test_the_first_ctrl_c_waits(self):
         interrupted = interruption.Interruption()
         os.kill(os.getpid(), signal.SIGINT)
         self.assertTrue(interrupted.stop)
-        self.assertFalse(interrupted.hurry)
+        self.assertFalse(interrupted.kill_requested)
 
     @parameterized.parameters(*SIGNALS)
     def test_what_has_nothing_to_save_is_ended_by_an_exception(self, signal_number):
@@ -108,7 +108,7 @@ class InterruptionTest(parameterized.TestCase):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         interruption.Interruption()
         self.assertEqual(signal.getsignal(signal.SIGHUP), signal.SIG_IGN)
-        interruption.give_back()
+        interruption.restore_default_handlers()
         self.assertEqual(signal.getsignal(signal.SIGHUP), signal.SIG_IGN)
 
     @parameterized.parameters(*SIGNALS)

@@ -22,7 +22,7 @@ class BenchmarkTest(parameterized.TestCase):
             self.assertGreater(pace, 0)
         self.assertIn("agent_steps_per_second", measured["end_to_end"])
 
-    @parameterized.parameters("cluster.actors=2", "replay.addresses=localhost:1")
+    @parameterized.parameters("cluster.actors=2", "replay.address=localhost:1")
     def test_what_is_not_of_one_process_is_refused_in_one_line(self, value):
         code, _, errors = commands.run(
             "benchmark", "--config=configs/laser.py:catch", f"--config.{value}"

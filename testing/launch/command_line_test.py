@@ -14,7 +14,8 @@ from absl.testing import absltest, parameterized
 from laser_tf.agents import agent_config, laser_config, r2d2_config, reactor_config
 from laser_tf.environments import suites
 from laser_tf.networks import trunk_config
-from laser_tf.replay import replay_config
+from laser_tf.replay.schemes import registry as schemes
+from laser_tf.replay.schemes import table_replay
 from laser_tf.sweeps import population, sweep_config
 from laser_tf.training import learner_config, run_config
 from launch import config_help
@@ -29,7 +30,7 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 """
 
 UNITS = {
-    "agent steps", "agents", "cells", "devices", "environments", "half ranges",
+    "agent steps", "members", "cells", "devices", "environments", "half ranges",
     "processes", "env frames", "episodes", "exponent", "factor", "factors",
     "fitness", "fraction", "frames", "games", "gradient", "learner updates", "minutes", "nats",
     "number", "pixels", "port", "probability", "ratio", "reward", "seconds", "seed",
@@ -41,7 +42,7 @@ SECTIONS = (
     r2d2_config.R2D2Config,
     reactor_config.ReactorConfig,
     *map(suites.config_class, suites.SUITES),
-    replay_config.ReplayConfig,
+    *map(schemes.config_class, schemes.names()),
     learner_config.LearnerConfig,
     run_config.Config,
     sweep_config.Config,
@@ -58,9 +59,9 @@ def _run(module: str, *arguments: str) -> subprocess.CompletedProcess:
 
 class RefusalTest(parameterized.TestCase):
     @parameterized.parameters(
-        ("train", "--config.agent.kl_threshold=-1", "kl_threshold is -1.0: use a value above 0"),
-        ("train", "--config.learner.gradient_clip=inf", "gradient_clip is inf: use a finite"),
-        ("train", "--config.run.seed=-1", "seed is -1: use 0 or more"),
+        ("train", "--config.agent.kl_threshold=-1", "kl_threshold must be above 0, got -1.0"),
+        ("train", "--config.learner.gradient_clip=inf", "config.learner: gradient_clip"),
+        ("train", "--config.run.seed=-1", "config.run: seed"),
         ("train", "--config.foo=1", "unknown config key: 'foo'"),
         ("train", "--config.learner.lr=1", "learner.learning_rate"),
         ("train", "--config.env.task=pong", "environment.task"),
@@ -69,12 +70,12 @@ class RefusalTest(parameterized.TestCase):
         ("train", "--config.run.env_frames=1.5", "env_frames=1.5"),
         ("train", "--confg=x", "Unknown command line flag 'confg'. Did you mean: config"),
         ("train", "--config.environment.task=pnog", "'pnog': did you mean pong"),
-        ("sweep", "--config.population.method=pbd", "method is 'pbd': choose one of"),
-        ("sweep", "--grid=agent.entropy_cost=nan", "entropy_cost is 'nan': use a number"),
-        ("sweep", "--config.population.copy_margin=-1", "copy_margin is -1.0: use 0 or more"),
+        ("sweep", "--config.population.method=pbd", "got 'pbd'"),
+        ("sweep", "--grid=agent.entropy_cost=nan", "got 'nan'"),
+        ("sweep", "--config.population.copy_margin=-1", "config.population: copy_margin"),
         ("benchmark", "--seconds=nan", "--seconds is nan: use a number above 0, at most 86400"),
         ("benchmark", "--part_seconds=0", "--part_seconds is 0.0: use a number above 0"),
-        ("benchmark", "--config.replay.batch_size=0", "batch_size is 0: use 1 or more"),
+        ("benchmark", "--config.replay.batch_size=0", "config.replay: batch_size"),
         ("evaluate", "--workdir=x", "--episodes is 0: use 1 or more", "--episodes=0"),
         ("evaluate", "--random=laser:ctch", "Use catch"),
         ("plot", "--title=x", "--curve"),
@@ -142,7 +143,7 @@ class HelpTest(parameterized.TestCase):
         (r2d2_config.R2D2Config, "core", trunk_config.CORES),
         (r2d2_config.R2D2Config, "reward_clip", agent_config.REWARD_CLIPS),
         (reactor_config.ReactorConfig, "policy_gradient", reactor_config.POLICY_GRADIENTS),
-        (replay_config.ReplayConfig, "core_state", replay_config.CORE_STATES),
+        (table_replay.TableReplay, "core_state", table_replay.CORE_STATES),
         (learner_config.LearnerConfig, "learning_rate_schedule", learner_config.SCHEDULES),
         (learner_config.LearnerConfig, "optimizer", learner_config.OPTIMIZERS),
         (learner_config.LearnerConfig, "jit_compile", learner_config.JIT_COMPILE),

@@ -129,7 +129,7 @@ class ExportTest(absltest.TestCase):
             (self.run_folder, self.output, "policy exists: name a new folder"),
             (self.folder / "none", new, "holds no run"),
             (empty, new, "holds no checkpoint"),
-            (damaged, new, "none of the checkpoints in .* can be used"),
+            (damaged, new, "/checkpoints/learner are damaged"),
             (self.run_folder, pathlib.Path("/proc/none/new"), "cannot write /proc/none/new"),
         ):
             with self.assertRaisesRegex(run_directory.WorkdirError, message):

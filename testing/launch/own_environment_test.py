@@ -58,7 +58,7 @@ class OwnEnvironmentTest(parameterized.TestCase):
     def _train(self, task, *arguments, env_frames=6_000, config="laser:gymnasium"):
         return commands.run(
             "train",
-            f"--config=configs/{config}.py",
+            f"--config={config}",
             f"--workdir={self._workdir}",
             f"--config.environment.task={task}",
             "--config.environment.num_workers=1",

@@ -57,58 +57,49 @@ class ReplayServerTest(parameterized.TestCase):
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(timeout=60), -signal.SIGTERM)
 
-    def test_a_run_trains_on_two_servers_and_resumes_after_their_restart(self):
-        ports = _free_port(), _free_port()
-        servers = [self._start(f"s{index}", port) for index, port in enumerate(ports)]
-        addresses = ",".join(f"localhost:{port}" for port in ports)
+    def test_run_trains_on_a_server_and_resumes_after_its_restart(self):
+        port = _free_port()
+        process, log = self._start("s", port)
         flags = (
             CATCH,
-            f"--config.replay.addresses={addresses}",
+            f"--config.replay.address=localhost:{port}",
             "--config.learner.learning_rate_schedule=constant",
             "--config.run.evaluation_episodes=0",
             f"--workdir={self._folder / 'run'}",
         )
         code, _, errors = commands.run("train", *flags, "--config.run.env_frames=8000")
         self.assertEqual(code, 0, errors)
-        told = f"one actor writes to localhost:{ports[0]} alone, not to localhost:{ports[1]}: use"
-        self.assertIn(told, errors)
         self.assertEmpty(list((self._folder / "run/checkpoints/replay").iterdir()))
-        for process, log in servers:
-            self._end(process)
-            self.assertIn("saved; the same command goes on", log.read_text())
-        (_, log), (_, idle) = servers
+        self._end(process)
         held = re.findall(r"replay: ([0-9,]+) items", log.read_text())
         self.assertGreater(int(held[-1].replace(",", "")), 500)
-        self.assertIn("replay: 0 items", idle.read_text())
 
-        # They come back with what they had, the second one at another port.
+        # The server comes back with its items at another port.
         moved = _free_port()
-        again, log = self._start("s0", ports[0])
-        other, _ = self._start("s1", moved)
+        again, log = self._start("s", moved)
         full = int(re.findall(r"replay is served at port \d+, (\d+)% full", log.read_text())[-1])
         self.assertGreater(full, 25)
-        flags = (*flags, f"--config.replay.addresses=localhost:{ports[0]},localhost:{moved}")
+        flags = (*flags, f"--config.replay.address=localhost:{moved}")
         code, _, errors = commands.run("train", *flags, "--config.run.env_frames=16000")
         self.assertEqual(code, 0, errors)
         self.assertIn("resuming", errors)
         config = json.loads((self._folder / "run/config.json").read_text())["config"]
         self.assertEqual(config["run"]["env_frames"], 16000)
         self._end(again)
-        self._end(other)
 
     @pytest.mark.long
     def test_a_killed_server_of_a_run_of_many_processes_goes_on_from_its_last_checkpoint(self):
         port = _free_port()
         process, log = self._start("s", port, "--checkpoint_minutes=0.02")
         flags = (
-            CATCH, f"--config.replay.addresses=localhost:{port}", "--config.run.env_frames=8000",
+            CATCH, f"--config.replay.address=localhost:{port}", "--config.run.env_frames=8000",
             "--config.run.evaluation_episodes=0", f"--workdir={self._folder / 'run'}",
             "--config.cluster.actors=2",
         )  # fmt: skip
         code, _, errors = commands.run("train", *flags)
         self.assertEqual(code, 0, errors)
         roles = (self._folder / "run/roles.csv").read_text()
-        self.assertRegex(roles, r"\nlearner,done,(?s:.*)\nactor_01,")
+        self.assertRegex(roles, r"\nlearner,finished,(?s:.*)\nactor_01,")
         self.assertNotIn("replay,", roles)
         time.sleep(5)
         process.kill()
@@ -140,7 +131,7 @@ class ReplayServerTest(parameterized.TestCase):
         (("--checkpoint_folder=F", "--memory_limit_gb=1e6"), "this machine has [0-9.]+$"),
         (("--checkpoint_folder=F", "--memory_limit_gb=nan"), "memory_limit_gb is nan"),
         (("--checkpoint_folder=F", "--checkpoint_minutes=0"), "checkpoint_minutes is 0"),
-        (("--checkpoint_folder=F", "--config.replay.capacity=1"), "capacity is 1 agent steps"),
+        (("--checkpoint_folder=F", "--config.replay.capacity=1"), "capacity .*160.* got 1"),
         (("--checkpoint_folder=F", "--config.replay.capacitee=1"), "unknown config key"),
     )
     def test_what_cannot_be_is_refused_in_one_line_before_tensorflow_is_loaded(self, flags, text):
@@ -169,23 +160,22 @@ class ReplayServerTest(parameterized.TestCase):
         self.assertRegex(errors, r"^error: --memory_limit_gb is 0.1: the process takes 0\.\d+ GB")
 
 
-class AddressesTest(parameterized.TestCase):
+class AddressTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
         self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
 
     @parameterized.parameters(
-        ("localhost", "addresses has 'localhost': use host:port"),
-        ("localhost:0", "addresses has port 0 in 'localhost:0'"),
-        ("localhost:70000", "addresses has port 70000"),
-        ("a:1,a:1", "addresses has a:1 twice"),
-        ("a:1,,b:1", "addresses has ''"),
-        ("http://a:1", "addresses has 'http://a:1'"),
+        ("localhost", "address .*localhost"),
+        ("localhost:0", "address .*localhost:0"),
+        ("localhost:70000", "address .*localhost:70000"),
+        ("a:1,b:1", "address .*a:1,b:1"),
+        ("http://a:1", "address .*http://a:1"),
         ("localhost:1", r"no replay server answers at localhost:1 \(Connection refused\): start"),
     )
-    def test_bad_ones_are_refused_in_one_line_and_nothing_is_written(self, addresses, message):
+    def test_bad_ones_are_refused_in_one_line_and_nothing_is_written(self, address, message):
         code, _, errors = commands.run(
-            "train", CATCH, f"--config.replay.addresses={addresses}", f"--workdir={self._workdir}"
+            "train", CATCH, f"--config.replay.address={address}", f"--workdir={self._workdir}"
         )
         self.assertEqual(code, 1)
         self.assertRegex(errors, f"^error: .*{message}")
@@ -193,14 +183,14 @@ class AddressesTest(parameterized.TestCase):
         self.assertFalse(self._workdir.exists())
 
     @parameterized.parameters(
-        (("--config.replay.addresses=a:1",), True),
-        (("--config.replay.addresses", "a:1"), True),
-        (("-config.replay.addresses=a:1",), True),
-        (("--config.replay.addresses=",), False),
-        (("--config.replay.addresses=a:1", "--config.replay.addresses="), False),
+        (("--config.replay.address=a:1",), True),
+        (("--config.replay.address", "a:1"), True),
+        (("-config.replay.address=a:1",), True),
+        (("--config.replay.address=",), False),
+        (("--config.replay.address=a:1", "--config.replay.address="), False),
         (("--config.replay.capacity=1",), False),
         (("--config.cluster.address=auto",), True),
-        (("--config.cluster.address", "a:1", "--config.replay.addresses="), True),
+        (("--config.cluster.address", "a:1", "--config.replay.address="), True),
         (("--config.cluster.address=",), False),
     )
     def test_a_run_that_names_others_keeps_its_network(self, flags, names):

@@ -13,7 +13,7 @@ from testing import fakes, runs
 pytestmark = pytest.mark.long
 
 _RUN = {"env_frames": 30_000}
-_CONTEXTUAL = {"priorities": "contextual", "uniform_share": 0.05}
+_CONTEXTUAL = {"scheme": "contextual", "uniform_share": 0.05}
 _PRIORITISED = {"priority_exponent": 0.6, "importance_exponent": 0.5}
 _ND = {"core": "none", "distributional": False}
 _TRUST_TIS = {"importance": "truncated", "trust_region": True}
@@ -26,7 +26,7 @@ class VariantsTest(parameterized.TestCase):
             "recurrent_laser",
             fakes.catch_config(
                 agent={"core": "lstm", "core_size": 32},
-                replay={"core_state": "recomputed"},
+                replay={"scheme": "episodes"},
                 run={"env_frames": 60_000},
             ),
         ),

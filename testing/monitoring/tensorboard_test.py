@@ -109,7 +109,7 @@ class MetricsTest(absltest.TestCase):
         )
 
     def test_a_trial_bears_its_runs_name(self):
-        for name in ("sweep/agent_00", "other/agent_00"):
+        for name in ("sweep/member_00", "other/member_00"):
             folder = self._folder / name / "tensorboard"
             with tensorboard.MetricsWriter(folder) as writer:
                 writer.hyperparameters({"discount": 0.99})
@@ -235,7 +235,7 @@ class MetricsTest(absltest.TestCase):
         path = self._folder / "tensorboard"
         path.write_text("a file, not a folder")
         with self.assertLogs(level="WARNING"):
-            tensorboard.write_sweep_columns(path, {"agent_00": {"run.seed": 1}})
+            tensorboard.write_sweep_columns(path, {"member_00": {"run.seed": 1}})
         with self.assertLogs(level="WARNING"), tensorboard.MetricsWriter(path) as writer:
             writer.write(1, {NAME: 1.0})
 

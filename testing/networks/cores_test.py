@@ -1,4 +1,4 @@
-"""Cores: the cells' equations, resets, steps against unrolls, gradients, XLA."""
+"""Tests cores: equations, resets, single steps, gradients and XLA."""
 
 import numpy as np
 import tensorflow as tf
@@ -23,7 +23,7 @@ def _inputs(seed=0, resets=True):
 
 
 def _made(name):
-    """A core with random weights of every kind, and its inputs."""
+    """Returns a core with random weights and biases."""
     core = cores.CORES[name](H, 0)
     core(*_inputs())
     generator = np.random.default_rng(1)
@@ -48,7 +48,7 @@ def _weights(cell):
 
 
 def _reference(name, core, features, action, reward, is_first, state):
-    """A loop over rows and batch with one concatenation a cell."""
+    """Computes outputs and state with loops over batch and time."""
     outputs = np.zeros((R, B, H))
     states = []
     for column in range(B):
@@ -71,7 +71,7 @@ def _reference(name, core, features, action, reward, is_first, state):
 
 class CoresTest(parameterized.TestCase):
     @parameterized.named_parameters(*CORES)
-    def test_equals_the_equations_row_by_row(self, name):
+    def test_unroll_equals_reference_loop(self, name):
         core, inputs = _made(name), _inputs()
         outputs, state = core(*inputs)
         expected, expected_state = _reference(name, core, *inputs)
@@ -80,7 +80,7 @@ class CoresTest(parameterized.TestCase):
         np.testing.assert_allclose(state.memory, expected_state[1], atol=1e-5)
 
     @parameterized.named_parameters(*CORES)
-    def test_steps_equal_an_unroll(self, name):
+    def test_single_steps_equal_unroll(self, name):
         core, (*columns, state) = _made(name), _inputs()
         expected, expected_state = core(*columns, state)
         outputs = []
@@ -94,11 +94,11 @@ class CoresTest(parameterized.TestCase):
         )  # fmt: skip
 
     @parameterized.named_parameters(*CORES)
-    def test_nothing_crosses_the_start_of_an_episode(self, name):
+    def test_new_episode_ignores_previous_episode(self, name):
         core, (features, action, reward, is_first, state) = _made(name), _inputs()
         outputs, _ = core(features, action, reward, is_first, state)
         other = np.where(np.arange(R)[:, None, None] < 4, 0.5, action)
-        other[4, 1] = 0.25  # the last episode's last action
+        other[4, 1] = 0.25  # Last action of the previous episode.
         features = np.where(np.arange(R)[:, None, None] < 4, -features, features)
         changed, _ = core(
             features, other, reward, is_first, lstm_cell.LSTMState(*(-x for x in state))
@@ -107,7 +107,7 @@ class CoresTest(parameterized.TestCase):
         self.assertGreater(np.abs(outputs - changed)[:, 0].max(), 0.01)
 
     @parameterized.named_parameters(*CORES)
-    def test_gradients_reach_the_first_row_but_not_past_a_reset(self, name):
+    def test_gradient_stops_at_reset(self, name):
         core, (features, *columns) = _made(name), _inputs()
         features = tf.constant(features)
         with tf.GradientTape() as tape:
@@ -119,7 +119,7 @@ class CoresTest(parameterized.TestCase):
         self.assertGreater(np.abs(gradient[4, 1]).sum(), 0)
 
     @parameterized.named_parameters(*CORES)
-    def test_xla_compiles_the_gradient(self, name):
+    def test_compiled_gradient_equals_eager(self, name):
         core, inputs = _made(name), _inputs()
 
         def gradient():
@@ -130,7 +130,7 @@ class CoresTest(parameterized.TestCase):
         for one, other in zip(tf.function(gradient, jit_compile=True)(), gradient(), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
-    def test_an_lstm_that_is_told_features_alone_reads_nothing_else(self):
+    def test_lstm_without_actions_and_rewards_reads_features_only(self):
         features, _, _, is_first, state = _inputs()
         core = cores.CORES["lstm"](H, 0)
         outputs, _ = core(features, None, None, is_first, state)
@@ -144,14 +144,14 @@ class CoresTest(parameterized.TestCase):
                 output, memory = _cell(weights, features[row, column], output, memory)
                 np.testing.assert_allclose(outputs[row, column], output, rtol=1e-4, atol=1e-5)
 
-    def test_a_memory_span_spreads_the_paces_of_forgetting(self):
+    def test_memory_span_spreads_forgetting_rates(self):
         cell = lstm_cell.LSTMCell(1000, memory_span=50)
         zeros = tf.zeros([1, 1000])
         state = lstm_cell.LSTMState(zeros, zeros + 1.0)
         kept = cell.step(cell.project(tf.zeros([1, 3])), state).memory.numpy()[0]
-        spans = 1 / (1 - kept)  # steps; 1 + u
+        spans = 1 / (1 - kept)  # Steps, 1 + u.
         self.assertTrue((spans > 2 - 1e-3).all() and (spans < 50 + 1e-3).all())
-        np.testing.assert_allclose(spans.mean(), 26, atol=2)  # of a uniform one
+        np.testing.assert_allclose(spans.mean(), 26, atol=2)  # Mean of a uniform distribution.
         enter, *_ = np.split(cell.project(tf.zeros([1, 3])).numpy()[0], 4)
         np.testing.assert_allclose(_sigmoid(enter), 1 - kept, rtol=1e-4)
 

@@ -1,4 +1,4 @@
-"""The heads by themselves."""
+"""Tests the heads."""
 
 import numpy as np
 import tensorflow as tf
@@ -14,29 +14,29 @@ def _features(*shape):
 
 
 def _by_shape(head, *shape):
-    """The head's only variable of a shape."""
+    """Returns the only variable of the head with a shape."""
     (variable,) = [v for v in head.trainable_variables if v.shape == shape]
     return variable
 
 
 class DuelingHeadTest(parameterized.TestCase):
     @parameterized.parameters(((R, B),), ((B,),))
-    def test_shapes_and_float32(self, shape):
+    def test_bfloat16_features_give_float32_q_values(self, shape):
         head = heads.DuelingHead(A, 7)
         q = head(tf.cast(_features(*shape), tf.bfloat16))
         self.assertEqual((q.shape, q.dtype), ([*shape, A], tf.float32))
         self.assertTrue(all(v.dtype == tf.float32 for v in head.trainable_variables))
 
-    def test_parameter_count_of_the_paper_s_streams(self):
+    def test_paper_streams_have_expected_parameter_count(self):
         head = heads.DuelingHead(18)
         head(tf.zeros([1, 512]))
         count = sum(int(np.prod(v.shape)) for v in head.trainable_variables)
         self.assertEqual(count, 2 * 513 * 512 + 513 + 513 * 18)
 
-    def test_hand_set_weights(self):
+    def test_fixed_weights_give_expected_q_values(self):
         head = heads.DuelingHead(num_actions=3, hidden_units=1)
         head(tf.zeros([1, 2]))
-        # Streams cannot be told apart by the shapes of their hidden layers: one unit each.
+        # The hidden layers of both streams have the same shape, so shapes do not identify them.
         value_hidden, advantage_hidden = head._value_hidden, head._advantage_hidden
         value_hidden.kernel.assign([[1.0], [1.0]])
         advantage_hidden.kernel.assign([[1.0], [-1.0]])
@@ -45,16 +45,16 @@ class DuelingHeadTest(parameterized.TestCase):
         _by_shape(head, 1, 3).assign([[1.0, 2.0, 6.0]])
         _by_shape(head, 3).assign([0.0, 0.0, 3.0])
         q = head(tf.constant([[3.0, 1.0], [1.0, 3.0], [-2.0, -1.0]]))
-        # Hidden units: 5 and 2; 5 and relu(-2); relu(-2) and relu(-1). Advantages: 2, 4, 15 with
-        # mean 7, and twice 0, 0, 3 with mean 1.
+        # Hidden units of value and advantage: (5, 2), (5, relu(-2)), (relu(-2), relu(-1)).
+        # Advantages: (2, 4, 15) with mean 7, then twice (0, 0, 3) with mean 1.
         np.testing.assert_allclose(
             q, [[50 - 5, 50 - 3, 50 + 8], [50 - 1, 50 - 1, 50 + 2], [-1, -1, 2]], atol=1e-5
         )
 
-    def test_advantages_average_to_zero_so_that_the_mean_is_the_value(self):
+    def test_mean_q_value_is_state_value(self):
         head = heads.DuelingHead(A, 7)
         before = head(_features(R, B))
-        _by_shape(head, A).assign_add(tf.fill([A], 3.0))  # of all advantages: changes nothing
+        _by_shape(head, A).assign_add(tf.fill([A], 3.0))  # A constant for all actions.
         np.testing.assert_allclose(head(_features(R, B)), before, atol=1e-5)
         _by_shape(head, 1).assign([2.0])
         np.testing.assert_allclose(head(_features(R, B)), before + 2.0, atol=1e-5)

@@ -1,4 +1,4 @@
-"""Pixels against NumPy's moments of the images that were read."""
+"""Tests image normalisation against moments that NumPy computes."""
 
 import numpy as np
 import tensorflow as tf
@@ -7,7 +7,8 @@ from absl.testing import absltest, parameterized
 from laser_tf.networks import image_normaliser
 
 SHAPE = (4, 3, 2)
-N = 2 * image_normaliser._EVERY + 1  # of which three are read: the first, the middle, the last
+# The moments read the first, the middle and the last of these images.
+N = 2 * image_normaliser._IMAGE_STRIDE + 1
 
 
 def _normaliser(image_dtype=tf.uint8, dtype="float32") -> image_normaliser.ImageNormaliser:
@@ -19,14 +20,14 @@ def _images(seed: int = 0, count: int = N) -> np.ndarray:
 
 
 class ImageNormaliserTest(parameterized.TestCase):
-    def test_it_starts_with_a_deviation_of_a_quarter_of_the_range(self):
+    def test_initial_deviation_is_quarter_of_range(self):
         images = _images()
         np.testing.assert_allclose(_normaliser()(images), images / (255 / 4), rtol=1e-6)
         fractions = (images / 255).astype(np.float32)
         np.testing.assert_allclose(_normaliser(tf.float32)(fractions), 4 * fractions, rtol=1e-6)
 
-    def test_what_moves_after_the_first_images_is_not_at_the_limits(self):
-        # An episode's first images are all the same.
+    def test_change_after_equal_images_is_below_limit(self):
+        # The first images of an episode are equal.
         start = np.tile(_images(count=1), [N, 1, 1, 1])
         normaliser = _normaliser()
         normaliser.observe(tf.constant(start), tf.fill([N], True))
@@ -34,13 +35,13 @@ class ImageNormaliserTest(parameterized.TestCase):
         self.assertLess(np.abs(normaliser(_images(seed=1))).mean(), 2.0)
 
     @parameterized.parameters((tf.uint8, 1), (tf.float32, 255))
-    def test_pixels_are_scaled_by_the_moments_of_images_that_were_read(self, image_dtype, white):
+    def test_pixels_are_normalised_by_moments_of_unmasked_images(self, image_dtype, white):
         normaliser, seen = _normaliser(image_dtype), []
         for seed in range(30):
             images = _images(seed).astype(image_dtype.as_numpy_dtype) / white
             images = images.astype(image_dtype.as_numpy_dtype)
             normaliser.observe(tf.constant(images), tf.constant(np.arange(N) != N // 2))
-            seen += [images[0], images[-1]]  # the middle one is masked
+            seen += [images[0], images[-1]]  # The middle image is masked.
         seen = np.array(seen, np.float64)
         images = _images(seed=100).astype(np.float64) / white
         prior, count = image_normaliser._PRIOR_IMAGES, len(seen)
@@ -52,7 +53,7 @@ class ImageNormaliserTest(parameterized.TestCase):
         np.testing.assert_allclose(scaled, expected, rtol=1e-3, atol=1e-3)
 
     @parameterized.parameters("float32", "bfloat16")
-    def test_what_never_changes_is_0_at_any_brightness(self, dtype):
+    def test_constant_pixel_is_zero(self, dtype):
         images = np.tile(_images(count=1), [N, 1, 1, 1])
         normaliser = _normaliser(dtype=dtype)
         for _ in range(40):
@@ -61,21 +62,21 @@ class ImageNormaliserTest(parameterized.TestCase):
         self.assertEqual(scaled.dtype.name, dtype)
         np.testing.assert_allclose(tf.cast(scaled, tf.float32), np.zeros([1, *SHAPE]), atol=1e-4)
 
-    def test_what_moves_for_the_first_time_is_limited(self):
+    def test_first_change_of_constant_pixel_is_limited(self):
         normaliser = _normaliser()
         normaliser.observe(tf.fill([N, *SHAPE], tf.constant(100, tf.uint8)), tf.fill([N], True))
-        normaliser.moments[1].assign(tf.zeros([24]))  # as if the prior hardly counted any more
+        normaliser.moments[1].assign(tf.zeros([24]))  # Removes the effect of the prior.
         shades = tf.constant(np.array([100, 104, 90, 255, 0], np.uint8))
         pixels = normaliser(tf.broadcast_to(shades[:, None, None, None], [5, *SHAPE]))[:, 0, 0, 0]
         least = 0.03 * 255
         np.testing.assert_allclose(pixels, [0, 4 / least, -10 / least, 5, -5], rtol=1e-4)
 
-    def test_every_batch_entry_is_read_in_turn(self):
-        steps, entries = 20, 8  # as images are folded: time first
-        read = (np.arange(steps * entries) % entries)[:: image_normaliser._EVERY]
+    def test_image_stride_visits_all_batch_entries(self):
+        steps, entries = 20, 8  # The time dimension comes first.
+        read = (np.arange(steps * entries) % entries)[:: image_normaliser._IMAGE_STRIDE]
         self.assertLen(set(read), len(read))
 
-    def test_observing_alone_moves_the_moments_and_training_does_not(self):
+    def test_normalising_and_masked_images_keep_moments(self):
         normaliser = _normaliser()
         self.assertEmpty(normaliser.trainable_variables)
         before = [variable.numpy() for variable in normaliser.variables]

@@ -1,4 +1,4 @@
-"""Observations of several leaves: what is read, by which part, and what is refused."""
+"""Tests encoding, normalisation and validation of nested observations."""
 
 import dataclasses
 
@@ -40,19 +40,19 @@ def _encoder(spec=SPEC, config=CONFIG, dtype="float32"):
 
 class ObservationEncoderTest(parameterized.TestCase):
     @parameterized.parameters(*trunk_config.TORSOS)
-    def test_smallest_image_has_features_and_smaller_raises(self, torso):
-        side = trunk_config.SMALLEST_IMAGES[torso]
+    def test_min_image_size_is_accepted_and_smaller_raises(self, torso):
+        side = trunk_config.MIN_IMAGE_SIZES[torso]
         config = dataclasses.replace(CONFIG, torso=torso)
         encoder = _encoder(observations.image_spec(side, side, 2), config)
         image = tf.zeros([1, side, side, 2], tf.uint8)
         self.assertGreater(encoder(image).shape[1], 0)
         self.assertNotIn(0, [size for weights in encoder.variables for size in weights.shape])
         if side > 1:
-            with self.assertRaisesRegex(ValueError, f"torso='{torso}'"):
+            with messages.raises(ValueError, "agent.torso", torso):
                 _encoder(observations.image_spec(side, side - 1, 2), config)
 
     @parameterized.parameters("float32", "bfloat16")
-    def test_features_are_those_of_all_parts_side_by_side(self, dtype):
+    def test_features_of_all_leaves_are_concatenated(self, dtype):
         encoder = _encoder(dtype=dtype)
         features = encoder(_observation())
         text_units = encoder._encoders[-1](_observation()["text"]).shape[-1]
@@ -60,8 +60,8 @@ class ObservationEncoderTest(parameterized.TestCase):
         self.assertEqual(features.dtype.name, dtype)
         self.assertTrue(np.isfinite(tf.cast(features, tf.float32)).all())
 
-    def test_fused_parts_are_not_a_sum_of_each(self):
-        """Without fusion an outcome that depends on two parts at once is beyond a linear head."""
+    def test_fusion_represents_interactions_between_leaves(self):
+        """Tests that features without fusion are a sum of functions of single leaves."""
         one, other = _observation(), _observation(seed=5)
         mixed = [{**one, "image": other["image"]}, {**other, "image": one["image"]}]
         for units, additive in ((0, True), (7, False)):
@@ -72,13 +72,13 @@ class ObservationEncoderTest(parameterized.TestCase):
         self.assertEqual(encoder(one).shape, [N, 7])
 
     @parameterized.parameters(*SPEC)
-    def test_every_leaf_is_read(self, name):
+    def test_change_of_any_leaf_changes_features(self, name):
         encoder, observation = _encoder(), _observation()
         changed = {**observation, name: _observation(seed=5)[name]}
         before, after = encoder(observation).numpy(), encoder(changed).numpy()
         self.assertGreater(np.abs(before - after).max(), 1e-4)
 
-    def test_numbers_are_one_hot_or_as_they_are(self):
+    def test_discrete_values_are_one_hot_and_numbers_unchanged(self):
         encoder = _encoder()
         observation = _observation()
         expected = np.concatenate(
@@ -90,9 +90,9 @@ class ObservationEncoderTest(parameterized.TestCase):
             axis=-1,
         )
         leaves = [observation[name] for name in sorted(SPEC)]
-        np.testing.assert_allclose(encoder._vectors(leaves), expected, rtol=1e-6)
+        np.testing.assert_allclose(encoder._concatenate_vectors(leaves), expected, rtol=1e-6)
 
-    def test_observed_vectors_move_the_moments_and_acting_does_not(self):
+    def test_only_observed_vectors_update_moments(self):
         encoder, observation = _encoder(), _observation()
         encoder(observation)
         mean, variance = encoder.moments
@@ -102,14 +102,14 @@ class ObservationEncoderTest(parameterized.TestCase):
         encoder.observe(observation, tf.constant(mask))
         np.testing.assert_allclose(mean[5:], observation["speed"].numpy()[mask].mean(0), rtol=1e-4)
 
-    def test_images_are_read_by_the_moments_of_those_observed(self):
+    def test_images_are_normalised_by_observed_moments(self):
         config = dataclasses.replace(CONFIG, normalise_images=True)
         encoder, images = _encoder(SPEC["image"], config), _observation()["image"]
         before = encoder(images)
         encoder.observe(images, tf.ones([N], tf.bool))
         mean, variance = encoder.moments
         np.testing.assert_allclose(mean, images[0].numpy().ravel())
-        # Of one image, and of the 50 that are assumed.
+        # One observed image and 50 images of the prior.
         np.testing.assert_allclose(variance, np.full(100, 50 / 51 * (255 / 4) ** 2), rtol=1e-5)
         self.assertGreater(np.abs(encoder(images) - before).max(), 1e-2)
         other = _encoder(SPEC["image"], config)
@@ -117,26 +117,26 @@ class ObservationEncoderTest(parameterized.TestCase):
             moment.assign(read)
         np.testing.assert_allclose(other(images), encoder(images), rtol=1e-4, atol=1e-5)
 
-    def test_moments_are_those_of_images_and_vectors(self):
+    def test_moments_cover_images_and_vectors(self):
         encoder = _encoder(config=dataclasses.replace(CONFIG, normalise_images=True))
         encoder.observe(_observation(), tf.ones([N], tf.bool))
         self.assertEqual([moment.shape[0] for moment in encoder.moments], [100, 100, 8, 8])
 
-    def test_centered_and_normalised_is_refused(self):
+    def test_centering_with_normalisation_raises(self):
         with messages.raises(ValueError, "center_observation", "normalise_images"):
             dataclasses.replace(CONFIG, center_observation=True, normalise_images=True)
 
-    def test_without_normalisation_there_are_no_moments(self):
+    def test_no_normalisation_has_no_moments(self):
         encoder = _encoder(config=trunk_config.TrunkConfig(torso="flat", normalise_vectors=False))
         encoder.observe(_observation(), tf.ones([N], tf.bool))
         self.assertEqual(encoder.moments, ())
 
-    def test_a_single_leaf_is_encoded_by_its_part_alone(self):
+    def test_single_leaf_is_not_fused(self):
         fused = dataclasses.replace(CONFIG, fusion_units=7)
         self.assertEqual(_encoder(SPEC["speed"], fused)(_observation()["speed"]).shape, [N, 5])
         self.assertEqual(_encoder(SPEC["image"])(_observation()["image"]).shape, [N, 64])
 
-    def test_the_number_of_entries_may_be_unknown_to_the_graph(self):
+    def test_dynamic_batch_size_is_supported(self):
         encoder, observation = _encoder(), _observation()
         signature = tf.nest.map_structure(
             lambda leaf: tf.TensorSpec([None, *leaf.shape[1:]], leaf.dtype), observation
@@ -144,7 +144,7 @@ class ObservationEncoderTest(parameterized.TestCase):
         call = tf.function(encoder, input_signature=[signature])
         np.testing.assert_allclose(call(observation), encoder(observation), rtol=1e-4, atol=1e-5)
 
-    def test_a_leaf_of_another_shape_is_named(self):
+    def test_unsupported_shape_raises(self):
         spec = {"camera": SPEC["image"], "board": specs.Array([3, 4], np.float32)}
         with messages.raises(ValueError, "board", "[3, 4]"):
             _encoder(spec)

@@ -12,12 +12,13 @@ def _features(rows=6, size=16):
 
 
 def _map_channels(head):
-    """Units of the dense layer."""
+    """Returns the units of the dense layer."""
     return max(v.shape[0] for v in head.trainable_variables if v.shape.rank == 1)
 
 
 class PixelControlHeadTest(parameterized.TestCase):
-    # 84x84 in cells of 4, UNREAL's 80x80, DMLab's 72x96, MinAtar's 10x10 in cells of 2, tiny ones.
+    # Grids of 84x84 images with 4x4 cells, UNREAL (80x80), DMLab (72x96), MinAtar (10x10 with 2x2
+    # cells) and tiny images.
     @parameterized.parameters(
         ((21, 21), 10 * 10),
         ((20, 20), 9 * 9),
@@ -26,22 +27,22 @@ class PixelControlHeadTest(parameterized.TestCase):
         ((4, 4), 1),
         ((1, 3), 1),
     )
-    def test_fits_the_grid_with_the_smallest_map(self, grid, map_cells):
+    def test_map_is_smallest_that_covers_grid(self, grid, map_cells):
         head = pixel_control_head.PixelControlHead(A, grid)
         q = head(_features())
         self.assertEqual(q.shape, [6, *grid, A])
         self.assertEqual(q.dtype, tf.float32)
         self.assertEqual(_map_channels(head), map_cells * 32)
 
-    def test_parameter_count_of_the_paper_s_grid(self):
+    def test_paper_grid_has_expected_parameter_count(self):
         head = pixel_control_head.PixelControlHead(A, (20, 20))
         head(_features(size=256))
         count = sum(int(np.prod(v.shape)) for v in head.trainable_variables)
-        # dense 256 -> 9x9x32, deconvolutions 4x4x32 to 1 and to A channels
+        # Dense 256 -> 9x9x32, deconvolutions 4x4x32 to 1 and to A channels.
         self.assertEqual(count, 257 * 9 * 9 * 32 + (4 * 4 * 32 + 1) + (4 * 4 * 32 + 1) * A)
 
-    def test_the_advantages_of_a_cell_average_to_zero(self):
-        # So a constant added to all of a cell's advantages changes nothing: q = V + A - mean A.
+    def test_constant_advantage_keeps_q_values(self):
+        # q = V + A - mean A, so a constant added to all advantages of a cell cancels.
         head = pixel_control_head.PixelControlHead(A, (5, 5))
         before = head(_features())
         advantage_bias = next(v for v in head.trainable_variables if v.shape == [A])
@@ -54,7 +55,7 @@ class PixelControlHeadTest(parameterized.TestCase):
             atol=1e-5,
         )
 
-    def test_the_value_is_the_mean_over_actions(self):
+    def test_mean_q_value_is_state_value(self):
         head = pixel_control_head.PixelControlHead(A, (5, 5))
         before = tf.reduce_mean(head(_features()), axis=-1)
         value_bias = next(v for v in head.trainable_variables if v.shape == [1])
@@ -62,7 +63,7 @@ class PixelControlHeadTest(parameterized.TestCase):
         after = tf.reduce_mean(head(_features()), axis=-1)
         np.testing.assert_allclose(after - before, np.full(before.shape, 2.0), atol=1e-5)
 
-    def test_values_of_both_signs_and_of_the_size_of_the_rewards_at_the_start(self):
+    def test_initial_q_values_have_scale_of_rewards(self):
         tf.keras.utils.set_random_seed(1)
         q = pixel_control_head.PixelControlHead(A, (20, 20))(_features(rows=20, size=256)).numpy()
         self.assertBetween(q.std(), 0.3, 3.0)
@@ -75,7 +76,7 @@ class PixelControlHeadTest(parameterized.TestCase):
         for gradient in tape.gradient(loss, head.trainable_variables):
             self.assertGreater(np.abs(gradient).max(), 0.0)
 
-    def test_bfloat16_computes_nearly_the_same_in_float32_variables(self):
+    def test_bfloat16_is_close_to_float32(self):
         outputs = []
         for dtype in ("float32", "bfloat16"):
             tf.keras.utils.set_random_seed(1)
@@ -86,7 +87,7 @@ class PixelControlHeadTest(parameterized.TestCase):
         self.assertGreater(np.abs(outputs[0] - outputs[1]).max(), 0.0)
         np.testing.assert_allclose(*outputs, atol=0.05 * np.abs(outputs[0]).max())
 
-    def test_xla_agrees_with_eager(self):
+    def test_compiled_q_values_equal_eager(self):
         head = pixel_control_head.PixelControlHead(A, (5, 7))
         expected = head(_features())
         np.testing.assert_allclose(

@@ -1,4 +1,4 @@
-"""Reactor's network: table 3, where gradients go, the uniform share, the cores' states."""
+"""Tests Reactor's network: table 3, gradients, uniform share and core states."""
 
 import numpy as np
 import tensorflow as tf
@@ -15,8 +15,8 @@ CONFIG = trunk_config.TrunkConfig(mlp_units=(6,), core="lstm", core_size=5, norm
 
 
 def _steps(rows=R, seed=0, **fields):
-    """Steps of one episode each, without any start, [rows, B, ...]."""
-    blank = tf.nest.map_structure(tf.constant, observations.blank(SPEC, (rows, B)))
+    """Returns steps in the middle of episodes, [rows, B, ...]."""
+    blank = tf.nest.map_structure(tf.constant, observations.padding_steps(SPEC, (rows, B)))
     observation = np.random.default_rng(seed).normal(size=[rows, B, 2]).astype(np.float32)
     middle = {"observation": tf.constant(observation), "is_first": tf.zeros([rows, B], tf.bool)}
     return blank._replace(**(middle | fields))
@@ -36,20 +36,20 @@ def _names(variables):
 
 
 class ReactorNetworkTest(parameterized.TestCase):
-    def test_parameter_count_of_table_3(self):
+    def test_table_3_has_expected_parameter_count(self):
         spec = types.EnvironmentSpec(
             specs.BoundedArray([84, 84, 1], np.uint8, 0, 255), specs.DiscreteArray(18)
         )
         config = trunk_config.TrunkConfig(torso="reactor", core="lstm", core_size=128)
         network = _network(config, spec, bins=51)
-        blank = tf.nest.map_structure(tf.constant, observations.blank(spec, (1, 1)))
+        blank = tf.nest.map_structure(tf.constant, observations.padding_steps(spec, (1, 1)))
         output, _ = network(blank, network.initial_state(1))
         self.assertEqual(output.policy.shape, [1, 1, 18])
         self.assertEqual(output.critic.shape, [1, 1, 18, 51])
         convolutions = (64 * 16 + 16) + (16 * 32 * 32 + 32) + (9 * 64 * 32 + 32)
         linear = 7 * 7 * 64 * 128 + 128
         lstm = (256 + 128 + 1) * 4 * 128
-        hidden = 128 * 32 + 32  # of the policy, the value and the advantages
+        hidden = 128 * 32 + 32  # For each of policy, value and advantages.
         outputs = 65 * 18 + 65 * 51 + 65 * 18 * 51
         self.assertEqual(
             sum(int(np.prod(v.shape)) for v in network.trainable_variables),
@@ -57,7 +57,7 @@ class ReactorNetworkTest(parameterized.TestCase):
         )
 
     @parameterized.parameters("lstm", "none")
-    def test_the_policys_gradient_stops_before_the_encoder(self, core):
+    def test_policy_gradient_stops_before_encoder(self, core):
         network = _network(trunk_config.TrunkConfig(mlp_units=(6,), core=core, core_size=5))
         steps = _steps()
         _called(network, steps)
@@ -80,7 +80,7 @@ class ReactorNetworkTest(parameterized.TestCase):
         self.assertEqual(learns_from["critic"], own[1] | critic_head | encoder)
 
     @parameterized.parameters(0.0, 0.01, 0.5)
-    def test_the_policy_holds_its_share_of_the_uniform_one(self, share):
+    def test_policy_contains_uniform_share(self, share):
         network = _network(uniform_share=share)
         output, _ = _called(network, _steps())
         np.testing.assert_allclose(tf.reduce_sum(output.policy, -1), np.ones([R, B]), rtol=1e-5)
@@ -91,12 +91,12 @@ class ReactorNetworkTest(parameterized.TestCase):
         expected = np.broadcast_to([least, 1 - share + least, least, least], [R, B, A])
         np.testing.assert_allclose(output.policy, expected, rtol=1e-5, atol=1e-7)
 
-    def test_advantages_average_to_zero_on_each_bin(self):
+    def test_constant_advantage_keeps_logits_of_each_bin(self):
         network = _network()
         output, _ = _called(network, _steps())
-        self.assertGreater(np.ptp(output.critic.numpy(), axis=2).min(), 0.0)  # actions differ
+        self.assertGreater(np.ptp(output.critic.numpy(), axis=2).min(), 0.0)  # Actions differ.
         advantage = network._critic_head._advantage._outputs
-        of_all_actions = tf.tile(tf.range(N, dtype=tf.float32), [A])  # changes nothing
+        of_all_actions = tf.tile(tf.range(N, dtype=tf.float32), [A])  # A constant for all actions.
         advantage.bias.assign(of_all_actions)
         np.testing.assert_allclose(
             _called(network, _steps())[0].critic, output.critic, rtol=1e-4, atol=1e-5
@@ -109,7 +109,7 @@ class ReactorNetworkTest(parameterized.TestCase):
             atol=1e-5,
         )
 
-    def test_one_actions_advantage_raises_its_bins_alone(self):
+    def test_advantage_changes_own_bin_only(self):
         network = _network()
         before = _called(network, _steps())[0].critic
         raised = np.zeros([A, N], np.float32)
@@ -124,17 +124,17 @@ class ReactorNetworkTest(parameterized.TestCase):
         )
 
     @parameterized.parameters(1, N)
-    def test_a_fresh_critic_values_all_actions_alike(self, bins):
-        # Else the policy would be what the critic's first weights are, before it has learned.
+    def test_fresh_critic_gives_all_actions_similar_values(self, bins):
+        # Otherwise the initial weights of the critic would determine the policy.
         critic = _called(_network(bins=bins), _steps())[0].critic.numpy()
-        self.assertGreater(np.ptp(critic, axis=(0, 1)).max(), 0.3)  # states differ
+        self.assertGreater(np.ptp(critic, axis=(0, 1)).max(), 0.3)  # States differ.
         self.assertLess(np.ptp(critic, axis=2).max(), 0.05)
 
-    def test_one_bin_is_the_q_value(self):
+    def test_single_bin_gives_q_values(self):
         network = _network(bins=1)
         self.assertEqual(_called(network, _steps())[0].critic.shape, [R, B, A, 1])
 
-    def test_steps_equal_an_unroll(self):
+    def test_single_steps_equal_unroll(self):
         network = _network()
         is_first = tf.constant(np.arange(R)[:, None] == [9, 0, 3])
         steps = _steps(is_first=is_first)
@@ -151,7 +151,7 @@ class ReactorNetworkTest(parameterized.TestCase):
             last,
         )
 
-    def test_policy_and_critic_remember_apart(self):
+    def test_core_state_affects_own_output_only(self):
         network = _network()
         before, _ = _called(network, _steps(rows=1))
         state = network.initial_state(B)
@@ -162,19 +162,19 @@ class ReactorNetworkTest(parameterized.TestCase):
                 changed = np.abs(output[index] - before[index]).max() > 1e-4
                 self.assertEqual(changed, index == part)
 
-    def test_cores_read_neither_rewards_nor_actions(self):
+    def test_rewards_and_actions_keep_outputs(self):
         network = _network()
         before, _ = _called(network, _steps())
         told = _steps(reward=tf.ones([R, B]), previous_action=tf.ones([R, B], tf.int32))
         for one, other in zip(before, _called(network, told)[0], strict=True):
             np.testing.assert_array_equal(one, other)
 
-    def test_refuses_a_core_that_must_be_told_the_action(self):
+    def test_core_that_requires_actions_raises(self):
         config = trunk_config.TrunkConfig(core="preco_lstm")
         with messages.raises(ValueError, "core", "preco_lstm"):
             _network(config)
 
-    def test_xla_compiles_the_gradient(self):
+    def test_compiled_gradient_is_finite(self):
         network = _network()
         steps = _steps()
         _called(network, steps)

@@ -1,4 +1,4 @@
-"""Running moments against NumPy's of everything that was read."""
+"""Tests running moments against NumPy."""
 
 import numpy as np
 import tensorflow as tf
@@ -10,7 +10,7 @@ D = 3
 
 
 def _batches(seed: int = 0):
-    """Batches (vectors [N, D], mask [N]) of different sizes; masked entries are NaN."""
+    """Yields batches (vectors [N, D], mask [N]) of different sizes; masked vectors are NaN."""
     generator = np.random.default_rng(seed)
     for size in (40, 1, 7, 100):
         vectors = generator.normal([5.0, -300.0, 0.0], [2.0, 10.0, 1e-2], [size, D])
@@ -21,7 +21,7 @@ def _batches(seed: int = 0):
 
 class RunningMomentsTest(parameterized.TestCase):
     @parameterized.parameters(False, True)
-    def test_moments_are_those_of_all_that_was_not_masked(self, jit_compile):
+    def test_moments_equal_those_of_unmasked_vectors(self, jit_compile):
         moments, seen = running_moments.RunningMoments(D), []
         update = tf.function(moments.update, jit_compile=jit_compile)
         for vectors, mask in _batches():
@@ -33,7 +33,7 @@ class RunningMomentsTest(parameterized.TestCase):
             np.testing.assert_allclose(variance, everything.var(0), rtol=1e-3)
 
     @parameterized.parameters(1.0, 50.0)
-    def test_a_prior_is_so_many_vectors_at_the_mean_by_its_deviation(self, prior_count):
+    def test_prior_counts_as_vectors_around_mean(self, prior_count):
         moments, seen = running_moments.RunningMoments(D, 20.0, prior_count), []
         np.testing.assert_array_equal(moments.moments[1], [400.0] * D)
         for vectors, mask in _batches():
@@ -47,12 +47,12 @@ class RunningMomentsTest(parameterized.TestCase):
                 variance, summed / (prior_count + len(everything)), rtol=1e-3
             )
 
-    def test_a_value_whose_square_is_infinite_moves_its_own_entry_not_at_all(self):
+    def test_overflowing_square_keeps_moments_of_its_entry(self):
         moments = running_moments.RunningMoments(D)
         moments.update(*next(_batches()))
         before = [variable.numpy() for variable in moments.moments]
         vectors = np.zeros([4, D], np.float32)
-        vectors[0, 1] = np.finfo(np.float32).max  # as some environments say "no reading"
+        vectors[0, 1] = np.finfo(np.float32).max  # Some environments use it for missing values.
         moments.update(tf.constant(vectors), tf.fill([4], True))
         for old, new in zip(before, moments.moments, strict=True):
             self.assertTrue(np.isfinite(new).all())
@@ -61,8 +61,8 @@ class RunningMomentsTest(parameterized.TestCase):
     @parameterized.named_parameters(
         ("nothing", 0.0, False), ("nan", np.nan, True), ("inf", np.inf, True)
     )
-    def test_what_is_masked_or_not_finite_moves_nothing(self, value, mask):
-        # The learner skips an update that is not finite; moments would never recover from one.
+    def test_masked_or_nonfinite_vectors_keep_moments(self, value, mask):
+        # The learner skips updates that are not finite, but moments would never recover.
         moments = running_moments.RunningMoments(D)
         moments.update(*next(_batches()))
         before = [variable.numpy() for variable in moments.variables]
@@ -70,7 +70,7 @@ class RunningMomentsTest(parameterized.TestCase):
         for old, new in zip(before, moments.variables, strict=True):
             np.testing.assert_array_equal(old, new)
 
-    def test_moments_are_saved_but_not_trained(self):
+    def test_moments_are_variables_but_not_trainable(self):
         moments = running_moments.RunningMoments(D)
         self.assertEmpty(moments.trainable_variables)
         self.assertLen(moments.variables, 3)

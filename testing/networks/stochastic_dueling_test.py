@@ -1,4 +1,4 @@
-"""The stochastic dueling network by hand, and its consistency of Q and V."""
+"""Tests the stochastic dueling network and the consistency of Q and V."""
 
 import numpy as np
 import tensorflow as tf
@@ -23,13 +23,13 @@ class StochasticDuelingTest(absltest.TestCase):
         self._actions, self._samples = (
             tf.constant(rng.uniform(low, high, [count, T, B, D]), tf.float32) for count in (2, N)
         )
-        self._q(self._actions, self._samples)  # creates the weights
+        self._q(self._actions, self._samples)  # Creates the weights.
 
     def _q(self, actions, samples):
         return self._network.action_values(self._features, self._values, actions, samples)
 
     def _advantages(self, actions) -> np.ndarray:
-        """A(x, a) by hand, from actions scaled to [-1, 1]."""
+        """Computes A(x, a) in NumPy from actions scaled to [-1, 1]."""
         middle, half = np.array([0, 2]), np.array([1, 2])
         features = np.broadcast_to(self._features, [*actions.shape[:3], F])
         hidden, kernels = np.concatenate([features, (actions - middle) / half], axis=-1), {}
@@ -38,7 +38,7 @@ class StochasticDuelingTest(absltest.TestCase):
         hidden = np.tanh(hidden @ kernels[0] + kernels[1])
         return (hidden @ kernels[2] + kernels[3])[..., 0]
 
-    def test_equals_equation_13(self):
+    def test_q_values_equal_equation_13(self):
         expected = (
             self._values
             + self._advantages(self._actions.numpy())
@@ -46,11 +46,11 @@ class StochasticDuelingTest(absltest.TestCase):
         )
         np.testing.assert_allclose(self._q(self._actions, self._samples), expected, atol=1e-5)
 
-    def test_the_mean_over_the_samples_themselves_is_the_value(self):
+    def test_mean_over_samples_is_state_value(self):
         mean = tf.reduce_mean(self._q(self._samples, self._samples), axis=0)
         np.testing.assert_allclose(mean, self._values, atol=1e-5)
 
-    def test_without_samples_nothing_is_subtracted(self):
+    def test_no_samples_gives_value_plus_advantage(self):
         expected = self._values + self._advantages(self._actions.numpy())
         np.testing.assert_allclose(self._q(self._actions, self._samples[:0]), expected, atol=1e-5)
 

@@ -1,4 +1,4 @@
-"""Shapes, sizes and compute dtypes of the torsos."""
+"""Tests shapes, parameter counts and compute dtypes of the torsos."""
 
 import numpy as np
 import tensorflow as tf
@@ -12,27 +12,27 @@ def _parameters(module: tf.Module) -> int:
 
 
 class TorsosTest(parameterized.TestCase):
-    # The counts are worked out by hand from IMPALA's figure 3 for 84x84x4 inputs.
+    # Counts for 84x84x4 inputs, derived from figure 3 of IMPALA and table 3 of Reactor.
     @parameterized.parameters(
-        # conv 8x8x4x16 + 16, conv 4x4x16x32 + 32, dense 9*9*32 x 256 + 256
+        # Conv 8x8x4x16 + 16, conv 4x4x16x32 + 32, dense 9*9*32 x 256 + 256.
         ("shallow", 1, 4112 + 8224 + 663_808),
-        # sections of (conv + 4 convs): 4->16, 16->32, 32->32, dense 11*11*32 x 256 + 256
+        # Sections of (conv + 4 convs): 4->16, 16->32, 32->32, dense 11*11*32 x 256 + 256.
         (
             "deep",
             1,
             (592 + 4 * 2320) + (4640 + 4 * 9248) + (9248 + 4 * 9248) + 991_488,
         ),
-        # the same, dense 6*6*32 x 256 + 256
+        # Same sections, dense 6*6*32 x 256 + 256.
         (
             "strided_deep",
             1,
             (592 + 4 * 2320) + (4640 + 4 * 9248) + (9248 + 4 * 9248) + 295_168,
         ),
-        # conv 8x8x4x16 + 16, 4x4x32x32 + 32, 3x3x64x32 + 32, dense 7*7*64 x 128 + 128: what is
-        # read has twice the channels of what was written (Reactor, table 3)
+        # Conv 8x8x4x16 + 16, 4x4x32x32 + 32, 3x3x64x32 + 32, dense 7*7*64 x 128 + 128. The
+        # concatenated ReLU doubles the input channels of each next layer.
         ("reactor", 1, 4112 + 16_416 + 18_464 + 401_536),
     )
-    def test_parameter_count(self, name, multiplier, expected):
+    def test_torso_has_expected_parameter_count(self, name, multiplier, expected):
         torso = torsos.TORSOS[name](multiplier, False, "float32")
         features = torso(tf.zeros([2, 84, 84, 4], tf.uint8))
         self.assertEqual(features.shape, [2, 256])
@@ -47,31 +47,31 @@ class TorsosTest(parameterized.TestCase):
             [(8, 8, 4, 32), (4, 4, 32, 64), (3, 3, 64, 64), (32,), (64,), (64,)],
         )
 
-    def test_nature_has_a_dense_layer_behind_them(self):
+    def test_nature_adds_dense_layer(self):
         torso = torsos.TORSOS["nature"](1, False, "float32")
         features = torso(tf.zeros([2, 84, 84, 4], tf.uint8))
         self.assertEqual(features.shape, [2, 512])
-        # DQN's: 8x8x4x32, 4x4x32x64, 3x3x64x64 and 3136x512, each with its biases.
+        # 8x8x4x32, 4x4x32x64, 3x3x64x64 and 3136x512, each with biases.
         self.assertEqual(_parameters(torso), 8_224 + 32_832 + 36_928 + 1_606_144)
 
-    def test_dqn_s_features_are_rectified_convolutions_of_bytes_scaled_to_one(self):
+    def test_dqn_features_equal_reference(self):
         torso = torsos.TORSOS["dqn"](1, False, "float32")
         observation = np.random.default_rng(1).integers(0, 256, (3, 84, 84, 4), dtype=np.uint8)
         features = torso(tf.constant(observation))
         kernels = {v.shape[0]: v for v in torso.trainable_variables if v.shape.rank == 4}
         expected = tf.constant(observation / 255, tf.float32)
-        for size, stride in ((8, 4), (4, 2), (3, 1)):  # biases start at zero
+        for size, stride in ((8, 4), (4, 2), (3, 1)):  # Initial biases are zero.
             expected = tf.nn.relu(tf.nn.conv2d(expected, kernels[size], stride, "VALID"))
         np.testing.assert_allclose(features, tf.reshape(expected, [3, -1]), rtol=1e-4, atol=1e-5)
         self.assertBetween(np.mean(features == 0.0), 0.1, 0.9)
 
-    def test_reactor_s_features_are_both_signs_of_each_layer(self):
+    def test_reactor_features_equal_reference(self):
         torso = torsos.TORSOS["reactor"](1, False, "float32")
         observation = np.random.default_rng(1).integers(0, 256, (3, 84, 84, 1), dtype=np.uint8)
         features = torso(tf.constant(observation))
         kernels = {v.shape[0]: v for v in torso.trainable_variables if v.shape.rank == 4}
         expected = tf.constant(observation / 255, tf.float32)
-        for size, stride in ((8, 4), (4, 2), (3, 1)):  # biases start at zero
+        for size, stride in ((8, 4), (4, 2), (3, 1)):  # Initial biases are zero.
             expected = tf.nn.conv2d(expected, kernels[size], stride, "VALID")
             expected = tf.concat([tf.nn.relu(expected), tf.nn.relu(-expected)], axis=-1)
         last = tf.reshape(expected, [3, -1]) @ torso._dense.kernel
@@ -79,8 +79,8 @@ class TorsosTest(parameterized.TestCase):
         np.testing.assert_allclose(features[:, 128:], np.maximum(-last, 0), rtol=1e-4, atol=1e-4)
 
     @parameterized.parameters(("deep", 1), ("strided_deep", 2))
-    def test_residual_blocks_add_to_their_inputs(self, name, first_stride):
-        # With their convolutions at zero, blocks pass on what the three sections' first ones make.
+    def test_zero_residual_blocks_keep_inputs(self, name, first_stride):
+        # Blocks with zero weights return their inputs.
         torso = torsos.TORSOS[name](1, False, "float32")
         observation = np.random.default_rng(1).integers(0, 256, (2, 16, 16, 4), dtype=np.uint8)
         torso(tf.constant(observation))
@@ -91,7 +91,7 @@ class TorsosTest(parameterized.TestCase):
                 for variable in block.trainable_variables:
                     variable.assign(tf.zeros_like(variable))
             kernel = convolution.kernel
-            expected = tf.nn.conv2d(expected, kernel, stride, "SAME")  # biases start at zero
+            expected = tf.nn.conv2d(expected, kernel, stride, "SAME")  # Initial biases are zero.
             expected = tf.nn.max_pool2d(expected, 3, 2, "SAME")
         flat = tf.reshape(tf.nn.relu(expected), [2, -1])
         self.assertGreater(np.abs(flat).max(), 0.1)
@@ -102,10 +102,10 @@ class TorsosTest(parameterized.TestCase):
             atol=1e-5,
         )
 
-    def test_residual_blocks_are_x_plus_two_convolutions_each_behind_a_relu(self):
+    def test_residual_block_equals_reference(self):
         block = torsos._ResidualBlock(3, "float32")
         inputs = tf.random.stateless_normal([2, 5, 5, 3], [0, 1])
-        np.testing.assert_array_equal(block(inputs), inputs)  # as long as nothing is learned
+        np.testing.assert_array_equal(block(inputs), inputs)  # A fresh block is the identity.
         first, second = (convolution.kernel for convolution in block._convolutions)
         second.assign(tf.random.stateless_normal(second.shape, [0, 2]))
         outputs = block(inputs)
@@ -114,15 +114,16 @@ class TorsosTest(parameterized.TestCase):
         np.testing.assert_allclose(outputs, inputs + inside, rtol=1e-4, atol=1e-5)
 
     @parameterized.parameters("shallow", "deep", "strided_deep", "dqn", "nature")
-    def test_features_of_normalised_images_begin_at_about_unit_scale(self, name):
+    def test_initial_features_have_unit_scale(self, name):
         tf.keras.utils.set_random_seed(1)
         torso = torsos.TORSOS[name](1, False, "float32")
         features = torso(tf.random.stateless_normal([4, 84, 84, 4], [0, 1]))
-        # Values and logits are sums of them: where they are 20, the first gradient's norm is 10^7.
+        # Values and logits are sums of features. With features near 20 the norm of the first
+        # gradient is 10^7.
         self.assertBetween(tf.sqrt(tf.reduce_mean(features**2)), 0.2, 3.0)
 
     @parameterized.parameters(("deep", 4, [64, 128]), ("dqn", 2, [64, 128]))
-    def test_channel_multiplier_widens_the_convolutions(self, name, multiplier, expected):
+    def test_channel_multiplier_widens_convolutions(self, name, multiplier, expected):
         torso = torsos.TORSOS[name](multiplier, False, "float32")
         torso(tf.zeros([1, 84, 84, 4], tf.uint8))
         widths = sorted({v.shape[-1] for v in torso.trainable_variables if v.shape.rank == 4})
@@ -140,7 +141,7 @@ class TorsosTest(parameterized.TestCase):
         ("minatar", (10, 10, 6), False),
         ("flat", (10, 5, 1), False),
     )
-    def test_bfloat16_computes_nearly_the_same(self, name, shape, center):
+    def test_bfloat16_is_close_to_float32(self, name, shape, center):
         observation = np.random.default_rng(1).integers(0, 256, (8, *shape), dtype=np.uint8)
         outputs = []
         for dtype in ("float32", "bfloat16"):
@@ -152,7 +153,7 @@ class TorsosTest(parameterized.TestCase):
             outputs.append(tf.cast(features, tf.float32).numpy())
         np.testing.assert_allclose(*outputs, atol=0.05 * np.abs(outputs[0]).max())
 
-    def test_inputs_are_scaled_to_one(self):
+    def test_uint8_images_are_scaled_to_one(self):
         torso = torsos.FlatTorso(1, False, "float32")
         torso(tf.zeros([1, 2, 2, 1], tf.uint8))
         kernel, bias = torso.trainable_variables
@@ -163,7 +164,7 @@ class TorsosTest(parameterized.TestCase):
             features[0], tf.nn.relu(tf.reduce_sum(kernel, axis=0)), rtol=1e-5
         )
 
-    def test_images_of_another_dtype_are_taken_as_they_are(self):
+    def test_float_images_are_not_scaled(self):
         torso = torsos.FlatTorso(1, False, "float32")
         observation = tf.random.stateless_uniform([3, 2, 2, 1], [0, 1])
         features = torso(observation)
@@ -171,7 +172,7 @@ class TorsosTest(parameterized.TestCase):
         np.testing.assert_allclose(features, expected, rtol=1e-5, atol=1e-6)
 
     @parameterized.parameters(("relu", tf.nn.relu), ("tanh", tf.tanh))
-    def test_an_mlp_is_dense_layers_with_the_activation(self, name, activation):
+    def test_mlp_applies_activation_after_each_layer(self, name, activation):
         mlp = torsos.MLP((5, 2), name, "float32")
         vectors = tf.random.stateless_normal([4, 3], [0, 1])
         outputs = mlp(vectors)
@@ -180,7 +181,7 @@ class TorsosTest(parameterized.TestCase):
         np.testing.assert_allclose(outputs, vectors, rtol=1e-5, atol=1e-6)
 
     @parameterized.parameters(("relu", 2.0), ("tanh", 1.0))
-    def test_an_mlp_s_weights_have_the_variance_of_its_activation(self, name, scale):
+    def test_mlp_activation_sets_variance_of_weights(self, name, scale):
         mlp = torsos.MLP((400,), name, "float32")
         mlp(tf.zeros([1, 100]))
         self.assertAlmostEqual(np.var(mlp._layers[0].kernel) * 100, scale, delta=0.05 * scale)
@@ -195,7 +196,7 @@ class TorsosTest(parameterized.TestCase):
         ("minatar", (10, 10, 6)),
         ("flat", (10, 5, 1)),
     )
-    def test_a_centered_torso_does_not_see_how_bright_an_observation_is(self, name, shape):
+    def test_centered_torso_ignores_brightness(self, name, shape):
         observation = np.random.default_rng(1).integers(0, 100, (4, *shape), dtype=np.uint8)
         offsets = np.array([0, 20, 80, 150], np.uint8)[:, None, None, None]
         differences = {}

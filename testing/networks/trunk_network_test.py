@@ -1,4 +1,4 @@
-"""Networks on a trunk: what is saved of them goes by the same names in whatever they are used."""
+"""Tests the checkpoint keys of networks with a trunk."""
 
 import tempfile
 
@@ -23,9 +23,9 @@ def _q(config):
 
 class TrunkNetworkTest(parameterized.TestCase):
     @parameterized.parameters(_policy, _q)
-    def test_checkpoints_find_trunk_and_head_by_their_names(self, make):
+    def test_checkpoint_keys_are_trunk_and_head(self, make):
         network = make(trunk_config.TrunkConfig(mlp_units=(6,), core="lstm", core_size=4))
-        blank = tf.nest.map_structure(tf.constant, observations.blank(SPEC, (1, 1)))
+        blank = tf.nest.map_structure(tf.constant, observations.padding_steps(SPEC, (1, 1)))
         network(blank, network.initial_state(1))
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)

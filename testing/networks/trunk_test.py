@@ -1,4 +1,4 @@
-"""What a core is told beside features: the last action and its reward."""
+"""Tests the inputs of the core."""
 
 import numpy as np
 import tensorflow as tf
@@ -14,8 +14,8 @@ CONFIG = trunk_config.TrunkConfig(mlp_units=(4,), core="lstm", core_size=5)
 
 
 def _step(spec: types.EnvironmentSpec, **fields) -> types.EnvOutput:
-    """One step in the middle of an episode, [1, 1, ...]."""
-    blank = tf.nest.map_structure(tf.constant, observations.blank(spec, (1, 1)))
+    """Returns a step in the middle of an episode, [1, 1, ...]."""
+    blank = tf.nest.map_structure(tf.constant, observations.padding_steps(spec, (1, 1)))
     return blank._replace(is_first=tf.zeros([1, 1], tf.bool), **fields)
 
 
@@ -29,14 +29,14 @@ class TrunkTest(absltest.TestCase):
         step = _step(SPEC, reward=tf.fill([1, 1], reward))
         return self._trunk(step, self._trunk.initial_state(1))[0].numpy()
 
-    def test_the_core_reads_rewards_clipped_to_one(self):
+    def test_core_reads_clipped_rewards(self):
         for large, one in ((7.0, 1.0), (-300.0, -1.0)):
             np.testing.assert_array_equal(self._features(large), self._features(one))
         for reward in (-1.0, -0.5, 0.5, 1.0):
             difference = np.abs(self._features(reward) - self._features(0.0)).max()
             self.assertGreater(difference, 1e-3)
 
-    def test_without_a_core_features_are_the_encoders(self):
+    def test_no_core_returns_encoder_features(self):
         config = trunk_config.TrunkConfig(mlp_units=(4,))
         made = trunk.Trunk(config, SPEC, "float32")
         features, state = made(_step(SPEC), made.initial_state(1))

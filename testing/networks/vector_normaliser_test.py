@@ -13,18 +13,18 @@ def _vectors(seed: int = 0) -> np.ndarray:
 
 
 class VectorNormaliserTest(absltest.TestCase):
-    def test_it_starts_as_the_identity(self):
+    def test_fresh_moments_keep_vectors(self):
         vectors = np.array([[0.5, -3.0, 9.0]], np.float32)
         np.testing.assert_allclose(vector_normaliser.VectorNormaliser(D)(vectors), vectors)
 
-    def test_what_was_seen_is_at_unit_scale(self):
+    def test_observed_vectors_have_unit_scale(self):
         normaliser, vectors = vector_normaliser.VectorNormaliser(D), _vectors()
         normaliser.update(vectors, np.full(100, True))
         scaled = normaliser(vectors).numpy()
         np.testing.assert_allclose(scaled.mean(0), np.zeros(D), atol=1e-3)
         np.testing.assert_allclose(scaled.std(0), np.ones(D), rtol=1e-2)
 
-    def test_nothing_but_update_moves_the_moments(self):
+    def test_normalising_keeps_moments(self):
         normaliser = vector_normaliser.VectorNormaliser(D)
         normaliser.update(_vectors(), np.full(100, True))
         before = [moment.numpy() for moment in normaliser.moments]
@@ -32,7 +32,7 @@ class VectorNormaliserTest(absltest.TestCase):
         for old, new in zip(before, normaliser.moments, strict=True):
             np.testing.assert_array_equal(old, new)
 
-    def test_spikes_are_limited(self):
+    def test_spikes_are_clipped(self):
         normaliser = vector_normaliser.VectorNormaliser(D)
         np.testing.assert_array_equal(normaliser(tf.fill([1, D], 1e9)), np.full([1, D], 10.0))
         np.testing.assert_array_equal(normaliser(tf.fill([1, D], -1e9)), np.full([1, D], -10.0))

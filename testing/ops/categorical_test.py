@@ -1,4 +1,4 @@
-"""Categorical policies against naive loops."""
+"""Tests of categorical policies against naive loops."""
 
 import numpy as np
 import tensorflow as tf
@@ -12,7 +12,7 @@ T, B, A, N = 9, 6, 5, 32
 
 
 def _logits(seed=0):
-    """Target and behaviour logits, [N, A] each, from nearly uniform to nearly deterministic."""
+    """Returns logits of pi and mu, [N, A] each, from nearly uniform to nearly deterministic."""
     rng = np.random.default_rng(seed)
     scale = np.linspace(0.1, 4.0, N)[:, None]
     pi, mu = scale * rng.normal(size=[2, N, A])
@@ -20,7 +20,7 @@ def _logits(seed=0):
 
 
 class LogProbabilityTest(absltest.TestCase):
-    def test_is_that_of_the_action_for_any_leading_axes(self):
+    def test_any_leading_axes_match_the_naive_formula(self):
         logits, _ = _logits()
         actions = np.random.default_rng(1).integers(A, size=N)
         expected = numpy_reference.log_softmax(logits)[np.arange(N), actions]
@@ -33,7 +33,7 @@ class LogProbabilityTest(absltest.TestCase):
 
 
 class EntropyTest(absltest.TestCase):
-    def test_is_in_nats_from_zero_to_that_of_the_uniform_policy(self):
+    def test_entropy_is_in_nats(self):
         logits = tf.constant([[0.0] * A, [7.0] * A, [1e4] + [0.0] * (A - 1)])
         np.testing.assert_allclose(
             categorical.entropy(logits), [np.log(A), np.log(A), 0.0], rtol=1e-6
@@ -41,7 +41,7 @@ class EntropyTest(absltest.TestCase):
 
 
 class KlDivergenceTest(absltest.TestCase):
-    def test_equals_the_naive_loop_and_rlax(self):
+    def test_kl_matches_the_naive_loop_and_rlax(self):
         p, q = _logits()
         expected = numpy_reference.kl_divergence(
             numpy_reference.softmax(p), numpy_reference.softmax(q)
@@ -49,14 +49,14 @@ class KlDivergenceTest(absltest.TestCase):
         np.testing.assert_allclose(categorical.kl_divergence(p, q), expected, rtol=1e-4, atol=1e-6)
         np.testing.assert_allclose(rlax_oracle.kl_divergence(p, q), expected, rtol=1e-4, atol=1e-6)
 
-    def test_keeps_leading_axes(self):
+    def test_leading_axes_are_kept(self):
         p, q = _logits()
         shaped = categorical.kl_divergence(p.reshape(4, 8, A), q.reshape(4, 8, A))
         np.testing.assert_array_equal(tf.reshape(shaped, [N]), categorical.kl_divergence(p, q))
 
 
 class LogImportanceRatioTest(absltest.TestCase):
-    def test_equals_the_naive_loop(self):
+    def test_ratio_matches_the_naive_loop(self):
         rng = np.random.default_rng(0)
         pi, mu = rng.normal(size=[2, T, B, A]).astype(np.float32)
         actions = rng.integers(A, size=[T, B])
@@ -67,7 +67,7 @@ class LogImportanceRatioTest(absltest.TestCase):
             atol=1e-5,
         )
 
-    def test_is_positive_for_an_action_that_the_target_policy_prefers(self):
+    def test_preferred_action_has_a_ratio_above_one(self):
         ratios = categorical.log_importance_ratio(
             target_logits=tf.math.log([[[0.8, 0.2]] * 2]),
             behaviour_logits=tf.math.log([[[0.4, 0.6]] * 2]),
@@ -75,7 +75,7 @@ class LogImportanceRatioTest(absltest.TestCase):
         )
         np.testing.assert_allclose(tf.exp(ratios), [[2.0, 1 / 3]], rtol=1e-6)
 
-    def test_is_finite_for_nearly_deterministic_policies(self):
+    def test_nearly_deterministic_policies_have_finite_ratios(self):
         pi, mu = tf.constant([[1e4, 0.0, -1e4]]), tf.constant([[-1e4, 0.0, 1e4]])
         for action, expected in enumerate((2e4, 0.0, -2e4)):
             ratio = categorical.log_importance_ratio(pi, mu, tf.constant([action]))

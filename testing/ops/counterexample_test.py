@@ -1,7 +1,8 @@
-"""The counterexample of LASER's proposition 2, learned to its end through the ops.
+"""Tests of learning on the counterexample of LASER, proposition 2, until convergence.
 
-A two-armed bandit: Q = (2, 5), replay of mu = (0.9, 0.1), pi begins uniform. Expectations over arms
-are exact: each update sees both, once online and once replayed, weighted by how often they come.
+The problem is a bandit with two arms: Q = (2, 5), replay from mu = (0.9, 0.1), and an initially
+uniform pi. Expectations are exact. Each update includes both arms, online and replayed, weighted by
+their probability.
 """
 
 import numpy as np
@@ -13,28 +14,29 @@ from laser_tf.agents import laser_config
 from laser_tf.ops import categorical, policy_gradient, trust_region, vtrace
 
 Q, MU, START = (2.0, 5.0), (0.9, 0.1), (0.5, 0.5)
-ONLINE = 0.125  # of a batch; the paper's alpha, section 3
+ONLINE = 0.125  # online share of a batch, alpha of section 3
 STEPS, STEP_SIZE = 800, 1.0
-ARMS = tf.constant([0, 1, 0, 1])  # two online rows, two replayed ones
+ARMS = tf.constant([0, 1, 0, 1])  # two online batch entries, then two replayed ones
 
 
 @tf.function
 def _ascend(logits, value, kl_threshold, online, baseline_cost):
-    """LASER's updates of one state's logits [2] and value []; `kl_threshold` infinite: no region.
+    """Returns the policy and value after LASER updates of logits [2] and value [] of one state.
 
-    `baseline_cost` 0 leaves the value at 0: no baseline is subtracted, as in the paper.
+    An infinite `kl_threshold` disables the trust region. A `baseline_cost` of 0 keeps the value at
+    0, so that no baseline is subtracted, as in the paper.
     """
     rewards = tf.gather(tf.constant(Q), ARMS)[None]
     for _ in tf.range(STEPS):
         behaviour = tf.concat([tf.tile(logits[None], [2, 1]), tf.math.log([MU, MU])], axis=0)
         target = tf.tile(logits[None], [4, 1])
-        seen = tf.stack([online, online, 1 - online, 1 - online])
-        seen *= tf.gather(tf.nn.softmax(behaviour), ARMS, batch_dims=1)
+        weights = tf.stack([online, online, 1 - online, 1 - online])
+        weights *= tf.gather(tf.nn.softmax(behaviour), ARMS, batch_dims=1)
         relevance = trust_region.implied_relevance(target, behaviour)
         trusted = (relevance < kl_threshold)[None]
         output = vtrace.vtrace(
             categorical.log_importance_ratio(target, behaviour, ARMS)[None],
-            discounts=tf.zeros([1, 4]),  # an arm's reward ends the episode
+            discounts=tf.zeros([1, 4]),  # each reward ends the episode
             rewards=rewards,
             values=tf.fill([2, 4], value),
             trusted=trusted,
@@ -43,10 +45,10 @@ def _ascend(logits, value, kl_threshold, online, baseline_cost):
             tape.watch([logits, value])
             loss = policy_gradient.policy_gradient_loss(
                 categorical.log_probability(tf.tile(logits[None], [4, 1]), ARMS)[None],
-                seen * output.rhos * output.advantages,
+                weights * output.rhos * output.advantages,
                 trusted,
             ) + baseline_cost * policy_gradient.baseline_loss(
-                tf.sqrt(seen)[None] * value, tf.sqrt(seen) * output.values, trusted
+                tf.sqrt(weights)[None] * value, tf.sqrt(weights) * output.values, trusted
             )
         logits_gradient, value_gradient = tape.gradient(loss, [logits, value])
         logits -= STEP_SIZE * logits_gradient
@@ -55,7 +57,7 @@ def _ascend(logits, value, kl_threshold, online, baseline_cost):
 
 
 def _final_probability(kl_threshold=np.inf, online=ONLINE, baseline_cost=0.0, start=START):
-    """Of the best arm."""
+    """Returns the final probability of the best arm."""
     policy, _ = _ascend(
         *map(tf.constant, (np.log(start).astype(np.float32), 0.0, kl_threshold)),
         *map(tf.constant, (online, baseline_cost)),
@@ -65,23 +67,23 @@ def _final_probability(kl_threshold=np.inf, online=ONLINE, baseline_cost=0.0, st
 
 class CounterexampleTest(parameterized.TestCase):
     @parameterized.parameters((np.inf, 7 / 22), (0.3, 7 / 22), (0.1, 0.983), (0.03, 0.995))
-    def test_where_learning_without_a_baseline_ends(self, kl_threshold, probability):
-        # Untrusted replay leaves the online rows alone, which lead to the best arm, up to where
-        # replay comes back into the region: pi~_mu, too, is nearly sure there. Trusted replay
-        # leads to where Q^alpha is level: 2 = 0.125 * 5 + 0.875 * 5 * 0.1 / pi.
+    def test_threshold_determines_the_final_policy(self, kl_threshold, probability):
+        # If the trust region rejects replay, online data alone leads to the best arm, until pi~_mu
+        # is nearly deterministic and replay is trusted again. Trusted replay leads to the policy
+        # with equal Q^alpha: 2 = 0.125 * 5 + 0.875 * 5 * 0.1 / pi.
         actual = _final_probability(kl_threshold)
         self.assertAlmostEqual(actual, probability, delta=2e-3)
 
     @parameterized.parameters(START, MU)
-    def test_the_default_threshold_finds_the_best_arm(self, *start):
-        # Also from mu itself: that all of replay is trusted at first must not hold pi there.
+    def test_default_threshold_finds_the_best_arm(self, *start):
+        # This includes a start at mu, where all replay is trusted initially.
         agents = (laser_config.LaserConfig(), laser.get_config("atari").agent)
         for threshold in {agent.kl_threshold for agent in agents}:
             self.assertGreater(_final_probability(threshold, start=start), 0.95)
 
-    def test_a_learned_baseline_needs_no_trust_region(self):
-        # V goes to E_pi~[Q], which lies between the arms' values: the gradient of
-        # sum_a min(mu, pi)(a) (Q(a) - V) log pi(a) raises the better arm, wherever pi is.
+    def test_learned_baseline_needs_no_trust_region(self):
+        # V converges to E_pi~[Q], which is between the values of the arms. The gradient of
+        # sum_a min(mu, pi)(a) (Q(a) - V) log pi(a) then raises the better arm for any pi.
         for start in (START, (0.99, 0.01)):
             final = _final_probability(online=0.0, baseline_cost=0.5, start=start)
             self.assertGreater(final, 0.999)

@@ -17,25 +17,25 @@ class DeadFractionTest(absltest.TestCase):
         features = tf.constant(self._features)
         return float(diagnostics.dead_fraction(features, tf.constant(self._mask)).value)
 
-    def test_counts_features_that_are_0_wherever_the_mask_holds(self):
+    def test_features_at_0_in_all_unmasked_steps_count_as_dead(self):
         self.assertEqual(self._fraction(), 0)
         self._features[:, :, 2] = 0
         self.assertEqual(self._fraction(), 1 / F)
         self._features[self._mask, 0] = -1
         self.assertEqual(self._fraction(), 2 / F)
 
-    def test_one_step_above_0_is_enough(self):
+    def test_feature_above_0_in_one_step_is_alive(self):
         self._features[:, :, 2] = 0
         step = tuple(np.argwhere(self._mask)[-1])
         self._features[(*step, 2)] = 1e-6
         self.assertEqual(self._fraction(), 0)
 
-    def test_what_is_masked_is_not_read(self):
+    def test_masked_steps_are_not_read(self):
         self._features[~self._mask] = np.nan
         self._features[self._mask, 1] = 0
         self.assertEqual(self._fraction(), 1 / F)
 
-    def test_without_a_step_there_is_nothing_to_tell(self):
+    def test_empty_mask_gives_nan(self):
         self._mask[:] = False
         self.assertTrue(np.isnan(self._fraction()))
 

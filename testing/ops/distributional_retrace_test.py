@@ -12,22 +12,22 @@ ARGUMENTS = ("rewards", "discounts", "q_taken", "values", "traces", "is_transiti
 
 
 def _episodes():
-    """Discounts and transitions: a column without any end, then ends of each kind."""
+    """Returns discounts and transitions with no, true and truncated ends of episodes."""
     discounts, is_transition = np.full([T, B], GAMMA, np.float32), np.ones([T, B], bool)
     true_ends = {1: (3,), 3: (0, 2), 4: (T - 1,)}
     time_limits = {2: (4,), 3: (4, 5), 4: (1,), 5: (0, T - 1)}
     for ends, discount in ((true_ends, 0.0), (time_limits, GAMMA)):
-        for b, rows in ends.items():
-            for row in rows:
-                if row > 0:
-                    discounts[row - 1, b] = discount
-                is_transition[row, b] = False
-    discounts[2, 6] = 0.0  # a life is lost: the return ends, the episode goes on
+        for b, steps in ends.items():
+            for t in steps:
+                if t > 0:
+                    discounts[t - 1, b] = discount
+                is_transition[t, b] = False
+    discounts[2, 6] = 0.0  # A lost life ends the return, but not the episode.
     return discounts, is_transition
 
 
 def _inputs(seed=0, reward_scale=1.0, support=SUPPORT):
-    """What the paper's formula is about, with returns on both sides of the support's ends."""
+    """Returns inputs of the naive loop, with returns inside and outside of the support."""
     rng = np.random.default_rng(seed)
     discounts, is_transition = _episodes()
     pi = numpy_reference.softmax(rng.normal(size=[T + 1, B, A]))
@@ -47,7 +47,7 @@ def _inputs(seed=0, reward_scale=1.0, support=SUPPORT):
 
 
 def _arguments(inputs):
-    """What the op is given of them."""
+    """Converts inputs of the naive loop to arguments of the op."""
     arguments = {name: inputs[name] for name in ARGUMENTS if name in inputs}
     taken = inputs["actions"][..., None, None]
     q_taken = np.take_along_axis(inputs["q"][:-1], taken, axis=2)[:, :, 0]
@@ -60,41 +60,41 @@ def _arguments(inputs):
 
 
 def _targets(arguments):
-    # As tensors: NumPy would warn of inf - inf, even where nothing of it is kept.
+    # Tensors, because NumPy would warn of inf - inf in masked entries.
     tensors = {name: tf.constant(x) for name, x in arguments.items()}
     return distributional_retrace.distributional_retrace(**tensors)
 
 
 def _poison(arguments, poison):
-    """Fills all slots that must never be read."""
-    first_of_episode = ~arguments["is_transition"]
+    """Replaces all values that the op must not read."""
+    masked = ~arguments["is_transition"]
     for name in ("rewards", "discounts", "traces", "q_taken"):
-        arguments[name][first_of_episode] = poison
+        arguments[name][masked] = poison
     for name in ("traces", "q_taken", "values"):
         arguments[name][0] = poison
-    arguments["values"][1:][first_of_episode] = poison
+    arguments["values"][1:][masked] = poison
 
 
 class DistributionalRetraceTest(parameterized.TestCase):
     @parameterized.product(reward_scale=(0.1, 1.0, 4.0), seed=(0, 1))
-    def test_equals_the_naive_loop(self, reward_scale, seed):
+    def test_targets_match_the_naive_loop(self, reward_scale, seed):
         inputs = _inputs(seed, reward_scale)
         actual = _targets(_arguments(inputs))
         self.assertEqual((actual.dtype, actual.shape), (tf.float32, [T, B, N]))
         expected, _ = reactor_reference.distributional_retrace(**inputs)
         np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
 
-    def test_masses_of_transitions_sum_to_one_and_others_are_zero(self):
+    def test_target_masses_sum_to_one_or_are_masked(self):
         inputs = _inputs(reward_scale=4.0)
         _, alphas = reactor_reference.distributional_retrace(**inputs)
         np.testing.assert_allclose(alphas, inputs["is_transition"], rtol=1e-6)
         targets = _targets(_arguments(inputs)).numpy()
         np.testing.assert_allclose(targets.sum(-1), inputs["is_transition"], rtol=1e-5)
         np.testing.assert_array_equal(targets[~inputs["is_transition"]], 0.0)
-        self.assertLess(targets.min(), -0.01)  # they are not clipped
+        self.assertLess(targets.min(), -0.01)  # masses are not clipped
 
     @parameterized.parameters(0, 1, 2)
-    def test_the_mean_equals_scalar_retrace_inside_the_support(self, seed):
+    def test_mean_matches_scalar_retrace_inside_the_support(self, seed):
         wide = np.linspace(-40.0, 40.0, 21).astype(np.float32)
         inputs = _inputs(seed, support=wide)
         inputs["q"][..., :7], inputs["q"][..., -7:] = 0.0, 0.0
@@ -108,12 +108,12 @@ class DistributionalRetraceTest(parameterized.TestCase):
         means = _targets(arguments).numpy() @ wide
         np.testing.assert_allclose(means, expected, rtol=1e-4, atol=1e-4)
 
-    def test_masses_are_positive_on_average_over_the_behaviour_policy(self):
+    def test_expected_masses_under_the_behaviour_are_not_negative(self):
         rng = np.random.default_rng(0)
         pi = numpy_reference.softmax(2 * rng.normal(size=[3, 1, A]))
         mu = numpy_reference.softmax(2 * rng.normal(size=[A]))
         q = numpy_reference.softmax(2 * rng.normal(size=[3, 1, A, N]))
-        mean, least = np.zeros(N), 0.0
+        mean, minimum = np.zeros(N), 0.0
         for action in range(A):
             inputs = {
                 "rewards": np.float32([[0.5], [-0.7]]),
@@ -126,12 +126,12 @@ class DistributionalRetraceTest(parameterized.TestCase):
                 "support": SUPPORT,
             }
             target = _targets(_arguments(inputs))[0, 0].numpy()
-            mean, least = mean + mu[action] * target, min(least, target.min())
-        self.assertLess(least, -0.01)
+            mean, minimum = mean + mu[action] * target, min(minimum, target.min())
+        self.assertLess(minimum, -0.01)
         self.assertGreater(mean.min(), -1e-6)
 
-    def test_by_hand(self):
-        # One action, support 0, 1, 2; x_1 has all mass at 1, x_2 half of it at 0 and at 2.
+    def test_two_steps_match_a_manual_calculation(self):
+        # One action, support (0, 1, 2). All mass of x_1 is at 1. x_2 has half at 0 and half at 2.
         arguments = {
             "rewards": np.float32([[0.5], [1.0]]),
             "discounts": np.float32([[0.5], [0.5]]),
@@ -141,20 +141,20 @@ class DistributionalRetraceTest(parameterized.TestCase):
             "is_transition": np.ones([2, 1], bool),
             "support": np.float32([0, 1, 2]),
         }
-        # t = 1: half at 1 + 0 and half at 1 + 1.
-        # t = 0: 3/4 at 0.5 + 0.5 = 1; 1/8 at 0.5 + 0.5 + 0 = 1, 1/8 at 0.5 + 0.5 + 0.25 * 2 = 1.5.
+        # t = 1: 1/2 at 1 + 0, 1/2 at 1 + 1.
+        # t = 0: 3/4 at 0.5 + 0.5 = 1, 1/8 at 0.5 + 0.5 + 0 = 1, 1/8 at 0.5 + 0.5 + 0.25 * 2 = 1.5.
         np.testing.assert_allclose(
             _targets(arguments)[:, 0], [[0.0, 0.9375, 0.0625], [0.0, 0.5, 0.5]], rtol=1e-6
         )
 
     @parameterized.parameters(np.nan, np.inf, -np.inf)
-    def test_what_must_not_be_read_is_not(self, poison):
+    def test_masked_values_are_not_read(self, poison):
         arguments = _arguments(_inputs())
         clean = _targets(arguments)
         _poison(arguments, poison)
         np.testing.assert_array_equal(_targets(arguments), clean)
 
-    def test_no_gradient_flows_through_the_targets(self):
+    def test_targets_have_no_gradient(self):
         arguments = {name: tf.constant(x) for name, x in _arguments(_inputs()).items()}
         watched = [arguments[name] for name in ARGUMENTS if name != "is_transition"]
         with tf.GradientTape() as tape:
@@ -171,7 +171,7 @@ class DistributionalRetraceTest(parameterized.TestCase):
 
 class ProjectTest(parameterized.TestCase):
     @parameterized.parameters(2, 3, 9, 51)
-    def test_equals_the_kernel_of_the_paper(self, points):
+    def test_projection_matches_the_kernel_of_the_paper(self, points):
         rng = np.random.default_rng(0)
         support = np.linspace(-3.0, 5.0, points).astype(np.float32)
         atoms = rng.uniform(-6.0, 8.0, size=[5, 4]).astype(np.float32)
@@ -182,7 +182,7 @@ class ProjectTest(parameterized.TestCase):
         expected = reactor_reference.project(atoms, masses, support)
         np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
 
-    def test_keeps_leading_axes_and_sums_of_unknown_sizes(self):
+    def test_dynamic_leading_axes_are_kept(self):
         atoms = tf.random.stateless_uniform([2, 3, 4], (0, 0), -5.0, 5.0)
         project = tf.function(
             distributional_retrace.project,
@@ -199,7 +199,7 @@ class LossAndPriorityTest(parameterized.TestCase):
         targets = rng.normal(size=[T, B, N]).astype(np.float32)
         return 3 * rng.normal(size=[T, B, N]).astype(np.float32), targets
 
-    def test_cross_entropy_and_its_gradient_equal_the_naive_loop(self):
+    def test_cross_entropy_and_gradient_match_the_naive_loop(self):
         logits, targets = map(tf.constant, self._logits_and_targets())
         with tf.GradientTape() as tape:
             tape.watch([logits, targets])
@@ -214,7 +214,7 @@ class LossAndPriorityTest(parameterized.TestCase):
             np.testing.assert_allclose(gradients[0][t, b], slopes, rtol=1e-4, atol=1e-5)
         self.assertIsNone(gradients[1])
 
-    def test_total_variation_equals_the_naive_loop(self):
+    def test_total_variation_matches_the_naive_loop(self):
         logits, targets = self._logits_and_targets()
         actual = distributional_retrace.total_variation(logits, targets)
         q = numpy_reference.softmax(logits)
@@ -222,14 +222,14 @@ class LossAndPriorityTest(parameterized.TestCase):
             expected = sum(abs(targets[t, b, i] - q[t, b, i]) for i in range(N))
             np.testing.assert_allclose(actual[t, b], expected, rtol=1e-5)
 
-    def test_a_sequences_priority_is_its_mean_total_variation(self):
+    def test_priority_is_the_mean_total_variation(self):
         logits = tf.math.log(tf.constant([[[0.5, 0.5]], [[0.25, 0.75]], [[0.5, 0.5]]]))
         targets = tf.constant([[[1.0, 0.0]], [[0.25, 0.75]], [[np.nan, np.nan]]])
         differences = distributional_retrace.total_variation(logits, targets)
         mask = tf.constant([[True], [True], [False]])
         np.testing.assert_allclose(n_step.sequence_priorities(differences, mask, eta=0.0), [0.5])
 
-    def test_no_gradient_flows_through_the_total_variation(self):
+    def test_total_variation_has_no_gradient(self):
         logits, targets = map(tf.constant, self._logits_and_targets())
         with tf.GradientTape() as tape:
             tape.watch([logits, targets])

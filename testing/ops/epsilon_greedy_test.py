@@ -1,4 +1,4 @@
-"""The ladder of epsilons and what is drawn with one."""
+"""Tests of epsilon-greedy exploration."""
 
 import numpy as np
 import tensorflow as tf
@@ -9,23 +9,23 @@ from laser_tf.ops import epsilon_greedy
 
 class EpsilonGreedyTest(parameterized.TestCase):
     @parameterized.parameters((2, 0.4, 7.0), (5, 0.4, 7.0), (256, 0.4, 7.0), (4, 0.1, 0.0))
-    def test_the_ladder_goes_from_base_to_its_power(self, games, base, alpha):
-        expected = [base ** (1 + alpha * i / (games - 1)) for i in range(games)]
+    def test_ladder_matches_the_formula(self, num_envs, base, alpha):
+        expected = [base ** (1 + alpha * i / (num_envs - 1)) for i in range(num_envs)]
         np.testing.assert_allclose(
-            epsilon_greedy.ladder(games, base, alpha), expected, rtol=1e-5, atol=0
+            epsilon_greedy.ladder(num_envs, base, alpha), expected, rtol=1e-5, atol=0
         )
 
     @parameterized.parameters(1, 2, 5, 256)
-    def test_the_number_of_environments_may_be_a_tensor(self, number):
+    def test_number_of_environments_may_be_a_tensor(self, num_envs):
         @tf.function(input_signature=[tf.TensorSpec([], tf.int32)])
-        def ladder(number):
-            return epsilon_greedy.ladder(number, 0.4, 7.0)
+        def ladder(num_envs):
+            return epsilon_greedy.ladder(num_envs, 0.4, 7.0)
 
         np.testing.assert_allclose(
-            ladder(number), epsilon_greedy.ladder(number, 0.4, 7.0), rtol=1e-6
+            ladder(num_envs), epsilon_greedy.ladder(num_envs, 0.4, 7.0), rtol=1e-6
         )
 
-    def test_the_batch_size_need_not_be_static(self):
+    def test_batch_size_may_be_dynamic(self):
         @tf.function(
             input_signature=[
                 tf.TensorSpec([None, 3]),
@@ -40,10 +40,10 @@ class EpsilonGreedyTest(parameterized.TestCase):
             arguments = (tf.eye(size, 3), tf.fill([size], 0.5), tf.constant([1, 2]))
             np.testing.assert_array_equal(sample(*arguments), epsilon_greedy.sample(*arguments))
 
-    def test_a_single_game_gets_the_base(self):
+    def test_single_environment_gets_the_base(self):
         np.testing.assert_allclose(epsilon_greedy.ladder(1, 0.4, 7.0), [0.4], rtol=1e-6)
 
-    def test_actions_are_uniform_with_probability_epsilon_and_else_the_best(self):
+    def test_actions_are_uniform_with_probability_epsilon(self):
         epsilons = np.repeat([0.0, 0.3, 1.0], 20_000).astype(np.float32)
         q_values = tf.tile(tf.constant([[1.0, -2.0, 3.0, 0.0]]), [60_000, 1])
         actions = epsilon_greedy.sample(q_values, tf.constant(epsilons), tf.constant([1, 2]))

@@ -13,7 +13,7 @@ ESTIMATES = ("beta_leave_one_out", "truncated_importance_sampling")
 
 
 def _inputs(name, seed=0):
-    """Ratios and 1 / mu on both sides of the clips, some steps masked out."""
+    """Returns inputs with ratios and 1 / mu below and above the clips, and masked steps."""
     rng = np.random.default_rng(seed)
     pi = numpy_reference.softmax(2 * rng.normal(size=[T, B, A])).astype(np.float32)
     mu = numpy_reference.softmax(2 * rng.normal(size=[T, B, A])).astype(np.float32)
@@ -32,7 +32,7 @@ def _inputs(name, seed=0):
 
 
 def _loss_and_gradients(name, inputs, clip):
-    """The loss [T, B] and a dict of its sum's gradients with respect to its float arguments."""
+    """Returns the loss [T, B] and the gradients of its sum in all float arguments, by name."""
     arguments = {key: tf.constant(x) for key, x in inputs.items()}
     floats = {key: x for key, x in arguments.items() if x.dtype == tf.float32}
     with tf.GradientTape() as tape:
@@ -43,22 +43,22 @@ def _loss_and_gradients(name, inputs, clip):
 
 class EstimatesTest(parameterized.TestCase):
     @parameterized.product(name=ESTIMATES, clip=CLIPS)
-    def test_loss_and_gradient_equal_the_naive_loop(self, name, clip):
+    def test_loss_and_gradient_match_the_naive_loop(self, name, clip):
         inputs = _inputs(name)
         loss, gradients = _loss_and_gradients(name, inputs, clip)
         self.assertEqual((loss.dtype, loss.shape), (tf.float32, [T, B]))
-        expected, slopes = getattr(reactor_reference, name)(**inputs, clip=clip)
+        expected, gradient = getattr(reactor_reference, name)(**inputs, clip=clip)
         np.testing.assert_allclose(loss, expected, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(gradients["pi"], slopes, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(gradients["pi"], gradient, rtol=1e-4, atol=1e-5)
 
     @parameterized.parameters(*ESTIMATES)
-    def test_gradient_reaches_the_policy_only(self, name):
+    def test_only_the_policy_receives_a_gradient(self, name):
         _, gradients = _loss_and_gradients(name, _inputs(name), 2.0)
         receivers = [key for key, gradient in gradients.items() if gradient is not None]
         self.assertEqual(receivers, ["pi"])
 
     @parameterized.product(name=ESTIMATES, poison=(np.nan, np.inf, 0.0), clip=(1.0, math.inf))
-    def test_what_is_masked_out_reaches_neither_loss_nor_gradient(self, name, poison, clip):
+    def test_masked_steps_have_neither_loss_nor_gradient(self, name, poison, clip):
         inputs = _inputs(name)
         clean_loss, clean = _loss_and_gradients(name, inputs, clip)
         for array in inputs.values():
@@ -71,8 +71,8 @@ class EstimatesTest(parameterized.TestCase):
         np.testing.assert_array_equal(loss[~inputs["mask"]], 0.0)
         np.testing.assert_array_equal(gradients["pi"][~inputs["mask"]], 0.0)
 
-    def test_leave_one_out_is_the_return_in_the_values_place(self):
-        # Equation 9: with a clip of 1, beta is 1 whatever mu is.
+    def test_leave_one_out_replaces_the_value_by_the_return(self):
+        # Equation 9: with a clip of 1, beta is 1 for any mu.
         inputs = _inputs("beta_leave_one_out")
         loss, _ = _loss_and_gradients("beta_leave_one_out", inputs, 1.0)
         replaced = inputs["q_values"].copy()
@@ -82,7 +82,7 @@ class EstimatesTest(parameterized.TestCase):
 
 
 class BanditTest(parameterized.TestCase):
-    """The expected estimates over all actions of a random bandit, against the true gradient."""
+    """Tests of expected estimates on a random bandit against the true gradient."""
 
     def _bandit(self, seed):
         rng = np.random.default_rng(seed)
@@ -92,7 +92,7 @@ class BanditTest(parameterized.TestCase):
         return logits, mu, true_values, q_values
 
     def _expected_estimate(self, name, bandit, clip):
-        """sum_a mu(a) times the estimate from a, whose return is Q^pi(a): float [A]."""
+        """Returns the expectation under mu of the estimate with returns Q^pi(a), [A]."""
         logits, mu, true_values, q_values = map(tf.constant, bandit)
         actions = tf.range(A)[None]
         weights = {"mu_taken": mu[None]}
@@ -113,35 +113,35 @@ class BanditTest(parameterized.TestCase):
             loss = tf.reduce_sum(mu * losses[0])
         return -tape.gradient(loss, logits).numpy()
 
-    def _slopes(self, logits):
-        """d pi(a) / d logits[b], [A, A]."""
+    def _jacobian(self, logits):
+        """Returns d pi(a) / d logits[b], [A, A]."""
         pi = numpy_reference.softmax(logits)
         return np.diag(pi) - np.outer(pi, pi)
 
     @parameterized.product(seed=(0, 1, 2), clip=CLIPS)
-    def test_bias_of_beta_leave_one_out_is_that_of_proposition_1(self, seed, clip):
+    def test_bias_of_beta_leave_one_out_matches_proposition_1(self, seed, clip):
         bandit = logits, mu, true_values, q_values = self._bandit(seed)
         estimate = self._expected_estimate("beta_leave_one_out", bandit, clip)
         bias = np.zeros(A)
         for a in range(A):
             beta = min(clip, 1 / mu[a])
-            bias += (1 - mu[a] * beta) * self._slopes(logits)[a] * (q_values[a] - true_values[a])
+            bias += (1 - mu[a] * beta) * self._jacobian(logits)[a] * (q_values[a] - true_values[a])
         self.assertEqual(np.abs(bias).max() > 1e-3, clip < 1 / mu.min())
-        true_gradient = true_values @ self._slopes(logits)
+        true_gradient = true_values @ self._jacobian(logits)
         np.testing.assert_allclose(estimate - true_gradient, bias, atol=1e-6)
 
     @parameterized.product(name=ESTIMATES, seed=(0, 1, 2))
-    def test_there_is_no_bias_without_a_clip(self, name, seed):
+    def test_infinite_clip_is_unbiased(self, name, seed):
         bandit = logits, _, true_values, _ = self._bandit(seed)
         estimate = self._expected_estimate(name, bandit, math.inf)
-        np.testing.assert_allclose(estimate, true_values @ self._slopes(logits), atol=1e-6)
+        np.testing.assert_allclose(estimate, true_values @ self._jacobian(logits), atol=1e-6)
 
     @parameterized.product(name=ESTIMATES, seed=(0, 1, 2), clip=CLIPS)
-    def test_there_is_no_bias_where_the_values_are_right(self, name, seed, clip):
+    def test_correct_values_are_unbiased(self, name, seed, clip):
         logits, mu, true_values, _ = self._bandit(seed)
         bandit = logits, mu, true_values, true_values
         estimate = self._expected_estimate(name, bandit, clip)
-        np.testing.assert_allclose(estimate, true_values @ self._slopes(logits), atol=1e-6)
+        np.testing.assert_allclose(estimate, true_values @ self._jacobian(logits), atol=1e-6)
 
 
 if __name__ == "__main__":

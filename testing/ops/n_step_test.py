@@ -12,22 +12,22 @@ STEPS = (1, 2, 3, 5, T, T + 1, 3 * T)
 
 
 def _episodes():
-    """Discounts and transitions: a column without any end, then ends of each kind.
+    """Returns discounts and transitions with no, true and truncated ends of episodes.
 
-    Row e ends its episode: the discount that arrived there is 0 unless a time limit ended it, and
-    the step behind it is no transition.
+    If x_t ends an episode, then step t is not a transition. The discount of step t - 1 is 0, unless
+    a time limit ends the episode.
     """
     discounts, is_transition = np.full([T, B], GAMMA, np.float32), np.ones([T, B], bool)
     true_ends = {1: (3,), 3: (0, 2), 4: (T - 1,), 6: (T,)}
     time_limits = {2: (4,), 3: (5, 6), 4: (1,), 5: (0, T - 1)}
     for ends, discount in ((true_ends, 0.0), (time_limits, GAMMA)):
-        for b, rows in ends.items():
-            for row in rows:
-                if row > 0:
-                    discounts[row - 1, b] = discount
-                if row < T:
-                    is_transition[row, b] = False
-    discounts[4, 6] = 0.0  # a life is lost: the return ends, the episode goes on
+        for b, steps in ends.items():
+            for t in steps:
+                if t > 0:
+                    discounts[t - 1, b] = discount
+                if t < T:
+                    is_transition[t, b] = False
+    discounts[4, 6] = 0.0  # A lost life ends the return, but not the episode.
     return discounts, is_transition
 
 
@@ -43,7 +43,7 @@ def _inputs(seed=0):
 
 
 def _q_inputs(seed=0, scale=10.0):
-    """Values whose originals reach some hundreds, rewards likewise."""
+    """Returns inputs with rescaled values and rewards of several hundred."""
     rng = np.random.default_rng(seed)
     inputs = _inputs(seed)
     del inputs["bootstrap_values"]
@@ -53,31 +53,31 @@ def _q_inputs(seed=0, scale=10.0):
 
 
 def _never_bootstraps(is_transition):
-    """The rows [T + 1, B] that open the sequence or an episode and go on."""
-    opens = np.concatenate([np.ones_like(is_transition[:1]), ~is_transition])
-    goes_on = np.concatenate([is_transition, np.zeros_like(is_transition[:1])])
-    return opens & goes_on
+    """Returns the mask [T + 1, B] of first steps that have a next step in their episode."""
+    is_first = np.concatenate([np.ones_like(is_transition[:1]), ~is_transition])
+    continues = np.concatenate([is_transition, np.zeros_like(is_transition[:1])])
+    return is_first & continues
 
 
 class NStepReturnsTest(parameterized.TestCase):
     @parameterized.parameters(*STEPS)
-    def test_equals_the_naive_loop(self, n):
+    def test_returns_match_the_naive_loop(self, n):
         actual = n_step.n_step_returns(**_inputs(), n=n)
         self.assertEqual((actual.dtype, actual.shape), (tf.float32, [T, B]))
         expected = numpy_reference.n_step_returns(**_inputs(), n=n)
         np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
 
     @parameterized.product(n=STEPS, time_limits=(False, True))
-    def test_equals_rlax(self, n, time_limits):
+    def test_returns_match_rlax(self, n, time_limits):
         inputs = _inputs()
         if not time_limits:
             inputs["is_transition"][:] = True
-        learns = inputs["is_transition"]
+        mask = inputs["is_transition"]
         actual = n_step.n_step_returns(**inputs, n=n).numpy()
         expected = rlax_oracle.n_step_returns(**inputs, n=n)
-        np.testing.assert_allclose(actual[learns], expected[learns], rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(actual[mask], expected[mask], rtol=1e-5, atol=1e-5)
 
-    def test_by_hand(self):
+    def test_three_steps_match_a_manual_calculation(self):
         returns = [
             n_step.n_step_returns(
                 rewards=tf.constant([[1.0], [2.0], [4.0]]),
@@ -94,8 +94,8 @@ class NStepReturnsTest(parameterized.TestCase):
         np.testing.assert_array_equal(returns[3], [103.0, 204.0, 404.0])
 
     @parameterized.product(discount=(0.0, 1.0), n=(1, 2, 3, 7))
-    def test_the_last_step_of_an_episode(self, discount, n):
-        # Row 2 ends the episode, by itself or by a time limit; row 3 opens the next.
+    def test_only_time_limits_bootstrap_at_the_end(self, discount, n):
+        # x_2 ends the episode, by termination or a time limit. x_3 starts the next.
         gamma, v, r = 0.5, [1.0, 2.0, 4.0, 8.0, 16.0], [3.0, 5.0, np.nan, 7.0]
         returns = n_step.n_step_returns(
             rewards=tf.constant(r)[:, None],
@@ -109,18 +109,18 @@ class NStepReturnsTest(parameterized.TestCase):
         np.testing.assert_array_equal(returns[:, 0], [first, last, v[2], r[3] + gamma * v[4]])
 
     @parameterized.product(poison=(np.nan, np.inf, -np.inf), n=STEPS)
-    def test_what_must_not_be_read_is_not(self, poison, n):
+    def test_masked_values_are_not_read(self, poison, n):
         inputs = _inputs()
         clean = n_step.n_step_returns(**inputs, n=n)
         for name in ("rewards", "discounts"):
             inputs[name][~inputs["is_transition"]] = poison
         inputs["bootstrap_values"][_never_bootstraps(inputs["is_transition"])] = poison
-        # As tensors: NumPy would warn of inf - inf, even where nothing of it is kept.
+        # Tensors, because NumPy would warn of inf - inf in masked entries.
         poisoned = {name: tf.constant(x) for name, x in inputs.items()}
         np.testing.assert_array_equal(n_step.n_step_returns(**poisoned, n=n), clean)
 
     @parameterized.parameters(1, 3, 5)
-    def test_reads_n_steps_and_no_further(self, n):
+    def test_returns_depend_on_n_steps_only(self, n):
         inputs = _inputs()
         inputs["is_transition"][:], inputs["discounts"][:] = True, GAMMA
         before = n_step.n_step_returns(**inputs, n=n).numpy()
@@ -134,7 +134,7 @@ class NStepReturnsTest(parameterized.TestCase):
         last = n_step.n_step_returns(**inputs, n=n).numpy()
         np.testing.assert_allclose(last[0] - after[0], GAMMA**n, rtol=1e-5)
 
-    def test_no_gradient_flows_through_the_returns(self):
+    def test_returns_have_no_gradient(self):
         inputs = {name: tf.constant(x) for name, x in _inputs().items()}
         watched = [inputs[name] for name in ("rewards", "discounts", "bootstrap_values")]
         with tf.GradientTape() as tape:
@@ -153,7 +153,7 @@ class NStepReturnsTest(parameterized.TestCase):
 
 class DoubleQTargetsTest(parameterized.TestCase):
     @parameterized.product(n=STEPS, rescaling_epsilon=(1e-3, 1e-2, None))
-    def test_equals_the_naive_loop(self, n, rescaling_epsilon):
+    def test_targets_match_the_naive_loop(self, n, rescaling_epsilon):
         settings = {"n": n, "rescaling_epsilon": rescaling_epsilon}
         actual = n_step.double_q_targets(**_q_inputs(), **settings)
         self.assertEqual((actual.dtype, actual.shape), (tf.float32, [T, B]))
@@ -161,7 +161,7 @@ class DoubleQTargetsTest(parameterized.TestCase):
         np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
 
     @parameterized.product(n=STEPS, rescaled=(False, True))
-    def test_equals_rlax(self, n, rescaled):
+    def test_targets_match_rlax(self, n, rescaled):
         inputs = _q_inputs()
         inputs["is_transition"][:] = True
         actual = n_step.double_q_targets(
@@ -172,9 +172,9 @@ class DoubleQTargetsTest(parameterized.TestCase):
         np.testing.assert_allclose(actual, expected, rtol=1e-3, atol=1e-3)
 
     @parameterized.parameters((1e-3, 2.008), (None, 6.5 + 0.5 * 1.003))
-    def test_by_hand(self, rescaling_epsilon, expected):
-        # h(3) = 1.003 and h(8) = 2.008. The online network prefers the action that the target
-        # network values at 3, though it values the other one at 8: 6.5 + 0.5 * 3 = 8.
+    def test_online_network_selects_the_action(self, rescaling_epsilon, expected):
+        # h(3) = 1.003 and h(8) = 2.008. The online network selects the action with target value 3,
+        # although the other action has target value 8. The target is 6.5 + 0.5 * 3 = 8.
         targets = n_step.double_q_targets(
             q_online=tf.constant([[[5.0, 0.0]], [[1.0, 2.0]]]),
             q_target=tf.constant([[[-7.0, 7.0]], [[2.008, 1.003]]]),
@@ -186,8 +186,8 @@ class DoubleQTargetsTest(parameterized.TestCase):
         )
         np.testing.assert_allclose(targets, [[expected]], rtol=1e-6)
 
-    def test_an_end_is_the_rescaled_reward_and_a_time_limit_bootstraps(self):
-        # Row 1 ends its episode in both columns: by itself, and by a time limit.
+    def test_only_time_limits_bootstrap_rescaled_targets(self):
+        # x_1 ends both episodes: the first by termination, the second by a time limit.
         targets = n_step.double_q_targets(
             q_online=tf.fill([3, 2, 1], 7.0),
             q_target=tf.fill([3, 2, 1], 1.003),
@@ -200,8 +200,8 @@ class DoubleQTargetsTest(parameterized.TestCase):
         np.testing.assert_allclose(targets, [[2.008, 2.008], [1.003, 1.003]], rtol=1e-6)
 
     @parameterized.parameters(1e-3, None)
-    def test_values_are_a_fixed_point_where_they_are_right(self, rescaling_epsilon):
-        # A reward of 2 forever is worth 2 / (1 - gamma), after any number of steps.
+    def test_correct_values_are_a_fixed_point(self, rescaling_epsilon):
+        # A constant reward of 2 has the value 2 / (1 - gamma), for any n.
         value = tf.fill([T + 1, B, A], 2.0 / (1.0 - GAMMA))
         q = value if rescaling_epsilon is None else value_rescaling.rescale(value, 1e-3)
         for n in STEPS:
@@ -217,7 +217,7 @@ class DoubleQTargetsTest(parameterized.TestCase):
             np.testing.assert_allclose(targets, q[1:, :, 0], rtol=1e-5)
 
     @parameterized.product(poison=(np.nan, np.inf), rescaling_epsilon=(1e-3, None))
-    def test_what_must_not_be_read_is_not(self, poison, rescaling_epsilon):
+    def test_masked_values_are_not_read(self, poison, rescaling_epsilon):
         inputs, settings = _q_inputs(), {"n": 3, "rescaling_epsilon": rescaling_epsilon}
         clean = n_step.double_q_targets(**inputs, **settings)
         best = np.eye(A, dtype=bool)[inputs["q_online"].argmax(-1)]
@@ -229,7 +229,7 @@ class DoubleQTargetsTest(parameterized.TestCase):
         np.testing.assert_array_equal(n_step.double_q_targets(**inputs, **settings), clean)
 
     @parameterized.parameters(1e-3, None)
-    def test_no_gradient_flows_through_the_targets(self, rescaling_epsilon):
+    def test_targets_have_no_gradient(self, rescaling_epsilon):
         inputs = {name: tf.constant(x) for name, x in _q_inputs().items()}
         watched = [x for name, x in inputs.items() if name != "is_transition"]
         with tf.GradientTape() as tape:
@@ -249,41 +249,41 @@ class DoubleQTargetsTest(parameterized.TestCase):
 
 class SequencePrioritiesTest(parameterized.TestCase):
     def _errors_and_mask(self):
-        """A column masked out, one masked in, one row alone, the others in part."""
+        """Returns errors and a mask with empty, full, single-step and partial columns."""
         rng = np.random.default_rng(0)
         mask = rng.uniform(size=[T, B]) > 0.4
         mask[:, 0], mask[:, 1], mask[:, 2] = False, True, np.arange(T) == 4
         return rng.normal(size=[T, B]).astype(np.float32), mask
 
     @parameterized.parameters(0.0, 0.3, 0.9, 1.0)
-    def test_equals_the_naive_loop(self, eta):
+    def test_priorities_match_the_naive_loop(self, eta):
         errors, mask = self._errors_and_mask()
         actual = n_step.sequence_priorities(errors, mask, eta)
         self.assertEqual((actual.dtype, actual.shape), (tf.float32, [B]))
-        expected = numpy_reference.sequence_priorities(errors, mask, eta, n_step.SMALLEST_PRIORITY)
+        expected = numpy_reference.sequence_priorities(errors, mask, eta, n_step.MIN_PRIORITY)
         np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
-    def test_by_hand(self):
+    def test_priorities_match_a_manual_calculation(self):
         errors = tf.constant([[1.0, 4.0], [-3.0, -9.0], [2.0, 5.0]])
         mask = tf.constant([[True, True], [True, False], [True, False]])
         priorities = n_step.sequence_priorities(errors, mask, 0.9)
         np.testing.assert_allclose(priorities, [0.9 * 3 + 0.1 * 2, 4.0], rtol=1e-6)
 
-    def test_is_above_zero_without_errors(self):
+    def test_zero_errors_give_the_minimum_priority(self):
         errors = np.array([[0.0, 5.0], [0.0, 5.0]], np.float32)
         mask = np.array([[True, False], [True, False]])
         priorities = n_step.sequence_priorities(errors, mask, 0.9).numpy()
-        np.testing.assert_array_equal(priorities, np.float32([n_step.SMALLEST_PRIORITY] * 2))
+        np.testing.assert_array_equal(priorities, np.float32([n_step.MIN_PRIORITY] * 2))
         self.assertGreater(priorities.min(), 0.0)
 
     @parameterized.parameters(np.nan, np.inf, -np.inf)
-    def test_never_reads_what_is_masked_out(self, poison):
+    def test_masked_errors_are_not_read(self, poison):
         errors, mask = self._errors_and_mask()
         clean = n_step.sequence_priorities(errors, mask, 0.9)
         errors[~mask] = poison
         np.testing.assert_array_equal(n_step.sequence_priorities(errors, mask, 0.9), clean)
 
-    def test_no_gradient_flows_through_the_priorities(self):
+    def test_priorities_have_no_gradient(self):
         errors, mask = map(tf.constant, self._errors_and_mask())
         with tf.GradientTape() as tape:
             tape.watch(errors)

@@ -16,7 +16,7 @@ def _observations(height=H, width=W, channels=C, seed=0):
 
 
 def _inputs(seed=0):
-    """Resets at the first, a middle and the last step; a column without any, masked ones."""
+    """Returns inputs with resets at the first, a middle, the last and no step, and a mask."""
     rng = np.random.default_rng(seed)
     grid = [H // CELL, W // CELL]
     is_transition, mask = np.ones([T, B], bool), rng.uniform(size=[T, B]) > 0.3
@@ -46,7 +46,7 @@ class PixelRewardsTest(parameterized.TestCase):
     @parameterized.parameters(
         (6, 4, 3, 2), (6, 4, 1, 1), (7, 5, 2, 2), (7, 9, 1, 3), (8, 8, 2, 5), (11, 9, 1, 4)
     )
-    def test_equals_the_naive_loop(self, height, width, channels, cell):
+    def test_rewards_match_the_naive_loop(self, height, width, channels, cell):
         observations = _observations(height, width, channels)
         rewards = pixel_control.pixel_rewards(tf.constant(observations), cell)
         self.assertEqual(rewards.dtype, tf.float32)
@@ -55,7 +55,7 @@ class PixelRewardsTest(parameterized.TestCase):
             rewards, numpy_reference.pixel_rewards(observations, cell), rtol=1e-4, atol=1e-6
         )
 
-    def test_equals_rlax(self):
+    def test_rewards_match_rlax(self):
         observations = _observations()
         np.testing.assert_allclose(
             pixel_control.pixel_rewards(tf.constant(observations), CELL),
@@ -63,15 +63,15 @@ class PixelRewardsTest(parameterized.TestCase):
             rtol=1e-4,
         )
 
-    def test_from_black_to_white_and_back_is_one(self):
-        # Bytes would wrap around: 0 - 255 is 1, and an absolute value would not undo it.
+    def test_black_to_white_and_back_has_reward_one(self):
+        # With uint8, 0 - 255 would wrap around to 1.
         observations = np.zeros([3, 1, 2, 2, 1], np.uint8)
         observations[1] = 255
         rewards = pixel_control.pixel_rewards(tf.constant(observations), 2)
         np.testing.assert_allclose(rewards, np.ones([2, 1, 1, 1]), rtol=1e-6)
 
     @parameterized.parameters((84, 5, 2), (11, 4, 1))
-    def test_what_is_cropped_is_the_border(self, size, cell, margin):
+    def test_only_the_border_is_cropped(self, size, cell, margin):
         observations = np.zeros([2, 1, size, size, 1], np.uint8)
         observations[1, :, :margin] = observations[1, :, :, :margin] = 255
         end = margin + size // cell * cell
@@ -96,7 +96,7 @@ class PixelRewardsTest(parameterized.TestCase):
 
 class PixelControlLossTest(parameterized.TestCase):
     @parameterized.parameters(0.0, 0.9, 1.0)
-    def test_loss_and_gradient_equal_the_naive_loop(self, discount):
+    def test_loss_and_gradient_match_the_naive_loop(self, discount):
         inputs = _inputs()
         loss, gradient, _ = _loss_and_gradients(inputs, discount)
         expected_loss, expected_gradient = numpy_reference.pixel_control_loss(
@@ -105,13 +105,13 @@ class PixelControlLossTest(parameterized.TestCase):
         np.testing.assert_allclose(loss, expected_loss, rtol=1e-5)
         np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-4, atol=1e-5)
 
-    def test_the_default_discount_is_that_of_the_paper(self):
+    def test_default_discount_is_0_9_as_in_the_paper(self):
         inputs = _inputs()
         np.testing.assert_array_equal(
             pixel_control.pixel_control_loss(**inputs), _loss_and_gradients(inputs, 0.9)[0]
         )
 
-    def test_equals_rlax_where_the_step_before_a_reset_has_no_discount(self):
+    def test_loss_matches_rlax_with_discount_0_before_resets(self):
         inputs, observations = _inputs(), _observations()
         inputs["rewards"] = pixel_control.pixel_rewards(tf.constant(observations), CELL).numpy()
         discounts = np.full([T, B], GAMMA, np.float32)
@@ -119,11 +119,12 @@ class PixelControlLossTest(parameterized.TestCase):
         errors = rlax_oracle.pixel_control_errors(
             observations / 255, inputs["actions"], inputs["q"], discounts, CELL
         )
-        learns = inputs["is_transition"] & inputs["mask"]
-        np.testing.assert_allclose(_loss_and_gradients(inputs)[0], errors[learns].sum(), rtol=1e-4)
+        has_loss = inputs["is_transition"] & inputs["mask"]
+        loss = _loss_and_gradients(inputs)[0]
+        np.testing.assert_allclose(loss, errors[has_loss].sum(), rtol=1e-4)
 
-    def test_the_steps_around_a_reset(self):
-        # x_2 ends an episode, x_3 opens the next; one cell, two actions.
+    def test_targets_end_at_a_reset(self):
+        # x_2 ends an episode, x_3 starts the next. There is one cell with two actions.
         q = np.arange(10, dtype=np.float32).reshape([5, 1, 1, 1, 2])
         loss = pixel_control.pixel_control_loss(
             q=tf.constant(q),
@@ -137,7 +138,7 @@ class PixelControlLossTest(parameterized.TestCase):
         errors = (targets[0] - 0.0, targets[1] - 3.0, targets[3] - 7.0)
         np.testing.assert_allclose(loss, 0.5 * sum(error**2 for error in errors), rtol=1e-6)
 
-    def test_nothing_behind_a_reset_reaches_the_steps_before_it(self):
+    def test_steps_after_a_reset_do_not_affect_earlier_steps(self):
         inputs = _inputs()
         inputs["is_transition"][3] = False
         inputs["mask"][4:] = False
@@ -145,9 +146,9 @@ class PixelControlLossTest(parameterized.TestCase):
         inputs["rewards"][3:], inputs["q"][3:] = 7.0, 7.0
         np.testing.assert_array_equal(_loss_and_gradients(inputs)[0], before)
 
-    def test_gradient_reaches_q_of_the_actions_taken_only(self):
+    def test_only_q_of_actions_taken_receives_a_gradient(self):
         inputs = _inputs()
-        inputs["q"][-1] += 5.0  # no error is zero by chance
+        inputs["q"][-1] += 5.0  # so that no error is zero by chance
         _, gradient, rewards_gradient = _loss_and_gradients(inputs)
         self.assertIsNone(rewards_gradient)
         taken = np.eye(A, dtype=bool)[inputs["actions"]]  # [T, B, A]
@@ -158,21 +159,21 @@ class PixelControlLossTest(parameterized.TestCase):
         )
 
     @parameterized.parameters(np.nan, np.inf)
-    def test_what_must_not_be_read_is_not(self, poison):
+    def test_masked_values_are_not_read(self, poison):
         inputs = _inputs()
         clean_loss, clean_gradient, _ = _loss_and_gradients(inputs)
-        learns = inputs["is_transition"] & inputs["mask"]
+        has_loss = inputs["is_transition"] & inputs["mask"]
         inputs["rewards"][~inputs["is_transition"]] = poison
-        inputs["q"][:-1][~learns] = poison
-        # Of the steps that learn, the actions not taken; of the last row, columns cut before it.
-        for t, b in zip(*np.nonzero(learns), strict=True):
+        inputs["q"][:-1][~has_loss] = poison
+        # Other actions of steps with a loss, and bootstrap values that no return reaches.
+        for t, b in zip(*np.nonzero(has_loss), strict=True):
             inputs["q"][t, b][..., np.arange(A) != inputs["actions"][t, b]] = poison
         inputs["q"][-1][~inputs["is_transition"][-1]] = poison
         loss, gradient, _ = _loss_and_gradients(inputs)
         np.testing.assert_array_equal(loss, clean_loss)
         np.testing.assert_array_equal(gradient, clean_gradient)
 
-    def test_a_masked_step_still_passes_its_reward_on(self):
+    def test_reward_of_a_masked_step_reaches_earlier_targets(self):
         inputs = _inputs()
         inputs["is_transition"][:], inputs["mask"][:] = True, True
         inputs["mask"][1:] = False
@@ -180,7 +181,7 @@ class PixelControlLossTest(parameterized.TestCase):
         inputs["rewards"][1] += 1.0
         self.assertNotEqual(_loss_and_gradients(inputs)[0], before)
 
-    def test_is_a_sum_over_time_batch_and_cells(self):
+    def test_loss_is_a_sum_over_time_batch_and_cells(self):
         inputs = _inputs()
         once = _loss_and_gradients(inputs)[0]
         for axes in (dict.fromkeys(inputs, 1), {"q": 2, "rewards": 2}, {"q": 3, "rewards": 3}):
@@ -189,7 +190,7 @@ class PixelControlLossTest(parameterized.TestCase):
                 for name, x in inputs.items()
             }
             np.testing.assert_allclose(_loss_and_gradients(doubled)[0], 2 * once, rtol=1e-5)
-        # In time, two unrolls with a reset between them; the second reads the same bootstrap.
+        # Two unrolls in sequence, separated by a reset, also have twice the loss.
         inputs["is_transition"][-1] = False
         once = _loss_and_gradients(inputs)[0]
         doubled = {

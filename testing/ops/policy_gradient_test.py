@@ -21,7 +21,7 @@ def _inputs(seed=0):
     }
 
 
-# loss -> its arguments, the one that receives the gradient first.
+# Arguments of each loss. The first argument receives the gradient.
 ARGUMENTS = {
     "policy_gradient_loss": ("logits", "actions", "weighted_advantages", "mask"),
     "baseline_loss": ("values", "targets", "mask"),
@@ -31,7 +31,7 @@ LOSSES = tuple((name, name) for name in ARGUMENTS)
 
 
 def _loss(name, logits, actions, weighted_advantages, values, targets, mask):
-    """As LASER calls it: what log-probabilities and entropies are made of is masked before."""
+    """Computes a loss as LASER does, with logits masked before log-probabilities and entropies."""
     kept = masking.keep(mask, logits)
     if name == "policy_gradient_loss":
         log_probs = categorical.log_probability(kept, actions)
@@ -42,7 +42,7 @@ def _loss(name, logits, actions, weighted_advantages, values, targets, mask):
 
 
 def _loss_and_gradients(name, inputs, mask_dtype=tf.bool):
-    """Returns the loss and a dict of its gradients with respect to its float arguments."""
+    """Returns the loss and its gradients in all float arguments, by name."""
     arguments = {key: tf.constant(x) for key, x in inputs.items()}
     arguments["mask"] = tf.cast(arguments["mask"], mask_dtype)
     floats = {k: x for k, x in arguments.items() if x.dtype == tf.float32 and k != "mask"}
@@ -54,7 +54,7 @@ def _loss_and_gradients(name, inputs, mask_dtype=tf.bool):
 
 class LossesTest(parameterized.TestCase):
     @parameterized.named_parameters(*LOSSES)
-    def test_loss_and_gradient_equal_the_naive_loop_and_rlax(self, name):
+    def test_loss_and_gradient_match_the_naive_loop_and_rlax(self, name):
         inputs = _inputs()
         arguments = [inputs[key] for key in ARGUMENTS[name]]
         loss, gradients = _loss_and_gradients(name, inputs)
@@ -66,14 +66,14 @@ class LossesTest(parameterized.TestCase):
             )
 
     @parameterized.named_parameters(*LOSSES)
-    def test_gradient_reaches_the_first_argument_only(self, name):
+    def test_only_the_first_argument_receives_a_gradient(self, name):
         _, gradients = _loss_and_gradients(name, _inputs())
         receivers = [key for key, gradient in gradients.items() if gradient is not None]
         self.assertEqual(receivers, [ARGUMENTS[name][0]])
 
     @parameterized.named_parameters(*LOSSES)
-    def test_masked_nan_reaches_neither_loss_nor_gradient(self, name):
-        # A mask behind the multiplication would do for the loss, but its gradient is 0 * NaN.
+    def test_masked_nan_has_neither_loss_nor_gradient(self, name):
+        # Masking after the multiplication would give a correct loss, but a NaN gradient (0 * NaN).
         inputs = _inputs()
         mask = inputs["mask"]
         clean_loss, clean = _loss_and_gradients(name, inputs)
@@ -87,7 +87,7 @@ class LossesTest(parameterized.TestCase):
         self.assertTrue((gradient[mask] != 0.0).all())
 
     @parameterized.named_parameters(*LOSSES)
-    def test_a_float_mask_is_the_same_as_a_bool_mask(self, name):
+    def test_float_mask_equals_bool_mask(self, name):
         np.testing.assert_array_equal(
             _loss_and_gradients(name, _inputs(), tf.float32)[0],
             _loss_and_gradients(name, _inputs(), tf.bool)[0],
@@ -103,7 +103,7 @@ class LossesTest(parameterized.TestCase):
             np.testing.assert_allclose(_loss_and_gradients(name, doubled)[0], 2 * once, rtol=1e-5)
 
     @parameterized.named_parameters(*LOSSES)
-    def test_gradient_is_finite_for_nearly_deterministic_policies(self, name):
+    def test_nearly_deterministic_policies_have_finite_gradients(self, name):
         inputs = _inputs()
         inputs["logits"] *= 1e4
         loss, gradients = _loss_and_gradients(name, inputs)
@@ -112,15 +112,13 @@ class LossesTest(parameterized.TestCase):
 
 
 class ArgumentsTest(parameterized.TestCase):
-    """The losses by themselves, of log-probabilities and entropies that may be NaN where masked."""
+    """Tests of losses on log-probabilities and entropies that are NaN where masked."""
 
     @parameterized.parameters("policy_gradient_loss", "entropy_loss")
-    def test_masked_nan_reaches_neither_loss_nor_gradient(self, name):
+    def test_masked_nan_has_neither_loss_nor_gradient(self, name):
         inputs = _inputs()
-        mask, terms = (
-            inputs["mask"],
-            tf.constant(np.where(inputs["mask"], inputs["values"], np.nan)),
-        )
+        mask = inputs["mask"]
+        terms = tf.constant(np.where(mask, inputs["values"], np.nan))
         weights = tf.constant(np.where(mask, inputs["weighted_advantages"], np.nan))
         with tf.GradientTape() as tape:
             tape.watch(terms)
@@ -134,9 +132,9 @@ class ArgumentsTest(parameterized.TestCase):
 
 
 class DirectionTest(absltest.TestCase):
-    """One step of gradient descent moves each quantity the right way."""
+    """Tests of the effect of one gradient descent step."""
 
-    def test_policy_gradient_makes_good_actions_likelier_and_bad_ones_rarer(self):
+    def test_policy_gradient_raises_probability_of_good_actions(self):
         inputs = _inputs()
         _, gradients = _loss_and_gradients("policy_gradient_loss", inputs)
         logits = inputs["logits"]
@@ -151,7 +149,7 @@ class DirectionTest(absltest.TestCase):
             np.sign(change[mask]), np.sign(inputs["weighted_advantages"][mask])
         )
 
-    def test_entropy_loss_raises_the_entropy(self):
+    def test_entropy_loss_raises_entropy(self):
         inputs = _inputs()
         _, gradients = _loss_and_gradients("entropy_loss", inputs)
         stepped = inputs["logits"] - 1e-2 * gradients["logits"].numpy()

@@ -11,7 +11,7 @@ TASKS = np.array([0, 2, 2, 0, 1, 2], np.int32)  # task 3 is absent
 
 
 def _statistics(seed=0):
-    """Means on both sides of zero, scales from 0.1 to 1,000."""
+    """Returns statistics with positive and negative means and scales from 0.1 to 1,000."""
     rng = np.random.default_rng(seed)
     scales = np.array([0.1, 1.0, 30.0, 1000.0], np.float32)
     mean = (scales * rng.normal(size=K)).astype(np.float32)
@@ -32,7 +32,7 @@ def _second_moment(statistics):
 
 class UpdateTest(parameterized.TestCase):
     @parameterized.parameters(3e-4, 0.1, 1.0)
-    def test_equals_the_naive_loop_over_both_moments(self, step):
+    def test_update_matches_the_naive_loop(self, step):
         old = _statistics()
         new = popart.update(old, _targets(), _mask(), TASKS, step)
         first, second = numpy_reference.popart_update(
@@ -42,7 +42,7 @@ class UpdateTest(parameterized.TestCase):
         np.testing.assert_allclose(new.variance, second - first**2, rtol=1e-4)
         np.testing.assert_allclose(popart.sigma(new), np.sqrt(second - first**2), rtol=1e-4)
 
-    def test_follows_the_naive_loop_over_many_batches(self):
+    def test_many_updates_match_the_naive_loop(self):
         statistics = _statistics()
         first, second = statistics.mean, _second_moment(statistics)
         for seed in range(100):
@@ -53,19 +53,19 @@ class UpdateTest(parameterized.TestCase):
         np.testing.assert_allclose(statistics.mean, first, rtol=1e-4)
         np.testing.assert_allclose(statistics.variance, second - first**2, rtol=1e-4)
 
-    def test_the_default_step_is_that_of_the_paper(self):
+    def test_default_step_is_3e_4_as_in_the_paper(self):
         arguments = (_statistics(), _targets(), _mask(), TASKS)
         np.testing.assert_array_equal(
             popart.update(*arguments).mean, popart.update(*arguments, 3e-4).mean
         )
 
-    def test_equals_rlax_whose_step_is_a_target_where_ours_is_a_batch(self):
+    def test_update_matches_rlax_with_a_step_for_each_target(self):
         old, targets = _statistics(), _targets()
-        tasks = np.array([0, 1, 2, 3, 2, 1], np.int32)[:4]  # each once: T targets a task
+        tasks = np.array([0, 1, 2, 3, 2, 1], np.int32)[:4]  # each task has T targets
         rng = np.random.default_rng(3)
         kernel, bias = (rng.normal(size=shape).astype(np.float32) for shape in ([F, K], [K]))
         new = popart.update(old, targets[:, :4], np.ones([T, 4], bool), tasks, 0.07)
-        outcome = (new.mean, popart.sigma(new), *popart.preserve_outputs(old, new, kernel, bias))
+        actual = (new.mean, popart.sigma(new), *popart.preserve_outputs(old, new, kernel, bias))
         expected = rlax_oracle.popart(
             old.mean.numpy(),
             old.variance.numpy(),
@@ -75,11 +75,11 @@ class UpdateTest(parameterized.TestCase):
             tasks,
             0.07 / T,
         )
-        for actual, reference in zip(outcome, expected, strict=True):
-            np.testing.assert_allclose(actual, reference, rtol=1e-4)
+        for ours, reference in zip(actual, expected, strict=True):
+            np.testing.assert_allclose(ours, reference, rtol=1e-4)
 
-    def test_repeating_a_batch_within_itself_changes_nothing(self):
-        # One step a batch: neither T, B nor a task's share of the columns sets the pace.
+    def test_batch_size_does_not_affect_the_step(self):
+        # A batch is one step, independent of T, B and the number of batch entries of a task.
         once = popart.update(_statistics(), _targets(), _mask(), TASKS)
         twice = popart.update(
             _statistics(),
@@ -90,7 +90,7 @@ class UpdateTest(parameterized.TestCase):
         np.testing.assert_allclose(twice.mean, once.mean, rtol=1e-6)
         np.testing.assert_allclose(twice.variance, once.variance, rtol=1e-6)
 
-    def test_absent_and_wholly_masked_tasks_do_not_move_at_all(self):
+    def test_absent_and_masked_tasks_do_not_change(self):
         old, mask = _statistics(), _mask()
         mask[:, TASKS == 1] = False
         new = popart.update(old, _targets(), mask, TASKS, 0.3)
@@ -100,7 +100,7 @@ class UpdateTest(parameterized.TestCase):
             self.assertTrue((before.numpy() != after.numpy())[[0, 2]].all())
 
     @parameterized.parameters(np.nan, np.inf, -np.inf)
-    def test_masked_targets_are_never_read(self, poison):
+    def test_masked_targets_are_not_read(self, poison):
         clean = popart.update(_statistics(), _targets(), _mask(), TASKS)
         targets = np.where(_mask(), _targets(), np.float32(poison))
         for expected, actual in zip(
@@ -109,8 +109,8 @@ class UpdateTest(parameterized.TestCase):
             np.testing.assert_array_equal(actual, expected)
 
     @parameterized.parameters(np.nan, np.inf, 1e30)
-    def test_a_task_with_targets_that_are_not_finite_waits_and_the_others_move(self, poison):
-        # The learner skips such an update; statistics that took it would stay NaN for good.
+    def test_non_finite_targets_block_only_their_task(self, poison):
+        # The learner skips weight updates with such targets, but NaN statistics could not recover.
         old, mask, targets = _statistics(), _mask(), _targets()
         clean = popart.update(old, targets, mask, TASKS)
         targets[0, 0], mask[0, 0] = poison, True
@@ -119,8 +119,8 @@ class UpdateTest(parameterized.TestCase):
             self.assertEqual(actual[0], before[0])
             np.testing.assert_array_equal(actual[1:], expected[1:])
 
-    def test_a_scale_far_below_the_mean_is_found(self):
-        # In float32, mean squares and squared means of 1,000 would differ by noise alone.
+    def test_scale_far_below_the_mean_is_precise(self):
+        # In float32, the difference of mean square and squared mean would be noise.
         rng = np.random.default_rng(0)
         statistics = popart.Statistics(tf.zeros([1]), tf.ones([1]))
         step = tf.function(popart.update)
@@ -132,13 +132,13 @@ class UpdateTest(parameterized.TestCase):
         np.testing.assert_allclose(statistics.mean, [1000.0], rtol=1e-5)
         np.testing.assert_allclose(popart.sigma(statistics), [0.05], rtol=0.1)
 
-    def test_a_single_target_is_never_far_from_the_rest(self):
+    def test_normalised_targets_are_bounded(self):
         # Van Hasselt et al., proposition 1: |(G - mu) / sigma| <= sqrt((1 - step) / step).
-        one, step = tf.zeros([1], tf.int32), 0.01
+        tasks, step = tf.zeros([1], tf.int32), 0.01
         for target in (1e-3, 1.0, 1e4, -1e5):
             old = popart.Statistics(tf.zeros([1]), tf.ones([1]))
-            new = popart.update(old, [[target]], [[True]], one, step)
-            normalised = abs(float(popart.normalise(new, [[target]], one)[0, 0]))
+            new = popart.update(old, [[target]], [[True]], tasks, step)
+            normalised = abs(float(popart.normalise(new, [[target]], tasks)[0, 0]))
             self.assertLessEqual(normalised, 1.0001 * np.sqrt((1 - step) / step))
 
     def test_xla_agrees_with_eager(self):
@@ -150,7 +150,7 @@ class UpdateTest(parameterized.TestCase):
 
 
 class NormaliseTest(parameterized.TestCase):
-    def test_equals_the_formula_of_each_column_s_task(self):
+    def test_each_batch_entry_uses_the_formula_of_its_task(self):
         statistics, values = _statistics(), _targets()
         mean, scale = statistics.mean.numpy(), np.sqrt(statistics.variance.numpy())
         for b, task in enumerate(TASKS):
@@ -165,7 +165,7 @@ class NormaliseTest(parameterized.TestCase):
                 rtol=1e-5,
             )
 
-    def test_takes_one_row_of_values_as_well(self):
+    def test_values_may_lack_a_time_axis(self):
         statistics, values = _statistics(), _targets()
         for function in (popart.normalise, popart.unnormalise):
             np.testing.assert_array_equal(
@@ -177,7 +177,7 @@ class NormaliseTest(parameterized.TestCase):
         statistics = popart.Statistics(tf.zeros([1]), tf.constant([variance]))
         np.testing.assert_allclose(popart.sigma(statistics), [expected], rtol=1e-6)
 
-    def test_gradient_reaches_the_values_only(self):
+    def test_only_values_receive_a_gradient(self):
         values, statistics = tf.constant(_targets()), _statistics()
         with tf.GradientTape(persistent=True) as tape:
             tape.watch([values, *statistics])
@@ -196,7 +196,7 @@ class PreserveOutputsTest(parameterized.TestCase):
     @parameterized.parameters(
         (1.0, 1.0), (1e4, 1.0), (1e-4, 1.0), (3.0, 0.0), (1.0, -50.0), (1e-3, 1e3)
     )
-    def test_unnormalised_outputs_stay_the_same(self, growth, shift):
+    def test_unnormalised_outputs_do_not_change(self, growth, shift):
         rng = np.random.default_rng(0)
         kernel, bias, features = (
             tf.constant(rng.normal(size=shape), tf.float32) for shape in ([F, K], [K], [8, F])
@@ -204,14 +204,14 @@ class PreserveOutputsTest(parameterized.TestCase):
         old = _statistics()
         new = popart.Statistics(old.mean + shift, old.variance * growth**2)
         new_kernel, new_bias = popart.preserve_outputs(old, new, kernel, bias)
-        every_task = tf.range(K)
-        before = popart.unnormalise(old, features @ kernel + bias, every_task)
-        after = popart.unnormalise(new, features @ new_kernel + new_bias, every_task)
-        # To the precision of the largest number in the sum, sigma w x + sigma b + mu.
+        all_tasks = tf.range(K)
+        before = popart.unnormalise(old, features @ kernel + bias, all_tasks)
+        after = popart.unnormalise(new, features @ new_kernel + new_bias, all_tasks)
+        # The precision is relative to the largest term of sigma w x + sigma b + mu.
         size = popart.sigma(old) + popart.sigma(new) * tf.abs(new_bias) + tf.abs(new.mean)
         np.testing.assert_array_less(tf.abs(after - before) / size, 1e-6)
 
-    def test_holds_where_sigma_is_clipped(self):
+    def test_clipped_sigma_preserves_outputs(self):
         old = popart.Statistics(tf.zeros([1]), tf.zeros([1]))
         new = popart.Statistics(tf.ones([1]), tf.constant([1e16]))
         kernel, bias = tf.constant([[3.0]]), tf.constant([2.0])
@@ -219,7 +219,7 @@ class PreserveOutputsTest(parameterized.TestCase):
         np.testing.assert_allclose(new_kernel, [[3e-10]], rtol=1e-5)
         np.testing.assert_allclose(1e6 * new_bias + 1.0, 1e-4 * bias, atol=1e-6)
 
-    def test_unmoved_statistics_change_no_bit(self):
+    def test_unchanged_statistics_keep_the_layer(self):
         rng = np.random.default_rng(0)
         kernel, bias = (rng.normal(size=shape).astype(np.float32) for shape in ([F, K], [K]))
         new_kernel, new_bias = popart.preserve_outputs(_statistics(), _statistics(), kernel, bias)

@@ -1,7 +1,7 @@
-"""LASER's propositions 1 to 5 (appendix C) through the ops, with exact expectations.
+"""Tests of propositions 1 to 5 of LASER (appendix C) with exact expectations of the ops.
 
-Expectations over states, actions and trajectories are weighted sums over all of them, so nothing is
-sampled and no tolerance is statistical. Policies are arrays of probabilities [x, a].
+Expectations are weighted sums over all states, actions and trajectories, without sampling errors.
+Policies are arrays of probabilities [x, a].
 """
 
 import itertools
@@ -19,7 +19,7 @@ def _log(probabilities):
 
 
 def _bandit_vtrace(logits, mu, q, value=0.0, rho_bar=1.0):
-    """One transition for each (x, a), in this order, that earns q[x, a] and ends the episode."""
+    """Computes V-trace for all pairs (x, a), where reward q[x, a] ends the episode."""
     x, a = (tf.constant(index.ravel()) for index in np.indices(q.shape))
     log_rhos = categorical.log_importance_ratio(tf.gather(logits, x), tf.gather(_log(mu), x), a)
     return vtrace.vtrace(
@@ -33,37 +33,37 @@ def _bandit_vtrace(logits, mu, q, value=0.0, rho_bar=1.0):
 
 
 def _ascent_direction(logits, mu, q, weights, rho_bar=1.0):
-    """E[rho Q(x, a) grad log pi(a|x)], the ascent direction of equation 2 in `logits` [x, a].
+    """Returns E[rho Q(x, a) grad log pi(a|x)], the ascent direction of equation 2.
 
     Args:
-      logits: of pi.
-      mu: where the actions come from.
-      q: action values; no baseline is subtracted, as in the paper.
-      weights: [x], how often each state is seen.
-      rho_bar: clip.
+      logits: Logits of pi, [x, a].
+      mu: Policy that samples the actions, [x, a].
+      q: Action values, [x, a]. As in the paper, no baseline is subtracted.
+      weights: Probabilities of the states, [x].
+      rho_bar: Clip of the importance ratios.
     """
     logits = tf.cast(logits, tf.float32)
     output = _bandit_vtrace(logits, mu, q, rho_bar=rho_bar)
-    seen = tf.cast(weights, tf.float32)[:, None] * tf.cast(mu, tf.float32)
+    probabilities = tf.cast(weights, tf.float32)[:, None] * tf.cast(mu, tf.float32)
     x, a = (tf.constant(index.ravel()) for index in np.indices(q.shape))
     with tf.GradientTape() as tape:
         tape.watch(logits)
         loss = policy_gradient.policy_gradient_loss(
             categorical.log_probability(tf.gather(logits, x), a)[None],
-            tf.reshape(seen, [1, -1]) * output.rhos * output.advantages,
+            tf.reshape(probabilities, [1, -1]) * output.rhos * output.advantages,
             mask=tf.ones([1, q.size], tf.bool),
         )
     return -tf.convert_to_tensor(tape.gradient(loss, logits))
 
 
 def _mixed_ascent_direction(logits, mu, q, online_weights, replay_weights, rho_bar=1.0):
-    """Equation 11: online rows have pi's actions, replayed rows mu's."""
+    """Returns the direction of equation 11 for online data from pi and replay from mu."""
     online = _ascent_direction(logits, tf.nn.softmax(logits), q, online_weights, rho_bar)
     return online + _ascent_direction(logits, mu, q, replay_weights, rho_bar)
 
 
-def _follow(direction, policy):
-    """The policy at which gradient ascent from `policy` comes to rest."""
+def _ascend(direction, policy):
+    """Returns the policy to which gradient ascent from `policy` converges."""
     logits = tf.Variable(_log(policy))
 
     @tf.function
@@ -76,68 +76,68 @@ def _follow(direction, policy):
 
 
 class Proposition1Test(parameterized.TestCase):
-    """V-trace estimates the value of the implied policy, not of pi."""
+    """Tests that V-trace estimates the value of the implied policy, not of pi."""
 
     @parameterized.parameters(0.3, 1e-2, 1e-4, 1e-6)
-    def test_the_implied_policy_of_left_and_right_is_uniform(self, phi):
+    def test_implied_policy_of_opposite_policies_is_uniform(self, phi):
         pi, mu = np.array([[1 - phi, phi]]), np.array([[phi, 1 - phi]])
         implied = trust_region.implied_policy_log_probabilities(_log(pi), _log(mu))
         np.testing.assert_allclose(tf.exp(implied), [[0.5, 0.5]], rtol=1e-5)
 
     @parameterized.parameters(0.3, 1e-2, 1e-3)
-    def test_the_fixed_point_of_left_and_right_is_their_average(self, phi):
+    def test_fixed_point_of_opposite_policies_is_the_average(self, phi):
         pi, mu = np.array([[1 - phi, phi]]), np.array([[phi, 1 - phi]])
 
         def expected_target(value):
             return np.sum(mu * _bandit_vtrace(_log(pi), mu, np.array([[0.0, 1.0]]), value).values)
 
-        # E_mu[v] = V + speed (fixed point - V): two values of V tell both.
+        # E_mu[v] = V + speed (fixed point - V). Two values of V determine both unknowns.
         speed = 1 - (expected_target(1.0) - expected_target(0.0))
         np.testing.assert_allclose(speed, 2 * phi, rtol=1e-3)
         np.testing.assert_allclose(expected_target(0.0) / speed, 0.5, rtol=1e-3)  # V^pi is phi
 
 
 class Proposition2Test(absltest.TestCase):
-    """Off policy, the V-trace policy gradient need not lead to the optimal policy."""
+    """Tests that the off-policy V-trace gradient may miss the optimal policy."""
 
     q, mu, pi = np.array([[2.0, 5.0]]), np.array([[0.9, 0.1]]), np.array([[0.5, 0.5]])
 
-    def test_the_implied_action_values_swap_the_argmax(self):
+    def test_implied_action_values_swap_the_argmax(self):
         # Equation 10: Q^omega = omega Q with omega = min(1, rho_bar mu / pi) = rho mu / pi.
         omega = _bandit_vtrace(_log(self.pi), self.mu, self.q).rhos * self.mu / self.pi
         np.testing.assert_allclose(omega * self.q, [[2.0, 1.0]], rtol=1e-6)
 
-    def test_the_gradient_prefers_the_worse_action(self):
+    def test_off_policy_gradient_prefers_the_worse_action(self):
         on_policy = _ascent_direction(_log(self.pi), self.pi, self.q, [1.0])
         off_policy = _ascent_direction(_log(self.pi), self.mu, self.q, [1.0])
-        # In a softmax's logits: pi(a) (Q(a) - E_pi Q), with Q^omega = (2, 1) for Q off policy.
+        # The gradient in the logits is pi(a) (Q(a) - E_pi Q). Off policy, Q is Q^omega = (2, 1).
         np.testing.assert_allclose(on_policy, [[-0.75, 0.75]], rtol=1e-5)
         np.testing.assert_allclose(off_policy, [[0.25, -0.25]], rtol=1e-5)
 
-    def test_following_the_gradient_ends_away_from_the_optimal_policy(self):
-        # The paper's (1, 0) is greedy in the first Q^omega. But omega moves with pi, and the ascent
-        # rests where Q^omega is level, 2 = 5 * 0.1 / pi(1): worse than where it began.
-        policy = _follow(lambda x: _ascent_direction(x, self.mu, self.q, [1.0]), self.pi)
+    def test_gradient_ascent_converges_to_a_worse_policy(self):
+        # The policy (1, 0) of the paper is greedy in the initial Q^omega. But omega depends on pi,
+        # and the ascent converges to equal values of Q^omega: 2 = 5 * 0.1 / pi(1).
+        policy = _ascend(lambda x: _ascent_direction(x, self.mu, self.q, [1.0]), self.pi)
         np.testing.assert_allclose(policy, [[0.75, 0.25]], rtol=1e-4)
 
 
 class Proposition3Test(parameterized.TestCase):
-    """A share alpha of online data restores the argmax."""
+    """Tests that a share alpha of online data restores the argmax."""
 
     @parameterized.parameters((0.3, 0.7), (0.4, 1.0))
-    def test_online_data_cures_the_example_of_proposition_2(self, alpha, probability):
-        # On the way to (0, 1) Q^omega goes to (2, 0.5), and equation 13 asks for
-        # alpha / (1 - alpha) > (2 - 0.5) / (5 - 2), a third. With less, the ascent rests where
-        # Q^alpha is level: 2 = 0.3 * 5 + 0.7 * 0.5 / pi(1).
+    def test_online_data_solves_the_example_of_proposition_2(self, alpha, probability):
+        # As pi approaches (0, 1), Q^omega approaches (2, 0.5). Equation 13 then requires
+        # alpha / (1 - alpha) > (2 - 0.5) / (5 - 2) = 1 / 3. Below that share, the ascent converges
+        # to equal values of Q^alpha: 2 = 0.3 * 5 + 0.7 * 0.5 / pi(1).
         example = Proposition2Test
-        policy = _follow(
+        policy = _ascend(
             lambda x: _mixed_ascent_direction(x, example.mu, example.q, [alpha], [1 - alpha]),
             example.pi,
         )
         np.testing.assert_allclose(policy[0, 1], probability, atol=1e-2)
 
-    @parameterized.parameters(1.0, 1.5)  # below 1, rho_bar would clip online rows as well
-    def test_equation_13_bounds_the_share_of_online_data_exactly(self, rho_bar):
+    @parameterized.parameters(1.0, 1.5)  # below 1, rho_bar would clip online data, too
+    def test_equation_13_is_the_exact_bound_of_online_data(self, rho_bar):
         num_states, num_actions = 64, 4
         rng = np.random.default_rng(0)
         q = rng.normal(size=[num_states, num_actions])
@@ -158,12 +158,12 @@ class Proposition3Test(parameterized.TestCase):
                 for x in range(num_states)
             ]
         )
-        # Where the bound is negative, replay alone preserves the argmax.
+        # With a negative bound, replay alone preserves the argmax.
         needs_online = bound > 0
         self.assertBetween(needs_online.sum(), 5, num_states - 5)
 
         def argmax_of_q_alpha(ratio):
-            alpha = ratio / (1 + ratio)  # each state its own: tabular states do not interact
+            alpha = ratio / (1 + ratio)  # differs between states, which do not interact
             direction = _mixed_ascent_direction(
                 _log(pi), mu, q, alpha * d_pi, (1 - alpha) * d_mu, rho_bar
             )
@@ -183,17 +183,17 @@ class Mdp(NamedTuple):
     transitions: np.ndarray  # [x, a, y]
 
     def bellman(self, policy, values):
-        """One step of policy evaluation: values [y] -> [x]."""
+        """Applies the Bellman operator of a policy to values [y]; returns [x]."""
         return np.sum(policy * (self.rewards + GAMMA * self.transitions @ values), axis=1)
 
     def value(self, policy):
-        """V^policy, [x]."""
+        """Returns the values [x] of a policy."""
         transitions = np.einsum("xa,xay->xy", policy, self.transitions)
         return np.linalg.solve(np.eye(S) - GAMMA * transitions, self.bellman(policy, np.zeros(S)))
 
 
 class Problem(NamedTuple):
-    """A random MDP, a target policy and behaviours mu_z, z = 0 being the target policy itself."""
+    """MDP with a target policy pi and behaviour policies mu_z, where mu_0 = pi."""
 
     mdp: Mdp
     pi: np.ndarray  # [x, a]
@@ -206,7 +206,7 @@ class Problem(NamedTuple):
         rng = np.random.default_rng(seed)
         mdp = Mdp(rng.normal(size=[S, A]), rng.dirichlet(np.ones(S), size=[S, A]))
         policies = 0.9 * rng.dirichlet(np.ones(A), size=[5, S]) + 0.1 / A
-        # A sup norm's worst cases are the corners around a fixed point.
+        # The worst cases in the sup norm are the corners of a cube around the fixed point.
         corners = [np.array(signs) for signs in itertools.product([-1.0, 1.0], repeat=S)]
         value = mdp.value(policies[0])
         return cls(
@@ -214,7 +214,7 @@ class Problem(NamedTuple):
         )
 
     def trusted(self, relevance, rho_bar):
-        """M_beta,pi as bool [z, x]: the more relevant half of the behaviours, and pi."""
+        """Returns M_beta,pi, bool [z, x], with pi and the more relevant half of behaviours."""
         pi = np.broadcast_to(self.pi, self.mus.shape)
         beta = (
             trust_region.implied_relevance(_log(pi), _log(self.mus), rho_bar)
@@ -224,7 +224,7 @@ class Problem(NamedTuple):
         return beta < np.median(beta[1:])
 
     def expected_target(self, z, values, trusted, **clips):
-        """E_mu_z[G(x)] of equation 8 for each x, over all trajectories of T steps; [x]."""
+        """Returns E_mu_z[G(x)] of equation 8, [x], over all trajectories of T steps."""
         trajectories = np.array(list(itertools.product(range(S), *[range(A), range(S)] * T))).T
         states, actions = trajectories[::2], trajectories[1::2]  # [T + 1, N], [T, N]
         log_rhos = categorical.log_importance_ratio(
@@ -238,24 +238,24 @@ class Problem(NamedTuple):
             trusted=tf.constant(trusted[states[:-1]]),
             **clips,
         ).values[0]
-        steps = self.mus[z][states[:-1], actions]
-        steps = steps * self.mdp.transitions[states[:-1], actions, states[1:]]
-        return np.bincount(states[0], weights=steps.prod(axis=0) * targets.numpy())
+        probabilities = self.mus[z][states[:-1], actions]
+        probabilities = probabilities * self.mdp.transitions[states[:-1], actions, states[1:]]
+        return np.bincount(states[0], weights=probabilities.prod(axis=0) * targets.numpy())
 
     def given_trusted(self, trusted, per_behaviour):
-        """E_z[. | mu_z in M(x)], equation 6: [z, x] -> [x]."""
+        """Returns E_z[. | mu_z in M(x)] of values [z, x], [x] (equation 6)."""
         weights = self.p_z[:, None] * trusted
         return np.sum(weights * per_behaviour, axis=0) / np.sum(weights, axis=0)
 
 
 class Proposition4Test(parameterized.TestCase):
-    """Importance sampling in the trust region contracts towards V^pi at least like one step."""
+    """Tests that importance sampling in the trust region contracts to V^pi by gamma or faster."""
 
-    # Without a clip the implied policy is pi: only KL(pi || mu) can tell behaviours apart.
+    # Without a clip the implied policy is pi, so that relevance must be KL(pi || mu).
     clips = {"rho_bar": np.inf, "c_bar": np.inf}
 
     @parameterized.parameters(range(4))
-    def test_the_expectation_is_that_of_pi_up_to_the_first_untrusted_state(self, seed):
+    def test_expectation_follows_pi_until_an_untrusted_state(self, seed):
         problem = Problem.random(seed)
         values = problem.bootstraps[seed]
         for z, trusted in enumerate(problem.trusted("behaviour", np.inf)):
@@ -266,7 +266,7 @@ class Proposition4Test(parameterized.TestCase):
             np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
 
     @parameterized.parameters(range(4))
-    def test_the_trusted_estimate_contracts_by_gamma(self, seed):
+    def test_trusted_estimate_contracts_by_gamma(self, seed):
         problem = Problem.random(seed)
         trusted = problem.trusted("behaviour", np.inf)
         fixed_point = problem.mdp.value(problem.pi)
@@ -279,10 +279,10 @@ class Proposition4Test(parameterized.TestCase):
 
 
 class Proposition5Test(parameterized.TestCase):
-    """V-trace in the trust region contracts towards the mean of the trusted fixed points."""
+    """Tests that V-trace in the trust region contracts to the mean of trusted fixed points."""
 
     @parameterized.product(seed=(0, 1, 2), rho_bar=(1.0, 1.5), c_bar=(0.5, 1.0))
-    def test_the_value_of_the_implied_policy_is_the_fixed_point(self, seed, rho_bar, c_bar):
+    def test_value_of_the_implied_policy_is_the_fixed_point(self, seed, rho_bar, c_bar):
         problem = Problem.random(seed)
         for z, trusted in enumerate(problem.trusted("implied", rho_bar)):
             fixed_point = _fixed_point(problem, z, rho_bar)
@@ -291,12 +291,12 @@ class Proposition5Test(parameterized.TestCase):
                 np.testing.assert_allclose(actual, fixed_point, rtol=1e-4, atol=1e-4)
 
     @parameterized.product(seed=(0, 1, 2), rho_bar=(1.0, 1.5))
-    def test_the_trusted_estimate_contracts(self, seed, rho_bar):
+    def test_trusted_estimate_contracts(self, seed, rho_bar):
         problem = Problem.random(seed)
         trusted = problem.trusted("implied", rho_bar)
         fixed_points = [_fixed_point(problem, z, rho_bar) for z in range(len(trusted))]
         v_beta = problem.given_trusted(trusted, fixed_points)
-        # IMPALA, theorem 1: eta = 1 - (1 - gamma) E_mu[rho], at the worst state.
+        # IMPALA, theorem 1: eta = 1 - (1 - gamma) E_mu[rho], for the worst state.
         mean_rhos = np.minimum(rho_bar * problem.mus, problem.pi).sum(axis=-1)
         eta = 1 - (1 - GAMMA) * mean_rhos.min(axis=-1)
         for values in problem.bootstraps:
@@ -311,7 +311,7 @@ class Proposition5Test(parameterized.TestCase):
 
 
 def _fixed_point(problem, z, rho_bar):
-    """V^z, the value of the policy that pi and mu_z imply (equation 3)."""
+    """Returns V^z, the values of the implied policy of pi and mu_z (equation 3)."""
     implied = trust_region.implied_policy_log_probabilities(
         _log(problem.pi), _log(problem.mus[z]), rho_bar
     )

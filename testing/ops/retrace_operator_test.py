@@ -1,10 +1,11 @@
-"""ACER's proposition 1, exactly, on random finite Markov decision processes.
+"""Tests of proposition 1 of ACER with exact expectations on random finite MDPs.
 
     B Q = E_mu[sum_t gamma^t (prod_i min(c, rho_i))
                      (r_t + gamma E_pi [1 - c / rho]_+ Q(x_{t+1}, .))]      (equation 20)
 
-is a contraction about Q^pi, and the Retrace operator; with c = 0 it is Bellman's, with c = infinity
-importance sampling. The expectations are sums over states and actions, weights are the op's own.
+The operator B contracts to Q^pi and equals the Retrace operator. It equals the Bellman operator for
+c = 0, and importance sampling for an infinite c. Expectations are sums over states and actions. The
+op computes the weights.
 """
 
 import itertools
@@ -16,12 +17,12 @@ from absl.testing import absltest, parameterized
 from laser_tf.ops import importance_truncation, retrace
 
 GAMMA = 0.8
-INFINITY, ZERO = 1e9, 1e-9  # as clips
+INFINITY, ZERO = 1e9, 1e-9  # values of c
 SEEDS = range(5)
 
 
-class _Process:
-    """X states, A actions; indices [x, a] are flattened to x A + a."""
+class _Mdp:
+    """Random MDP with X states and A actions, whose pairs [x, a] have the index x A + a."""
 
     def __init__(self, seed: int, states: int = 4, actions: int = 3):
         rng = np.random.default_rng(seed)
@@ -33,89 +34,90 @@ class _Process:
         self.size = states * actions
         self.q = rng.normal(size=self.size)
         self.q_pi = np.linalg.solve(
-            np.eye(self.size) - GAMMA * self.then(self.pi), self.reward.ravel()
+            np.eye(self.size) - GAMMA * self.next_pairs(self.pi), self.reward.ravel()
         )
 
-    def then(self, weights: np.ndarray) -> np.ndarray:
-        """P(x'|x, a) w(x', a'): from [x, a] to [x', a']."""
+    def next_pairs(self, weights: np.ndarray) -> np.ndarray:
+        """Returns the matrix P(x'|x, a) w(x', a') from pairs [x, a] to pairs [x', a']."""
         return np.einsum("xay,yb->xayb", self.transition, weights).reshape(self.size, self.size)
 
     def truncated(self, c: float) -> np.ndarray:
-        """mu(a|x) min(c, rho)."""
+        """Returns mu(a|x) min(c, rho)."""
         log_rhos = tf.constant(self.log_rhos, tf.float64)
-        return self.mu * importance_truncation.truncated(log_rhos, c).numpy()
+        return self.mu * importance_truncation.truncated_ratios(log_rhos, c).numpy()
 
     def correction(self, c: float) -> np.ndarray:
-        """pi(a|x) [1 - c / rho]_+."""
+        """Returns pi(a|x) [1 - c / rho]_+."""
         log_rhos = tf.constant(self.log_rhos, tf.float64)
-        return self.pi * importance_truncation.correction(log_rhos, c).numpy()
+        return self.pi * importance_truncation.correction_weights(log_rhos, c).numpy()
 
     def operator_b(self, q: np.ndarray, c: float) -> np.ndarray:
-        """Equation 20."""
-        rewards = self.reward.ravel() + GAMMA * self.then(self.correction(c)) @ q
-        return np.linalg.solve(np.eye(self.size) - GAMMA * self.then(self.truncated(c)), rewards)
+        """Returns B Q of equation 20."""
+        rewards = self.reward.ravel() + GAMMA * self.next_pairs(self.correction(c)) @ q
+        traces = np.eye(self.size) - GAMMA * self.next_pairs(self.truncated(c))
+        return np.linalg.solve(traces, rewards)
 
     def operator_retrace(self, q: np.ndarray, c: float) -> np.ndarray:
-        """Q + (I - gamma P^{c mu})^-1 (r + gamma P^pi Q - Q) (Munos et al. 2016)."""
-        errors = self.reward.ravel() + GAMMA * self.then(self.pi) @ q - q
-        traces = np.eye(self.size) - GAMMA * self.then(self.truncated(c))
+        """Returns Q + (I - gamma P^{c mu})^-1 (r + gamma P^pi Q - Q) (Munos et al. 2016)."""
+        errors = self.reward.ravel() + GAMMA * self.next_pairs(self.pi) @ q - q
+        traces = np.eye(self.size) - GAMMA * self.next_pairs(self.truncated(c))
         return q + np.linalg.solve(traces, errors)
 
 
 class PropositionTest(parameterized.TestCase):
     @parameterized.parameters(*itertools.product(SEEDS, (0.3, 1.0, 2.5)))
-    def test_it_contracts_by_gamma_about_the_policys_values(self, seed, c):
-        process = _Process(seed)
-        error = np.abs(process.operator_b(process.q, c) - process.q_pi).max()
-        self.assertLessEqual(error, GAMMA * np.abs(process.q - process.q_pi).max() + 1e-12)
-        np.testing.assert_allclose(process.operator_b(process.q_pi, c), process.q_pi, atol=1e-10)
+    def test_operator_contracts_to_q_pi_by_gamma(self, seed, c):
+        mdp = _Mdp(seed)
+        error = np.abs(mdp.operator_b(mdp.q, c) - mdp.q_pi).max()
+        self.assertLessEqual(error, GAMMA * np.abs(mdp.q - mdp.q_pi).max() + 1e-12)
+        np.testing.assert_allclose(mdp.operator_b(mdp.q_pi, c), mdp.q_pi, atol=1e-10)
 
     @parameterized.parameters(*itertools.product(SEEDS, (0.3, 1.0, 2.5)))
-    def test_it_is_retrace(self, seed, c):
-        process = _Process(seed)
+    def test_operator_equals_the_retrace_operator(self, seed, c):
+        mdp = _Mdp(seed)
         np.testing.assert_allclose(
-            process.operator_b(process.q, c), process.operator_retrace(process.q, c), atol=1e-10
+            mdp.operator_b(mdp.q, c), mdp.operator_retrace(mdp.q, c), atol=1e-10
         )
 
     @parameterized.parameters(*SEEDS)
-    def test_with_c_0_it_is_bellmans_operator(self, seed):
-        process = _Process(seed)
-        bellman = process.reward.ravel() + GAMMA * process.then(process.pi) @ process.q
-        np.testing.assert_allclose(process.operator_b(process.q, ZERO), bellman, atol=1e-7)
+    def test_c_0_is_the_bellman_operator(self, seed):
+        mdp = _Mdp(seed)
+        bellman = mdp.reward.ravel() + GAMMA * mdp.next_pairs(mdp.pi) @ mdp.q
+        np.testing.assert_allclose(mdp.operator_b(mdp.q, ZERO), bellman, atol=1e-7)
 
     @parameterized.parameters(*SEEDS)
-    def test_with_c_infinite_it_is_importance_sampling(self, seed):
-        # Nothing of Q is left: the expectation of weighted rewards under mu.
-        process = _Process(seed)
-        np.testing.assert_allclose(process.operator_b(process.q, INFINITY), process.q_pi, atol=1e-7)
+    def test_infinite_c_is_importance_sampling(self, seed):
+        # The result is the expectation of weighted rewards under mu, independent of Q.
+        mdp = _Mdp(seed)
+        np.testing.assert_allclose(mdp.operator_b(mdp.q, INFINITY), mdp.q_pi, atol=1e-7)
 
     @parameterized.parameters(*itertools.product(range(3), (0.3, 1.0, 2.5)))
-    def test_the_op_has_retraces_expectation(self, seed, c):
-        """All trajectories of T transitions, each with its probability under mu."""
-        process, T = _Process(seed, states=2, actions=2), 4
+    def test_op_has_the_expectation_of_retrace(self, seed, c):
+        # The expectation under mu is over all trajectories of T transitions.
+        mdp, T = _Mdp(seed, states=2, actions=2), 4
         choices = np.array(list(itertools.product(range(2), repeat=2 * T)))
         actual = np.zeros([2, 2])
         for x, a in np.ndindex(2, 2):
             states = np.concatenate([np.full([len(choices), 1], x), choices[:, :T]], axis=1).T
             actions = np.concatenate([np.full([len(choices), 1], a), choices[:, T:]], axis=1).T
-            arrived = process.transition[states[:-1], actions[:-1], states[1:]].prod(0)
-            chance = arrived * process.mu[states[1:], actions[1:]].prod(0)
-            q = process.q.reshape(2, 2)
-            log_rhos = tf.constant(process.log_rhos[states[:-1], actions[:-1]])
+            probability = mdp.transition[states[:-1], actions[:-1], states[1:]].prod(0)
+            probability = probability * mdp.mu[states[1:], actions[1:]].prod(0)
+            q = mdp.q.reshape(2, 2)
+            log_rhos = tf.constant(mdp.log_rhos[states[:-1], actions[:-1]])
             targets = retrace.retrace(
-                tf.constant(process.reward[states[:-1], actions[:-1]]),
+                tf.constant(mdp.reward[states[:-1], actions[:-1]]),
                 tf.fill([T, len(choices)], tf.constant(GAMMA, tf.float64)),
                 tf.constant(q[states[:-1], actions[:-1]]),
-                tf.constant((process.pi * q).sum(-1)[states]),
-                importance_truncation.truncated(log_rhos, c),
+                tf.constant((mdp.pi * q).sum(-1)[states]),
+                importance_truncation.truncated_ratios(log_rhos, c),
                 tf.ones([T, len(choices)], tf.bool),
             )
-            actual[x, a] = (chance * targets[0].numpy()).sum()
-        errors = process.reward.ravel() + GAMMA * process.then(process.pi) @ process.q - process.q
-        expected, term = process.q.copy(), errors
+            actual[x, a] = (probability * targets[0].numpy()).sum()
+        errors = mdp.reward.ravel() + GAMMA * mdp.next_pairs(mdp.pi) @ mdp.q - mdp.q
+        expected, term = mdp.q.copy(), errors
         for _ in range(T):
             expected += term
-            term = GAMMA * process.then(process.truncated(c)) @ term
+            term = GAMMA * mdp.next_pairs(mdp.truncated(c)) @ term
         np.testing.assert_allclose(actual.ravel(), expected, atol=1e-10)
 
 

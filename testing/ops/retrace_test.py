@@ -1,4 +1,4 @@
-"""Retrace by the double sum, and what it must not read."""
+"""Tests of Retrace."""
 
 import numpy as np
 import tensorflow as tf
@@ -12,7 +12,7 @@ MASKED = ("rewards", "discounts", "q_taken", "traces")
 
 
 def _inputs(seed=0):
-    """Some discounts are 0; the entries between two episodes hold NaN, save for values."""
+    """Returns inputs with some discounts of 0, and NaN between episodes except in values."""
     rng = np.random.default_rng(seed)
     is_transition = rng.uniform(size=[T, B]) > 0.2
     is_transition[:, 0], is_transition[-1, 1], is_transition[0, 2] = True, False, False
@@ -30,7 +30,7 @@ def _inputs(seed=0):
 
 
 class RetraceTest(parameterized.TestCase):
-    def test_equals_the_double_sum(self):
+    def test_targets_match_the_double_sum(self):
         inputs = _inputs()
         expected = numpy_reference.retrace(**{name: x.numpy() for name, x in inputs.items()})
         actual = retrace.retrace(**inputs).numpy()
@@ -38,7 +38,7 @@ class RetraceTest(parameterized.TestCase):
         np.testing.assert_allclose(actual[is_transition], expected[is_transition], rtol=1e-5)
         self.assertTrue(np.isfinite(actual).all())
 
-    def test_without_traces_it_is_the_one_step_target(self):
+    def test_zero_traces_give_one_step_targets(self):
         inputs = _inputs()
         inputs["traces"] = tf.zeros([T, B])
         is_transition = inputs["is_transition"].numpy()
@@ -46,8 +46,8 @@ class RetraceTest(parameterized.TestCase):
         actual = retrace.retrace(**inputs).numpy()
         np.testing.assert_allclose(actual[is_transition], expected[is_transition], rtol=1e-6)
 
-    def test_with_all_traces_1_and_q_of_the_values_it_is_the_return(self):
-        # Without a correction by Q and V the discounted rewards are left, and the bootstrap.
+    def test_unit_traces_with_equal_q_and_v_give_returns(self):
+        # The corrections by Q and V cancel. Discounted rewards and the bootstrap value remain.
         rewards = tf.reshape(tf.range(3, dtype=tf.float32), [3, 1])
         inputs = {"rewards": rewards, "discounts": tf.fill([3, 1], 0.5)}
         inputs |= {"q_taken": tf.zeros([3, 1]), "values": tf.constant([[0.0], [0.0], [0.0], [8.0]])}
@@ -57,7 +57,7 @@ class RetraceTest(parameterized.TestCase):
         )
 
     @parameterized.parameters("rewards", "discounts", "q_taken", "values", "traces")
-    def test_receives_no_gradient(self, name):
+    def test_targets_have_no_gradient(self, name):
         inputs = _inputs()
         inputs["is_transition"] = tf.ones([T, B], tf.bool)
         inputs = {

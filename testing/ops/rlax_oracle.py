@@ -1,4 +1,4 @@
-"""rlax (DeepMind's RL losses in JAX) as a second opinion on the ops, over float32 [T, B] arrays."""
+"""Reference implementations of the ops by rlax, for float32 arrays [T, B]."""
 
 import warnings
 
@@ -10,14 +10,14 @@ jax.config.update("jax_platforms", "cpu")
 
 
 def _over_batch(function, *args):
-    """Maps rlax's functions, which see one sequence, over axis 1."""
+    """Maps a function of one sequence over axis 1."""
     args = [np.asarray(x, np.float32) for x in args]
     outputs = jax.vmap(function, in_axes=1, out_axes=1)(*args)
     return jax.tree_util.tree_map(np.asarray, outputs)
 
 
 def vtrace(rhos, discounts, rewards, values, rho_bar, lambda_):
-    """v_t [T, B] and the policy gradient's rho_t * advantage_t [T, B]; c_bar is 1 in rlax."""
+    """Returns targets v_t and weighted advantages rho_t A_t, [T, B] each; rlax has c_bar = 1."""
 
     def one_sequence(v_tm1, v_t, r_t, discount_t, rho_tm1):
         return rlax.vtrace_td_error_and_advantage(
@@ -29,7 +29,7 @@ def vtrace(rhos, discounts, rewards, values, rho_bar, lambda_):
 
 
 def importance_sampled_values(rhos, discounts, rewards, values):
-    """V-trace without clips, i.e. multi-step importance sampling (LASER, equation 1)."""
+    """Returns V-trace targets without clips: importance sampling (LASER, equation 1)."""
 
     def one_sequence(v_tm1, v_t, r_t, discount_t, rho_tm1):
         errors = rlax.leaky_vtrace(
@@ -41,6 +41,7 @@ def importance_sampled_values(rhos, discounts, rewards, values):
 
 
 def lambda_returns(discounts, rewards, values, lambda_):
+    """Returns lambda-returns [T, B]."""
     return _over_batch(
         lambda r_t, discount_t, v_t: rlax.lambda_returns(r_t, discount_t, v_t, lambda_),
         rewards,
@@ -50,12 +51,12 @@ def lambda_returns(discounts, rewards, values, lambda_):
 
 
 def _without_deprecation_warnings():
-    """rlax's distributions are to move to distrax."""
+    """Suppresses the warning that distributions of rlax will move to distrax."""
     return warnings.catch_warnings(action="ignore", category=PendingDeprecationWarning)
 
 
 def _sum_and_gradient(mean_loss, argument):
-    """rlax averages its losses over time; the ops sum: [T, B, ...] -> sum, its gradient."""
+    """Returns the sum and its gradient for a loss that rlax averages over time."""
     T, B = argument.shape[:2]
     flat = argument.reshape([T * B, *argument.shape[2:]])
     with _without_deprecation_warnings():
@@ -88,12 +89,12 @@ def kl_divergence(logits_p, logits_q):
 
 
 def pixel_rewards(scaled_observations, cell):
-    """Float [T + 1, B, H, W, C] with H and W multiples of `cell` -> [T, B, H', W']."""
+    """Returns rewards [T, B, H', W']; H and W must be multiples of `cell`."""
     return _over_batch(lambda x: rlax.pixel_control_rewards(x, cell), scaled_observations)
 
 
 def pixel_control_errors(scaled_observations, actions, q, discounts, cell):
-    """Half the squared errors [T, B, H', W'] of rlax's loss, with a discount a step [T, B]."""
+    """Returns half the squared errors [T, B, H', W'], with discounts [T, B]."""
 
     def one_sequence(observations, actions, q, discounts):
         actions = actions.astype(np.int32)
@@ -103,7 +104,7 @@ def pixel_control_errors(scaled_observations, actions, q, discounts, cell):
 
 
 def popart(mean, variance, kernel, bias, targets, tasks, step):
-    """One update a target, all from the same statistics; rlax counts targets, not batches."""
+    """Returns mean, scale, kernel and bias after one update for each target, as rlax counts."""
     scale = np.sqrt(variance)
     old = rlax.PopArtState(*map(np.float32, (mean, scale, variance + mean**2)))
     new = rlax.art(
@@ -114,19 +115,19 @@ def popart(mean, variance, kernel, bias, targets, tasks, step):
 
 
 def rescale(x):
-    """h with R2D2's epsilon, 1e-3."""
+    """Returns h(x) with epsilon 1e-3, as in R2D2."""
     return np.asarray(rlax.SIGNED_HYPERBOLIC_PAIR.apply(x))
 
 
 def unrescale(y):
-    """h^-1 with R2D2's epsilon, 1e-3."""
+    """Returns h^-1(y) with epsilon 1e-3, as in R2D2."""
     return np.asarray(rlax.SIGNED_HYPERBOLIC_PAIR.apply_inv(y))
 
 
 def n_step_returns(rewards, discounts, bootstrap_values, is_transition, n):
-    """What holds of [T, B] where `is_transition` does; elsewhere rlax reads into the next episode.
+    """Returns n-step returns [T, B], which are only valid where `is_transition` is true.
 
-    rlax knows no time limit; its lambda of 0 at an episode's last state bootstraps from there.
+    rlax has no time limits. A lambda of 0 makes it bootstrap at the last step of an episode.
     """
     lambdas = np.concatenate([is_transition[1:], np.ones_like(is_transition[:1])])
 
@@ -137,7 +138,7 @@ def n_step_returns(rewards, discounts, bootstrap_values, is_transition, n):
 
 
 def double_q_targets(q_online, q_target, rewards, discounts, n, rescaled):
-    """R2D2's targets [T, B], with epsilon 1e-3 or not rescaled: rlax's errors of values of 0."""
+    """Returns targets [T, B] as TD errors of zero values, with epsilon 1e-3 if rescaled."""
     pair = rlax.SIGNED_HYPERBOLIC_PAIR if rescaled else rlax.IDENTITY_PAIR
 
     def one_sequence(q_online, q_target, r_t, discount_t):

@@ -12,7 +12,7 @@ EXTREME = np.array(
 
 
 def _logits(seed=0):
-    """Target and behaviour logits, [N, A] each, from nearly uniform to nearly deterministic."""
+    """Returns logits of pi and mu, [N, A] each, from nearly uniform to nearly deterministic."""
     rng = np.random.default_rng(seed)
     scale = np.linspace(0.1, 4.0, N)[:, None]
     pi, mu = scale * rng.normal(size=[2, N, A])
@@ -21,7 +21,7 @@ def _logits(seed=0):
 
 class ImpliedPolicyTest(parameterized.TestCase):
     @parameterized.parameters(0.5, 1.0, 2.0, np.inf)
-    def test_equals_equation_3(self, rho_bar):
+    def test_implied_policy_matches_equation_3(self, rho_bar):
         pi, mu = _logits()
         actual = tf.exp(trust_region.implied_policy_log_probabilities(pi, mu, rho_bar))
         expected = numpy_reference.implied_policy(
@@ -29,15 +29,15 @@ class ImpliedPolicyTest(parameterized.TestCase):
         )
         np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
-    def test_lies_between_behaviour_and_target(self):
-        # IMPALA, remark 3: V-trace evaluates mu as rho_bar goes to 0, pi without a clip.
+    def test_rho_bar_interpolates_between_mu_and_pi(self):
+        # IMPALA, remark 3: V-trace evaluates mu for rho_bar near 0, and pi without a clip.
         pi, mu = _logits()
         nearly_zero = trust_region.implied_policy_log_probabilities(pi, mu, rho_bar=1e-6)
         np.testing.assert_allclose(nearly_zero, tf.nn.log_softmax(mu), rtol=1e-4, atol=1e-4)
         no_clip = trust_region.implied_policy_log_probabilities(pi, mu, rho_bar=np.inf)
         np.testing.assert_allclose(no_clip, tf.nn.log_softmax(pi), rtol=1e-5, atol=1e-6)
 
-    def test_does_not_depend_on_a_shift_of_the_logits(self):
+    def test_shifted_logits_have_the_same_implied_policy(self):
         pi, mu = _logits()
         shifted = trust_region.implied_policy_log_probabilities(pi + 3.0, mu - 5.0)
         expected = trust_region.implied_policy_log_probabilities(pi, mu)
@@ -48,13 +48,13 @@ def _implied(pi, mu):
     return trust_region.implied_relevance(pi, mu)
 
 
-# Algorithm 1's relevance, KL(pi || mu), is a distribution's own; what holds for both is here.
+# Relevances of section 4.3 and of algorithm 1, KL(pi || mu), with common properties.
 RELEVANCES = {"implied": _implied, "behaviour": categorical.kl_divergence}
 
 
 class RelevanceTest(parameterized.TestCase):
     @parameterized.parameters(0.5, 1.0, 2.0)
-    def test_implied_is_the_divergence_from_the_implied_policy(self, rho_bar):
+    def test_implied_relevance_matches_its_definition(self, rho_bar):
         # LASER, section 4.3: KL(pi || pi~_mu).
         pi, mu = _logits()
         p, q = numpy_reference.softmax(pi), numpy_reference.softmax(mu)
@@ -66,7 +66,7 @@ class RelevanceTest(parameterized.TestCase):
         )
 
     @parameterized.parameters(*RELEVANCES)
-    def test_experience_of_the_target_policy_is_the_most_relevant(self, name):
+    def test_own_experience_is_most_relevant(self, name):
         pi, mu = _logits()
         own = RELEVANCES[name](pi, pi + 2.0)
         np.testing.assert_allclose(own, np.zeros(N), atol=1e-5)
@@ -74,23 +74,21 @@ class RelevanceTest(parameterized.TestCase):
         self.assertTrue((other.numpy() > own.numpy()).all())
 
     @parameterized.product(name=tuple(RELEVANCES), compiled=(False, True))
-    def test_is_finite_for_nearly_deterministic_policies(self, name, compiled):
-        # Every pair of policies whose probabilities underflow float32.
+    def test_nearly_deterministic_policies_are_finite(self, name, compiled):
+        # All pairs of policies with probabilities that underflow float32.
         pi, mu = np.repeat(EXTREME, len(EXTREME), axis=0), np.tile(EXTREME, [len(EXTREME), 1])
         actual = tf.function(RELEVANCES[name], jit_compile=compiled)(pi, mu)
         self.assertTrue(np.isfinite(actual).all())
         np.testing.assert_allclose(actual[:: len(EXTREME) + 1], np.zeros(len(EXTREME)), atol=1e-5)
-        # pi surely takes action 0, mu surely action 2: no threshold should trust that.
+        # pi always takes action 0 and mu always action 2, which exceeds any useful threshold.
         self.assertGreater(actual[1], 1e3)
 
     @parameterized.parameters(*RELEVANCES)
-    def test_a_behaviour_that_lacks_an_action_of_the_target_policy_is_infinitely_irrelevant(
-        self, name
-    ):
+    def test_missing_action_of_mu_has_infinite_beta(self, name):
         pi, mu = np.zeros([1, 2], np.float32), np.array([[0.0, -np.inf]], np.float32)
         np.testing.assert_array_equal(RELEVANCES[name](pi, mu), [np.inf])
 
-    def test_no_gradient_flows_into_the_target_policy(self):
+    def test_target_policy_receives_no_gradient(self):
         pi, mu = map(tf.constant, _logits())
         with tf.GradientTape() as tape:
             tape.watch(pi)

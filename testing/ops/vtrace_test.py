@@ -8,9 +8,9 @@ from testing.ops import rlax_oracle
 
 T, B, A = 9, 6, 4
 
-# rho_bar, c_bar, lambda_: the papers' choice, each clip apart from the other and from 1, none.
+# rho_bar, c_bar, lambda_
 CLIPS = (
-    ("papers", 1.0, 1.0, 1.0),
+    ("as_in_the_papers", 1.0, 1.0, 1.0),
     ("rho_bar_above_c_bar", 2.5, 1.5, 1.0),
     ("rho_bar_below_c_bar", 0.6, 1.7, 1.0),
     ("with_lambda", 1.4, 0.8, 0.9),
@@ -19,7 +19,7 @@ CLIPS = (
 
 
 def _inputs(seed=0):
-    """Ratios from 0.1 to 8, on both sides of every clip; some discounts are 0."""
+    """Returns inputs with ratios from 0.1 to 8, below and above all clips, and zero discounts."""
     rng = np.random.default_rng(seed)
     return {
         "log_rhos": rng.uniform(np.log(0.1), np.log(8.0), [T, B]).astype(np.float32),
@@ -31,7 +31,7 @@ def _inputs(seed=0):
 
 
 def _some_untrusted(seed=1):
-    """A quarter untrusted, the first and the last step among them; one column all, one none."""
+    """Returns a mask with 25% untrusted steps, an untrusted column and a trusted column."""
     trusted = np.random.default_rng(seed).uniform(size=[T, B]) > 0.25
     trusted[0, 0] = trusted[-1, 1] = False
     trusted[:, -2], trusted[:, -1] = False, True
@@ -40,7 +40,7 @@ def _some_untrusted(seed=1):
 
 class VtraceTest(parameterized.TestCase):
     @parameterized.named_parameters(*CLIPS)
-    def test_equals_the_double_sum_of_equation_8(self, rho_bar, c_bar, lambda_):
+    def test_targets_match_the_double_sum_of_equation_8(self, rho_bar, c_bar, lambda_):
         inputs = _inputs() | {"trusted": _some_untrusted()}
         clips = {"rho_bar": rho_bar, "c_bar": c_bar, "lambda_": lambda_}
         output = vtrace.vtrace(**inputs, **clips)
@@ -53,7 +53,7 @@ class VtraceTest(parameterized.TestCase):
         np.testing.assert_allclose(output.rhos.numpy()[trusted], rhos[trusted], rtol=1e-5)
 
     @parameterized.parameters(np.nan, np.inf, -np.inf)
-    def test_never_reads_untrusted_log_rhos_rewards_and_discounts(self, poison):
+    def test_untrusted_values_are_not_read(self, poison):
         inputs = _inputs() | {"trusted": _some_untrusted()}
         clean = vtrace.vtrace(**inputs)
         for name in ("log_rhos", "rewards", "discounts"):
@@ -62,7 +62,7 @@ class VtraceTest(parameterized.TestCase):
             self.assertTrue(np.isfinite(actual).all())
             np.testing.assert_array_equal(actual, expected)
 
-    def test_an_untrusted_step_keeps_its_value_and_has_no_weight(self):
+    def test_untrusted_step_keeps_its_value_and_has_rho_0(self):
         inputs = _inputs() | {"trusted": _some_untrusted()}
         output = vtrace.vtrace(**inputs)
         untrusted = ~inputs["trusted"]
@@ -71,8 +71,8 @@ class VtraceTest(parameterized.TestCase):
         )
         np.testing.assert_array_equal(output.rhos.numpy()[untrusted], 0.0)
 
-    def test_an_untrusted_step_hides_all_later_steps_from_earlier_ones(self):
-        # A mask outside the recursion, or a product of masks over the whole unroll, would not.
+    def test_untrusted_step_hides_later_steps(self):
+        # A mask outside of the recursion would not have this property.
         inputs = _inputs()
         inputs["trusted"][4] = False
         before = vtrace.vtrace(**inputs)
@@ -84,9 +84,9 @@ class VtraceTest(parameterized.TestCase):
         np.testing.assert_array_equal(before.advantages[:4], after.advantages[:4])
         self.assertGreater(np.abs(before.values[5:] - after.values[5:]).min(), 0.0)
 
-    def test_a_zero_discount_hides_all_later_steps_from_earlier_ones(self):
+    def test_zero_discount_hides_later_steps(self):
         inputs = _inputs()
-        inputs["discounts"][4] = 0.0  # x_5 ends an episode: its reward is the last that counts
+        inputs["discounts"][4] = 0.0  # x_5 ends an episode, and its reward is the last
         before = vtrace.vtrace(**inputs)
         for name in ("rewards", "discounts", "log_rhos"):
             inputs[name][5:] = 0.25
@@ -96,8 +96,8 @@ class VtraceTest(parameterized.TestCase):
         np.testing.assert_array_equal(before.advantages[:5], after.advantages[:5])
 
     @parameterized.named_parameters(("terminated", 0.0), ("truncated", 1.0))
-    def test_the_last_step_of_an_episode(self, discount):
-        # On policy. Row 2 ends the episode, row 3 opens the next: step 2 is no transition.
+    def test_only_time_limits_bootstrap_at_the_end(self, discount):
+        # On policy. x_2 ends the episode and x_3 starts the next, so step 2 is not a transition.
         gamma, v, r = 0.9, [1.0, 2.0, 4.0, 8.0, 16.0], [3.0, 5.0, np.nan, 7.0]
         output = vtrace.vtrace(
             log_rhos=tf.constant([[0.0], [0.0], [np.nan], [0.0]]),
@@ -106,15 +106,15 @@ class VtraceTest(parameterized.TestCase):
             values=tf.constant(v)[:, None],
             trusted=tf.constant([[True], [True], [False], [True]]),
         )
-        # Only a time limit bootstraps, and with V(x_2), never with the next episode's value.
+        # A time limit bootstraps from V(x_2), not from the value of the next episode.
         last = r[1] + gamma * discount * v[2]
         expected = [r[0] + gamma * last, last, v[2], r[3] + gamma * v[4]]
         np.testing.assert_allclose(output.values[:, 0], expected, rtol=1e-6)
         np.testing.assert_allclose(output.advantages[1, 0], last - v[1], rtol=1e-6)
 
     @parameterized.parameters(0.0, 0.7, 1.0)
-    def test_on_policy_is_the_lambda_return(self, lambda_):
-        # IMPALA, remark 2: with pi = mu the targets are TD(lambda)'s, n-step returns at lambda 1.
+    def test_on_policy_targets_are_lambda_returns(self, lambda_):
+        # IMPALA, remark 2: with pi = mu, targets are those of TD(lambda).
         inputs = _inputs() | {"log_rhos": np.zeros([T, B], np.float32)}
         output = vtrace.vtrace(**inputs, lambda_=lambda_)
         expected = rlax_oracle.lambda_returns(
@@ -122,8 +122,8 @@ class VtraceTest(parameterized.TestCase):
         )
         np.testing.assert_allclose(output.values, expected, rtol=1e-5, atol=1e-5)
 
-    def test_no_clip_is_importance_sampling(self):
-        # LASER, equation 7: with rho_bar = c_bar = inf the weights are products of pi / mu.
+    def test_infinite_clips_are_importance_sampling(self):
+        # LASER, equation 7: with rho_bar = c_bar = inf, weights are products of pi / mu.
         inputs = _inputs()
         output = vtrace.vtrace(**inputs, rho_bar=np.inf, c_bar=np.inf)
         expected = rlax_oracle.importance_sampled_values(
@@ -132,25 +132,25 @@ class VtraceTest(parameterized.TestCase):
         np.testing.assert_allclose(output.values, expected, rtol=1e-4, atol=1e-4)
 
     @parameterized.product(rho_bar=(0.6, 1.0, 2.5), lambda_=(1.0, 0.8), trust_region=(False, True))
-    def test_agrees_with_rlax(self, rho_bar, lambda_, trust_region):
+    def test_targets_and_advantages_match_rlax(self, rho_bar, lambda_, trust_region):
         inputs = _inputs()
         if trust_region:
             inputs["trusted"] = _some_untrusted()
         output = vtrace.vtrace(**inputs, rho_bar=rho_bar, lambda_=lambda_)
-        # rlax knows no trust region; equation 8's is a ratio of 0 at untrusted steps.
+        # rlax has no trust region, but ratios of 0 have the same effect (equation 8).
         ratios = np.where(inputs["trusted"], np.exp(inputs["log_rhos"]), 0.0)
         values, weighted_advantages = rlax_oracle.vtrace(
             ratios, inputs["discounts"], inputs["rewards"], inputs["values"], rho_bar, lambda_
         )
         np.testing.assert_allclose(output.values, values, rtol=1e-5, atol=1e-5)
-        # rlax's policy gradient bootstraps with lambda v_{t+1} + (1 - lambda) V(x_{t+1}), IMPALA's
-        # (section 4.2) with v_{t+1}; they agree at lambda 1.
+        # The policy gradient of rlax bootstraps from lambda v_{t+1} + (1 - lambda) V(x_{t+1}), and
+        # that of IMPALA (section 4.2) from v_{t+1}. They are equal for lambda = 1.
         V = inputs["values"]
         one_step = inputs["rewards"] + inputs["discounts"] * V[1:] - V[:-1]
         ours = output.rhos * (lambda_ * output.advantages + (1 - lambda_) * one_step)
         np.testing.assert_allclose(ours, weighted_advantages, rtol=1e-5, atol=1e-5)
 
-    def test_no_gradient_flows_through_the_targets(self):
+    def test_outputs_have_no_gradient(self):
         inputs = {name: tf.constant(x) for name, x in _inputs().items()}
         watched = [inputs[name] for name in ("log_rhos", "discounts", "rewards", "values")]
         with tf.GradientTape(persistent=True) as tape:
@@ -159,7 +159,7 @@ class VtraceTest(parameterized.TestCase):
         for tensor in output:
             self.assertEqual(tape.gradient(tensor, watched), [None] * 4)
 
-    def test_overflowing_and_vanishing_ratios_are_finite(self):
+    def test_extreme_ratios_give_finite_outputs(self):
         inputs = _inputs()
         inputs["log_rhos"][::2], inputs["log_rhos"][1::2] = 1e4, -1e4
         output = vtrace.vtrace(**inputs)

@@ -14,7 +14,7 @@ from laser_tf.workdir import run_directory
 from testing import messages
 from testing.plotting import run_logs
 
-RATES = {"agent_00": 1e-3, "agent_01": 1e-3, "agent_02": 0.5}
+RATES = {"member_00": 1e-3, "member_01": 1e-3, "member_02": 0.5}
 STEPS = 9  # of an episode
 
 
@@ -26,7 +26,7 @@ def _write_sweep(folder, label, seed, offset, returns):
     }
     folder.mkdir(parents=True)
     agents = {name: {"learner.learning_rate": rate} for name, rate in RATES.items()}
-    content = {"label": label, "seed_index": seed, "agents": agents, "config": config}
+    content = {"label": label, "seed_index": seed, "members": agents, "config": config}
     (folder / "sweep.json").write_text(json.dumps(content))
     for name, last in returns.items():
         run_directory.open_workdir(folder / name, config, {})
@@ -52,7 +52,11 @@ class SharingTest(absltest.TestCase):
                 self._sweeps[label] = [self._folder / label / str(seed) for seed in (1, 2)]
                 for seed, path in enumerate(self._sweeps[label], 1):
                     mean = -0.5 if label == "naive sharing, +1 a step" and seed == 2 else 0.5
-                    returns = {"agent_00": mean - 0.25, "agent_01": mean + 0.25, "agent_02": -0.75}
+                    returns = {
+                        "member_00": mean - 0.25,
+                        "member_01": mean + 0.25,
+                        "member_02": -0.75,
+                    }
                     _write_sweep(path, label, seed, offset, returns)
 
     def test_returns_of_each_condition_and_kind(self):
@@ -80,14 +84,14 @@ class SharingTest(absltest.TestCase):
         self.assertLen(rows, 4 * 2 * 3)
         self.assertEqual(
             list(rows[-3].values()),
-            ["naive sharing", "1", "2", "agent_00", "normal", "0.001", "1500", "150", "-0.75"]
+            ["naive sharing", "1", "2", "member_00", "normal", "0.001", "1500", "150", "-0.75"]
             + ["0.25", "3", "", "", ""],  # entropy, advantages; the rest was not logged
         )
 
     def test_member_without_episodes_is_named(self):
         folder = self._sweeps["naive sharing"][1]
-        (folder / "agent_01/episodes.csv").unlink()
-        with messages.raises(errors.UserError, folder / "agent_01"):
+        (folder / "member_01/episodes.csv").unlink()
+        with messages.raises(errors.UserError, folder / "member_01"):
             sharing.write({"catch": self._sweeps}, self._folder, 0.0)
 
 

@@ -16,10 +16,10 @@ from laser_tf.training import run_config
 from laser_tf.workdir import run_directory
 from testing import messages, sweep_folders
 
-LINEAGE = """env_frames,agent,parent,fitness,learner.learning_rate
-0,agent_00,,,0.001
-0,agent_01,,,0.002
-10,agent_01,agent_00,3.5,0.0012
+LINEAGE = """env_frames,member,parent,fitness,learner.learning_rate
+0,member_00,,,0.001
+0,member_01,,,0.002
+10,member_01,member_00,3.5,0.0012
 """
 
 
@@ -37,13 +37,13 @@ class _FolderTest(absltest.TestCase):
     def _change(self, path, **hyperparameters):
         content = json.loads((path / "sweep.json").read_text())
         for name, values in hyperparameters.items():
-            content["agents"][name] |= values
+            content["members"][name] |= values
         (path / "sweep.json").write_text(json.dumps(content))
 
 
 class FindTest(_FolderTest):
     def test_sweeps_are_found_at_any_depth(self):
-        sweep_folders.write(self._folder / "a/b", {"agent_00": {"breakout": [(1, 2.0)]}}, seed=3)
+        sweep_folders.write(self._folder / "a/b", {"member_00": {"breakout": [(1, 2.0)]}}, seed=3)
         for folder in (self._folder, self._folder / "a/b"):
             (sweep,), notes = sweep_results.find(folder)
             self.assertEmpty(notes)
@@ -53,7 +53,7 @@ class FindTest(_FolderTest):
             self.assertEqual(member.hyperparameters["learner.learning_rate"], 1e-4)
 
     def test_tasks_have_one_name(self):
-        members = {"agent_00": {"breakout": [(1, 2.0)]}}
+        members = {"member_00": {"breakout": [(1, 2.0)]}}
         for name in ("breakout", "MinAtar/Breakout-v1"):
             path = self._folder / name.replace("/", "_")
             sweep_folders.write(path, members, suite="minatar", task=name)
@@ -64,9 +64,9 @@ class FindTest(_FolderTest):
 
     def test_sweep_with_episodes_out_of_order_is_left_out(self):
         for name in "ab":
-            episodes = {"agent_00": {"breakout": [(1, 2.0), (3, 5.0)]}}
+            episodes = {"member_00": {"breakout": [(1, 2.0), (3, 5.0)]}}
             sweep_folders.write(self._folder / name, episodes, label=name)
-        log = self._folder / "b/agent_00/episodes.csv"
+        log = self._folder / "b/member_00/episodes.csv"
         header, first, second = log.read_text().splitlines()
         log.write_text("\n".join([header, second, first, ""]))
         (sweep,), (note,) = sweep_results.find(self._folder)
@@ -74,7 +74,7 @@ class FindTest(_FolderTest):
         messages.assert_names(note, log)
 
     def test_missing_keys_have_their_defaults(self):
-        path = sweep_folders.write(self._folder / "a", {"agent_00": {}}) / run_directory.SWEEP_FILE
+        path = sweep_folders.write(self._folder / "a", {"member_00": {}}) / run_directory.SWEEP_FILE
         for key in ("run.env_frames", "environment.suite", "environment.task"):
             sweep_folders.forget(path, key)
         (sweep,), notes = sweep_results.find(self._folder)
@@ -91,7 +91,7 @@ class FindTest(_FolderTest):
             (self._folder / name / "sweep.json").write_text(text)
         with messages.raises(run_directory.WorkdirError, self._folder / "a/sweep.json"):
             sweep_results.find(self._folder)
-        sweep_folders.write(self._folder / "d", {"agent_00": {}})
+        sweep_folders.write(self._folder / "d", {"member_00": {}})
         found, notes = sweep_results.find(self._folder)
         self.assertLen(found, 1)
         self.assertLen(notes, 3)
@@ -114,59 +114,59 @@ class SummariseTest(_FolderTest):
     def test_final_scores_are_of_the_last_100_episodes(self):
         returns = [(k, 1000.0) for k in range(50)] + [(50 + k, 2.0) for k in range(100)]
         tasks = {"x": returns, "y": [(0, 5.0), (1, 7.0)], "z": [(0, 0.0)]}
-        sweep_folders.write(self._folder / "s", {"agent_00": tasks}, task="x,y,z", env_frames=150)
+        sweep_folders.write(self._folder / "s", {"member_00": tasks}, task="x,y,z", env_frames=150)
         (results,), _ = self._summarise()
         (row,) = results.members().to_dict("records")
         self.assertEqual((row["score"], row["episodes"]), (2.0, 1))
 
     def test_scores_are_normalised_if_all_tasks_have_a_reference(self):
-        halfway = {"agent_00": {"pong": [(0, (14.6 - 20.7) / 2)]}}
+        halfway = {"member_00": {"pong": [(0, (14.6 - 20.7) / 2)]}}
         sweep_folders.write(self._folder / "s", halfway, suite="atari", task="pong")
         (results,), _ = self._summarise()
         self.assertTrue(results.is_normalised)
         np.testing.assert_allclose(results.best_curves()["score"], [0.5])
         np.testing.assert_allclose(results.members()["score"], [0.5])
-        other = {"agent_00": {"adventure": [(19, 3.0)]}}
+        other = {"member_00": {"adventure": [(19, 3.0)]}}
         sweep_folders.write(self._folder / "t", other, suite="atari", task="adventure")
         (results,), notes = self._summarise()
         self.assertFalse(results.is_normalised)
         messages.assert_names("\n".join(notes), "atari", "adventure")
 
     def test_last_episodes_belong_to_the_last_bucket(self):
-        episodes = {"agent_00": {"breakout": [(19, 2.0), (20, 4.0), (24, 6.0)]}}
+        episodes = {"member_00": {"breakout": [(19, 2.0), (20, 4.0), (24, 6.0)]}}
         sweep_folders.write(self._folder / "s", episodes)
         (results,), _ = self._summarise()
         np.testing.assert_array_equal(results.best_curves()["score"], [np.nan, 4.0])
 
     def test_missing_members_and_tasks_are_noted(self):
-        one = {"agent_00": {"breakout": [(0, 1.0), (19, 3.0)]}, "agent_01": {}}
-        two = {"agent_00": {"breakout": [(0, 5.0)]}, "agent_01": {"breakout": [(2, 7.0)]}}
+        one = {"member_00": {"breakout": [(0, 1.0), (19, 3.0)]}, "member_01": {}}
+        two = {"member_00": {"breakout": [(0, 5.0)]}, "member_01": {"breakout": [(2, 7.0)]}}
         sweep_folders.write(self._folder / "one", one, seed=1)
         sweep_folders.write(self._folder / "two", two, seed=2)
-        sweep_folders.write(self._folder / "three", {"agent_00": {}}, seed=3)
+        sweep_folders.write(self._folder / "three", {"member_00": {}}, seed=3)
         (results,), notes = self._summarise()
         members = results.members().set_index(["seed", "member"])["score"]
-        self.assertTrue(np.isnan(members[1, "agent_01"]))
-        self.assertEqual(members[1, "agent_00"], 2.0)
+        self.assertTrue(np.isnan(members[1, "member_01"]))
+        self.assertEqual(members[1, "member_00"], 2.0)
         text = "\n".join(notes)
-        messages.assert_names(text, "agent_01", "breakout", 20)
+        messages.assert_names(text, "member_01", "breakout", 20)
 
     def test_finished_sweep_lacks_nothing(self):
-        path = sweep_folders.write(self._folder / "s", {"agent_00": {"breakout": [(2, 1.0)]}})
+        path = sweep_folders.write(self._folder / "s", {"member_00": {"breakout": [(2, 1.0)]}})
         self.assertLen(self._summarise(bucket=1)[1], 1)
         (path / "finished").touch()
         self.assertEmpty(self._summarise(bucket=1)[1])
 
     def test_same_sweep_twice_counts_once(self):
         for name in "ab":
-            sweep_folders.write(self._folder / name, {"agent_00": {"breakout": [(19, 1.0)]}})
+            sweep_folders.write(self._folder / name, {"member_00": {"breakout": [(19, 1.0)]}})
         (results,), notes = self._summarise()
         self.assertLen(results.sweeps, 1)
         self.assertLen(notes, 1)
 
     def test_suites_are_measured_separately(self):
-        sweep_folders.write(self._folder / "a", {"agent_00": {"breakout": [(19, 1.0)]}})
-        atari = {"agent_00": {"pong": [(19, 1.0)]}}
+        sweep_folders.write(self._folder / "a", {"member_00": {"breakout": [(19, 1.0)]}})
+        atari = {"member_00": {"pong": [(19, 1.0)]}}
         sweep_folders.write(self._folder / "b", atari, suite="atari", task="pong")
         results, _ = self._summarise()
         self.assertEqual([r.suite for r in results], ["atari", "tmaze"])
@@ -175,22 +175,22 @@ class SummariseTest(_FolderTest):
     def test_different_hyperparameters_of_a_member_are_noted(self):
         for task in "xy":
             path = self._folder / task
-            sweep_folders.write(path, {"agent_00": {task: [(19, 1.0)]}}, task=task)
-        self._change(path, agent_00={"learner.learning_rate": 1.0})
+            sweep_folders.write(path, {"member_00": {task: [(19, 1.0)]}}, task=task)
+        self._change(path, member_00={"learner.learning_rate": 1.0})
         _, notes = self._summarise()
         messages.assert_names(notes[0], "'laser'", self._folder / "x", self._folder / "y")
 
     def test_different_settings_of_a_label_are_noted(self):
         for seed, frames in ((1, 20), (2, 20), (3, 30)):
-            episodes = {"agent_00": {"breakout": [(19, 1.0), (29, 1.0)]}}
+            episodes = {"member_00": {"breakout": [(19, 1.0), (29, 1.0)]}}
             sweep_folders.write(self._folder / str(seed), episodes, seed=seed, env_frames=frames)
             self.assertLen(self._summarise()[1], seed == 3)
         messages.assert_names(self._summarise()[1][0], "run.env_frames", 20, 30)
 
     def test_members_of_different_tasks_have_own_scores(self):
-        members = {"agent_00": {"x": [(19, 1.0)]}, "agent_01": {"y": [(19, 5.0)]}}
+        members = {"member_00": {"x": [(19, 1.0)]}, "member_01": {"y": [(19, 5.0)]}}
         path = sweep_folders.write(self._folder / "s", members, task="x")
-        self._change(path, agent_00={"environment.task": "x"}, agent_01={"environment.task": "y"})
+        self._change(path, member_00={"environment.task": "x"}, member_01={"environment.task": "y"})
         (results,), notes = self._summarise()
         self.assertEqual(sorted(results.members()["score"]), [1.0, 5.0])
         self.assertEmpty(results.best_curves())
@@ -208,7 +208,7 @@ class ReportTest(_FolderTest):
     def test_numbers(self):
         sweep_folders.write_comparison(self._folder)
         for task, entropy, advantage in (("x", 1.0, 2.0), ("y", 0.5, 5.0)):
-            run = self._folder / "seed_1" / task / "agent_01"
+            run = self._folder / "seed_1" / task / "member_01"
             with tensorboard.MetricsWriter(run / "tensorboard") as writer:
                 writer.write(10, {"policy/entropy": 3.0, "vtrace/advantage_foreign": -1.0})
                 values = {"policy/entropy": entropy, "vtrace/advantage_foreign": advantage}
@@ -226,10 +226,10 @@ class ReportTest(_FolderTest):
         self.assertEqual(
             [(row["seed"], row["member"], row["score"], row["episodes"]) for row in rows],
             [
-                ("1", "agent_00", "4.66667", "3"),
-                ("2", "agent_00", "4", "3"),
-                ("1", "agent_01", "1.33333", "3"),
-                ("2", "agent_01", "1.33333", "3"),
+                ("1", "member_00", "4.66667", "3"),
+                ("2", "member_00", "4", "3"),
+                ("1", "member_01", "1.33333", "3"),
+                ("2", "member_01", "1.33333", "3"),
             ],
         )
         self.assertEqual(
@@ -249,7 +249,7 @@ class ReportTest(_FolderTest):
 
     def test_page_contains_its_figures_and_fetches_nothing(self):
         sweep_folders.write_comparison(self._folder)
-        with tensorboard.MetricsWriter(self._folder / "seed_1/x/agent_00/tensorboard") as writer:
+        with tensorboard.MetricsWriter(self._folder / "seed_1/x/member_00/tensorboard") as writer:
             writer.write(10, {"policy/kl_own": 1.0, "replay/age_updates": 2.0})
         lineage = self._folder / "seed_1/x/population/lineage.csv"
         lineage.parent.mkdir()
@@ -273,8 +273,8 @@ class ReportTest(_FolderTest):
                     # The other member is best on x and far worse elsewhere: its median is lower.
                     other = value + 50 if task == "x" else -9.0
                     members = {
-                        "agent_00": {task: [(19, value + change)]},
-                        "agent_01": {task: [(19, other)]},
+                        "member_00": {task: [(19, value + change)]},
+                        "member_01": {task: [(19, other)]},
                     }
                     sweep_folders.write(path, members, label=label, seed=seed, task=task)
         self._write()
@@ -284,7 +284,7 @@ class ReportTest(_FolderTest):
 
     def test_odd_labels_are_escaped(self):
         label = "<b>_$x & y</b>"
-        members = {"agent_00": {"breakout": [(19, 1.0)]}}
+        members = {"member_00": {"breakout": [(19, 1.0)]}}
         sweep_folders.write(self._folder / "s", members, label=label)
         page = self._write()
         self.assertNotIn("<b>_", page)

@@ -7,15 +7,14 @@ import tempfile
 from absl.testing import absltest, parameterized
 
 from laser_tf import errors
-from laser_tf.replay import client, compatibility, replay_config, server
+from laser_tf.replay import client, compatibility, server
+from laser_tf.replay.schemes import base, episodes, mixed, replay_only
 from testing import fakes, messages
 
 T = 5
 SPEC = fakes.image_spec((4, 3, 1), 3)
 SIGNATURE = fakes.signature(SPEC, (), unroll_length=T, frame_stack=2)
-CONFIG = replay_config.ReplayConfig(
-    unroll_length=T, frame_stack=2, batch_size=4, priority_exponent=0.5
-)
+CONFIG = mixed.Mixed(unroll_length=T, frame_stack=2, batch_size=4, priority_exponent=0.5)
 ADDRESS = "localhost:1"
 
 
@@ -26,7 +25,7 @@ class CompatibilityTest(parameterized.TestCase):
         self._server = server.ReplayServer(CONFIG, SIGNATURE, pathlib.Path(directory) / "replay")
         self.addCleanup(self._server.stop)
 
-    def _check(self, config=CONFIG, signature=SIGNATURE, queue=replay_config.ONLINE) -> None:
+    def _check(self, config=CONFIG, signature=SIGNATURE, queue=base.QUEUE) -> None:
         checked = compatibility.Compatibility(config, queue)
         checked.require(signature)
         for _ in range(2):  # The second check does not decode signatures.
@@ -36,14 +35,14 @@ class CompatibilityTest(parameterized.TestCase):
         self._check()
 
     def test_missing_queue_is_rejected(self):
-        with messages.raises(errors.ConfigError, ADDRESS, "'other'", "'online'"):
+        with messages.raises(errors.ConfigError, ADDRESS, "'other'", "'queue'"):
             self._check(queue="other")
         with messages.raises(errors.ConfigError, ADDRESS, "'other'"):
             compatibility.Compatibility(CONFIG, "other").check(self._server.tables(), ADDRESS)
 
     def test_missing_replay_table_is_rejected(self):
-        config = dataclasses.replace(CONFIG, core_state="recomputed", priority_exponent=0.0)
-        with messages.raises(errors.ConfigError, ADDRESS, "'replay'"):
+        config = episodes.Episodes(unroll_length=T, frame_stack=2, batch_size=4)
+        with messages.raises(errors.ConfigError, ADDRESS, "'episodes'"):
             self._check(config)
 
     def test_other_unrolls_are_rejected(self):
@@ -71,18 +70,18 @@ class CompatibilityTest(parameterized.TestCase):
         self.assertIsNone(self._server.newest_checkpoint())
         self.assertEqual(self._server.connect().size(), 0)
         self.assertEqual(
-            self._server.fill_levels(), {"replay/online_fill": 0, "replay/replay_fill": 0}
+            self._server.fill_levels(), {"replay/queue_fill": 0, "replay/replay_fill": 0}
         )
 
 
 class CapacityTest(absltest.TestCase):
     def test_capacity_below_the_warm_up_is_rejected(self):
-        config = dataclasses.replace(
-            CONFIG, steps_per_update=20 * T, warm_up=81 * T, capacity=100 * T
+        config = replay_only.ReplayOnly(
+            unroll_length=T, batch_size=4, steps_per_update=20 * T, warm_up=81 * T, capacity=100 * T
         )
-        compatibility.check_capacity(config, 81)
+        config.check_server(81)
         with messages.raises(errors.ConfigError, 405, "--config.replay.warm_up=400"):
-            compatibility.check_capacity(config, 80)
+            config.check_server(80)
 
 
 if __name__ == "__main__":

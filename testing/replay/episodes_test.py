@@ -14,13 +14,12 @@ from laser_tf.agents import base, laser, laser_config
 from laser_tf.replay import (
     connection,
     dataset,
-    episode_writer,
-    replay_config,
-    replayer,
+    episode_replay,
     server,
     stored_unroll,
     unroll_buffer,
 )
+from laser_tf.replay.schemes import episodes
 from testing import fakes
 
 T, K, A, SIZE = 5, 2, 3, 4
@@ -75,13 +74,11 @@ class _ReplayTestCase(parameterized.TestCase):
 
     def _write(self, lengths: list[list[int]], capacity: int = 1000) -> connection.ReplayConnection:
         """Starts a server and writes the episodes of several environments to it."""
-        config = replay_config.ReplayConfig(
-            unroll_length=T, frame_stack=K, batch_size=4, capacity=capacity, core_state="recomputed"
-        )
+        config = episodes.Episodes(unroll_length=T, frame_stack=K, batch_size=4, capacity=capacity)
         self._server = server.ReplayServer(config, SIGNATURE, self._folder)
         self.addCleanup(self._server.stop)
         replay = self._server.connect()
-        target = episode_writer.EpisodeWriter(
+        target = episode_replay.EpisodeWriter(
             replay,
             unroll_buffer.UnrollBuffer(
                 SIGNATURE._replace(core_state=()), np.arange(len(lengths), dtype=np.int32)
@@ -95,8 +92,8 @@ class _ReplayTestCase(parameterized.TestCase):
     def _draw(
         self, replay: connection.ReplayConnection | server.ReplayServer, number: int
     ) -> list[stored_unroll.StoredUnroll]:
-        episodes = dataset.episodes(replay.address).take(number)
-        return [tree.map_structure(lambda x: x.numpy(), episode) for episode in episodes]
+        drawn = dataset.items(replay.address, "episodes", in_flight=2).take(number)
+        return [tree.map_structure(lambda x: x.numpy(), episode) for episode in drawn]
 
 
 class EpisodesTest(_ReplayTestCase):
@@ -172,9 +169,7 @@ class EpisodesTest(_ReplayTestCase):
         self._server.checkpoint()
         self._server.stop()
         again = server.ReplayServer(
-            replay_config.ReplayConfig(
-                unroll_length=T, frame_stack=K, batch_size=4, core_state="recomputed"
-            ),
+            episodes.Episodes(unroll_length=T, frame_stack=K, batch_size=4),
             SIGNATURE,
             self._folder,
         )
@@ -185,7 +180,7 @@ class EpisodesTest(_ReplayTestCase):
 
 def _agent(core: str) -> laser.Laser:
     config = laser_config.LaserConfig(torso="flat", core=core, core_size=SIZE)
-    seen = SPEC._replace(observation=observations.stacked(SPEC.observation, K))
+    seen = SPEC._replace(observation=observations.stack_specs(SPEC.observation, K))
     agent = laser.Laser(config, base.Context(seen, frame_stack=K))
     generator = np.random.default_rng(3)
     for variable in agent.trainable_variables:
@@ -210,11 +205,11 @@ class ReplayerTest(_ReplayTestCase):
             )
 
         states = self._stepped_states(agent, [length, 4, length])
-        source = replayer.Replayer(2, SIGNATURE, next_state)
-        episodes = dataset.episodes(replay.address).as_numpy_iterator()
+        source = episode_replay.Replayer(2, SIGNATURE, next_state)
+        drawn = dataset.items(replay.address, "episodes").as_numpy_iterator()
         compared = 0
         for _ in range(30):
-            batch = source.next_batch(lambda: next(episodes))
+            batch = source.next_batch(lambda: next(drawn))
             for step in range(2):
                 if not batch.env_output.is_first[
                     step, K - 1
@@ -238,7 +233,7 @@ class ReplayerTest(_ReplayTestCase):
         return states
 
     def test_without_an_episode_a_row_has_no_transitions(self):
-        source = replayer.Replayer(2, SIGNATURE, lambda stored: stored.core_state)
+        source = episode_replay.Replayer(2, SIGNATURE, lambda stored: stored.core_state)
         batch = source.next_batch(lambda: None)
         self.assertTrue(batch.env_output.is_first.all())
         self.assertEqual(batch.env_output.observation.shape, (2, T + K, 4, 3, 1))

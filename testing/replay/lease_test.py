@@ -8,11 +8,12 @@ import time
 from absl.testing import absltest, parameterized
 
 from laser_tf import errors
-from laser_tf.replay import connection, lease, replay_config, server, standalone
+from laser_tf.replay import connection, lease, server, standalone
+from laser_tf.replay.schemes import base, mixed
 from testing import fakes, messages
 
 SIGNATURE = fakes.signature(fakes.image_spec((4, 3, 1), 3), (), unroll_length=5, frame_stack=2)
-CONFIG = replay_config.ReplayConfig(unroll_length=5, frame_stack=2, batch_size=4)
+CONFIG = mixed.Mixed(unroll_length=5, frame_stack=2, batch_size=4)
 NEVER_STALE_SECONDS = 60.0
 
 
@@ -20,9 +21,7 @@ class LeaseTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
         self._directory = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        self._server = standalone.start(
-            CONFIG, SIGNATURE, self._directory, 0, [replay_config.ONLINE]
-        )
+        self._server = standalone.start(CONFIG, SIGNATURE, self._directory, 0, [base.QUEUE])
         self.addCleanup(self._server.stop)
 
     def _lease(self, run: str, stale_seconds: float, heartbeat_seconds: float = 0.1) -> lease.Lease:

@@ -1,7 +1,6 @@
 """A replay server's memory: real data beyond a limit, in a real server."""
 
 import ctypes
-import dataclasses
 import logging
 import pathlib
 import re
@@ -16,24 +15,23 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.replay import (
     client,
-    contextual_replay,
     dataset,
     memory_estimate,
     memory_left,
     memory_limit,
-    replay_config,
     server,
     server_health,
     standalone,
-    writer,
+    writers,
 )
+from laser_tf.replay.schemes import contextual, episodes, mixed, online, sequences
 from testing import fakes
 
 T = 5
 SPEC = fakes.image_spec((64, 64, 1), 3)
 SIGNATURE = fakes.signature(SPEC, (), unroll_length=T, frame_stack=1)
 UNROLL_BYTES = 64 * 64 * (T + 1)
-CONFIG = replay_config.ReplayConfig(
+CONFIG = mixed.Mixed(
     unroll_length=T, frame_stack=1, batch_size=4, capacity=10_000 * T, queue_capacity=20_000
 )
 ROOM = 20_000_000  # bytes
@@ -43,19 +41,17 @@ class MemoryLimitTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
         self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        self._server = standalone.start(CONFIG, SIGNATURE, self._folder, 0, ["online"])
+        self._server = standalone.start(CONFIG, SIGNATURE, self._folder, 0, ["queue"])
         self.addCleanup(self._server.stop)
         self._replay = self._server.connect()
-        self._target = writer.UnrollWriter(self._replay, [replay_config.REPLAY])
+        self._target = writers.UnrollStream(self._replay, ["replay"])
         self._random = np.random.default_rng(0)
         self._number = 0
         self._write(100)  # buffers of gRPC's are part of what the process takes anyway
-        self._replay.client.reset(replay_config.REPLAY)
+        self._replay.client.reset("replay")
         ctypes.CDLL(None).malloc_trim(0)  # what earlier tests have left is no room
         base = memory_limit.resident_bytes()
-        self._limit = memory_limit.MemoryLimit(
-            self._server, replay_config.REPLAY, base + ROOM, base
-        )
+        self._limit = memory_limit.MemoryLimit(self._server, "replay", base + ROOM, base)
 
     def _write(self, unrolls: int) -> None:
         """Writes unrolls that cannot be compressed."""
@@ -74,7 +70,7 @@ class MemoryLimitTest(absltest.TestCase):
         self._target.wait(lambda: False)
 
     def _numbers(self) -> set[int]:
-        drawn = dataset.unrolls(self._replay.address, replay_config.REPLAY, 4000, in_flight=500)
+        drawn = dataset.unrolls(self._replay.address, "replay", 4000, in_flight=500)
         return set(next(iter(drawn)).learner_update.numpy().tolist())
 
     def test_beyond_it_the_oldest_are_removed_and_the_process_grows_no_more(self):
@@ -94,8 +90,8 @@ class MemoryLimitTest(absltest.TestCase):
         kept = self._numbers()
         self.assertIn(self._number - 1, kept)
         self.assertGreaterEqual(min(kept), self._number - size)  # the newest, without a gap
-        line = server_health.Health(self._server, replay_config.REPLAY, self._limit).line()
-        self.assertRegex(line, rf"{size:,} items .*online 0/20000; .* GB of \d")
+        line = server_health.Health(self._server, "replay", self._limit).line()
+        self.assertRegex(line, rf"{size:,} items .*queue 0/20000; .* GB of \d")
 
     def test_below_it_nothing_happens(self):
         self._write(200)  # 5 MB
@@ -135,9 +131,7 @@ class MemoryLimitTest(absltest.TestCase):
     def test_without_memory_left_the_oldest_items_are_removed(self):
         self._write(200)
         has_room = mock.Mock(side_effect=[True, False, False, *[True] * 10])
-        limit = memory_limit.MemoryLimit(
-            self._server, replay_config.REPLAY, None, 0, has_room=has_room
-        )
+        limit = memory_limit.MemoryLimit(self._server, "replay", None, 0, has_room=has_room)
         with self.assertLogs(level="WARNING"):
             for size in (200, 190, 190, 190):
                 limit.enforce()
@@ -153,7 +147,7 @@ class MemoryLimitTest(absltest.TestCase):
     def test_without_memory_left_a_batch_stays(self):
         self._write(12)
         limit = memory_limit.MemoryLimit(
-            self._server, replay_config.REPLAY, None, 0, min_items=8, has_room=lambda: False
+            self._server, "replay", None, 0, min_items=8, has_room=lambda: False
         )
         with self.assertLogs(level="WARNING"):
             for _ in range(20):
@@ -176,9 +170,9 @@ class MemoryLimitTest(absltest.TestCase):
             mock.patch.object(memory_left, "_machine", return_value=(0, 100)),
             mock.patch.object(memory_limit, "_PERIOD_SECONDS", 0.01),
         ):
-            served = standalone.start(CONFIG, SIGNATURE, self._folder / "guarded", 0, ["online"])
+            served = standalone.start(CONFIG, SIGNATURE, self._folder / "guarded", 0, ["queue"])
             replay = served.connect()
-            self._target = writer.UnrollWriter(replay, [replay_config.REPLAY])
+            self._target = writers.UnrollStream(replay, ["replay"])
             self._write(30)
             served.guard_memory()
             for _ in range(1_000):
@@ -199,23 +193,17 @@ class MemoryEstimateTest(parameterized.TestCase):
     """Estimates for unrolls of five steps, which store six images."""
 
     @parameterized.named_parameters(
-        ("unrolls", {}),
-        ("episodes", {"core_state": "recomputed"}),
-        ("sequences", {"sequence_length": 2 * T, "sequence_overlap": T, "burn_in": T}),
+        ("mixed", mixed.Mixed, {}),
+        ("episodes", episodes.Episodes, {}),
         (
-            "contextual",
-            {
-                "sequence_length": 2 * T,
-                "sequence_overlap": T,
-                "priorities": "contextual",
-                "priority_exponent": 1.0,
-            },
+            "sequences",
+            sequences.Sequences,
+            {"sequence_length": 2 * T, "sequence_overlap": T, "burn_in": T},
         ),
+        ("contextual", contextual.Contextual, {"sequence_length": 2 * T, "sequence_overlap": T}),
     )
-    def test_replay_beyond_the_memory_is_announced_once(self, values):
-        if "sequence_length" in values:
-            values = {**values, "steps_per_update": 4}
-        config = dataclasses.replace(CONFIG, **values)
+    def test_replay_beyond_the_memory_is_announced_once(self, scheme, values):
+        config = scheme(unroll_length=T, frame_stack=1, batch_size=4, capacity=10_000 * T, **values)
         full = config.capacity / T * UNROLL_BYTES
         folder = self.enter_context(tempfile.TemporaryDirectory())
 
@@ -228,7 +216,7 @@ class MemoryEstimateTest(parameterized.TestCase):
                 served = server.ReplayServer(config, SIGNATURE, path)
                 self.addCleanup(served.stop)
                 replay = client.LearnerReplay(served.connect(), served)
-                contextual_replay.for_learner(replay, config, SIGNATURE, path)
+                config.learner_replay(replay, SIGNATURE, path)
             return [call.args[0].getMessage() for call in handle.call_args_list]
 
         (line,) = start(0.6 * full)
@@ -239,7 +227,7 @@ class MemoryEstimateTest(parameterized.TestCase):
         self.assertEmpty(start(1.2 * full))
 
     def test_without_replay_nothing_is_estimated(self):
-        config = dataclasses.replace(CONFIG, replay_fraction=0.0)
+        config = online.Online(unroll_length=T, frame_stack=1)
         self.assertEqual(memory_estimate.bytes_per_step(config, SIGNATURE), 0)
         self.assertIsNone(memory_limit.for_machine(None, config))
 

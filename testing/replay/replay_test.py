@@ -1,6 +1,5 @@
 """Writing, mixing, sampling and checkpointing through a real Reverb server."""
 
-import dataclasses
 import os
 import pathlib
 import socket
@@ -14,16 +13,14 @@ from absl.testing import absltest, parameterized
 
 from laser_tf import errors
 from laser_tf.replay import (
-    client,
     connection,
     dataset,
     proxies,
-    replay_config,
     server,
     stored_unroll,
-    writer,
+    writers,
 )
-from laser_tf.training import streams
+from laser_tf.replay.schemes import base, mixed, online, registry, replay_only
 from testing import fakes, messages
 
 T = 5
@@ -50,16 +47,17 @@ def _unroll(number: int) -> stored_unroll.StoredUnroll:
     )
 
 
-def _config(**overrides) -> replay_config.ReplayConfig:
-    defaults = {
+def _config(scheme: type[base.ReplayScheme] = mixed.Mixed, **overrides) -> base.ReplayScheme:
+    values = {
         "unroll_length": T,
         "frame_stack": 2,
         "batch_size": 4,
-        "replay_fraction": 0.75,
         "capacity": 50,
         "queue_capacity": 20,
     }
-    return replay_config.ReplayConfig(**(defaults | overrides))
+    values |= overrides
+    known = registry.keys(scheme.scheme)
+    return scheme(**{key: value for key, value in values.items() if key in known})
 
 
 def _proxy_exceptions() -> list[str]:
@@ -73,9 +71,7 @@ class ReplayTest(parameterized.TestCase):
         self.addCleanup(folder.cleanup)
         self._folder = pathlib.Path(folder.name) / "replay"
 
-    def _serve(
-        self, config: replay_config.ReplayConfig, **arguments
-    ) -> connection.ReplayConnection:
+    def _serve(self, config: base.ReplayScheme, **arguments) -> connection.ReplayConnection:
         self._server = server.ReplayServer(config, SIGNATURE, self._folder, **arguments)
         self.addCleanup(self._server.stop)
         return self._server.connect()
@@ -91,16 +87,16 @@ class ReplayTest(parameterized.TestCase):
             self._serve(_config()).check(SIGNATURE)
             excepted = _proxy_exceptions()
             self.assertContainsSubset(["a.org", "b", "localhost", "127.0.0.1"], excepted)
-            connection.ReplayConnection("10.1.2.3:5000", _config(addresses="10.1.2.3:5000"))
+            connection.ReplayConnection("10.1.2.3:5000", _config(address="10.1.2.3:5000"))
             self.assertEqual(_proxy_exceptions(), excepted)
             connection.ReplayConnection(lambda: "10.1.2.3:5000", _config())
             self.assertIn("10.1.2.3", _proxy_exceptions())
 
-    def _write(self, replay, config, numbers) -> writer.UnrollWriter:
-        target = writer.UnrollWriter(
+    def _write(self, replay, config, numbers) -> writers.UnrollStream:
+        target = writers.UnrollStream(
             replay,
-            config.unroll_tables(replay_config.ONLINE),
-            config.counting_tables(replay_config.ONLINE),
+            config.unroll_tables(base.QUEUE),
+            config.counting_tables(base.QUEUE),
         )
         for number in numbers:
             target.write([_unroll(number)], _never)
@@ -108,12 +104,10 @@ class ReplayTest(parameterized.TestCase):
         return target
 
     def test_from_replay_alone_new_steps_are_only_counted(self):
-        config = _config(batch_size=4, steps_per_update=2 * T, capacity=1000)
+        config = _config(replay_only.ReplayOnly, steps_per_update=2 * T, capacity=1000)
         replay = self._serve(config)
         self._write(replay, config, range(6))
-        stream = streams.make_stream(
-            config, client.LearnerReplay(replay), SIGNATURE, mock.Mock(), seed=(1,)
-        )
+        stream = fakes.make_batches(config, replay, SIGNATURE)
         self.addCleanup(stream.close)
         for _ in range(3):
             batch = stream.get(_never)
@@ -124,14 +118,14 @@ class ReplayTest(parameterized.TestCase):
         self.assertIsNone(stream.poll(1.0))
         self.assertEqual(replay.size(), 6)
 
-    @parameterized.parameters((4, 0.75, 1), (4, 0.5, 2), (4, 0.0, 4), (160, 0.8, 32), (8, 0.875, 1))
+    @parameterized.parameters((4, 0.75, 1), (4, 0.5, 2), (160, 0.8, 32), (8, 0.875, 1))
     def test_batches_mix_exactly_as_configured(self, batch_size, fraction, online_entries):
         config = _config(
             batch_size=batch_size, replay_fraction=fraction, capacity=1000, queue_capacity=64
         )
         replay = self._serve(config)
         self._write(replay, config, range(2 * online_entries))
-        stream = iter(dataset.make_dataset(replay.address, config, replay_config.ONLINE))
+        stream = iter(dataset.mixed_batches(replay.address, config, base.QUEUE))
         for first in (0, online_entries):
             stored, is_online, _, weights, new_steps, *_ = next(stream)
             np.testing.assert_array_equal(weights, np.ones(batch_size))
@@ -152,7 +146,7 @@ class ReplayTest(parameterized.TestCase):
         self._write(replay, config, range(25))
         self.assertEqual(replay.size(), 10)
         self.assertEqual(replay.fill(), 1.0)
-        stream = iter(dataset.unrolls(replay.address, replay_config.REPLAY, 200, in_flight=200))
+        stream = iter(dataset.unrolls(replay.address, "replay", 200, in_flight=200))
         drawn = next(stream).learner_update.numpy()
         self.assertEqual(set(drawn), set(range(15, 25)))
 
@@ -160,7 +154,7 @@ class ReplayTest(parameterized.TestCase):
         config = _config()
         replay = self._serve(config)
         self._write(replay, config, range(10))
-        stream = iter(dataset.unrolls(replay.address, replay_config.REPLAY, 5000, in_flight=1000))
+        stream = iter(dataset.unrolls(replay.address, "replay", 5000, in_flight=1000))
         counts = np.bincount(next(stream).learner_update.numpy(), minlength=10)
         # 500 expected each, standard deviation 21.
         self.assertTrue(np.all(np.abs(counts - 500) < 110), counts)
@@ -172,15 +166,18 @@ class ReplayTest(parameterized.TestCase):
         )  # fmt: skip
         replay = self._serve(config)
         self._write(replay, config, range(4))
-        self._write(replay, dataclasses.replace(config, replay_fraction=0.0), range(40))
+        queue = writers.UnrollStream(replay, [replay.queue])
+        for number in range(40):
+            queue.write([_unroll(number)], _never)
+        queue.wait(_never)
         table = reverb.TrajectoryDataset.from_table_signature(
-            replay.address, replay_config.REPLAY, max_in_flight_samples_per_worker=10
+            replay.address, "replay", max_in_flight_samples_per_worker=10
         )
         keys = {int(sample.data.learner_update): int(sample.info.key) for sample in table.take(400)}
         priorities = np.array([1.0, 4.0, 16.0, 0.0])
         replay.update_priorities(np.array([keys[n] for n in range(4)], np.uint64), priorities)
         expected = np.sqrt(priorities) / np.sqrt(priorities).sum()
-        stream = dataset.make_dataset(replay.address, config, replay_config.ONLINE).take(30)
+        stream = dataset.mixed_batches(replay.address, config, base.QUEUE).take(30)
         drawn, weights = [], {}
         for batch in stream:
             numbers = batch.unrolls.learner_update.numpy()[1:]
@@ -202,14 +199,14 @@ class ReplayTest(parameterized.TestCase):
         served = server.ReplayServer(config, signature, self._folder)
         self.addCleanup(served.stop)
         replay = served.connect()
-        target = writer.UnrollWriter(
+        target = writers.UnrollStream(
             replay,
-            config.unroll_tables(replay_config.ONLINE),
-            config.counting_tables(replay_config.ONLINE),
+            config.unroll_tables(base.QUEUE),
+            config.counting_tables(base.QUEUE),
         )
         for number in range(3):
             target.write([_unroll(number)._replace(core_state=(np.ones(3, np.float32),))], _never)
-        batch = next(iter(dataset.make_dataset(replay.address, config, replay_config.ONLINE)))
+        batch = next(iter(dataset.mixed_batches(replay.address, config, base.QUEUE)))
         np.testing.assert_array_equal(
             batch.unrolls.core_state[0], np.array([[1.0], [0], [0], [0]]) * np.ones(3)
         )
@@ -223,17 +220,17 @@ class ReplayTest(parameterized.TestCase):
     def test_a_full_queue_holds_the_writer_until_it_is_told_to_stop(self):
         config = _config(queue_capacity=2)
         replay = self._serve(config)
-        target = writer.UnrollWriter(
+        target = writers.UnrollStream(
             replay,
-            config.unroll_tables(replay_config.ONLINE),
-            config.counting_tables(replay_config.ONLINE),
+            config.unroll_tables(base.QUEUE),
+            config.counting_tables(base.QUEUE),
         )
         for number in range(4):
             target.write([_unroll(number)], _never)
         looks = iter([False, False, True])
         target.wait(lambda: next(looks))
-        self.assertEqual(replay.client.server_info()[replay_config.ONLINE].current_size, 2)
-        next(iter(dataset.make_dataset(replay.address, config, replay_config.ONLINE)))
+        self.assertEqual(replay.client.server_info()[base.QUEUE].current_size, 2)
+        next(iter(dataset.mixed_batches(replay.address, config, base.QUEUE)))
         target.wait(_never)
 
     def test_data_of_both_items_is_stored_once(self):
@@ -242,7 +239,7 @@ class ReplayTest(parameterized.TestCase):
         self._write(replay, config, [7])
         keys = [
             [item.info.key for item in replay.client.sample(name, 1, emit_timesteps=False)]
-            for name in (replay_config.REPLAY, replay_config.ONLINE)
+            for name in ("replay", base.QUEUE)
         ]
         self.assertLen(keys, 2)
         self.assertNotEqual(keys[0], keys[1])
@@ -255,7 +252,7 @@ class ReplayTest(parameterized.TestCase):
         self._server.stop()
         again = self._serve(config)
         self.assertEqual(again.size(), 8)
-        stream = iter(dataset.unrolls(again.address, replay_config.REPLAY, 100, in_flight=100))
+        stream = iter(dataset.unrolls(again.address, "replay", 100, in_flight=100))
         self.assertEqual(set(next(stream).learner_update.numpy()), set(range(8)))
 
     def test_a_port_in_use_is_named(self):
@@ -265,48 +262,54 @@ class ReplayTest(parameterized.TestCase):
                 self._serve(_config(), port=port)
 
     def test_a_missing_table_is_an_error_not_a_hang(self):
-        config = _config(replay_fraction=0.0)
-        replay = self._serve(config)
+        replay = self._serve(_config(online.Online))
         with self.assertRaises((reverb.ReverbError, RuntimeError, ValueError, tf.errors.OpError)):
-            dataset.unrolls(replay.address, replay_config.REPLAY, 1, in_flight=1)
+            dataset.unrolls(replay.address, "replay", 1, in_flight=1)
 
 
-class ConfigTest(parameterized.TestCase):
+class SchemeTest(parameterized.TestCase):
     @parameterized.parameters(
-        ({"core_state": "none"}, "core_state is 'none': choose one of 'stored'"),
-        ({"priority_exponent": 1.5}, "priority_exponent is 1.5"),
-        ({"importance_exponent": -0.5}, "importance_exponent is -0.5"),
-        (
-            {"core_state": "recomputed", "priority_exponent": 0.6},
-            "whole episodes.*are drawn uniformly; use 0",
-        ),
-        ({"replay_fraction": 1.0}, "replay_fraction is 1.0"),
-        ({"replay_fraction": -0.1}, "replay_fraction is -0.1"),
-        ({"replay_fraction": 0.7}, "0.7 is 2.8 replayed unrolls"),
-        ({"unroll_length": 0}, "unroll_length is 0"),
-        ({"batch_size": 0}, "batch_size is 0"),
-        ({"capacity": 19}, "capacity is 19 agent steps, less than one batch"),
-        ({"queue_capacity": 0}, "queue_capacity is 0"),
-        ({"replay_ratio": -1.0}, "replay_ratio is -1.0: use 0 or more"),
-        ({"replay_ratio": 1e4}, "replay_ratio is 10000.0: use 1000 or less; actors would"),
-        ({"replay_ratio": 4.0}, "replay_ratio is 4.0, but replay_fraction is 0.75: .*use replay_f"),
-        (
-            {"replay_ratio": 4.0, "replay_fraction": 0.0, "steps_per_update": 20},
-            "replay_ratio is 4.0, but steps_per_update is 20: .*use steps_per_update 0, or replay",
-        ),
-        (
-            {"replay_ratio": 4.0, "replay_fraction": 0.0, "sequence_length": 10},
-            "replay_ratio is 4.0, but sequence_length is 10: .*use sequence_length 0, or replay",
-        ),
-        (
-            {"replay_ratio": 4.0, "replay_fraction": 0.0, "core_state": "recomputed"},
-            "replay_ratio is 4.0, but core_state is 'recomputed': episodes are replayed beside",
-        ),
-        ({"replay_ratio": 4.0, "replay_fraction": 0.0, "capacity": 19}, "less than one batch"),
+        ("mixed", {"core_state": "none"}, "core_state", "none"),
+        ("mixed", {"priority_exponent": 1.5}, "priority_exponent", 1.5),
+        ("mixed", {"importance_exponent": -0.5}, "importance_exponent", -0.5),
+        ("mixed", {"replay_fraction": 1.0}, "replay_fraction", 1.0),
+        ("mixed", {"replay_fraction": 0.0}, "replay_fraction", 0.0),
+        ("mixed", {"replay_fraction": -0.1}, "replay_fraction", -0.1),
+        ("mixed", {"replay_fraction": 0.7}, "replay_fraction", 0.7, 2.8),
+        ("mixed", {"unroll_length": 0}, "unroll_length", 0),
+        ("mixed", {"batch_size": 0}, "batch_size", 0),
+        ("mixed", {"batch_size": 10**8}, "batch_size"),
+        ("mixed", {"capacity": 19}, "capacity", 19, 20),
+        ("online", {"queue_capacity": 0}, "queue_capacity", 0),
+        ("online", {"address": "a,b"}, "address", "a,b"),
+        ("online", {"address": "a:70000"}, "address", "a:70000"),
+        ("episodes", {"replay_fraction": 0.7}, "replay_fraction", 0.7),
+        ("episodes", {"capacity": 19}, "capacity", 19),
+        ("alternating", {"replay_ratio": 0.0}, "replay_ratio", 0.0),
+        ("alternating", {"replay_ratio": -1.0}, "replay_ratio", -1.0),
+        ("alternating", {"replay_ratio": 1e4}, "replay_ratio", 10000.0),
+        ("alternating", {"capacity": 19}, "capacity", 19),
+        ("replay_only", {"steps_per_update": 0}, "steps_per_update", 0),
+        ("replay_only", {"warm_up": -1}, "warm_up", -1),
+        ("replay_only", {"warm_up": 51}, "capacity", 50, 51),
     )
-    def test_refuses_what_cannot_be_mixed(self, overrides, message):
-        with self.assertRaisesRegex(ValueError, message):
-            _config(**overrides)
+    def test_bad_value_is_rejected(self, scheme, overrides, *named):
+        with messages.raises(ValueError, *named):
+            _config(registry.config_class(scheme), **overrides)
+
+    def test_unknown_scheme_is_rejected_with_close_names(self):
+        with messages.raises(ValueError, "scheme", "sequnces", "sequences"):
+            registry.config_class("sequnces")
+
+    @parameterized.parameters(*registry.names())
+    def test_defaults_are_valid(self, scheme):
+        config = registry.config_class(scheme)()
+        self.assertEqual(config.scheme, scheme)
+        self.assertGreater(config.steps_per_update, 0)
+
+    def test_another_scheme_keeps_common_keys_only(self):
+        values = registry.switched({"scheme": "mixed", "batch_size": 3, "capacity": 7}, "online")
+        self.assertEqual(values, {"scheme": "online", "batch_size": 3})
 
 
 if __name__ == "__main__":

@@ -14,17 +14,17 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.replay import (
     dataset,
-    replay_config,
     server,
-    server_addresses,
+    server_address,
     table_checkpoint,
-    writer,
+    writers,
 )
+from laser_tf.replay.schemes import base, mixed
 from testing import fakes, messages
 
 SPEC = fakes.image_spec((4, 3, 1), 3)
 SIGNATURE = fakes.signature(SPEC, (), unroll_length=5, frame_stack=2)
-CONFIG = replay_config.ReplayConfig(
+CONFIG = mixed.Mixed(
     unroll_length=5,
     frame_stack=2,
     batch_size=4,
@@ -37,10 +37,10 @@ OLDER, NEWER = 3, 8  # items in the two checkpoints
 
 def _write(served: server.ReplayServer, items: int) -> None:
     replay = served.connect()
-    target = writer.UnrollWriter(
+    target = writers.UnrollStream(
         replay,
-        CONFIG.unroll_tables(replay_config.ONLINE),
-        CONFIG.counting_tables(replay_config.ONLINE),
+        CONFIG.unroll_tables(base.QUEUE),
+        CONFIG.counting_tables(base.QUEUE),
     )
     unroll = tf.nest.map_structure(
         lambda spec: np.zeros(spec.shape, spec.dtype.as_numpy_dtype), SIGNATURE
@@ -158,9 +158,7 @@ class DamageTest(FolderTest):
             replay = self._serve()
         self.assertTrue(replay.is_restored)
         self.assertEqual(replay.connect().size(), NEWER)
-        drawn = next(
-            iter(dataset.unrolls(replay.address, replay_config.REPLAY, 100, in_flight=100))
-        )
+        drawn = next(iter(dataset.unrolls(replay.address, "replay", 100, in_flight=100)))
         self.assertEqual(set(drawn.learner_update.numpy()), set(range(NEWER)))
 
     @parameterized.parameters(*DAMAGES)
@@ -222,7 +220,7 @@ class DamageTest(FolderTest):
         with (
             mock.patch.object(reverb, "Server", side_effect=RuntimeError("cannot bind")),
             mock.patch.object(
-                server_addresses, "check_port", side_effect=[None, ValueError("in use")]
+                server_address, "check_port", side_effect=[None, ValueError("in use")]
             ),
             self.assertRaises(ValueError),
         ):

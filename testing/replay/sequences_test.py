@@ -13,18 +13,17 @@ from absl.testing import absltest, parameterized
 
 from laser_tf import types
 from laser_tf.replay import (
+    batch_sources,
     client,
     connection,
-    contextual_replay,
     dataset,
-    replay_config,
+    paced_batches,
     sequence_writer,
     server,
     stored_unroll,
-    unroll_buffer,
 )
-from laser_tf.training import batches, streams
-from testing import fakes, replay_processes
+from laser_tf.replay.schemes import base, contextual, sequences
+from testing import fakes, messages, replay_processes
 
 U, K, A, H = 4, 3, 2, 2  # steps of an unroll, frames of a stack, actions, units of the core
 SPEC = fakes.image_spec((2, 2, 1), A)
@@ -33,7 +32,9 @@ SIGNATURE = fakes.signature(
 )
 
 
-def _config(**overrides) -> replay_config.ReplayConfig:
+def _config(
+    scheme: type[sequences.Sequences] = sequences.Sequences, **overrides
+) -> sequences.Sequences:
     values = {
         "unroll_length": U,
         "frame_stack": K,
@@ -44,8 +45,10 @@ def _config(**overrides) -> replay_config.ReplayConfig:
         "sequence_length": 2 * U,
         "sequence_overlap": U,
         "burn_in": U,
+        "priority_exponent": 0.0,
+        "importance_exponent": 1.0,
     }
-    return replay_config.ReplayConfig(**values | overrides)
+    return scheme(**values | overrides)
 
 
 def _numbered(lengths: list[list[int]]):
@@ -88,15 +91,14 @@ class SequencesTest(parameterized.TestCase):
         return float(len(self._new))
 
     def _write(
-        self, config: replay_config.ReplayConfig, lengths: list[list[int]]
+        self, config: sequences.Sequences, lengths: list[list[int]]
     ) -> connection.ReplayConnection:
         self._server = server.ReplayServer(config, SIGNATURE, self._folder)
         self.addCleanup(self._server.stop)
         replay = self._server.connect()
-        buffer = unroll_buffer.UnrollBuffer(SIGNATURE, np.arange(len(lengths), dtype=np.int32))
-        target = sequence_writer.SequenceWriter(
-            replay, buffer, config, replay_config.ONLINE, SIGNATURE, self._priority
-        )
+        tasks = np.arange(len(lengths), dtype=np.int32)
+        context = base.ActorContext(replay, SIGNATURE, mock.Mock(), tasks)
+        target = sequence_writer.SequenceWriter(config, context, self._priority)
         for step in _numbered(lengths):
             answers = np.repeat(step.reward[:, None], A, axis=1)
             answer = types.AgentOutput(step.previous_action, answers)
@@ -104,21 +106,13 @@ class SequencesTest(parameterized.TestCase):
         target.wait(self._stop.is_set)
         return replay
 
-    def _stream(
-        self, config: replay_config.ReplayConfig, replay: connection.ReplayConnection
-    ) -> streams.LearnersStream:
-        learner_replay = client.LearnerReplay(replay)
-        return streams.make_stream(config, learner_replay, SIGNATURE, mock.Mock(), seed=(1,))
-
-    def _drawn(
-        self, replay: connection.ReplayConnection, config: replay_config.ReplayConfig, number: int
-    ):
+    def _drawn(self, replay: connection.ReplayConnection, config: sequences.Sequences, number: int):
         """Different sequences with their states, (unroll, states), as they are drawn."""
         return self._different(
             dataset.replayed_batches(replay.address, config).take(number), config
         )
 
-    def _different(self, drawn, config: replay_config.ReplayConfig):
+    def _different(self, drawn, config: sequences.Sequences):
         found = {}
         for batch in drawn:
             for step in range(config.batch_size):
@@ -193,16 +187,14 @@ class SequencesTest(parameterized.TestCase):
         expected = self._drawn(self._write(_config(), lengths), _config(**large), 1)
         asked = len(self._new)
         self._folder = self._folder.with_name("of_another")
-        config = _config(priorities="contextual", priority_exponent=0.9, **large)
+        config = _config(contextual.Contextual, priority_exponent=0.9, **large)
         source = self._write(config, lengths)
-        replay = contextual_replay.for_learner(
-            client.LearnerReplay(source), config, SIGNATURE, self._folder.parent
-        )
-        stream = streams.make_stream(config, replay, SIGNATURE, mock.Mock(), seed=(1,))
+        replay = config.learner_replay(client.LearnerReplay(source), SIGNATURE, self._folder.parent)
+        stream = fakes.make_batches(config, replay, SIGNATURE)
         self.addCleanup(stream.close)
         replay_processes.wait_until(lambda: replay.size() == asked)
         self.assertEqual(source.size(), 0)
-        drawn = dataset.prioritised_batch(replay.store.draw(400), config)
+        drawn = dataset.replayed_batch(replay.store.draw(400), config)
         found = self._different([drawn], config)
         self.assertLen(found, len(expected))
         for pair in zip(*(sorted(some, key=_name) for some in (found, expected)), strict=True):
@@ -298,9 +290,9 @@ class SequencesTest(parameterized.TestCase):
     def test_every_agent_step_is_counted_once(self):
         config = _config()
         replay = self._write(config, [[3 * U, 1, U + 1, 2], [17]])
-        unrolls = replay.client.server_info()[replay_config.ONLINE].current_size
-        stream = batches.SourceStream(
-            replay, lambda address: dataset.counts(address, replay_config.ONLINE)
+        unrolls = replay.client.server_info()[base.QUEUE].current_size
+        stream = batch_sources.ServerSource(
+            replay, lambda address: dataset.items(address, base.QUEUE)
         )
         self.addCleanup(stream.close)
         counted = [int(stream.get(self._stop.is_set).new_steps) for _ in range(unrolls)]
@@ -313,20 +305,20 @@ class SequencesTest(parameterized.TestCase):
         replay = self._write(config, [[14 * U]])
         sizes = itertools.chain([0, 3, 3], itertools.repeat(4))
         self.enter_context(mock.patch.object(replay, "size", lambda: next(sizes)))
-        stream = self._stream(config, replay)
+        stream = fakes.make_batches(config, replay, SIGNATURE)
         self.addCleanup(stream.close)
         steps = [int(stream.get(self._stop.is_set).new_steps) for _ in range(4)]
         # The first unroll has one more step, 5. Cold at 13, 17 and 21 steps; warm at 25, of which 5
         # are beyond the last 10; then one update for every 10: 33 - 20 = 13, 3 beyond, and so on.
         self.assertEqual(steps, [25, 8, 8, 12])
-        replay_processes.wait_until(lambda: stream.untaken_steps == 14 * U + 1 - sum(steps))
+        replay_processes.wait_until(lambda: stream.unconsumed_steps == 14 * U + 1 - sum(steps))
 
     def test_steps_that_came_during_the_warm_up_are_known(self):
         config = _config(steps_per_update=2 * U + 2, warm_up=20 * U)
         replay = self._write(config, [[14 * U]])
-        stream = self._stream(config, replay)
+        stream = fakes.make_batches(config, replay, SIGNATURE)
         self.addCleanup(stream.close)
-        replay_processes.wait_until(lambda: stream.untaken_steps == 14 * U + 1)
+        replay_processes.wait_until(lambda: stream.unconsumed_steps == 14 * U + 1)
         self.assertIsNone(stream.poll(0))
 
     def test_where_a_server_came_back_empty_updates_wait_for_the_warm_up_again(self):
@@ -334,7 +326,7 @@ class SequencesTest(parameterized.TestCase):
         replay = self._write(config, [[14 * U]])
         sizes = itertools.chain([4, 4, 1, 2], itertools.repeat(4))
         self.enter_context(mock.patch.object(replay, "size", lambda: next(sizes)))
-        stream = self._stream(config, replay)
+        stream = fakes.make_batches(config, replay, SIGNATURE)
         self.addCleanup(stream.close)
         steps = [int(stream.get(self._stop.is_set).new_steps) for _ in range(4)]
         # Warm at 13, 3 beyond, and 11, 1 beyond; cold at 13 and 17, warm at 21, of which 1 is
@@ -346,9 +338,9 @@ class SequencesTest(parameterized.TestCase):
         replay = self._write(config, [[25 * U]])
         sizes = itertools.chain([4, 4], itertools.repeat(2))
         self.enter_context(mock.patch.object(replay, "size", lambda: next(sizes)))
-        self.enter_context(mock.patch.object(batches, "_FULL_SECONDS", 0.0))
+        self.enter_context(mock.patch.object(paced_batches, "_FULL_SECONDS", 0.0))
         with self.assertLogs(level="WARNING") as logs:
-            stream = self._stream(config, replay)
+            stream = fakes.make_batches(config, replay, SIGNATURE)
             self.addCleanup(stream.close)
             steps = [int(stream.get(self._stop.is_set).new_steps) for _ in range(5)]
         # Warm at 13 and 8; cold at 12, and 16 more have come without replay's growing; from then
@@ -368,22 +360,18 @@ class SequencesTest(parameterized.TestCase):
         self.assertFalse(writing.is_alive())
 
     @parameterized.parameters(
-        (
-            {"sequence_length": 2 * U + 1},
-            "sequence_length is 9: use a multiple of unroll_length, 4",
-        ),
-        ({"burn_in": 3}, "burn_in is 3: use a multiple"),
-        ({"burn_in": -4}, "burn_in is -4: use a multiple"),
-        ({"sequence_overlap": 2 * U}, "sequence_overlap is 8: use a value from 0 to below"),
-        ({"steps_per_update": 0}, "sequence_length is 8: .* set steps_per_update"),
-        ({"sequence_length": 0}, "sequence_overlap is 4: it is of sequences; set sequence_length"),
-        ({"capacity": 23}, "capacity is 23 agent steps, less than one batch of 2 times 12"),
-        ({"warm_up": 20_000}, "capacity is 10000 agent steps, .*warm_up: use 20000"),
-        ({"warm_up": -1}, "warm_up is -1: use 0 or more"),
-        ({"core_state": "recomputed"}, "steps_per_update is 4: .* does not recompute"),
+        ({"sequence_length": 2 * U + 1}, "sequence_length", 9, 4),
+        ({"burn_in": 3}, "burn_in", 3),
+        ({"burn_in": -4}, "burn_in", -4),
+        ({"sequence_overlap": 2 * U}, "sequence_overlap", 8),
+        ({"sequence_length": 0}, "sequence_overlap", 4),
+        ({"steps_per_update": 0}, "steps_per_update", 0),
+        ({"capacity": 23}, "capacity", 23),
+        ({"warm_up": 20_000}, "capacity", 10_000, 20_000),
+        ({"core_state": "recomputed"}, "core_state", "recomputed"),
     )
-    def test_bad_values_are_refused_with_a_remedy(self, overrides, message):
-        with self.assertRaisesRegex(ValueError, message):
+    def test_bad_value_is_rejected(self, overrides, *named):
+        with messages.raises(ValueError, *named):
             _config(**overrides)
 
 

@@ -12,9 +12,9 @@ from laser_tf.sweeps import lineage
 from testing import messages
 
 TUNED = ("learner.learning_rate", "agent.entropy_cost")
-START = lineage.Record(0, "agent-1", None, math.nan, dict(zip(TUNED, (6e-4, 0.01), strict=True)))
+START = lineage.Record(0, "member-1", None, math.nan, dict(zip(TUNED, (6e-4, 0.01), strict=True)))
 LATER = lineage.Record(
-    1_000_003, "agent, 2", "agent-1", -0.1 / 3, dict(zip(TUNED, (5e-4 / 1.2, 1e-7), strict=True))
+    1_000_003, "member, 2", "member-1", -0.1 / 3, dict(zip(TUNED, (5e-4 / 1.2, 1e-7), strict=True))
 )
 
 
@@ -37,12 +37,12 @@ class LineageTest(parameterized.TestCase):
         self.assertEqual([repr(record) for record in read], [repr(record) for record in records])
 
     def test_the_columns_and_rows(self):
-        content = self._written(START, dataclasses.replace(START, agent="b", fitness=0.5))
+        content = self._written(START, dataclasses.replace(START, member="b", fitness=0.5))
         self.assertEqual(
             content.decode().splitlines(),
             [
-                "env_frames,agent,parent,fitness,learner.learning_rate,agent.entropy_cost",
-                "0,agent-1,,,0.0006,0.01",
+                "env_frames,member,parent,fitness,learner.learning_rate,agent.entropy_cost",
+                "0,member-1,,,0.0006,0.01",
                 "0,b,,0.5,0.0006,0.01",
             ],
         )
@@ -60,12 +60,12 @@ class LineageTest(parameterized.TestCase):
     def test_who_only_reads_changes_nothing(self):
         self.assertEmpty(lineage.read(self._path))
         whole = self._written(START, LATER)
-        torn = whole + b"2000000,agent"
+        torn = whole + b"2000000,member"
         self._path.write_bytes(torn)
         records = lineage.read(self._path)
         self.assertEqual([repr(record) for record in records], [repr(START), repr(LATER)])
         self.assertEqual(self._path.read_bytes(), torn)
-        self._path.write_bytes(b"env_frames,agent\n1,a\n")
+        self._path.write_bytes(b"env_frames,member\n1,a\n")
         with messages.raises(ValueError, 2, self._path):
             lineage.read(self._path)
 
@@ -87,7 +87,7 @@ class LineageTest(parameterized.TestCase):
 
     def test_a_torn_end_is_reported(self):
         whole = self._written(START)
-        self._path.write_bytes(whole + b"12,agent-1,\0\0\0")
+        self._path.write_bytes(whole + b"12,member-1,\0\0\0")
         with self.assertLogs(level="WARNING") as logs:
             self._assert_reads(START)
         messages.assert_names(logs.output[0], "lineage.csv")
@@ -96,23 +96,23 @@ class LineageTest(parameterized.TestCase):
     def test_a_row_that_failed_halfway_does_not_spoil_the_next(self):
         log = lineage.Lineage(self._path, TUNED)
         with self._path.open("ab") as file:
-            file.write(b"0,agent-1,,")
+            file.write(b"0,member-1,,")
         log.append(START)
         self._assert_reads(START)
 
     @parameterized.parameters(
-        "x,agent-1,,,0.1,0.1",
-        "0,agent-1,,,0.1",
-        "0,agent-1,,,0.1,0.1,0.1",
+        "x,member-1,,,0.1,0.1",
+        "0,member-1,,,0.1",
+        "0,member-1,,,0.1,0.1,0.1",
         "0,,,,0.1,0.1",
-        "0,agent-1,,,nan,0.1",
-        "0,agent-1,,,0.1,-0.1",
-        "0,agent-1,,high,0.1,0.1",
-        '0,"agent-1,,,0.1,0.1',
+        "0,member-1,,,nan,0.1",
+        "0,member-1,,,0.1,-0.1",
+        "0,member-1,,high,0.1,0.1",
+        '0,"member-1,,,0.1,0.1',
         "",
     )
     def test_damage_before_the_end_is_named_by_its_line(self, line):
-        whole = self._written(START).decode() + line + "\n" + "0,agent-2,,,0.1,0.1\n"
+        whole = self._written(START).decode() + line + "\n" + "0,member-2,,,0.1,0.1\n"
         self._path.write_text(whole)
         with messages.raises(ValueError, 3, "lineage.csv"):
             lineage.Lineage(self._path, TUNED)

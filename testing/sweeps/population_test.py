@@ -43,10 +43,10 @@ class PopulationTestCase(parameterized.TestCase):
     def _reported(
         self, fitnesses: dict[str, float], config: population.Config = PBT, file: str | None = None
     ) -> population.Population:
-        """A population whose agents have reported once, with hyper-parameters of their own."""
+        """A population whose members have reported once, with hyper-parameters of their own."""
         made = self._population(config, file or "r.csv")
-        for agent, fitness in fitnesses.items():
-            _decide(made, agent, 0, fitness, _own(agent))
+        for member, fitness in fitnesses.items():
+            _decide(made, member, 0, fitness, _own(member))
         return made
 
     def _assert_goes_on(self, decided: lineage.Record, values: dict[str, float]) -> None:
@@ -62,9 +62,9 @@ def _decide(made: population.Population, *call) -> lineage.Record:
     return decided
 
 
-def _own(agent: str) -> dict[str, float]:
-    """Values that tell the agents `a0`, `a1`, ... apart."""
-    return {RATE: 1e-3 * 2 ** int(agent[1:]), ENTROPY: 1e-2 * 3 ** int(agent[1:])}
+def _own(member: str) -> dict[str, float]:
+    """Values that tell the members `a0`, `a1`, ... apart."""
+    return {RATE: 1e-3 * 2 ** int(member[1:]), ENTROPY: 1e-2 * 3 ** int(member[1:])}
 
 
 def _named(*fitnesses: float) -> dict[str, float]:
@@ -72,9 +72,9 @@ def _named(*fitnesses: float) -> dict[str, float]:
 
 
 class SelectionTest(PopulationTestCase):
-    def _parents(self, agent: str, fitnesses: dict, config=PBT, draws: int = 2_000) -> dict:
+    def _parents(self, member: str, fitnesses: dict, config=PBT, draws: int = 2_000) -> dict:
         counts = collections.Counter(
-            population.select_parent(agent, fitnesses, config, random.Random(i))
+            population.select_parent(member, fitnesses, config, random.Random(i))
             for i in range(draws)
         )
         return {parent: count / draws for parent, count in counts.items()}
@@ -89,12 +89,12 @@ class SelectionTest(PopulationTestCase):
 
     def test_nobody_else_copies(self):
         fitnesses = _named(*range(15))
-        for agent in list(fitnesses)[3:]:
-            self.assertEqual(self._parents(agent, fitnesses, draws=50), {None: 1.0})
+        for member in list(fitnesses)[3:]:
+            self.assertEqual(self._parents(member, fitnesses, draws=50), {None: 1.0})
 
     @parameterized.parameters((2, 1), (4, 1), (5, 1), (6, 2), (10, 2), (11, 3))
-    def test_the_fraction_is_rounded_up(self, agents, count):
-        fitnesses = _named(*range(agents))
+    def test_the_fraction_is_rounded_up(self, members, count):
+        fitnesses = _named(*range(members))
         copying = [a for a in fitnesses if self._parents(a, fitnesses, draws=1) != {None: 1.0}]
         self.assertEqual(copying, list(fitnesses)[:count])
 
@@ -105,13 +105,13 @@ class SelectionTest(PopulationTestCase):
 
     def test_equals_never_copy_each_other(self):
         fitnesses = _named(*[1.0] * 10)
-        for agent in fitnesses:
-            self.assertEqual(self._parents(agent, fitnesses, draws=100), {None: 1.0})
+        for member in fitnesses:
+            self.assertEqual(self._parents(member, fitnesses, draws=100), {None: 1.0})
 
     def test_equals_share_the_places_at_the_bottom(self):
         fitnesses = _named(*[0.0] * 9, 1.0)  # two places for nine; one of the two on top is better
-        for agent in ("a0", "a4", "a8"):
-            parents = self._parents(agent, fitnesses)
+        for member in ("a0", "a4", "a8"):
+            parents = self._parents(member, fitnesses)
             self.assertAlmostEqual(parents["a9"], 2 / 9 / 2, delta=0.03)
             self.assertCountEqual(parents, [None, "a9"])
 
@@ -130,20 +130,20 @@ class SelectionTest(PopulationTestCase):
     def test_random_populations(self):
         generator = random.Random(1)
         for _ in range(500):
-            agents = generator.randint(1, 12)
-            fitnesses = _named(*(generator.randint(-3, 3) for _ in range(agents)))
+            members = generator.randint(1, 12)
+            fitnesses = _named(*(generator.randint(-3, 3) for _ in range(members)))
             config = dataclasses.replace(
                 PBT, truncation_fraction=1 - generator.random(), copy_margin=generator.random()
             )
-            agent = generator.choice(list(fitnesses))
-            parent = population.select_parent(agent, fitnesses, config, generator)
-            better = [f for f in fitnesses.values() if f > fitnesses[agent] + config.copy_margin]
+            member = generator.choice(list(fitnesses))
+            parent = population.select_parent(member, fitnesses, config, generator)
+            better = [f for f in fitnesses.values() if f > fitnesses[member] + config.copy_margin]
             if parent is None:
                 continue
             self.assertIn(fitnesses[parent], better)
-            count = math.ceil(config.truncation_fraction * agents)
+            count = math.ceil(config.truncation_fraction * members)
             ranked = sorted(fitnesses.values())
-            self.assertLessEqual(fitnesses[agent], ranked[count - 1])
+            self.assertLessEqual(fitnesses[member], ranked[count - 1])
             self.assertGreaterEqual(fitnesses[parent], ranked[-count])
 
 
@@ -224,8 +224,8 @@ class DecideTest(PopulationTestCase):
             file = f"{next(self._files)}.csv"
             made = self._reported(_named(unknown, 0.0, unknown), config, file)
             for frames in (100, 200):
-                for agent in ("a0", "a2"):
-                    self._assert_goes_on(_decide(made, agent, frames, unknown, BOTH), BOTH)
+                for member in ("a0", "a2"):
+                    self._assert_goes_on(_decide(made, member, frames, unknown, BOTH), BOTH)
                 self.assertIsNone(_decide(made, "a1", frames, -9.0, BOTH).parent)
 
     def test_a_fitness_that_is_lost_is_not_remembered(self):
@@ -267,9 +267,9 @@ class DecideTest(PopulationTestCase):
         ("a0", 0, {**BOTH, RATE: math.nan}, ("a0", RATE, "nan")),
         ("a0", 0, {**BOTH, RATE: math.inf}, ("a0", RATE, "inf")),
     )
-    def test_refuses_what_no_agent_can_have(self, agent, env_frames, values, names):
+    def test_refuses_what_no_agent_can_have(self, member, env_frames, values, names):
         with messages.raises(ValueError, *names):
-            self._population().decide(agent, env_frames, 0.0, values)
+            self._population().decide(member, env_frames, 0.0, values)
 
 
 class ReadyTest(PopulationTestCase):
@@ -282,8 +282,8 @@ class ReadyTest(PopulationTestCase):
 
     def test_nothing_happens_before_the_burn_in(self):
         made = self._population(dataclasses.replace(PBT, burn_in_env_frames=450))
-        for agent, fitness in _named(0.0, 1.0).items():
-            _decide(made, agent, 0, fitness, BOTH)
+        for member, fitness in _named(0.0, 1.0).items():
+            _decide(made, member, 0, fitness, BOTH)
         self.assertEqual(made.next_ready("a0"), 450)
         _decide(made, "a1", 450, 1.0, BOTH)
         self.assertEqual(_decide(made, "a0", 450, 0.0, BOTH).parent, "a1")
@@ -311,10 +311,10 @@ class RestartTest(PopulationTestCase):
         calls, generator = [], random.Random(3)
         frames = dict.fromkeys(_named(*range(6)), 0)
         for _ in range(80):
-            agent = generator.choice(list(frames))
+            member = generator.choice(list(frames))
             fitness = generator.choice([math.nan, generator.random(), generator.random()])
-            calls.append((agent, frames[agent], fitness, _own(agent)))
-            frames[agent] += generator.randint(50, 250)
+            calls.append((member, frames[member], fitness, _own(member)))
+            frames[member] += generator.randint(50, 250)
         through = self._population(config, "through.csv")
         expected = [_decide(through, *call) for call in calls]
         decided = [_decide(self._population(config, "restarted.csv"), *call) for call in calls]
@@ -337,10 +337,10 @@ class RestartTest(PopulationTestCase):
     def test_the_first_row_of_an_agent_has_no_parent(self):
         made = self._population()
         for frames in (0, 100, 200):
-            for agent in reversed(_named(0.0, 1.0, 2.0)):
-                _decide(made, agent, frames, float(agent[1:]), _own(agent))
+            for member in reversed(_named(0.0, 1.0, 2.0)):
+                _decide(made, member, frames, float(member[1:]), _own(member))
         records = self._population(file="0.csv")._log.records
-        starts = {record.agent: record for record in reversed(records)}
+        starts = {record.member: record for record in reversed(records)}
         self.assertEqual([record.parent for record in starts.values()], [None] * 3)
         self.assertEqual([record.env_frames for record in starts.values()], [0] * 3)
         self.assertEqual({record.parent for record in records}, {None, "a2"})
@@ -353,18 +353,18 @@ class DemonstrationTest(PopulationTestCase):
         self, config: population.Config, seed: int, is_left_alone: bool = False
     ) -> list[float]:
         generator = random.Random(seed)
-        agents = _named(*range(10))
+        members = _named(*range(10))
         made = self._population(dataclasses.replace(config, seed=seed, tuned=(RATE,)))
-        rates = {agent: {RATE: 10 ** generator.uniform(-5, -1)} for agent in agents}
-        skills = dict.fromkeys(agents, 0.0)
+        rates = {member: {RATE: 10 ** generator.uniform(-5, -1)} for member in members}
+        skills = dict.fromkeys(members, 0.0)
         for generation in range(60):
             best_rate = 10 ** (-2 - 2 * generation / 60)
-            for agent in agents:
+            for member in members:
                 if not is_left_alone:
-                    decided = _decide(made, agent, 100 * generation, skills[agent], rates[agent])
-                    rates[agent] = decided.hyperparameters
-                    skills[agent] = skills[decided.parent or agent]
-                skills[agent] += math.exp(-(math.log(rates[agent][RATE] / best_rate) ** 2))
+                    decided = _decide(made, member, 100 * generation, skills[member], rates[member])
+                    rates[member] = decided.hyperparameters
+                    skills[member] = skills[decided.parent or member]
+                skills[member] += math.exp(-(math.log(rates[member][RATE] / best_rate) ** 2))
         return list(skills.values())
 
     @parameterized.named_parameters(("jaderberg", PBT), ("impala", IMPALA))

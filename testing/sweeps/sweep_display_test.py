@@ -1,4 +1,4 @@
-"""What a sweep shows fits the terminal, and says of each agent how far it is."""
+"""What a sweep shows fits the terminal, and says of each member how far it is."""
 
 import io
 from unittest import mock
@@ -11,19 +11,19 @@ from laser_tf.sweeps import sweep_display
 from testing import messages
 
 STATES = {
-    "agent_00": "running, restarted 2 times",
-    "agent_01": "finished, evaluating",
-    "agent_02": "failed",
+    "member_00": "running, restarted 2 times",
+    "member_01": "finished, evaluating",
+    "member_02": "failed",
 }
 REPORTS = {
-    "agent_00": {"env_frames": 1_500_000, "mean_return": -12.34},
-    "agent_01": {"env_frames": 3_000_000, "mean_return": None},
+    "member_00": {"env_frames": 1_500_000, "mean_return": -12.34},
+    "member_01": {"env_frames": 3_000_000, "mean_return": None},
 }
 
 
 def _shown() -> tuple[str, console.RenderableType]:
     """Plain text, and what is drawn."""
-    display = sweep_display.SweepDisplay(3_000_000, "pong, 3 agents", io.StringIO())
+    display = sweep_display.SweepDisplay(3_000_000, "pong, 3 members", io.StringIO())
     with mock.patch.object(live_text.LiveText, "show") as show:
         display.update(REPORTS, STATES)
     return show.call_args.args
@@ -37,32 +37,32 @@ def _lines(width: int, height: int | None = None) -> list[str]:
 
 class SweepDisplayTest(parameterized.TestCase):
     def test_one_line_for_all_and_one_for_each_agent_within_80_columns(self):
-        title, bar, numbers, head, *agents = _lines(80)
-        self.assertEqual(title, "pong, 3 agents")
+        title, bar, numbers, head, *members = _lines(80)
+        self.assertEqual(title, "pong, 3 members")
         messages.assert_names(bar, "50.0%")
         messages.assert_names(numbers, "4,500,000", "9,000,000", "-12.34")
         self.assertLen(head.split(), 5)
-        self.assertLen(agents, 3)
-        messages.assert_names(agents[0], "agent_00", "50.0%", "-12.34")
-        messages.assert_names(agents[1], "agent_01", "100.0%")
-        messages.assert_names(agents[2], "agent_02", "0.0%")
-        self.assertLessEqual(max(map(len, [title, bar, numbers, head, *agents])), 80)
+        self.assertLen(members, 3)
+        messages.assert_names(members[0], "member_00", "50.0%", "-12.34")
+        messages.assert_names(members[1], "member_01", "100.0%")
+        messages.assert_names(members[2], "member_02", "0.0%")
+        self.assertLessEqual(max(map(len, [title, bar, numbers, head, *members])), 80)
 
     @parameterized.parameters(40, 60)
     def test_a_narrow_terminal_costs_bars_and_states_but_no_numbers(self, width):
         lines = _lines(width)
         self.assertLessEqual(max(map(len, lines)), width)
-        agents = [line for line in lines if line.startswith("agent_0")]
-        self.assertLen(agents, 3)
-        messages.assert_names(agents[0], "agent_00", "50.0%", "-12.34")
-        messages.assert_names(agents[1], "agent_01", "100.0%")
+        members = [line for line in lines if line.startswith("member_0")]
+        self.assertLen(members, 3)
+        messages.assert_names(members[0], "member_00", "50.0%", "-12.34")
+        messages.assert_names(members[1], "member_01", "100.0%")
 
     def test_plain_lines(self):
         first, second, third, total = _shown()[0].splitlines()
-        messages.assert_names(first, "agent_00", "1,500,000", "50.0%", "-12.34", 2)
-        messages.assert_names(second, "agent_01", "3,000,000", "100.0%")
-        messages.assert_names(third, "agent_02", 0, "0.0%")
-        messages.assert_names(total, "pong, 3 agents", "4,500,000", "50.0%", "-12.34")
+        messages.assert_names(first, "member_00", "1,500,000", "50.0%", "-12.34", 2)
+        messages.assert_names(second, "member_01", "3,000,000", "100.0%")
+        messages.assert_names(third, "member_02", 0, "0.0%")
+        messages.assert_names(total, "pong, 3 members", "4,500,000", "50.0%", "-12.34")
 
 
 if __name__ == "__main__":

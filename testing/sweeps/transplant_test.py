@@ -60,7 +60,7 @@ class TransplantTest(parameterized.TestCase):
         for seed in range(3):
             self._update(source, seed)
         self._update(target, 9)
-        transplant.take_over(target, transplant.hand_over(source))
+        transplant.set_state(target, transplant.get_state(source))
         self.assertEqual(target.counters.agent_steps, 10)
         self.assertEqual(target.counters.learner_updates, 1)
         # The linear schedule reads them: for the comparison they must agree.
@@ -83,7 +83,7 @@ class TransplantTest(parameterized.TestCase):
             variable.assign(variable + tf.ones_like(variable))
         before = {id(v): v.numpy() for v in target.variables}
         generator = target.agent._random.state.numpy()
-        transplant.take_over(target, transplant.hand_over(source))
+        transplant.set_state(target, transplant.get_state(source))
         moved = [v for v in target.variables if np.any(before[id(v)] != v.numpy())]
         stay = (*target.hyperparameter_variables.values(), *target.counters.variables)
         self.assertEmpty({v.ref() for v in moved} & {v.ref() for v in stay})
@@ -102,34 +102,34 @@ class TransplantTest(parameterized.TestCase):
         source, target = self._learner(1, {**agent, **other}), self._learner(2, agent)
         before = self._state(target)
         with messages.raises(ValueError, *names):
-            transplant.take_over(target, transplant.hand_over(source))
+            transplant.set_state(target, transplant.get_state(source))
         for old, new in zip(before, self._state(target), strict=True):
             np.testing.assert_array_equal(old, new)
 
     def test_another_optimizer_is_refused(self):
         source, target = self._learner(1), self._learner(1, optimizer="adam")
         with messages.raises(ValueError, "optimizer"):
-            transplant.take_over(target, transplant.hand_over(source))
+            transplant.set_state(target, transplant.get_state(source))
 
     def test_another_dtype_is_refused(self):
         target = self._learner(1)
-        arrays = transplant.hand_over(target)
+        arrays = transplant.get_state(target)
         name = "agent/_policy_head/bias"
         with messages.raises(ValueError, name, "float64[3]", "float32[3]"):
-            transplant.take_over(target, arrays | {name: arrays[name].astype(np.float64)})
+            transplant.set_state(target, arrays | {name: arrays[name].astype(np.float64)})
 
     @parameterized.product(value=(np.nan, np.inf), part=("agent", "optimizer"))
     def test_what_is_not_finite_is_neither_handed_over_nor_taken_over(self, value, part):
         source, target = self._learner(1), self._learner(2)
         name = next(n for n in transplant._variables(source) if n.startswith(part))
-        good = transplant.hand_over(source)
+        good = transplant.get_state(source)
         variable = transplant._variables(source)[name]
         variable.assign(tf.fill(variable.shape, tf.cast(value, variable.dtype)))
         with messages.raises(finiteness.NonFiniteWeightsError, name):
-            transplant.hand_over(source)
+            transplant.get_state(source)
         before = self._state(target)
         with messages.raises(finiteness.NonFiniteWeightsError, name):
-            transplant.take_over(target, good | {name: variable.numpy()})
+            transplant.set_state(target, good | {name: variable.numpy()})
         for old, new in zip(before, self._state(target), strict=True):
             np.testing.assert_array_equal(old, new)
 

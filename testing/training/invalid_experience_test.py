@@ -12,8 +12,7 @@ from dm_env import specs
 
 from laser_tf import types
 from laser_tf.distributions import gaussian
-from laser_tf.replay import stored_unroll, stream, unroll_check
-from laser_tf.training import batches, checked_batches
+from laser_tf.replay import paced_batches, resilient_writer, stored_unroll, unroll_check
 from testing import fakes, runs
 
 
@@ -102,22 +101,22 @@ class UnrollCheckTest(parameterized.TestCase):
         spec = _SPEC._replace(observation=types.TextSpec(4))
         unrolls = _unrolls()
         words = np.zeros([_SIZE, 3, 4], np.int32)
-        words[1] = types.VOCABULARY
+        words[1] = types.VOCABULARY_SIZE
         unrolls = unrolls._replace(env_output=unrolls.env_output._replace(observation=words))
         found = unroll_check.UnrollCheck(spec).find_invalid(unrolls)
         np.testing.assert_array_equal(found["observation"], [False, True, False])
 
     def test_only_invalid_batches_end_the_run_with_one_error(self):
-        invalid = checked_batches.InvalidUnrolls(unroll_check.UnrollCheck(_SPEC))
+        invalid = unroll_check.InvalidUnrolls(unroll_check.UnrollCheck(_SPEC))
         batch = stored_unroll.unweighted(_forged(_unrolls(), "reward"), np.ones(_SIZE, bool))
-        with self.assertRaises(checked_batches.InvalidExperienceError):
+        with self.assertRaises(unroll_check.InvalidExperienceError):
             for _ in range(1_000):
                 masked = invalid.mask(batch)
                 self.assertTrue(masked.unrolls.env_output.is_first.all())
 
 
 class _Same:
-    """A `batches.Stream` of one element without end."""
+    """A `batch_sources.Source` of one element without end."""
 
     def __init__(self, element):
         self._element = element
@@ -143,7 +142,7 @@ class CountTest(parameterized.TestCase):
             stored_unroll.Count(np.int64(count), actor, np.int64(number))
             for number, count in enumerate(steps)
         )
-        stream_ = batches.ReplayBatchStream(counts, _Same(unrolls), config, lambda: 10**6)
+        stream_ = paced_batches.PacedBatches(counts, _Same(unrolls), config, lambda: 10**6)
         self.addCleanup(stream_.close)
         batch = stream_.get(lambda: False)
         self.assertBetween(batch.new_steps, counted, 10_000)
@@ -157,14 +156,14 @@ class RunTest(parameterized.TestCase):
         (
             "laser_recomputed",
             fakes.catch_config,
-            {"agent": {"core": "lstm"}, "replay": {"core_state": "recomputed"}},
+            {"agent": {"core": "lstm"}, "replay": {"scheme": "episodes"}},
         ),
         ("r2d2", fakes.r2d2_catch_config, {}),
-        ("r2d2_contextual", fakes.r2d2_catch_config, {"replay": {"priorities": "contextual"}}),
+        ("r2d2_contextual", fakes.r2d2_catch_config, {"replay": {"scheme": "contextual"}}),
         ("acer", fakes.acer_catch_config, {}),
     )
     def test_forged_unrolls_are_masked_and_training_continues(self, make_config, sections):
-        append = stream.Stream.append
+        append = resilient_writer.ResilientWriter.append
         fields = itertools.cycle([part for field in _FIELDS for part in (*[""] * 7, field)])
 
         def append_forged(self, data):
@@ -173,7 +172,7 @@ class RunTest(parameterized.TestCase):
 
         folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         with (
-            mock.patch.object(stream.Stream, "append", append_forged),
+            mock.patch.object(resilient_writer.ResilientWriter, "append", append_forged),
             self.assertLogs(level="WARNING") as logs,
         ):
             run = runs.train(make_config(**sections), folder / "run")

@@ -253,7 +253,7 @@ class HyperparametersTest(parameterized.TestCase):
         configured, _ = _learner(agent=sections["agent"], **sections["learner"])
         _update(unchanged := _learner()[0], batch, 10)
         for other in (configured, unchanged):
-            transplant.take_over(other, transplant.hand_over(made))
+            transplant.set_state(other, transplant.get_state(made))
             other.counters.agent_steps.assign(made.counters.agent_steps)
 
         made.set_hyperparameters(_OTHERS)

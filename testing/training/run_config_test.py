@@ -15,6 +15,7 @@ from laser_tf.ops import reward_clipping
 from laser_tf.sweeps import sweep_config
 from laser_tf.training import run_config
 from launch import found_config
+from testing import messages
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -94,35 +95,40 @@ class HostileValuesTest(parameterized.TestCase):
                         self.assertNotIn("\n", str(error))
 
     @parameterized.parameters(
-        ("run", "seed", -1, "use 0 or more"),
-        ("run", "seed", 2**31, "use 2000000000 or less; games count up"),
-        ("run", "seed", True, "use a whole number"),
-        ("run", "evaluate_every_env_frames", -1, "use 0 or more"),
-        ("run", "evaluation_episodes_beside", 0, "use 1 or more"),
+        ("run", "seed", -1, "seed .* got -1"),
+        ("run", "seed", 2**31, "seed .* got 2147483648"),
+        ("run", "seed", True, "seed .* got True"),
+        ("run", "evaluate_every_env_frames", -1, "evaluate_every_env_frames .* got -1"),
+        ("run", "evaluation_episodes_beside", 0, "evaluation_episodes_beside .* got 0"),
         (
             "run",
             "evaluate_every_env_frames",
             79,
             "evaluate_every_env_frames is 79, but weights change after an unroll of 80 at the",
         ),
-        ("learner", "learning_rate", 1e300, "use a finite value that float32 holds"),
-        ("learner", "learning_rate", 1e-300, "float32 makes it 0"),
-        ("learner", "gradient_clip", math.inf, "use a finite value"),
-        ("agent", "kl_threshold", math.inf, "use a finite value"),
-        ("agent", "discount", math.nan, "use a finite value"),
-        ("agent", "channel_multiplier", 10**9, "use 1024 or less; a layer of more has too many"),
-        ("environment", "num_envs", 10**12, "use 100000 or less; no process plays more"),
-        ("environment", "reward_scales", (math.nan,), "reward_scales is nan: use a finite value"),
-        ("environment", "max_frames_per_episode", 2**31, "emulators count in 32 bits"),
-        ("environment", "task", 3, "task is 3: use text"),
-        ("replay", "capacity", 10**23, "use 9223372036854775807 or less"),
-        ("replay", "capacity", 10**13, "use 1000000000000 or less; no memory holds more"),
-        ("replay", "unroll_length", 10**9, "no memory holds a larger batch"),
+        ("learner", "learning_rate", 1e300, "learning_rate .* got 1e.300"),
+        ("learner", "learning_rate", 1e-300, "learning_rate .* got 1e-300"),
+        ("learner", "gradient_clip", math.inf, "gradient_clip .* got inf"),
+        ("agent", "kl_threshold", math.inf, "kl_threshold .* got inf"),
+        ("agent", "discount", math.nan, "discount .* got nan"),
+        ("agent", "channel_multiplier", 10**9, "channel_multiplier .* got 1000000000"),
+        ("environment", "num_envs", 10**12, "num_envs .* got 1000000000000"),
+        ("environment", "reward_scales", (math.nan,), "reward_scales .* got nan"),
+        (
+            "environment",
+            "max_frames_per_episode",
+            2**31,
+            "max_frames_per_episode .* got 2147483648",
+        ),
+        ("environment", "task", 3, "task .* got 3"),
+        ("replay", "capacity", 10**23, "capacity .* got 10{23}"),
+        ("replay", "capacity", 10**13, "capacity .* got 10{13}"),
+        ("replay", "unroll_length", 10**9, "unroll_length must be 100000000 frames or less"),
         ("run", "checkpoint_minutes", 1e20, "checkpoint_minutes is 1e"),
         ("run", "replay_checkpoint_minutes", 1e20, "replay_checkpoint_minutes is 1e"),
         ("run", "metrics_seconds", 1e20, "metrics_seconds is 1e"),
-        ("replay", "frame_stack", 2.5, "use a whole number"),
-        ("agent", "popart", 1, "use True or False"),
+        ("replay", "frame_stack", 2.5, "frame_stack .* got 2.5"),
+        ("agent", "popart", 1, "popart .* got 1"),
     )
     def test_what_would_fail_later_is_refused_at_once(self, section, key, value, message):
         values = _values("laser:atari")
@@ -144,18 +150,16 @@ class HostileValuesTest(parameterized.TestCase):
         room = -(-longest // length) * length
         for capacity in (longest, room - 1):
             values["replay"]["capacity"] = capacity
-            with self.assertRaisesRegex(
-                ValueError, f"have 525: use a replay.capacity of {room} or"
-            ):
+            with messages.raises(ValueError, "replay.capacity", longest, room):
                 run_config.parse(values)
         values["replay"]["capacity"] = room
         run_config.parse(values)
 
     @parameterized.parameters(
-        ("arguments", 3, "arguments is 3: use text or names with their values"),
-        ("num_workers", -1, "num_workers is -1: use 0 or more"),
-        ("max_frames_per_episode", -1, "max_frames_per_episode is -1: use 0 or more"),
-        ("text_length", 0, "text_length is 0: use 1 or more"),
+        ("arguments", 3, "arguments .* got 3"),
+        ("num_workers", -1, "num_workers .* got -1"),
+        ("max_frames_per_episode", -1, "max_frames_per_episode .* got -1"),
+        ("text_length", 0, "text_length .* got 0"),
     )
     def test_keys_of_python_environments_are_held_to_their_ranges(self, key, value, message):
         values = _values("laser:gymnasium")
@@ -175,7 +179,7 @@ class HostileValuesTest(parameterized.TestCase):
         ({"run": None}, "config.run is None: it must have keys"),
         ({"agent": [1]}, "config.agent is .1.: it must have keys"),
         ({"run": {3: 4}}, "config.run has the key 3: keys are texts"),
-        ({"agent": {"kind": []}}, "config.agent: kind is .*choose one of .*'laser', 'r2d2'"),
+        ({"agent": {"kind": []}}, "config.agent: kind must be one of .*'laser', 'r2d2'"),
     )
     def test_what_has_no_sections_is_refused(self, values, message):
         for parse in (run_config.parse, sweep_config.parse):

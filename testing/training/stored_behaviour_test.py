@@ -13,8 +13,9 @@ from absl.testing import absltest, parameterized
 from laser_tf import types
 from laser_tf.agents import base
 from laser_tf.environments import factory, tmaze
-from laser_tf.replay import client, contextual_replay, server, stored_unroll
-from laser_tf.training import acting, actor, assembly, run_config, streams
+from laser_tf.replay import client, server, stored_unroll
+from laser_tf.replay.schemes import registry as schemes
+from laser_tf.training import acting, actor, assembly, run_config
 from testing import fakes
 
 _MAX_BATCHES = 100
@@ -39,12 +40,13 @@ def _on_tmaze(config: run_config.RunConfig, agent: dict, replay: dict) -> run_co
     values = fakes.config_values(config)
     values["environment"] = _ENVIRONMENT
     values["agent"].update(_AGENT | agent)
-    values["replay"].update(replay)
+    scheme = replay.get("scheme", values["replay"]["scheme"])
+    values["replay"] = schemes.switched(values["replay"], scheme) | replay
     return run_config.parse(values)
 
 
-def _laser(core: str, core_state: str) -> run_config.RunConfig:
-    replay = _UNROLLS | {"core_state": core_state}
+def _laser(core: str, scheme: str) -> run_config.RunConfig:
+    replay = _UNROLLS | {"scheme": scheme}
     return _on_tmaze(fakes.catch_config(), {"core": core}, replay)
 
 
@@ -57,7 +59,7 @@ def _r2d2() -> run_config.RunConfig:
 
 
 def _reactor() -> run_config.RunConfig:
-    replay = _SEQUENCES | {"priorities": "contextual"}
+    replay = _SEQUENCES | {"scheme": "contextual"}
     return _on_tmaze(fakes.reactor_catch_config(), {"hidden_units": 8}, replay)
 
 
@@ -79,8 +81,8 @@ def _read_batches(
     signature = assembly.unroll_signature(config, environment.spec(), agent)
     served = server.ReplayServer(config.replay, signature, folder / "replay")
     connected = served.connect()
-    replay = contextual_replay.for_learner(
-        client.LearnerReplay(connected, served), config.replay, signature, folder
+    replay = config.replay.learner_replay(
+        client.LearnerReplay(connected, served), signature, folder
     )
     acts = actor.ActorThread(
         acting.make_actor(
@@ -94,7 +96,7 @@ def _read_batches(
             on_episode=lambda _: None,
         )
     )
-    stream = streams.make_stream(config.replay, replay, signature, agent, seed=(1,))
+    stream = fakes.make_batches(config.replay, replay, signature, agent)
 
     def should_stop() -> bool:
         acts.check()
@@ -157,9 +159,9 @@ def _run_again(agent: base.Agent, unroll: types.Unroll) -> tuple[np.ndarray, np.
 
 class StoredBehaviourTest(parameterized.TestCase):
     @parameterized.named_parameters(
-        ("laser_stored", _laser("lstm", "stored")),
-        ("laser_recomputed", _laser("lstm", "recomputed")),
-        ("laser_preco", _laser("preco_lstm", "stored")),
+        ("laser_stored", _laser("lstm", "mixed")),
+        ("laser_recomputed", _laser("lstm", "episodes")),
+        ("laser_preco", _laser("preco_lstm", "mixed")),
         ("acer", _acer()),
         ("r2d2", _r2d2()),
         ("reactor_contextual", _reactor()),

@@ -22,7 +22,9 @@ from laser_tf.agents import registry
 from laser_tf.environments import catch, episode_statistics, factory
 from laser_tf.evaluation import evaluator, evaluator_process
 from laser_tf.monitoring import episode_log, evaluation_log, tensorboard
-from laser_tf.replay import connection, contextual_replay, replay_config, standalone
+from laser_tf.replay import connection, contextual_replay, standalone
+from laser_tf.replay.schemes import base as schemes_base
+from laser_tf.replay.schemes import registry as schemes
 from laser_tf.scores import reference
 from laser_tf.training import assembly, finiteness, learner, run_config, training
 from laser_tf.workdir import lock, run_directory
@@ -38,7 +40,7 @@ def _stop_at_once(run: training.Training) -> None:
 class _Member:
     """A sweep's only agent, as far as a run that is stopped at once has to do with it."""
 
-    name, index, replay_address = "agent_00", 0, None
+    name, index, replay_address = "member_00", 0, None
 
     def __init__(self, copied: int):
         self._copied = copied
@@ -52,7 +54,7 @@ class _Member:
     def check(self) -> None:
         pass
 
-    def keep_pace(self, *_) -> None:
+    def throttle(self, *_) -> None:
         pass
 
     def close(self, *, finished: bool) -> None:
@@ -68,7 +70,7 @@ class TrainingTest(parameterized.TestCase):
 
     @parameterized.named_parameters(
         ("laser", 60_000, {}, {"replay_fraction": 0.75}),
-        ("impala", 100_000, {"relevance": "none"}, {"replay_fraction": 0.0, "batch_size": 4}),
+        ("impala", 100_000, {"relevance": "none"}, {"scheme": "online", "batch_size": 4}),
     )
     def test_learns_catch(self, env_frames, agent, replay):
         config = fakes.catch_config(agent=agent, replay=replay, run={"env_frames": env_frames})
@@ -97,7 +99,7 @@ class TrainingTest(parameterized.TestCase):
     def test_reactor_learns_catch(self):
         config = fakes.reactor_catch_config(
             agent={"core": "none"},
-            replay={"priorities": "contextual"},
+            replay={"scheme": "contextual"},
             run={"env_frames": 20_000},
         )
         runs.train(config, self._workdir)
@@ -112,7 +114,7 @@ class TrainingTest(parameterized.TestCase):
 
     def test_updates_on_replay_alone_follow_those_on_online_unrolls(self):
         config = fakes.catch_config(
-            replay={"replay_fraction": 0.0, "replay_ratio": 2.0, "batch_size": 2},
+            replay={"scheme": "alternating", "replay_ratio": 2.0, "batch_size": 2},
             run={"env_frames": 16_000, "seed": 3, "metrics_seconds": 1e6},
         )
         run = runs.train(config, self._workdir)
@@ -160,11 +162,11 @@ class TrainingTest(parameterized.TestCase):
             assembly.unroll_signature(config, spec, agent),
             self._workdir.parent,
             port=0,
-            queues=[replay_config.ONLINE],
+            queues=[schemes_base.QUEUE],
         )
         self.addCleanup(served.stop)
         values = fakes.config_values(config)
-        values["replay"]["addresses"] = f"localhost:{served.port}"
+        values["replay"]["address"] = f"localhost:{served.port}"
         config = run_config.parse(values)
 
         def warnings(run: training.Training) -> list[str]:
@@ -221,11 +223,11 @@ class TrainingTest(parameterized.TestCase):
 
     def test_a_resumed_r2d2_has_the_sequences_that_it_kept_itself(self):
         config = fakes.r2d2_catch_config(
-            run={"env_frames": 2_000, "metrics_seconds": 1e-3}, replay={"priorities": "contextual"}
+            run={"env_frames": 2_000, "metrics_seconds": 1e-3}, replay={"scheme": "contextual"}
         )
         first = runs.train(config, self._workdir)
         replays = []
-        open_replay = contextual_replay.for_learner
+        open_replay = contextual_replay.restore
 
         def recorded(*arguments):
             replays.append(open_replay(*arguments))
@@ -237,7 +239,7 @@ class TrainingTest(parameterized.TestCase):
         run_directory.open_workdir(self._workdir, dataclasses.asdict(config), {})
         again = runs.build(config, self._workdir)
         with (
-            mock.patch.object(contextual_replay, "for_learner", recorded),
+            mock.patch.object(contextual_replay, "restore", recorded),
             self.assertLogs(level="INFO") as logs,
         ):
             runs.go_on(again)
@@ -322,7 +324,7 @@ class TrainingTest(parameterized.TestCase):
         self._check_that_no_unroll_was_lost()
 
     def _check_that_no_unroll_was_lost(self):
-        for name in ("replay/lost_unrolls", "replay/doubled_unrolls"):
+        for name in ("replay/lost_unrolls", "replay/duplicated_unrolls"):
             steps, values = tensorboard.read_scalars(self._workdir / "tensorboard", name)
             self.assertNotEmpty(steps, name)
             np.testing.assert_array_equal(values, 0)
@@ -598,10 +600,9 @@ class ParseTest(parameterized.TestCase):
         ("agent", "discout", 0.9, "agent key 'discout': did you mean discount"),
         ("replay", "replay_fraction", 1.0, "config.replay: replay_fraction is 1.0"),
         ("environment", "task", "cach", "config.environment: .*cach.*did you mean catch"),
-        ("run", "env_frames", 0, "config.run: env_frames is 0"),
+        ("run", "env_frames", 0, "config.run: env_frames .* got 0"),
         ("run", "replay_port", 99_999, "config.run: replay_port is 99999"),
         ("run", "checkpoint_minutes", 0.0, "config.run: checkpoint_minutes is 0.0"),
-        ("replay", "steps_per_update", 20, "entropy_cost is 0.01, .*agent.entropy_on_replay=true"),
     )
     def test_errors_name_the_section_and_the_value(self, section, key, value, message):
         values = fakes.config_values(fakes.catch_config())
@@ -611,8 +612,26 @@ class ParseTest(parameterized.TestCase):
 
     @parameterized.parameters(("entropy_on_replay", True), ("entropy_cost", 0.0))
     def test_learning_from_replay_alone_needs_its_entropy_or_none(self, name, value):
-        config = fakes.catch_config(replay={"steps_per_update": 20}, agent={name: value})
+        replay = {"scheme": "replay_only", "steps_per_update": 20}
+        config = fakes.catch_config(replay=replay, agent={name: value})
         self.assertEqual(getattr(config.agent, name), value)
+        with messages.raises(ValueError, "agent.entropy_on_replay", "replay_only"):
+            fakes.catch_config(replay=replay)
+
+    @parameterized.parameters(
+        ({"replay_ratio": 4.0}, "replay_ratio", "mixed", "alternating"),
+        ({"burn_in": 4}, "burn_in", "mixed", "sequences", "contextual"),
+        ({"scheme": "alternatin"}, "scheme", "alternatin", "alternating"),
+        ({"scheme": "sequences"}, "replay.scheme", "sequences", "mixed", "laser"),
+        ({"capacitee": 4}, "capacitee", "capacity"),
+    )
+    def test_key_or_scheme_that_does_not_fit_is_rejected(self, replay, *named):
+        values = fakes.config_values(fakes.catch_config())
+        if replay.get("scheme") in schemes.names():
+            values["replay"] = schemes.switched(values["replay"], replay["scheme"])
+        values["replay"].update(replay)
+        with messages.raises(ValueError, *named):
+            run_config.parse(values)
 
     def test_an_unknown_section_is_named(self):
         with self.assertRaisesRegex(ValueError, "section 'lerner': did you mean learner"):

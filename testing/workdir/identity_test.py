@@ -13,7 +13,7 @@ BEFORE = {
     "run": {"env_frames": 100, "seed": 1},
     "environment": {"task": "pong"},
     "cluster": {"actors": 0},
-    "replay": {"addresses": "a:1"},
+    "replay": {"address": "a:1"},
 }
 
 
@@ -36,7 +36,7 @@ class IdentityTest(parameterized.TestCase):
     @parameterized.parameters(
         ({},),
         ({"cluster": {"actors": 8}},),
-        ({"replay": {"addresses": "a:1,b:2"}},),
+        ({"replay": {"address": "b:2"}},),
         ({"run": {"replay_port": 0, "checkpoint_minutes": 1.0}},),
         ({"environment": {"max_broken_episodes": 50, "num_workers": 3, "num_threads": 2}},),
         ({"learner": {"jit_compile": "off", "non_finite_limit": 50}},),

@@ -178,13 +178,13 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
     def test_a_sweep_with_more_frames_is_not_finished(self, schedule, extend):
         run_directory.open_sweep(self._folder, _scheduled(schedule, 10), {"id": "a"})
         (self._folder / "finished").touch()
-        (self._folder / "finished_agents").mkdir()
-        (self._folder / "finished_agents/agent_00").touch()
+        (self._folder / "finished_members").mkdir()
+        (self._folder / "finished_members/member_00").touch()
         self.assertTrue(
             run_directory.open_sweep(self._folder, _scheduled(schedule, 20), {}, extend=extend)
         )
         self.assertFalse((self._folder / "finished").exists())
-        self.assertFalse((self._folder / "finished_agents").exists())
+        self.assertFalse((self._folder / "finished_members").exists())
         self.assertEqual(run_directory.read_sweep_id(self._folder), "a")
 
     def test_a_sweep_that_cannot_be_marked_as_unfinished_keeps_its_frames(self):
@@ -199,11 +199,11 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
         self.assertEqual(noted["run"]["env_frames"], 10)
 
     def test_a_run_of_another_sweep_is_refused_with_the_same_config(self):
-        folder = self._folder / "agent_03"
+        folder = self._folder / "member_03"
         run_directory.open_workdir(folder, CONFIG, {}, sweep_id="a")
         self.assertTrue(run_directory.open_workdir(folder, CONFIG, {}, sweep_id="a"))
         for sweep_id in ("b", ""):
-            with messages.raises(run_directory.WorkdirError, "agent_03"):
+            with messages.raises(run_directory.WorkdirError, "member_03"):
                 run_directory.open_workdir(folder, CONFIG, {}, sweep_id=sweep_id)
 
     def test_a_sweep_is_told_from_others_and_old_ones_have_no_id(self):
@@ -245,9 +245,9 @@ class WorkdirTest(FolderTest, parameterized.TestCase):
 
     @parameterized.product(
         trace=(
-            "agent_00/config.json",
+            "member_00/config.json",
             "population/lineage.csv",
-            "finished_agents/agent_01",
+            "finished_members/member_01",
             "replay/2026/DONE",
         ),
         opened=(run_directory.open_workdir, run_directory.open_sweep),

@@ -1,0 +1,165 @@
+"""Shared state of a run: what roles report, and what one role needs from another.
+
+Everything is sent again within seconds, so a restarted process soon holds the same state: roles
+send heartbeats every second, and the learner publishes its weights again.
+"""
+
+import collections
+import enum
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from laser_tf.environments import episode_statistics, worker_pool
+
+ACTOR = "actor_"  # Prefix of the names of all actors.
+_MAX_EPISODES = 100_000  # Kept while no learner takes them.
+_RESTARTED = "the run's state was restarted"
+
+
+class Status(enum.Enum):
+    """What a role does; the values appear in `roles.csv`."""
+
+    STARTING = "starting"
+    WAITING_FOR_LOCK = "waiting for lock"  # of a directory that another process still uses
+    WAITING = "waiting"  # for another role
+    RESTORING = "restoring"  # replay; without heartbeats, because Reverb holds Python's lock
+    RUNNING = "running"
+    EVALUATING = "evaluating"
+    SAVING = "saving"
+    STOPPED = "stopped"  # before its work was complete
+    FINISHED = "finished"
+    FAILED = "failed"  # and not restarted again
+
+
+class Heartbeat(NamedTuple):
+    """The state of a role as its process reports it."""
+
+    host: str
+    node: str  # Ray's id of the machine.
+    process: int
+    status: Status
+    detail: str  # What a waiting or running role does now, in words; may be empty.
+    may_hang: bool  # Whether the role runs code that might never return, e.g. an environment step.
+    metrics: Mapping[str, float]  # Name -> value, for TensorBoard and Prometheus.
+    age_seconds: float = 0.0
+
+
+class Weights(NamedTuple):
+    """A learner's weights in Ray's object store."""
+
+    learner_updates: int
+    env_frames: int
+    reference: Any  # A list of one `ray.ObjectRef`: every call would fetch a bare reference.
+
+
+class RunState:
+    """Holds the shared state; `fleet.Fleet` makes it a Ray actor, which runs one call at a time."""
+
+    def __init__(self):
+        self._heartbeats: dict[str, tuple[float, Heartbeat]] = {}
+        self._replay_address: str | None = None
+        self._weights: Weights | None = None
+        self._learners: dict[int, str] = {}  # Of one `rendezvous`.
+        self._pending_eval: Weights | None = None
+        self._eval_outcome: Mapping[str, Any] | worker_pool.Failure | None = None
+        self._episodes: collections.deque = collections.deque(maxlen=_MAX_EPISODES)
+
+    def report(
+        self,
+        role: str,
+        heartbeat: Heartbeat,
+        episodes: Sequence[episode_statistics.Episode] = (),
+        replay_address: str | None = None,
+    ) -> None:
+        """Stores a role's heartbeat.
+
+        Args:
+          role: Name of the role.
+          heartbeat: State of the role.
+          episodes: Episodes that ended since the last report.
+          replay_address: "host:port", if the role serves replay.
+        """
+        self._heartbeats[role] = time.monotonic(), heartbeat
+        self._episodes.extend(episodes)
+        if replay_address:
+            self._replay_address = replay_address
+
+    def heartbeats(self) -> dict[str, Heartbeat]:
+        """Returns the last heartbeat of each role."""
+        now = time.monotonic()
+        return {
+            role: heartbeat._replace(age_seconds=now - then)
+            for role, (then, heartbeat) in self._heartbeats.items()
+        }
+
+    def replay_address(self) -> str | None:
+        """Returns the "host:port" of replay; None before replay has reported it."""
+        return self._replay_address
+
+    def rendezvous(self, rank: int, address: str, world_size: int) -> list[str] | None:
+        """Collects the addresses of learners that train together; called until all are known.
+
+        A restarted learner has another address. Learners that have met its previous process cannot
+        continue and restart, too, so a changed address starts a new round.
+
+        Args:
+          rank: Index of the learner.
+          address: "host:port" that no learner has used before.
+          world_size: Number of learners.
+
+        Returns:
+          The addresses in order of rank; None while some are missing.
+        """
+        if self._learners.get(rank, address) != address:
+            self._learners.clear()
+        self._learners[rank] = address
+        if len(self._learners) < world_size:
+            return None
+        return [self._learners[i] for i in range(world_size)]
+
+    def publish(self, weights: Weights) -> None:
+        """Stores the learner's newest weights."""
+        self._weights = weights
+
+    def newest_weights(self, other_than: int) -> Weights | None:
+        """Returns the newest weights; None if there are none or they have `other_than` updates.
+
+        A learner that resumes from its checkpoint may have fewer updates than before.
+        """
+        if self._weights is None or self._weights.learner_updates == other_than:
+            return None
+        return self._weights
+
+    def take_episodes(self) -> list[episode_statistics.Episode]:
+        """Returns and removes the episodes that ended since the last call."""
+        episodes = list(self._episodes)
+        self._episodes.clear()
+        return episodes
+
+    def request_eval(self, weights: Weights) -> None:
+        """Requests an evaluation of weights, in place of any earlier request."""
+        self._pending_eval, self._eval_outcome = weights, None
+
+    def pending_eval(self) -> Weights | None:
+        """Returns the weights to evaluate; None without a request that lacks an outcome."""
+        return self._pending_eval
+
+    def report_eval(
+        self, env_frames: int, outcome: Mapping[str, Any] | worker_pool.Failure
+    ) -> None:
+        """Stores the outcome of the request for weights with `env_frames`."""
+        if self._pending_eval and self._pending_eval.env_frames == env_frames:
+            self._pending_eval, self._eval_outcome = None, outcome
+
+    def pop_eval(self, env_frames: int) -> Mapping[str, Any] | worker_pool.Failure | None:
+        """Returns the outcome of the request for weights with `env_frames`, once.
+
+        Returns:
+          None while there is no outcome; a failure if a restart has lost the request.
+        """
+        outcome, self._eval_outcome = self._eval_outcome, None
+        pending = self._pending_eval
+        if outcome is None and (pending is None or pending.env_frames != env_frames):
+            return worker_pool.Failure(_RESTARTED)
+        return outcome

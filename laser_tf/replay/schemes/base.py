@@ -1,0 +1,293 @@
+"""The contract of replay schemes: how experience is cut, stored, sampled and mixed."""
+
+import abc
+import dataclasses
+import pathlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import tree
+
+from laser_tf import config_checks, errors, observations
+from laser_tf.replay import server_address
+
+if TYPE_CHECKING:  # A configuration is checked before TensorFlow and Reverb are loaded.
+    import reverb
+
+    from laser_tf.agents import base as agents_base
+    from laser_tf.replay import (
+        batch_sources,
+        client,
+        connection,
+        stored_unroll,
+        unroll_check,
+        writers,
+    )
+
+QUEUE = "queue"  # Table of new unrolls for a learner that has the server for itself.
+MAX_STORED_STEPS = 10**12  # 9 TB of a T-maze's frames, the smallest frames there are.
+_MAX_BATCH_FRAMES = 10**8  # 700 GB of Atari's.
+
+
+class ActorContext(NamedTuple):
+    """What the writers of an actor are made for."""
+
+    replay: "connection.ReplayConnection"  # where to write
+    signature: "stored_unroll.StoredUnroll"  # of an unroll
+    agent: "agents_base.Agent"  # the actor's
+    task_ids: np.ndarray  # integers [N], the tasks of the actor's environments
+    member: int = 0  # index of the agent in its sweep
+    max_unrolls_per_episode: int = 0  # of the longest episode; 0 if unknown
+
+
+class LearnerContext(NamedTuple):
+    """What the batches of a learner are made for."""
+
+    replay: "client.ReplayClient"  # where to read
+    signature: "stored_unroll.StoredUnroll"  # of an unroll
+    agent: "agents_base.Agent"  # the learner's, whose newest weights recompute core states
+    seed: Sequence[int]  # equal for all learners that update together; Reverb's samplers take none
+    invalid: "unroll_check.InvalidUnrolls | None" = None  # drops unrolls before core states
+
+
+def queue_of(agent: str) -> str:
+    """Returns the name of the queue of one agent of a sweep."""
+    return f"{QUEUE}_{agent}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ReplayScheme(abc.ABC):
+    """A replay scheme with its configuration: validation, tables, writer and batch source.
+
+    A subclass adds its keys as fields and implements the abstract methods. It imports TensorFlow
+    and Reverb in these methods, so that reading a configuration loads neither.
+
+    Raises:
+      ValueError: If a value is out of range; the message names the key, the value and the remedy.
+    """
+
+    replay_table: ClassVar[str | None] = None  # Reverb table that batches are sampled from
+    uses_sequences: ClassVar[bool] = False  # whether batch entries are joined from several unrolls
+    length_keys: ClassVar[str] = "unroll_length"  # keys that make up `steps_per_entry`
+    recomputes_states: ClassVar[bool] = False  # whether the learner recomputes core states
+
+    scheme: str = ""  # which replay scheme; each has other keys
+    unroll_length: int = 20  # agent steps; T, of a stored unroll
+    frame_stack: int = 4  # frames; K, in an observation
+    batch_size: int = 32  # unrolls; or sequences, in an update
+    queue_capacity: int = 64  # unrolls; max number that wait for the learner
+    address: str = ""  # host:port; of a replay server; "": the run has one in its own process
+
+    def __post_init__(self):
+        config_checks.check_types(self)
+        config_checks.check_choice(self, "scheme", (type(self).scheme,))
+        for name in ("unroll_length", "frame_stack", "batch_size"):
+            config_checks.check_range(self, name, 1)
+        config_checks.check_range(
+            self, "queue_capacity", 1, MAX_STORED_STEPS, "no memory holds more"
+        )
+        server_address.check(self.address)
+        frames = self.batch_size * self.steps_per_entry * self.frame_stack
+        if frames > _MAX_BATCH_FRAMES:
+            raise errors.ConfigError(
+                f"batch_size times frame_stack times {self.length_keys} must be "
+                f"{_MAX_BATCH_FRAMES} frames or less, got {frames}. Use smaller values"
+            )
+
+    # Properties of the batches.
+
+    @property
+    @abc.abstractmethod
+    def online_entries(self) -> int:
+        """Number of batch entries that come new from the actors."""
+
+    @property
+    def replayed_entries(self) -> int:
+        """Number of batch entries that come from replay."""
+        return self.batch_size - self.online_entries
+
+    @property
+    def steps_per_entry(self) -> int:
+        """T, the agent steps of a batch entry."""
+        return self.unroll_length
+
+    @property
+    def steps_per_update(self) -> int:
+        """Number of new agent steps for each update that has any."""
+        return self.online_entries * self.unroll_length
+
+    @property
+    def burn_in(self) -> int:
+        """Agent steps at the start of a batch entry that only advance the core state."""
+        return 0
+
+    # Properties of what is stored.
+
+    @property
+    def capacity(self) -> int:
+        """Agent steps in a full replay."""
+        return 0
+
+    @property
+    def steps_per_item(self) -> int:
+        """Agent steps that each item of replay adds."""
+        return self.unroll_length
+
+    @property
+    def max_items(self) -> int:
+        """Number of items in a full replay."""
+        return self.capacity // self.steps_per_item
+
+    @property
+    def min_items(self) -> int:
+        """Number of items that stay in replay even if memory runs out."""
+        return self.batch_size
+
+    @property
+    def min_capacity(self) -> int:
+        """Smallest capacity in agent steps."""
+        return self.batch_size * self.steps_per_entry
+
+    @property
+    def sampler_exponent(self) -> float:
+        """Priority exponent of the sampler of `replay_table` (0 means uniform)."""
+        return 0.0
+
+    @property
+    def uses_priorities(self) -> bool:
+        """Whether the loss's priorities are needed."""
+        return False
+
+    @property
+    def replays_stored_states(self) -> bool:
+        """Whether replayed entries start from the core states that the actors had."""
+        return False
+
+    def fill(self, items: int) -> float:
+        """Returns the share of the capacity that a number of items takes, in [0, 1]."""
+        return items / self.max_items if self.max_items else 0.0
+
+    def min_server_unrolls(self, queues: int) -> int:
+        """Returns the number of unrolls in so many full queues and one batch from replay."""
+        per_entry = -(-self.steps_per_entry // self.unroll_length)
+        return queues * self.queue_capacity + self.batch_size * per_entry
+
+    def stored_signature(self, signature: "stored_unroll.StoredUnroll") -> Any:
+        """Returns the signature of an unroll in replay, whose bytes memory estimates count."""
+        return signature
+
+    # Checks against the rest of the configuration.
+
+    def check_observation(self, observation: Any) -> None:
+        """Checks that there is an image to stack.
+
+        Args:
+          observation: Nest of specs of single frames.
+
+        Raises:
+          ValueError: If `frame_stack` is above 1 and no leaf is an image.
+        """
+        if self.frame_stack > 1 and not any(map(observations.is_image, tree.flatten(observation))):
+            raise errors.ConfigError(
+                f"replay.frame_stack must be 1 if no observation is an image, got "
+                f"{self.frame_stack}. Use --config.replay.frame_stack=1; --config.agent.core=lstm "
+                "remembers earlier vectors"
+            )
+
+    def check_episode_length(self, max_steps: int) -> None:  # noqa: B027 (most have no limit)
+        """Checks the longest episode of the environment.
+
+        Args:
+          max_steps: Agent steps; 0 if unknown.
+
+        Raises:
+          ValueError: If replay cannot store such an episode.
+        """
+
+    def check_server(self, max_items: int) -> None:  # noqa: B027 (most have no minimum)
+        """Checks the capacity of a server that is no part of the run.
+
+        Args:
+          max_items: Number of items that its replay table can hold.
+
+        Raises:
+          ValueError: If updates would never begin.
+        """
+
+    def share(self, learners: int) -> Self:
+        """Returns the configuration of what one of several learners takes of each batch.
+
+        Raises:
+          ValueError: If the learners cannot take equal shares.
+        """
+        return dataclasses.replace(self, batch_size=self._divided("batch_size", learners))
+
+    def _divided(self, key: str, learners: int) -> int:
+        size = getattr(self, key)
+        if size % learners:
+            raise errors.ConfigError(
+                f"replay.{key} must be a multiple of cluster.learners, {learners}, got {size}. All "
+                "learners take equal shares"
+            )
+        return size // learners
+
+    # What a run builds from the configuration. The defaults write each unroll to the queue and to
+    # `replay_table`.
+
+    def signatures(self, signature: "stored_unroll.StoredUnroll") -> dict[str, Any]:
+        """Returns the signatures of the items of each table; `QUEUE` stands for all queues.
+
+        Args:
+          signature: Signature of an unroll.
+        """
+        return {QUEUE: signature} | ({self.replay_table: signature} if self.replay_table else {})
+
+    def make_tables(
+        self, signature: "stored_unroll.StoredUnroll", queues: Sequence[str] = (QUEUE,)
+    ) -> "list[reverb.Table]":
+        """Creates the tables of a server.
+
+        Args:
+          signature: Signature of an unroll.
+          queues: Names of the learners' queues.
+        """
+        from laser_tf.replay import tables
+
+        return tables.make_tables(self, signature, queues)
+
+    def unroll_tables(self, queue: str) -> tuple[str, ...]:
+        """Returns the tables that get an item of every unroll.
+
+        The queue comes last: while it is full, it holds back what the writer sends after it.
+        """
+        return (self.replay_table, queue) if self.replay_table else (queue,)
+
+    def counting_tables(self, queue: str) -> tuple[str, ...]:
+        """Returns the tables that get the `Count` of every unroll."""
+        return ()
+
+    def make_writers(self, context: ActorContext) -> "list[writers.Writer]":
+        """Creates the writers that take every step of an actor."""
+        from laser_tf.replay import writers
+
+        return [writers.unroll_writer(self, context)]
+
+    @abc.abstractmethod
+    def make_batches(self, context: LearnerContext) -> "batch_sources.BatchSource":
+        """Starts fetching the batches of a learner."""
+
+    def learner_replay(
+        self,
+        replay: "client.ReplayClient",
+        signature: "stored_unroll.StoredUnroll",
+        workdir: pathlib.Path,
+    ) -> "client.ReplayClient":
+        """Returns the learner's view of replay: by default the server itself.
+
+        Args:
+          replay: The server that the actors write to.
+          signature: Signature of an unroll.
+          workdir: The run directory.
+        """
+        return replay

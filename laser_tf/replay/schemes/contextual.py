@@ -1,0 +1,105 @@
+"""Sequences in a contextual priority tree in the learner (Reactor, section 3.3, appendix 6.3)."""
+
+import dataclasses
+import pathlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from laser_tf import errors
+from laser_tf.replay.schemes import base, sequences, table_replay
+
+if TYPE_CHECKING:
+    import reverb
+
+    from laser_tf.replay import batch_sources, client, stored_unroll, writers
+
+_MAX_KEYS = 10_000_000  # Sequences in the tree, which takes 2 GB then.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Contextual(sequences.Sequences):
+    """Sequences that the learner stores: priorities of new ones are inferred from neighbours.
+
+    The server has only queues: of counts, and of new sequences on their way to the learner.
+    """
+
+    replay_table: ClassVar[str | None] = None
+    sequence_table: ClassVar[str] = "new_sequences"  # a queue
+
+    scheme: str = "contextual"
+    sequence_length: int = 40  # agent steps; that are learned from
+    sequence_overlap: int = 20  # agent steps; that adjacent sequences share
+    burn_in: int = 0  # agent steps; before a sequence, which only advance its core state
+    steps_per_update: int = 80  # agent steps; that actors write for each update
+    priority_exponent: float = 1.0  # exponent; of the loss's priorities, above 0
+    importance_exponent: float = 1.0  # exponent; beta, of the weights that correct for priorities
+    uniform_share: float = 0.0  # fraction; epsilon, of the samples that are uniform
+
+    def __post_init__(self):
+        super().__post_init__()
+        table_replay.check_fraction(self, "uniform_share")
+        if not self.priority_exponent:
+            raise errors.ConfigError(
+                f"priority_exponent must be above 0, got {self.priority_exponent}. Uniform "
+                "sequences need another replay.scheme"
+            )
+        if self.max_items > _MAX_KEYS:
+            raise errors.ConfigError(
+                f"capacity must be {_MAX_KEYS * self.steps_per_item} agent steps or less, got "
+                f"{self.capacity}. The tree orders at most {_MAX_KEYS} sequences"
+            )
+
+    @property
+    def sampler_exponent(self) -> float:
+        """See `ReplayScheme`."""
+        return 0.0
+
+    @property
+    def min_items(self) -> int:
+        """See `ReplayScheme`; the warm-up, too, must fit."""
+        return max(self.batch_size, self.warm_up_items)
+
+    def min_server_unrolls(self, queues: int) -> int:
+        """See `ReplayScheme`; the queue of sequences takes the place of the batch."""
+        unrolls = self.steps_per_entry // self.unroll_length
+        return self.queue_capacity * (queues + unrolls)
+
+    def share(self, learners: int) -> Self:
+        """See `ReplayScheme`."""
+        if learners > 1:
+            raise errors.ConfigError(
+                f"cluster.learners must be 1 for replay.scheme {self.scheme!r}, got {learners}. "
+                "One learner stores all sequences"
+            )
+        return self
+
+    def make_tables(
+        self, signature: "stored_unroll.StoredUnroll", queues: Sequence[str] = (base.QUEUE,)
+    ) -> "list[reverb.Table]":
+        """See `ReplayScheme`."""
+        from laser_tf.replay import tables
+
+        return tables.make_tables(self, signature, queues, self.sequence_table)
+
+    def make_writers(self, context: base.ActorContext) -> "list[writers.Writer]":
+        """See `ReplayScheme`."""
+        from laser_tf.replay import sequence_writer
+
+        return [sequence_writer.SequenceWriter(self, context, priority=lambda _: 1.0)]  # unused
+
+    def make_batches(self, context: base.LearnerContext) -> "batch_sources.BatchSource":
+        """See `ReplayScheme`."""
+        from laser_tf.replay import contextual_replay
+
+        return contextual_replay.make_batches(self, context)
+
+    def learner_replay(
+        self,
+        replay: "client.ReplayClient",
+        signature: "stored_unroll.StoredUnroll",
+        workdir: pathlib.Path,
+    ) -> "client.ReplayClient":
+        """See `ReplayScheme`."""
+        from laser_tf.replay import contextual_replay
+
+        return contextual_replay.restore(replay, self, signature, workdir)

@@ -1,0 +1,66 @@
+"""All replay schemes by name; importing this module loads neither TensorFlow nor Reverb.
+
+A new scheme is a line here and a file with its `base.ReplayScheme`; see docs/extending.md.
+"""
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+from laser_tf import config_values, errors
+from laser_tf.replay.schemes import base
+
+# Name -> "module:class" of this package.
+_SCHEMES = {
+    "online": "online:Online",
+    "mixed": "mixed:Mixed",
+    "episodes": "episodes:Episodes",
+    "alternating": "alternating:Alternating",
+    "replay_only": "replay_only:ReplayOnly",
+    "sequences": "sequences:Sequences",
+    "contextual": "contextual:Contextual",
+}
+DEFAULT = "mixed"
+
+
+def names() -> tuple[str, ...]:
+    """Returns the names of all schemes."""
+    return tuple(_SCHEMES)
+
+
+def config_class(scheme: str) -> type[base.ReplayScheme]:
+    """Returns the class of a scheme.
+
+    Raises:
+      ValueError: If there is no such scheme; the message names similar ones.
+    """
+    if scheme not in names():  # it may be no text at all
+        close = config_values.close_names(str(scheme), _SCHEMES) or list(_SCHEMES)
+        raise errors.ConfigError(
+            f"scheme must be the name of a replay scheme, got {scheme!r}. Use {' or '.join(close)}"
+        )
+    module, name = _SCHEMES[scheme].split(":")
+    return getattr(importlib.import_module(f"laser_tf.replay.schemes.{module}"), name)
+
+
+def keys(scheme: str) -> tuple[str, ...]:
+    """Returns the keys of a scheme's configuration."""
+    return tuple(config_class(scheme).__dataclass_fields__)
+
+
+def schemes_with(key: str) -> list[str]:
+    """Returns the names of the schemes that have a key."""
+    return [name for name in _SCHEMES if key in keys(name)]
+
+
+def switched(values: Mapping[str, Any], scheme: str) -> dict[str, Any]:
+    """Returns the values of section `replay` for another scheme.
+
+    Keys that the new scheme does not have are dropped. Its other keys keep their values, and what
+    is not among the values has the new scheme's default.
+
+    Raises:
+      ValueError: If there is no such scheme.
+    """
+    known = keys(scheme)
+    return {key: value for key, value in values.items() if key in known} | {"scheme": scheme}

@@ -1,0 +1,68 @@
+"""Prioritised overlapping sequences with burn-in (R2D2, section 2.3)."""
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from laser_tf import errors
+from laser_tf.replay.schemes import base, table_replay
+
+if TYPE_CHECKING:
+    from laser_tf.replay import stored_unroll, writers
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sequences(table_replay.PacedReplay):
+    """Sequences in Reverb, sampled by the loss's priorities; actors compute the first ones."""
+
+    replay_table: ClassVar[str | None] = "sequences"
+    sequence_table: ClassVar[str] = "sequences"  # table that actors write sequences to
+    uses_sequences: ClassVar[bool] = True
+    length_keys: ClassVar[str] = "(sequence_length plus burn_in)"
+
+    scheme: str = "sequences"
+    sequence_length: int = 80  # agent steps; m, that are learned from
+    sequence_overlap: int = 40  # agent steps; that adjacent sequences share
+    burn_in: int = 40  # agent steps; l, before a sequence, which only advance its core state
+    steps_per_update: int = 3_200  # agent steps; that actors write for each update
+    priority_exponent: float = 0.9  # exponent; of the loss's priorities; 0: replay is uniform
+    importance_exponent: float = 0.6  # exponent; beta, of the weights that correct for priorities
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not 0 <= self.sequence_overlap < self.sequence_length:
+            raise errors.ConfigError(
+                f"sequence_overlap is {self.sequence_overlap}: use a value from 0 to below "
+                f"sequence_length, {self.sequence_length}"
+            )
+        for name in ("sequence_length", "sequence_overlap", "burn_in"):
+            if getattr(self, name) < 0 or getattr(self, name) % self.unroll_length:
+                raise errors.ConfigError(
+                    f"{name} is {getattr(self, name)}: use a multiple of unroll_length, "
+                    f"{self.unroll_length}, which sequences are put together from"
+                )
+
+    @property
+    def steps_per_entry(self) -> int:
+        """See `ReplayScheme`."""
+        return self.burn_in + self.sequence_length
+
+    @property
+    def steps_per_item(self) -> int:
+        """See `ReplayScheme`."""
+        return self.sequence_length - self.sequence_overlap
+
+    def signatures(self, signature: "stored_unroll.StoredUnroll") -> dict[str, Any]:
+        """See `ReplayScheme`."""
+        from laser_tf.replay import tables
+
+        unrolls = self.steps_per_entry // self.unroll_length
+        return super().signatures(signature) | {
+            self.sequence_table: tables.several(signature, unrolls)
+        }
+
+    def make_writers(self, context: base.ActorContext) -> "list[writers.Writer]":
+        """See `ReplayScheme`."""
+        from laser_tf.replay import sequence_writer
+
+        priority = sequence_writer.initial_priority(context.agent)
+        return [sequence_writer.SequenceWriter(self, context, priority)]

@@ -1,0 +1,109 @@
+"""Members of a sweep run at equal speed, and a dead one holds nobody up."""
+
+from absl.testing import absltest
+
+from laser_tf.sweeps import speed_limiter
+
+
+class SpeedLimiterTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self._now = 0.0
+        self._limiter = speed_limiter.SpeedLimiter(
+            ["a", "b", "c"], max_lead_frames=100, clock=lambda: self._now
+        )
+
+    def _start(self, **frames: int) -> None:
+        for member, count in frames.items():
+            self._limiter.join(member, count)
+
+    def test_nobody_runs_ahead_of_the_slowest(self):
+        self._start(a=0, b=0, c=0)
+        self._limiter.report("a", 80)
+        self._limiter.report("b", 50)
+        self.assertEqual([self._limiter.limit(member) for member in "abc"], [100, 100, 100])
+        self._limiter.report("c", 70)
+        self.assertEqual([self._limiter.limit(member) for member in "abc"], [150, 150, 150])
+
+    def test_those_who_have_not_come_yet_are_waited_for_a_while(self):
+        self._start(a=5_000, b=3_000)  # of a resumed sweep
+        self._limiter.report("a", 5_080)
+        self._limiter.report("b", 3_090)
+        self.assertEqual([self._limiter.limit(member) for member in "ab"], [5_100, 3_100])
+        self._start(c=4_000)
+        self._limiter.report("c", 4_060)
+        self.assertEqual([self._limiter.limit(member) for member in "abc"], [5_160, 3_160, 4_160])
+
+    def test_who_never_comes_is_given_up(self):
+        self._start(a=0, b=0)
+        self._now = speed_limiter.START_SECONDS + 1
+        self._limiter.report("a", 90)
+        self._limiter.report("b", 90)
+        self.assertEqual(self._limiter.limit("a"), 190)
+
+    def test_the_silent_and_those_who_leave_hold_nobody_up(self):
+        self._start(a=500, b=10, c=0)
+        for member, frames in (("a", 550), ("b", 15), ("c", 20)):
+            self._limiter.report(member, frames)
+        self._limiter.leave("b")
+        self.assertFalse(self._limiter.is_running("b"))
+        self.assertEqual(self._limiter.limit("a"), 620)  # c's distance and a hundred
+        self._now = speed_limiter.SILENCE_SECONDS + 1
+        self._limiter.report("a", 560)
+        self.assertEqual(self._limiter.limit("a"), 660)
+
+    def test_who_comes_back_goes_on_at_the_others_speed(self):
+        self._start(a=1000, b=1000, c=1000)
+        self._limiter.leave("c")
+        self._limiter.report("a", 1500)
+        self._limiter.report("b", 1520)
+        self._limiter.expect("c")
+        self._limiter.join("c", 900)  # from its checkpoint
+        self.assertEqual(self._limiter.limit("a"), 1600)
+        self.assertEqual(self._limiter.limit("c"), 1000)
+        self._limiter.report("a", 1590)
+        self._limiter.report("b", 1590)
+        self.assertEqual(self._limiter.limit("a"), 1600)  # c keeps its distance of 600
+        self._limiter.report("c", 990)
+        self.assertEqual(self._limiter.limit("a"), 1690)
+        self.assertEqual(self._limiter.limit("c"), 1090)
+
+    def test_who_comes_first_when_the_others_have_gone_on_runs_beside_them(self):
+        self._start(a=0, b=0)
+        self._now = speed_limiter.START_SECONDS + 1
+        for member in "ab":
+            self._limiter.report(member, 5_000)
+        self._limiter.expect("c")
+        self.assertTrue(self._limiter.is_running("c"))  # its name is taken
+        self.assertEqual(self._limiter.limit("a"), 5_100)  # but nobody waits while it starts
+        self._limiter.join("c", 0)
+        self.assertEqual([self._limiter.limit(member) for member in "abc"], [5_100, 5_100, 100])
+        self._limiter.report("a", 5_090)
+        self._limiter.report("b", 5_090)
+        self.assertEqual(self._limiter.limit("a"), 5_100)  # now they do
+        self._limiter.report("c", 80)
+        self.assertEqual([self._limiter.limit(member) for member in "abc"], [5_180, 5_180, 180])
+
+    def test_who_comes_back_is_not_waited_for_while_it_starts(self):
+        self._start(a=0, b=0, c=0)
+        self._limiter.leave("c")
+        for member in "ab":
+            self._limiter.report(member, 5_000)
+        self._limiter.expect("c")
+        self.assertEqual(self._limiter.limit("a"), 5_100)
+        self._limiter.leave("b")
+        self._limiter.expect("b")
+        self._limiter.join("b", 40)  # c's old distance does not count for it
+        self.assertEqual([self._limiter.limit(member) for member in "ab"], [5_100, 140])
+
+    def test_alone_nobody_is_held_up(self):
+        self._start(a=1000, b=1000, c=1000)
+        for member in "bc":
+            self._limiter.leave(member)
+        self._limiter.join("a", 700)
+        self._limiter.report("a", 90_000)
+        self.assertEqual(self._limiter.limit("a"), 90_100)
+
+
+if __name__ == "__main__":
+    absltest.main()
