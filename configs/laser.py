@@ -21,7 +21,6 @@ In all files of this folder, a number without a source is this project's choice.
 LASER's.
 """
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -30,32 +29,31 @@ import ml_collections
 
 from configs import environments
 from laser_tf.agents import laser_config
-from laser_tf.environments import atari_protocols
+from laser_tf.environments import atari
 from laser_tf.replay.schemes import episodes, mixed
 
 
-def get_config(variant: str = "atari") -> ml_collections.ConfigDict:
-    """Returns the configuration of a variant; flags override each value.
+def _agent(**others: Any) -> laser_config.LaserConfig:
+    loss: dict[str, Any] = {
+        "discount": 0.99,  # IMPALA's; LASER's 0.995 learns more slowly in short runs
+        "reward_clip": "unit",  # IMPALA, Atari
+        "baseline_cost": 0.5,  # IMPALA, Atari
+        "entropy_cost": 0.01,  # IMPALA, Atari
+        "rho_bar": 1.0,  # V-trace, both papers
+        "c_bar": 1.0,
+        "lambda_": 1.0,
+        "relevance": "implied",  # section 4.3
+        "kl_threshold": 0.1,  # nats; the paper prints none: see docs/agents/laser.md
+    }
+    return laser_config.LaserConfig(**loss | others)
 
-    Args:
-      variant: Name in the table above.
 
-    Raises:
-      ValueError: If there is no such variant.
-    """
-    return environments.select(VARIANTS, variant)
-
-
-def _atari(protocol: str = atari_protocols.IMPALA) -> ml_collections.ConfigDict:
-    config = environments.atari(protocol)
-    config.agent = dataclasses.asdict(
-        laser_config.LaserConfig(
+def _atari(protocol: str = atari.IMPALA) -> ml_collections.ConfigDict:
+    return environments.atari(protocol).config(
+        _agent(
             torso="shallow",  # IMPALA, figure 3 left: 14 times the deep one's speed on a CPU
-            normalise_images=True,  # keeps units alive, see docs/results/images.md
-            **_ATARI_LOSS,
-        )
-    )
-    config.replay = dataclasses.asdict(
+            normalise_images=True,  # keeps units alive, see docs/results/atari.md
+        ),
         mixed.Mixed(
             unroll_length=20,  # agent steps, T; IMPALA, Atari
             frame_stack=4,  # frames; IMPALA, Atari
@@ -64,82 +62,54 @@ def _atari(protocol: str = atari_protocols.IMPALA) -> ml_collections.ConfigDict:
             capacity=20_000,  # agent steps; see docs/design.md
             queue_capacity=8,  # unrolls
             priority_exponent=0.0,  # uniform; section 5.2
-        )
+        ),
+        learning_rate=3e-4,  # half of IMPALA's: see docs/results/atari.md
+        learning_rate_schedule="linear",  # IMPALA, Atari
+        optimizer="rmsprop",  # IMPALA, Atari
+        rmsprop_decay=0.99,  # IMPALA, Atari
+        rmsprop_momentum=0.0,  # IMPALA, Atari
+        rmsprop_epsilon=1e-5,  # 0.01 makes short runs too slow, see docs/design.md
+        gradient_clip=0.0,  # section 5.1: none on Atari
     )
-    config.learner.update(
-        {
-            "learning_rate": 3e-4,  # half of IMPALA's: see docs/results/images.md
-            "learning_rate_schedule": "linear",  # IMPALA, Atari
-            "optimizer": "rmsprop",  # IMPALA, Atari
-            "rmsprop_decay": 0.99,  # IMPALA, Atari
-            "rmsprop_momentum": 0.0,  # IMPALA, Atari
-            "rmsprop_epsilon": 1e-5,  # 0.01 makes short runs too slow, see docs/design.md
-            "gradient_clip": 0.0,  # section 5.1: none on Atari
-        }
-    )
-    return config
-
-
-# The loss of all variants that do not name another number.
-_ATARI_LOSS: dict[str, Any] = {
-    "discount": 0.99,  # IMPALA's; LASER's 0.995 learns more slowly in short runs
-    "reward_clip": "unit",  # IMPALA, Atari
-    "baseline_cost": 0.5,  # IMPALA, Atari
-    "entropy_cost": 0.01,  # IMPALA, Atari
-    "rho_bar": 1.0,  # V-trace, both papers
-    "c_bar": 1.0,
-    "lambda_": 1.0,
-    "relevance": "implied",  # section 4.3
-    "kl_threshold": 0.1,  # nats; the paper prints none: see docs/agents/laser.md
-}
 
 
 def _atari_paper() -> ml_collections.ConfigDict:
     """Returns the single agent of section 5.1; the sweep's members are in `sweeps.py`."""
     config = _atari()
     config.agent.update(
-        {
-            "torso": "deep",  # section 5.1
-            "channel_multiplier": 4,  # section 5.1
-            "normalise_images": False,  # neither paper does
-            "discount": 0.995,  # section 5.1
-            "entropy_cost": 0.01,  # IMPALA's initial parameters, section 5.1
-        }
+        torso="deep",  # section 5.1
+        channel_multiplier=4,  # section 5.1
+        normalise_images=False,  # neither paper does
+        discount=0.995,  # section 5.1
+        entropy_cost=0.01,  # IMPALA's initial parameters, section 5.1
     )
     config.environment.update(
-        {
-            "num_envs": 64,
-            "no_op_max": 37,  # env frames, appendix D
-        }
+        num_envs=64,
+        no_op_max=37,  # env frames, appendix D
     )
     config.replay.update(
-        {
-            "unroll_length": 19,  # agent steps, section 5.1
-            # Unrolls: section 5.1's 32 online ones, which IMPALA's learning rate is tuned for, and
-            # 224 replayed ones by the ratio. Its 128 replayed ones would be 80%.
-            "batch_size": 256,
-            "replay_fraction": 0.875,  # section 5.1: the single agent's
-            "capacity": 15_000_000,  # agent steps; section 5.1 ("15M") prints no unit
-            "queue_capacity": 64,  # unrolls
-        }
+        unroll_length=19,  # agent steps, section 5.1
+        # Unrolls: section 5.1's 32 online ones, which IMPALA's learning rate is tuned for, and 224
+        # replayed ones by the ratio. Its 128 replayed ones would be 80%.
+        batch_size=256,
+        replay_fraction=0.875,  # section 5.1: the single agent's
+        capacity=15_000_000,  # agent steps; section 5.1 ("15M") prints no unit
+        queue_capacity=64,  # unrolls
     )
     config.learner.update(
-        {
-            "learning_rate": 6e-4,  # section 5.1: IMPALA's tuned schedule,
-            "learning_rate_schedule": "linear",  # which falls to zero at the run's end
-            "rmsprop_epsilon": 0.01,  # IMPALA, Atari
-            "gradient_clip": 0.0,  # section 5.1: none
-        }
+        learning_rate=6e-4,  # section 5.1: IMPALA's tuned schedule,
+        learning_rate_schedule="linear",  # which falls to zero at the run's end
+        rmsprop_epsilon=0.01,  # IMPALA, Atari
+        gradient_clip=0.0,  # section 5.1: none
     )
     # Frames: table 1. Episodes: IMPALA, Atari; LASER reports its last 100 training episodes.
-    config.run.update({"env_frames": 200_000_000, "evaluation_episodes": 200})
+    config.run.update(env_frames=200_000_000, evaluation_episodes=200)
     return config
 
 
 def _catch() -> ml_collections.ConfigDict:
-    config = environments.catch_()
-    config.agent = dataclasses.asdict(laser_config.LaserConfig(torso="flat", **_ATARI_LOSS))
-    config.replay = dataclasses.asdict(
+    return environments.catch_().config(
+        _agent(torso="flat"),
         mixed.Mixed(
             unroll_length=10,  # agent steps; an episode has 9 and its reset
             frame_stack=1,  # frames
@@ -147,66 +117,61 @@ def _catch() -> ml_collections.ConfigDict:
             replay_fraction=0.75,
             capacity=20_000,  # agent steps
             queue_capacity=16,  # unrolls
-        )
+        ),
+        learning_rate=3e-3,
+        rmsprop_epsilon=1e-5,
     )
-    config.learner.update({"learning_rate": 3e-3, "rmsprop_epsilon": 1e-5})
-    return config
 
 
-def _minatar() -> ml_collections.ConfigDict:
-    config = environments.minatar()
-    config.agent = dataclasses.asdict(laser_config.LaserConfig(torso="minatar", **_ATARI_LOSS))
-    config.replay = dataclasses.asdict(
+def _minatar(
+    setting: Callable[[], environments.Setting] = environments.minatar,
+) -> ml_collections.ConfigDict:
+    return setting().config(
+        _agent(torso="minatar"),
         mixed.Mixed(
             unroll_length=20,  # agent steps
             frame_stack=1,  # frames
-            # One fresh unroll an update: see docs/results/minatar.md.
+            # One fresh unroll an update: see docs/results/laser.md.
             batch_size=8,  # unrolls
             replay_fraction=0.875,  # of the 1/2, 3/4 and 7/8 that LASER considers
             capacity=100_000,  # agent steps
             queue_capacity=32,  # unrolls
-        )
+        ),
+        learning_rate=1e-3,
+        rmsprop_epsilon=1e-5,
     )
-    config.learner.update({"learning_rate": 1e-3, "rmsprop_epsilon": 1e-5})
-    return config
 
 
 def _minatar_multitask() -> ml_collections.ConfigDict:
-    config = _minatar()
-    config.environment = environments.minatar_multitask().environment
+    config = _minatar(environments.minatar_multitask)
     config.agent.update(
-        {
-            "reward_clip": "none",  # PopArt takes rewards as they are
-            "popart": True,
-            # PopArt's moments grow fast even with the paper's small step, since targets count by
-            # their squares. With a large step, the moments of a game without rewards yet would
-            # shrink to nothing, and its advantages, divided by them, be noise at full scale.
-            "popart_step": 3e-4,  # an update; Hessel et al. 2019
-        }
+        reward_clip="none",  # PopArt takes rewards as they are
+        popart=True,
+        # PopArt's moments grow fast even with the paper's small step, since targets count by their
+        # squares. With a large step, the moments of a game without rewards yet would shrink to
+        # nothing, and its advantages, divided by them, be noise at full scale.
+        popart_step=3e-4,  # an update; Hessel et al. 2019
     )
     config.replay.update(
-        {
-            "batch_size": 20,  # unrolls
-            "replay_fraction": 0.75,
-            "capacity": 500_000,  # agent steps
-            "queue_capacity": 20,  # unrolls
-        }
+        batch_size=20,  # unrolls
+        replay_fraction=0.75,
+        capacity=500_000,  # agent steps
+        queue_capacity=20,  # unrolls
     )
     return config
 
 
-def _tmaze() -> ml_collections.ConfigDict:
-    config = environments.t_maze()
-    config.agent = dataclasses.asdict(
-        laser_config.LaserConfig(
+def _tmaze(
+    setting: Callable[[], environments.Setting] = environments.t_maze,
+) -> ml_collections.ConfigDict:
+    return setting().config(
+        _agent(
             torso="flat",
             core="lstm",
             core_size=64,
-            core_memory_span=100,  # agent steps; see docs/training.md
-            **_ATARI_LOSS | {"reward_clip": "none"},  # returns are within [-2, 1]
-        )
-    )
-    config.replay = dataclasses.asdict(
+            core_memory_span=100,  # agent steps; see docs/configuration.md
+            reward_clip="none",  # returns are within [-2, 1]
+        ),
         episodes.Episodes(
             unroll_length=79,  # agent steps; LASER, DMLab: reaches from turn to cue
             frame_stack=1,  # frames
@@ -214,28 +179,26 @@ def _tmaze() -> ml_collections.ConfigDict:
             replay_fraction=0.75,
             capacity=100_000,  # agent steps
             queue_capacity=16,  # unrolls
-        )
+        ),
+        learning_rate=1e-3,
+        rmsprop_epsilon=1e-5,
     )
-    config.learner.update({"learning_rate": 1e-3, "rmsprop_epsilon": 1e-5})
-    return config
 
 
 def _babyai() -> ml_collections.ConfigDict:
-    config = _tmaze()
-    config.environment = environments.babyai().environment
-    config.agent.update({"torso": "minatar", "core_size": 128, "core_memory_span": 0})
+    config = _tmaze(environments.babyai)
+    config.agent.update(torso="minatar", core_size=128, core_memory_span=0)
     config.replay.unroll_length = 20  # agent steps
     return config
 
 
 def _gymnasium() -> ml_collections.ConfigDict:
     """Returns settings for vectors; the suites dm_env and tf_agents have the same keys."""
-    config = environments.gymnasium()
-    config.agent = dataclasses.asdict(
-        laser_config.LaserConfig(
+    return environments.gymnasium().config(
+        _agent(
             torso="shallow",  # of images, where an observation has some
             mlp_units=(64, 64),
-            # Values of rarely seen states overshoot with ReLU, see docs/results/control.md.
+            # Values of rarely seen states overshoot with ReLU, see docs/results/laser.md.
             mlp_activation="tanh",
             normalise_vectors=True,
             fusion_units=128,  # of observations with images, texts and vectors
@@ -245,10 +208,8 @@ def _gymnasium() -> ml_collections.ConfigDict:
             popart_step=1e-3,
             # Returns of 500 and of -1,500 at one learning rate; unnormalised, the value loss would
             # be a thousand times the policy's in the layers that they share.
-            **_ATARI_LOSS | {"reward_clip": "none"},
-        )
-    )
-    config.replay = dataclasses.asdict(
+            reward_clip="none",
+        ),
         mixed.Mixed(
             unroll_length=20,  # agent steps
             frame_stack=1,
@@ -256,28 +217,21 @@ def _gymnasium() -> ml_collections.ConfigDict:
             replay_fraction=0.875,  # an update for every 40 agent steps
             capacity=50_000,  # agent steps
             queue_capacity=4,  # unrolls
-        )
+        ),
+        learning_rate=1e-3,
+        rmsprop_epsilon=1e-5,
+        gradient_clip=40.0,  # IMPALA; for the first updates, before PopArt has the scale
     )
-    config.learner.update(
-        {
-            "learning_rate": 1e-3,
-            "rmsprop_epsilon": 1e-5,
-            "gradient_clip": 40.0,  # IMPALA; for the first updates, before PopArt has the scale
-        }
-    )
-    return config
 
 
 def _control() -> ml_collections.ConfigDict:
     config = _gymnasium()
     config.agent.update(
-        {
-            "relevance": "behaviour",  # KL(pi || mu): "implied" has no closed form for densities
-            "discount": 0.95,  # found on Pendulum with one seed
-            "mlp_activation": "relu",  # Pendulum's results were made with it,
-            "popart_step": 0.01,  # an update; and with this
-            "kl_threshold": 0.3,  # nats; densities move apart faster than probabilities
-        }
+        relevance="behaviour",  # KL(pi || mu): "implied" has no closed form for densities
+        discount=0.95,  # found on Pendulum with one seed
+        mlp_activation="relu",  # Pendulum's results were made with it,
+        popart_step=0.01,  # an update; and with this
+        kl_threshold=0.3,  # nats; densities move apart faster than probabilities
     )
     # RMSProp's mean of squares starts at one, so that small gradients first take small steps.
     config.learner.gradient_clip = 1.0
@@ -287,17 +241,13 @@ def _control() -> ml_collections.ConfigDict:
 
 
 def _vizdoom() -> ml_collections.ConfigDict:
-    config = environments.doom()
-    config.agent = dataclasses.asdict(
-        laser_config.LaserConfig(
+    return environments.doom().config(
+        _agent(
             torso="shallow",  # as `_atari`'s
             center_observation=True,
             core="lstm",
             core_size=256,
-            **_ATARI_LOSS,
-        )
-    )
-    config.replay = dataclasses.asdict(
+        ),
         episodes.Episodes(
             unroll_length=32,  # agent steps
             frame_stack=1,  # frames
@@ -305,16 +255,11 @@ def _vizdoom() -> ml_collections.ConfigDict:
             replay_fraction=0.75,
             capacity=50_000,  # agent steps
             queue_capacity=8,  # unrolls
-        )
+        ),
+        learning_rate=6e-4,  # IMPALA, Atari
+        rmsprop_epsilon=1e-5,
+        gradient_clip=40.0,  # IMPALA
     )
-    config.learner.update(
-        {
-            "learning_rate": 6e-4,  # IMPALA, Atari
-            "rmsprop_epsilon": 1e-5,
-            "gradient_clip": 40.0,  # IMPALA
-        }
-    )
-    return config
 
 
 def _dmlab30() -> ml_collections.ConfigDict:
@@ -323,8 +268,7 @@ def _dmlab30() -> ml_collections.ConfigDict:
     Figures 2 and 3 have 87.5%: --config.replay.batch_size=256 --config.replay.replay_fraction=0.875
     with 32 online unrolls.
     """
-    config = environments.dmlab30()
-    config.agent = dataclasses.asdict(
+    return environments.dmlab30().config(
         laser_config.LaserConfig(
             torso="deep",  # IMPALA, figure 3 right
             core="preco_lstm",  # section 5.1
@@ -337,9 +281,7 @@ def _dmlab30() -> ml_collections.ConfigDict:
             popart_step=3e-4,  # Hessel et al. 2019
             pixel_control_cost=2e-3,  # per cell; the paper prints none
             pixel_control_cell=4,  # UNREAL
-        )
-    )
-    config.replay = dataclasses.asdict(
+        ),
         episodes.Episodes(
             unroll_length=79,  # agent steps; section 5.1
             frame_stack=1,  # frames
@@ -347,23 +289,18 @@ def _dmlab30() -> ml_collections.ConfigDict:
             replay_fraction=0.8,
             capacity=10_000_000,  # agent steps; figure 2
             queue_capacity=64,  # unrolls
-        )
+        ),
+        learning_rate=3e-4,  # within IMPALA's 5e-6 to 5e-3, sampled by a sweep there
+        learning_rate_schedule="linear",  # IMPALA
+        rmsprop_epsilon=0.1,  # section 5.1
+        gradient_clip=40.0,  # global norm; IMPALA. LASER: "no clipping", of Atari alone
     )
-    config.learner.update(
-        {
-            "learning_rate": 3e-4,  # within IMPALA's 5e-6 to 5e-3, sampled by a sweep there
-            "learning_rate_schedule": "linear",  # IMPALA
-            "rmsprop_epsilon": 0.1,  # section 5.1
-            "gradient_clip": 40.0,  # global norm; IMPALA. LASER: "no clipping", of Atari alone
-        }
-    )
-    return config
 
 
 VARIANTS: dict[str, Callable[[], ml_collections.ConfigDict]] = {
     "atari": _atari,
-    "atari_dopamine": functools.partial(_atari, atari_protocols.DOPAMINE),
-    "atari_revisiting": functools.partial(_atari, atari_protocols.REVISITING),
+    "atari_dopamine": functools.partial(_atari, atari.DOPAMINE),
+    "atari_revisiting": functools.partial(_atari, atari.REVISITING),
     "atari_paper": _atari_paper,
     "babyai": _babyai,
     "catch": _catch,
@@ -375,3 +312,4 @@ VARIANTS: dict[str, Callable[[], ml_collections.ConfigDict]] = {
     "tmaze": _tmaze,
     "vizdoom": _vizdoom,
 }
+get_config = environments.selector(VARIANTS, default="atari")

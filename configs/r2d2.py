@@ -13,7 +13,7 @@
 Numbers that table 2 leaves out are Ape-X's (Horgan et al. 2018).
 """
 
-import dataclasses
+from typing import Any
 
 import ml_collections
 
@@ -21,45 +21,40 @@ from configs import environments
 from laser_tf.agents import r2d2_config
 from laser_tf.replay.schemes import sequences
 
-
-def get_config(variant: str = "atari") -> ml_collections.ConfigDict:
-    """Returns the configuration of a variant.
-
-    Args:
-      variant: Name in the table above.
-
-    Raises:
-      ValueError: If there is no such variant.
-    """
-    return environments.select(VARIANTS, variant)
+_ADAM: dict[str, Any] = {
+    "optimizer": "adam",  # table 2
+    "learning_rate_schedule": "constant",
+    "adam_epsilon": 1e-3,  # table 2
+}
 
 
-def _adam(learning_rate: float) -> dict:
-    return {
-        "optimizer": "adam",  # table 2
-        "learning_rate": learning_rate,
-        "learning_rate_schedule": "constant",
-        "adam_epsilon": 1e-3,  # table 2
-    }
+def _agent(discount: float = 0.99, **others: Any) -> r2d2_config.R2D2Config:
+    return r2d2_config.R2D2Config(
+        core="lstm",  # appendix
+        discount=discount,
+        n_steps=5,  # section 2.3
+        **others,
+    )
+
+
+def _replay(**others: Any) -> sequences.Sequences:
+    return sequences.Sequences(
+        priority_exponent=0.9,  # table 2
+        importance_exponent=0.6,  # table 2
+        **others,
+    )
 
 
 def _atari() -> ml_collections.ConfigDict:
-    config = environments.atari()
-    config.agent = dataclasses.asdict(
-        r2d2_config.R2D2Config(
+    config = environments.atari().config(
+        _agent(
             torso="shallow",  # IMPALA's: a third of the DQN torso's arithmetic
-            center_observation=True,  # see docs/results/images.md
-            core="lstm",
+            center_observation=True,  # see docs/results/atari.md
             core_size=128,
             hidden_units=128,
-            discount=0.99,
-            n_steps=5,  # section 2.3
             target_period=250,  # learner updates
-        )
-    )
-    config.environment.update({"num_envs": 16, "life_loss_is_end": False})
-    config.replay = dataclasses.asdict(
-        sequences.Sequences(
+        ),
+        _replay(
             unroll_length=10,  # agent steps
             frame_stack=4,  # section 2.3
             sequence_length=20,  # agent steps
@@ -70,25 +65,23 @@ def _atari() -> ml_collections.ConfigDict:
             warm_up=20_000,  # agent steps
             capacity=100_000,  # agent steps
             queue_capacity=16,  # unrolls
-            priority_exponent=0.9,  # table 2
-            importance_exponent=0.6,  # table 2
-        )
+        ),
+        **_ADAM,
+        learning_rate=3e-4,
+        gradient_clip=40.0,  # Ape-X
     )
-    config.learner.update(_adam(3e-4) | {"gradient_clip": 40.0})  # Ape-X
+    config.environment.update(num_envs=16, life_loss_is_end=False)
     config.run.env_frames = 14_000_000  # before action repeat; an hour and a half
     return config
 
 
-def _atari_paper() -> ml_collections.ConfigDict:
-    config = environments.atari()
-    config.agent = dataclasses.asdict(
-        r2d2_config.R2D2Config(
+def _paper(setting: environments.Setting) -> ml_collections.ConfigDict:
+    config = setting.config(
+        _agent(
             torso="dqn",  # appendix
-            core="lstm",  # appendix
             core_size=512,  # appendix
             hidden_units=512,  # appendix
             discount=0.997,  # table 2
-            n_steps=5,  # section 2.3
             reward_clip="none",  # section 2.3
             rescaling_epsilon=1e-3,  # table 2
             target_period=2_500,  # learner updates, table 2
@@ -97,19 +90,8 @@ def _atari_paper() -> ml_collections.ConfigDict:
             epsilon_alpha=7.0,  # Ape-X
             evaluation_epsilon=1e-3,
             reset_at_life_loss=False,  # True with life_loss_is_end: figure 8's "reset"
-        )
-    )
-    config.environment.update(
-        {
-            "num_envs": 256,  # table 2: actors
-            "num_threads": 0,
-            "full_action_space": True,  # section 2.3
-            "life_loss_is_end": False,  # section 2.3; True: figure 8's "roll"
-            "no_op_max": 30,  # table 4
-        }
-    )
-    config.replay = dataclasses.asdict(
-        sequences.Sequences(
+        ),
+        _replay(
             unroll_length=40,  # agent steps; actors copy weights as often (table 2: 400)
             frame_stack=4,  # section 2.3
             sequence_length=80,  # agent steps, m, table 2
@@ -121,48 +103,51 @@ def _atari_paper() -> ml_collections.ConfigDict:
             capacity=4_000_000,  # agent steps, table 2
             queue_capacity=512,  # unrolls
             core_state="stored",  # section 3; "zero" for its variants, burn_in 0 for others
-            priority_exponent=0.9,  # table 2
-            importance_exponent=0.6,  # table 2
-        )
+        ),
+        **_ADAM,
+        learning_rate=1e-4,  # table 2
+        gradient_clip=40.0,  # Ape-X
     )
-    config.learner.update(_adam(1e-4) | {"gradient_clip": 40.0})  # table 2; Ape-X
-    config.run.update({"env_frames": 10_000_000_000, "replay_checkpoint_minutes": 120.0})
+    config.environment.num_envs = 256  # table 2: actors
+    config.run.update(env_frames=10_000_000_000, replay_checkpoint_minutes=120.0)
+    return config
+
+
+def _atari_paper() -> ml_collections.ConfigDict:
+    config = _paper(environments.atari())
+    config.environment.update(
+        num_threads=0,
+        full_action_space=True,  # section 2.3
+        life_loss_is_end=False,  # section 2.3; True: figure 8's "roll"
+        no_op_max=30,  # table 4
+    )
     return config
 
 
 def _dmlab30() -> ml_collections.ConfigDict:
-    config = _atari_paper()
+    config = _paper(environments.dmlab30())
     config.agent.update(
-        {
-            "torso": "deep",  # section 4.2
-            # Section 4.2: IMPALA's clip, here as IMPALA's published code computes it. What IMPALA
-            # prints, "optimistic_asymmetric", counts a goal of 10 as 1.3 apples of 1.
-            "reward_clip": "soft_asymmetric",
-            "target_period": 400,  # learner updates, section 4.2
-        }
+        torso="deep",  # section 4.2
+        # Section 4.2: IMPALA's clip, here as IMPALA's published code computes it. What IMPALA
+        # prints, "optimistic_asymmetric", counts a goal of 10 as 1.3 apples of 1.
+        reward_clip="soft_asymmetric",
+        target_period=400,  # learner updates, section 4.2
     )
-    config.environment = environments.dmlab30().environment
-    config.environment.update({"task": "rooms_watermaze", "num_envs": 256})
+    config.environment.task = "rooms_watermaze"
     # One frame: section 2.3. Batches of half the size, and half as many steps an update: table 2.
-    config.replay.update({"frame_stack": 1, "batch_size": 32, "steps_per_update": 3_200})
+    config.replay.update(frame_stack=1, batch_size=32, steps_per_update=3_200)
     return config
 
 
 def _minatar() -> ml_collections.ConfigDict:
-    config = environments.minatar()
-    config.agent = dataclasses.asdict(
-        r2d2_config.R2D2Config(
+    return environments.minatar().config(
+        _agent(
             torso="minatar",
-            core="lstm",
             core_size=128,
             hidden_units=128,
-            discount=0.99,
-            n_steps=5,  # section 2.3
             target_period=500,  # learner updates; the paper's 2,500 are of a far longer run
-        )
-    )
-    config.replay = dataclasses.asdict(
-        sequences.Sequences(
+        ),
+        _replay(
             unroll_length=20,  # agent steps
             frame_stack=1,  # frames
             sequence_length=40,  # agent steps
@@ -173,30 +158,22 @@ def _minatar() -> ml_collections.ConfigDict:
             warm_up=10_000,  # agent steps
             capacity=200_000,  # agent steps
             queue_capacity=32,  # unrolls
-            priority_exponent=0.9,  # table 2
-            importance_exponent=0.6,  # table 2
-        )
+        ),
+        **_ADAM,
+        learning_rate=5e-4,
     )
-    config.learner.update(_adam(5e-4))
-    return config
 
 
 def _tmaze() -> ml_collections.ConfigDict:
-    config = environments.t_maze()
-    config.agent = dataclasses.asdict(
-        r2d2_config.R2D2Config(
+    return environments.t_maze().config(
+        _agent(
             torso="flat",
-            core="lstm",
             core_size=64,
-            core_memory_span=100,  # agent steps; see docs/training.md
+            core_memory_span=100,  # agent steps; see docs/configuration.md
             hidden_units=64,
-            discount=0.99,
-            n_steps=5,  # section 2.3
             target_period=100,  # learner updates; the paper's 2,500 are of a run 1,000 times longer
-        )
-    )
-    config.replay = dataclasses.asdict(
-        sequences.Sequences(
+        ),
+        _replay(
             unroll_length=20,  # agent steps
             frame_stack=1,  # frames
             sequence_length=60,  # agent steps: from cue to turn, or no gradient joins them
@@ -207,13 +184,11 @@ def _tmaze() -> ml_collections.ConfigDict:
             warm_up=10_000,  # agent steps
             capacity=100_000,  # agent steps
             queue_capacity=16,  # unrolls
-            priority_exponent=0.9,  # table 2
-            importance_exponent=0.6,  # table 2
-        )
+        ),
+        **_ADAM,
+        learning_rate=1e-3,
+        jit_compile="on",  # XLA: no convolutions, hence three times as fast on a CPU
     )
-    # XLA: no convolutions, hence three times as fast on a CPU.
-    config.learner.update(_adam(1e-3) | {"jit_compile": "on"})
-    return config
 
 
 VARIANTS = {
@@ -223,3 +198,4 @@ VARIANTS = {
     "minatar": _minatar,
     "tmaze": _tmaze,
 }
+get_config = environments.selector(VARIANTS, default="atari")

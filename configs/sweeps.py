@@ -19,18 +19,7 @@ from typing import Any
 import ml_collections
 
 from configs import environments, laser
-
-
-def get_config(variant: str = "catch") -> ml_collections.ConfigDict:
-    """Returns the configuration of a variant.
-
-    Args:
-      variant: Name in the table above.
-
-    Raises:
-      ValueError: If there is no such variant.
-    """
-    return environments.select(VARIANTS, variant)
+from laser_tf.sweeps import sweep_config
 
 
 def _sweep(
@@ -45,21 +34,12 @@ def _sweep(
       **search: Hyper-parameters of the members, keys of the section `sweep`.
     """
     config = laser.get_config(agent)
-    config.sweep = ml_collections.ConfigDict(
-        {
-            "grid": {},
-            "zipped": {},
-            "log_uniform": {},
-            "choices": {},
-            "samples": 1,  # members for each point
-            "seed": 1,
-            "shared_replay": True,
-            "equal_speed": True,  # LASER, section 5.1
-            "max_lead_env_frames": max_lead_env_frames,
-            "label": "",
-            "seed_index": 1,
-        }
-        | search
+    config.sweep = environments.section(
+        sweep_config.Config(
+            equal_speed=True,  # LASER, section 5.1
+            max_lead_env_frames=max_lead_env_frames,
+            **search,
+        )
     )
     config.population = ml_collections.ConfigDict(
         {"method": "none", "ready_env_frames": ready_env_frames, "truncation_fraction": 0.25}
@@ -92,13 +72,11 @@ def _catch_companions() -> ml_collections.ConfigDict:
     config.agent.reward_clip = "none"  # with an offset rewards are not in [-1, 1]
     config.environment.num_envs = 4  # of each member; few, so that online unrolls are fresh
     config.replay.update(
-        {
-            "replay_fraction": 0.875,  # LASER, section 5.3: 2 online unrolls of 16
-            "capacity": 400_000,  # agent steps; more than ten members produce
-            "queue_capacity": 4,  # unrolls, of each member
-        }
+        replay_fraction=0.875,  # LASER, section 5.3: 2 online unrolls of 16
+        capacity=400_000,  # agent steps; more than ten members produce
+        queue_capacity=4,  # unrolls, of each member
     )
-    config.run.update({"env_frames": 30_000, "evaluation_episodes": 0})
+    config.run.update(env_frames=30_000, evaluation_episodes=0)
     return config
 
 
@@ -108,14 +86,12 @@ def _minatar() -> ml_collections.ConfigDict:
     )
     config.environment.num_envs = 8  # of each member
     config.replay.update(
-        {
-            "batch_size": 16,  # unrolls
-            "replay_fraction": 0.875,  # LASER, section 5.3
-            "capacity": 400_000,  # agent steps, of all members together
-            "queue_capacity": 8,  # unrolls, of each member
-        }
+        batch_size=16,  # unrolls
+        replay_fraction=0.875,  # LASER, section 5.3
+        capacity=400_000,  # agent steps, of all members together
+        queue_capacity=8,  # unrolls, of each member
     )
-    config.run.update({"env_frames": 300_000, "evaluation_episodes": 30})
+    config.run.update(env_frames=300_000, evaluation_episodes=30)
     return config
 
 
@@ -134,14 +110,12 @@ def _minatar_multitask() -> ml_collections.ConfigDict:
     # Of each task and member; few, so that online unrolls are fresh.
     config.environment.num_envs = 2
     config.replay.update(
-        {
-            "batch_size": 16,  # unrolls
-            "replay_fraction": 0.875,  # LASER, section 5.3: 2 online unrolls
-            "capacity": 1_000_000,  # agent steps, of all members together
-            "queue_capacity": 8,  # unrolls, of each member
-        }
+        batch_size=16,  # unrolls
+        replay_fraction=0.875,  # LASER, section 5.3: 2 online unrolls
+        capacity=1_000_000,  # agent steps, of all members together
+        queue_capacity=8,  # unrolls, of each member
     )
-    config.run.update({"env_frames": 300_000, "evaluation_episodes": 0})
+    config.run.update(env_frames=300_000, evaluation_episodes=0)
     return config
 
 
@@ -159,13 +133,11 @@ def _vizdoom() -> ml_collections.ConfigDict:
     )
     config.environment.num_envs = 4  # of each member; few, so that online unrolls are fresh
     config.replay.update(
-        {
-            "replay_fraction": 0.875,  # LASER, section 5.3: 2 online unrolls of 16
-            "capacity": 1_000_000,  # agent steps; more than six members produce
-            "queue_capacity": 4,  # unrolls, of each member
-        }
+        replay_fraction=0.875,  # LASER, section 5.3: 2 online unrolls of 16
+        capacity=1_000_000,  # agent steps; more than six members produce
+        queue_capacity=4,  # unrolls, of each member
     )
-    config.run.update({"env_frames": 500_000, "evaluation_episodes": 0})
+    config.run.update(env_frames=500_000, evaluation_episodes=0)
     return config
 
 
@@ -186,11 +158,9 @@ def _atari_paper() -> ml_collections.ConfigDict:
         "atari_paper", max_lead_env_frames=50_000, ready_env_frames=500_000, grid=_PAPER_GRID
     )
     config.replay.update(
-        {
-            "batch_size": 160,  # 32 online and 128 replayed unrolls, section 5.1
-            "replay_fraction": 0.8,
-            "capacity": 10_000_000,  # agent steps, of all; figure 3's: none is printed for Atari
-        }
+        batch_size=160,  # 32 online and 128 replayed unrolls, section 5.1
+        replay_fraction=0.8,
+        capacity=10_000_000,  # agent steps, of all; figure 3's: none is printed for Atari
     )
     config.learner.learning_rate_schedule = "constant"  # section 5.1
     return config
@@ -205,3 +175,4 @@ VARIANTS = {
     "minatar_multitask": _minatar_multitask,
     "vizdoom": _vizdoom,
 }
+get_config = environments.selector(VARIANTS, default="catch")

@@ -1,13 +1,14 @@
-"""What the site has beside docs/: the README, files that pages link to, and the API reference.
+"""Adds the README, linked files and the API reference to the site.
 
-A hook of mkdocs, see mkdocs.yml. Pages link to files of the repository as they lie there, so that
-links work wherever the repository is shown. On the site
+A hook of mkdocs, see mkdocs.yml. Pages link to files by their path in the repository, so that links
+also work there. On the site
 
     README.md, CONTRIBUTING.md, ...     become pages
     laser_tf/ops/vtrace.py#vtrace       becomes the API reference of that function
-    laser_tf/ops                        becomes the page of that room in it
-    any other source, e.g. of configs/  becomes a page with its text, a folder one with all of them
-    pictures and tables                 are copied
+    laser_tf/ops                        becomes the page of that package
+    any other source, e.g. of configs/  becomes a page with its text
+    a directory                         becomes a page with the text of its files
+    images and CSV files                are copied
 """
 
 import pathlib
@@ -23,16 +24,17 @@ PACKAGE = "laser_tf"
 COPIED = (".png", ".csv", ".gz")
 
 _LINK = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]*)?(\))")
+_IMAGE = re.compile(r"^!\[([^\]]+)\]\(\S+\)$", re.M)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds what is not in docs/."""
+    """Adds files that are not in docs/."""
     pages = {"README.md": "index.md"}
     pending = ["README.md", *(f"docs/{file.src_uri}" for file in files.documentation_pages())]
-    while pending:  # pages that are linked from pages may link to more
+    while pending:  # Linked pages may link to further files.
         for target in _links(pending.pop()):
             if target in pages or target.startswith("docs/") or not (ROOT / target).exists():
-                continue  # a link to nothing is left as it is, for mkdocs to refuse
+                continue  # mkdocs reports a dead link.
             uri = _uri(target)
             if uri.startswith("api/"):
                 continue
@@ -50,7 +52,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Points links to files of the repository at what the site has of them."""
+    """Replaces links to files of the repository by links to their pages on the site."""
     source = _source(page.file.src_uri)
     if source is None:
         return markdown
@@ -68,23 +70,24 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             anchor = ""
         return f"{start}{posixpath.relpath(uri, here or '.')}{anchor or ''}{end}"
 
-    return _LINK.sub(point, markdown)
+    caption = r'<figure markdown="span">\g<0><figcaption>\1</figcaption></figure>\n'
+    return _IMAGE.sub(caption, _LINK.sub(point, markdown))
 
 
 def _links(source: str) -> set[str]:
-    """The files of the repository that one of its pages links to."""
+    """Returns the files of the repository that a page links to."""
     path = ROOT / source
     text = path.read_text() if path.exists() else ""
     return {_resolve(source, match[2]) for match in _LINK.finditer(text)}
 
 
 def _resolve(source: str, path: str) -> str:
-    """A link on a page of the repository -> a path from the repository's root."""
+    """Returns the path from the repository's root of a link on a page."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
 
 
 def _uri(target: str) -> str:
-    """Where the site has a file of the repository."""
+    """Returns the URI of a file of the repository on the site."""
     parts = target.split("/")
     if target == "README.md":
         return "index.md"
@@ -93,13 +96,13 @@ def _uri(target: str) -> str:
     if target.endswith((".md", *COPIED)):
         return target
     if parts[0] == PACKAGE and parts[-1] != "__init__.py":
-        is_room = len(parts) > 1 and (ROOT / PACKAGE / parts[1]).is_dir()
-        return f"api/{parts[1] if is_room else PACKAGE}.md"
+        is_package = len(parts) > 1 and (ROOT / PACKAGE / parts[1]).is_dir()
+        return f"api/{parts[1] if is_package else PACKAGE}.md"
     return f"source/{target}.md"
 
 
 def _source(uri: str) -> str | None:
-    """The file of the repository that a page of the site is made of; None for generated ones."""
+    """Returns the source file of a page of the site; None for generated pages."""
     if uri == "index.md":
         return "README.md"
     if uri.startswith(("api/", "source/")):
@@ -108,7 +111,7 @@ def _source(uri: str) -> str | None:
 
 
 def _api_anchor(target: str, anchor: str | None) -> str:
-    """The heading of a module, or of a public name in it; a private one's is its class's."""
+    """Returns the heading of a module or a public name; for a private name, that of its class."""
     if not target.endswith(".py"):
         return ""
     names = []
@@ -132,24 +135,25 @@ def _page(source: str) -> str:
 
 
 def _api_pages() -> dict[str, str]:
-    """A page a room, with every module's docstrings."""
-    rooms = {PACKAGE: sorted((ROOT / PACKAGE).glob("*.py"))}
+    """Returns one page per package with the docstrings of its modules."""
+    packages = {PACKAGE: sorted((ROOT / PACKAGE).glob("*.py"))}
     for folder in sorted(path.parent for path in (ROOT / PACKAGE).glob("*/__init__.py")):
-        rooms[folder.name] = sorted(folder.rglob("*.py"))
+        packages[folder.name] = sorted(folder.rglob("*.py"))
     pages = {}
-    for room, paths in rooms.items():
+    for package, paths in packages.items():
         modules = [
             ".".join(path.relative_to(ROOT).with_suffix("").parts)
             for path in paths
             if path.name != "__init__.py"
         ]
         body = "\n".join(f"::: {module}\n" for module in modules)
-        title = room if room == PACKAGE else f"{PACKAGE}.{room}"
-        pages[f"api/{room}.md"] = f"# {title}\n\n{body}"
+        title = package if package == PACKAGE else f"{PACKAGE}.{package}"
+        pages[f"api/{package}.md"] = f"# {title}\n\n{body}"
     listed = "\n".join(
-        f"- [{room if room == PACKAGE else f'{PACKAGE}.{room}'}]({room}.md)" for room in rooms
+        f"- [{package if package == PACKAGE else f'{PACKAGE}.{package}'}]({package}.md)"
+        for package in packages
     )
     pages["api/index.md"] = (
-        f"# API reference\n\nOut of the docstrings, a page a room.\n\n{listed}\n"
+        f"# API reference\n\nGenerated from the docstrings, one page per package.\n\n{listed}\n"
     )
     return pages

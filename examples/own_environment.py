@@ -1,4 +1,4 @@
-"""LASER on an environment of one's own: python -m examples.own_environment --workdir=runs/own."""
+"""LASER on a custom environment: python -m examples.own_environment --workdir=runs/own."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Corridor(gymnasium.Env):
-    """An exit on one side, which the observation tells."""
+    """A corridor with an exit on one side, which the observation contains."""
 
     observation_space = gymnasium.spaces.Box(-1, 1, [2], np.float32)
     action_space = gymnasium.spaces.Discrete(2)
@@ -27,7 +27,7 @@ class Corridor(gymnasium.Env):
 
 gymnasium.register("Corridor-v0", Corridor, max_episode_steps=20)
 
-if __name__ == "__main__":  # the processes of the environments import this file, too
+if __name__ == "__main__":  # Environment workers import this file, too.
     task = "--config.environment.task=examples.own_environment:Corridor-v0"
     command = ["-m", "launch.train", "--config=laser:gymnasium", task, *sys.argv[1:]]
     os.execv(sys.executable, [sys.executable, *command])

@@ -1,10 +1,9 @@
-"""What is in a run's replay, as a table of pandas: one row an agent step.
+"""Reads the replay of a run into a pandas table, one row for each agent step.
 
     python -m examples.read_replay runs/catch
     python -m examples.read_replay runs/corridor --trust_config  # a custom environment
 
-Reads the run's last checkpoint, of which it serves a copy: the run itself may go on. (pandas comes
-with minatar.)
+The program serves a copy of the run's last checkpoint, so the run may continue in the meantime.
 """
 
 import argparse
@@ -20,15 +19,15 @@ from laser_tf import errors
 from laser_tf.environments import factory, user_modules
 from laser_tf.replay import dataset, server, stored_unroll
 from laser_tf.training import assembly, run_config
-from laser_tf.workdir import layout, run_directory
+from laser_tf.workdir import run_directory
 
 
 def read(workdir: pathlib.Path, unrolls: int, trust_config: bool = False) -> pd.DataFrame:
-    """Draws from a run's replay, uniformly, so that one unroll may come twice.
+    """Returns the steps of uniformly sampled unrolls; one unroll may be sampled twice.
 
     Args:
-      workdir: the run's folder, with a checkpoint of replay whose items are unrolls.
-      unrolls: how many.
+      workdir: Run directory with a checkpoint of replay whose items are unrolls.
+      unrolls: Number of unrolls to sample.
       trust_config: Whether the run's `config.json` may name modules to import.
     """
     config = run_config.parse(run_directory.read_config(workdir))
@@ -40,21 +39,21 @@ def read(workdir: pathlib.Path, unrolls: int, trust_config: bool = False) -> pd.
     signature = assembly.unroll_signature(config, spec, agent)
     with tempfile.TemporaryDirectory() as folder:
         copy = pathlib.Path(folder) / "replay"
-        shutil.copytree(workdir / layout.REPLAY_CHECKPOINT, copy)
+        shutil.copytree(workdir / run_directory.REPLAY_CHECKPOINT, copy)
         replay = server.ReplayServer(config.replay, signature, copy)
         table = config.replay.replay_table
-        batches = iter(dataset.unrolls(replay.address, table, entries=1, in_flight=2))
+        batches = iter(dataset.items(replay.address, table, entries=1, in_flight=2))
         frames = [_frame(next(batches), number) for number in range(unrolls)]
-        del batches  # it asks the server for more
+        del batches  # It would request more items.
         replay.stop()
     return pd.concat(frames, ignore_index=True)
 
 
 def _frame(stored: stored_unroll.StoredUnroll, number: int) -> pd.DataFrame:
-    """The T transitions of an unroll [1, ...]: an action, and what arrived after it."""
+    """Returns the T transitions of an unroll [1, ...]: each action and its result."""
     env_output, agent_output = stored.env_output, stored.agent_output
     reward = env_output.reward[0].numpy()
-    is_first = env_output.is_first[0].numpy()[-len(reward) :]  # frames of stacks come before
+    is_first = env_output.is_first[0].numpy()[-len(reward) :]  # Frames of stacks precede them.
     return pd.DataFrame(
         {
             "unroll": number,
@@ -63,7 +62,7 @@ def _frame(stored: stored_unroll.StoredUnroll, number: int) -> pd.DataFrame:
             "action": list(agent_output.action[0].numpy()[:-1]),
             "reward": reward[1:],
             "discount": env_output.discount[0].numpy()[1:],
-            "starts_again": is_first[1:],  # then it is no transition
+            "starts_again": is_first[1:],  # A reset is no transition.
         }
     )
 

@@ -1,7 +1,7 @@
-"""V-trace and the trust region in a loop of one's own: only `laser_tf.ops`, no actors, no replay.
+"""V-trace and the trust region in a short training loop that uses only `laser_tf.ops`.
 
-A corridor of six places pays 1 at its right end. A tabular actor-critic learns from one fresh
-unroll and seven old ones an update; the old ones were acted by policies that it has left behind.
+A corridor of six places has reward 1 at its right end. A tabular actor-critic learns from one new
+and seven old unrolls per update; older policies generated the old ones.
 
     python -m examples.vtrace_loop
 """
@@ -15,13 +15,13 @@ from laser_tf.ops import categorical, policy_gradient, trust_region, vtrace
 
 PLACES, STEPS, DISCOUNT = 6, 20, 0.95
 
-logits = tf.Variable(tf.zeros([PLACES, 2]))  # of the policy, at each place: left, right
+logits = tf.Variable(tf.zeros([PLACES, 2]))  # [place, action]: left, right
 values = tf.Variable(tf.zeros([PLACES]))
 optimizer = tf.keras.optimizers.Adam(0.1)
 
 
 def act(generator: np.random.Generator) -> dict[str, np.ndarray]:
-    """An unroll of T steps, [T + 1] or [T]; whoever reaches the end starts again at place 0."""
+    """Returns an unroll of T steps, [T + 1] or [T]; after the end, place 0 follows."""
     behaviour, places, actions, rewards = logits.numpy(), [0], [], []
     for _ in range(STEPS):
         place = places[-1]
@@ -34,22 +34,22 @@ def act(generator: np.random.Generator) -> dict[str, np.ndarray]:
         "places": np.array(places),
         "actions": np.array(actions),
         "rewards": np.array(rewards, np.float32),
-        "behaviour": behaviour[places[:-1]],  # mu's logits: replay has to keep them
+        "behaviour": behaviour[places[:-1]],  # Logits of the behaviour policy.
     }
 
 
 @tf.function
 def update(batch: dict[str, tf.Tensor]) -> tf.Tensor:
-    """One step on a batch [T + 1, B] or [T, B]; returns the part of it that was trusted."""
+    """Updates on a batch [T + 1, B] or [T, B]; returns the fraction of trusted steps."""
     with tf.GradientTape() as tape:
         target = tf.gather(logits, batch["places"][:-1])
         estimates = tf.gather(values, batch["places"])
         actions, rewards, behaviour = batch["actions"], batch["rewards"], batch["behaviour"]
-        # A state is trusted by its two policies alone, never by the action (LASER, section 4.3).
+        # Trust depends on the two policies at a state, not on the action (LASER, section 4.3).
         trusted = trust_region.implied_relevance(target, behaviour) < 0.1
         traced = vtrace.vtrace(
             categorical.log_importance_ratio(target, behaviour, actions),
-            DISCOUNT * (1 - rewards),  # an episode ends where it is paid
+            DISCOUNT * (1 - rewards),  # A reward ends the episode.
             rewards,
             estimates,
             trusted,
@@ -68,16 +68,16 @@ def update(batch: dict[str, tf.Tensor]) -> tf.Tensor:
 
 
 def main(updates: int = 300) -> float:
-    """Learns and returns the probability of a step to the right, the mean over places."""
+    """Trains and returns the mean probability of a step to the right over places."""
     generator = np.random.default_rng(1)
     replay = collections.deque([act(generator)], maxlen=200)
     for number in range(1, updates + 1):
         replay.append(act(generator))
-        drawn = [replay[-1], *(replay[i] for i in generator.integers(len(replay), size=7))]
-        trusted = update({key: tf.stack([u[key] for u in drawn], axis=1) for key in drawn[0]})
+        sampled = [replay[-1], *(replay[i] for i in generator.integers(len(replay), size=7))]
+        trusted = update({key: tf.stack([u[key] for u in sampled], axis=1) for key in sampled[0]})
         if number % 100 == 0:
-            paid = np.mean([unroll["rewards"].sum() for unroll in replay])
-            print(f"update {number}: {paid:.2f} rewards an unroll, {float(trusted):.1%} trusted")
+            mean_reward = np.mean([unroll["rewards"].sum() for unroll in replay])
+            print(f"update {number}: {mean_reward:.2f} rewards, {float(trusted):.1%} trusted steps")
     return float(tf.reduce_mean(tf.nn.softmax(logits)[:-1, 1]))
 
 

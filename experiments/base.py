@@ -1,14 +1,18 @@
-"""Description of an experiment: which runs it trains, and how they are drawn."""
+"""Description of an experiment, and all experiments by name."""
 
 import dataclasses
+import importlib
 import pathlib
 import re
 from collections.abc import Callable
 from typing import Any
 
-from laser_tf.plotting import curves
+from laser_tf import config_values, errors
+from laser_tf.plotting import tables
 
 Overrides = dict[str, Any]  # of a configuration, "section.key" -> value
+
+_INFRASTRUCTURE = ("__init__", "base", "plan", "run")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,16 +35,34 @@ class Experiment:
 
     config: str  # e.g. "laser:minatar"
     conditions: tuple[Condition, ...]
-    draw: Callable[[curves.Runs, pathlib.Path], None]  # runs, directory of the report
+    draw: Callable[[tables.Runs, pathlib.Path], object]  # runs, directory of the report
     command: str = "train"  # trains a run; "sweep" trains a sweep
     tasks: tuple[str, ...] = ()  # (): the configuration's task
     overrides: Overrides = dataclasses.field(default_factory=dict)  # of all conditions
     history_lengths: tuple[int, ...] = ()  # agent steps remembered in additional evaluations
 
-    def runs(self, folder: pathlib.Path, tasks: tuple[str, ...], seeds: int) -> curves.Runs:
-        """Returns the directories of all runs or sweeps."""
-        numbers = range(1, seeds + 1)
-        return {
-            task: {c.label: [c.workdir(folder, task, n) for n in numbers] for c in self.conditions}
-            for task in tasks
-        }
+
+def find() -> dict[str, Experiment]:
+    """Returns all experiments by name: the `EXPERIMENTS` of the modules of this package."""
+    modules = sorted(path.stem for path in pathlib.Path(__file__).parent.glob("*.py"))
+    found: dict[str, Experiment] = {}
+    for module in modules:
+        if module not in _INFRASTRUCTURE:
+            found |= importlib.import_module(f"experiments.{module}").EXPERIMENTS
+    return dict(sorted(found.items()))
+
+
+def load(name: str) -> Experiment:
+    """Returns an experiment.
+
+    Raises:
+      UserError: If there is no such experiment.
+    """
+    known = find()
+    if name not in known:
+        close = config_values.close_names(name, known) or list(known)
+        raise errors.UserError(
+            f"--experiment must be one of {', '.join(known)}, got {name!r}. Use "
+            f"{' or '.join(close[:3])}."
+        )
+    return known[name]

@@ -3,36 +3,33 @@
 import dataclasses
 import itertools
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from experiments import base
 from laser_tf import errors
+from laser_tf.plotting import tables
 from laser_tf.sweeps import sweep_config
 from laser_tf.training import run_config
 from launch import found_config, subcommand
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
-    """What one command of `experiments.run` trains and draws."""
-
-    experiment: base.Experiment
-    workdir: pathlib.Path
-    tasks: tuple[str, ...]
-    seeds: int
-    runs: tuple["PlannedRun", ...]
-
-
-@dataclasses.dataclass(frozen=True)
 class PlannedRun:
     """One run, or one sweep."""
 
-    title: str
+    task: str
+    label: str  # of its condition
+    seed: int
     workdir: pathlib.Path
     config: str  # value of --config
     overrides: Mapping[str, Any]  # "section.key" -> value
     parsed: run_config.RunConfig | sweep_config.SweepConfig
+
+    @property
+    def title(self) -> str:
+        """Returns a description for the log."""
+        return f"{self.label}, {self.task}, seed {self.seed}"
 
     @property
     def first(self) -> run_config.RunConfig:
@@ -67,7 +64,7 @@ def make(
     seeds: int = 3,
     overrides: base.Overrides | None = None,
     config: str = "",
-) -> Plan:
+) -> list[PlannedRun]:
     """Plans all runs of an experiment; nothing is written.
 
     Args:
@@ -83,18 +80,26 @@ def make(
       UserError: If a run's configuration is invalid, or an override would make conditions equal.
     """
     given = dict(overrides or {})
-    _check_overrides(name, experiment, given)
-    runs, parsed_tasks = [], {}
+    if "environment.task" in given:
+        raise errors.UserError(
+            "--override=environment.task must not be given. Use "
+            f"--tasks={given['environment.task']}."
+        )
+    runs = {}  # A task may have several names: each run once.
     for seed, task, condition in itertools.product(
         range(1, seeds + 1), tasks or experiment.tasks or ("",), experiment.conditions
     ):
+        if fixed := sorted(given.keys() & condition.overrides.keys()):
+            raise errors.UserError(
+                f"--override={fixed[0]} must not be given, since {name} compares runs by it. Leave "
+                "it out."
+            )
         path = condition.config or config or experiment.config
-        values = _read(path)
-        task = task or values["environment"]["task"]
+        values = found_config.load(path).to_dict()
         changes = {
             **experiment.overrides,
             **given,
-            "environment.task": task,
+            "environment.task": task or values["environment"]["task"],
             "run.seed": values["run"]["seed"] + 1_000 * (seed - 1),
             **({} if experiment.history_lengths else {"run.evaluation_episodes": 0}),
             **condition.overrides,
@@ -102,42 +107,19 @@ def make(
         if experiment.command == "sweep":
             changes |= {"sweep.label": condition.label, "sweep.seed_index": seed}
         parsed = _parse(name, experiment, path, values, changes)
-        title = f"{condition.label}, {task}, seed {seed}"
-        run = PlannedRun(title, workdir, path, changes, parsed)
-        parsed_task = run.first.environment.task
-        parsed_tasks[parsed_task] = None
-        folder = condition.workdir(workdir, parsed_task, seed)
-        runs.append(dataclasses.replace(run, workdir=folder))
-    # A task may have several names: each run once.
-    unique = {run.workdir: run for run in runs}
-    return Plan(experiment, workdir, tuple(parsed_tasks), seeds, tuple(unique.values()))
+        run = PlannedRun(task, condition.label, seed, workdir, path, changes, parsed)
+        own_task = run.first.environment.task
+        folder = condition.workdir(workdir, own_task, seed)
+        runs[folder] = dataclasses.replace(run, task=own_task, workdir=folder)
+    return list(runs.values())
 
 
-def _check_overrides(name: str, experiment: base.Experiment, given: Mapping[str, Any]) -> None:
-    if "environment.task" in given:
-        raise errors.UserError(
-            "--override=environment.task must not be given. Use "
-            f"--tasks={given['environment.task']}."
-        )
-    for condition in experiment.conditions:
-        if fixed := sorted(given.keys() & condition.overrides.keys()):
-            raise errors.UserError(
-                f"--override={fixed[0]} must not be given, since {name} compares runs by it. Leave "
-                "it out."
-            )
-
-
-def _read(config: str) -> dict[str, Any]:
-    """Returns the nested values of a configuration.
-
-    Raises:
-      UserError: If there is no such configuration.
-    """
-    values = found_config.load(config)
-    if values is None:
-        close = " or ".join(found_config.close_variants(config)) or "a file of configs/"
-        raise errors.UserError(f"--config must name a configuration, got {config}. Use {close}.")
-    return values.to_dict()
+def directories(runs: Iterable[PlannedRun]) -> tables.Runs:
+    """Returns task -> label -> directories of the seeds."""
+    found: dict[str, dict[str, list[pathlib.Path]]] = {}
+    for run in runs:
+        found.setdefault(run.task, {}).setdefault(run.label, []).append(run.workdir)
+    return found
 
 
 def _parse(

@@ -22,11 +22,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from experiments import plan, registry
+from experiments import base, plan
 from laser_tf import config_values, errors
 from laser_tf.evaluation import evaluation_files
 from laser_tf.host import log_messages
-from launch import found_config, subcommand
+from launch import subcommand
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -39,22 +39,23 @@ def main(arguments: Sequence[str]) -> None:
       UserError: For an unknown experiment, an invalid value, or a run that fails.
     """
     given = _parse_arguments(arguments)
-    experiment = registry.load(given.experiment)
-    planned = plan.make(
+    experiment = base.load(given.experiment)
+    workdir = pathlib.Path(given.workdir or f"runs/{given.experiment}").absolute()
+    runs = plan.make(
         given.experiment,
         experiment,
-        workdir=pathlib.Path(given.workdir or f"runs/{given.experiment}").absolute(),
+        workdir=workdir,
         tasks=given.tasks,
         seeds=given.seeds,
         overrides=_parse_overrides(given.override),
         config=given.config,
     )
     if not given.plot_only:
-        _train(planned, given.parallel, given.extend)
-        _evaluate_histories(planned)
-    output = planned.workdir / "report"
+        _train(experiment.command, runs, given.parallel, given.extend)
+        _evaluate_histories(runs, experiment.history_lengths)
+    output = workdir / "report"
     output.mkdir(parents=True, exist_ok=True)
-    experiment.draw(experiment.runs(planned.workdir, planned.tasks, planned.seeds), output)
+    experiment.draw(plan.directories(runs), output)
     print(f"Wrote {output}")
 
 
@@ -62,12 +63,17 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m experiments.run",
         description=__doc__,
-        epilog=f"experiments: {', '.join(registry.names())}",
+        epilog=f"experiments: {', '.join(base.find())}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--experiment", required=True, help="name of the experiment")
-    parser.add_argument("--tasks", type=_names, default=(), help="tasks, separated by commas")
+    parser.add_argument(
+        "--tasks",
+        type=lambda names: tuple(names.split(",")),
+        default=(),
+        help="tasks, separated by commas",
+    )
     parser.add_argument("--seeds", type=_positive, default=3, help="number of repetitions")
     parser.add_argument(
         "--parallel", type=_positive, default=1, help="runs at once; several have a log each"
@@ -81,10 +87,6 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--extend", action="store_true", help="accept a higher run.env_frames")
     parser.add_argument("--plot_only", action="store_true", help="draw what has been trained")
     return parser.parse_args(arguments)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(text.split(","))
 
 
 def _positive(text: str) -> int:
@@ -104,19 +106,17 @@ def _parse_overrides(given: Sequence[str]) -> dict[str, Any]:
     return overrides
 
 
-def _train(planned: plan.Plan, parallel: int, extend: bool) -> None:
+def _train(command: str, runs: Sequence[plan.PlannedRun], parallel: int, extend: bool) -> None:
     """Trains what is missing of all runs, on this machine or on a cluster."""
-    experiment, cluster = planned.experiment, None
-    if experiment.command == "train":
-        cluster = planned.runs[0].parsed.cluster
+    cluster = runs[0].parsed.cluster if command == "train" else None
     # A sweep, or a run of several processes, spreads over the cluster by itself.
     is_spread = bool(cluster and cluster.address and not cluster.actors)
     has_logs = parallel > 1 or is_spread
-    commands = [run.command(experiment.command, extend, has_logs) for run in planned.runs]
+    commands = [run.command(command, extend, has_logs) for run in runs]
     if not is_spread:
         subcommand.run_all(commands, parallel)
         return
-    from laser_tf.cluster import machines, ray_session, remote_command
+    from laser_tf.cluster import ray_session, remote_command
 
     requested = cluster.learner_cpus, cluster.learner_gpus
 
@@ -125,24 +125,21 @@ def _train(planned: plan.Plan, parallel: int, extend: bool) -> None:
         return remote_command.RemoteCommand(arguments, command.log, *requested)
 
     with ray_session.session(cluster, *requested):
-        machines.check_versions()
         subcommand.run_all(commands, parallel, start)
 
 
-def _evaluate_histories(planned: plan.Plan) -> None:
+def _evaluate_histories(runs: Sequence[plan.PlannedRun], lengths: Sequence[int]) -> None:
     """Evaluates each run with every length of history for which it has no evaluation."""
-    for run in planned.runs if planned.experiment.history_lengths else ():
-        settings = run.first.run
-        for length in (0, *planned.experiment.history_lengths):
-            if evaluation_files.has_the_runs(
-                run.workdir, settings.env_frames, length, settings.evaluation_episodes
-            ):
+    for run in runs if lengths else ():
+        frames, episodes = run.first.run.env_frames, run.first.run.evaluation_episodes
+        for length in (0, *lengths):
+            if evaluation_files.has_standard_evaluation(run.workdir, frames, length, episodes):
                 continue
             logging.info("Evaluating %s with history length %s", run.title, length or "all")
             subcommand.run(
                 "evaluate",
                 f"--workdir={run.workdir}",
-                f"--episodes={settings.evaluation_episodes}",
+                f"--episodes={episodes}",
                 "--trust_config",  # The user named the environment to train this run.
                 f"--history_length={length}",
             )
@@ -153,4 +150,4 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1:])
     except errors.UserError as error:
-        sys.exit(f"error: {found_config.one_line(error)}")
+        sys.exit(f"error: {errors.one_line(error)}")

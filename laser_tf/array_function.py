@@ -10,20 +10,16 @@ from tensorflow.python.eager import cancellation, context, execute
 
 
 class ArrayFunction:
-    """A `tf.function` that takes and returns nests of arrays, for what is called all the time.
+    """A `tf.function` of nests of arrays for frequent calls, not from several threads at once.
 
-    Arrays enter and leave the graph by `tf.numpy_function`, since TensorFlow 2.15 under Python 3.11
-    never frees 16 bytes of each tensor that reaches Python, which made an actor grow by 3 MB a
-    minute. It is also a quarter faster for a small network than converting each array by itself.
-
-    The graph is run as `tf.function` would run it, but without looking up which of its graphs fits
-    the arguments, there being one: a third of the processor time of acting with a small network.
-
-    Not for several threads at once.
+    Arrays enter and leave the graph through `tf.numpy_function`, since TensorFlow 2.15 under Python
+    3.11 never frees 16 bytes of each tensor that reaches Python: an actor grew by 3 MB a minute. It
+    is also a quarter faster for a small network than a conversion of each array. There is only one
+    graph, so that no look-up is needed, which took a third of the time of a small network.
     """
 
     def __init__(self, function: Callable[..., Any], *, jit_compile: bool = False):
-        """Compiles `function`, of nests of tensors, at its first call."""
+        """Compiles `function` of nests of tensors at its first call."""
         self._function = tf.function(function, jit_compile=jit_compile, autograph=False)
         self._call = tf.function(self._trace, autograph=False)
         self._concrete: Any = None  # the graph, once it is traced
@@ -31,11 +27,7 @@ class ArrayFunction:
         self._results: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
-        """Returns the function's results.
-
-        Args:
-          *arguments: nests of arrays, of the same shapes and dtypes in every call.
-        """
+        """Returns the function's results for nests of arrays of constant shapes and dtypes."""
         self._arguments = arguments
         if self._concrete is None:
             self._concrete = self._call.get_concrete_function()
@@ -68,20 +60,19 @@ class ArrayFunction:
 
 
 class CancellableFunction(ArrayFunction):
-    """An `ArrayFunction` whose call may be ended from another thread, for what may never return."""
+    """An `ArrayFunction` whose call another thread may cancel, since it may never return."""
 
     def __init__(self, function: Callable[..., Any]):
-        """Compiles `function`, of nests of tensors, at its first call."""
+        """Compiles `function` of nests of tensors at its first call."""
         super().__init__(function)
         self._cancellation = cancellation.CancellationManager()
 
     def cancel(self) -> None:
-        """Has the call under way, and all to come, raise `tf.errors.CancelledError`."""
+        """Makes the current and all later calls raise `tf.errors.CancelledError`."""
         self._cancellation.start_cancel()
 
     def _run(self) -> None:
-        # TensorFlow's own context for this is one for all threads: the learner's update would be
-        # cancelled along.
+        # TensorFlow's own context is shared by all threads and would cancel the learner's update.
         options = context.context().function_call_options.as_attrs()
         execute.execute_with_cancellation(
             tf.compat.as_str(self._concrete.name),

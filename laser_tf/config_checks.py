@@ -18,7 +18,8 @@ _DESCRIPTIONS = {bool: "True or False", str: "text", Mapping: "a mapping of name
 def check_types(config: Any) -> None:
     """Checks that fields of a dataclass have their types and that numbers fit float32 or int64.
 
-    Integral floats in integer fields, such as 1e5, are converted to int in place.
+    Integral floats in integer fields, such as 1e5, are converted to int in place, and lists in
+    tuple fields to tuples.
 
     Raises:
       ConfigError: If a field has an invalid value.
@@ -27,15 +28,15 @@ def check_types(config: Any) -> None:
         value = getattr(config, field.name)
         if field.type is int and type(value) is float and value.is_integer():
             value = int(value)
-            object.__setattr__(config, field.name, value)
+        elif isinstance(value, list) and typing.get_origin(field.type) is tuple:
+            value = tuple(value)
+        object.__setattr__(config, field.name, value)
         _check_type(field.name, value, field.type)
 
 
 def _check_type(name: str, value: Any, expected: Any) -> None:
     origin = typing.get_origin(expected) or expected
-    if origin is types.UnionType:
-        _check_union(name, value, typing.get_args(expected))
-    elif origin is tuple:
+    if origin is tuple:
         if not isinstance(value, tuple | list):
             raise errors.ConfigError(f"{name} must be a tuple of values, got {value!r}.")
         for element in value:
@@ -48,22 +49,11 @@ def _check_type(name: str, value: Any, expected: Any) -> None:
         if abs(value) > MAX_INT64:
             raise errors.ConfigError(f"{name} must be at most {MAX_INT64}, got {value}.")
     else:
-        _check_instance(name, value, expected)
-
-
-def _check_instance(name: str, value: Any, expected: Any) -> None:
-    parts = typing.get_args(expected) if isinstance(expected, types.UnionType) else (expected,)
-    origins = [typing.get_origin(part) or part for part in parts]
-    if not isinstance(value, tuple(origins)):
-        described = ", or ".join(_DESCRIPTIONS[origin] for origin in origins)
-        raise errors.ConfigError(f"{name} must be {described}, got {value!r}.")
-
-
-def _check_union(name: str, value: Any, expected: tuple[Any, ...]) -> None:
-    origins = tuple(typing.get_origin(part) or part for part in expected)
-    if not isinstance(value, origins):
-        described = " or ".join(_DESCRIPTIONS[origin] for origin in origins)
-        raise errors.ConfigError(f"{name} must be {described}, got {value!r}.")
+        parts = typing.get_args(expected) if origin is types.UnionType else (expected,)
+        origins = [typing.get_origin(part) or part for part in parts]
+        if not isinstance(value, tuple(origins)):
+            described = " or ".join(_DESCRIPTIONS[part] for part in origins)
+            raise errors.ConfigError(f"{name} must be {described}, got {value!r}.")
 
 
 def check_number(name: str, value: Any) -> None:
@@ -99,22 +89,36 @@ def check_choice(config: Any, name: str, choices: Collection[str]) -> None:
 
 
 def check_range(
-    config: Any, name: str, minimum: float, maximum: float = math.inf, reason: str = ""
+    config: Any,
+    name: str,
+    minimum: float = -math.inf,
+    maximum: float = math.inf,
+    reason: str = "",
+    *,
+    above: float = -math.inf,
+    below: float = math.inf,
 ) -> None:
-    """Checks that field `name` of a dataclass is between `minimum` and `maximum`, inclusive.
+    """Checks the range of field `name` of a dataclass.
 
     Args:
       config: Section of a configuration.
       name: Name of the field.
-      minimum: Lower bound.
-      maximum: Upper bound.
-      reason: Clause for the error message that explains the upper bound.
+      minimum: Inclusive lower bound.
+      maximum: Inclusive upper bound.
+      reason: Clause for the error message that explains a bound.
+      above: Exclusive lower bound.
+      below: Exclusive upper bound.
 
     Raises:
       ConfigError: If the value is out of range.
     """
     value = getattr(config, name)
-    if value < minimum:
-        raise errors.ConfigError(f"{name} must be at least {minimum}, got {value}.")
-    if value > maximum:
-        raise errors.ConfigError(f"{name} must be at most {maximum}, got {value}: {reason}.")
+    for is_valid, bound in (
+        (value >= minimum, f"at least {minimum}"),
+        (value <= maximum, f"at most {maximum}"),
+        (value > above, f"above {above}"),
+        (value < below, f"below {below}"),
+    ):
+        if not is_valid:
+            ending = f": {reason}." if reason else "."
+            raise errors.ConfigError(f"{name} must be {bound}, got {value}{ending}")

@@ -3,6 +3,7 @@
 import ast
 import copy
 import difflib
+import typing
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -38,6 +39,23 @@ def parse_value(text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return _WORDS.get(text.lower(), text)
+
+
+def parse_text(text: str, expected: Any) -> Any:
+    """Parses the text of a flag for a field of a configuration.
+
+    Args:
+      text: Text of the flag.
+      expected: Type of the field. A field that may be a text gets the text unchanged, and one
+        value of a tuple may be given without parentheses.
+    """
+    if str in (expected, *typing.get_args(expected)) and typing.get_origin(expected) is not tuple:
+        return text
+    value = parse_value(text)
+    if expected is float and type(value) is int:
+        return float(value)
+    is_single = typing.get_origin(expected) is tuple and not isinstance(value, tuple | list)
+    return (value,) if is_single else value
 
 
 def close_names(name: str, known: Iterable[str]) -> list[str]:

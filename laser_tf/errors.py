@@ -12,7 +12,7 @@ class UserError(RuntimeError):
 
 
 class StoppedError(RuntimeError):
-    """The process was told to stop while it waited for another one."""
+    """A stop was requested while the process waited for another one."""
 
 
 class ConfigError(UserError, ValueError):

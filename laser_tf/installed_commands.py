@@ -1,4 +1,4 @@
-"""The folder that holds `launch` and `configs`, which pip installs inside of laser_tf."""
+"""The directory of `launch` and `configs`, which pip installs inside of laser_tf."""
 
 import os
 import pathlib

@@ -25,17 +25,17 @@ _CONFIG = command_line.define_config("configs/impala.py:atari")
 _SECONDS = flags.DEFINE_float("seconds", 30.0, "to measure end to end, after as long a warm-up")
 _PART_SECONDS = flags.DEFINE_float("part_seconds", 5.0, "to measure each part alone")
 
-_LONGEST = 86_400.0  # a day
+_MAX_SECONDS = 86_400.0  # a day
 
 
 def main() -> None:
     """Measures and prints one JSON object."""
     for flag in (_SECONDS, _PART_SECONDS):
-        if not 0 < flag.value <= _LONGEST:  # NaN, too
+        if not 0 < flag.value <= _MAX_SECONDS:  # NaN, too
             raise command_line.UsageError(
-                f"--{flag.name} is {flag.value}: use a number above 0, at most {_LONGEST:g}"
+                f"--{flag.name} must be above 0 and at most {_MAX_SECONDS:g}, got {flag.value}."
             )
-    config = run_config.parse(command_line.config_values(_CONFIG))
+    config = run_config.parse(_CONFIG.values())
     if config.replay.uses_sequences and not config.replay.replay_table:
         raise command_line.UsageError(
             f"replay.scheme must store replay in Reverb, got {config.replay.scheme!r}. The parts "
@@ -43,11 +43,11 @@ def main() -> None:
         )
     if config.cluster.actors or config.replay.address:
         raise command_line.UsageError(
-            "what is measured is one process with a replay of its own: leave out "
-            "--config.cluster.actors and --config.replay.address; tools.cluster_benchmark "
-            "measures remote actors, tools.replay_benchmark replay servers"
+            "--config.cluster.actors and --config.replay.address must be left out, since one "
+            "process with its own replay is measured. Use tools.cluster_benchmark for remote "
+            "actors and tools.replay_benchmark for replay servers."
         )
-    # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
+    # TensorFlow takes seconds to load: only after the checks.
     from laser_tf.host import hardware
 
     dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)

@@ -1,7 +1,6 @@
-"""What launch.benchmark times: a whole run, and each of its parts alone."""
+"""Measurements of launch.benchmark: a whole run, and each of its parts alone."""
 
 import dataclasses
-import io
 import pathlib
 import threading
 import time
@@ -13,10 +12,9 @@ import tensorflow as tf
 
 from laser_tf import array_function
 from laser_tf.environments import factory
-from laser_tf.monitoring import progress
-from laser_tf.replay import dataset, episode_replay, server
+from laser_tf.replay import dataset, episode_replay, server, writers
 from laser_tf.replay.schemes import base as schemes_base
-from laser_tf.replay.schemes import replay_only, table_replay
+from laser_tf.replay.schemes import replay_only
 from laser_tf.training import actor, assembly, run_config, strategies, training
 from laser_tf.workdir import run_directory
 
@@ -24,13 +22,7 @@ from laser_tf.workdir import run_directory
 def end_to_end(
     config: run_config.RunConfig, workdir: pathlib.Path, seconds: float
 ) -> dict[str, float]:
-    """Trains for twice as many seconds and measures the second half: agent steps and updates.
-
-    Args:
-      config: what to train.
-      workdir: a new folder.
-      seconds: to measure.
-    """
+    """Trains for `2 * seconds` in a new directory and measures the second half."""
     endless = dataclasses.replace(config.run, env_frames=10**12, checkpoint_minutes=500_000.0)
     config = dataclasses.replace(config, run=endless)
     strategy = strategies.make(config.learner)
@@ -38,34 +30,28 @@ def end_to_end(
     spec = factory.environment_spec(config.environment)
     run = training.Training(config, workdir, spec, strategy=strategy)
     stop = threading.Event()
-    result = {}
+    counts = []  # of agent steps, updates, busy seconds and seconds
 
     def measure() -> None:
-        time.sleep(seconds)
-        steps, updates = (
-            int(run.counters.agent_steps.numpy()),
-            int(run.counters.learner_updates.numpy()),
-        )
-        busy, start = run.learner_seconds, time.monotonic()
-        time.sleep(seconds)
-        passed = time.monotonic() - start
-        result["agent_steps_per_second"] = round(
-            (int(run.counters.agent_steps.numpy()) - steps) / passed, 1
-        )
-        result["learner_updates_per_second"] = round(
-            (int(run.counters.learner_updates.numpy()) - updates) / passed, 2
-        )
-        result["learner_busy_fraction"] = round((run.learner_seconds - busy) / passed, 3)
+        for _ in range(2):
+            time.sleep(seconds)
+            counters = run.counters
+            steps, updates = counters.agent_steps.numpy(), counters.learner_updates.numpy()
+            counts.append((steps, updates, run.learner_seconds, time.monotonic()))
         stop.set()
 
     threading.Thread(target=measure, daemon=True).start()
-    with progress.ProgressDisplay(10**12, "benchmark", io.StringIO()) as display:
-        run.run(stop.is_set, display)
-    return result
+    run.run(stop.is_set, lambda _: None)
+    steps, updates, busy, passed = np.subtract(counts[1], counts[0])
+    return {
+        "agent_steps_per_second": round(steps / passed, 1),
+        "learner_updates_per_second": round(updates / passed, 2),
+        "learner_busy_fraction": round(busy / passed, 3),
+    }
 
 
 class Parts:
-    """The parts of a run, each to be timed by itself, on real experience."""
+    """The parts of a run, which are measured one by one on real experience."""
 
     def __init__(
         self,
@@ -75,14 +61,14 @@ class Parts:
         replay_folder: pathlib.Path,
         seconds: float,
     ):
-        """Creates all parts and plays one unroll.
+        """Creates all parts and acts for one entry of a batch.
 
         Args:
-          config: whose parts.
-          dtype: compute dtype, "float32" or "bfloat16".
-          jit: whether XLA compiles the update.
-          replay_folder: a new one, of the Reverb server.
-          seconds: to measure each part.
+          config: Configuration of the run.
+          dtype: Compute dtype, "float32" or "bfloat16".
+          jit: Whether XLA compiles the update.
+          replay_folder: New directory of the Reverb server.
+          seconds: Duration of each measurement.
         """
         self._seconds = seconds
         self._config = config
@@ -103,60 +89,56 @@ class Parts:
                 self._environment.task_ids,
             )
         )
-        self._play()
-
-    def _play(self) -> None:
-        """Plays as many steps as an entry of the batch has."""
         self._steps = []
         self._env_output = self._environment.reset()
         for _ in range(self._tables.steps_per_entry):
             core_state = self._policy.core_state
             agent_output = self._policy(self._env_output)
-            self._steps.append((self._env_output, agent_output, core_state))
+            self._steps.append(writers.Step(self._env_output, agent_output, core_state, 0))
             self._env_output = self._environment.step(agent_output.action)
 
     def environment_pace(self) -> float:
-        """Stepping with random actions."""
+        """Steps the environments with random actions."""
         environment, generator = self._environment, np.random.default_rng(1)
         return environment.num_envs * self._calls_per_second(
             lambda: environment.step(environment.random_actions(generator))
         )
 
     def inference_pace(self) -> float:
-        """Choosing actions for all environments at once."""
+        """Computes the actions of all environments at once."""
         return self._environment.num_envs * self._calls_per_second(
             lambda: self._policy(self._env_output)
         )
 
     def writing_pace(self) -> float:
-        """Cutting steps and inserting them in replay."""
+        """Inserts steps into replay."""
 
         def write() -> None:
             for step in self._steps:
-                self._writer.add(*step, 0, lambda: False)
+                self._writer.add(step, lambda: False)
             self._writer.wait(lambda: False)
 
         return self._environment.num_envs * len(self._steps) * self._calls_per_second(write)
 
     def sampling_pace(self) -> float:
-        """Drawing batches from replay."""
+        """Samples batches from replay."""
         batches = dataset.replayed_batches(self._server.address, self._tables)
         self._next_batch = array_function.ArrayFunction(iter(batches).get_next)
         return self.steps_per_batch * self._calls_per_second(self._next_batch)
 
     def update_pace(self) -> float:
-        """Taking gradient steps on one batch."""
+        """Takes gradient steps on one batch."""
         is_online = np.arange(self._config.replay.batch_size) < self._config.replay.online_entries
         batch = self._next_batch()._replace(is_online=is_online)
         return self.steps_per_batch * self._calls_per_second(lambda: self._learner.update(batch))
 
     @property
     def steps_per_batch(self) -> int:
-        """Agent steps in a batch, those of a burn-in included."""
+        """Agent steps in a batch, including a burn-in."""
         return self._tables.batch_size * self._tables.steps_per_entry
 
     def recomputation_pace(self) -> float:
-        """Recomputing the core states of the replayed rows, in agent steps of the whole batch."""
+        """Recomputes core states of replayed entries; in agent steps of the whole batch."""
         replay = self._config.replay
         unrolls = tf.nest.map_structure(
             lambda column: column[: replay.replayed_entries], self._next_batch().unrolls
@@ -176,16 +158,16 @@ class Parts:
         return calls / (time.monotonic() - start)
 
     def close(self) -> None:
-        """Ends the server and the games."""
+        """Stops the server and the environments."""
         self._server.stop()
         self._environment.close()
 
 
-def _paced_tables(scheme: schemes_base.ReplayScheme) -> table_replay.PacedReplay:
+def _paced_tables(scheme: schemes_base.ReplayScheme) -> replay_only.ReplayOnly:
     """Returns a scheme whose tables neither block writers nor run empty, with equal entries."""
     capacity = max(scheme.capacity, 100_000)
     queue_capacity = 10**9  # Nothing takes the counts out of the queue.
-    if isinstance(scheme, table_replay.PacedReplay):
+    if isinstance(scheme, replay_only.ReplayOnly):
         return dataclasses.replace(scheme, capacity=capacity, queue_capacity=queue_capacity)
     return replay_only.ReplayOnly(
         unroll_length=scheme.unroll_length,

@@ -1,10 +1,10 @@
-"""Tries an environment before anything is trained on it: the first thing to run with an own one.
+"""Checks an environment before training: the first command to run with an own environment.
 
     python -m launch.check_environment --suite=gymnasium --task=CartPole-v1
     python -m launch.check_environment --suite=dm_env --task=my_module:make --arguments="size=5"
 
-Random actions step it. The command says what an agent will see, and ends with 1 where something is
-wrong. TensorFlow is not loaded.
+Random actions step the environment. The command prints what an agent sees, and exits with code 1 if
+it finds a fault. TensorFlow is not loaded.
 """
 
 from laser_tf.host import interruption
@@ -14,14 +14,12 @@ if __name__ == "__main__":
 
 import dataclasses
 import logging
-import sys
-import threading
-import time
 
 import tree
 from absl import flags
+from rich import console
 
-from laser_tf import observations, types
+from laser_tf import observations
 from laser_tf.environments import environment_check, environment_config, suites
 from laser_tf.networks import trunk_config
 from launch import command_line
@@ -33,7 +31,6 @@ _SECONDS = flags.DEFINE_float(
     "seconds", 60.0, "time limit of the random steps of one environment, which are run twice"
 )
 _SEED = flags.DEFINE_integer("seed", 1, "of environments and actions")
-_PROGRESS_SECONDS = 10.0  # between two lines about the current work
 # Keys of the configuration's section `environment`, as far as the suite has them.
 _KEYS = (
     flags.DEFINE_string("arguments", None, "keyword arguments, name=value, ..."),
@@ -54,64 +51,30 @@ def main() -> None:
         raise command_line.UsageError(f"--steps is {_STEPS.value}: use 1 or more")
     if not _SECONDS.value > 0:
         raise command_line.UsageError(f"--seconds must be above 0, got {_SECONDS.value}")
-    logging.getLogger().setLevel(logging.ERROR)  # faults are told in the report
-    with _Progress() as progress:
+    logging.getLogger().setLevel(logging.ERROR)  # The report names faults.
+    with console.Console(stderr=True).status("starting") as status:
         report = environment_check.check(
             _configuration(),
             steps=_STEPS.value,
             seed=_SEED.value,
             seconds=_SECONDS.value,
-            on_progress=progress.update,
+            on_progress=status.update,
         )
-    for line in report.lines:
-        print(line)
-    for line in _torso_notes(report.spec):
-        print(line)
+    _add_torso_warnings(report)
+    print("\n".join(report.lines))
     if report.fault:
         raise command_line.UsageError(f"{_TASK.value}: {report.fault}")
     print("OK")
 
 
-def _torso_notes(spec: types.EnvironmentSpec | None) -> list[str]:
-    """Returns a note for each image that the default torso cannot read."""
-    notes = []
-    for leaf in tree.flatten(spec.observation) if spec else ():
-        if not observations.is_image(leaf):
-            continue
-        try:
-            trunk_config.check_image(trunk_config.TrunkConfig().torso, leaf.shape)
-        except ValueError as error:
-            notes.append(f"warning        {error}")
-    return notes
-
-
-class _Progress:
-    """Prints the current work to standard error every few seconds; a context manager.
-
-    A thread prints, because one call of a slow environment can take minutes.
-    """
-
-    def __init__(self):
-        self._work = "starting"
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._print, daemon=True)
-
-    def __enter__(self) -> "_Progress":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def update(self, work: str) -> None:
-        """Sets the description of the current work."""
-        self._work = work
-
-    def _print(self) -> None:
-        start = time.monotonic()
-        while not self._done.wait(_PROGRESS_SECONDS):
-            print(f"{time.monotonic() - start:.0f} s: {self._work}", file=sys.stderr, flush=True)
+def _add_torso_warnings(report: environment_check.CheckReport) -> None:
+    """Adds a warning for each image that the default torso cannot read."""
+    for leaf in tree.flatten(report.spec.observation) if report.spec else ():
+        if observations.is_image(leaf):
+            try:
+                trunk_config.check_image(trunk_config.TrunkConfig().torso, leaf.shape)
+            except ValueError as error:
+                report.add("warning", str(error))
 
 
 def _configuration() -> environment_config.EnvironmentConfig:

@@ -1,6 +1,6 @@
-"""What `--help` says: a command's flags, and the keys of its configuration with their meaning.
+"""Text of `--help`: the flags of a command and the keys of its configuration.
 
-Meanings and units are the comments beside the fields of the configuration's dataclasses: `unit;
+Units and meanings are the comments of the fields of the configuration's dataclasses, `unit;
 meaning` for numbers.
 """
 
@@ -16,44 +16,34 @@ from typing import Any
 
 from absl import flags
 
-from laser_tf.sweeps import population, sweep_config
 from laser_tf.training import run_config
-
-_OWN_CLASSES = {"sweep": sweep_config.Config, "population": population.Config}
+from launch import found_config
 
 
 def describe_flags(known: Iterable[flags.Flag], width: int) -> str:
-    """Flags with their defaults and meanings.
-
-    Args:
-      known: the command's.
-      width: of the terminal, columns.
-    """
+    """Describes flags with their defaults and meanings, in lines of `width` columns."""
     entries = []
     for flag in known:
         name = f"[no]{flag.name}" if flag.boolean else flag.name
-        given = (
-            ""
-            if flag.default in (None, []) or flag.boolean
-            else "=" + _quoted(flag.default_as_str.strip("'"))
-        )
-        entries.append(_entry(f"--{name}{given}", flag.help, width))
+        if flag.default not in (None, []) and not flag.boolean:
+            name += "=" + _quoted(flag.default_as_str.strip("'"))
+        entries.append(_entry(f"--{name}", flag.help, width))
     return "\n".join(entries)
 
 
 def describe_keys(values: Mapping[str, Mapping[str, Any]], width: int) -> str:
-    """The keys of a configuration, by section, with values, units and meanings.
+    """Describes the keys of a configuration by section, with values, units and meanings.
 
     Args:
-      values: of the chosen configuration; a key that it leaves out has its default.
-      width: of the terminal, columns.
+      values: Nested values; a missing key has its default.
+      width: Columns of the terminal.
 
     Raises:
-      ValueError: if the values are not sections of keys.
+      ConfigError: For an unknown key, agent, suite or scheme.
     """
-    own = {name: section for name, section in _OWN_CLASSES.items() if name in values}
     parts = []
-    for name, section_class in (run_config.section_classes(values) | own).items():
+    for name, section_class in found_config.section_classes(values).items():
+        run_config.check_keys(name, section_class, values)
         summary = inspect.getdoc(section_class).splitlines()[0]
         parts += ["", *textwrap.wrap(f"{name}: {summary}", width)]
         for key, comment in comments(section_class).items():
@@ -63,7 +53,7 @@ def describe_keys(values: Mapping[str, Mapping[str, Any]], width: int) -> str:
 
 
 def comments(section_class: type) -> dict[str, str]:
-    """The comment beside each field of a section's dataclass, those that it inherits included."""
+    """Returns the comment of each field of a dataclass, including inherited fields."""
     known = {}
     for part in reversed(section_class.__mro__):
         if dataclasses.is_dataclass(part):
@@ -86,11 +76,11 @@ def _own_comments(section_class: type) -> dict[str, str]:
         for node in definition.body
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }
-    return {name: comment for name, comment in found.items() if comment}  # else: as inherited
+    return {name: comment for name, comment in found.items() if comment}  # Others are inherited.
 
 
 def _quoted(value: Any) -> str:
-    """As a shell takes it."""
+    """Quotes a value for a shell."""
     text = str(value)
     return f'"{text}"' if "'" in text and not set(text) & {*'"$`\\!'} else shlex.quote(text)
 

@@ -29,56 +29,48 @@ from laser_tf.evaluation import evaluation_files
 from laser_tf.training import run_config
 from launch import command_line, found_config
 
-_WORKDIR = flags.DEFINE_string("workdir", None, "the run's folder")
-_EPISODES = flags.DEFINE_integer("episodes", 200, "episodes to play")
-_SEED = flags.DEFINE_integer("seed", 12345, "of environments and actions")
-_VIDEO = flags.DEFINE_bool("video", False, "film the episode of median return")
+_WORKDIR = flags.DEFINE_string("workdir", None, "run directory")
+_EPISODES = flags.DEFINE_integer("episodes", 200, "number of episodes of each task", lower_bound=1)
+_SEED = flags.DEFINE_integer("seed", 12345, "seed of environments and actions")
+_VIDEO = flags.DEFINE_bool("video", False, "write a video of the episode of median return")
 _GREEDY = flags.DEFINE_bool(
-    "greedy", False, "take the action of the largest probability, or value, instead of drawing one"
+    "greedy", False, "take the action of the largest probability or value instead of sampling"
 )
 _HISTORY_LENGTH = flags.DEFINE_integer(
     "history_length",
     0,
-    "agent steps that a recurrent agent remembers, the current included; 0: all",
+    "agent steps that a recurrent agent remembers, including the current one; 0 for all",
+    lower_bound=0,
 )
 _ENVIRONMENT = flags.DEFINE_multi_string(
     "environment",
     [],
-    "KEY=VALUE of the section `environment`, instead of the run's; may be given several times",
+    "KEY=VALUE of the section `environment` instead of the run's; may be given several times",
 )
 _RANDOM = flags.DEFINE_string(
-    "random", None, "a file, or a name of configs/, in whose environment random actions are taken"
+    "random", None, "a file, or a name of configs/, in whose environment to take random actions"
 )
 _TRUST_CONFIG = command_line.define_trust_config()
 
 
 def main() -> None:
-    """Plays, prints and writes `evaluation.json`, or `evaluation_history_<k>.json`.
-
-    Each is kept in `evaluations/`, too, when another one is made.
-    """
+    """Evaluates and prints the result; writes it unless actions are random."""
     if bool(_WORKDIR.value) == bool(_RANDOM.value):
         raise command_line.UsageError(
             "exactly one of --workdir and --random must be given. Use e.g. --workdir=runs/pong."
         )
-    if _EPISODES.value < 1:
-        raise command_line.UsageError(f"--episodes is {_EPISODES.value}: use 1 or more")
-    if _HISTORY_LENGTH.value < 0:
-        raise command_line.UsageError(
-            f"--history_length is {_HISTORY_LENGTH.value}: use 1 or more agent steps, or 0 for all"
-        )
     given = command_line.key_values(_ENVIRONMENT, "KEY=VALUE, e.g. sticky_actions=0.25")
     changes = {key: config_values.parse_value(text) for key, text in given.items()}
     if _RANDOM.value:
-        _evaluate_random_actions(_RANDOM.value, changes)
+        print(json.dumps(_evaluate_random_actions(_RANDOM.value, changes), indent=2))
         return
     workdir = pathlib.Path(_WORKDIR.value)
     result = evaluation_files.result_file(workdir, _HISTORY_LENGTH.value)
     _check_writable(result)
-    # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
-    from laser_tf.evaluation import evaluator
+    # TensorFlow and Reverb take seconds to load, so that all checks come first.
+    from laser_tf.evaluation import run_evaluation
 
-    summary = evaluator.evaluate(
+    summary = run_evaluation.evaluate(
         workdir,
         episodes=_EPISODES.value,
         seed=_SEED.value,
@@ -92,36 +84,23 @@ def main() -> None:
     logging.info("written to %s", result)
 
 
-def _evaluate_random_actions(config: str, changes: dict[str, object]) -> None:
-    values = command_line.read_config_file(config)
-    if values is None:
-        close = " or ".join(found_config.close_variants(config)) or "a file of configs/"
-        raise command_line.UsageError(
-            f"--random must name a configuration, got {config}. Use {close}."
-        )
+def _evaluate_random_actions(config: str, changes: dict[str, object]) -> dict:
+    values = found_config.load(config).to_dict()
     environment = {f"environment.{key}": value for key, value in changes.items()}
-    from laser_tf.evaluation import random_actions
+    parsed = run_config.parse(config_values.override(values, environment))
+    from laser_tf.evaluation import run_evaluation
 
-    returns = random_actions.evaluate(
-        run_config.parse(config_values.override(values.to_dict(), environment)).environment,
-        _EPISODES.value,
-        _SEED.value,
-    )
-    print(json.dumps(returns, indent=2))
+    return run_evaluation.evaluate_random_actions(parsed.environment, _EPISODES.value, _SEED.value)
 
 
 def _check_writable(result: pathlib.Path) -> None:
-    """Looks before hours are played whether the result can be written.
-
-    Raises:
-      UsageError: if it cannot.
-    """
+    """Raises UsageError if the result of hours could not be written."""
     if not result.parent.is_dir():
-        return  # told by whoever looks for the run
+        return  # The search for the run reports it.
     try:
         if result.exists():
             result.open("ab").close()
-        with tempfile.TemporaryFile(dir=result.parent):  # for the films, too
+        with tempfile.TemporaryFile(dir=result.parent):
             pass
     except OSError as error:
         raise command_line.UsageError(

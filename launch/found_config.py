@@ -1,43 +1,35 @@
-"""A configuration's file, the user's or one that comes with the commands, and its keys as flags."""
+"""Configuration files and the flags of a command that select and override them."""
 
-import contextlib
 import pathlib
 import re
 import runpy
 import traceback
-import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ml_collections
 from absl import flags
-from ml_collections.config_flags import config_flags
 
 from laser_tf import config_values, errors
-from laser_tf.replay.schemes import registry as schemes
-from laser_tf.sweeps import sweep_config
+from laser_tf.sweeps import population, sweep_config
 from laser_tf.training import run_config
 from laser_tf.workdir import run_directory
 
-CHOOSING = (
-    "agent.kind",
-    "environment.suite",
-    "replay.scheme",
-)  # keys on which it depends which others there are
-_OVERRIDE = re.compile(r"--?config\.(\w+)(?:\.(\w+))?")
-_ROOT = pathlib.Path(__file__).resolve().parents[1]  # of launch/ and configs/, wherever they are
+_ROOT = pathlib.Path(__file__).resolve().parents[1]  # of launch/ and configs/
+_CHOICES = ("agent.kind", "environment.suite", "replay.scheme")  # define which other keys exist
+_OVERRIDE = re.compile(r"--?(no)?config\.([^=]+)(?:=(.*))?", re.DOTALL)
 
 
 def find(given: str) -> str:
-    """The file that `--config` names.
+    """Returns the configuration file that `--config` names.
 
     Args:
       given: Path or name of a file, e.g. "configs/laser.py:catch" or "laser:catch". The part after
-        the colon, which is optional, is the argument of the file's `get_config`.
+        the colon is the argument of the file's `get_config`.
 
     Returns:
-      The path as it was given if there is such a file, or none at all; otherwise that of the one
-      beside `launch/`, so that commands find it from any folder.
+      The path as given if the file exists, or if there is no such file; otherwise the path of the
+      file next to `launch/`, so that commands find it from any directory.
     """
     path, separator, argument = given.partition(":")
     if pathlib.Path(path).is_file():
@@ -48,31 +40,27 @@ def find(given: str) -> str:
     return given
 
 
-def load(given: str) -> ml_collections.ConfigDict | None:
-    """Returns the configuration that `--config` names; None if there is no such file.
+def load(given: str) -> ml_collections.ConfigDict:
+    """Returns the configuration that `--config` names.
 
     Raises:
-      UserError: If the file cannot be run or defines no configuration.
+      UserError: If there is no such file, it cannot be run or defines no configuration.
     """
-    # After the colon, ml_collections' way to give get_config an argument.
     path, separator, argument = find(given).partition(":")
-    try:
-        pathlib.Path(path).read_bytes()  # runpy would look for a program in a directory
-    except OSError:
-        return None
+    if not pathlib.Path(path).is_file():
+        close = " or ".join(_close_variants(given)) or "a file of configs/"
+        raise errors.UserError(f"--config must name a configuration, got {given}. Use {close}.")
     try:
         get_config = runpy.run_path(path).get("get_config")
         config = get_config and get_config(*[argument] * len(separator))
-    except (Exception, SystemExit) as error:  # whatever the file does
+    except (Exception, SystemExit) as error:  # The user's code may raise anything.
         raise errors.UserError(
             f"cannot load --config={given}: {_describe_failure(error, path)}"
         ) from None
-    if not get_config:
-        raise errors.UserError(f"cannot load --config={given}: it defines no get_config()")
     if not isinstance(config, ml_collections.ConfigDict):
         raise errors.UserError(
-            f"cannot load --config={given}: get_config() returns {type(config).__name__}, not an "
-            "ml_collections.ConfigDict"
+            f"cannot load --config={given}: it must define a get_config() that returns an "
+            f"ml_collections.ConfigDict, got {type(config).__name__}"
         )
     return config
 
@@ -83,17 +71,7 @@ def _describe_failure(error: BaseException, path: str) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == path]
     where = f"line {lines[-1]}: " if lines else ""
-    return f"{where}{type(error).__name__}: {one_line(error)}"
-
-
-def one_line(error: BaseException) -> str:
-    """An error as a line of text."""
-    while error.args and isinstance(error.args[0], Exception):  # ml_collections wraps its errors
-        error = error.args[0]
-    text = (
-        error.args[0] if isinstance(error, KeyError) and error.args else error
-    )  # a KeyError's str has quotes
-    return " ".join(str(text).split()) or type(error).__name__
+    return f"{where}{type(error).__name__}: {errors.one_line(error)}"
 
 
 def variants() -> list[str]:
@@ -105,8 +83,8 @@ def variants() -> list[str]:
     ]
 
 
-def close_variants(given: str) -> list[str]:
-    """Returns up to three of `variants` that resemble a `--config` which names no file."""
+def _close_variants(given: str) -> list[str]:
+    """Returns up to three of `variants` that resemble a `--config` without a file."""
     path, _, variant = given.partition(":")
     name = "_".join(filter(None, (pathlib.Path(path).stem, variant)))
     known = {known.replace(":", "_"): known for known in variants()}
@@ -114,173 +92,109 @@ def close_variants(given: str) -> list[str]:
     return [known[name] for name in close]
 
 
-class IntegerParser(flags.IntegerParser):
-    """Parses flags of int keys, which may be written as a float: 1e5."""
-
-    def convert(self, argument: Any) -> int:
-        """Returns the int.
-
-        Raises:
-          ValueError: if the argument is no whole number.
-        """
-        try:
-            return super().convert(argument)
-        except ValueError:
-            with contextlib.suppress(ValueError):
-                number = float(argument)
-                if number.is_integer():
-                    return int(number)
-            raise ValueError("the value must be a whole number") from None
+def section_classes(values: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns the dataclass of each section of a run or, with a section `sweep`, of a sweep."""
+    own = {"sweep": sweep_config.Config, "population": population.Config}
+    return run_config.section_classes(values) | (own if "sweep" in values else {})
 
 
-config_flags.register_flag_parser_for_type(int, IntegerParser())
+class ConfigFlag:
+    """The flag `--config` of a command, and `--config.SECTION.KEY=VALUE` for its keys.
 
-
-def unknown_key(parser: "Parser", path: str, arguments: Iterable[str]) -> str:
-    """Returns the first `--config.` key of a command line that a configuration lacks.
-
-    Args:
-      parser: Parser of the `--config` flag.
-      path: File of the configuration.
-      arguments: The command line.
-
-    Returns:
-      The key with close names, in words; "" if every section and key exists.
+    Attributes:
+      overrides: Texts of the overridden keys, "section.key" -> text.
     """
-    values = parser.parse(path).to_dict()
-    for argument in arguments:
-        if not (match := _OVERRIDE.match(argument)):
-            continue
-        section, name = match.groups()
-        if section not in values:
-            names = close_keys(name, values) if name else []  # of another section
-            return _hint(section, names or config_values.close_names(section, values), values)
-        keys = values[section]
-        if name and isinstance(keys, Mapping) and name not in keys:
-            if section == "replay" and (owners := schemes.schemes_with(name)):
-                return f"{name!r}: it is a key of replay.scheme {' or '.join(owners)}"
-            close = [f"{section}.{key}" for key in config_values.close_names(name, keys)]
-            return _hint(name, close, keys)
-    return ""
 
-
-def close_keys(name: str, values: Mapping[str, Any]) -> list[str]:
-    """Returns `section.key` for each key of nested values with this name."""
-    return [f"{section}.{name}" for section, keys in values.items() if name in keys]
-
-
-def _hint(name: str, close: Sequence[str], known: Iterable[str]) -> str:
-    hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(sorted(known))}"
-    return f"{name!r}: {hint}"
-
-
-class Parser(config_flags.ConfigFileFlagParser):
-    """Reads the file that `find` finds; keys that it leaves to their defaults are flags, too."""
-
-    def __init__(self, name: str, chosen: Mapping[str, str], run: pathlib.Path | None = None):
-        """Reads nothing yet.
+    def __init__(self, default: str, *, resumes: bool = False):
+        """Defines the flag `--config`.
 
         Args:
-          name: of the flag.
-          chosen: what the command line says of `CHOOSING`, key -> value.
-          run: Directory of a run whose `config.json` may be parsed, too.
+          default: File that is used without the flag.
+          resumes: Whether the `config.json` of an existing run in `--workdir` replaces the default.
         """
-        super().__init__(name)
-        self.chosen = chosen
-        self.run = run
-        self._added: set[tuple[str, str]] = set()  # of the file that was read last
+        self.overrides: dict[str, str] = {}
+        self._resumes = resumes
+        flags.DEFINE_string(
+            "config", default, "a file, or a name of configs/, whose keys, below, are flags, too"
+        )
+        # Not absl's holder, which has no value until all flags are valid.
+        self._flag = flags.FLAGS["config"]
 
-    def parse(self, path: str) -> Any:
-        """The configuration of a file or name, with the default of each key that it leaves out.
+    def take(self, arguments: Sequence[str]) -> list[str]:
+        """Stores the overrides of a command line and returns the other arguments."""
+        others, remaining = [], list(arguments)
+        while remaining:
+            argument = remaining.pop(0)
+            match = _OVERRIDE.fullmatch(argument)
+            if not match:
+                others.append(argument)
+                continue
+            negation, key, text = match.groups()
+            if text is None and remaining and not (negation or remaining[0].startswith("-")):
+                text = remaining.pop(0)
+            self.overrides[key] = str(not negation) if text is None else text
+        return others
+
+    @property
+    def run(self) -> pathlib.Path | None:
+        """Directory of the existing run whose configuration is used, if any."""
+        workdir = flags.FLAGS["workdir"].value if self._resumes else None
+        if not workdir or self._flag.present:
+            return None
+        path = pathlib.Path(workdir)
+        return path if (path / run_directory.CONFIG_FILE).is_file() else None
+
+    @property
+    def file(self) -> str:
+        """The configuration's file, as it was given."""
+        return str(self.run / run_directory.CONFIG_FILE) if self.run else self._flag.value
+
+    def values(self) -> dict[str, Any]:
+        """Returns the nested values of the file with the overrides.
 
         Raises:
-          WorkdirError: If the `config.json` of `run` cannot be read.
+          UserError: If the file cannot be read, or an override is invalid.
         """
-        is_run = self.run and path == str(self.run / run_directory.CONFIG_FILE)
-        config = _read_run(self.run) if is_run else super().parse(find(path))
-        # What stands for a file that could not be read says so when its values are asked for.
-        is_read = isinstance(config, ml_collections.ConfigDict)
-        if is_read:
-            _switch_scheme(config, self.chosen.get("replay.scheme"))
-        self._added = _add_defaults(config, self.chosen) if is_read else set()
-        return config
+        values = self._read()
+        overrides = self._parse_overrides(values)
+        for key in overrides:  # `run_config.parse` reports unknown sections and keys.
+            section = values
+            for part in key.split(".")[:-1]:
+                section = section.setdefault(part, {})
+                if not isinstance(section, dict):
+                    raise errors.UserError(f"--config.{key} must name a key, but {part} is none.")
+        return run_config.override(values, overrides)
 
-    def named(self, values: dict[str, Any], given: Iterable[str]) -> dict[str, Any]:
-        """The values that the file or a flag names: what a key's absence means is not decided here.
+    def given(self) -> dict[str, Any]:
+        """Returns the values of the overrides, "section.key" -> value."""
+        return self._parse_overrides(self._read())
 
-        Args:
-          values: of the file that was read last, nested, overrides applied.
-          given: the overrides' keys, "section.key".
-        """
-        kept = {tuple(key.split(".")[:2]) for key in given}
-        for section, key in self._added - kept:
-            if (section,) not in kept:  # else a flag gave the whole section
-                del values[section][key]
+    def _read(self) -> dict[str, Any]:
+        run = self.run
+        values = run_directory.read_config(run) if run else load(self._flag.value).to_dict()
+        run_config.check_nesting(values)
         return values
 
-
-def defaults(
-    values: Mapping[str, Mapping[str, Any]], chosen: Mapping[str, Any], parser: types.ModuleType
-) -> dict[str, dict[str, Any]]:
-    """The defaults of a configuration's sections, nested, for the agent and suite that it gets.
-
-    Args:
-      values: nested; what they leave out has its default.
-      chosen: what the command line says of `CHOOSING`, key -> value.
-      parser: of the configuration, `run_config` or `sweep_config`.
-
-    Raises:
-      ValueError: for an agent or a suite that there is not.
-    """
-    return parser.defaults(
-        run_config.override({"agent": {}, "environment": {}, "replay": {}} | dict(values), chosen)
-    )
+    def _parse_overrides(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Parses texts by the types of their fields; values of unknown keys stay for `parse`."""
+        for key in self.overrides:
+            if "." not in key:
+                raise errors.UserError(f"--config.{key} must be --config.SECTION.KEY=VALUE.")
+        chosen = {key: self.overrides[key] for key in _CHOICES if key in self.overrides}
+        with_choices = {"agent": {}, "environment": {}, "replay": {}} | values
+        classes = section_classes(run_config.override(with_choices, chosen))
+        parsed = {}
+        for key, text in self.overrides.items():
+            section, name = key.split(".", maxsplit=1)  # Keys of a sweep's grid have more parts.
+            known = classes[section].__dataclass_fields__ if section in classes else {}
+            parsed[key] = config_values.parse_text(text, known[name].type if name in known else Any)
+        return parsed
 
 
-def _read_run(workdir: pathlib.Path) -> ml_collections.ConfigDict:
-    """Returns the configuration of a run, locked as that of a configuration file."""
-    values = run_directory.read_config(workdir)
-    for section, keys in values.items():
-        if isinstance(keys, dict):  # Flags have tuples where JSON has lists.
-            values[section] = {
-                key: tuple(value) if isinstance(value, list) else value
-                for key, value in keys.items()
-            }
-    try:
-        return ml_collections.ConfigDict(values).lock()
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise run_directory.WorkdirError(
-            f"cannot read {workdir / run_directory.CONFIG_FILE}: {errors.one_line(error)}; restore "
-            "it from a backup, or give --config"
-        ) from None
-
-
-def _switch_scheme(config: ml_collections.ConfigDict, scheme: str | None) -> None:
-    """Drops the keys that another replay scheme does not have, if the command line names one."""
-    section = config.get("replay")
-    if scheme not in schemes.names() or not isinstance(section, ml_collections.ConfigDict):
-        return
-    if section.get("scheme", schemes.DEFAULT) != scheme:
-        with config.unlocked():
-            config.replay = ml_collections.ConfigDict(schemes.switched(section.to_dict(), scheme))
-
-
-def _add_defaults(
-    config: ml_collections.ConfigDict, chosen: Mapping[str, str]
-) -> set[tuple[str, str]]:
-    """Returns (section, key) of what was added."""
-    values = config.to_dict()
-    try:
-        run_config.check_nesting(values)
-        known = defaults(values, chosen, sweep_config if "sweep" in values else run_config)
-    except ValueError:  # told by those who parse the values
-        return set()
-    added = set()
-    with config.unlocked():
-        for section, keys in known.items():
-            if section not in config:
-                config[section] = ml_collections.ConfigDict()
-            for key in keys.keys() - config[section].keys():
-                config[section][key] = keys[key]
-                added.add((section, key))
-    return added
+def close_keys(name: str, values: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Returns `section.name` for each section of a configuration with a key of this name."""
+    return [
+        f"{section}.{name}"
+        for section, known in section_classes(values).items()
+        if name in known.__dataclass_fields__
+    ]

@@ -27,7 +27,6 @@ if __name__ == "__main__":
 
 import pathlib
 import sys
-from collections.abc import Sequence
 
 from absl import flags
 
@@ -70,95 +69,59 @@ def main() -> None:
 
 
 def _draw() -> None:
-    given = _split(_CURVES.value)
+    given = _read_curves()
     output = pathlib.Path(_OUTPUT.value or "learning_curves.png")
     table_path = output.with_suffix(".csv")
-    _check_drawable(output, [_TITLE.value, *given])
-    _check_replaceable(table_path)
+    _check_output(output, table_path)
     # TensorFlow takes seconds to load: only after the checks.
-    from laser_tf.monitoring import tensorboard
-    from laser_tf.plotting import curves
+    from laser_tf.plotting import curves, tables
 
-    x = curves.ENV_FRAMES if _OVER.value == "frames" else curves.SECONDS
-    metric = _METRIC.value or tensorboard.RETURN
-    table = curves.read({"": given}, metric, x)
+    x = tables.ENV_FRAMES if _OVER.value == "frames" else tables.SECONDS
+    metric = _METRIC.value or tables.RETURN
+    table = tables.read({_TITLE.value: given}, metric, x)
     output.parent.mkdir(parents=True, exist_ok=True)
-    summary = curves.summarise(table, ("game", "label", x)).drop(columns="game")
-    counts = table.groupby("label")["seed"].nunique()
-    names = {
-        label: f"{label} ({seeds} seeds)" if seeds > 1 else label for label, seeds in counts.items()
-    }
-    figure, axes = curves.panels(1, 1)
-    curves.draw(axes[0, 0], table.assign(label=table["label"].map(names)), x)
-    label = curves.RETURN_LABEL if metric == tensorboard.RETURN else metric
-    axes[0, 0].set(title=_TITLE.value, ylabel=label)
+    figure, axes = curves.make_panels(1, 1)
+    counted = curves.with_seed_counts(table)
+    curves.draw_panels(axes.flat, counted, "game", curves.metric_label(metric), x=x)
     curves.save(figure, output)
-    curves.write_csv(summary, table_path)
+    tables.write_csv(tables.summarise(table, ("label", x)), table_path)
     print(f"Wrote {output} and {table_path}")
 
 
-def _split(given: Sequence[str]) -> dict[str, list[pathlib.Path]]:
-    """Returns label -> run directories.
-
-    Raises:
-      UsageError: For an invalid curve, or a label or run that is given twice.
-    """
+def _read_curves() -> dict[str, list[pathlib.Path]]:
+    """Returns label -> run directories; raises UsageError for an invalid label or repeated run."""
     curves: dict[str, list[pathlib.Path]] = {}
-    for curve in given:
-        label, separator, text = curve.partition("=")
-        if not separator or not label or label.startswith("_"):
+    for label, text in command_line.key_values(_CURVES, "LABEL=WORKDIR[,WORKDIR...]").items():
+        if label.startswith("_"):
             raise command_line.UsageError(
-                f"--curve must be LABEL=WORKDIR[,WORKDIR...], with a label that does not start "
-                f"with an underscore, got {curve}."
-            )
-        if label in curves:
-            raise command_line.UsageError(
-                f"--curve labels must differ, got {label} twice. Give all its runs at once."
+                f"--curve must have labels without a leading underscore, got {label}={text}."
             )
         # The name of a directory may have commas: that of a sweep with several tasks does.
         folders = [text] if pathlib.Path(text).is_dir() else text.split(",")
         curves[label] = list(map(pathlib.Path, folders))
-        resolved = [folder.resolve() for folder in curves[label]]
-        if repeated := [str(folder) for folder in resolved if resolved.count(folder) > 1]:
-            raise command_line.UsageError(
-                f"--curve must name each run once, got {repeated[0]} twice in {curve}."
-            )
+        if len({folder.resolve() for folder in curves[label]}) < len(folders):
+            raise command_line.UsageError(f"--curve must name each run once, got {label}={text}.")
     return curves
 
 
-def _check_drawable(output: pathlib.Path, texts: Sequence[str]) -> None:
-    """Checks what Matplotlib would reject after all runs are read.
+def _check_output(output: pathlib.Path, table: pathlib.Path) -> None:
+    """Checks the names of the figure and its table before all runs are read.
 
     Raises:
-      UsageError: For a figure of an unknown kind, or invalid mathematics in a text.
+      UsageError: For a figure of an unknown kind, or a table that would replace another file, e.g.
+        the log of a run.
     """
-    from matplotlib import backend_bases, cbook, mathtext
+    from matplotlib import backend_bases
 
     kinds = sorted(backend_bases.FigureCanvasBase.filetypes.keys() - {"pgf"})  # requires LaTeX
     if output.suffix.lower().removeprefix(".") not in kinds:
         raise command_line.UsageError(
             f"--output must end in one of {', '.join(kinds)}, got {output}. Use e.g. .png."
         )
-    for text in filter(cbook.is_math_text, texts):
-        try:
-            mathtext.MathTextParser("path").parse(text)
-        except ValueError:
-            raise command_line.UsageError(
-                f"{text!r} contains mathematics that Matplotlib cannot read. Fix it, or write \\$ "
-                "for a dollar sign."
-            ) from None
-
-
-def _check_replaceable(table: pathlib.Path) -> None:
-    """Raises UsageError if a file exists that is no table of curves, e.g. the log of a run."""
-    if not table.exists():
-        return
-    with table.open(errors="replace") as file:
-        if not file.readline().startswith("label,"):
-            raise command_line.UsageError(
-                f"--output would replace {table}, which is no table of launch.plot. Use another "
-                "name."
-            )
+    if table.exists() and not table.read_text(errors="replace").startswith("label,"):
+        raise command_line.UsageError(
+            f"--output would replace {table}, which is no table of launch.plot. Use another name."
+        )
 
 
 def _report() -> None:

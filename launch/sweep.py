@@ -1,4 +1,4 @@
-"""Trains the members of a sweep side by side, on one shared replay.
+"""Trains the members of a sweep at the same time, on one shared replay.
 
     python -m launch.sweep --config=configs/sweeps.py:minatar --workdir=runs/sweep
     python -m launch.sweep --config=configs/sweeps.py:atari --shared_replay=true
@@ -18,11 +18,9 @@ if __name__ == "__main__":
     versions.check()
     _NETWORK_WARNING = private_network.enter(sys.argv)
 
-import contextlib
 import logging
 import pathlib
 import uuid
-from collections.abc import Iterator
 from typing import Any
 
 from absl import flags
@@ -34,24 +32,26 @@ from laser_tf.workdir import run_directory
 from launch import command_line
 
 _CONFIG = command_line.define_config("configs/sweeps.py:minatar")
-_WORKDIR = flags.DEFINE_string("workdir", None, "the sweep's folder [runs/<config>-<time>]")
-_SHARED_REPLAY = flags.DEFINE_bool("shared_replay", None, "one replay for all [the config's]")
+_WORKDIR = flags.DEFINE_string("workdir", None, "sweep directory [runs/<config>-<time>]")
+_SHARED_REPLAY = flags.DEFINE_bool(
+    "shared_replay", None, "one replay for all members [the config's]"
+)
 _POPULATION = flags.DEFINE_string("population", None, "pbt or none [the config's]")
 _GRID = flags.DEFINE_multi_string(
-    "grid", [], "SECTION.KEY=VALUE,VALUE...: beside, or instead of, the config's"
+    "grid", [], "SECTION.KEY=VALUE,VALUE...: added to the config's, or instead of a key's"
 )
 _EXTEND = flags.DEFINE_bool(
-    "extend", False, "take a higher run.env_frames, and a learning-rate schedule to there"
+    "extend", False, "accept a higher run.env_frames with a learning rate schedule"
 )
 
 
 def main() -> None:
-    """Checks the sweep, then starts its roles, keeps them alive, and ends them in order."""
+    """Trains the sweep until its members have spent their budget, or a signal stops it."""
     if _NETWORK_WARNING:
         logging.warning("%s", _NETWORK_WARNING)
     values = _values()
     config = sweep_config.parse(values)
-    workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir("config")).absolute()
+    workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir(_CONFIG)).absolute()
     command_line.check_elsewhere("", config.cluster.address)
     stopped_by = _run(config, values, workdir)
     if stopped_by:
@@ -61,41 +61,32 @@ def main() -> None:
 def _run(
     config: sweep_config.SweepConfig, values: dict[str, Any], workdir: pathlib.Path
 ) -> int | None:
-    """Returns the signal that stopped the sweep, if one did."""
-    # A new one's folder, or a longer budget, is written where there is a Ray to train it in.
-    is_open = (workdir / run_directory.SWEEP_FILE).exists() and not _EXTEND.value
+    """Returns the signal that stopped the sweep, if any."""
+    is_new = not (workdir / run_directory.SWEEP_FILE).exists()
+    # A new directory, or a longer budget, is written once Ray has started.
+    is_open = not is_new and not _EXTEND.value
     if is_open and not _open(config, values, workdir):
         return None
-    spec = factory.environment_spec(config.first.environment)  # refused here if there is none
-    if not (
-        workdir / run_directory.SWEEP_FILE
-    ).exists():  # The keys of an existing sweep cannot change.
+    spec = factory.environment_spec(config.first.environment)
+    if is_new:  # The keys of an existing sweep cannot change.
         _check_members(config, spec)
     from laser_tf.cluster import sweep_job
     from laser_tf.sweeps import sweep_display
     from launch import fleet_session
 
-    @contextlib.contextmanager
-    def make_job() -> Iterator[sweep_job.SweepJob]:
-        title = f"{config.first.environment.task}, {len(config.members)} members"
-        frames = config.first.run.env_frames
-        with sweep_display.SweepDisplay(frames, title, sys.stdout) as display:
-            yield sweep_job.SweepJob(config, workdir, display)
-
+    title = f"{config.first.environment.task}, {len(config.members)} members"
+    display = sweep_display.SweepDisplay(config.first.run.env_frames, title, sys.stdout)
+    job = sweep_job.SweepJob(config, spec, workdir, display)
     stopped_by = fleet_session.run(
-        sweep_job.role_specs(config, spec),
-        config.cluster,
-        workdir,
-        lambda: is_open or _open(config, values, workdir),
-        make_job,
+        job, config.cluster, workdir, lambda: is_open or _open(config, values, workdir)
     )
     if stopped_by is None and (workdir / run_directory.FINISHED).exists():
-        logging.info("done; python -m launch.plot --report=%s shows it", workdir)
+        logging.info("Finished. python -m launch.plot --report=%s shows the results", workdir)
     return stopped_by
 
 
 def _check_members(config: sweep_config.SweepConfig, spec: types.EnvironmentSpec) -> None:
-    """Raises ValueError if a member with the first environment cannot use its specs."""
+    """Raises ConfigError if a member with the first member's environment cannot use its specs."""
     for member in config.members.values():
         if member.environment == config.first.environment:
             member.agent.check_actions(spec.action)
@@ -103,7 +94,7 @@ def _check_members(config: sweep_config.SweepConfig, spec: types.EnvironmentSpec
 
 
 def _open(config: sweep_config.SweepConfig, values: dict[str, Any], workdir: pathlib.Path) -> bool:
-    """Opens the sweep's folder; returns whether there is something left to train."""
+    """Opens the sweep's directory; returns whether work is left."""
     extra = {
         "id": uuid.uuid4().hex,
         "label": config.sweep.label or workdir.name,
@@ -112,27 +103,23 @@ def _open(config: sweep_config.SweepConfig, values: dict[str, Any], workdir: pat
         "versions": versions.recorded(),
         run_directory.COMMAND: command_line.given_command("sweep", workdir),
     }
+    defaults = sweep_config.defaults(values)
     resumed = run_directory.open_sweep(
-        workdir,
-        values,
-        extra,
-        defaults=sweep_config.defaults(values),
-        extend=_EXTEND.value,
+        workdir, values, extra, defaults=defaults, extend=_EXTEND.value
     )
-    logging.info("%s %s", "resuming" if resumed else "a new sweep in", workdir)
+    logging.info("%s %s", "Resuming" if resumed else "Starting a sweep in", workdir)
     is_finished = (workdir / run_directory.FINISHED).exists()
     if is_finished:
-        logging.info("all members are trained already")
+        logging.info("All members have finished")
     return not is_finished
 
 
 def _values() -> dict[str, Any]:
-    """The configuration with what other flags say of it."""
-    values = command_line.config_values(_CONFIG)
+    """Returns the configuration with the values of all flags."""
+    values = _CONFIG.values()
     if "sweep" not in values:
         raise command_line.UsageError(
-            f"{command_line.config_file(_CONFIG.name)} has no section `sweep`. Use a "
-            "variant of configs/sweeps.py"
+            f"{_CONFIG.file} has no section `sweep`. Use a variant of configs/sweeps.py."
         )
     if _SHARED_REPLAY.value is not None:
         values["sweep"]["shared_replay"] = _SHARED_REPLAY.value
@@ -142,14 +129,14 @@ def _values() -> dict[str, Any]:
     for key, text in command_line.key_values(_GRID, form).items():
         section, dot, name = key.partition(".")
         if not dot or not text:
-            raise command_line.UsageError(f"--grid={key}={text}: use {form}")
-        for other in set(sweep_config.PARTS) - {"grid"}:  # instead of these
+            raise command_line.UsageError(f"--grid must be {form}, got {key}={text}.")
+        for other in set(sweep_config.PARTS) - {"grid"}:  # Replaced by the grid.
             values["sweep"].get(other, {}).get(section, {}).pop(name, None)
         grid = values["sweep"].setdefault("grid", {})
         grid.setdefault(section, {})[name] = tuple(
             config_values.parse_value(value) for value in text.split(",")
         )
-    sweep_config.check_given(values, command_line.given_values(_CONFIG))
+    sweep_config.check_given(values, _CONFIG.given())
     return values
 
 

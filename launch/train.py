@@ -4,7 +4,7 @@
     python -m launch.train --workdir=runs/pong  # resumes with the configuration of that run
     python -m launch.train --config=configs/laser.py:atari --config.environment.task=breakout
     python -m launch.train --config=configs/laser.py:atari --init_from=runs/pong  # fine-tuning
-    python -m launch.train --config.cluster.actors=4  # in many processes; docs/cluster.md
+    python -m launch.train --config.cluster.actors=4  # in many processes; docs/distributed.md
 
 The same command with the same --workdir resumes a run that was interrupted.
 """
@@ -20,18 +20,17 @@ if __name__ == "__main__":
     versions.check()
     _NETWORK_WARNING = private_network.enter(sys.argv)
 
-import contextlib
 import dataclasses
 import functools
 import logging
 import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from absl import flags
 
 from laser_tf import types
-from laser_tf.environments import factory
+from laser_tf.environments import factory, user_modules
 from laser_tf.training import run_config
 from laser_tf.workdir import lock, run_directory
 from launch import command_line
@@ -51,13 +50,16 @@ _TRUST_CONFIG = command_line.define_trust_config()
 
 
 def main() -> None:
-    """Trains, evaluates and says where everything lies."""
+    """Trains and evaluates a run."""
     if _NETWORK_WARNING:
         logging.warning("%s", _NETWORK_WARNING)
-    config = run_config.parse(command_line.config_values(_CONFIG))
-    command_line.check_trusted(_CONFIG, config.environment.user_code(), _TRUST_CONFIG.value)
+    config = run_config.parse(_CONFIG.values())
+    if _CONFIG.run and not _TRUST_CONFIG.value:
+        code = config.environment.user_code()
+        named = code if "environment.task" in _CONFIG.overrides else ()
+        user_modules.check_trusted(_CONFIG.run / run_directory.CONFIG_FILE, code, named)
     command_line.check_elsewhere(config.replay.address, config.cluster.address)
-    workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir("config")).absolute()
+    workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir(_CONFIG)).absolute()
     stopped_by = _run(config, workdir)
     if stopped_by:
         interruption.end_by(stopped_by)
@@ -65,18 +67,17 @@ def main() -> None:
 
 def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
     """Returns the signal that stopped the training, if one did."""
-    # Environments that are not installed or do not fit each other are refused before anything is
-    # written, and so are agents and weights that do not fit.
+    # Errors of environments, agents and weights come before anything is written.
     spec = factory.environment_spec(config.environment)
     config.agent.check_actions(spec.action)
-    # The key of an existing run cannot change.
-    if not (workdir / run_directory.CONFIG_FILE).exists():
+    exists = (workdir / run_directory.CONFIG_FILE).exists()
+    if not exists:  # The keys of an existing run cannot change.
         config.replay.check_observation(spec.observation)
     strategy = None
     if config.learner.replicas > 1 and not config.cluster.actors:
         from laser_tf.training import strategies
 
-        strategy = strategies.make(config.learner)  # before TensorFlow computes anything
+        strategy = strategies.make(config.learner)  # Before TensorFlow computes anything.
     initial = _initial_weights(config, workdir, spec)
     open_workdir = functools.partial(
         run_directory.open_workdir,
@@ -93,12 +94,11 @@ def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
     )
     if config.cluster.actors:
         return _run_fleet(config, workdir, spec, initial, open_workdir)
-    # TensorFlow and Reverb take seconds to load: not before all is checked that can be.
+    # TensorFlow and Reverb take seconds to load: only after the checks.
     from laser_tf.training import assembly, training
     from launch import session
 
-    # Networks that do not fit the observations, too; with `initial` that is checked already.
-    if not (initial or (workdir / run_directory.CONFIG_FILE).exists()):
+    if not (initial or exists):  # Otherwise the agent has been built before.
         assembly.build_agent(config, spec, "float32", seed=0)
     open_workdir()
     command_line.divert_native_messages(workdir / "native.log")
@@ -128,18 +128,14 @@ def _run_fleet(
         if config.cluster.address and not config.replay.address:
             logging.warning(
                 "Replay listens on every interface of its machine, without authentication. "
-                "docs/cluster.md shows how to protect it."
+                "docs/distributed.md shows how to protect it."
             )
         return True
 
-    @contextlib.contextmanager
-    def make_job() -> Iterator[run_job.RunJob]:
-        title = f"{config.environment.task}, seed {config.run.seed}, {config.cluster.actors} actors"
-        with progress.ProgressDisplay(config.run.env_frames, title, sys.stdout) as display:
-            yield run_job.RunJob(display)
-
-    specs = run_job.role_specs(config, spec, initial)
-    stopped_by = fleet_session.run(specs, config.cluster, workdir, open_and_log, make_job)
+    title = f"{config.environment.task}, seed {config.run.seed}, {config.cluster.actors} actors"
+    display = progress.ProgressDisplay(config.run.env_frames, title, sys.stdout)
+    job = run_job.RunJob(config, spec, initial, display)
+    stopped_by = fleet_session.run(job, config.cluster, workdir, open_and_log)
     if stopped_by is None:
         interruption.restore_default_handlers()  # An evaluation has nothing to save.
         from launch import session  # Imports TensorFlow, which the driver does not need.
@@ -151,7 +147,7 @@ def _run_fleet(
 def _initial_weights(
     config: run_config.RunConfig, workdir: pathlib.Path, spec: types.EnvironmentSpec
 ) -> "initial_weights.InitialWeights | None":
-    """What a run begins from, if it is another run's weights and it has none of its own."""
+    """Returns the weights of another run from which the run has to start, if any."""
     wanted = pathlib.Path(_INIT_FROM.value).absolute() if _INIT_FROM.value else None
     is_resumed = (workdir / run_directory.CONFIG_FILE).exists()
     if not wanted and not (is_resumed and run_directory.read_origin(workdir)):

@@ -1,12 +1,12 @@
-"""The order of the test files, and what they inherit."""
+"""Order of the test files, and signal handlers that they inherit."""
 
 import pathlib
 import signal
 
 import pytest
 
-# The longest first: what comes last is short, and no process of pytest is left to wait for another.
-# Files that start many processes take turns with those of one, which leaves each a core.
+# The longest files come first, so that parallel processes of pytest end at the same time. Files
+# that start many processes alternate with files of one process.
 _FIRST = (
     "launch/sweep_test.py",
     "training/training_test.py",
@@ -24,14 +24,14 @@ _FIRST = (
     "training/vectors_test.py",
     "training/learner_test.py",
     "training/lost_server_test.py",
-    "replay/external_server_test.py",
-    "evaluation/continuous_evaluator_test.py",
-    "export/saved_model_test.py",
+    "replay/client_test.py",
+    "evaluation/evaluator_process_test.py",
+    "export/exporter_test.py",
 )
 _FOLDER = pathlib.Path(__file__).parent
 
-# As in the foreground: a shell has its background jobs ignore Ctrl-C, and nohup a closed terminal,
-# and what tests start would, too.
+# As in the foreground: background jobs of a shell ignore SIGINT, nohup ignores SIGHUP, and child
+# processes inherit it.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:

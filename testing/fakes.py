@@ -1,4 +1,4 @@
-"""Small real things for tests: configurations and experience with known contents."""
+"""Small configurations and experience with known contents."""
 
 import dataclasses
 from typing import Any
@@ -18,17 +18,17 @@ from laser_tf.training import run_config
 
 
 def catch_config(**sections) -> run_config.RunConfig:
-    """`configs/laser.py:catch`, made smaller; keywords are sections of overrides."""
+    """Returns a small `configs/laser.py:catch`; keywords are sections of overrides."""
     values = laser.get_config("catch").to_dict()
     values["run"].update(env_frames=2_000, evaluation_episodes=4, metrics_seconds=0.2)
     if sections.get("environment", {}).get("suite", "catch") != "catch":
-        for key in ("reward_offset", "wait_seconds"):  # which other suites do not know
+        for key in ("reward_offset", "wait_seconds"):  # Keys of catch only.
             del values["environment"][key]
     return _parse(values, sections)
 
 
 def r2d2_catch_config(**sections) -> run_config.RunConfig:
-    """R2D2 on the games of `catch_config`; keywords are sections of overrides."""
+    """Returns R2D2 on `catch_config`; keywords are sections of overrides."""
     values = config_values(catch_config())
     values["agent"] = dataclasses.asdict(
         r2d2_config.R2D2Config(
@@ -52,7 +52,7 @@ def r2d2_catch_config(**sections) -> run_config.RunConfig:
 
 
 def reactor_catch_config(**sections) -> run_config.RunConfig:
-    """Reactor on the games of `catch_config`; keywords are sections of overrides."""
+    """Returns Reactor on `catch_config`; keywords are sections of overrides."""
     values = config_values(r2d2_catch_config())
     values["agent"] = dataclasses.asdict(
         reactor_config.ReactorConfig(
@@ -71,7 +71,7 @@ def reactor_catch_config(**sections) -> run_config.RunConfig:
 
 
 def acer_catch_config(kind: str = "acer", **sections) -> run_config.RunConfig:
-    """ACER, or a baseline of its, on the games of `catch_config`, online and replayed in turn."""
+    """Returns ACER or a baseline on `catch_config`, with alternating replay."""
     values = config_values(catch_config())
     values["agent"] = dataclasses.asdict(
         registry.config_class(kind)(torso="flat", entropy_cost=0.01)
@@ -84,7 +84,7 @@ def acer_catch_config(kind: str = "acer", **sections) -> run_config.RunConfig:
 
 
 def _parse(values: dict, sections: dict) -> run_config.RunConfig:
-    """The configuration of nested values with sections of overrides; may switch the scheme."""
+    """Parses nested values with sections of overrides, which may switch the replay scheme."""
     for section, overrides in sections.items():
         if section == "replay" and "scheme" in overrides:
             values[section] = schemes.switched(values[section], overrides["scheme"])
@@ -93,33 +93,33 @@ def _parse(values: dict, sections: dict) -> run_config.RunConfig:
 
 
 def config_values(config: run_config.RunConfig) -> dict:
-    """The nested values of a configuration."""
+    """Returns the nested values of a configuration."""
     return dataclasses.asdict(config)
 
 
 def image_spec(
     shape: tuple[int, int, int], num_actions: int, num_tasks: int = 1
 ) -> types.EnvironmentSpec:
-    """Of an environment with one picture [H, W, C] and discrete actions."""
+    """Returns the spec of an environment with an image [H, W, C] and discrete actions."""
     action = specs.DiscreteArray(num_actions, name="action")
     return types.EnvironmentSpec(observations.image_spec(*shape), action, num_tasks)
 
 
 def signature(spec: types.EnvironmentSpec, core_state: Any, **arguments) -> Any:
-    """Of the stored unrolls of an agent that answers integers and logits, as `laser.Laser`.
+    """Returns the signature of stored unrolls of an agent like `laser.Laser`.
 
     Args:
-      spec: of the environment, with discrete actions.
-      core_state: arrays of a batch of one, [1, ...].
-      **arguments: of `stored_unroll.signature`.
+      spec: Environment spec with discrete actions.
+      core_state: Core state of one environment, [1, ...].
+      **arguments: Arguments of `stored_unroll.signature`.
     """
-    answer = types.AgentOutput(
+    agent_output = types.AgentOutput(
         tf.TensorSpec([], tf.int32), tf.TensorSpec([spec.action.num_values], tf.float32)
     )
     states = tf.nest.map_structure(
         lambda state: tf.TensorSpec(state.shape[1:], state.dtype), core_state
     )
-    return stored_unroll.signature(spec, answer, states, **arguments)
+    return stored_unroll.signature(spec, agent_output, states, **arguments)
 
 
 def make_batches(
@@ -139,7 +139,7 @@ def make_batches(
       seed: See `LearnerContext`.
     """
     if isinstance(replay, connection.ReplayConnection):
-        replay = client.LearnerReplay(replay)
+        replay = client.ReplayClient(replay)
     context = schemes_base.LearnerContext(replay, signature, agent or mock.Mock(), seed)
     return scheme.make_batches(context)
 
@@ -147,7 +147,7 @@ def make_batches(
 def random_unroll(
     steps: int, batch: int, num_actions: int, shape: tuple[int, ...], seed: int = 0
 ) -> types.Unroll:
-    """An unroll [steps, batch, ...] of random contents without episode ends."""
+    """Returns a random unroll [steps, batch, ...] without ends of episodes."""
     generator = np.random.default_rng(seed)
     size = (steps, batch)
     env_output = types.EnvOutput(
@@ -174,11 +174,7 @@ def random_unroll(
 
 
 def act(agent: Any, env_output: types.EnvOutput) -> tuple[types.AgentOutput, Any]:
-    """The answers of a `base.Agent` to steps [T + 1, B, ...], one after the other.
-
-    Returns:
-      The answers [T + 1, B, ...], and the core state before the first step.
-    """
+    """Acts step by step on [T + 1, B, ...]; returns the outputs and the initial core state."""
     steps, batch = env_output.reward.shape
     start = state = agent.initial_state(batch)
     outputs = []

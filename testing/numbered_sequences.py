@@ -1,4 +1,4 @@
-"""Sequences of games with contents that their numbers tell, for a store of sequences."""
+"""Sequences of environments with contents that follow from their numbers."""
 
 import numpy as np
 import tree
@@ -15,7 +15,7 @@ BLANK = -1
 
 
 def config(**overrides) -> contextual.Contextual:
-    """Of a store of such sequences."""
+    """Returns the configuration of a store of these sequences."""
     values = {
         "unroll_length": U,
         "frame_stack": 2,
@@ -31,12 +31,12 @@ def config(**overrides) -> contextual.Contextual:
 
 
 def make(game: int, newest: int, blanks: tuple[int, int] = (0, 0)) -> stored_unroll.StoredUnroll:
-    """A sequence: arrays [S, ...].
+    """Returns a sequence, arrays [S, ...].
 
     Args:
-      game: its number.
-      newest: the number of its last unroll that is not blank.
-      blanks: so many blank unrolls come before and behind the others.
+      game: Number of the environment.
+      newest: Number of the last unroll that is not blank.
+      blanks: Number of blank unrolls before and after the others.
     """
     real = S - sum(blanks)
     numbers = [BLANK] * blanks[0] + [*range(newest - real + 1, newest + 1)] + [BLANK] * blanks[1]

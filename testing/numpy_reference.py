@@ -276,3 +276,17 @@ def constrain(gradient, divergence_gradient, delta):
     unit = k / np.sqrt(k @ k)
     # Move g along k onto the plane k . z = delta.
     return g - unit * (unit @ g - delta / np.sqrt(k @ k))
+
+
+def truncated_products(log_rhos, discounts, is_transition, c):
+    """Returns min(c, rho_t rho_{t+1} ...) up to a discount of 0 or an end; NaN between episodes."""
+    T, B = is_transition.shape
+    products = np.full([T, B], np.nan)
+    for t, b in np.ndindex(T, B):
+        if is_transition[t, b]:
+            product, k = 1.0, t
+            while k < T and is_transition[k, b]:
+                product *= np.exp(float(log_rhos[k, b]))
+                k = k + 1 if discounts[k, b] else T
+            products[t, b] = min(c, product)
+    return products

@@ -11,11 +11,11 @@ _VARIABLE = "TF_ENABLE_ONEDNN_OPTS"
 
 class OneDnnTest(parameterized.TestCase):
     @parameterized.parameters((None, "1 True"), ("0", "0 False"))
-    def test_it_is_asked_unless_the_user_says_otherwise(self, value, expected):
+    def test_kernels_are_on_unless_the_user_disables_them(self, value, expected):
         variables = {name: text for name, text in os.environ.items() if name != _VARIABLE}
         if value is not None:
             variables[_VARIABLE] = value
-        # The variable, too: a processor with AVX-512 VNNI would have oneDNN without it.
+        # A processor with AVX-512 VNNI uses oneDNN without the variable.
         program = (
             "import os\n"
             "from laser_tf.networks import torsos\n"

@@ -1,4 +1,4 @@
-"""What pip installs: the wheel's files, its commands, and that they run from any folder."""
+"""The wheel: its files, and its commands in any directory."""
 
 import importlib.metadata
 import os
@@ -63,7 +63,7 @@ class PackageTest(absltest.TestCase):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         cls._folder = pathlib.Path(folder.name)
-        sources = cls._folder / "sources"  # pip builds in the folder that it is given
+        sources = cls._folder / "sources"  # pip builds in its source directory.
         hidden = shutil.ignore_patterns("__pycache__")
         for name in FOLDERS:
             shutil.copytree(ROOT / name, sources / name, ignore=hidden)
@@ -76,24 +76,20 @@ class PackageTest(absltest.TestCase):
         _pip("install", "--no-deps", "--no-index", f"--target={cls._site}", str(cls._wheel))
 
     def _run(self, command: str, *arguments: str) -> subprocess.CompletedProcess:
-        return self._run_program(str(self._site / "bin" / command), *arguments)
-
-    def _run_program(self, *command: str) -> subprocess.CompletedProcess:
-        """In a folder that has nothing but a user's own environment."""
+        """Runs a program in a directory that contains only a user's environment."""
         elsewhere = self._folder / "elsewhere"
         self._temporary = self._folder / "temporary"
         for folder in (elsewhere, self._temporary):
             folder.mkdir(exist_ok=True)
         (elsewhere / "own_coin.py").write_text(ENVIRONMENT)
         variables = {name: value for name, value in os.environ.items() if name[:3] != "TF_"}
+        variables |= {"PYTHONPATH": str(self._site), "TMPDIR": str(self._temporary)}
         return subprocess.run(
-            command,
-            cwd=elsewhere,
-            env=variables | {"PYTHONPATH": str(self._site), "TMPDIR": str(self._temporary)},
+            [self._site / "bin" / command, *arguments], cwd=elsewhere, env=variables,
             capture_output=True, text=True, timeout=300,
         )  # fmt: skip
 
-    def test_the_wheel_holds_every_source_and_nothing_at_its_top_but_laser_tf(self):
+    def test_wheel_holds_every_source_below_laser_tf(self):
         expected = {
             str(inside / path.relative_to(ROOT / folder))
             for folder, name in FOLDERS.items()
@@ -116,13 +112,7 @@ class PackageTest(absltest.TestCase):
         self.assertEqual(set(scripts), commands)
         self.assertEqual({path.name for path in (self._site / "bin").iterdir()}, commands)
 
-    def test_help_is_that_of_the_command_with_its_own_configuration(self):
-        done = self._run("laser-train", "--help")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        config = self._site / "laser_tf/commands/configs/laser.py"
-        self.assertIn(f"\nKeys of {config}:atari, ", done.stdout)
-
-    def test_an_own_environment_trains_with_a_configuration_by_name(self):
+    def test_environment_of_the_user_is_trained(self):
         done = self._run(
             "laser-train", "--config=laser:gymnasium", "--workdir=run",
             "--config.environment.task=own_coin:Coin-v0", "--config.run.env_frames=2000",
@@ -130,9 +120,9 @@ class PackageTest(absltest.TestCase):
         )  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("mean return of 2 evaluation episodes", done.stderr)
-        self.assertEmpty(list(self._temporary.iterdir()), "files that nobody removes")
+        self.assertEmpty(list(self._temporary.iterdir()), "files that are not removed")
 
-    def test_own_modules_named_as_ours_are_imported(self):
+    def test_users_modules_with_our_names_are_imported(self):
         elsewhere = self._folder / "elsewhere"
         for name, value in (("configs/settings", "START = 0.5"), ("launch/helper", "")):
             (elsewhere / name).parent.mkdir(parents=True, exist_ok=True)
@@ -144,54 +134,48 @@ class PackageTest(absltest.TestCase):
         done = self._run("laser-check-environment", "--task=own_names:Coin-v0", "--steps=20")
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_commands_on_machines_of_a_cluster_are_found(self):
-        done = self._run_program(sys.executable, "-c", ON_A_MACHINE)
+    def test_command_of_a_ray_job_is_found(self):
+        done = self._run(sys.executable, "-c", ON_A_MACHINE)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("python -m launch.train", done.stdout)
 
-    def test_a_configuration_that_there_is_not_is_told_as_it_was_given(self):
-        done = self._run("laser-train", "--config=laser_cach")
-        self.assertStartsWith(done.stderr, "error: ")
-        self.assertIn("--config=laser_cach", done.stderr)
-        self.assertIn("laser:catch", done.stderr)
-        self.assertEqual(done.returncode, 1)
-
 
 class RequirementsTest(absltest.TestCase):
-    def test_what_the_package_requires_fits_together(self):
-        """As pip would find it: one requirement that another refuses, and nothing installs."""
+    def test_requirements_are_compatible(self):
         lines = (ROOT / "requirements.txt").read_text().splitlines()
         names = [line.split("#")[0].strip() for line in lines]
-        waiting = [(requirements.Requirement(name), "requirements.txt") for name in names if name]
+        pending = [(requirements.Requirement(name), "requirements.txt") for name in names if name]
         seen = set()
-        while waiting:
-            required, by = waiting.pop()
+        while pending:
+            required, source = pending.pop()
             installed = importlib.metadata.version(required.name)
-            self.assertIn(installed, required.specifier, f"{by} requires {required}")
+            self.assertIn(installed, required.specifier, f"{source} requires {required}")
             for line in importlib.metadata.requires(required.name) or ():
-                of = requirements.Requirement(line)
+                child = requirements.Requirement(line)
                 extras = required.extras or {""}
-                if not of.marker or any(of.marker.evaluate({"extra": extra}) for extra in extras):
-                    if (str(of), required.name) not in seen:
-                        waiting.append((of, required.name))
-                    seen.add((str(of), required.name))
+                applies = not child.marker or any(
+                    child.marker.evaluate({"extra": e}) for e in extras
+                )
+                if applies and (line, required.name) not in seen:
+                    seen.add((line, required.name))
+                    pending.append((child, required.name))
 
-    def test_an_extra_has_the_versions_that_make_installs(self):
-        extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-        for extra, pins in extras["optional-dependencies"].items():
-            if extra != "gpu":  # see below
+    def test_extras_have_the_versions_of_make(self):
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        for extra, pins in project["optional-dependencies"].items():
+            if extra != "gpu":  # The next test checks its lock.
                 made = (ROOT / f"requirements-{extra}.txt").read_text().splitlines()
                 self.assertContainsSubset(pins, made, extra)
 
-    def test_the_lock_of_gpu_machines_has_what_tensorflow_asks_for(self):
-        asked = {
+    def test_gpu_lock_has_the_packages_of_tensorflow(self):
+        needed = {
             str(requirements.Requirement(line.split(";")[0].strip()))
             for line in importlib.metadata.requires("tensorflow")
             if 'extra == "and-cuda"' in line.replace("'", '"')
         }
         lines = (ROOT / "requirements-gpu.lock").read_text().splitlines()
         locked = {line.strip() for line in lines if line and not line.startswith("#")}
-        self.assertEqual(locked, {"-r requirements.lock", *asked})
+        self.assertEqual(locked, {"-r requirements.lock", *needed})
 
 
 if __name__ == "__main__":

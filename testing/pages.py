@@ -1,4 +1,4 @@
-"""README.md and the pages of docs/, as tests read them."""
+"""Access to README.md and the pages of docs/ for tests."""
 
 import pathlib
 import re
@@ -9,9 +9,9 @@ PAGES = (README, *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs")
 
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-OUTSIDE = re.compile(r"[a-z]+:")  # what a link begins with that leads elsewhere
+OUTSIDE = re.compile(r"[a-z]+:")  # Start of a link to another site.
 
 
 def text(page: str) -> str:
-    """A file of the repository, by its path from the root."""
+    """Returns the content of a file by its path from the root."""
     return (ROOT / page).read_text()

@@ -54,22 +54,6 @@ def distributional_retrace(rewards, discounts, q, pi, actions, traces, is_transi
     return targets, alphas
 
 
-def retrace(rewards, discounts, q_taken, values, traces, is_transition):
-    """Returns Q_ret_t = r_t + gamma_t (V_{t+1} + c_{t+1} (Q_ret_{t+1} - Q_{t+1})), [T, B]."""
-    T, B = is_transition.shape
-    targets = np.zeros([T, B])
-    for b in range(B):
-        for t in reversed(range(T)):
-            if not is_transition[t, b]:
-                continue
-            next_value = float(values[t + 1, b])
-            if t + 1 < T and is_transition[t + 1, b]:
-                error = targets[t + 1, b] - float(q_taken[t + 1, b])
-                next_value += float(traces[t + 1, b]) * error
-            targets[t, b] = float(rewards[t, b]) + float(discounts[t, b]) * next_value
-    return targets
-
-
 def beta_leave_one_out(pi, q_values, returns, actions, mu_taken, mask, clip):
     """Returns the loss of equation 10, [T, B], and its gradient in `pi`, [T, B, A]."""
     loss, gradient = np.zeros(mask.shape), np.zeros(pi.shape)

@@ -1,4 +1,4 @@
-"""Replay servers in processes of their own, to be stopped and killed."""
+"""Replay servers and writers in separate processes that tests stop and kill."""
 
 import itertools
 import multiprocessing
@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from laser_tf.replay import connection, lease, server, stored_unroll, writers
+from laser_tf.replay import connection, server, stored_unroll, writers
 from laser_tf.replay.schemes import base
 
-# A fork of a process that has imported all, but started nothing: a server is there at once.
+# A fork of a process that has imported all modules starts fast.
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload([__name__])
-_START_SECONDS = 120  # of the first one on a busy machine
+_START_TIMEOUT_SECONDS = 120  # Of the first process on a busy machine.
 
 
 def _serve(
@@ -28,10 +28,7 @@ def _serve(
     folder: pathlib.Path,
     port: int,
 ) -> None:
-    replay = server.ReplayServer(
-        config, signature, folder, port,
-        more_tables=lambda: [lease.make_table(base.QUEUE)],
-    )  # fmt: skip
+    replay = server.ReplayServer(config, signature, folder, port, is_external=True)
     pipe.send(replay.port)
     while pipe.recv() == "checkpoint":
         replay.checkpoint()
@@ -39,7 +36,7 @@ def _serve(
 
 
 class _Process:
-    """One that a test may stop and kill."""
+    """A process that a test can stop and kill."""
 
     def __init__(self, target: Callable[..., None], *arguments: Any):
         self._pipe, theirs = _CONTEXT.Pipe()
@@ -47,26 +44,26 @@ class _Process:
         self._process.start()
 
     def _receive(self) -> Any:
-        if not self._pipe.poll(_START_SECONDS):
-            raise TimeoutError("the process says nothing")
+        if not self._pipe.poll(_START_TIMEOUT_SECONDS):
+            raise TimeoutError("the process sends nothing")
         return self._pipe.recv()
 
     def freeze(self) -> None:
-        """Stops the process; whoever is connected to it stays so."""
+        """Stops the process, which keeps its connections."""
         os.kill(self._process.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Has it go on."""
+        """Continues the process."""
         os.kill(self._process.pid, signal.SIGCONT)
 
     def kill(self) -> None:
-        """Kills it."""
+        """Kills the process."""
         self._process.kill()
         self._process.join()
 
 
 class ReplayProcess(_Process):
-    """A replay server."""
+    """A process with a replay server."""
 
     def __init__(
         self,
@@ -75,13 +72,13 @@ class ReplayProcess(_Process):
         folder: pathlib.Path,
         port: int = 0,
     ):
-        """Starts it, from the checkpoint in a folder if one is there, and waits until it serves."""
+        """Starts the server, from a checkpoint in `folder` if any, and waits for it."""
         super().__init__(_serve, config, signature, folder, port)
         self.port = self._receive()
         self.address = f"localhost:{self.port}"
 
     def checkpoint(self) -> None:
-        """Has it saved."""
+        """Saves a checkpoint."""
         self._pipe.send("checkpoint")
         self._receive()
 
@@ -100,18 +97,18 @@ def _keep_writing(
 
 
 class WriterProcess(_Process):
-    """An actor, number 0, that writes blank unrolls as fast as it can."""
+    """A process with actor 0, which writes padding unrolls as fast as it can."""
 
     def __init__(self, address: str, config: base.ReplayScheme, signature: Any):
-        """Starts it and waits until it writes."""
+        """Starts the actor; returns when it writes."""
         super().__init__(_keep_writing, address, config, signature)
         self._receive()
 
 
 def wait_until(condition: Callable[[], Any], seconds: float = 60.0) -> None:
-    """Raises TimeoutError unless a condition comes true in time."""
+    """Waits until a condition is true; raises TimeoutError after `seconds`."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
-            raise TimeoutError("it did not come true")
+            raise TimeoutError("the condition is not true")
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Whole runs in the test's own process."""
+"""Runs of training in the process of the test."""
 
 import dataclasses
 import io
@@ -12,7 +12,7 @@ from laser_tf.workdir import run_directory
 
 
 def make(config: run_config.RunConfig, workdir: pathlib.Path) -> training.Training:
-    """Makes a run, new or from what its folder holds."""
+    """Creates or resumes a run."""
     run_directory.open_workdir(workdir, dataclasses.asdict(config), {})
     return build(config, workdir)
 
@@ -22,7 +22,7 @@ def build(
     workdir: pathlib.Path,
     member: membership.Membership | None = None,
 ) -> training.Training:
-    """Builds the run of a folder that is open already."""
+    """Creates the run of a directory that is open already."""
     return training.Training(config, workdir, factory.environment_spec(config.environment), member)
 
 
@@ -33,11 +33,11 @@ def go_on(
 ) -> None:
     """Trains until the budget is spent or `stop` is set."""
     with progress.ProgressDisplay(1, "test", io.StringIO()) as display:
-        run.run(stop.is_set if stop else lambda: False, display, evaluator)
+        run.run(stop.is_set if stop else lambda: False, display.update, evaluator)
 
 
 def train(config: run_config.RunConfig, workdir: pathlib.Path) -> training.Training:
-    """Makes a run and trains until the budget is spent."""
+    """Creates a run and trains until the budget is spent."""
     run = make(config, workdir)
     go_on(run)
     return run

@@ -1,4 +1,4 @@
-"""The site of `make docs`: its contents and what pages link to, without mkdocs itself."""
+"""The site of `make docs`: its contents and the targets of links, without mkdocs itself."""
 
 import importlib.util
 import posixpath
@@ -15,14 +15,14 @@ DOCS = [page.removeprefix("docs/") for page in pages.PAGES if page != pages.READ
 
 
 class _Files(list):
-    """What the hook needs of mkdocs' class of that name."""
+    """The part of mkdocs' class `Files` that the hook uses."""
 
     def documentation_pages(self):
         return list(self)
 
 
 def _load_hook():
-    """docs/site_pages.py, where mkdocs makes of a generated file what it was generated from."""
+    """Loads docs/site_pages.py with a fake mkdocs, whose generated files are plain objects."""
     names = ("mkdocs", "mkdocs.config", "mkdocs.config.defaults", "mkdocs.structure")
     names += ("mkdocs.structure.files", "mkdocs.structure.pages")
     modules = {name: mock.MagicMock() for name in names}
@@ -44,14 +44,14 @@ class SiteTest(parameterized.TestCase):
         files = cls._hook.on_files(_Files(types.SimpleNamespace(src_uri=uri) for uri in DOCS), None)
         cls._contents = {file.src_uri: getattr(file, "content", "") for file in files}
 
-    def test_every_page_is_in_its_contents(self):
+    def test_contents_have_every_page(self):
         listed = re.findall(r": (\S+\.md)$", pages.text("mkdocs.yml"), re.M)
         self.assertContainsSubset(DOCS, listed)
 
-    def test_a_dead_link_ends_its_making(self):
+    def test_dead_link_fails_the_build(self):
         self.assertIn("\nstrict: true\n", pages.text("mkdocs.yml"))
         (command,) = re.findall(r"mkdocs build.*", pages.text("Makefile"))
-        self.assertEqual(command, "mkdocs build")  # a quiet one counts no warnings
+        self.assertEqual(command, "mkdocs build")  # With --quiet, mkdocs counts no warnings.
 
     @parameterized.parameters(
         ("laser_tf/ops", "api/ops.md"),
@@ -62,11 +62,11 @@ class SiteTest(parameterized.TestCase):
         ("examples", "source/examples.md"),
         ("results/pong.png", "results/pong.png"),
     )
-    def test_where_it_has_a_file_of_the_repository(self, target, uri):
+    def test_file_of_the_repository_has_a_uri(self, target, uri):
         self.assertEqual(self._hook._uri(target), uri)
 
     @parameterized.parameters("index.md", *DOCS)
-    def test_the_site_has_what_a_page_links_to(self, uri):
+    def test_links_of_a_page_have_targets(self, uri):
         text = self._contents[uri] or pages.text(f"docs/{uri}")
         page = types.SimpleNamespace(file=types.SimpleNamespace(src_uri=uri))
         links = pages.LINK.findall(
@@ -78,7 +78,7 @@ class SiteTest(parameterized.TestCase):
                 continue
             target = posixpath.normpath(posixpath.join(posixpath.dirname(uri), path))
             self.assertIn(target, self._contents, f"{uri} links to {link}")
-            if target.startswith("api/") and anchor:  # its modules, each with its names
+            if target.startswith("api/") and anchor:  # Modules and their names.
                 modules = re.findall(r"^::: (.*)$", self._contents[target], re.M)
                 named = [name for name in modules if f"{anchor}.".startswith(f"{name}.")]
                 self.assertNotEmpty(named, f"{uri} links to {link}")

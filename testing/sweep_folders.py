@@ -1,4 +1,4 @@
-"""Sweeps' folders with known contents, as launch.sweep leaves them."""
+"""Directories of sweeps with known contents, as launch.sweep writes them."""
 
 import json
 import pathlib
@@ -17,7 +17,7 @@ def write(
     task: str = "breakout",
     env_frames: int = 20,
 ) -> pathlib.Path:
-    """Writes `sweep.json` and the agents' logs; an agent without episodes gets no folder."""
+    """Writes `sweep.json` and the logs of members; a member without episodes has no directory."""
     folder.mkdir(parents=True)
     config = {
         "environment": {"suite": suite, "task": task},
@@ -40,7 +40,7 @@ def write(
 
 
 def forget(path: pathlib.Path, key: str) -> None:
-    """Makes a `config.json` or `sweep.json` one of a version that had no such "section.key"."""
+    """Removes "section.key" from a `config.json` or `sweep.json`, as in an earlier version."""
     content = json.loads(path.read_text())
     section, _, name = key.partition(".")
     del content["config"][section][name]

@@ -3,9 +3,8 @@
 python -m tools.cluster_benchmark --actors=1,2,4,8,16,32 --output=results/cluster_scaling.csv
 python -m tools.cluster_benchmark --overhead --repeats=3 --output=results/cluster_overhead.csv
 
-The first plays catch with environments that wait 20 ms in each step instead of computing and learns
-on-policy, so that acting alone is the limit. The second trains Pong in one process and with one
-remote actor, in turn.
+The first trains on-policy on catch, whose environments wait 20 ms in each step, so that acting is
+the limit. The second trains Pong in one process and with one remote actor, in turn.
 """
 
 import contextlib
@@ -25,14 +24,14 @@ from laser_tf.cluster import run_state
 from laser_tf.monitoring import tensorboard
 
 _ACTORS = flags.DEFINE_list(
-    "actors", ["1", "2", "4", "8", "16", "32"], "how many, one after another"
+    "actors", ["1", "2", "4", "8", "16", "32"], "numbers of actors, one after another"
 )
 _ENVS_PER_ACTOR = flags.DEFINE_integer("envs_per_actor", 4, "environments of each actor")
 _OVERHEAD = flags.DEFINE_bool("overhead", False, "compare with the one-process run instead")
 _REPEATS = flags.DEFINE_integer("repeats", 3, "pairs of runs that are compared")
-_SECONDS = flags.DEFINE_float("seconds", 40.0, "to measure, once warm")
-_WARM_SECONDS = flags.DEFINE_float("warm_seconds", 20.0, "of learning before that")
-_OUTPUT = flags.DEFINE_string("output", None, "a CSV file")
+_SECONDS = flags.DEFINE_float("seconds", 40.0, "seconds to measure, after the warm-up")
+_WARM_SECONDS = flags.DEFINE_float("warm_seconds", 20.0, "seconds of the warm-up")
+_OUTPUT = flags.DEFINE_string("output", None, "CSV file")
 
 _FRAMES = "throughput/env_frames_per_second"
 _BUSY = "throughput/learner_busy_fraction"
@@ -48,7 +47,7 @@ _PATIENCE_SECONDS = 600.0  # for all actors to act: each loads TensorFlow first
 
 
 def main(_: list[str]) -> None:
-    """Measures, prints a line for each run, and writes all of them."""
+    """Measures, prints one line for each run, and writes the CSV file."""
     rows = list(_compare() if _OVERHEAD.value else _scale())
     if _OUTPUT.value:
         with pathlib.Path(_OUTPUT.value).open("w", newline="") as file:
@@ -96,11 +95,11 @@ def _measure(arguments: Sequence[str], actors: int = 0) -> tuple[float, float]:
     """Measures a run once all of its actors act and it is warm.
 
     Args:
-      arguments: of the run.
-      actors: remote ones that it has; 0: one process.
+      arguments: Flags of the run.
+      actors: Number of remote actors; 0: one process.
 
     Returns:
-      Medians over time of the learned env frames a second, and of the learner's busy fraction.
+      Medians over time of the env frames per second, and of the learner's busy fraction.
     """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         workdir = pathlib.Path(folder) / "run"
@@ -134,17 +133,17 @@ def _wait(
 
 def _rows(workdir: pathlib.Path) -> dict[int, dict[str, float]]:
     folder = workdir / "tensorboard"
-    # Only once there are files: TensorBoard takes an empty folder for one that was removed.
+    # TensorBoard regards an empty directory as removed.
     rows = tensorboard.read_rows(folder) if any(folder.glob("events*")) else {}
     return {frames: row for frames, row in rows.items() if _FRAMES in row}
 
 
 def have_begun(rows: Mapping[int, Mapping[str, float]], actors: int) -> bool:
-    """Whether a run learns and each of its remote actors acts, by its rows of metrics."""
+    """Returns whether a run learns and all its remote actors act, given its rows of metrics."""
     if not rows:
         return False
     newest = rows[max(rows)]
-    # An actor is heard of before it acts: loading TensorFlow in many processes takes a minute.
+    # An actor reports before it acts: loading TensorFlow in many processes takes a minute.
     names = [f"cluster/{run_state.ACTOR}{index:02d}/agent_steps" for index in range(actors)]
     return all(newest.get(name, 0) > 0 for name in names)
 

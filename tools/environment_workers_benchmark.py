@@ -9,7 +9,7 @@ reset an environment in the step after its end, and return copies of the observa
 import contextlib
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -17,13 +17,12 @@ import numpy as np
 from absl import app, flags
 from gymnasium import spaces
 
-from laser_tf.environments import factory, gymnasium_suite
+from laser_tf.environments import base, factory, gymnasium_suite
 
 _RUNS = flags.DEFINE_integer("runs", 5, "runs of each side")
 _SECONDS = flags.DEFINE_float("seconds", 2.0, "seconds of a run, after 20 steps of warm-up")
 
 _WARM_UP_STEPS = 20
-_STEP_TIMEOUT_SECONDS = 60.0
 _MODULE = "tools.environment_workers_benchmark"
 
 
@@ -69,51 +68,35 @@ _CASES = (
 )
 
 
-@contextlib.contextmanager
-def _workers(case: _Case) -> Iterator[Callable[[np.ndarray], Any]]:
-    """Yields the step function of this project's workers."""
+def _workers(case: _Case) -> base.BatchedEnvironment:
+    """Returns environments in this project's workers."""
     task = case.task if case.task == "CartPole-v1" else f"{_MODULE}:{case.task}"
     config = gymnasium_suite.GymnasiumConfig(
         task=task, num_envs=case.num_envs, num_workers=case.num_workers
     )
-    environment = factory.make_environment(config, seed=0)
-    with contextlib.closing(environment):
-        environment.reset()
-        yield environment.step
+    return factory.make_environment(config, seed=0)
 
 
-@contextlib.contextmanager
-def _async_vector_env(case: _Case) -> Iterator[Callable[[np.ndarray], Any]]:
-    """Yields the step function of gymnasium's processes, one for each environment."""
-
-    def step(actions: np.ndarray) -> Any:
-        environment.step_async(actions)
-        return environment.step_wait(timeout=_STEP_TIMEOUT_SECONDS)
-
-    environment = gymnasium.vector.AsyncVectorEnv(
+def _async_vector_env(case: _Case) -> gymnasium.vector.AsyncVectorEnv:
+    """Returns environments in gymnasium's processes, one for each."""
+    return gymnasium.vector.AsyncVectorEnv(
         [lambda: gymnasium.make(case.task, disable_env_checker=True)] * case.num_envs,
         shared_memory=True,
         autoreset_mode=gymnasium.vector.AutoresetMode.NEXT_STEP,
     )
-    with contextlib.closing(environment):
-        environment.reset(seed=0)
-        yield step
 
 
-def _steps_per_second(step: Callable[[np.ndarray], Any], num_envs: int, seconds: float) -> float:
-    actions = np.random.default_rng(1).integers(2, size=[64, num_envs], dtype=np.int32)
-    for index in range(_WARM_UP_STEPS):
-        step(actions[index % 64])
-    start, steps = time.perf_counter(), 0
-    while time.perf_counter() - start < seconds:
-        step(actions[steps % 64])
-        steps += 1
-    return steps * num_envs / (time.perf_counter() - start)
-
-
-def _measure(make: Callable, case: _Case) -> float:
-    with make(case) as step:
-        return _steps_per_second(step, case.num_envs, _SECONDS.value)
+def _steps_per_second(make: Callable[[_Case], Any], case: _Case) -> float:
+    actions = np.random.default_rng(1).integers(2, size=[64, case.num_envs], dtype=np.int32)
+    with contextlib.closing(make(case)) as environment:
+        environment.reset()
+        for index in range(_WARM_UP_STEPS):
+            environment.step(actions[index % 64])
+        start, steps = time.perf_counter(), 0
+        while time.perf_counter() - start < _SECONDS.value:
+            environment.step(actions[steps % 64])
+            steps += 1
+        return steps * case.num_envs / (time.perf_counter() - start)
 
 
 def main(_: list[str]) -> None:
@@ -123,7 +106,7 @@ def main(_: list[str]) -> None:
         rates: dict[Callable, list[float]] = {_workers: [], _async_vector_env: []}
         for _run in range(_RUNS.value):
             for make, measured in rates.items():
-                measured.append(_measure(make, case))
+                measured.append(_steps_per_second(make, case))
         own, other = (statistics.median(measured) for measured in rates.values())
         print(f"{case.name:34} {own:10,.0f} {other:15,.0f} {other / own:6.2f}", flush=True)
 

@@ -17,7 +17,7 @@ from configs import laser
 from laser_tf.agents import base as agents_base
 from laser_tf.environments import base as env_base
 from laser_tf.environments import factory
-from laser_tf.replay import connection, server, stored_unroll, unroll_buffer, writers
+from laser_tf.replay import connection, server, stored_unroll, writers
 from laser_tf.training import actor, assembly, run_config
 
 _STEPS = flags.DEFINE_integer("steps", 200_000, "agent steps to store")
@@ -48,20 +48,19 @@ def _fill(
 ) -> dict[str, float]:
     num_envs = environment.num_envs
     policy = actor.ActingPolicy(agent, environment, config.replay.frame_stack)
-    buffer = unroll_buffer.UnrollBuffer(signature, environment.task_ids)
+    buffer = writers.UnrollBuffer(signature, environment.task_ids)
     target = writers.UnrollStream(replay, ["replay"])
     env_output = environment.reset()
     steps, start = 0, None
     while steps < _STEPS.value:
-        for row in range(0 if steps == 0 else 1, buffer.last_step + 1):
+        for _ in range(0 if steps == 0 else 1, buffer.last_step + 1):
             core_state = policy.core_state
             agent_output = policy(env_output)
-            buffer.write(row, env_output, agent_output, core_state)
+            buffer.write(writers.Step(env_output, agent_output, core_state, 0))
             env_output = environment.step(agent_output.action)
         for index in range(num_envs):
             target.write([buffer.unroll(index, 0)], lambda: False)
         target.wait(lambda: False)
-        buffer.carry_over()
         steps += num_envs * buffer.last_step
         if start is None and steps >= _STEPS.value // 10:  # allocators have warmed up
             start = steps, _resident_bytes()

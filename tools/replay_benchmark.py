@@ -129,7 +129,7 @@ def _write(address: str, stop: synchronize.Event) -> None:
 def _sample(address: str, stop: synchronize.Event) -> None:
     from laser_tf.replay import dataset
 
-    batches = iter(dataset.unrolls(address, "replay", 32, 64))
+    batches = iter(dataset.items(address, "replay", 32, 64))
     while not stop.is_set():
         next(batches)
 

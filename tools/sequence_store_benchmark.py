@@ -24,10 +24,9 @@ from laser_tf.agents import base as agents_base
 from laser_tf.environments import base as env_base
 from laser_tf.environments import factory
 from laser_tf.replay import (
-    packed_unrolls,
     sequence_store,
     stored_unroll,
-    unroll_buffer,
+    writers,
 )
 from laser_tf.replay.schemes import contextual
 from laser_tf.replay.schemes import registry as schemes
@@ -65,24 +64,23 @@ def _play(
 ) -> list[stored_unroll.StoredUnroll]:
     """Unrolls in a row, those of each game behind each other."""
     policy = actor.ActingPolicy(agent, environment, config.replay.frame_stack)
-    buffer = unroll_buffer.UnrollBuffer(signature, environment.task_ids)
+    buffer = writers.UnrollBuffer(signature, environment.task_ids)
     games: list[list[stored_unroll.StoredUnroll]] = [[] for _ in range(environment.num_envs)]
     env_output, first = environment.reset(), 0
     for _ in range(_PLAYED):
-        for step in range(first, buffer.last_step + 1):
+        for _ in range(first, buffer.last_step + 1):
             state = policy.core_state
             answer = policy(env_output)
-            buffer.write(step, env_output, answer, state)
+            buffer.write(writers.Step(env_output, answer, state, 0))
             env_output = environment.step(answer.action)
         for game, played in enumerate(games):
             played.append(tree.map_structure(np.copy, buffer.unroll(game, 0)))
-        buffer.carry_over()
         first = 1
     return [unroll for played in games for unroll in played]
 
 
 def _packing(unrolls: list[stored_unroll.StoredUnroll], level: int, steps: int) -> dict[str, Any]:
-    contents = [b"".join(leaf.tobytes() for leaf in tree.flatten(one)) for one in unrolls]
+    contents = _contents(unrolls)
     start = time.process_time()
     packed = [zlib.compress(content, level) for content in contents]
     middle = time.process_time()
@@ -97,6 +95,10 @@ def _packing(unrolls: list[stored_unroll.StoredUnroll], level: int, steps: int) 
         "packing_microseconds_per_agent_step": round((middle - start) / number * 1e6, 2),
         "unpacking_microseconds_per_agent_step": round((end - middle) / number * 1e6, 2),
     }
+
+
+def _contents(unrolls: Sequence[stored_unroll.StoredUnroll]) -> list[bytes]:
+    return [b"".join(leaf.tobytes() for leaf in tree.flatten(one)) for one in unrolls]
 
 
 def _operations(
@@ -146,8 +148,7 @@ def _full(
     keys: int,
     size: int,
 ) -> sequence_store.SequenceStore:
-    packer = packed_unrolls.Packer(signature)
-    packed = [packer.pack(tree.flatten(unroll)) for unroll in unrolls]
+    packed = [zlib.compress(content) for content in _contents(unrolls)]
     store = sequence_store.SequenceStore(config, signature, seed=0)
     rng = np.random.default_rng(0)
     priorities = np.where(rng.random(keys) < 0.5, rng.exponential(size=keys), np.nan)
@@ -155,9 +156,9 @@ def _full(
     for key in range(keys):
         places = [(key + place) % len(packed) for place in range(size)]
         parts = tuple(packed[place] for place in places)
-        sequences.append(sequence_store.Sequence(1 + key // 1_000, tuple(places), parts))
+        sequences.append(sequence_store.StoredSequence(key, 1 + key // 1_000, tuple(places), parts))
     layout = store.contents().layout
-    store.restore(sequence_store.Contents(layout, np.arange(keys), priorities, sequences))
+    store.restore(sequence_store.Contents(layout, priorities, sequences))
     return store
 
 

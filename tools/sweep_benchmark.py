@@ -1,4 +1,4 @@
-"""Measures a sweep's throughput and memory: agents beside each other, one replay or one for each.
+"""Measures the throughput and memory of a sweep with one shared replay, or one for each member.
 
 python -m tools.sweep_benchmark --agents=9
 python -m tools.sweep_benchmark --agents=4 --noshared_replay --capacity=50000
@@ -15,15 +15,17 @@ import time
 import psutil
 from absl import app, flags
 
-from laser_tf.plotting import sweep_results
+from laser_tf.plotting import found_sweeps
 from laser_tf.workdir import run_directory
 
-_AGENTS = flags.DEFINE_integer("agents", 9, "of the same hyper-parameters")
-_SHARED_REPLAY = flags.DEFINE_bool("shared_replay", True, "one replay for all")
-_CONFIG = flags.DEFINE_string("config", "configs/sweeps.py:minatar", "a sweep's configuration")
-_CAPACITY = flags.DEFINE_integer("capacity", 100_000, "of a replay, agent steps")
-_WARM_UP_ENV_FRAMES = flags.DEFINE_integer("warm_up_env_frames", 10_000, "of each agent")
-_ENV_FRAMES = flags.DEFINE_integer("env_frames", 50_000, "to measure to, of each agent")
+_AGENTS = flags.DEFINE_integer("agents", 9, "members with the same hyper-parameters")
+_SHARED_REPLAY = flags.DEFINE_bool("shared_replay", True, "one replay for all members")
+_CONFIG = flags.DEFINE_string("config", "configs/sweeps.py:minatar", "configuration of a sweep")
+_CAPACITY = flags.DEFINE_integer("capacity", 100_000, "capacity of a replay, agent steps")
+_WARM_UP_ENV_FRAMES = flags.DEFINE_integer(
+    "warm_up_env_frames", 10_000, "env frames of each member before measuring"
+)
+_ENV_FRAMES = flags.DEFINE_integer("env_frames", 50_000, "env frames of each member")
 
 
 def main(_: list[str]) -> None:
@@ -57,7 +59,7 @@ def _command(workdir: pathlib.Path) -> list[str]:
 
 
 def _measure(process: subprocess.Popen, workdir: pathlib.Path) -> dict[str, float]:
-    """Until the sweep ends; the pace is of the time when all agents run and are warm."""
+    """Measures until the sweep ends; the pace while all members are past the warm-up."""
     first = last = None
     memory = 0
     while process.poll() is None:
@@ -79,10 +81,10 @@ def _measure(process: subprocess.Popen, workdir: pathlib.Path) -> dict[str, floa
 
 
 def _memory_bytes(process_id: int) -> int:
-    """Of all the sweep's processes; what several share is counted once (PSS)."""
+    """Returns the memory of all processes, in which shared memory counts once (PSS)."""
     total = 0
     for process in psutil.Process(process_id).children(recursive=True):
-        with contextlib.suppress(psutil.Error):  # it has ended meanwhile
+        with contextlib.suppress(psutil.Error):  # The process has ended.
             total += process.memory_full_info().pss
     return total
 
@@ -90,8 +92,8 @@ def _memory_bytes(process_id: int) -> int:
 def _env_frames(workdir: pathlib.Path) -> list[int]:
     if not (workdir / run_directory.SWEEP_FILE).exists():
         return []
-    (sweep,), _ = sweep_results.find(workdir)
-    return [member.env_frames for member in sweep.members]
+    (sweep,), _ = found_sweeps.find(workdir)
+    return list(sweep.progress().values())
 
 
 if __name__ == "__main__":

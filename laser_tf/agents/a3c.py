@@ -5,10 +5,12 @@ weights this gradient by truncated products of importance ratios (Wawrzynski 200
 variants add ACER's trust region around an average policy.
 """
 
+from typing import Any
+
 import tensorflow as tf
 
 from laser_tf import types
-from laser_tf.agents import a3c_config, average_policy
+from laser_tf.agents import acer_config, average_policy
 from laser_tf.networks import heads
 from laser_tf.ops import diagnostics, importance_truncation, policy_gradient, vtrace
 
@@ -16,15 +18,12 @@ from laser_tf.ops import diagnostics, importance_truncation, policy_gradient, vt
 class A3C(average_policy.AveragePolicyAgent):
     """A3C and TIS agents, with or without a trust region; implements `base.Agent`."""
 
-    _config: a3c_config.A3CConfig
+    _config: acer_config.A3CConfig
 
-    def _create_critic(self, spec: types.EnvironmentSpec, features: tf.Tensor) -> None:
-        self._value = heads.dense(1)
-        self._value(features)
-
-    @property
-    def _critic_variables(self) -> tuple[tf.Variable, ...]:
-        return tuple(self._value.trainable_variables)
+    def _create_critic(self, spec: types.EnvironmentSpec, features: tf.Tensor) -> Any:
+        critic = heads.dense(1)
+        critic(features)
+        return critic
 
     def loss(self, unroll: types.Unroll) -> types.LossOutput:
         """Computes the baselines' loss (appendix E.2), summed over T and B.
@@ -36,9 +35,16 @@ class A3C(average_policy.AveragePolicyAgent):
         not terminal, R_t bootstraps from V. w_t is 1 (A3C) or min(c, rho_t ... rho_{T-1}) (TIS).
         """
         experience = self._compute_experience(unroll)
-        values = self._value(experience.features)[..., 0]
+        values = self._critic(experience.features)[..., 0]
         is_transition = experience.is_transition
-        returns = self._returns(experience, values)
+        # V-trace with ratios of 1 computes R_t (IMPALA, section 4.1).
+        returns = vtrace.vtrace(
+            tf.zeros_like(experience.log_rhos),
+            experience.discounts,
+            experience.rewards,
+            values,
+            is_transition,
+        ).values
         weights = self._weights(experience)
         advantages = returns - tf.stop_gradient(values[:-1])
         policy_loss, metrics = self._policy_loss(
@@ -61,20 +67,9 @@ class A3C(average_policy.AveragePolicyAgent):
         )
         return types.LossOutput(loss, metrics, priorities)
 
-    def _returns(self, experience: average_policy.Experience, values: tf.Tensor) -> tf.Tensor:
-        """Computes R_t, float32 [T, B]: V-trace targets with ratios of 1 (IMPALA, section 4.1)."""
-        targets = vtrace.vtrace(
-            tf.zeros_like(experience.log_rhos),
-            experience.discounts,
-            experience.rewards,
-            values,
-            experience.is_transition,
-        )
-        return targets.values
-
     def _weights(self, experience: average_policy.Experience) -> tf.Tensor:
         """Computes w_t, float32 [T, B], without gradient."""
-        if self._config.importance == a3c_config.NONE:
+        if self._config.importance == acer_config.NONE:
             return tf.ones_like(experience.log_rhos)
         return importance_truncation.truncated_products(
             experience.log_rhos,

@@ -25,21 +25,17 @@ class Acer(average_policy.AveragePolicyAgent):
         # number of updates.
         self._updates = tf.Variable(0, trainable=False, dtype=tf.int64)
 
-    def _create_critic(self, spec: types.EnvironmentSpec, features: tf.Tensor) -> None:
+    def _create_critic(
+        self, spec: types.EnvironmentSpec, features: tf.Tensor
+    ) -> acer_critics.Critic:
         config, action = self._config, spec.action
-        if isinstance(action, specs.DiscreteArray):
-            self._critic: acer_critics.Critic = acer_critics.DiscreteCritic(
-                config, action.num_values, self._statistics
-            )
-        else:
-            self._critic = acer_critics.DuelingCritic(
-                config, action, self._distribution, self._statistics
-            )
-        self._critic(features)
-
-    @property
-    def _critic_variables(self) -> tuple[tf.Variable, ...]:
-        return self._critic.trainable_variables
+        critic: acer_critics.Critic = (
+            acer_critics.DiscreteCritic(config, action.num_values, self._statistics)
+            if isinstance(action, specs.DiscreteArray)
+            else acer_critics.DuelingCritic(config, action, self._distribution, self._statistics)
+        )
+        critic(features)
+        return critic
 
     def after_update(self) -> None:
         """Updates the average policy."""

@@ -1,35 +1,91 @@
-"""Configuration of ACER."""
+"""Configurations of ACER and of its baselines A3C, Trust-A3C, TIS and Trust-TIS."""
 
 import dataclasses
 
+from dm_env import specs
+
 from laser_tf import config_checks, errors
-from laser_tf.agents import average_policy_config
+from laser_tf.agents import agent_config
 from laser_tf.networks import trunk_config
 
-KIND = "acer"
+STATISTICS = ("probabilities", "logits")
+NONE, TRUNCATED = "none", "truncated"  # values of `A3CConfig.importance`
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class AcerConfig(average_policy_config.AveragePolicyConfig):
+class AveragePolicyConfig(agent_config.AgentConfig):
+    """Hyper-parameters that ACER and its baselines share; the defaults are ACER's."""
+
+    discount: float = 0.99  # factor; gamma, per agent step; section 4
+    reward_clip: str = "none"  # of raw rewards: none, unit, optimistic_asymmetric, soft_asymmetric
+    reward_scale: float = 1.0  # factor; multiplies rewards after the clip
+    critic_cost: float = 1.0  # weight; half the squared errors of the critic; equation 6
+    entropy_cost: float = 0.001  # weight; entropy term at the start of the run; section 4
+    truncation: float = 10.0  # ratio; c, max importance ratio in the policy gradient
+    trust_region: bool = True  # keep the policy close to the average policy; section 3.3
+    statistics: str = "probabilities"  # phi of discrete actions: probabilities or logits
+    delta: float = 1.0  # nats; bound on the linearised divergence from the average policy
+    average_decay: float = 0.99  # factor; alpha, decay of the average policy per learner update
+    policy_std: float = 0.3  # half ranges; fixed std of a Gaussian over actions; section 6
+
+    def __post_init__(self):
+        super().__post_init__()
+        config_checks.check_choice(self, "reward_clip", agent_config.REWARD_CLIPS)
+        config_checks.check_choice(self, "statistics", STATISTICS)
+        config_checks.check_range(
+            self, "policy_std", 0.01, 10, "most actions would be clipped to the bounds"
+        )
+        self._check_fractions("discount", "average_decay")
+        for name in ("critic_cost", "entropy_cost", "delta"):
+            config_checks.check_range(self, name, 0)
+        self._check_positive("reward_scale", "truncation")
+
+    def check_actions(self, action: specs.BoundedArray) -> None:
+        """Rejects an entropy cost for continuous actions, see `AgentConfig`."""
+        if not isinstance(action, specs.DiscreteArray) and self.entropy_cost:
+            raise errors.ConfigError(
+                f"agent.entropy_cost must be 0 for continuous actions, got {self.entropy_cost}: "
+                "policy_std fixes the entropy of their policy. Use "
+                "--config=configs/acer.py:control or --config.agent.entropy_cost=0."
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AcerConfig(AveragePolicyConfig):
     """Hyper-parameters of ACER."""
 
-    kind: str = KIND
+    kind: str = "acer"
     lambda_: float = 1.0  # factor; per agent step; traces of Q^ret and Q^opc; 0: one-step returns
     dueling_samples: int = 5  # actions; n, sampled at each step by the stochastic dueling network
     advantage_units: tuple[int, ...] = (64, 64)  # units; hidden layers of the advantage
 
     def __post_init__(self):
         super().__post_init__()
-        config_checks.check_choice(self, "kind", (KIND,))
         config_checks.check_range(
             self, "dueling_samples", 0, 1_000, "each sample is a forward pass of a network"
         )
-        if not 0 <= self.lambda_ <= 1:
+        self._check_fractions("lambda_")
+        trunk_config.check_layers(self, "advantage_units")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class A3CConfig(AveragePolicyConfig):
+    """Hyper-parameters of the baselines (ACER, section 6 and appendix E.2)."""
+
+    kind: str = "a3c"
+    trust_region: bool = False  # keep the policy close to the average policy (Trust-A3C, Trust-TIS)
+    importance: str = NONE  # weights: none (A3C, on-policy) or truncated (TIS, products of ratios)
+    truncation: float = 5.0  # ratio; max product of importance ratios; appendix E.2
+
+    def __post_init__(self):
+        super().__post_init__()
+        config_checks.check_choice(self, "importance", (NONE, TRUNCATED))
+
+    def check_entries(self, scheme: str, online: int, replayed: int) -> None:
+        """See `AgentConfig`."""
+        if replayed and self.importance == NONE:
             raise errors.ConfigError(
-                f"lambda_ must be between 0 and 1, got {self.lambda_}. Use e.g. 1."
-            )
-        if not all(1 <= units <= 16_384 for units in self.advantage_units):
-            raise errors.ConfigError(
-                f"advantage_units must be between 1 and 16384 for each layer, got "
-                f"{self.advantage_units}: {trunk_config.TOO_LARGE}. Use e.g. (64, 64)."
+                f"replay.scheme must be online for agent.importance {NONE!r}, got {scheme!r}. "
+                "A3C's gradient is on-policy: use --config.replay.scheme=online, or "
+                "--config.agent.importance=truncated (TIS)"
             )

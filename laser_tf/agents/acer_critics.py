@@ -33,7 +33,6 @@ class Critic(tf.Module, abc.ABC):
     def evaluate(self, experience: average_policy.Experience, seed: tf.Tensor) -> CriticOutput:
         """Evaluates the policy on an unroll; `seed`, integers [2], determines sampled actions."""
 
-    @abc.abstractmethod
     def losses(
         self,
         critic_output: CriticOutput,
@@ -41,7 +40,7 @@ class Critic(tf.Module, abc.ABC):
         experience: average_policy.Experience,
         weight: tf.Tensor,
     ) -> dict[str, tf.Tensor]:
-        """Computes named losses, float32 [], as sums over T and B of half the squared errors.
+        """Computes the loss 1/2 (Q^ret - Q(x_t, a_t))^2 by name, float32 []   (equation 6).
 
         Args:
           critic_output: Result of `evaluate` for the unroll.
@@ -49,6 +48,8 @@ class Critic(tf.Module, abc.ABC):
           experience: Experience of the unroll.
           weight: Weight of each batch entry, float32 [B].
         """
+        mask = experience.is_transition
+        return {"q": _squared_error_loss(critic_output.q_taken, targets, weight, mask)}
 
 
 class DiscreteCritic(Critic):
@@ -85,17 +86,6 @@ class DiscreteCritic(Critic):
         weights = importance_truncation.correction_weights(log_rhos, self._truncation)
         correction = self._statistics.expected_score(experience.outputs[:-1], weights * advantages)
         return CriticOutput(values, q_taken, correction)
-
-    def losses(
-        self,
-        critic_output: CriticOutput,
-        targets: tf.Tensor,
-        experience: average_policy.Experience,
-        weight: tf.Tensor,
-    ) -> dict[str, tf.Tensor]:
-        """Computes the loss 1/2 (Q^ret - Q(x_t, a_t))^2   (equation 6)."""
-        mask = experience.is_transition
-        return {"q": _squared_error_loss(critic_output.q_taken, targets, weight, mask)}
 
 
 class DuelingCritic(Critic):
@@ -170,10 +160,8 @@ class DuelingCritic(Critic):
         errors = tf.stop_gradient(targets - critic_output.q_taken)
         rhos = importance_truncation.truncated_ratios(experience.log_rhos, 1.0)
         value_targets = tf.stop_gradient(values) + rhos * errors
-        return {
-            "q": _squared_error_loss(critic_output.q_taken, targets, weight, mask),
-            "value": _squared_error_loss(values, value_targets, weight, mask),
-        }
+        value_loss = _squared_error_loss(values, value_targets, weight, mask)
+        return super().losses(critic_output, targets, experience, weight) | {"value": value_loss}
 
 
 def _squared_error_loss(

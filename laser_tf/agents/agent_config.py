@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from dm_env import specs
 
-from laser_tf import errors
+from laser_tf import config_checks, errors
 from laser_tf.networks import trunk_config
 
 # The keys of ops.reward_clipping.REWARD_CLIPS.
@@ -23,23 +23,34 @@ class AgentConfig(trunk_config.TrunkConfig):
     """
 
     needs_discrete_actions: ClassVar[bool] = False
-    supported_schemes: ClassVar[tuple[str, ...]] = ()  # names of replay schemes
+    uses_sequences: ClassVar[bool] = False  # whether it learns from sequences of stored unrolls
 
     kind: str = ""  # the agent, which sets the other keys: laser, r2d2, acer, a3c or reactor
+
+    def _check_fractions(self, *names: str) -> None:
+        for name in names:
+            config_checks.check_range(self, name, 0, 1, "it is a fraction")
+
+    def _check_positive(self, *names: str) -> None:
+        for name in names:
+            if not getattr(self, name) > 0:
+                raise errors.ConfigError(
+                    f"{name} must be above 0, got {getattr(self, name)}. Use a larger value."
+                )
 
     @property
     def acting_in_evaluation(self) -> str:
         """Returns a description of action selection in evaluation, for evaluation files."""
         return "sampled"
 
-    def check_scheme(self, scheme: str) -> None:
-        """Raises ValueError for a replay scheme that the agent does not support."""
-        if scheme not in self.supported_schemes:
-            supported = " or ".join(self.supported_schemes)
-            raise errors.ConfigError(
-                f"replay.scheme must be {supported} for agent.kind {self.kind!r}, got {scheme!r}. "
-                f"Use --config.replay.scheme={self.supported_schemes[0]}"
-            )
+    def check_entries(self, scheme: str, online: int, replayed: int) -> None:  # noqa: B027
+        """Raises ValueError if the agent cannot learn from the batches of a replay scheme.
+
+        Args:
+          scheme: Name of the scheme, for the message.
+          online: Number of online batch entries.
+          replayed: Number of replayed batch entries.
+        """
 
     def check_actions(self, action: specs.BoundedArray) -> None:
         """Raises ValueError if the agent does not support the environment's actions."""

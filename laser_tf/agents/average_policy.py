@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from laser_tf import observations, types
-from laser_tf.agents import average_policy_config, base, policy_agent
+from laser_tf.agents import acer_config, base
 from laser_tf.distributions import factory
-from laser_tf.networks import policy_network
-from laser_tf.ops import diagnostics, gradient_constraint, joint_batch, masking, reward_clipping
+from laser_tf.networks import trunk_network
+from laser_tf.ops import diagnostics, gradient_constraint, masking, reward_clipping
 
 
 class Experience(NamedTuple):
@@ -27,15 +27,13 @@ class Experience(NamedTuple):
     is_transition: tf.Tensor  # bool [T, B]; false for the step between two episodes
 
 
-class AveragePolicyAgent(policy_agent.PolicyAgent):
+class AveragePolicyAgent(base.PolicyAgent):
     """Actor-critic with a trust region around an average policy; subclasses define the gradient.
 
     Policy and average policy start an unroll from the same stored core states.
     """
 
-    def __init__(
-        self, config: average_policy_config.AveragePolicyConfig, context: base.Context
-    ) -> None:
+    def __init__(self, config: acer_config.AveragePolicyConfig, context: base.Context) -> None:
         spec = context.spec
         config.check_actions(spec.action)
         distribution, self._statistics = factory.make_with_statistics(
@@ -44,7 +42,7 @@ class AveragePolicyAgent(policy_agent.PolicyAgent):
         super().__init__(distribution, entropy_cost=config.entropy_cost, seed=context.seed)
         self._config = config
         self._policy, self._average = (
-            policy_network.PolicyNetwork(
+            trunk_network.PolicyNetwork(
                 config,
                 spec,
                 context.dtype,
@@ -56,22 +54,17 @@ class AveragePolicyAgent(policy_agent.PolicyAgent):
         blank = tf.nest.map_structure(tf.constant, observations.padding_steps(spec, (1, 1)))
         for network in (self._policy, self._average):
             features, _, _ = network(blank, network.initial_state(1))  # Creates the weights.
-        self._create_critic(spec, features)
+        self._critic = self._create_critic(spec, features)
         self._update_average(0.0)
 
     @abc.abstractmethod
-    def _create_critic(self, spec: types.EnvironmentSpec, features: tf.Tensor) -> None:
+    def _create_critic(self, spec: types.EnvironmentSpec, features: tf.Tensor) -> Any:
         """Creates the critic with its weights, given example features, float32 [1, 1, F]."""
-
-    @property
-    @abc.abstractmethod
-    def _critic_variables(self) -> tuple[tf.Variable, ...]:
-        """Returns the trainable variables of the critic, without the shared trunk."""
 
     @property
     def trainable_variables(self) -> tuple[tf.Variable, ...]:
         """Returns the weights of policy and critic; the average policy is not trained."""
-        return (*self._policy.trainable_variables, *self._critic_variables)
+        return (*self._policy.trainable_variables, *self._critic.trainable_variables)
 
     @property
     def acting_variables(self) -> tuple[tf.Variable, ...]:
@@ -135,15 +128,10 @@ class AveragePolicyAgent(policy_agent.PolicyAgent):
     def _policy_loss(
         self, unroll: types.Unroll, experience: Experience, gradient: tf.Tensor
     ) -> tuple[tf.Tensor, dict[str, Any]]:
-        """Computes a scalar loss whose gradient is the constrained policy gradient, and metrics.
+        """Computes a loss whose gradient is the constrained policy gradient, and metrics.
 
-        The gradient is propagated back through the statistics of the policy.
-
-        Args:
-          unroll: [T + 1, B, ...].
-          experience: Experience of the unroll.
-          gradient: Ascent direction with respect to the statistics, float32 [T, B, S]; ignored
-            outside of transitions.
+        `gradient` is the ascent direction of the statistics, float32 [T, B, S]; it is ignored
+        outside of transitions. The loss propagates it back through the statistics.
         """
         config, is_transition = self._config, experience.is_transition
         statistics, policy = self._statistics, experience.fixed_policy
@@ -167,18 +155,12 @@ class AveragePolicyAgent(policy_agent.PolicyAgent):
             "trust_region/constrained_fraction": diagnostics.masked_mean(
                 tf.cast(is_constrained, tf.float32), is_transition
             ),
-            **self._divergence_metrics(unroll, experience),
+            **diagnostics.policy_metrics(
+                self._distribution.entropy(policy),
+                self._distribution.kl_divergence(policy, experience.behaviour.policy),
+                is_transition=is_transition,
+                is_online=unroll.is_online,
+                is_own=unroll.is_own,
+            ),
         }
         return loss, metrics
-
-    def _divergence_metrics(
-        self, unroll: types.Unroll, experience: Experience
-    ) -> dict[str, joint_batch.Mean]:
-        policy = experience.fixed_policy
-        return diagnostics.policy_metrics(
-            self._distribution.entropy(policy),
-            self._distribution.kl_divergence(policy, experience.behaviour.policy),
-            is_transition=experience.is_transition,
-            is_online=unroll.is_online,
-            is_own=unroll.is_own,
-        )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from laser_tf import observations, types
-from laser_tf.agents import base, laser_config, pixel_control_task, policy_agent, state_values
+from laser_tf.agents import base, laser_config, pixel_control_task, state_values
 from laser_tf.distributions import factory
 from laser_tf.networks import heads, trunk
 from laser_tf.ops import (
@@ -34,7 +34,7 @@ class _Targets(NamedTuple):
     trusted: tf.Tensor  # bool; transitions inside the trust region
 
 
-class Laser(policy_agent.PolicyAgent):
+class Laser(base.PolicyAgent):
     """LASER agent; implements `base.Agent`."""
 
     def __init__(self, config: laser_config.LaserConfig, context: base.Context):

@@ -1,14 +1,12 @@
 """Configuration of LASER."""
 
 import dataclasses
-from typing import ClassVar
 
 from dm_env import specs
 
 from laser_tf import config_checks, errors
 from laser_tf.agents import agent_config
 
-KIND = "laser"
 RELEVANCES = ("none", "implied", "behaviour")
 CONTINUOUS_POLICIES = ("squashed", "clipped")
 
@@ -17,15 +15,7 @@ CONTINUOUS_POLICIES = ("squashed", "clipped")
 class LaserConfig(agent_config.AgentConfig):
     """Hyper-parameters of LASER."""
 
-    supported_schemes: ClassVar[tuple[str, ...]] = (
-        "mixed",
-        "episodes",
-        "online",
-        "alternating",
-        "replay_only",
-    )
-
-    kind: str = KIND
+    kind: str = "laser"
     discount: float = 0.995  # factor; gamma, per agent step
     reward_clip: str = "unit"  # of raw rewards: none, unit, optimistic_asymmetric, soft_asymmetric
     baseline_cost: float = 0.5  # weight; value loss
@@ -46,7 +36,6 @@ class LaserConfig(agent_config.AgentConfig):
     def __post_init__(self):
         super().__post_init__()
         for name, choices in (
-            ("kind", (KIND,)),
             ("reward_clip", agent_config.REWARD_CLIPS),
             ("relevance", RELEVANCES),
             ("continuous_policy", CONTINUOUS_POLICIES),
@@ -56,35 +45,19 @@ class LaserConfig(agent_config.AgentConfig):
         config_checks.check_range(
             self, "initial_std", 0.01, 10, "most actions would be at the bounds"
         )
-        if not 0 <= self.discount <= 1:
-            raise errors.ConfigError(
-                f"discount must be between 0 and 1, got {self.discount}. Use e.g. 0.995."
-            )
-        if not 0 < self.popart_step <= 1:
-            raise errors.ConfigError(
-                f"popart_step must be above 0 and at most 1, got {self.popart_step}. Use e.g. 3e-4."
-            )
-        if not 0 <= self.lambda_ <= 1:
-            raise errors.ConfigError(
-                f"lambda_ must be between 0 and 1, got {self.lambda_}. Use e.g. 1."
-            )
+        self._check_fractions("discount", "lambda_", "popart_step")
         for name in ("baseline_cost", "entropy_cost", "pixel_control_cost"):
             config_checks.check_range(self, name, 0)
-        for name in ("rho_bar", "c_bar", "kl_threshold"):
-            if not getattr(self, name) > 0:
-                raise errors.ConfigError(
-                    f"{name} must be above 0, got {getattr(self, name)}. Use a larger value."
-                )
+        self._check_positive("rho_bar", "c_bar", "kl_threshold", "popart_step")
         if self.rho_bar < self.c_bar:
             raise errors.ConfigError(
                 f"rho_bar must be at least c_bar={self.c_bar} for V-trace's fixed point, got "
                 f"{self.rho_bar}. Increase rho_bar or decrease c_bar."
             )
 
-    def check_scheme(self, scheme: str) -> None:
+    def check_entries(self, scheme: str, online: int, replayed: int) -> None:
         """See `AgentConfig`."""
-        super().check_scheme(scheme)
-        if scheme == "replay_only" and self.entropy_cost and not self.entropy_on_replay:
+        if not online and self.entropy_cost and not self.entropy_on_replay:
             raise errors.ConfigError(
                 f"agent.entropy_on_replay must be true for replay.scheme {scheme!r}, got "
                 f"{self.entropy_on_replay}. There are no online unrolls, which alone are in the "

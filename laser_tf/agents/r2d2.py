@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from laser_tf import types
 from laser_tf.agents import base, r2d2_config, target_network
-from laser_tf.networks import q_network
+from laser_tf.networks import trunk_network
 from laser_tf.ops import (
     diagnostics,
     epsilon_greedy,
@@ -32,17 +32,13 @@ class R2D2(target_network.TargetNetworkAgent):
         self._evaluating = context.evaluating
         self._actor_index, self._num_actors = context.actor_index, context.num_actors
         self._random = tf.random.Generator.from_seed(context.seed)
-
-        def create_network() -> q_network.QNetwork:
-            return q_network.QNetwork(
-                config,
-                spec,
-                context.dtype,
-                hidden_units=config.hidden_units,
-                reset_at_life_loss=config.reset_at_life_loss,
-            )
-
-        self._create_networks(create_network, context, config.target_period)
+        self._create_networks(
+            trunk_network.QNetwork,
+            config,
+            context,
+            hidden_units=config.hidden_units,
+            reset_at_life_loss=config.reset_at_life_loss,
+        )
 
     def act(
         self, env_output: types.EnvOutput, core_state: Any, seed: tf.Tensor | None = None
@@ -82,9 +78,7 @@ class R2D2(target_network.TargetNetworkAgent):
         q_values = self._q_values(self._online, unroll, learned)
         q_target = self._q_values(self._target, unroll, learned)
         errors, is_transition = self._td_errors(learned, q_values, q_target)
-        losses = tf.where(is_transition, 0.5 * tf.square(errors), 0.0)
-        sequence_losses = unroll.importance_weight * tf.reduce_sum(losses, axis=0)
-        loss = tf.reduce_mean(sequence_losses) / joint_batch.num_replicas()
+        loss = target_network.sequence_mean(unroll, 0.5 * tf.square(errors), is_transition)
         metrics = {
             "loss/total": loss,
             "q_learning/q_value": diagnostics.masked_mean(
@@ -111,7 +105,7 @@ class R2D2(target_network.TargetNetworkAgent):
         return tf.tile(ladder[self._actor_index :: self._num_actors], [self._num_tasks])
 
     def _q_values(
-        self, network: q_network.QNetwork, unroll: types.Unroll, learned: types.Unroll
+        self, network: trunk_network.QNetwork, unroll: types.Unroll, learned: types.Unroll
     ) -> tf.Tensor:
         """Computes Q-values of the steps after a burn-in of l steps, float32 [T - l + 1, B, A]."""
         return network(learned.env_output, self._state_after_burn_in(network, unroll))[0]

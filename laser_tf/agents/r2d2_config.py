@@ -3,11 +3,9 @@
 import dataclasses
 from typing import ClassVar
 
-from laser_tf import config_checks, errors
+from laser_tf import config_checks
 from laser_tf.agents import agent_config
 from laser_tf.networks import trunk_config
-
-KIND = "r2d2"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -15,9 +13,9 @@ class R2D2Config(agent_config.AgentConfig):
     """Hyper-parameters of R2D2; the defaults are those of the paper's table 2."""
 
     needs_discrete_actions: ClassVar[bool] = True
-    supported_schemes: ClassVar[tuple[str, ...]] = ("sequences", "contextual")
+    uses_sequences: ClassVar[bool] = True
 
-    kind: str = KIND
+    kind: str = "r2d2"
     torso: str = "dqn"  # shallow, deep, strided_deep, dqn, nature, reactor, minatar, flat
     core: str = "lstm"  # recurrent core: lstm or preco_lstm; none: feed-forward
     core_size: int = 512  # units; size of the core
@@ -35,19 +33,13 @@ class R2D2Config(agent_config.AgentConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        config_checks.check_choice(self, "kind", (KIND,))
         config_checks.check_choice(self, "reward_clip", agent_config.REWARD_CLIPS)
         config_checks.check_range(self, "hidden_units", 1, 16_384, trunk_config.TOO_LARGE)
         config_checks.check_range(
             self, "n_steps", 1, 1_000, "each step adds computation to every update"
         )
         config_checks.check_range(self, "target_period", 1)
-        for name in ("discount", "priority_eta", "epsilon_base", "evaluation_epsilon"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise errors.ConfigError(
-                    f"{name} must be between 0 and 1, got {getattr(self, name)}. Use a value in "
-                    "this range."
-                )
+        self._check_fractions("discount", "priority_eta", "epsilon_base", "evaluation_epsilon")
         for name in ("rescaling_epsilon", "epsilon_alpha"):
             config_checks.check_range(self, name, 0)
 

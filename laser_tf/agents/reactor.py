@@ -9,16 +9,10 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from laser_tf import types
-from laser_tf.agents import base, policy_agent, reactor_config, reactor_critics, target_network
+from laser_tf.agents import base, reactor_config, reactor_critics, target_network
 from laser_tf.distributions import categorical
 from laser_tf.networks import reactor_network
-from laser_tf.ops import (
-    diagnostics,
-    joint_batch,
-    leave_one_out,
-    n_step,
-    reward_clipping,
-)
+from laser_tf.ops import diagnostics, joint_batch, leave_one_out, n_step, reward_clipping
 
 
 class _LossInputs(NamedTuple):
@@ -30,7 +24,7 @@ class _LossInputs(NamedTuple):
     transitions: reactor_critics.Transitions
 
 
-class Reactor(policy_agent.PolicyAgent, target_network.TargetNetworkAgent):
+class Reactor(base.PolicyAgent, target_network.TargetNetworkAgent):
     """Reactor agent; implements `base.Agent`.
 
     `AgentOutput.policy` holds log mu, the log-probabilities of the policy that acted.
@@ -50,18 +44,14 @@ class Reactor(policy_agent.PolicyAgent, target_network.TargetNetworkAgent):
             if config.distributional
             else reactor_critics.ScalarCritic()
         )
-
-        def create_network() -> reactor_network.ReactorNetwork:
-            return reactor_network.ReactorNetwork(
-                config,
-                spec,
-                context.dtype,
-                bins=self._critic.bins,
-                hidden_units=config.hidden_units,
-                uniform_share=config.uniform_share,
-            )
-
-        self._create_networks(create_network, context, config.target_period)
+        self._create_networks(
+            reactor_network.ReactorNetwork,
+            config,
+            context,
+            bins=self._critic.bins,
+            hidden_units=config.hidden_units,
+            uniform_share=config.uniform_share,
+        )
 
     def _policy_outputs(
         self, env_output: types.EnvOutput, core_state: Any
@@ -89,7 +79,10 @@ class Reactor(policy_agent.PolicyAgent, target_network.TargetNetworkAgent):
             "policy": self._policy_losses(inputs, q_values, critic_output.returns),
             "entropy": -self._distribution.entropy(log_pi),
         }
-        losses = {name: _sequence_mean(unroll, term, is_transition) for name, term in terms.items()}
+        losses = {
+            name: target_network.sequence_mean(unroll, term, is_transition)
+            for name, term in terms.items()
+        }
         loss = losses["critic"] + losses["policy"] + self.entropy_cost * losses["entropy"]
         metrics = {
             "loss/total": loss,
@@ -176,9 +169,3 @@ class Reactor(policy_agent.PolicyAgent, target_network.TargetNetworkAgent):
         return leave_one_out.beta_leave_one_out(
             pi, q_values, returns, actions, mu_taken, mask, clips[config.policy_gradient]
         )
-
-
-def _sequence_mean(unroll: types.Unroll, losses: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """Sums losses [T, B] over time and averages the weighted sums over the joint batch."""
-    sums = tf.reduce_sum(tf.where(mask, losses, 0.0), axis=0)
-    return tf.reduce_mean(unroll.importance_weight * sums) / joint_batch.num_replicas()

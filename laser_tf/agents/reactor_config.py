@@ -7,7 +7,6 @@ from laser_tf import config_checks, errors
 from laser_tf.agents import agent_config
 from laser_tf.networks import trunk_config
 
-KIND = "reactor"
 POLICY_GRADIENTS = ("beta_loo", "loo", "one_over_mu_loo", "tislr")
 
 
@@ -16,9 +15,9 @@ class ReactorConfig(agent_config.AgentConfig):
     """Hyper-parameters of Reactor; the defaults are the paper's, as far as it prints them."""
 
     needs_discrete_actions: ClassVar[bool] = True
-    supported_schemes: ClassVar[tuple[str, ...]] = ("contextual", "sequences")
+    uses_sequences: ClassVar[bool] = True
 
-    kind: str = KIND
+    kind: str = "reactor"
     torso: str = "reactor"  # shallow, deep, strided_deep, dqn, nature, reactor, minatar, flat
     core: str = "lstm"  # separate cores of policy and critic: lstm; none: feed-forward
     core_size: int = 128  # units; size of each core; table 3
@@ -40,7 +39,6 @@ class ReactorConfig(agent_config.AgentConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        config_checks.check_choice(self, "kind", (KIND,))
         config_checks.check_choice(self, "reward_clip", agent_config.REWARD_CLIPS)
         config_checks.check_choice(self, "policy_gradient", POLICY_GRADIENTS)
         config_checks.check_range(self, "hidden_units", 1, 16_384, trunk_config.TOO_LARGE)
@@ -50,12 +48,7 @@ class ReactorConfig(agent_config.AgentConfig):
         config_checks.check_range(self, "truncation", 1)
         config_checks.check_range(self, "entropy_cost", 0)
         config_checks.check_range(self, "target_period", 1)
-        for name in ("discount", "lambda_"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise errors.ConfigError(
-                    f"{name} must be between 0 and 1, got {getattr(self, name)}. Use a value in "
-                    "this range."
-                )
+        self._check_fractions("discount", "lambda_")
         if not self.v_min < self.v_max:
             raise errors.ConfigError(
                 f"v_min must be below v_max={self.v_max}, got {self.v_min}. Choose bounds of the "

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # Kind -> configuration class and agent class, as "module:class" in this package.
 _AGENTS = {
-    "a3c": ("a3c_config:A3CConfig", "a3c:A3C"),
+    "a3c": ("acer_config:A3CConfig", "a3c:A3C"),
     "acer": ("acer_config:AcerConfig", "acer:Acer"),
     "laser": ("laser_config:LaserConfig", "laser:Laser"),
     "r2d2": ("r2d2_config:R2D2Config", "r2d2:R2D2"),

@@ -1,12 +1,12 @@
-"""Base class of agents with a target network: R2D2 and Reactor."""
+"""Parts that R2D2 and Reactor share: a target network, burn-in and losses of sequences."""
 
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from laser_tf import observations, types
 from laser_tf.agents import base
+from laser_tf.ops import joint_batch
 
 
 class TargetNetworkAgent(base.Agent):
@@ -17,12 +17,14 @@ class TargetNetworkAgent(base.Agent):
     """
 
     def _create_networks(
-        self, create_network: Callable[[], Any], context: base.Context, target_period: int
+        self, network_class: type, config: Any, context: base.Context, **settings: Any
     ) -> None:
         """Creates online and target network with equal weights."""
-        self._online, self._target = create_network(), create_network()
+        self._online, self._target = (
+            network_class(config, context.spec, context.dtype, **settings) for _ in range(2)
+        )
         self._updates = tf.Variable(0, trainable=False, dtype=tf.int64)
-        self._target_period = target_period
+        self._target_period = config.target_period
         self._burn_in = context.burn_in
         blank = tf.nest.map_structure(tf.constant, observations.padding_steps(context.spec, (1, 1)))
         for network in (self._online, self._target):
@@ -80,3 +82,9 @@ class TargetNetworkAgent(base.Agent):
         burn_in_steps = tf.nest.map_structure(lambda leaf: leaf[: self._burn_in], unroll.env_output)
         _, core_state = network(burn_in_steps, unroll.core_state)
         return tf.nest.map_structure(tf.stop_gradient, core_state)
+
+
+def sequence_mean(unroll: types.Unroll, losses: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """Sums losses [T, B] over time and averages the weighted sums over the joint batch."""
+    sums = tf.reduce_sum(tf.where(mask, losses, 0.0), axis=0)
+    return tf.reduce_mean(unroll.importance_weight * sums) / joint_batch.num_replicas()

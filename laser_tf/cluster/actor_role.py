@@ -1,11 +1,17 @@
 """The role that acts: environments, the learner's weights, unrolls to replay."""
 
+import logging
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from laser_tf import types
-from laser_tf.cluster import replay_role, role, run_state, weights
+import numpy as np
+import ray
+import tensorflow as tf
+
+from laser_tf import array_function, types
+from laser_tf.cluster import replay_role, role, run_state
 from laser_tf.environments import factory
 from laser_tf.host import hardware
 from laser_tf.training import acting, assembly, run_config
@@ -13,10 +19,11 @@ from laser_tf.training import acting, assembly, run_config
 # A learner on the same machine goes first: its update is as slow as the thread that waits longest
 # for a core, and actors that are faster than the learner only wait.
 _NICENESS = 10
+_TRANSFER_TIMEOUT_SECONDS = 30.0  # Of weights from another machine.
 
 
 class ActorRole(role.Role):
-    """Acts until it is told to stop."""
+    """Acts until a stop is requested."""
 
     def __init__(
         self,
@@ -28,12 +35,12 @@ class ActorRole(role.Role):
         """Connects to replay and creates environments and an agent.
 
         Args:
-          context: Connection to the run.
+          context: See `role.Role`.
           config: Configuration of the run, with the environments of one actor.
           spec: Specs of the environment.
           index: Index of the actor among all actors, from 0.
         """
-        self._context = context
+        super().__init__(context, config)
         os.nice(_NICENESS)
         # With entropy, so that a restarted actor does not repeat the previous one's episodes.
         seeds = acting.draw_seeds(config.run.seed, index, secrets.randbits(48))
@@ -41,13 +48,13 @@ class ActorRole(role.Role):
         agent = assembly.build_agent(
             config, spec, dtype, seeds.actions, actor=index, actors=config.cluster.actors
         )
-        self._weights = weights.Subscriber(context, agent.acting_variables)
+        self._weights = Subscriber(context, agent.acting_variables)
         signature = assembly.unroll_signature(config, spec, agent)
-        replay = replay_role.connect_actor(context, config.replay, signature)
+        replay = replay_role.connect(context, config.replay, signature)
         environment = factory.make_environment(
             config.environment,
             seed=seeds.environment,
-            fault_folder=context.workdir if context.workdir.is_dir() else None,
+            fault_folder=context.fault_folder,
         )
         self._actor = acting.make_actor(
             config,
@@ -60,7 +67,7 @@ class ActorRole(role.Role):
             on_episode=context.add_episode,
         )
 
-    def run(self) -> run_state.Status:
+    def run(self) -> bool:
         """See `role.Role`.
 
         Raises:
@@ -68,7 +75,7 @@ class ActorRole(role.Role):
         """
         self._context.status = run_state.Status.RUNNING
         self._actor.run(self._context.stop)
-        return run_state.Status.STOPPED
+        return False
 
     def metrics(self) -> Mapping[str, float]:
         """Returns steps, faults and the age of the weights."""
@@ -79,6 +86,62 @@ class ActorRole(role.Role):
             "agent_steps": float(actor.agent_steps),
             role.TIME_STEPS: float(actor.time_steps),
             "learner_updates": float(self._weights.learner_updates),
-            **actor.pace_metrics(),
-            **actor.fault_metrics(),
+            **actor.metrics(),
         }
+
+
+class Subscriber:
+    """Copies the learner's newest weights into an actor's agent."""
+
+    def __init__(self, context: role.Context, variables: Sequence[tf.Variable]):
+        """Creates the subscriber.
+
+        Args:
+          context: The actor's connection to the run.
+          variables: Variables of an agent with the learner's configuration.
+        """
+        self._context = context
+        self._variables = tuple(variables)
+        self._assign = array_function.ArrayFunction(self._assign_all)
+        self._answer: Any = None
+        self.learner_updates = -1  # Of the present weights; -1 before the first weights.
+
+    def _assign_all(self, values: Sequence[tf.Tensor]) -> tf.Tensor:
+        for variable, value in zip(self._variables, values, strict=True):
+            variable.assign(value)
+        return tf.constant(len(values))
+
+    def refresh(self) -> int:
+        """Copies new weights without blocking; blocks for the first weights.
+
+        Returns:
+          The learner updates of the weights.
+
+        Raises:
+          StoppedError: If a stop is requested before the first weights.
+        """
+        while self.learner_updates < 0:
+            self._copy(self._context.wait_for("newest_weights", -1, what="the learner's weights"))
+            self._context.status = run_state.Status.RUNNING
+        if self._answer is None:
+            self._answer = self._context.state.newest_weights.remote(self.learner_updates)
+        elif ray.wait([self._answer], timeout=0)[0]:
+            newest, self._answer = ray.get(self._answer), None
+            if newest:
+                self._copy(newest)
+        return self.learner_updates
+
+    def _copy(self, newest: run_state.Weights) -> None:
+        try:
+            values: list[np.ndarray] = ray.get(
+                newest.reference[0], timeout=_TRANSFER_TIMEOUT_SECONDS
+            )
+        except (ray.exceptions.ObjectLostError, ray.exceptions.GetTimeoutError) as error:
+            # The learner that published them has died; the present weights remain in use.
+            logging.info(
+                "No weights of %d updates (%s)", newest.learner_updates, type(error).__name__
+            )
+            self._context.stop.wait(1.0)
+            return
+        self._assign(values)
+        self.learner_updates = newest.learner_updates

@@ -10,7 +10,7 @@ import ray
 from laser_tf import errors
 from laser_tf.cluster import role, run_state
 from laser_tf.environments import faults, worker_pool
-from laser_tf.evaluation import continuous_evaluator
+from laser_tf.evaluation import evaluator
 from laser_tf.training import run_config
 
 _POLL_PERIOD_SECONDS = 0.5
@@ -24,55 +24,45 @@ class RemoteEvaluator:
         """Creates the evaluator; `context` is the learner's."""
         self._state = context.state
         self._weights: Any = None  # The reference keeps them in Ray's object store.
-        self._env_frames = 0
+        self._request = run_state.Weights(0, 0, None)
         self._answer: Any = None
         self._failure: worker_pool.Failure | None = None
 
     def begin(self, weights: Sequence[np.ndarray], env_frames: int, learner_updates: int) -> None:
         """See `training.evaluations.Evaluator`."""
-        self._weights, self._failure = None, None
+        self._weights = self._answer = self._failure = None
         try:
-            self._weights, self._env_frames = ray.put(list(weights)), env_frames
+            self._weights = ray.put(list(weights))
         except ray.exceptions.RayError as error:  # The object store and its disk are full.
             self._failure = worker_pool.Failure(f"no room for weights ({type(error).__name__})")
-            return
-        request = run_state.Weights(learner_updates, env_frames, [self._weights])
-        self._state.request_eval.remote(request)
+        self._request = run_state.Weights(learner_updates, env_frames, [self._weights])
 
     def result(self) -> Mapping[str, Any] | worker_pool.Failure | None:
         """See `training.evaluations.Evaluator`."""
         if self._failure:
             return self._failure
         if self._answer is None:
-            self._answer = self._state.pop_eval.remote(self._env_frames)
+            self._answer = self._state.request_eval.remote(self._request)
         if not ray.wait([self._answer], timeout=0)[0]:
             return None
-        answer, self._answer = self._answer, None
-        try:
-            return ray.get(answer)
-        except ray.exceptions.RayActorError:  # The request is lost, too.
-            return worker_pool.Failure("the run's state was restarted")
+        outcome, self._answer = ray.get(self._answer), None
+        return outcome
 
 
 class EvaluatorRole(role.Role):
-    """Evaluates until it is told to stop."""
+    """Evaluates until a stop is requested."""
 
     def __init__(self, context: role.Context, config: run_config.RunConfig):
-        """Creates environments and an agent.
-
-        Args:
-          context: Connection to the run.
-          config: Configuration of the run.
-        """
-        self._context = context
+        """Creates environments and an agent; see `role.Role`."""
+        super().__init__(context, config)
         self._evaluations = 0
-        self._evaluator = continuous_evaluator.ContinuousEvaluator(
+        self._evaluator = evaluator.Evaluator.during_training(
             config,
             attempt=os.getpid(),
-            fault_folder=context.workdir if context.workdir.is_dir() else None,
+            fault_folder=context.fault_folder,
         )
 
-    def run(self) -> run_state.Status:
+    def run(self) -> bool:
         """See `role.Role`.
 
         Raises:
@@ -88,7 +78,7 @@ class EvaluatorRole(role.Role):
             else:
                 context.stop.wait(_POLL_PERIOD_SECONDS)
         self._evaluator.close()
-        return run_state.Status.STOPPED
+        return False
 
     def _evaluate(self, request: run_state.Weights) -> Mapping | worker_pool.Failure:
         try:

@@ -1,21 +1,18 @@
 """The processes of a run or a sweep: started, supervised and stopped. Without TensorFlow."""
 
 import collections
+import contextlib
+import functools
 import itertools
 import logging
 import pathlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from laser_tf.cluster import (
-    machines,
-    role_actor,
-    role_process,
-    role_spec,
-    run_state,
-    supervision,
-)
+import ray
+
+from laser_tf.cluster import machines, role, role_process, run_state, supervision
 from laser_tf.host import interruption
 from laser_tf.training import cluster_config
 from laser_tf.workdir import atomic, versions
@@ -24,24 +21,43 @@ ROLES = "roles.csv"  # In the directory of a run or a sweep; one row for each ro
 _HEADER = "role,status,detail,host,process,memory_mebibytes,silent_seconds,restarts"
 _CHECK_PERIOD_SECONDS = 0.5
 _SAVING_SECONDS = 120.0  # More time since the last report of SAVING.
-_SAVING_PERIOD_SECONDS = 2.0
+_REPORT_WAITING_MINUTES = 2.0  # Ray may need this long to place and start a process.
+_MIN_WAIT_MINUTES = 5.0
+
+Roles = Mapping[str, supervision.SupervisedRole]
+Heartbeats = Mapping[str, run_state.Heartbeat]
 
 
-class Job(Protocol):
+class Job:
     """The work of a fleet: a run or a sweep."""
 
-    def start(self) -> None:
-        """Starts processes that the roles need. Called before the roles start."""
+    def __init__(
+        self, specs: Sequence[role.RoleSpec], display: contextlib.AbstractContextManager[Any]
+    ):
+        """Creates the job.
 
-    def is_finished(self, roles: Mapping[str, supervision.SupervisedRole]) -> bool:
+        Args:
+          specs: The roles.
+          display: Shows the progress; entered while the job runs.
+        """
+        self.specs = specs
+        self.display = display
+
+    @property
+    def requested_resources(self) -> tuple[float, float]:
+        """The CPUs and GPUs that all roles request together."""
+        return sum(spec.num_cpus for spec in self.specs), sum(spec.num_gpus for spec in self.specs)
+
+    def start(self) -> Any:
+        """Starts what the roles need; returns the handle of a sweep's coordinator, if any."""
+
+    def is_finished(self, roles: Roles) -> bool:
         """Returns whether the fleet's work is complete."""
+        raise NotImplementedError
 
-    def update(
-        self,
-        roles: Mapping[str, supervision.SupervisedRole],
-        heartbeats: Mapping[str, run_state.Heartbeat],
-    ) -> None:
+    def update(self, roles: Roles, heartbeats: Heartbeats) -> None:
         """Processes the newest state of the roles, e.g. shows it."""
+        raise NotImplementedError
 
     def finish(self) -> None:
         """Completes the work after `is_finished`.
@@ -54,58 +70,42 @@ class Job(Protocol):
 class Fleet:
     """Roles in processes of Ray, on one machine or on several."""
 
-    def __init__(
-        self,
-        job: Job,
-        specs: Sequence[role_spec.RoleSpec],
-        workdir: pathlib.Path,
-        cluster: cluster_config.ClusterConfig,
-    ):
+    def __init__(self, job: Job, workdir: pathlib.Path, cluster: cluster_config.ClusterConfig):
         """Starts all roles; call it in a `ray_session.session`.
 
         Args:
           job: The work of the roles.
-          specs: The roles.
           workdir: Directory of the run or the sweep, opened.
           cluster: Configuration of the cluster.
-
-        Raises:
-          InUseError: If another fleet of this cluster uses the directory.
         """
-        self._workdir = workdir
-        (workdir / role_process.LOGS).mkdir(exist_ok=True)
-        self._state = role_actor.start_state(workdir)
         self._job = job
-        job.start()
-        self._specs = {spec.name: spec for spec in specs}
-        versions_here = versions.of_machine()
-        self.roles = {spec.name: self._start(spec, versions_here) for spec in specs}
-        # An own Ray has room for all roles.
-        self._placement = machines.Placement(cluster.wait_minutes) if cluster.address else None
-        self._head = machines.HeadMonitor()
+        self._workdir = workdir
+        self._cluster = cluster
+        (workdir / role_process.LOGS).mkdir(exist_ok=True)
+        self._state = machines.start_service(run_state.RunState, job.start())
+        self._ray = machines.RayMonitor()
+        self._versions = versions.of_machine()
+        self._started = time.monotonic()
+        self._is_waiting_logged = False
         self._unsaved: list[str] = []
+        self.roles = {spec.name: self._start(spec) for spec in job.specs}
 
-    def _start(
-        self, spec: role_spec.RoleSpec, versions_here: Mapping[str, str]
-    ) -> supervision.SupervisedRole:
-        make = role_actor.restarted(
-            role_process.RoleProcess,
+    def _start(self, spec: role.RoleSpec) -> supervision.SupervisedRole:
+        make = ray.remote(
             concurrency_groups={role_process.CONTROL: 2},
-            name=spec.name,
+            max_restarts=0,
+            enable_task_events=False,
             num_cpus=spec.num_cpus,
             num_gpus=spec.num_gpus,
-            scheduling_strategy=(role_actor.on_this_node(soft=True) if spec.is_local else "SPREAD"),
-        )
-        handle = make.remote(
-            spec.name, f"laser_tf.cluster.{spec.role_class}", spec.arguments, self._workdir,
-            self._state, _thread_variables(spec),
-        )  # fmt: skip
-        return supervision.SupervisedRole(
-            spec.name,
-            role_actor.RoleActor(handle, versions_here),
-            required=spec.required,
-            max_step_seconds=spec.max_step_seconds,
-        )
+            scheduling_strategy=machines.on_this_machine(soft=True) if spec.is_local else "SPREAD",
+        )(role_process.RoleProcess)
+        arguments = spec, self._workdir, self._state, self._versions, _thread_variables(spec)
+        actor = supervision.RoleActor(functools.partial(make.remote, *arguments))
+        return supervision.SupervisedRole(spec, actor)
+
+    def _heartbeats(self) -> Heartbeats:
+        """Returns the heartbeats of all roles; {} while the run's state is restarted."""
+        return role.call(self._state, "heartbeats") or {}
 
     def run(self, interrupted: interruption.Interruption) -> None:
         """Supervises the roles until the job is finished or the user interrupts, then stops them.
@@ -127,49 +127,60 @@ class Fleet:
             self._stop(interrupted)
 
     def _check(self) -> None:
-        self._head.check()
-        heartbeats = role_actor.heartbeats(self._state)
-        for name, role in self.roles.items():
-            was_over = role.is_over
-            role.check(heartbeats.get(name))
-            if role.is_over and not was_over:
-                role.release()  # Its CPUs and memory are free for other roles.
+        self._ray.check()
+        heartbeats = self._heartbeats()
+        for name, supervised in self.roles.items():
+            supervised.check(heartbeats.get(name))
         groups = self._groups()
-        for group in groups.values():
-            if all(role.has_failed for role in group):
+        for group in groups:
+            if all(supervised.failure for supervised in group):
                 raise supervision.RoleFailedError(group[0].failure)
-        if self._placement:
-            self._placement.check(list(self.roles.values()), heartbeats, list(groups.values()))
-        self._write_roles(heartbeats)
+        if self._cluster.address:  # Otherwise Ray was started with room for all roles.
+            self._check_placement(groups)
+        rows = [_row(supervised, heartbeats.get(n)) for n, supervised in self.roles.items()]
+        atomic.try_write(self._workdir / ROLES, "\n".join([_HEADER, *rows]) + "\n")
         self._job.update(self.roles, heartbeats)
 
-    def _groups(self) -> dict[str, list[supervision.SupervisedRole]]:
+    def _groups(self) -> list[list[supervision.SupervisedRole]]:
+        """Returns groups of roles, of each of which one role is required."""
         groups = collections.defaultdict(list)
-        for name, role in self.roles.items():
-            if self._specs[name].group:
-                groups[self._specs[name].group].append(role)
-        return groups
+        for supervised in self.roles.values():
+            if supervised.spec.required or supervised.spec.group:
+                groups[supervised.spec.group or supervised.name].append(supervised)
+        return list(groups.values())
 
-    def _write_roles(self, heartbeats: Mapping[str, run_state.Heartbeat]) -> None:
-        rows = [_row(role, heartbeats.get(name)) for name, role in self.roles.items()]
-        atomic.try_write(self._workdir / ROLES, "\n".join([_HEADER, *rows]) + "\n")
+    def _check_placement(self, groups: Sequence[Sequence[supervision.SupervisedRole]]) -> None:
+        """Logs once which roles wait for a machine with room; raises if they wait too long."""
+        waiting = [supervised for supervised in self.roles.values() if not supervised.was_placed]
+        minutes = (time.monotonic() - self._started) / 60
+        if not waiting or minutes < _REPORT_WAITING_MINUTES:
+            return
+        names = ", ".join(supervised.name for supervised in waiting[:4])
+        names += " and others" * (len(waiting) > 4)
+        is_required = any(all(supervised in waiting for supervised in group) for group in groups)
+        if is_required and minutes > max(_MIN_WAIT_MINUTES, self._cluster.wait_minutes):
+            raise supervision.RoleFailedError(
+                f"After {minutes:.0f} minutes no machine of the cluster has room for {names}. Add "
+                "machines, lower cluster.learner_gpus, cluster.learner_cpus or cluster.actor_cpus, "
+                "or raise cluster.wait_minutes."
+            )
+        if not self._is_waiting_logged:
+            logging.info("Waiting for a machine with room for %s", names)
+            self._is_waiting_logged = True
 
     def _stop(self, interrupted: interruption.Interruption) -> None:
         """Stops one stage after another, so that no role waits for one that has stopped."""
-        specs = sorted(self._specs.values(), key=lambda spec: spec.stop_stage)
-        for number, stage in itertools.groupby(specs, key=lambda spec: spec.stop_stage):
+        stages = sorted(self.roles.values(), key=lambda supervised: supervised.spec.stop_stage)
+        for number, stage in itertools.groupby(stages, key=lambda r: r.spec.stop_stage):
             stopping = []
-            seconds = 0.0
-            for spec in stage:
-                role = self.roles[spec.name]
-                if not spec.stop_seconds:
-                    role.release()
-                elif role.stop():
-                    stopping.append(role)
-                    seconds = max(seconds, spec.stop_seconds)
-            wait_until_stopped(stopping, self._state, interrupted, seconds)
-            if number is not role_spec.StopStage.ACTORS:
-                self._unsaved += [role.name for role in stopping if not role.has_stopped_cleanly]
+            for supervised in stage:
+                if not supervised.spec.stop_seconds:
+                    supervised.kill()
+                elif supervised.stop():
+                    stopping.append(supervised)
+            wait_until_stopped(stopping, self._heartbeats, interrupted)
+            if number is not role.StopStage.ACTORS:
+                self._unsaved += [r.name for r in stopping if not r.has_stopped_cleanly]
 
     def outcome(self, interrupted: interruption.Interruption) -> str:
         """Returns a message for the user who has stopped the fleet."""
@@ -180,7 +191,7 @@ class Fleet:
         return f"{how}. The same command resumes from the last checkpoints."
 
 
-def _thread_variables(spec: role_spec.RoleSpec) -> dict[str, str]:
+def _thread_variables(spec: role.RoleSpec) -> dict[str, str]:
     """Returns the environment variables that limit TensorFlow's threads."""
     threads = spec.num_threads
     if spec.cores_shared_by:
@@ -189,48 +200,42 @@ def _thread_variables(spec: role_spec.RoleSpec) -> dict[str, str]:
     return {name: str(threads) for name in names if threads}
 
 
-def _row(role: supervision.SupervisedRole, heartbeat: run_state.Heartbeat | None) -> str:
-    status = role.status(heartbeat).value
+def _row(supervised: supervision.SupervisedRole, heartbeat: run_state.Heartbeat | None) -> str:
+    status = supervised.status(heartbeat).value
     if heartbeat is None:
-        return f"{role.name},{status},,,,,,{role.restarts}"
-    detail = heartbeat.detail.replace(",", ";") if role.has_process else ""
+        return f"{supervised.name},{status},,,,,,{supervised.restarts}"
+    detail = heartbeat.detail.replace(",", ";") if supervised.has_process else ""
     memory = heartbeat.metrics.get(role_process.MEMORY, 0.0)
     return (
-        f"{role.name},{status},{detail},{heartbeat.host},{heartbeat.process},{memory:.0f},"
-        f"{heartbeat.age_seconds:.1f},{role.restarts}"
+        f"{supervised.name},{status},{detail},{heartbeat.host},{heartbeat.process},{memory:.0f},"
+        f"{heartbeat.age_seconds:.1f},{supervised.restarts}"
     )
 
 
 def wait_until_stopped(
     roles: Sequence[supervision.SupervisedRole],
-    state: Any,
+    read_heartbeats: Callable[[], Heartbeats],
     interrupted: interruption.Interruption,
-    seconds: float,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Waits until roles have stopped; a role that saves replay gets as long as that takes.
 
     Args:
-      roles: Roles that were told to stop.
-      state: Handle of the `run_state.RunState`.
+      roles: Roles whose stop was requested.
+      read_heartbeats: Returns the heartbeats of all roles.
       interrupted: A second Ctrl-C ends the wait.
-      seconds: Time limit of roles that save nothing.
       clock: Returns seconds.
       sleep: Waits for some seconds.
     """
-    deadline = clock() + seconds
-    next_look = clock() + _SAVING_PERIOD_SECONDS
-    while working := [role.name for role in roles if role.is_working]:
-        now = clock()
-        if interrupted.kill_requested or now >= deadline:
+    deadline = clock() + max((supervised.spec.stop_seconds for supervised in roles), default=0.0)
+    while working := [supervised.name for supervised in roles if supervised.is_working]:
+        heartbeats = read_heartbeats()
+        if any(_is_saving(heartbeats.get(name)) for name in working):
+            deadline = max(deadline, clock() + _SAVING_SECONDS)
+        if interrupted.kill_requested or clock() >= deadline:
             return
-        if now >= next_look:
-            next_look = now + _SAVING_PERIOD_SECONDS
-            heartbeats = role_actor.heartbeats(state)
-            if any(_is_saving(heartbeats.get(name)) for name in working):
-                deadline = max(deadline, now + _SAVING_SECONDS)
-        sleep(0.1)
+        sleep(_CHECK_PERIOD_SECONDS)
 
 
 def _is_saving(heartbeat: run_state.Heartbeat | None) -> bool:

@@ -1,42 +1,47 @@
-"""A Ray to run in: one of the run's own on this machine, or a cluster that is there already."""
+"""A Ray to run in: a new one on this machine, or an existing cluster."""
 
 import contextlib
+import fcntl
 import logging
 import os
 import pathlib
 import re
 import secrets
+import shutil
 import signal
 import socket
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
+import psutil
+
 from laser_tf import errors
 
-# Before Ray is imported: it reads them then.
+# Ray reads both when it is imported.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-os.environ.setdefault("RAY_raylet_start_wait_time_s", "60")  # of a busy machine
+os.environ.setdefault("RAY_raylet_start_wait_time_s", "60")  # For a busy machine.
 
 import grpc
 import ray
 
-from laser_tf.cluster import ray_folder
 from laser_tf.host import interruption
 from laser_tf.training import cluster_config
 
-_CONNECT_SECONDS = 10.0
-_ATTEMPTS = 3  # to start an own Ray: it gives a process of its own 15 s, fixed, to load
-_STORE_BYTES = 512 * 2**20  # of an own Ray's object store: some copies of the weights
-_MOST_SAID = 300  # characters, of an error of Ray's
-_REFUSED = b"InvalidAuthToken"
-_FOLDERS = "/tmp"  # Linux takes no path of a socket above 107 characters, and Ray's are long
-_WORKER_NICENESS = 0  # beyond the command's; with Ray's 15 any other program would go first
-_LOST_SECONDS = 20  # without Ray's head, after which an own Ray's processes end
+FOLDER_PREFIX = "laser_tf_ray_"
+_CONNECT_TIMEOUT_SECONDS = 10.0
+_MAX_ATTEMPTS = 3  # To start Ray: Ray waits only 15 s for some of its processes to load.
+_STORE_BYTES = 512 * 2**20  # Of the object store of a new Ray: some copies of the weights.
+_MAX_ERROR_LENGTH = 300
+_TOKEN_REJECTED = b"InvalidAuthToken"
+_MAX_FOLDER_AGE_SECONDS = 86_400.0  # Of a killed or failed command; the folder has Ray's logs.
+_WORKER_NICENESS = 0  # Added to the command's; with Ray's 15, any other program would go first.
+_HEAD_TIMEOUT_SECONDS = 20  # Without Ray's head, after which the processes of a new Ray end.
 
 
 class ClusterError(errors.UserError):
-    """There is no Ray to run in; the message says why and what to do."""
+    """There is no Ray to run in. The message states the reason and a remedy."""
 
 
 @contextlib.contextmanager
@@ -45,46 +50,91 @@ def session(
     cpus: float,
     gpus: float,
     interrupted: interruption.Interruption | None = None,
+    parent: str = "/tmp",
 ) -> Iterator[None]:
-    """Joins a cluster or starts a Ray of one's own, and leaves or ends it.
+    """Joins a cluster or starts a new Ray, and leaves or ends it after the context.
 
     Args:
-      config: of the cluster.
-      cpus: that the run's processes ask for together.
-      gpus: the same.
-      interrupted: what a signal is noted in; while Ray starts or answers, one raises instead.
+      config: Configuration of the cluster.
+      cpus: CPUs that the run's processes request together.
+      gpus: GPUs that the run's processes request together.
+      interrupted: Signals of this process. While Ray starts or answers, a signal raises instead.
+      parent: Directory for the folders of new Rays. Linux limits the paths of Ray's sockets to 107
+        characters.
 
     Raises:
-      Stopped: for such a signal.
-      ClusterError: if no Ray answers there, it refuses the token, it has another version, or it
-        has fewer GPUs or CPUs than asked for.
+      Stopped: If a signal arrives while Ray starts.
+      ClusterError: If no Ray answers, it rejects the token, it has another version, or it has fewer
+        GPUs or CPUs than requested.
     """
     logging.getLogger("ray").setLevel(logging.ERROR)
-    # Of an own Ray: in the common one its address would pass for that of a cluster.
-    own_folder = contextlib.nullcontext() if config.address else ray_folder.opened(_FOLDERS)
     on_sigterm = signal.getsignal(signal.SIGTERM)
-    with own_folder as folder:
-        try:
-            with interrupted.raising() if interrupted else contextlib.nullcontext():
-                if folder:
-                    _start(cpus, folder)
-                else:
-                    _join(config.address)
-            signal.signal(signal.SIGTERM, on_sigterm)  # for which Ray has put a handler of its own
-            if not config.wait_minutes:
-                _check_resources(config.address, {"CPU": cpus, "GPU": gpus})
-            yield
-        finally:
-            ray.shutdown()
+    with contextlib.ExitStack() as stack:
+        folder = "" if config.address else stack.enter_context(_new_folder(pathlib.Path(parent)))
+        stack.callback(ray.shutdown)
+        with interrupted.raising() if interrupted else contextlib.nullcontext():
+            if folder:
+                _start(cpus, folder)
+            else:
+                _join(config.address)
+        signal.signal(signal.SIGTERM, on_sigterm)  # Ray has installed its own handler.
+        if not config.wait_minutes:
+            _check_resources(config.address, {"CPU": cpus, "GPU": gpus})
+        yield
+
+
+@contextlib.contextmanager
+def _new_folder(parent: pathlib.Path) -> Iterator[str]:
+    """Creates a folder for Ray and removes it at the end. After an error it stays for a day.
+
+    A dedicated folder, because `cluster.address=auto` would find a new Ray in Ray's common folder.
+    """
+    _remove_old_folders(parent)
+    folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=parent)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # Some file systems have no locks.
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield folder
+        shutil.rmtree(folder, ignore_errors=True)
+    except interruption.Stopped:
+        _end_processes(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _remove_old_folders(parent: pathlib.Path) -> None:
+    for folder in parent.glob(f"{FOLDER_PREFIX}*"):
+        with contextlib.suppress(OSError):  # Of another user, or removed by another command.
+            if time.time() - folder.stat().st_mtime < _MAX_FOLDER_AGE_SECONDS:
+                continue
+            descriptor = os.open(folder, os.O_RDONLY)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(descriptor)
+
+
+def _end_processes(folder: str) -> None:
+    """Kills Ray's processes with this folder: Ray ends them only if its start is complete."""
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):  # The process has just ended.
+            if any(folder in argument for argument in child.cmdline()):
+                child.suspend()  # So that it starts no other process.
+                for process in (*child.children(recursive=True), child):
+                    process.kill()
 
 
 def _start(cpus: float, folder: str) -> None:
-    # Logical CPUs: processes of a laptop share the real ones.
+    # Logical CPUs: processes on a laptop share the real ones.
     logical = max(int(-(-cpus // 1)), len(os.sched_getaffinity(0)))
-    for attempt in range(1, _ATTEMPTS + 1):
+    for attempt in range(1, _MAX_ATTEMPTS + 1):
         try:
             make_token()
-            with _quiet(), _shielded_children():
+            with _silenced_stderr(), _shielded_children():
                 ray.init(
                     address="local",
                     num_cpus=logical,
@@ -95,28 +145,28 @@ def _start(cpus: float, folder: str) -> None:
                     _node_ip_address="127.0.0.1",
                     _temp_dir=folder,
                     _system_config={
-                        "gcs_rpc_server_reconnect_timeout_s": _LOST_SECONDS,
+                        "gcs_rpc_server_reconnect_timeout_s": _HEAD_TIMEOUT_SECONDS,
                         "worker_niceness": _WORKER_NICENESS,
                     },
                 )
             return
-        except Exception as error:  # whatever a process of Ray's that does not start makes of it
+        except Exception as error:  # Any of Ray's processes may fail in its own way.
             ray.shutdown()
-            ray_folder.end_processes(folder)
-            said = errors.one_line(error, _MOST_SAID)
-            if attempt == _ATTEMPTS:
+            _end_processes(folder)
+            reason = errors.one_line(error, _MAX_ERROR_LENGTH)
+            if attempt == _MAX_ATTEMPTS:
                 raise ClusterError(
-                    f"cannot start Ray on this machine: {said}; its logs are in {folder}"
+                    f"Cannot start Ray on this machine: {reason}. Its logs are in {folder}."
                 ) from None
-            logging.warning("Ray has not started (%s): once more", said)
+            logging.warning("Ray has not started (%s). Trying again", reason)
 
 
 @contextlib.contextmanager
 def _shielded_children() -> Iterator[None]:
     """Blocks signals in child processes that start in this context.
 
-    A terminal and `timeout` signal the command's whole process group. Ray's processes must survive
-    that until all roles have saved their state.
+    A terminal and `timeout` signal the command's process group. Ray's processes must survive that
+    until all roles have saved their state.
     """
     signals = {signal.SIGHUP, signal.SIGTERM}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
@@ -127,9 +177,9 @@ def _shielded_children() -> Iterator[None]:
 
 
 def make_token() -> None:
-    """Makes the token that Ray would make, but as a file that only its user can read.
+    """Creates Ray's token as Ray does, but in a file that only its user can read.
 
-    Whoever has it can run anything as the user.
+    The token gives access to all that its user can do.
     """
     if {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys():
         return
@@ -142,13 +192,13 @@ def make_token() -> None:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[BinaryIO]:
-    """Keeps from the terminal what Ray's C++ and its processes print; yields what it goes to."""
+def _silenced_stderr() -> Iterator[BinaryIO]:
+    """Redirects standard error, also of Ray's C++ code and processes; yields the new file."""
     shown = os.dup(2)
     try:
-        with tempfile.TemporaryFile() as instead:
-            os.dup2(instead.fileno(), 2)
-            yield instead
+        with tempfile.TemporaryFile() as file:
+            os.dup2(file.fileno(), 2)
+            yield file
     finally:
         os.dup2(shown, 2)
         os.close(shown)
@@ -158,72 +208,65 @@ def _join(address: str) -> None:
     if address == "auto":
         address = _find()
     _check_answers(address)
-    with _quiet() as printed:
+    with _silenced_stderr() as printed:
         try:
             ray.init(address=address, log_to_driver=False, configure_logging=False)
-        except Exception as error:  # another version's is a RuntimeError
+        except Exception as error:  # E.g. RuntimeError for another version.
             printed.seek(0)
-            # Of a wrong token Ray only prints.
-            if isinstance(error, ray.exceptions.AuthenticationError) or _REFUSED in printed.read():
+            # Ray prints that a token is wrong, but does not raise it.
+            is_rejected = _TOKEN_REJECTED in printed.read()
+            if is_rejected or isinstance(error, ray.exceptions.AuthenticationError):
                 raise ClusterError(
-                    f"the Ray at {address} refuses this machine's token: copy the head's (ray "
-                    "get-auth-token prints it) to ~/.ray/auth_token here, or set RAY_AUTH_TOKEN"
+                    f"The Ray at {address} rejects the token of this machine. Copy the head's (ray "
+                    "get-auth-token prints it) to ~/.ray/auth_token, or set RAY_AUTH_TOKEN."
                 ) from None
             raise ClusterError(
-                f"cannot join the Ray at {address}: {errors.one_line(error, _MOST_SAID)}"
+                f"Cannot join the Ray at {address}: {errors.one_line(error, _MAX_ERROR_LENGTH)}"
             ) from None
 
 
 def _find() -> str:
-    """The address of this machine's Ray, as Ray itself finds it."""
+    """Returns the address of this machine's Ray, as Ray finds it."""
     path = pathlib.Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"
     given = os.environ.get("RAY_ADDRESS")
     try:
         address = given or path.read_text().strip()
     except OSError:
         raise ClusterError(
-            "cluster.address is auto, but there is no Ray on this machine: use ray start first, "
-            "give host:port of a head, or nothing for a Ray of the run's own"
+            "cluster.address is auto, but this machine has no Ray. Use ray start first, set "
+            "cluster.address to the host:port of a head, or leave it empty for a new Ray."
         ) from None
     if not re.fullmatch(r"\S+:\d+", address):
         raise ClusterError(
-            f"cluster.address is auto, but {'RAY_ADDRESS' if given else path} is {address!r}: let "
-            "it be host:port of a head, or give that as cluster.address"
+            f"{'RAY_ADDRESS' if given else path} must be a head's host:port if cluster.address is "
+            f"auto, got {address!r}."
         )
     return address
 
 
 def _check_answers(address: str) -> None:
-    """Raises ClusterError where no Ray listens: Ray itself would try for minutes."""
+    """Raises ClusterError if no Ray answers: Ray itself would try for minutes."""
     host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT_SECONDS).close()
         if os.environ.get("RAY_USE_TLS") != "1":
-            _check_speaks(address)
-    except (OSError, OverflowError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+            with grpc.insecure_channel(address, (("grpc.enable_http_proxy", 0),)) as channel:
+                grpc.channel_ready_future(channel).result(_CONNECT_TIMEOUT_SECONDS)
+    except (OSError, OverflowError, UnicodeError, grpc.FutureTimeoutError) as error:
+        reason = getattr(error, "strerror", None) or str(error) or "another program listens there"
         raise ClusterError(
-            f"no Ray answers at {address}, the cluster.address ({reason}): start it with ray start "
-            "--head, or correct the address"
+            f"No Ray answers at {address}, the cluster.address ({reason}). Start it with ray start "
+            "--head, or correct the address."
         ) from None
 
 
-def _check_speaks(address: str) -> None:
-    """Raises OSError where something else than Ray listens, such as Ray's own dashboard."""
-    with grpc.insecure_channel(address, (("grpc.enable_http_proxy", 0),)) as channel:
-        try:
-            grpc.channel_ready_future(channel).result(_CONNECT_SECONDS)
-        except grpc.FutureTimeoutError:
-            raise OSError("what listens there is something else") from None
-
-
-def _check_resources(address: str, asked: Mapping[str, float]) -> None:
-    there = ray.cluster_resources()
-    for kind, amount in asked.items():
-        if amount > there.get(kind, 0):
+def _check_resources(address: str, requested: Mapping[str, float]) -> None:
+    available = ray.cluster_resources()
+    for kind, amount in requested.items():
+        if amount > available.get(kind, 0):
             where = f"the Ray at {address}" if address else "this machine"
             raise ClusterError(
-                f"the run asks for {amount:g} {kind}s, but {where} has {there.get(kind, 0):g}: "
-                "lower cluster.learner_gpus, cluster.learners, cluster.actors or "
-                "cluster.actor_cpus, or set cluster.wait_minutes for machines that will join"
+                f"The run requests {amount:g} {kind}s, but {where} has {available.get(kind, 0):g}. "
+                "Lower cluster.learner_gpus, cluster.learners, cluster.actors or "
+                "cluster.actor_cpus, or set cluster.wait_minutes for machines that will join."
             )

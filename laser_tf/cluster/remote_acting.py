@@ -1,14 +1,20 @@
-"""The learner's view of actors in other processes."""
+"""The learner's view of actors in other processes: weights to them, episodes from them."""
 
 import threading
+import time
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from laser_tf.cluster import replay_role, role, run_state, weights
+import ray
+
+from laser_tf import array_function
+from laser_tf.cluster import replay_role, role, run_state
 from laser_tf.environments import episode_statistics, faults
+from laser_tf.host import log_messages
 from laser_tf.replay import stored_unroll
 from laser_tf.training import learner, run_config
 
-_POLL_PERIOD_SECONDS = 0.5
+_MAX_PERIOD_SECONDS = 0.5
 _SUMMED = ("throughput/", "environment/")  # Prefixes of metrics that are summed over actors.
 
 
@@ -35,7 +41,7 @@ class RemoteActing:
           is_new: Whether the run has no experience yet.
 
         Raises:
-          StoppedError: If the role is told to stop before replay answers.
+          StoppedError: If a stop is requested before replay answers.
           ValueError: If replay holds other unrolls or serves another run.
         """
         replay = replay_role.connect_learner(
@@ -45,26 +51,26 @@ class RemoteActing:
         self._context = context
         self._on_episode = on_episode
         self._heartbeats: dict[str, run_state.Heartbeat] = {}
-        self._publisher = weights.Publisher(
-            context,
-            trained,
-            lambda: int(trained.counters.agent_steps.numpy()) * config.environment.action_repeat,
-            config.cluster.weights_seconds,
+        self._publisher = Publisher(
+            trained, config.environment.action_repeat, config.cluster.weights_seconds
         )
+        self._period_seconds = min(_MAX_PERIOD_SECONDS, config.cluster.weights_seconds)
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._listen, name="actors", daemon=True)
+        self._thread = threading.Thread(target=self._keep_exchanging, name="actors", daemon=True)
         self._thread.start()
         context.status = run_state.Status.RUNNING
 
-    def _listen(self) -> None:
+    def _keep_exchanging(self) -> None:
         while not self._closed.is_set():
-            self._update()
-            self._closed.wait(_POLL_PERIOD_SECONDS)
+            self._exchange()
+            self._closed.wait(self._period_seconds)
 
-    def _update(self) -> None:
-        for episode in self._context.call("take_episodes") or ():
-            self._on_episode(episode)
-        self._heartbeats = self._context.call("heartbeats") or self._heartbeats
+    def _exchange(self) -> None:
+        # Also weights that have not changed: a restarted state has none.
+        if answer := self._context.call("exchange", self._publisher.newest()):
+            episodes, self._heartbeats = answer
+            for episode in episodes:
+                self._on_episode(episode)
 
     def _actors(self) -> dict[str, run_state.Heartbeat]:
         return {
@@ -91,16 +97,15 @@ class RemoteActing:
 
     def faults(self) -> Mapping[str, float]:
         """Returns counts of environment faults, summed over the running actors."""
-        names = [f"environment/{kind}" for kind in faults.KINDS]
-        return {name: sum(self._values(name)) for name in names}
+        return {name: self._sum(name) for name in (f"environment/{kind}" for kind in faults.KINDS)}
 
-    def _values(self, metric: str) -> list[float]:
-        return [heartbeat.metrics.get(metric, 0.0) for heartbeat in self._actors().values()]
+    def _sum(self, metric: str) -> float:
+        return sum(heartbeat.metrics.get(metric, 0.0) for heartbeat in self._actors().values())
 
     @property
     def time_steps(self) -> int:
         """See `training.acting.Acting`."""
-        return int(sum(self._values(role.TIME_STEPS)))
+        return int(self._sum(role.TIME_STEPS))
 
     @property
     def state(self) -> str:
@@ -115,5 +120,56 @@ class RemoteActing:
         """Collects the last episodes and publishes no more weights."""
         self._closed.set()
         self._thread.join(timeout=10)
-        self._update()
-        self._publisher.close()
+        self._exchange()
+
+
+class Publisher:
+    """Copies a learner's weights to Ray's object store. Not thread-safe."""
+
+    def __init__(self, trained: learner.Learner, action_repeat: int, period_seconds: float):
+        """Copies nothing yet.
+
+        Args:
+          trained: The learner, which another thread may update.
+          action_repeat: Env frames of an agent step.
+          period_seconds: Min time between two copies.
+        """
+        counters, agent = trained.counters, trained.agent
+        self._read = array_function.ArrayFunction(
+            lambda: (
+                counters.learner_updates.read_value(),
+                counters.agent_steps.read_value(),
+                [variable.read_value() for variable in agent.acting_variables],
+            )
+        )
+        self._action_repeat = action_repeat
+        self._period_seconds = period_seconds
+        self._next_copy = 0.0  # On the monotonic clock.
+        self._kept: list[Any] = []  # The newest last; other references are freed.
+        self._newest: run_state.Weights | None = None
+        self._notice = log_messages.FailureNotice("Weights can be published again.")
+
+    def newest(self) -> run_state.Weights | None:
+        """Returns weights that were copied at most a period ago; older ones if copying fails."""
+        if time.monotonic() < self._next_copy:
+            return self._newest
+        self._next_copy = time.monotonic() + self._period_seconds
+        # Variables may differ by one update, which is harmless; see `weights.WeightCopier`.
+        updates, agent_steps, values = self._read()
+        env_frames = int(agent_steps) * self._action_repeat
+        # While the learner waits for experience, its weights do not change.
+        if self._newest and env_frames == self._newest.env_frames:
+            return self._newest
+        try:
+            reference = ray.put(values)
+        except ray.exceptions.RayError as error:  # The object store and its disk are full.
+            self._notice.failed(
+                f"Cannot publish weights ({type(error).__name__}). Actors use older weights until "
+                "the next attempt succeeds."
+            )
+            return self._newest
+        self._notice.succeeded()
+        # Actors may still fetch the previous weights.
+        self._kept = [*self._kept[-1:], reference]
+        self._newest = run_state.Weights(int(updates), env_frames, [reference])
+        return self._newest

@@ -12,7 +12,7 @@ import ray
 from ray import job_submission
 
 from laser_tf import errors, installed_commands
-from laser_tf.workdir import lock
+from laser_tf.workdir import lock, versions
 
 _MAX_RESTARTS = 10  # On other machines, after the machine of a command has failed.
 _MAX_ERROR_LENGTH = 300
@@ -87,22 +87,30 @@ class RemoteCommand:
         return 1 if job.driver_exit_code is None else job.driver_exit_code
 
     def send_signal(self, signal_number: int) -> None:
-        """Stops the job by SIGTERM, whatever the signal; the command saves itself."""
+        """Stops the job by SIGTERM instead of the signal; the command saves itself."""
         del signal_number
         self._call("stop_job", self._job)
 
 
 def entrypoint(arguments: Sequence[str], log: pathlib.Path) -> str:
-    """Returns a shell command that becomes `python -m`, so that signals reach it directly."""
+    """Returns a shell command that becomes `python -m`, so that signals reach it directly.
+
+    The command fails on a machine with other versions or sources than this one.
+    """
     paths = filter(None, (str(installed_commands.FOLDER), os.environ.get("PYTHONPATH")))
     variables = {
         "PYTHONPATH": os.pathsep.join(paths),
         lock.FOLLOWS_VARIABLE: "1",  # The command of a failed worker may still save itself.
     }
     settings = (f"{name}={shlex.quote(value)}" for name, value in variables.items())
+    check = (
+        "import sys; from laser_tf.workdir import versions; "
+        f"sys.exit(versions.differing({versions.of_machine()!r}) or None)"
+    )
     # The command line may name files relative to this directory.
     return (
         f"mkdir -p {shlex.quote(str(log.parent))}; cd {shlex.quote(str(pathlib.Path.cwd()))}; "
-        f"{' '.join(settings)} exec {shlex.join([sys.executable, '-m', *arguments])} "
-        f"</dev/null >>{shlex.quote(str(log))} 2>&1"
+        f"exec </dev/null >>{shlex.quote(str(log))} 2>&1; export {' '.join(settings)}; "
+        f"{shlex.join([sys.executable, '-c', check])} && "
+        f"exec {shlex.join([sys.executable, '-m', *arguments])}"
     )

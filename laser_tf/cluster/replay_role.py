@@ -8,47 +8,37 @@ import ray
 
 from laser_tf import errors, types
 from laser_tf.cluster import role, run_state
-from laser_tf.host import failure_notice
-from laser_tf.replay import (
-    client,
-    connection,
-    external_server,
-    memory_limit,
-    server,
-    stored_unroll,
-)
+from laser_tf.host import log_messages
+from laser_tf.replay import client, connection, server, stored_unroll
 from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.training import assembly, run_config
-from laser_tf.workdir import layout, lock, run_directory
+from laser_tf.workdir import lock, run_directory
 
-LOCK = "replay_lock"  # In the directory of a run or a sweep, whose own lock the driver holds.
 _POLL_PERIOD_SECONDS = 0.5
 
 
 class ReplayRole(role.Role):
-    """Serves replay until it is told to stop, then saves it."""
+    """Serves replay until a stop is requested, then saves it."""
 
     def __init__(
         self,
         context: role.Context,
         config: run_config.RunConfig,
         spec: types.EnvironmentSpec,
-        directory: str = layout.REPLAY_CHECKPOINT,
+        directory: str = run_directory.REPLAY_CHECKPOINT,
         queues: Sequence[str] = (schemes_base.QUEUE,),
     ):
         """Starts the server.
 
         Args:
-          context: Connection to the run.
-          config: Configuration of the run.
+          context: See `role.Role`.
+          config: Configuration of the run, or of the first member of the sweep.
           spec: Specs of its environment.
           directory: Directory of the checkpoint, relative to that of the run or the sweep.
           queues: Names of the learners' queues.
         """
-        self._context = context
-        # The process of a driver that was killed, or that lost its connection, may still save.
-        context.status = run_state.Status.WAITING_FOR_LOCK
-        lock.acquire(context.workdir / LOCK, lock.SAVE_TIMEOUT_SECONDS)
+        super().__init__(context, config)
+        context.acquire_lock()
         self._save_period_seconds = 60 * config.run.replay_checkpoint_minutes
         agent = assembly.build_agent(config, spec, "float32", seed=0)
         signature = assembly.unroll_signature(config, spec, agent)
@@ -56,22 +46,25 @@ class ReplayRole(role.Role):
         if checkpoint.exists():
             context.announce(run_state.Status.RESTORING)
         self._server = server.ReplayServer(
-            config.replay, signature, checkpoint, config.run.replay_port, queues
+            config.replay,
+            signature,
+            checkpoint,
+            config.run.replay_port,
+            queues,
+            saving=context.saving,
         )
-        self._limit = memory_limit.for_machine(self._server, config.replay, listing=context.saving)
-        self._notice = failure_notice.FailureNotice("Replay can be saved again.")
+        self._notice = log_messages.FailureNotice("Replay can be saved again.")
         port = self._server.port
         fill = self._server.connect().fill()
         logging.info("Serving replay on port %d, %.0f%% full", port, 100 * fill)
         context.served_replay = f"{ray.util.get_node_ip_address()}:{port}"
         context.status = run_state.Status.RUNNING
+        self._server.guard_memory()  # Last, because it changes the status while it saves.
 
-    def run(self) -> run_state.Status:
+    def run(self) -> bool:
         """See `role.Role`."""
         next_save = time.monotonic() + self._save_period_seconds
         while not self._context.stop.wait(_POLL_PERIOD_SECONDS):
-            if self._limit:
-                self._limit.try_to_enforce()
             if time.monotonic() >= next_save:
                 self._try_to_save()
                 next_save = time.monotonic() + self._save_period_seconds
@@ -82,7 +75,7 @@ class ReplayRole(role.Role):
             raise
         finally:
             self._server.stop()
-        return run_state.Status.STOPPED
+        return False
 
     def _try_to_save(self) -> None:
         try:
@@ -97,15 +90,61 @@ class ReplayRole(role.Role):
     def _save(self) -> None:
         # A run that has saved replay but no weights would look like one that has lost its weights.
         workdir = self._context.workdir
-        if (workdir / run_directory.CONFIG_FILE).exists() and not layout.has_checkpoint(workdir):
+        if (workdir / run_directory.CONFIG_FILE).exists() and not run_directory.has_checkpoint(
+            workdir
+        ):
             return
         lock.check(workdir)
-        with self._context.saving():
-            self._server.checkpoint()
+        self._server.checkpoint()
 
     def metrics(self) -> Mapping[str, float]:
         """Returns the fill levels of replay and of the learners' queues."""
         return self._server.fill_levels()
+
+
+def find(
+    context: role.Context, scheme: schemes_base.ReplayScheme, queue: str = schemes_base.QUEUE
+) -> connection.ReplayConnection:
+    """Waits until replay answers; returns a connection to the fleet's own or an external server.
+
+    Args:
+      context: The role's connection to the fleet.
+      scheme: Replay scheme.
+      queue: Name of the learner's queue.
+
+    Raises:
+      StoppedError: If a stop is requested before replay answers.
+      ValueError: If the server has other tables.
+    """
+    replay = connection.ReplayConnection(scheme.address or context.replay_address, scheme, queue)
+    context.status = run_state.Status.WAITING
+    context.detail = f"waiting for the replay server at {replay.address}"
+    if not replay.wait(context.stop.is_set):
+        raise errors.StoppedError
+    context.detail = ""
+    return replay
+
+
+def connect(
+    context: role.Context,
+    scheme: schemes_base.ReplayScheme,
+    signature: stored_unroll.StoredUnroll,
+) -> connection.ReplayConnection:
+    """Waits for replay and connects an actor to it.
+
+    Args:
+      context: The actor's connection to the run.
+      scheme: Replay scheme.
+      signature: Signature of an unroll.
+
+    Raises:
+      StoppedError: If a stop is requested before replay answers.
+      ValueError: If replay holds other unrolls.
+    """
+    replay = find(context, scheme)
+    replay.check(signature)
+    replay.start_polling()
+    return replay
 
 
 def connect_learner(
@@ -123,62 +162,14 @@ def connect_learner(
       scheme: Replay scheme.
       signature: Signature of an unroll.
       is_chief: Whether the learner leases a replay server outside the run.
-      is_new: See `external_server.connect`.
+      is_new: See `client.connect_external`.
 
     Raises:
-      StoppedError: If the role is told to stop before replay answers.
+      StoppedError: If a stop is requested before replay answers.
       ValueError: If replay holds other unrolls or serves another run.
     """
     if not scheme.address:
-        return client.LearnerReplay(_connect_to_role(context, scheme, signature))
-    _wait_for_server(context, connection.ReplayConnection(scheme.address, scheme))
-    run = external_server.name_of_run(context.workdir) if is_chief else None
-    return external_server.connect(scheme, signature, run, is_new=is_new)
-
-
-def connect_actor(
-    context: role.Context,
-    scheme: schemes_base.ReplayScheme,
-    signature: stored_unroll.StoredUnroll,
-) -> connection.ReplayConnection:
-    """Waits for replay and connects an actor to it.
-
-    Args:
-      context: The actor's connection to the run.
-      scheme: Replay scheme.
-      signature: Signature of an unroll.
-
-    Raises:
-      StoppedError: If the role is told to stop before replay answers.
-      ValueError: If replay holds other unrolls.
-    """
-    if not scheme.address:
-        return _connect_to_role(context, scheme, signature)
-    replay = connection.ReplayConnection(scheme.address, scheme)
-    _wait_for_server(context, replay)
-    return _checked(replay, signature)
-
-
-def _connect_to_role(
-    context: role.Context,
-    scheme: schemes_base.ReplayScheme,
-    signature: stored_unroll.StoredUnroll,
-) -> connection.ReplayConnection:
-    context.find_replay()
-    return _checked(connection.ReplayConnection(context.newest_replay_address, scheme), signature)
-
-
-def _wait_for_server(context: role.Context, replay: connection.ReplayConnection) -> None:
-    context.status = run_state.Status.WAITING
-    context.detail = f"waiting for the replay server at {replay.address}"
-    if not replay.wait(context.stop.is_set):
-        raise errors.StoppedError
-    context.detail = ""
-
-
-def _checked(
-    replay: connection.ReplayConnection, signature: stored_unroll.StoredUnroll
-) -> connection.ReplayConnection:
-    replay.check(signature)
-    replay.start_polling()
-    return replay
+        return client.ReplayClient(connect(context, scheme, signature))
+    find(context, scheme)
+    workdir = context.workdir if is_chief else None
+    return client.connect_external(scheme, signature, workdir, is_new=is_new)

@@ -1,11 +1,15 @@
-"""A role of a run, and its view of the other roles."""
+"""A role of a fleet: what the driver needs before it starts, its work, and its connection."""
 
 import abc
+import collections
 import contextlib
+import dataclasses
+import enum
+import os
 import pathlib
+import socket
 import threading
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import ray
@@ -13,15 +17,51 @@ import ray
 from laser_tf import errors
 from laser_tf.cluster import run_state
 from laser_tf.environments import episode_statistics
-from laser_tf.workdir import run_directory
+from laser_tf.training import run_config
+from laser_tf.workdir import lock, run_directory
 
 TIME_STEPS = "time_steps"  # Metric of an acting role: steps that its environments have returned.
-REPORT_TIMEOUT_SECONDS = 10.0
+_CALL_TIMEOUT_SECONDS = 10.0
 _RETRY_SECONDS = 0.2
+
+
+class StopStage(enum.IntEnum):
+    """The order in which roles stop, so that no role waits for one that has stopped."""
+
+    ACTORS = 0  # Nothing to save.
+    LEARNERS = 1
+    REPLAY = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class RoleSpec:
+    """A role of a fleet and the resources of its process."""
+
+    name: str
+    role_class: str  # "module:class"; only the role's process imports the module.
+    arguments: Mapping[str, Any]  # Of the class, after the context.
+    stop_stage: StopStage
+    stop_seconds: float = 180.0  # For the role to save its state; 0: ended at once.
+    required: bool = False  # Whether the fleet fails if the role fails.
+    group: str = ""  # The fleet fails if all roles of a group fail.
+    num_cpus: float = 1.0
+    num_gpus: float = 0.0
+    is_local: bool = False  # Whether the driver's machine is preferred.
+    max_step_seconds: float = 0.0  # See `supervision.SupervisedRole`.
+    num_threads: int = 0  # Of TensorFlow; 0: TensorFlow's default.
+    cores_shared_by: int = 0  # Roles among which TensorFlow's threads are divided; 0: not divided.
 
 
 class RestartError(RuntimeError):
     """The role cannot continue, but a restarted one can; not counted as a failure."""
+
+
+def call(state: Any, method: str, *arguments: Any) -> Any:
+    """Calls a method of the `run_state.RunState`; returns None if it does not answer in time."""
+    try:
+        return ray.get(getattr(state, method).remote(*arguments), timeout=_CALL_TIMEOUT_SECONDS)
+    except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
+        return None
 
 
 class Context:
@@ -41,14 +81,12 @@ class Context:
         self.stop = threading.Event()  # Set: save the state and stop.
         self.status = run_state.Status.STARTING
         self.detail = ""  # See `run_state.Heartbeat`.
-        self.reported: run_state.Status | None = (
-            None  # Last status that the run's state has received.
-        )
         self.may_hang = False  # See `run_state.Heartbeat`.
         self.served_replay: str | None = None  # "host:port", if this role serves replay.
+        self.metrics: Callable[[], Mapping[str, float]] = dict  # Called for each heartbeat.
         self._replay_address = ""
-        self._lock = threading.Lock()
-        self._episodes: list[episode_statistics.Episode] = []
+        self._reporting = threading.Lock()
+        self._episodes: collections.deque[episode_statistics.Episode] = collections.deque()
 
     def check_workdir(self, file: str) -> None:
         """Checks that this machine sees the run's directory.
@@ -65,25 +103,39 @@ class Context:
                 f"which the machine of {self.name} does not see."
             )
 
+    def acquire_lock(self) -> None:
+        """Waits for an earlier process of this role, which may still save; the driver may be new.
+
+        Raises:
+          InUseError: If that process does not end.
+        """
+        self.status = run_state.Status.WAITING_FOR_LOCK
+        # In the run's directory, whose own lock the driver holds.
+        lock.acquire(self.workdir / f"{self.name}_lock", lock.SAVE_TIMEOUT_SECONDS)
+
+    @property
+    def fault_folder(self) -> pathlib.Path | None:
+        """The run's directory, if this machine sees it."""
+        return self.workdir if self.workdir.is_dir() else None
+
     def add_episode(self, episode: episode_statistics.Episode) -> None:
-        """Adds a finished episode to the next report."""
-        with self._lock:
-            self._episodes.append(episode)
+        """Adds a finished episode to the next heartbeat."""
+        self._episodes.append(episode)
 
-    def take_episodes(self) -> list[episode_statistics.Episode]:
-        """Returns and removes the episodes that were added since the last call."""
-        with self._lock:
-            episodes, self._episodes = self._episodes, []
-        return episodes
+    def report(self) -> None:
+        """Sends a heartbeat."""
+        with self._reporting:
+            metrics = self.metrics()
+            heartbeat = run_state.Heartbeat(
+                socket.gethostname(), os.getpid(), self.status, self.detail, self.may_hang, metrics
+            )
+            episodes = [self._episodes.popleft() for _ in range(len(self._episodes))]
+            self.call("report", self.name, heartbeat, episodes, self.served_replay)
 
-    def announce(
-        self, status: run_state.Status, timeout_seconds: float = REPORT_TIMEOUT_SECONDS
-    ) -> None:
-        """Sets the status and blocks until it is reported. Call before work that holds the GIL."""
+    def announce(self, status: run_state.Status) -> None:
+        """Sets the status and reports it. Call before work that holds Python's lock."""
         self.status = status
-        deadline = time.monotonic() + timeout_seconds
-        while self.reported != status and time.monotonic() < deadline:
-            time.sleep(0.05)
+        self.report()
 
     @contextlib.contextmanager
     def saving(self) -> Iterator[None]:
@@ -94,13 +146,9 @@ class Context:
         finally:
             self.status = before
 
-    def call(self, method: str, *arguments: Any, timeout_seconds: float = 10.0) -> Any:
-        """Calls a method of the run's state; returns None while it is restarted."""
-        try:
-            answer = getattr(self.state, method).remote(*arguments)
-            return ray.get(answer, timeout=timeout_seconds)
-        except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
-            return None
+    def call(self, method: str, *arguments: Any) -> Any:
+        """See `call`."""
+        return call(self.state, method, *arguments)
 
     def wait_for(self, method: str, *arguments: Any, what: str) -> Any:
         """Calls a method of the run's state until it returns a value.
@@ -111,7 +159,7 @@ class Context:
           what: Noun phrase for the role's status, e.g. "replay".
 
         Raises:
-          StoppedError: If the role is told to stop before.
+          StoppedError: If a stop is requested before.
         """
         self.status, self.detail = run_state.Status.WAITING, f"waiting for {what}"
         while not self.stop.is_set():
@@ -122,30 +170,35 @@ class Context:
             self.stop.wait(_RETRY_SECONDS)
         raise errors.StoppedError(f"{self.name} stopped while waiting for {what}")
 
-    def find_replay(self) -> str:
-        """Waits for replay; returns its "host:port".
+    def replay_address(self) -> str:
+        """Returns the newest known "host:port" of replay; waits for the first.
 
         Raises:
-          StoppedError: If the role is told to stop before.
+          StoppedError: If a stop is requested before.
         """
-        self._replay_address = self.wait_for("replay_address", what="replay")
-        return self._replay_address
-
-    def newest_replay_address(self) -> str:
-        """Returns the newest known "host:port" of replay. Call `find_replay` first."""
-        self._replay_address = self.call("replay_address") or self._replay_address
+        if self._replay_address:
+            self._replay_address = self.call("replay_address") or self._replay_address
+        else:
+            self._replay_address = self.wait_for("replay_address", what="replay")
         return self._replay_address
 
 
 class Role(abc.ABC):
     """The work of a process for a run."""
 
-    @abc.abstractmethod
-    def run(self) -> run_state.Status:
-        """Works until the context's `stop` is set or the work is complete.
+    def __init__(self, context: Context, config: run_config.RunConfig):
+        """Stores the arguments.
 
-        Returns:
-          FINISHED if the work is complete, else STOPPED.
+        Args:
+          context: Connection to the run or the sweep.
+          config: Configuration of the run, or of a member of the sweep.
+        """
+        self._context = context
+        self._config = config
+
+    @abc.abstractmethod
+    def run(self) -> bool:
+        """Works until the context's `stop` is set; returns whether the work is complete.
 
         Raises:
           RestartError: If only a restarted role can continue.

@@ -14,11 +14,10 @@ from laser_tf.environments import episode_statistics, worker_pool
 
 ACTOR = "actor_"  # Prefix of the names of all actors.
 _MAX_EPISODES = 100_000  # Kept while no learner takes them.
-_RESTARTED = "the run's state was restarted"
 
 
 class Status(enum.Enum):
-    """What a role does; the values appear in `roles.csv`."""
+    """The activity of a role; the values appear in `roles.csv`."""
 
     STARTING = "starting"
     WAITING_FOR_LOCK = "waiting for lock"  # of a directory that another process still uses
@@ -36,7 +35,6 @@ class Heartbeat(NamedTuple):
     """The state of a role as its process reports it."""
 
     host: str
-    node: str  # Ray's id of the machine.
     process: int
     status: Status
     detail: str  # What a waiting or running role does now, in words; may be empty.
@@ -56,21 +54,27 @@ class Weights(NamedTuple):
 class RunState:
     """Holds the shared state; `fleet.Fleet` makes it a Ray actor, which runs one call at a time."""
 
-    def __init__(self):
+    def __init__(self, coordinator: Any = None):
+        """Creates an empty state; `coordinator` is the handle of a sweep's coordinator."""
+        self._coordinator = coordinator
         self._heartbeats: dict[str, tuple[float, Heartbeat]] = {}
         self._replay_address: str | None = None
         self._weights: Weights | None = None
         self._learners: dict[int, str] = {}  # Of one `rendezvous`.
         self._pending_eval: Weights | None = None
-        self._eval_outcome: Mapping[str, Any] | worker_pool.Failure | None = None
+        self._eval_outcome: tuple[int, Mapping[str, Any] | worker_pool.Failure] | None = None
         self._episodes: collections.deque = collections.deque(maxlen=_MAX_EPISODES)
+
+    def coordinator(self) -> Any:
+        """Returns the handle of the sweep's coordinator."""
+        return self._coordinator
 
     def report(
         self,
         role: str,
         heartbeat: Heartbeat,
-        episodes: Sequence[episode_statistics.Episode] = (),
-        replay_address: str | None = None,
+        episodes: Sequence[episode_statistics.Episode],
+        replay_address: str | None,
     ) -> None:
         """Stores a role's heartbeat.
 
@@ -82,8 +86,7 @@ class RunState:
         """
         self._heartbeats[role] = time.monotonic(), heartbeat
         self._episodes.extend(episodes)
-        if replay_address:
-            self._replay_address = replay_address
+        self._replay_address = replay_address or self._replay_address
 
     def heartbeats(self) -> dict[str, Heartbeat]:
         """Returns the last heartbeat of each role."""
@@ -118,12 +121,21 @@ class RunState:
             return None
         return [self._learners[i] for i in range(world_size)]
 
-    def publish(self, weights: Weights) -> None:
-        """Stores the learner's newest weights."""
-        self._weights = weights
+    def exchange(
+        self, weights: Weights | None
+    ) -> tuple[list[episode_statistics.Episode], dict[str, Heartbeat]]:
+        """Stores the learner's newest weights.
+
+        Returns:
+          The episodes that ended since the last call, and the last heartbeat of each role.
+        """
+        self._weights = weights or self._weights
+        episodes = list(self._episodes)
+        self._episodes.clear()
+        return episodes, self.heartbeats()
 
     def newest_weights(self, other_than: int) -> Weights | None:
-        """Returns the newest weights; None if there are none or they have `other_than` updates.
+        """Returns the newest weights; None before the first or if they have `other_than` updates.
 
         A learner that resumes from its checkpoint may have fewer updates than before.
         """
@@ -131,15 +143,18 @@ class RunState:
             return None
         return self._weights
 
-    def take_episodes(self) -> list[episode_statistics.Episode]:
-        """Returns and removes the episodes that ended since the last call."""
-        episodes = list(self._episodes)
-        self._episodes.clear()
-        return episodes
+    def request_eval(self, weights: Weights) -> Mapping[str, Any] | worker_pool.Failure | None:
+        """Requests an evaluation of weights, in place of any other one.
 
-    def request_eval(self, weights: Weights) -> None:
-        """Requests an evaluation of weights, in place of any earlier request."""
+        Called until there is an outcome, because a restarted state has no requests.
+
+        Returns:
+          The outcome; None while there is none.
+        """
+        if self._eval_outcome and self._eval_outcome[0] == weights.env_frames:
+            return self._eval_outcome[1]
         self._pending_eval, self._eval_outcome = weights, None
+        return None
 
     def pending_eval(self) -> Weights | None:
         """Returns the weights to evaluate; None without a request that lacks an outcome."""
@@ -150,16 +165,4 @@ class RunState:
     ) -> None:
         """Stores the outcome of the request for weights with `env_frames`."""
         if self._pending_eval and self._pending_eval.env_frames == env_frames:
-            self._pending_eval, self._eval_outcome = None, outcome
-
-    def pop_eval(self, env_frames: int) -> Mapping[str, Any] | worker_pool.Failure | None:
-        """Returns the outcome of the request for weights with `env_frames`, once.
-
-        Returns:
-          None while there is no outcome; a failure if a restart has lost the request.
-        """
-        outcome, self._eval_outcome = self._eval_outcome, None
-        pending = self._pending_eval
-        if outcome is None and (pending is None or pending.env_frames != env_frames):
-            return worker_pool.Failure(_RESTARTED)
-        return outcome
+            self._pending_eval, self._eval_outcome = None, (env_frames, outcome)

@@ -8,11 +8,12 @@ import numpy as np
 from dm_env import specs
 
 from laser_tf import config_checks, observations
-from laser_tf.environments import atari_protocols, base, environment_config, names
+from laser_tf.environments import base, environment_config, suites
 
 HEIGHT, WIDTH = 84, 84
 SCREEN_HEIGHT, SCREEN_WIDTH = 210, 160
 _NO_LIMIT = 2**31 - 1  # env frames
+_IDS = r"(?:ALE/)?(\w+?)(?:NoFrameskip|Deterministic)?-v\d+"  # of gymnasium
 
 # The games of ale-py without combat, joust, maze_craze and warlords: ALE has no game for one player
 # of these and ends the whole process when it loads them.
@@ -46,10 +47,37 @@ ATARI57 = (
 )
 # fmt: on
 
+IMPALA, DOPAMINE, REVISITING = "impala", "dopamine", "revisiting"
+# The papers' evaluation protocols: values of `AtariConfig` by the name of the protocol.
+PROTOCOLS: dict[str, dict[str, Any]] = {
+    IMPALA: {  # Espeholt et al. 2018; the frames are LASER's, appendix D
+        "sticky_actions": 0.0,
+        "life_loss_is_end": True,
+        "no_op_max": 30,  # env frames, 1 to so many
+        "full_action_space": False,
+        "max_frames_per_episode": 108_000,  # env frames, 30 minutes
+    },
+    # Dopamine's baselines (Castro et al. 2018): Machado et al.'s, but for the last two.
+    DOPAMINE: {
+        "sticky_actions": 0.25,
+        "life_loss_is_end": False,
+        "no_op_max": 0,
+        "full_action_space": False,
+        "max_frames_per_episode": 108_000,  # env frames: 27,000 agent steps of 4
+    },
+    REVISITING: {  # Machado et al. 2018, "Revisiting the Arcade Learning Environment"
+        "sticky_actions": 0.25,
+        "life_loss_is_end": False,
+        "no_op_max": 0,
+        "full_action_space": True,
+        "max_frames_per_episode": 18_000,  # env frames, 5 minutes
+    },
+}
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AtariConfig(environment_config.EnvironmentConfig):
-    """Configuration of Atari games, by default those of IMPALA and LASER: `atari_protocols`."""
+    """Configuration of Atari games, by default those of IMPALA and LASER, see `PROTOCOLS`."""
 
     suite: str = "atari"
     task: str = "pong"
@@ -62,6 +90,8 @@ class AtariConfig(environment_config.EnvironmentConfig):
     sticky_actions: float = 0.0  # probability; of playing the last action again
 
     frames_per_second: ClassVar[float] = 60.0
+    known_tasks: ClassVar[tuple[str, ...]] = GAMES
+    example_task: ClassVar[str] = "ms_pacman"
 
     def __post_init__(self):
         super().__post_init__()
@@ -75,13 +105,13 @@ class AtariConfig(environment_config.EnvironmentConfig):
 
     def check_task(self, task: str) -> str:
         """Takes "ms_pacman" and, as gymnasium calls it, "ALE/MsPacman-v5"."""
-        name = names.of_gymnasium_id(task, "ALE", GAMES)
-        return names.check("Atari game", name, GAMES, example="ms_pacman")
+        return super().check_task(suites.of_gymnasium_id(task, _IDS, GAMES))
 
     def protocol(self) -> dict[str, Any]:
         """See `EnvironmentConfig`."""
+        name = next((name for name in PROTOCOLS if self._follows(name)), "own")
         return super().protocol() | {
-            "protocol": atari_protocols.name_of(dataclasses.asdict(self)),
+            "protocol": name,
             # Frames at an episode's start, drawn uniformly.
             "no_ops": f"1 to {self.no_op_max}" if self.no_op_max else "none",
             "sticky_actions": self.sticky_actions,  # probability of playing the last one again
@@ -89,6 +119,9 @@ class AtariConfig(environment_config.EnvironmentConfig):
             # The discount at a lost life is for the learner only.
             "life_loss_ends_episode": False,
         }
+
+    def _follows(self, protocol: str) -> bool:
+        return all(getattr(self, key) == value for key, value in PROTOCOLS[protocol].items())
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "Atari":
         """See `EnvironmentConfig`."""

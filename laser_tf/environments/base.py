@@ -56,7 +56,7 @@ class BatchedEnvironment(abc.ABC):
         for no limit.
       tasks: Names of the tasks, usually one.
       task_ids: int32 [N], index in `tasks` of each environment.
-      reward_scales: float32 [N], factors that the rewards were multiplied by.
+      reward_scales: float32 [N], factors of the rewards.
       faults: Record of what went wrong.
     """
 
@@ -80,7 +80,6 @@ class BatchedEnvironment(abc.ABC):
         self._action_spec = action
         self._started = False
         self._over = np.zeros(num_envs, bool)  # The next step starts an episode.
-        self._episode_steps = np.zeros(num_envs, int)
         self._last_observation: Any = None  # Only of observations with floats.
 
     def observation_spec(self) -> Any:
@@ -165,10 +164,11 @@ class BatchedEnvironment(abc.ABC):
     def _complete(self, transition: Transition, actions: np.ndarray) -> types.EnvOutput:
         """Applies the time convention, the time limit and the checks to a transition."""
         is_first = self._over
-        self._episode_steps = np.where(is_first, 0, self._episode_steps + 1)
         self.faults.follow(is_first)
         with np.errstate(over="ignore"):  # The check finds what is infinite in float32.
-            reward = np.where(is_first, 0, transition.reward).astype(np.float32)
+            reward = np.where(is_first, 0, transition.reward * self.reward_scales).astype(
+                np.float32
+            )
             discount = np.where(is_first, 1, transition.discount).astype(np.float32)
         is_faulty = self._note(faults.REWARDS, "reward", reward)
         is_faulty |= self._note(faults.DISCOUNTS, "discount", discount)
@@ -176,7 +176,7 @@ class BatchedEnvironment(abc.ABC):
         is_faulty |= is_lost
         self._over = (transition.is_last.astype(bool) & ~is_first) | is_faulty
         if self.max_steps_per_episode:
-            self._over |= self._episode_steps >= self.max_steps_per_episode
+            self._over |= self.faults.episode_steps >= self.max_steps_per_episode
         return types.EnvOutput(
             observation=observation,
             reward=np.where(is_faulty, np.float32(0), reward),
@@ -257,3 +257,39 @@ def replaced(mask: np.ndarray, new: Any, old: Any) -> Any:
     return tree.map_structure(
         lambda n, o: np.where(mask.reshape(-1, *[1] * (n.ndim - 1)), n, o), new, old
     )
+
+
+def repeat_action(
+    take_frame: Callable[[], tuple[float, float, bool]], times: int
+) -> tuple[float, float, bool]:
+    """Repeats an action until the episode ends.
+
+    Args:
+      take_frame: Takes the action for one env frame and returns reward, discount, and whether the
+        episode has ended.
+      times: Env frames of an agent step.
+
+    Returns:
+      The sum of rewards, the product of discounts, and whether the episode has ended.
+    """
+    total, product = 0.0, 1.0
+    for _ in range(times):
+        reward, discount, is_last = take_frame()
+        total += reward
+        product *= discount
+        if is_last:
+            break
+    return total, product, is_last
+
+
+def action_generator(seed: int) -> np.random.Generator:
+    """Returns a generator for random actions, independent of the environments' own generators.
+
+    An environment usually draws from `np.random.default_rng(seed)`. Actions from the same generator
+    would follow its targets.
+
+    Args:
+      seed: Seed of the environments.
+    """
+    (actions,) = np.random.SeedSequence(seed).spawn(1)
+    return np.random.default_rng(actions)

@@ -11,85 +11,79 @@ from dm_env import specs
 
 from laser_tf.environments import canonical_observations, faults
 
-_MOST_ACTIONS = 10_000  # a policy has an output for each
+_MAX_ACTIONS = 10_000  # a policy has an output for each
 
 
 class Action:
-    """One environment's actions, from canonical ones.
+    """Converts canonical actions of one environment to native ones.
 
     Attributes:
       spec: Canonical spec.
-      own: Native spec.
+      native_spec: Native spec.
     """
 
     def __init__(self, spec: Any):
-        """Takes the environment's own spec.
+        """Takes the native spec.
 
         Raises:
           UnsupportedSpaceError: If the spec has no canonical form; the message gives the reason.
         """
         if not isinstance(spec, specs.Array):
+            kind = canonical_observations.type_name(spec)
             raise faults.UnsupportedSpaceError(
-                f"its action is {canonical_observations.type_name(spec)}: agents take one integer "
-                "or one array of floats; put parts together in the environment"
+                f"its action is {kind}: agents take one integer or one array of floats; combine "
+                "the parts in the environment"
             )
-        self.own = spec
+        self.native_spec = spec
+        self.spec: specs.BoundedArray
         if isinstance(spec, specs.DiscreteArray) or not spec.shape and spec.dtype.kind in "ui":
-            self.spec: specs.BoundedArray = self._discrete(spec)
+            self.spec = _discrete_action(spec)
         else:
-            self.spec = self._continuous(spec)
-
-    def _discrete(self, spec: specs.Array) -> specs.DiscreteArray:
-        if not isinstance(spec, specs.BoundedArray):
-            raise faults.UnsupportedSpaceError(
-                "its action is an integer without bounds: give least and greatest"
-            )
-        self._least = int(spec.minimum)
-        values = int(spec.maximum) - self._least + 1
-        if not 1 <= values <= _MOST_ACTIONS:
-            raise faults.UnsupportedSpaceError(
-                f"its action has {values} values: agents choose among 1 to {_MOST_ACTIONS:,}"
-            )
-        return specs.DiscreteArray(values, np.int32, "action")
-
-    def _continuous(self, spec: specs.Array) -> specs.BoundedArray:
-        if spec.dtype.kind != "f":
-            raise faults.UnsupportedSpaceError(
-                f"its action is {spec.dtype} {list(spec.shape)}: agents take one integer or an "
-                "array of floats; make one integer of all combinations in the environment"
-            )
-        if not isinstance(spec, specs.BoundedArray):
-            raise faults.UnsupportedSpaceError(
-                "its action has no bounds: give its spec finite ones"
-            )
-        low, high = (
-            np.broadcast_to(bound, spec.shape).reshape(-1) for bound in (spec.minimum, spec.maximum)
-        )
-        with np.errstate(over="ignore", invalid="ignore"):
-            low, high = low.astype(np.float32), high.astype(np.float32)
-            # TF-Agents has float32's extremes for what has no bounds.
-            is_finite = np.isfinite(high - low).all()
-        if not low.size:
-            raise faults.UnsupportedSpaceError(
-                f"its action has the shape {list(spec.shape)}: no entries"
-            )
-        if not is_finite:
-            raise faults.UnsupportedSpaceError(
-                f"its action has the bounds {low.tolist()} and {high.tolist()}: agents need finite "
-                "ones; give them to its action space or spec (gymnasium.wrappers.TransformAction "
-                "takes a new space; ClipAction makes bounds infinite: leave it out)"
-            )
-        if not (low < high).all():
-            raise faults.UnsupportedSpaceError(
-                f"its action has the bounds {low.tolist()} and {high.tolist()}: each lower one "
-                "must be below its upper one"
-            )
-        return specs.BoundedArray(low.shape, np.float32, low, high, "action")
+            self.spec = _continuous_action(spec)
 
     def __call__(self, action: np.ndarray) -> Any:
         """Returns the native action of a canonical one, int32 [] or float32 [D]."""
+        native = self.native_spec
         if isinstance(self.spec, specs.DiscreteArray):
-            return self.own.dtype.type(int(action) + self._least)
-        # Bounds of float64 may lie within their own float32.
-        shaped = action.reshape(self.own.shape).astype(self.own.dtype)
-        return np.clip(shaped, self.own.minimum, self.own.maximum)
+            return native.dtype.type(int(action) + int(native.minimum))
+        # Bounds of float64 may be within their own float32.
+        shaped = action.reshape(native.shape).astype(native.dtype)
+        return np.clip(shaped, native.minimum, native.maximum)
+
+
+def _discrete_action(spec: specs.Array) -> specs.DiscreteArray:
+    if not isinstance(spec, specs.BoundedArray):
+        raise faults.UnsupportedSpaceError(
+            "its action is an integer without bounds: give it a minimum and a maximum"
+        )
+    values = int(spec.maximum) - int(spec.minimum) + 1
+    if not 1 <= values <= _MAX_ACTIONS:
+        raise faults.UnsupportedSpaceError(
+            f"its action has {values} values: agents choose among 1 to {_MAX_ACTIONS:,}"
+        )
+    return specs.DiscreteArray(values, np.int32, "action")
+
+
+def _continuous_action(spec: specs.Array) -> specs.BoundedArray:
+    if spec.dtype.kind != "f" or 0 in spec.shape:
+        raise faults.UnsupportedSpaceError(
+            f"its action is {spec.dtype} {list(spec.shape)}: agents take one integer or an array "
+            "of floats; make one integer of all combinations in the environment"
+        )
+    if not isinstance(spec, specs.BoundedArray):
+        raise faults.UnsupportedSpaceError("its action has no bounds: give its spec finite bounds")
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high = (
+            np.broadcast_to(bound, spec.shape).reshape(-1).astype(np.float32)
+            for bound in (spec.minimum, spec.maximum)
+        )
+        # TF-Agents has float32's extremes for actions without bounds.
+        is_finite = np.isfinite(high - low).all()
+    if not is_finite or not (low < high).all():
+        raise faults.UnsupportedSpaceError(
+            f"its action has the bounds {low.tolist()} and {high.tolist()}: agents need finite "
+            "bounds, each lower one below its upper one; give them to its action space or spec "
+            "(gymnasium.wrappers.TransformAction takes a new space; ClipAction makes bounds "
+            "infinite: leave it out)"
+        )
+    return specs.BoundedArray(low.shape, np.float32, low, high, "action")

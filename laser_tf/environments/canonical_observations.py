@@ -1,4 +1,4 @@
-"""Converts the native observations of an environment to those that agents read.
+"""Converts the native observations of an environment to those of agents.
 
 An observation may be any nest of dictionaries and tuples. Its leaves become
 
@@ -10,151 +10,152 @@ An observation may be any nest of dictionaries and tuples. Its leaves become
     `StringArray` of rank 0                 a `types.TextSpec`
 """
 
-from collections.abc import Mapping
-from typing import Any
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import tree
 from dm_env import specs
 
-from laser_tf import observations, types
-from laser_tf.environments import faults, instructions
+from laser_tf import errors, observations, types
+from laser_tf.environments import faults
 
 _MAX_CHANNELS = 4  # of an image [C, H, W] that is recognised as such
 _MIN_SIDE = 16  # pixels, of its height and width
-_MOST_VALUES = 100_000  # of a leaf that is one of so many: a network has a weight for each
+_MAX_VALUES = 100_000  # of a `DiscreteArray`: a network has a weight for each
+# Native kind of dtype -> kinds of dtype that its values may have.
+_ACCEPTED_KINDS = {"b": "b", "u": "bui", "i": "bui", "f": "buif"}
+
+
+class _Leaf(NamedTuple):
+    """One array or text of an observation."""
+
+    name: str  # For messages.
+    native: Any
+    spec: specs.Array
+    offset: Any  # Number or array at which native integers start; None for 0.
 
 
 class Observation:
-    """One environment's observations, checked against its specs and made canonical.
+    """Checks observations of one environment against its specs and makes them canonical.
 
     Attributes:
-      spec: nest of the specs that agents see.
+      spec: Nest of canonical specs.
     """
 
-    def __init__(self, spec: Any, text_length: int):
-        """Takes the environment's own nest of specs, and the words of its longest text.
+    def __init__(self, spec: Any, max_words: int, offsets: Sequence[Any] = ()):
+        """Takes the native specs.
+
+        Args:
+          spec: Nest of native specs.
+          max_words: L, words of the longest text.
+          offsets: Number or array at which the integers of each leaf start, in the order of
+            `tree.flatten`; () if all start at 0.
 
         Raises:
-          UnsupportedSpaceError: for what has no canonical form; the message names the leaf.
+          UnsupportedSpaceError: For a part without a canonical form; the message names it.
         """
-        self._own = spec
-        self._text_length = text_length
-        self.spec = self._map(spec, "observation")
-        if isinstance(spec, Mapping | tuple | list) and not _leaves(self.spec):
+        self._native = spec
+        self._max_words = max_words
+        self._leaves: list[_Leaf] = []
+        self._offsets = iter(offsets)
+        self.spec = self._convert_specs(spec, "observation")
+        if not self._leaves:
             raise faults.UnsupportedSpaceError("its observation is empty: show the agent something")
-        try:
-            observations.check_names(self.spec)
-        except ValueError as error:
-            raise faults.UnsupportedSpaceError(str(error)) from None
+        observations.check_names(self.spec)
 
-    def _map(self, spec: Any, name: str) -> Any:
+    def _convert_specs(self, spec: Any, name: str) -> Any:
         if isinstance(spec, Mapping):
-            return {key: self._map(spec[key], f"{name}[{key!r}]") for key in _sorted(spec, name)}
+            if not all(isinstance(key, str) for key in spec):
+                raise faults.UnsupportedSpaceError(
+                    f"its {name} has the keys {list(spec)}: use texts for all of them"
+                )
+            return {key: self._convert_specs(spec[key], f"{name}[{key!r}]") for key in sorted(spec)}
         if isinstance(spec, tuple | list):
-            return tuple(self._map(part, f"{name}[{index}]") for index, part in enumerate(spec))
-        return _canonical_leaf(spec, name, self._text_length)
+            return tuple(
+                self._convert_specs(part, f"{name}[{index}]") for index, part in enumerate(spec)
+            )
+        canonical = _canonical_leaf(spec, name, self._max_words)
+        offset = next(self._offsets, 0)
+        self._leaves.append(_Leaf(name, spec, canonical, offset if np.any(offset) else None))
+        return canonical
+
+    def _native_leaves(self, value: Any) -> list[Any]:
+        try:
+            is_nest = self._leaves[0].native is not self._native  # Flattening takes microseconds.
+            values = (
+                tree.flatten_up_to(self._native, value, check_types=False) if is_nest else [value]
+            )
+        except (TypeError, ValueError) as error:
+            shown = f"the keys {list(value)}" if isinstance(value, Mapping) else type_name(value)
+            raise ValueError(
+                f"its observation, {shown}, does not fit its spec {type_name(self._native)}: "
+                f"{error}"
+            ) from None
+        return [
+            value if leaf.offset is None else value - leaf.offset
+            for value, leaf in zip(values, self._leaves, strict=True)
+        ]
 
     def __call__(self, value: Any) -> list[np.ndarray]:
-        """The canonical leaves of an observation, in the order of `tree.flatten`.
+        """Returns the canonical leaves of an observation, in the order of `tree.flatten`.
 
         Raises:
+          ConfigError: If a text has too many words.
           ValueError: If a value does not fit the native spec; the message names it.
         """
-        leaves: list[np.ndarray] = []
-        self._convert(self._own, self.spec, value, "observation", leaves)
-        return leaves
+        return [
+            _encode_leaf(leaf, part, self._max_words)
+            if isinstance(leaf.native, specs.StringArray)
+            else _convert_leaf(leaf, part)
+            for leaf, part in zip(self._leaves, self._native_leaves(value), strict=True)
+        ]
+
+    def offsets(self) -> list[Any]:
+        """Returns the start of each leaf's integers: a number, or a list for all entries."""
+        starts = [np.asarray(0 if leaf.offset is None else leaf.offset) for leaf in self._leaves]
+        return [start.reshape(-1).tolist() if start.ndim else start.item() for start in starts]
 
     def outside_bounds(self, value: Any) -> str:
-        """Returns what of a converted observation is outside its native bounds; "" for nothing."""
-        return _outside_bounds(self._own, value, "observation")
-
-    def _convert(self, own: Any, spec: Any, value: Any, name: str, leaves: list) -> None:
-        if isinstance(spec, dict):
-            if not isinstance(value, Mapping) or value.keys() != spec.keys():
-                raise ValueError(f"its {name} has {_keys(value)}, and its spec {_keys(spec)}")
-            for key in spec:
-                self._convert(own[key], spec[key], value[key], f"{name}[{key!r}]", leaves)
-        elif isinstance(spec, tuple):
-            if not isinstance(value, tuple | list) or len(value) != len(spec):
-                raise ValueError(
-                    f"its {name} is {type_name(value)}, and its spec {len(spec)} parts"
+        """Returns which part of a valid observation is outside its native bounds; "" for none."""
+        for leaf, part in zip(self._leaves, self._native_leaves(value), strict=True):
+            if not isinstance(leaf.native, specs.BoundedArray):
+                continue
+            array = np.asarray(part)
+            if leaf.native.dtype.kind == "f":  # Rounded like the bounds.
+                array = array.astype(leaf.native.dtype)
+            low, high = leaf.native.minimum, leaf.native.maximum
+            if (array < low).any() or (array > high).any():
+                return (
+                    f"its {leaf.name} has values from {array.min():g} to {array.max():g}, and its "
+                    f"spec's bounds are {low.min():g} and {high.max():g}"
                 )
-            for index, parts in enumerate(zip(own, spec, value, strict=True)):
-                self._convert(*parts, f"{name}[{index}]", leaves)
-        elif isinstance(spec, types.TextSpec) and not isinstance(own, types.TextSpec):
-            leaves.append(_encode(value, self._text_length, name))
-        else:
-            leaves.append(_convert_leaf(own, spec, value, name))
-
-
-def _sorted(spec: Mapping, name: str) -> list:
-    """The keys in the order of `tree.flatten`, by which leaves are stored.
-
-    Raises:
-      UnsupportedSpaceError: For keys that are no texts, which TensorFlow's signatures need.
-    """
-    if not all(isinstance(key, str) for key in spec):
-        raise faults.UnsupportedSpaceError(
-            f"its {name} has {_keys(spec)}: use texts for all of them"
-        )
-    return sorted(spec)
-
-
-def _outside_bounds(own: Any, value: Any, name: str) -> str:
-    if isinstance(own, Mapping):
-        parts = [(own[key], value[key], f"{name}[{key!r}]") for key in own]
-    elif isinstance(own, tuple | list):
-        parts = [(own[i], value[i], f"{name}[{i}]") for i in range(len(own))]
-    elif isinstance(own, specs.BoundedArray) and not isinstance(own, types.TextSpec):
-        value = np.asarray(value)
-        if own.dtype.kind == "f":  # as the bounds were rounded: float32(0.7) is below 0.7
-            value = value.astype(own.dtype)
-        if (value < own.minimum).any() or (value > own.maximum).any():
-            return (
-                f"its {name} has values from {value.min():g} to {value.max():g}, and its spec's "
-                f"bounds are {own.minimum.min():g} and {own.maximum.max():g}"
-            )
         return ""
-    else:
-        return ""
-    return next(filter(None, (_outside_bounds(*part) for part in parts)), "")
 
 
-def _leaves(nest: Any) -> list[Any]:
-    if isinstance(nest, dict):
-        nest = tuple(nest.values())
-    return [leaf for part in nest for leaf in _leaves(part)] if isinstance(nest, tuple) else [nest]
-
-
-def _canonical_leaf(spec: Any, name: str, text_length: int) -> specs.Array:
+def _canonical_leaf(spec: Any, name: str, max_words: int) -> specs.Array:
     if isinstance(spec, types.TextSpec):
         return spec
     if isinstance(spec, specs.StringArray) and not spec.shape:
-        return types.TextSpec(text_length)
+        return types.TextSpec(max_words)
     if isinstance(spec, specs.StringArray) or not isinstance(spec, specs.Array):
         raise faults.UnsupportedSpaceError(
             f"its {name} is {type_name(spec)}: agents read arrays of numbers and texts"
         )
-    shape, kind = spec.shape, spec.dtype.kind
     if isinstance(spec, specs.DiscreteArray):
-        if spec.num_values > _MOST_VALUES:
+        if spec.num_values > _MAX_VALUES:
             raise faults.UnsupportedSpaceError(
                 f"its {name} is one of {spec.num_values} values, which agents read one-hot: use "
-                f"{_MOST_VALUES:,} at most, or show it as numbers (a Box)"
+                f"{_MAX_VALUES:,} at most, or show it as numbers (a Box)"
             )
         return specs.DiscreteArray(spec.num_values, np.int32, spec.name)
-    if kind not in "buif":
+    shape = spec.shape
+    if spec.dtype.kind not in "buif" or 0 in shape or len(shape) > 3:
         raise faults.UnsupportedSpaceError(
-            f"its {name} has the dtype {spec.dtype}: agents read numbers (bool, integers, floats)"
-        )
-    if 0 in shape:
-        raise faults.UnsupportedSpaceError(
-            f"its {name} has the shape {list(shape)}, no entries: leave it out"
-        )
-    if len(shape) > 3:
-        raise faults.UnsupportedSpaceError(
-            f"its {name} has the shape {list(shape)}: agents read images [H, W, C] and vectors "
-            "[D]; reshape it in the environment"
+            f"its {name} is {spec.dtype} {list(shape)}: agents read numbers (bool, integers, "
+            "floats) as images [H, W, C] and vectors [D]; change it in the environment"
         )
     if len(shape) == 3 and shape[0] <= _MAX_CHANNELS and min(shape[1:]) >= _MIN_SIDE:
         raise faults.UnsupportedSpaceError(
@@ -162,53 +163,77 @@ def _canonical_leaf(spec: Any, name: str, text_length: int) -> specs.Array:
             "channels first: move that axis in the environment, e.g. by numpy.moveaxis(image, 0, "
             "-1), and stack frames by replay.frame_stack"
         )
-    if _is_picture(spec):
+    if len(shape) >= 2 and spec.dtype in (np.uint8, np.bool_):
         return observations.image_spec(shape[0], shape[1], shape[2] if len(shape) == 3 else 1)
     if len(shape) == 2:
         shape = (shape[0] * shape[1],)
     return specs.Array(shape, np.float32, spec.name)
 
 
-def _is_picture(spec: specs.Array) -> bool:
-    return len(spec.shape) >= 2 and spec.dtype in (np.uint8, np.bool_)
-
-
-def _convert_leaf(own: specs.Array, spec: specs.Array, value: Any, name: str) -> np.ndarray:
-    """A leaf's canonical value; the array may still be the environment's own."""
-    array = np.asarray(value)
-    if array.shape != own.shape:
+def _convert_leaf(leaf: _Leaf, value: Any) -> np.ndarray:
+    """Returns a canonical value; the array may still be the environment's own."""
+    array, native = np.asarray(value), leaf.native
+    is_image = leaf.spec.dtype == np.uint8  # Other integers would wrap.
+    has_dtype = (
+        array.dtype == native.dtype
+        if is_image
+        else array.dtype.kind in _ACCEPTED_KINDS[native.dtype.kind]
+    )
+    if array.shape != native.shape or not has_dtype:
         raise ValueError(
-            f"its {name} has the shape {list(array.shape)}, and its spec {list(own.shape)}"
+            f"its {leaf.name} is {array.dtype} {list(array.shape)}, and its spec {native.dtype} "
+            f"{list(native.shape)}"
         )
-    known = {"b": "b", "u": "bui", "i": "bui", "f": "buif"}[own.dtype.kind]
-    is_exact = spec.dtype == np.uint8  # other integers would wrap
-    if (array.dtype != own.dtype) if is_exact else (array.dtype.kind not in known):
-        raise ValueError(f"its {name} has the dtype {array.dtype}, and its spec {own.dtype}")
-    if isinstance(spec, specs.DiscreteArray) and not 0 <= array < spec.num_values:
-        raise ValueError(f"its {name} is {array}, and its spec has 0 to {spec.num_values - 1}")
-    if is_exact and array.dtype == np.bool_:
+    if isinstance(native, specs.DiscreteArray) and not 0 <= array < native.num_values:
+        start = leaf.offset or 0
+        raise ValueError(
+            f"its {leaf.name} is {array + start}, and its spec has {start} to "
+            f"{start + native.num_values - 1}"
+        )
+    if is_image and array.dtype == np.bool_:
         array = array * np.uint8(255)
-    return array.astype(spec.dtype, copy=False).reshape(spec.shape)
+    return array.astype(leaf.spec.dtype, copy=False).reshape(leaf.spec.shape)
 
 
-def _encode(value: Any, length: int, name: str) -> np.ndarray:
+def _encode_leaf(leaf: _Leaf, value: Any, max_words: int) -> np.ndarray:
     text = value.item() if isinstance(value, np.ndarray) and not value.shape else value
     if isinstance(text, bytes):
         text = text.decode()
     if not isinstance(text, str):
-        raise ValueError(f"its {name} is {type_name(value)}, and its spec a text")
-    words = instructions.count(text)
-    if words > length:
-        raise ValueError(
-            f"its {name}, {text!r}, has {words} words: use environment.text_length={words} or more"
+        raise ValueError(f"its {leaf.name} is {type_name(value)}, and its spec a text")
+    words = len(_words(text))
+    if words > max_words:
+        raise errors.ConfigError(
+            f"its {leaf.name}, {text!r}, has {words} words: use environment.text_length={words} or "
+            f"more (instruction_length={words} in the suites dmlab and minigrid)"
         )
-    return instructions.encode(text, length)
+    return encode_text(text, max_words)
 
 
-def _keys(value: Any) -> str:
-    return (
-        f"the keys {list(value)}" if isinstance(value, Mapping) else f"no keys ({type_name(value)})"
-    )
+def encode_text(text: str, length: int) -> np.ndarray:
+    """Hashes each word of a text; upper or lower case and punctuation make no difference.
+
+    No list of words is needed, and words have the same ids in every process. Of the 57 words of
+    MiniGrid's and BabyAI's missions "ball" and "fetch" share an id, and so do "reach" and "grey":
+    no mission has one in the other's place.
+
+    Args:
+      text: Up to L words with any separators.
+      length: L.
+
+    Returns:
+      int32 [L]: for each word 1 + crc32(word) % 1000, then zeros.
+    """
+    words = _words(text)
+    ids = np.zeros(length, np.int32)
+    ids[: len(words)] = [
+        1 + zlib.crc32(word.encode()) % (types.VOCABULARY_SIZE - 1) for word in words
+    ]
+    return ids
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
 
 
 def type_name(value: Any) -> str:

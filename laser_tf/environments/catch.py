@@ -1,84 +1,73 @@
-"""Catch, as bsuite has it: a ball falls, a paddle must be under it. For tests and first tries."""
+"""Catch, as in bsuite: a ball falls and a paddle must be under it. For tests and first runs."""
 
 import dataclasses
 import time
+from typing import ClassVar
 
 import numpy as np
 from dm_env import specs
 
 from laser_tf import errors, observations
-from laser_tf.environments import base, environment_config, names, random_streams
+from laser_tf.environments import base, small_environment
 
 ROWS, COLUMNS = 10, 5
-STEPS = ROWS - 1  # of a game
-_PIXELS = 16  # of a cell in a picture
+STEPS = ROWS - 1  # of an episode
+_PIXELS = 16  # of a cell in an image
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class CatchConfig(environment_config.SmallConfig):
+class CatchConfig(small_environment.SmallConfig):
     """Configuration of catch."""
 
     suite: str = "catch"
     task: str = "catch"
     wait_seconds: float = 0.0  # seconds; that a step waits, as slow environments do
 
+    known_tasks: ClassVar[tuple[str, ...]] = ("catch",)
+
     def __post_init__(self):
         super().__post_init__()
         if not 0 <= self.wait_seconds <= 60:
             raise errors.ConfigError(f"wait_seconds is {self.wait_seconds}: use 0 to 60")
 
-    def check_task(self, task: str) -> str:
-        """See `EnvironmentConfig`."""
-        return names.check("task of catch", task, ("catch",))
-
-    @property
-    def max_steps_per_episode(self) -> int:
-        """See `EnvironmentConfig`."""
-        own = STEPS
-        return min(own, super().max_steps_per_episode or own)
+    def _longest_episode(self) -> int:
+        return STEPS
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "Catch":
         """See `EnvironmentConfig`."""
         return Catch(self, num_envs, seed)
 
 
-class Catch(base.BatchedEnvironment):
+class Catch(small_environment.SmallEnvironment):
     """N boards of 10 rows by 5 columns; reward 1 or -1 when the ball lands, after 9 steps.
 
-    With `reward_offset` each of the 9 steps returns so much more; all episodes being equally long,
+    With `reward_offset` each of the 9 steps returns so much more. All episodes are equally long, so
     the best policy is the same.
 
     A board is uint8 [10, 5, 1] with 255 at ball and paddle. Actions: 0 left, 1 stay, 2 right.
     """
 
     def __init__(self, config: CatchConfig, num_envs: int, seed: int):
-        """Makes the boards; board i samples its columns from `seed + i`."""
+        """Creates the boards; board i samples its columns from `seed + i`."""
         super().__init__(
+            config,
             num_envs,
+            seed,
             observation=observations.image_spec(ROWS, COLUMNS, 1),
             action=specs.DiscreteArray(3, name="action"),
         )
-        self._streams = random_streams.draw(seed + np.arange(num_envs, dtype=np.uint64))
-        self._episodes = np.zeros(num_envs, np.uint64)
-        self._reward_offset = config.reward_offset
         self._wait_seconds = config.wait_seconds
 
     def _reset(self) -> np.ndarray:
-        self._ball_row = np.zeros(self.num_envs, int)
-        self._ball_column = np.zeros(self.num_envs, int)
-        self._paddle = np.zeros(self.num_envs, int)
-        self._drop(np.ones(self.num_envs, bool))
+        self._ball_row, self._ball_column, self._paddle = np.zeros((3, self.num_envs), int)
+        self._drop(self._over)
         return self._boards()
 
-    def _drop(self, games: np.ndarray) -> None:
-        """Starts the games of a mask bool [N]."""
-        if not games.any():
-            return
-        self._episodes += games
-        self._ball_row[games] = 0
-        columns = random_streams.draw(self._streams + self._episodes) % COLUMNS
-        self._ball_column[games] = columns[games]
-        self._paddle[games] = COLUMNS // 2
+    def _drop(self, starting: np.ndarray) -> None:
+        """Starts episodes of the boards of a mask bool [N]."""
+        self._ball_row[starting] = 0
+        self._ball_column[starting] = self._draw(starting, COLUMNS)
+        self._paddle[starting] = COLUMNS // 2
 
     def _step(self, actions: np.ndarray, is_first: np.ndarray) -> base.Transition:
         if self._wait_seconds:
@@ -93,11 +82,11 @@ class Catch(base.BatchedEnvironment):
 
     def _boards(self) -> np.ndarray:
         boards = np.zeros((self.num_envs, ROWS, COLUMNS, 1), np.uint8)
-        games = np.arange(self.num_envs)
-        boards[games, self._ball_row, self._ball_column] = 255
-        boards[games, ROWS - 1, self._paddle] = 255
+        indices = np.arange(self.num_envs)
+        boards[indices, self._ball_row, self._ball_column] = 255
+        boards[indices, ROWS - 1, self._paddle] = 255
         return boards
 
     def render(self, index: int) -> np.ndarray:
-        """The board in white on black."""
+        """Returns the board in white on black, 160x80."""
         return self._boards()[index].repeat(_PIXELS, 0).repeat(_PIXELS, 1).repeat(3, 2)

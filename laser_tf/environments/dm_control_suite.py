@@ -6,17 +6,16 @@
 import ctypes
 import dataclasses
 import functools
-import importlib.util
 import os
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Collection
+from typing import Any, ClassVar
 
 import dm_env
 import numpy as np
 from dm_env import specs
 
 from laser_tf import errors, observations
-from laser_tf.environments import faults, names, python_config, python_environments
+from laser_tf.environments import faults, python_config
 
 # Domain -> seconds of an env frame, and tasks: `dm_control.suite.ALL_TASKS` of dm_control 1.0.34
 # but for lqr's, whose actions are as good as unbounded.
@@ -57,7 +56,6 @@ _FLAGS = {"shadow": False, "reflection": False}
 _RENDERER = "MUJOCO_GL"  # dm_control reads it when it is imported
 _NO_RENDERER = "disabled"
 _LIBRARIES = {"egl": ("libEGL.so.1",), "osmesa": ("libOSMesa.so.8", "libOSMesa.so.6")}
-_NO_PICTURES = "dm_control draws with libEGL or libOSMesa (Debian: libegl1 and libgl1-mesa-dri)"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -68,6 +66,11 @@ class DmControlConfig(python_config.PythonConfig):
     task: str = "cartpole/swingup"
     max_frames_per_episode: int = 1_000  # env frames; then the episode is cut; 0: by itself alone
 
+    known_tasks: ClassVar[Collection[str]] = TASKS
+    example_task: ClassVar[str] = "cheetah/run"
+    package: ClassVar[str] = "dm_control"
+    missing_package: ClassVar[str] = "dm_control is not installed: run make control"
+
     def __post_init__(self):
         super().__post_init__()
         pixels = self.keyword_arguments().get("pixels", 0)
@@ -77,10 +80,6 @@ class DmControlConfig(python_config.PythonConfig):
                 f"{_MOST_PIXELS}, or 0 for vectors"
             )
 
-    def check_task(self, task: str) -> str:
-        """See `EnvironmentConfig`."""
-        return names.check("task of dm_control", task, TASKS, example="cheetah/run")
-
     @property
     def frames_per_second(self) -> float:  # type: ignore[override]  # each task's own
         """Frame rate of videos, which run in the time of the task."""
@@ -89,18 +88,6 @@ class DmControlConfig(python_config.PythonConfig):
     def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
         """See `PythonConfig`."""
         return functools.partial(make, task, self.keyword_arguments(), rendering)
-
-    def make(
-        self, task: str, num_envs: int, seed: int, rendering: bool
-    ) -> python_environments.PythonEnvironments:
-        """See `EnvironmentConfig`.
-
-        Raises:
-          ImportError: where dm_control is not installed.
-        """
-        if not importlib.util.find_spec("dm_control"):
-            raise errors.MissingPackageError("dm_control is not installed: run make control")
-        return super().make(task, num_envs, seed, rendering)
 
 
 def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> "Control":
@@ -124,11 +111,7 @@ def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> "C
 
 
 def _load(task: str, arguments: dict[str, Any]) -> Any:
-    """Loads a task of dm_control.
-
-    Raises:
-      UnsupportedSpaceError: If the installed MuJoCo has another version than dm_control needs.
-    """
+    """Loads a task of dm_control."""
     try:
         from dm_control import suite
     except Exception as error:  # An unsuitable version causes errors of many kinds.
@@ -147,14 +130,14 @@ def _version_error(error: Exception) -> faults.UnsupportedSpaceError:
     )
 
 
-def _choose_renderer(draws: bool) -> None:
+def _choose_renderer(renders: bool) -> None:
     """Chooses the renderer of dm_control, before its import.
 
     By default, dm_control tries displays first and logs each that is missing.
     """
     # A worker's share of the cores, see `worker_pool`; Mesa takes all for each environment.
     os.environ.setdefault("LP_NUM_THREADS", "0")
-    if not draws:
+    if not renders:
         os.environ[_RENDERER] = _NO_RENDERER
     elif _RENDERER not in os.environ:
         found = (name for name, libraries in _LIBRARIES.items() if any(map(_loads, libraries)))
@@ -176,57 +159,51 @@ class Control(dm_env.Environment):
         """Takes a `dm_control.rl.control.Environment`, and the rows and columns of images or 0.
 
         Raises:
-          UnsupportedSpaceError: where images are to be observed and nothing draws them.
+          UnsupportedSpaceError: If images are to be observed and cannot be rendered.
         """
         self._environment = environment
         self._pixels = pixels
-        self._observation_spec = environment.observation_spec()
         if pixels:
-            self._observation_spec = observations.image_spec(pixels, pixels, 3)
-            try:
-                self.draw(pixels, pixels)
-            except Exception as error:  # OpenGL's, of many kinds
-                raise faults.UnsupportedSpaceError(
-                    f"{_NO_PICTURES}: {faults.describe(error)}"
-                ) from error
+            self._draw(pixels, pixels)
 
     def reset(self) -> dm_env.TimeStep:
         """See `dm_env.Environment`."""
-        return self._shown(self._environment.reset())
+        return self._with_image(self._environment.reset())
 
     def step(self, action: np.ndarray) -> dm_env.TimeStep:
         """See `dm_env.Environment`."""
-        return self._shown(self._environment.step(action))
+        return self._with_image(self._environment.step(action))
 
-    def _shown(self, time_step: dm_env.TimeStep) -> dm_env.TimeStep:
+    def _with_image(self, time_step: dm_env.TimeStep) -> dm_env.TimeStep:
         if not self._pixels:
             return time_step
-        return time_step._replace(observation=_Image(self.draw, self._pixels))
+        return time_step._replace(observation=_Image(self._draw, self._pixels))
 
     def observation_spec(self) -> Any:
         """See `dm_env.Environment`."""
-        return self._observation_spec
+        if self._pixels:
+            return observations.image_spec(self._pixels, self._pixels, 3)
+        return self._environment.observation_spec()
 
     def action_spec(self) -> specs.BoundedArray:
         """See `dm_env.Environment`."""
         return self._environment.action_spec()
 
     def render(self) -> np.ndarray:
-        """Returns an image for a video, uint8 [240, 320, 3].
+        """Returns an image for a video, uint8 [240, 320, 3]."""
+        return self._draw(_HEIGHT, _WIDTH)
 
-        Raises:
-          RuntimeError: If no renderer is installed; the message names one.
-        """
+    def _draw(self, height: int, width: int) -> np.ndarray:
+        """Renders the view of the task's first camera, uint8 [height, width, 3]."""
         try:
-            return self.draw(_HEIGHT, _WIDTH)
-        except Exception as error:  # see above
-            raise RuntimeError(f"{_NO_PICTURES}: {faults.describe(error)}") from error
-
-    def draw(self, height: int, width: int) -> np.ndarray:
-        """The task's first camera's picture, uint8 [height, width, 3]."""
-        return self._environment.physics.render(
-            height, width, camera_id=_CAMERA, render_flag_overrides=_FLAGS
-        )
+            return self._environment.physics.render(
+                height, width, camera_id=_CAMERA, render_flag_overrides=_FLAGS
+            )
+        except Exception as error:  # OpenGL's, of many kinds.
+            raise faults.UnsupportedSpaceError(
+                "dm_control renders with libEGL or libOSMesa (Debian: libegl1 and "
+                f"libgl1-mesa-dri): {faults.describe(error)}"
+            ) from error
 
     def close(self) -> None:
         """See `dm_env.Environment`."""

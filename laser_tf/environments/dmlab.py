@@ -1,29 +1,92 @@
-"""DMLab-30 (Beattie et al. 2016; Espeholt et al. 2018): thirty levels of DeepMind Lab."""
+"""DMLab-30 (Beattie et al. 2016; Espeholt et al. 2018): thirty levels of DeepMind Lab.
+
+The engine's Python API is described in its docs/users/python_api.md, actions in actions.md.
+"""
 
 import dataclasses
 import functools
-import importlib.util
 import pathlib
+import shutil
+import uuid
+from collections.abc import Callable
 from typing import Any, ClassVar
 
+import dm_env
 import numpy as np
 from dm_env import specs
 
-from laser_tf import config_checks, errors, observations, types
-from laser_tf.environments import (
-    base,
-    dmlab_game,
-    dmlab_levels,
-    environment_config,
-    faults,
-    instructions,
-    names,
-    worker_pool,
+from laser_tf import config_checks, observations
+from laser_tf.environments import python_config, python_environments
+
+HEIGHT, WIDTH = 72, 96  # IMPALA's and all its successors'
+
+# Hessel et al. 2018 (Multi-task Deep Reinforcement Learning with PopArt), the appendix's table of
+# actions; R2D2 took it over (section 2.3), and IMPALA was rerun with it. IMPALA's own set had 9.
+# Looking is in pixels of mouse movement a frame, the other values are directions or buttons.
+# fmt: off
+ACTIONS = (
+    # look right, look down, strafe right, move forward, fire, jump, crouch
+    (0, 0, 0, 1, 0, 0, 0),  # forward
+    (0, 0, 0, -1, 0, 0, 0),  # backward
+    (0, 0, -1, 0, 0, 0, 0),  # strafe left
+    (0, 0, 1, 0, 0, 0, 0),  # strafe right
+    (-10, 0, 0, 0, 0, 0, 0),  # look left a little
+    (10, 0, 0, 0, 0, 0, 0),  # look right a little
+    (-60, 0, 0, 0, 0, 0, 0),  # look left a lot
+    (60, 0, 0, 0, 0, 0, 0),  # look right a lot
+    (0, 10, 0, 0, 0, 0, 0),  # look down
+    (0, -10, 0, 0, 0, 0, 0),  # look up
+    (-10, 0, 0, 1, 0, 0, 0),  # forward and look left a little
+    (10, 0, 0, 1, 0, 0, 0),  # forward and look right a little
+    (-60, 0, 0, 1, 0, 0, 0),  # forward and look left a lot
+    (60, 0, 0, 1, 0, 0, 0),  # forward and look right a lot
+    (0, 0, 0, 0, 1, 0, 0),  # fire
 )
+# fmt: on
+
+# By their names in training. Two have another level for testing: see `DMLabConfig.level`.
+LEVELS = (
+    "rooms_collect_good_objects_train",
+    "rooms_exploit_deferred_effects_train",
+    "rooms_select_nonmatching_object",
+    "rooms_watermaze",
+    "rooms_keys_doors_puzzle",
+    "language_select_described_object",
+    "language_select_located_object",
+    "language_execute_random_task",
+    "language_answer_quantitative_question",
+    "lasertag_one_opponent_small",
+    "lasertag_three_opponents_small",
+    "lasertag_one_opponent_large",
+    "lasertag_three_opponents_large",
+    "natlab_fixed_large_map",
+    "natlab_varying_map_regrowth",
+    "natlab_varying_map_randomized",
+    "skymaze_irreversible_path_hard",
+    "skymaze_irreversible_path_varied",
+    "psychlab_arbitrary_visuomotor_mapping",
+    "psychlab_continuous_recognition",
+    "psychlab_sequential_comparison",
+    "psychlab_visual_search",
+    "explore_object_locations_small",
+    "explore_object_locations_large",
+    "explore_obstructed_goals_small",
+    "explore_obstructed_goals_large",
+    "explore_goal_locations_small",
+    "explore_goal_locations_large",
+    "explore_object_rewards_few",
+    "explore_object_rewards_many",
+)
+
+# The engine mixes it into every seed, so that testing meets no map of training (0 in both IMPALA's
+# training and the engine's default). The number is that of IMPALA's published code.
+_HOLD_OUT_MIXER_SEED = 0x600D5EED
+_FRAME, _TEXT = "RGB_INTERLEAVED", "INSTR"
+_MAX_SEED = 2**31 - 1  # The engine holds a seed in a C int.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DMLabConfig(environment_config.EnvironmentConfig):
+class DMLabConfig(python_config.WorkerConfig):
     """Configuration of DMLab-30's levels."""
 
     suite: str = "dmlab"
@@ -34,158 +97,150 @@ class DMLabConfig(environment_config.EnvironmentConfig):
     hold_out: bool = False  # play what is held out for testing
     level_cache: str = ""  # folder for compiled maps; "": none are kept
     dataset_path: str = ""  # folder of the images that two of psychlab's levels show
-    reply_seconds: float = 120.0  # seconds; a game that takes longer is killed and started again
+    num_workers: int = 1_024  # processes; at most; by default each environment has its own
+    reply_seconds: float = 120.0  # seconds; an engine that takes longer is killed and restarted
 
     frames_per_second: ClassVar[float] = 60.0
+    known_tasks: ClassVar[tuple[str, ...]] = LEVELS
+    example_task: ClassVar[str] = "rooms_watermaze"
+    tasks_share_specs: ClassVar[bool] = True
+    engine_repeats_actions: ClassVar[bool] = True
+    package: ClassVar[str] = "deepmind_lab"
+    missing_package: ClassVar[str] = (
+        "DeepMind Lab is not installed, and pip has no package of it: clone "
+        "https://github.com/google-deepmind/lab, install what its docs/users/build.md lists "
+        "(Bazel, a C++ compiler, SDL2, OSMesa, libffi, gettext, zip), run 'bazel build -c opt "
+        "//python/pip_package:build_pip_package' against this environment's Python and NumPy, then "
+        "'./bazel-bin/python/pip_package/build_pip_package /tmp/dmlab' and 'pip install "
+        "/tmp/dmlab/*.whl'"
+    )
 
     def __post_init__(self):
         super().__post_init__()
         config_checks.check_range(self, "instruction_length", 0, 10_000, "no task shows more")
-        environment_config.check_reply_seconds(self.reply_seconds)
 
-    def all_tasks(self) -> tuple[str, ...]:
-        """The thirty levels."""
-        return dmlab_levels.LEVELS
-
-    def check_task(self, task: str) -> str:
-        """See `EnvironmentConfig`; names are those of training."""
-        return names.check(
-            "training level of DMLab-30", task, dmlab_levels.LEVELS, example="rooms_watermaze"
-        )
+    def max_words(self) -> int:
+        """See `WorkerConfig`."""
+        return self.instruction_length
 
     def protocol(self) -> dict[str, Any]:
         """See `EnvironmentConfig`."""
         return super().protocol() | {"hold_out": self.hold_out}
 
-    @property
-    def max_step_seconds(self) -> float:
-        """See `EnvironmentConfig`: a failed game is restarted within the step."""
-        return 2 * self.reply_seconds
+    def level(self, task: str) -> str:
+        """Returns the level behind a task, by its name in training or, held out, in testing.
 
-    def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "DMLab":
+        Levels without a test version are tested on themselves, with other seeds.
+        """
+        is_other = self.hold_out and task.endswith("_train")
+        return task.removesuffix("_train") + "_test" if is_other else task
+
+    def engine_settings(self) -> dict[str, str]:
+        """Returns the settings of the engine, as in IMPALA's published code."""
+        settings = {"width": str(WIDTH), "height": str(HEIGHT), "logLevel": "WARN"}
+        settings["mixerSeed"] = str(_HOLD_OUT_MIXER_SEED if self.hold_out else 0)
+        if self.hold_out:  # Otherwise test levels do not load.
+            settings["allowHoldOutLevels"] = "true"
+        if self.dataset_path:
+            settings["datasetPath"] = self.dataset_path
+        return settings
+
+    def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
+        """See `WorkerConfig`."""
+        return functools.partial(Level, self, self.level(task))
+
+    def make(
+        self, task: str, num_envs: int, seed: int, rendering: bool
+    ) -> python_environments.PythonEnvironments:
         """See `EnvironmentConfig`."""
-        return DMLab(self, task, num_envs, seed)
+        if self.level_cache:
+            pathlib.Path(self.level_cache).mkdir(parents=True, exist_ok=True)
+        return super().make(task, num_envs, seed, rendering)
 
 
-class DMLab(base.BatchedEnvironment):
-    """N games of a level, each in its own process; frames are uint8 [72, 96, 3].
+class Level(dm_env.Environment):
+    """One level; frames are uint8 [72, 96, 3], with the level's instruction as `text`.
 
-    Actions are the 15 of `dmlab_game.ACTIONS`. Rewards are raw. A level ends by its clock, after
-    some minutes of game time: as in IMPALA's code that is an episode's end, with discount 0. The
-    engine shows nothing there, so that step repeats the frame and the text before it.
+    Actions are the 15 of `ACTIONS`. Rewards are raw. A level ends by its clock, after some minutes:
+    as in IMPALA's code that is an episode's end, with discount 0. The engine shows nothing there,
+    so that step repeats the frame and the text before it.
     """
 
-    def __init__(self, config: DMLabConfig, task: str, num_envs: int, seed: int):
-        """Starts the engines; game i samples the seeds of its episodes from `seed + i`.
+    def __init__(self, config: DMLabConfig, level: str, seed: int):
+        """Starts the engine; the seeds of its episodes are sampled from `seed`."""
+        import deepmind_lab
 
-        Args:
-          config: Configuration.
-          task: One of `dmlab_levels.LEVELS`.
-          num_envs: N.
-          seed: See above.
-
-        Raises:
-          ImportError: If DeepMind Lab is not installed.
-          RuntimeError: If an engine does not start.
-        """
-        _check_engine()
-        if config.level_cache:
-            pathlib.Path(config.level_cache).mkdir(parents=True, exist_ok=True)
-        level = dmlab_levels.level_to_play(task, config.hold_out)
-        start = functools.partial(
-            dmlab_game.Game,
-            level=f"contributed/dmlab30/{level}",
-            action_repeat=config.action_repeat,
-            with_text=config.instruction_length > 0,
-            settings=dmlab_levels.settings(config.hold_out, config.dataset_path),
-            level_cache=config.level_cache,
+        self._with_text = config.instruction_length > 0
+        self._lab = deepmind_lab.Lab(
+            f"contributed/dmlab30/{level}",
+            [_FRAME, _TEXT] if self._with_text else [_FRAME],
+            config=config.engine_settings(),
+            level_cache=LevelCache(config.level_cache) if config.level_cache else None,
         )
-        self._games = worker_pool.WorkerPool(
-            {
-                f"{level}, game {i},": functools.partial(start, seed=seed + i)
-                for i in range(num_envs)
-            },
-            config.reply_seconds,
-        )
-        self._instruction_length = config.instruction_length
-        image = observations.image_spec(dmlab_game.HEIGHT, dmlab_game.WIDTH, 3)
-        super().__init__(
-            num_envs,
-            action_repeat=config.action_repeat,
-            observation={"image": image, "text": types.TextSpec(config.instruction_length)}
-            if config.instruction_length
-            else image,
-            action=specs.DiscreteArray(len(dmlab_game.ACTIONS), name="action"),
-        )
+        self._random = np.random.RandomState(seed)
+        self._actions = np.array(ACTIONS, np.intc)
+        self._action_repeat = config.action_repeat
 
-    def _reset(self) -> Any:
-        self._steps = self._begun(self._games.call([("reset",)] * self.num_envs))
-        return self._observation()
+    def reset(self) -> dm_env.TimeStep:
+        """See `dm_env.Environment`."""
+        self._lab.reset(seed=int(self._random.randint(_MAX_SEED)))
+        return dm_env.restart(self._observe())
 
-    def _step(self, actions: np.ndarray, is_first: np.ndarray) -> base.Transition:
-        answers = self._games.call(
-            [
-                ("reset",) if starts else ("step", action)
-                for starts, action in zip(is_first, actions.tolist(), strict=True)
-            ]
-        )
-        has_failed = np.zeros(self.num_envs, bool)
-        for index in np.flatnonzero(~is_first).tolist():
-            if isinstance(answers[index], worker_pool.Failure):
-                self._note_failure(index, answers[index])
-                has_failed[index] = True
-                # The result of this step is lost: the step before is the last of the episode.
-                answers[index] = self._steps[index]._replace(reward=0.0)
-        self._steps = self._begun(answers)
-        terminated = np.array([step.terminated for step in self._steps])
-        reward = np.array([step.reward for step in self._steps])
-        return base.Transition(
-            self._observation(), reward, 1.0 - terminated, terminated | has_failed
-        )
+    def step(self, action: int) -> dm_env.TimeStep:
+        """Holds an action of `ACTIONS` for `action_repeat` frames."""
+        reward = self._lab.step(self._actions[action], num_steps=self._action_repeat)
+        if not self._lab.is_running():
+            return dm_env.termination(reward, self._shown)
+        return dm_env.transition(reward, self._observe())
 
-    def _begun(self, answers: list[Any]) -> list[dmlab_game.Step]:
-        """Returns the answers; games that could not start an episode start again."""
-        while True:
-            failed = [isinstance(answer, worker_pool.Failure) for answer in answers]
-            if not any(failed):
-                return answers
-            for index in np.flatnonzero(failed).tolist():
-                self._note_failure(index, answers[index])
-            again = self._games.call([("reset",) if fails else None for fails in failed])
-            answers = [
-                new if fails else old
-                for fails, new, old in zip(failed, again, answers, strict=True)
-            ]
+    def _observe(self) -> Any:
+        leaves = self._lab.observations()
+        frame = leaves[_FRAME]
+        self._shown = {"image": frame, "text": leaves[_TEXT]} if self._with_text else frame
+        return self._shown
 
-    def _note_failure(self, index: int, failure: worker_pool.Failure) -> None:
-        self.faults.note(
-            index, faults.RESTARTS, failure.reason + faults.STARTED_AGAIN, failure.details
-        )
+    def observation_spec(self) -> Any:
+        """See `dm_env.Environment`."""
+        image = observations.image_spec(HEIGHT, WIDTH, 3)
+        return {"image": image, "text": specs.StringArray(())} if self._with_text else image
 
-    def _observation(self) -> Any:
-        frames = np.stack([step.frame for step in self._steps])
-        if not self._instruction_length:
-            return frames
-        texts = [instructions.encode(step.text, self._instruction_length) for step in self._steps]
-        return {"image": frames, "text": np.stack(texts)}
-
-    def render(self, index: int) -> np.ndarray:
-        """The frame itself, 72x96."""
-        return self._steps[index].frame.copy()
+    def action_spec(self) -> specs.DiscreteArray:
+        """See `dm_env.Environment`."""
+        return specs.DiscreteArray(len(ACTIONS), name="action")
 
     def close(self) -> None:
-        """Ends the engines' processes."""
-        super().close()
-        self._games.close()
+        """Ends the engine."""
+        self._lab.close()
 
 
-def _check_engine() -> None:
-    if importlib.util.find_spec("deepmind_lab") is None:
-        raise errors.MissingPackageError(
-            "DeepMind Lab is not installed, and pip has no package of it: clone "
-            "https://github.com/google-deepmind/lab, install what its docs/users/build.md lists "
-            "(Bazel, a C++ compiler, SDL2, OSMesa, libffi, gettext, zip), run 'bazel build -c opt "
-            "//python/pip_package:build_pip_package' against this environment's Python and NumPy, "
-            "then './bazel-bin/python/pip_package/build_pip_package /tmp/dmlab' and 'pip install "
-            "/tmp/dmlab/*.whl'"
-        )
+class LevelCache:
+    """Compiled maps in a folder that any number of processes read and write at once.
+
+    Compiling one takes seconds, and many levels have a new one each episode. `fetch` and `write`
+    are what the engine calls; a file is named by the engine's key, as in its documentation, so that
+    folders of maps that were compiled elsewhere can be used.
+    """
+
+    def __init__(self, folder: str):
+        """The folder exists already."""
+        self._folder = pathlib.Path(folder)
+
+    def fetch(self, key: str, pk3_path: str) -> bool:
+        """Copies the map of a key to `pk3_path`; returns False if it is missing."""
+        try:
+            shutil.copyfile(self._folder / key, pk3_path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def write(self, key: str, pk3_path: str) -> None:
+        """Stores the map at `pk3_path` atomically."""
+        path = self._folder / key
+        if path.exists():
+            return
+        own = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
+        try:
+            shutil.copyfile(pk3_path, own)
+            own.replace(path)
+        finally:
+            own.unlink(missing_ok=True)

@@ -13,13 +13,7 @@ import tree
 from dm_env import specs
 
 from laser_tf import errors, observations, types
-from laser_tf.environments import (
-    base,
-    environment_config,
-    factory,
-    faults,
-    random_streams,
-)
+from laser_tf.environments import base, environment_config, factory, faults
 
 _SPEED_SECONDS = 3.0
 _MAX_CHANNELS = 4  # Of an image that is not channels first.
@@ -37,11 +31,7 @@ class CheckReport:
 
     def add(self, label: str, text: str) -> None:
         """Adds a line."""
-        self.lines.append(_line(label, text))
-
-
-def _line(label: str, text: str) -> str:
-    return f"{label:15}{text}"
+        self.lines.append(f"{label:15}{text}")
 
 
 class _CheckFailedError(faults.EnvironmentFailedError):
@@ -55,10 +45,12 @@ class _CheckFailedError(faults.EnvironmentFailedError):
 class _RaisingFaults(faults.Faults):
     """Raises the first fault."""
 
-    def note(self, game: int, kind: str, what: str, details: str = "") -> None:
+    def note(self, index: int, kind: str, what: str, details: str = "") -> None:
         """See `faults.Faults`."""
         what = what.removesuffix(faults.STARTED_AGAIN)
-        raise _CheckFailedError(f"{what} (step {self._steps[game]} of its episode)", details)
+        raise _CheckFailedError(
+            f"{what} (step {self.episode_steps[index]} of its episode)", details
+        )
 
 
 class _Rollout(NamedTuple):
@@ -69,14 +61,20 @@ class _Rollout(NamedTuple):
     discount: np.ndarray
     is_first: np.ndarray
     steps_per_second: float
-    maxima: list[float]  # Of each array of the observation.
+    maxima: np.ndarray  # Of each array of the observation.
 
+    @property
+    def num_steps(self) -> int:
+        return len(self.reward) - 1
 
-class _Limits(NamedTuple):
-    """Bounds of a rollout."""
-
-    steps: int
-    seconds: float = math.inf
+    def episodes(self) -> list[tuple[int, float, float]]:
+        """Returns length, return and last discount of each complete episode."""
+        starts = np.flatnonzero(self.is_first).tolist()
+        starts += [len(self.is_first)] * int(self.discount[-1] == 0)
+        return [
+            (end - start - 1, float(self.reward[start:end].sum()), float(self.discount[end - 1]))
+            for start, end in zip(starts[:-1], starts[1:], strict=True)
+        ]
 
 
 def check(
@@ -106,50 +104,37 @@ def check(
     if len(config.tasks) > 1:
         raise errors.ConfigError(f"task must be one task, got {config.task!r}.")
     report = CheckReport()
-    limits = _Limits(steps, seconds)
     try:
-        first = _check_one(config, limits, seed, on_progress, report)
+        on_progress("creating one environment")
+        with _made(config, seed, 1) as environment:
+            report.spec = environment.spec()
+            _describe(report, report.spec)
+            first = _roll_out(environment, steps, seconds, seed, on_progress)
+            for _ in range(2):  # A reset within an episode, as in evaluations.
+                environment.reset()
+                environment.step(environment.random_actions(base.action_generator(0)))
+        on_progress("creating the environment again")
+        with _made(config, seed, 1) as environment:
+            again = _roll_out(environment, first.num_steps, math.inf, seed, on_progress)
+        report.add("episodes", _episodes(first))
+        report.add("deterministic", _determinism(first, again))
+        if first.num_steps < steps:
+            report.add(
+                "warning",
+                f"{first.num_steps:,} of {steps:,} steps were taken in {seconds:g} s, the time "
+                "limit: raise --seconds for more",
+            )
         on_progress(f"measuring the speed of {config.num_envs} environments")
         with _made(config, seed, config.num_envs) as environment:
             together = _speed(environment, seed, min(speed_seconds, seconds))
         rates = f"{_rate(first.steps_per_second)} steps/s alone, {_rate(together)} steps/s as"
         report.add("speed", f"{rates} {config.num_envs}")
-        report.lines += _warnings(first, report.spec)
-    except _CheckFailedError as error:
-        report.lines += error.details.splitlines()
+        for warning in _warnings(first, report.spec):
+            report.add("warning", warning)
+    except faults.EnvironmentFailedError as error:
+        report.lines += getattr(error, "details", "").splitlines()
         report.fault = str(error)
     return report
-
-
-def _check_one(
-    config: environment_config.EnvironmentConfig,
-    limits: _Limits,
-    seed: int,
-    on_progress: Callable[[str], None],
-    report: CheckReport,
-) -> _Rollout:
-    """Checks one environment twice; raises `_CheckFailedError` at the first fault."""
-    on_progress("creating one environment")
-    with _made(config, seed, 1) as environment:
-        report.spec = environment.spec()
-        _describe(report)
-        first = _roll_out(environment, limits, seed, on_progress, "random steps")
-        for _ in range(2):  # A reset within an episode, as in evaluations.
-            environment.reset()
-            environment.step(environment.random_actions(random_streams.action_generator(0)))
-    taken = len(first.reward) - 1
-    on_progress("creating the environment again")
-    with _made(config, seed, 1) as environment:
-        again = _roll_out(environment, _Limits(taken), seed, on_progress, "repeated random steps")
-    report.add("episodes", _episodes(first))
-    report.add("deterministic", _determinism(first, again))
-    if taken < limits.steps:
-        report.add(
-            "warning",
-            f"{taken:,} of {limits.steps:,} steps were taken in {limits.seconds:g} s, the time "
-            "limit: raise --seconds for more",
-        )
-    return first
 
 
 @contextlib.contextmanager
@@ -169,34 +154,34 @@ def _made(
 
 def _roll_out(
     environment: base.BatchedEnvironment,
-    limits: _Limits,
+    steps: int,
+    seconds: float,
     seed: int,
     on_progress: Callable[[str], None],
-    name: str,
 ) -> _Rollout:
-    generator = random_streams.action_generator(seed)
+    generator = base.action_generator(seed)
     begin = time.perf_counter()
     env_output, rows = environment.reset(), []
-    seconds, step = 0.0, 0
+    step, step_seconds = 0, 0.0
     while True:
         if outside := environment.outside_bounds():
             raise _CheckFailedError(f"{outside} (step {step} of random steps)")
         scalars = (env_output.reward[0], env_output.discount[0], env_output.is_first[0])
-        leaves = tree.flatten(env_output.observation)
-        maxima = [float(leaf[0].max(initial=0)) for leaf in leaves]
+        maxima = [leaf[0].max(initial=0) for leaf in tree.flatten(env_output.observation)]
         rows.append((_checksums(env_output), *scalars, maxima))
-        on_progress(f"{name}, step {step:,} of {limits.steps:,}")
+        on_progress(f"random steps, step {step:,} of {steps:,}")
         start = time.perf_counter()
-        if step == limits.steps or (step and start - begin >= limits.seconds):
+        if step == steps or (step and start - begin >= seconds):
             break
         env_output = environment.step(environment.random_actions(generator))
-        seconds += time.perf_counter() - start
+        step_seconds += time.perf_counter() - start
         step += 1
     sums, rewards, discounts, firsts, maxima = map(np.array, zip(*rows, strict=True))
-    return _Rollout(sums, rewards, discounts, firsts, step / seconds, list(maxima.max(axis=0)))
+    return _Rollout(sums, rewards, discounts, firsts, step / step_seconds, maxima.max(axis=0))
 
 
 def _checksums(env_output: types.EnvOutput) -> list[int]:
+    """Returns a checksum for each of `_FIELDS`."""
     sums = []
     for name in _FIELDS:
         total = 0
@@ -208,7 +193,7 @@ def _checksums(env_output: types.EnvOutput) -> list[int]:
 
 def _speed(environment: base.BatchedEnvironment, seed: int, seconds: float) -> float:
     """Returns the steps per second of all environments together."""
-    generator = random_streams.action_generator(seed)
+    generator = base.action_generator(seed)
     environment.reset()
     start, steps = time.perf_counter(), 0
     while not steps or time.perf_counter() - start < seconds:
@@ -221,12 +206,12 @@ def _rate(steps_per_second: float) -> str:
     return f"{steps_per_second:,.0f}" if steps_per_second >= 10 else f"{steps_per_second:.2g}"
 
 
-def _describe(report: CheckReport) -> None:
+def _describe(report: CheckReport, spec: types.EnvironmentSpec) -> None:
     """Adds the specs to a report."""
-    for path, leaf in tree.flatten_with_path(report.spec.observation):
+    for path, leaf in tree.flatten_with_path(spec.observation):
         name = "/".join(map(str, path))
         report.add("observation", f"{name + ': ' if name else ''}{_leaf(leaf)}")
-    action = report.spec.action
+    action = spec.action
     if isinstance(action, specs.DiscreteArray):
         report.add("action", f"one of {action.num_values}")
     else:
@@ -248,26 +233,14 @@ def _bounds(bounds: np.ndarray) -> str:
     return f"{values[0]:g}" if len(values) == 1 else f"{np.round(bounds, 3).tolist()}"
 
 
-def _spans(rollout: _Rollout) -> list[tuple[int, float, float]]:
-    """Returns length, return and last discount of each complete episode."""
-    starts = np.flatnonzero(rollout.is_first).tolist()
-    starts += [len(rollout.is_first)] * int(rollout.discount[-1] == 0)
-    return [
-        (end - start - 1, float(rollout.reward[start:end].sum()), float(rollout.discount[end - 1]))
-        for start, end in zip(starts[:-1], starts[1:], strict=True)
-    ]
-
-
 def _episodes(rollout: _Rollout) -> str:
-    spans = _spans(rollout)
-    steps = len(rollout.reward) - 1
-    if not spans:
-        return f"none ended in {steps:,} random steps"
-    lengths, returns, discounts = zip(*spans, strict=True)
-    ended = sum(discount == 0 for discount in discounts)
+    if not rollout.episodes():
+        return f"none ended in {rollout.num_steps:,} random steps"
+    lengths, returns, discounts = zip(*rollout.episodes(), strict=True)
+    terminated = discounts.count(0)
     return (
-        f"{len(spans)} in {steps:,} random steps: {_span(lengths)} steps, returns "
-        f"{_span(returns)}; {ended} terminated, {len(spans) - ended} truncated"
+        f"{len(lengths)} in {rollout.num_steps:,} random steps: {_span(lengths)} steps, returns "
+        f"{_span(returns)}; {terminated} terminated, {len(lengths) - terminated} truncated"
     )
 
 
@@ -277,42 +250,39 @@ def _span(values: Sequence[float]) -> str:
 
 
 def _determinism(first: _Rollout, again: _Rollout) -> str:
-    differs = first.checksums != again.checksums
-    if not differs.any():
+    differs = np.argwhere(first.checksums != again.checksums)
+    if not differs.size:
         return "yes: the same seed and actions gave the same steps"
-    step = int(np.flatnonzero(differs.any(axis=1))[0])
-    field = _FIELDS[int(np.flatnonzero(differs[step])[0])]
+    step, field = differs[0].tolist()
     return (
-        f"no: the same seed and actions gave another {field} at step {step}. A run cannot be "
-        "repeated, and its video shows other episodes: let the environment take and use a seed"
+        f"no: the same seed and actions gave another {_FIELDS[field]} at step {step}. A run cannot "
+        "be repeated, and its video shows other episodes: let the environment take and use a seed"
     )
 
 
-def _warnings(rollout: _Rollout, spec: types.EnvironmentSpec) -> list[str]:
-    """Returns lines about what is no fault, but seldom intended."""
-    warnings = []
-    steps = len(rollout.reward) - 1
-    if not _spans(rollout):
-        warnings.append(
-            f"no episode ended: if none ever does, set max_frames_per_episode (below {steps:,} to "
-            "see it here), because returns are reported at the end of an episode"
+def _warnings(rollout: _Rollout, spec: types.EnvironmentSpec) -> Iterator[str]:
+    """Yields what is no fault, but seldom intended."""
+    if not rollout.episodes():
+        yield (
+            "no episode ended: if none ever does, set max_frames_per_episode (below "
+            f"{rollout.num_steps:,} to see it here), because returns are reported at the end of an "
+            "episode"
         )
     if not rollout.reward.any():
-        warnings.append("no random step had a reward: learning has nothing to start from")
+        yield "no random step had a reward: learning has nothing to start from"
     if len(np.unique(rollout.checksums[:, 0])) == 1:
-        warnings.append("all observations are the same")
+        yield "all observations are the same"
     for leaf, maximum in zip(tree.flatten(spec.observation), rollout.maxima, strict=True):
         if not observations.is_image(leaf):
             continue
         if leaf.dtype == np.uint8 and 0 < maximum <= _MAX_DARK_BYTE:
-            warnings.append(
+            yield (
                 f"an image {list(leaf.shape)} of bytes has no value above {maximum:g}: agents "
                 "divide bytes by 255, so such small codes hardly differ; return bool, or floats of "
                 "about 1"
             )
         if leaf.shape[0] <= _MAX_CHANNELS < leaf.shape[2]:
-            warnings.append(
+            yield (
                 f"an image {list(leaf.shape)} looks like channels first: agents read height, width "
                 "and channels; move the axis, and stack frames by replay.frame_stack"
             )
-    return [_line("warning", warning) for warning in warnings]

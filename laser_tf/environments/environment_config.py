@@ -1,13 +1,13 @@
 """Base of the configurations of all suites."""
 
 import dataclasses
+from collections.abc import Collection
 from typing import Any, ClassVar
 
 from laser_tf import config_checks, errors
-from laser_tf.environments import base
+from laser_tf.environments import base, suites
 
 TOO_MANY_THREADS = "more threads are not faster"
-_MAX_REPLY_SECONDS = 86_400.0  # A day; waits must be finite.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -28,6 +28,9 @@ class EnvironmentConfig:
     max_frames_per_episode: int = 0  # env frames; then the episode is cut; 0: by itself alone
 
     frames_per_second: ClassVar[float] = 10.0  # Of videos, if the environment has no clock.
+    known_tasks: ClassVar[Collection[str]] = ()  # Names of all tasks, see `check_task`.
+    example_task: ClassVar[str] = ""  # Shown for an unknown task; "" shows all.
+    tasks_share_specs: ClassVar[bool] = False  # One agent can learn "all".
 
     def __post_init__(self):
         config_checks.check_types(self)
@@ -57,16 +60,15 @@ class EnvironmentConfig:
     def tasks(self) -> tuple[str, ...]:
         """Returns the tasks by the suite's own names."""
         if self.task == "all":
-            return self.all_tasks()
+            if not self.tasks_share_specs:
+                raise errors.ConfigError(f"the tasks of {self.suite} differ too much, name them")
+            return tuple(self.known_tasks)
         return tuple(self.check_task(name.strip()) for name in self.task.split(","))
-
-    def all_tasks(self) -> tuple[str, ...]:
-        """Returns all tasks of the suite, if one agent can learn them all."""
-        raise errors.ConfigError(f"the tasks of {self.suite} differ too much, name them")
 
     def check_task(self, task: str) -> str:
         """Returns the suite's own name of a task; ValueError for an unknown one."""
-        raise NotImplementedError
+        what = f"task of {self.suite}"
+        return suites.check_name(what, task, self.known_tasks, self.example_task)
 
     def user_code(self) -> tuple[str, ...]:
         """Returns the tasks that import modules outside this package."""
@@ -101,32 +103,7 @@ class EnvironmentConfig:
         raise NotImplementedError
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SmallConfig(EnvironmentConfig):
-    """Configuration of small suites for tests and controlled experiments."""
-
-    reward_offset: float = 0.0  # reward; added to each agent step
-
-    def __post_init__(self):
-        super().__post_init__()
-        reason = "float32 would round the game's own rewards"
-        config_checks.check_range(self, "reward_offset", -1_000, 1_000, reason)
-        config_checks.check_range(self, "action_repeat", 1, 1, "each action moves one cell")
-
-    def protocol(self) -> dict[str, Any]:
-        """See `EnvironmentConfig`."""
-        return super().protocol() | {"reward_offset": self.reward_offset}
-
-
 def check_sticky_actions(probability: float) -> None:
     """Raises ValueError unless a probability is below 1."""
     if not 0 <= probability < 1:
         raise errors.ConfigError(f"sticky_actions must be from 0 to below 1, got {probability}.")
-
-
-def check_reply_seconds(seconds: float) -> None:
-    """Raises ValueError for a time limit out of range."""
-    if not 0 < seconds <= _MAX_REPLY_SECONDS:
-        raise errors.ConfigError(
-            f"reply_seconds must be above 0 and at most {_MAX_REPLY_SECONDS:g}, got {seconds}."
-        )

@@ -3,6 +3,8 @@
 import contextlib
 import pathlib
 
+import numpy as np
+
 from laser_tf import errors, types
 from laser_tf.environments import base, environment_config, faults, multi_task
 
@@ -44,11 +46,14 @@ def make_environment(
         _make(config, task, num_envs, seed + index * num_envs, rendering, fault_folder)
         for index, task in enumerate(config.tasks)
     ]
-    if len(environments) == 1 and not config.reward_scales:
-        return environments[0]
-    return multi_task.MultiTask(
-        config.tasks, environments, config.reward_scales or (1.0,) * len(config.tasks)
-    )
+    if len(environments) == 1:
+        environment = environments[0]
+    else:
+        environment = multi_task.MultiTask(config.tasks, environments)
+    if config.reward_scales:
+        scales = np.array(config.reward_scales, np.float32)
+        environment.reward_scales = scales[environment.task_ids]
+    return environment
 
 
 def environment_spec(config: environment_config.EnvironmentConfig) -> types.EnvironmentSpec:
@@ -80,6 +85,5 @@ def _make(
         raise watched.failure(error) from error
     environment.faults = watched
     environment.tasks = (task,)
-    limits = (environment.max_steps_per_episode, config.max_steps_per_episode)
-    environment.max_steps_per_episode = min(filter(None, limits), default=0)
+    environment.max_steps_per_episode = config.max_steps_per_episode
     return environment

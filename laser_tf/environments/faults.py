@@ -51,6 +51,10 @@ class Faults:
 
     A fault ends an episode as a time limit does. An error is raised for an environment whose
     episodes end like that too often in a row, because an agent cannot learn from it.
+
+    Attributes:
+      counts: Number of faults by kind.
+      episode_steps: int [N], agent steps of each unfinished episode.
     """
 
     def __init__(
@@ -72,23 +76,23 @@ class Faults:
         self.name = name
         self._limit = limit
         self._folder = folder
-        self.counts: collections.Counter[str] = collections.Counter()  # By fault.
-        self._steps = np.zeros(num_envs, int)  # Of each episode.
+        self.counts: collections.Counter[str] = collections.Counter()
+        self.episode_steps = np.zeros(num_envs, int)
         self._is_broken = np.zeros(num_envs, bool)  # A fault ends the episode.
         self._in_a_row = np.zeros(num_envs, int)  # Episodes that a fault ended.
         self._logged: set[tuple[int, str]] = set()
 
     def follow(self, is_first: np.ndarray) -> None:
         """Follows the episodes by `is_first` of the next step, bool [N]."""
-        self._in_a_row[is_first & ~self._is_broken & (self._steps > 0)] = 0
+        self._in_a_row[is_first & ~self._is_broken & (self.episode_steps > 0)] = 0
         self._is_broken &= ~is_first
-        self._steps = np.where(is_first, 0, self._steps + 1)
+        self.episode_steps = np.where(is_first, 0, self.episode_steps + 1)
 
-    def note(self, game: int, kind: str, what: str, details: str = "") -> None:
+    def note(self, index: int, kind: str, what: str, details: str = "") -> None:
         """Records a fault, which ends the episode.
 
         Args:
-          game: Index of the environment.
+          index: Index of the environment.
           kind: One of `KINDS`, the name of its counter.
           what: Description in a few words.
           details: Traceback.
@@ -97,22 +101,21 @@ class Faults:
           EnvironmentFailedError: If the limit is exceeded.
         """
         self.counts[kind] += 1
-        if kind == RESTARTS or not self._is_broken[game]:  # Each start is an attempt.
-            self._in_a_row[game] += 1
-        self._is_broken[game] = True
-        fault = (
-            f"environment {game} of {self.name}: {what} (step {self._steps[game]} of its episode)"
-        )
-        is_new = (game, kind) not in self._logged
-        is_over_limit = self._in_a_row[game] > self._limit
+        if kind == RESTARTS or not self._is_broken[index]:  # Each start is an attempt.
+            self._in_a_row[index] += 1
+        self._is_broken[index] = True
+        step = self.episode_steps[index]
+        fault = f"environment {index} of {self.name}: {what} (step {step} of its episode)"
+        is_new = (index, kind) not in self._logged
+        is_over_limit = self._in_a_row[index] > self._limit
         kept = self.keep(fault, details) if details and (is_new or is_over_limit) else ""
         if is_over_limit:
             raise EnvironmentFailedError(
-                f"{fault}; {self._in_a_row[game]} episodes in a row ended by a fault{kept}: fix "
+                f"{fault}; {self._in_a_row[index]} episodes in a row ended by a fault{kept}: fix "
                 f"the environment, or raise environment.max_broken_episodes ({self._limit})"
             )
         if is_new:
-            self._logged.add((game, kind))
+            self._logged.add((index, kind))
             logging.warning(
                 "%s: the episode ends as by a time limit%s; later faults are only counted, in "
                 "environment/%s", fault, kept, kind,

@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import functools
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,7 +17,10 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
+from laser_tf import errors
 from laser_tf.environments import faults, python_config, user_modules
+
+_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -28,7 +32,11 @@ class FunctionConfig(python_config.PythonConfig):
 
     def check_task(self, task: str) -> str:
         """Checks the form alone: user code runs in workers only."""
-        return user_modules.check_path(self.suite, task)
+        if not _PATH.fullmatch(task):
+            raise errors.ConfigError(
+                f"use module:function with suite={self.suite}, e.g. my_module:make"
+            )
+        return task
 
     def user_code(self) -> tuple[str, ...]:
         """See `EnvironmentConfig`."""
@@ -91,13 +99,13 @@ class TFAgentsConfig(FunctionConfig):
 
 
 class TFAgents(dm_env.Environment):
-    """One `PyEnvironment`, whose time steps are dm_env's by other classes."""
+    """One `PyEnvironment`, whose time steps have the fields of dm_env's."""
 
     def __init__(self, environment: Any, seed: int):
         """Seeds the environment, if it can be.
 
         Raises:
-          UnsupportedSpaceError: for specs of another kind.
+          UnsupportedSpaceError: For specs of another kind.
         """
         self._environment = environment
         self._observation_spec = _spec(environment.observation_spec())
@@ -107,11 +115,11 @@ class TFAgents(dm_env.Environment):
 
     def reset(self) -> dm_env.TimeStep:
         """See `dm_env.Environment`."""
-        return _time_step(self._environment.reset())
+        return self._environment.reset()
 
     def step(self, action: Any) -> dm_env.TimeStep:
         """See `dm_env.Environment`."""
-        return _time_step(self._environment.step(action))
+        return self._environment.step(action)
 
     def observation_spec(self) -> Any:
         """See `dm_env.Environment`."""
@@ -122,21 +130,12 @@ class TFAgents(dm_env.Environment):
         return self._action_spec
 
     def render(self) -> np.ndarray:
-        """Its picture."""
+        """Returns the rendered image."""
         return np.asarray(self._environment.render("rgb_array"))
 
     def close(self) -> None:
         """See `dm_env.Environment`."""
         self._environment.close()
-
-
-def _time_step(time_step: Any) -> dm_env.TimeStep:
-    return dm_env.TimeStep(
-        time_step.step_type,
-        time_step.reward,
-        time_step.discount,
-        time_step.observation,
-    )
 
 
 def _spec(spec: Any) -> Any:

@@ -5,7 +5,6 @@
 
 import dataclasses
 import functools
-import inspect
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -16,7 +15,6 @@ import dm_env
 from laser_tf import errors
 from laser_tf.environments import (
     faults,
-    names,
     python_config,
     suites,
     user_modules,
@@ -27,7 +25,7 @@ if TYPE_CHECKING:  # it is loaded in workers
 
 _ID = re.compile(r"([A-Za-z_][\w.]*:)?[\w./-]+")
 _OLD_GYM = "GymV"  # ids whose argument env_id makes the package gym import a module
-_PICTURES = "rgb_array"
+_IMAGES = "rgb_array"
 # Package in gymnasium's message -> remedy. Its own advice for Box2D asks for swig, which the
 # wheel does not need. Its advice for MuJoCo installs a version that dm_control rejects.
 _REMEDIES = {
@@ -35,16 +33,16 @@ _REMEDIES = {
     "MuJoCo": "MuJoCo is not installed or cannot be imported: run make control, or install this "
     "package with its extra [control]",
 }
-# Suite -> flags of launch.train that choose it.
-_TRAIN_FLAGS = {
-    "atari": "--config=configs/laser.py:atari",
-    "minatar": "--config=configs/laser.py:minatar",
-    "vizdoom": "--config=configs/laser.py:vizdoom",
-    "minigrid": "--config=configs/laser.py:babyai",
-    "dm_control": "--config=configs/laser.py:control --config.environment.suite=dm_control",
+# Pattern of ids of another suite -> the suite, and flags of `launch.train` that choose it.
+_OTHER_SUITES = {
+    r"ALE/.*|\w+(NoFrameskip|Deterministic)-v\d": ("atari", "--config=configs/laser.py:atari"),
+    r"MinAtar/.*": ("minatar", "--config=configs/laser.py:minatar"),
+    r"(MiniGrid|BabyAI)-.*": ("minigrid", "--config=configs/laser.py:babyai"),
+    r"[a-zA-Z_]+/[a-z_0-9]+": (
+        "dm_control",
+        "--config=configs/laser.py:control --config.environment.suite=dm_control",
+    ),
 }
-_ATARI = re.compile(r"(?:ALE/)?(\w+?)(?:NoFrameskip|Deterministic)?-v\d+")
-_MINIGRID = ("MiniGrid-", "BabyAI-")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -93,48 +91,21 @@ def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> dm
     if package:
         user_modules.load_module(package)
     _check_id(package, name, gymnasium.registry)
+    create = functools.partial(gymnasium.make, name, disable_env_checker=True, **arguments)
     try:
-        environment = _create(name, arguments, rendering)
+        environment = _create_rendered(create) if rendering else create()
     except gymnasium.error.DependencyNotInstalled as error:
         found = (remedy for package, remedy in _REMEDIES.items() if package in str(error))
         raise faults.UnsupportedSpaceError(next(found, str(error))) from error
-    gymnasium_adapter.insert_check(environment)
     return gymnasium_adapter.Gymnasium(environment, seed)
 
 
-def _create(name: str, arguments: dict[str, Any], rendering: bool) -> "gymnasium.Env":
-    """Makes a registered environment; to be rendered, it is asked for pictures if it has any."""
-    import gymnasium
-    from gymnasium.envs import registration
-
-    from laser_tf.environments import gymnasium_adapter
-
-    create = functools.partial(gymnasium.make, name, disable_env_checker=True)
-    if not rendering:
-        return create(**arguments)
-    entry_point = registration.spec(name).entry_point
-    if isinstance(entry_point, str):
-        entry_point = registration.load_env_creator(entry_point)
-    if not _takes_render_mode(entry_point):
-        return create(**arguments)
-    with_pictures = {"render_mode": _PICTURES, **arguments}
-    if hasattr(entry_point, "metadata"):  # a class
-        return create(**(with_pictures if gymnasium_adapter.draws(entry_point) else arguments))
-    environment = create(**arguments)  # A function: its environment declares the modes.
-    if not gymnasium_adapter.draws(environment):
-        return environment
-    environment.close()
+def _create_rendered(create: Callable[..., "gymnasium.Env"]) -> "gymnasium.Env":
+    """Creates an environment that renders images, if it can."""
     try:
-        return create(**with_pictures)
-    except TypeError:  # it hands render_mode on to what does not take it
-        return create(**arguments)
-
-
-def _takes_render_mode(entry_point: Callable) -> bool:
-    return any(
-        parameter.name == "render_mode" or parameter.kind == parameter.VAR_KEYWORD
-        for parameter in inspect.signature(entry_point).parameters.values()
-    )
+        return create(render_mode=_IMAGES)
+    except Exception:  # Environments without this mode raise errors of many types.
+        return create()
 
 
 def _check_id(package: str, name: str, registry: Mapping[str, Any]) -> None:
@@ -148,16 +119,18 @@ def _check_id(package: str, name: str, registry: Mapping[str, Any]) -> None:
     Raises:
       UnsupportedSpaceError: For an unknown id, or an id of another suite.
     """
-    if name in registry and not _is_minigrid(name, registry[name]):
+    # Agents read the texts of MiniGrid in its own suite only.
+    is_minigrid = name in registry and str(registry[name].entry_point).startswith("minigrid.")
+    if name in registry and not is_minigrid:
         return
-    if other := _of_another_suite(name):
-        suite, task = other
-        raise faults.UnsupportedSpaceError(
-            f"use the suite {suite}. Train with {_TRAIN_FLAGS[suite]} "
-            f"--config.environment.task={task}, and check with --suite={suite} --task={task}"
-        )
+    for pattern, (suite, flags) in _OTHER_SUITES.items():
+        if re.fullmatch(pattern, name):
+            raise faults.UnsupportedSpaceError(
+                f"use the suite {suite}. Train with {flags} --config.environment.task={name}, and "
+                f"check with --suite={suite} --task={name}"
+            )
     try:
-        names.check("gymnasium environment", name, registry, example="CartPole-v1")
+        suites.check_name("gymnasium environment", name, registry, example="CartPole-v1")
     except ValueError as error:
         remedy = (
             f"{package} must register it when it is imported"
@@ -168,22 +141,3 @@ def _check_id(package: str, name: str, registry: Mapping[str, Any]) -> None:
         raise faults.UnsupportedSpaceError(
             f"{error}{end} If the id is your own, {remedy}"
         ) from None
-
-
-def _is_minigrid(name: str, spec: Any) -> bool:
-    """Returns whether MiniGrid registered an id; agents read its texts in the suite minigrid."""
-    return name.startswith(_MINIGRID) and str(spec.entry_point).startswith("minigrid.")
-
-
-def _of_another_suite(name: str) -> tuple[str, str] | None:
-    """Returns the suite of a task, and the suite's own name of it; None if no suite has it."""
-    if name.startswith(_MINIGRID):
-        return "minigrid", name
-    atari = _ATARI.fullmatch(name)
-    for task in (name, f"ALE/{atari[1]}-v5") if atari else (name,):
-        for suite in _TRAIN_FLAGS:
-            try:
-                return suite, suites.config_class(suite)(suite=suite, task=task).task
-            except (ValueError, ImportError):
-                continue
-    return None

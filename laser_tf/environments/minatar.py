@@ -3,13 +3,13 @@
 import dataclasses
 import importlib.util
 import pathlib
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from dm_env import specs
 
 from laser_tf import errors, observations
-from laser_tf.environments import environment_config, names, serial_environment
+from laser_tf.environments import base, environment_config, suites
 
 GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
 SIZE = 10
@@ -27,17 +27,16 @@ class MinAtarConfig(environment_config.EnvironmentConfig):
     max_frames_per_episode: int = 108_000  # env frames; then the episode is cut
     sticky_actions: float = 0.0  # probability; of playing the last action again; 0.1 in the paper
 
+    known_tasks: ClassVar[tuple[str, ...]] = GAMES
+    tasks_share_specs: ClassVar[bool] = True
+
     def __post_init__(self):
         super().__post_init__()
         environment_config.check_sticky_actions(self.sticky_actions)
 
-    def all_tasks(self) -> tuple[str, ...]:
-        """The five games."""
-        return GAMES
-
     def check_task(self, task: str) -> str:
         """Takes "breakout" and, as MinAtar registers it with gymnasium, "MinAtar/Breakout-v1"."""
-        return names.check("MinAtar game", names.of_gymnasium_id(task, "MinAtar", GAMES), GAMES)
+        return super().check_task(suites.of_gymnasium_id(task, r"MinAtar/(\w+)-v\d+", GAMES))
 
     def protocol(self) -> dict[str, Any]:
         """See `EnvironmentConfig`."""
@@ -48,7 +47,7 @@ class MinAtarConfig(environment_config.EnvironmentConfig):
         return MinAtar(self, task, num_envs, seed)
 
 
-class MinAtar(serial_environment.SerialEnvironment):
+class MinAtar(base.BatchedEnvironment):
     """N games stepped in a Python loop; boards are uint8 [10, 10, channels], 0 or 255."""
 
     def __init__(self, config: MinAtarConfig, task: str, num_envs: int, seed: int):
@@ -70,18 +69,35 @@ class MinAtar(serial_environment.SerialEnvironment):
             action=specs.DiscreteArray(NUM_ACTIONS, name="action"),
         )
 
-    def _start_episode(self, index: int) -> None:
+    def _reset(self) -> np.ndarray:
+        for game in self._games:
+            game.reset()
+        return self._boards()
+
+    def _step(self, actions: np.ndarray, is_first: np.ndarray) -> base.Transition:
+        results = [
+            self._start(index) if starts else self._take_action(index, action)
+            for index, (action, starts) in enumerate(zip(actions.tolist(), is_first, strict=True))
+        ]
+        reward, discount, is_last = map(np.array, zip(*results, strict=True))
+        return base.Transition(self._boards(), reward, discount, is_last)
+
+    def _start(self, index: int) -> tuple[float, float, bool]:
         self._games[index].reset()
+        return 0.0, 1.0, False
 
-    def _take_frame(self, index: int, action: int) -> tuple[float, float, bool]:
-        # As in MinAtar's own `Environment.act`.
-        if self._random[index].rand() < self._sticky_actions:
-            action = self._last_actions[index]
-        self._last_actions[index] = action
-        reward, terminated = self._games[index].act(action)
-        return reward, 1.0 - terminated, terminated
+    def _take_action(self, index: int, action: int) -> tuple[float, float, bool]:
+        def take_frame() -> tuple[float, float, bool]:
+            # As in MinAtar's own `Environment.act`.
+            is_sticky = self._random[index].rand() < self._sticky_actions
+            taken = self._last_actions[index] if is_sticky else action
+            self._last_actions[index] = taken
+            reward, terminated = self._games[index].act(taken)
+            return reward, 1.0 - terminated, terminated
 
-    def _observations(self) -> np.ndarray:
+        return base.repeat_action(take_frame, self.action_repeat)
+
+    def _boards(self) -> np.ndarray:
         boards = np.zeros((self.num_envs, *self._observation_spec.shape), np.uint8)
         for board, game in zip(boards, self._games, strict=True):
             state = game.state()

@@ -1,4 +1,4 @@
-"""Several tasks in one batch of games, each with a fixed share of them."""
+"""Several tasks in one batch of environments, each with a fixed share of them."""
 
 import collections
 from collections.abc import Sequence
@@ -12,27 +12,16 @@ from laser_tf.environments import base
 
 
 class MultiTask(base.BatchedEnvironment):
-    """Environments side by side: the games of the first task, then those of the second, ...
+    """Environments of several tasks: those of the first task, then those of the second, ...
 
-    Rewards may be scaled by one factor for each task. Game i of a task depends on its own
-    environment alone.
+    An environment depends on its own seed and actions alone.
     """
 
-    def __init__(
-        self,
-        tasks: Sequence[str],
-        environments: Sequence[base.BatchedEnvironment],
-        reward_scales: Sequence[float],
-    ):
-        """Takes environments over.
-
-        Args:
-          tasks: K names.
-          environments: K, of the same specs.
-          reward_scales: K factors of rewards.
+    def __init__(self, tasks: Sequence[str], environments: Sequence[base.BatchedEnvironment]):
+        """Takes the environments of K tasks, and closes them with itself.
 
         Raises:
-          ValueError: if specs differ; the message names the task and both specs.
+          ValueError: If specs differ; the message names the task and both specs.
         """
         first = environments[0]
         for task, environment in zip(tasks, environments, strict=True):
@@ -55,7 +44,6 @@ class MultiTask(base.BatchedEnvironment):
         self.task_ids = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
         self._environments = environments
         self._starts = np.cumsum([0, *sizes])
-        self.reward_scales = np.asarray(reward_scales, np.float32)[self.task_ids]
 
     def _reset(self) -> Any:
         return _concatenate([environment.reset().observation for environment in self._environments])
@@ -68,25 +56,24 @@ class MultiTask(base.BatchedEnvironment):
             outputs.append(environment.step(actions[own]))
         output = _concatenate(outputs)
         is_last = np.concatenate([environment._over for environment in self._environments])
-        reward = output.reward * self.reward_scales
-        return base.Transition(output.observation, reward, output.discount, is_last)
+        return base.Transition(output.observation, output.reward, output.discount, is_last)
 
     def native_specs(self) -> list[base.NativeSpec]:
         """See `BatchedEnvironment`: tasks may count from different numbers."""
         return [own for environment in self._environments for own in environment.native_specs()]
 
     def fault_counts(self) -> collections.Counter[str]:
-        """Those of all environments, and of rewards that scaling made infinite."""
-        own = super().fault_counts()
-        return sum((each.fault_counts() for each in self._environments), own)
+        """Returns those of all environments, and of rewards that scaling made infinite."""
+        counts = [environment.fault_counts() for environment in self._environments]
+        return sum(counts, super().fault_counts())
 
     def render(self, index: int) -> np.ndarray:
-        """The picture of that game's own environment."""
+        """See `BatchedEnvironment`."""
         task = self.task_ids[index]
         return self._environments[task].render(index - self._starts[task])
 
     def close(self) -> None:
-        """Closes all."""
+        """Closes the environments of all tasks."""
         super().close()
         for environment in self._environments:
             environment.close()

@@ -10,12 +10,7 @@ import numpy as np
 import tree
 
 from laser_tf import observations
-from laser_tf.environments import (
-    base,
-    environment_worker,
-    faults,
-    worker_pool,
-)
+from laser_tf.environments import base, environment_worker, faults, worker_pool
 
 if TYPE_CHECKING:
     from laser_tf.environments import python_config
@@ -24,54 +19,57 @@ if TYPE_CHECKING:
 class PythonEnvironments(base.BatchedEnvironment):
     """N environments, each a `dm_env.Environment` in one of several workers.
 
-    An environment that raises, or returns what its specs do not allow, is made again; so are all
+    An environment that raises, or returns what its specs do not allow, is recreated; so are all
     environments of a worker that dies or does not answer in time. The result of that step is lost:
     the observation before replaces it, as the last of the episode, with reward 0 and discount 1.
     """
 
     def __init__(
         self,
-        config: "python_config.PythonConfig",
+        config: "python_config.WorkerConfig",
         make: Callable[[int], dm_env.Environment],
         task: str,
         num_envs: int,
         seed: int,
     ):
-        """Starts the workers; environment i is made from `seed + i`.
+        """Starts the workers; environment i is created from `seed + i`.
 
         Args:
           config: Configuration.
-          make: Makes one environment from its seed; pickled, and called in a worker.
+          make: Creates one environment from its seed; pickled, and called in a worker.
           task: Name of the environment, for messages.
           num_envs: N.
           seed: See above.
 
         Raises:
-          ValueError: If an environment cannot be made, or its specs have no canonical form.
+          ValueError: If an environment cannot be created, or its specs have no canonical form.
         """
         num_workers = min(config.num_workers or len(os.sched_getaffinity(0)), num_envs)
         self._parts = np.array_split(np.arange(num_envs), num_workers)  # For each worker.
         self._name = task
         self._files = [os.memfd_create("laser_tf_steps") for _ in self._parts]
-        self._newest: list[environment_worker.SharedMemoryTimestep] = []
+        self._memory: list[np.ndarray] = []
         self._workers: worker_pool.WorkerPool | None = None
+        worker = functools.partial(
+            environment_worker.Worker,
+            make=make,
+            action_repeat=1 if config.engine_repeats_actions else config.action_repeat,
+            max_words=config.max_words(),
+        )
+        factories = {
+            f"worker {index} of {task}": functools.partial(worker, seeds=(seed + part).tolist())
+            for index, part in enumerate(self._parts)
+        }
         try:
-            self._workers = self._start(
-                functools.partial(
-                    environment_worker.Worker,
-                    make=make,
-                    action_repeat=config.action_repeat,
-                    text_length=config.text_length,
-                ),
-                seed,
-                config.reply_seconds,
+            self._workers = worker_pool.WorkerPool(
+                factories, config.reply_seconds, self._files, self._progressed_at
             )
             description = self._describe()
         except BaseException:
             self._free()
             raise
-        self._newest = [
-            environment_worker.SharedMemoryTimestep(file, description.observation, len(part))
+        self._memory = [
+            environment_worker.map_memory(file, description.observation, len(part))
             for file, part in zip(self._files, self._parts, strict=True)
         ]
         super().__init__(
@@ -80,34 +78,21 @@ class PythonEnvironments(base.BatchedEnvironment):
             observation=description.observation,
             action=description.action,
         )
-        self._own = description.own
+        self._native = description.native
 
     def native_specs(self) -> list[base.NativeSpec]:
         """See `BatchedEnvironment`: a `Discrete` may start at another number than 0."""
-        return [self._own]
-
-    def _start(self, worker: Callable, seed: int, reply_seconds: float) -> worker_pool.WorkerPool:
-        return worker_pool.WorkerPool(
-            {
-                f"worker {index} of {self._name}": functools.partial(
-                    worker, seeds=(seed + part).tolist()
-                )
-                for index, part in enumerate(self._parts)
-            },
-            reply_seconds,
-            files=self._files,
-            progressed_at=self._progressed_at,
-        )
+        return [self._native]
 
     def _progressed_at(self, worker: int) -> float:
         """Returns when a worker called its current environment; 0 before the first step."""
-        return float(self._newest[worker].called_at[0]) if self._newest else 0.0
+        return float(self._memory[worker]["called_at"]) if self._memory else 0.0
 
     def _describe(self) -> environment_worker.Description:
         """Returns the specs, which must be the same in all workers."""
         answers = self._workers.call([("describe",)] * len(self._parts))
         for answer in answers:
-            if not isinstance(answer, environment_worker.Description):
+            if isinstance(answer, worker_pool.Failure):
                 raise faults.EnvironmentCreationError(self._name, answer.reason, answer.details)
             if answer != answers[0]:
                 raise faults.EnvironmentCreationError(
@@ -116,30 +101,33 @@ class PythonEnvironments(base.BatchedEnvironment):
         return answers[0]
 
     def _reset(self) -> Any:
-        self._begin(self._over, self._over, self._no_actions())
-        self._observation, *_ = self._read()
+        self._start_episodes(self._over, self._over)
+        self._observation = self._read().observation
         return self._observation
 
     def _step(self, actions: np.ndarray, is_first: np.ndarray) -> base.Transition:
         commands = np.where(is_first, environment_worker.RESET, environment_worker.STEP)
-        lost = self._play(commands, actions)
+        lost = self._call(commands, actions)
         cut = lost & ~is_first
-        cut |= self._begin(lost & is_first, is_first, actions)
-        observation, reward, discount, is_last = self._read()
+        cut |= self._start_episodes(lost & is_first, is_first)
+        transition = self._read()
         if cut.any():  # The results of this step are lost.
-            observation = base.replaced(cut, self._observation, observation)
-            reward, discount = np.where(cut, 0, reward), np.where(cut, 1, discount)
-        self._observation = observation
-        return base.Transition(observation, reward, discount, is_last | cut)
+            transition = base.Transition(
+                base.replaced(cut, self._observation, transition.observation),
+                np.where(cut, 0, transition.reward),
+                np.where(cut, 1, transition.discount),
+                transition.is_last | cut,
+            )
+        self._observation = transition.observation
+        return transition
 
-    def _begin(self, pending: np.ndarray, beginning: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    def _start_episodes(self, pending: np.ndarray, starting: np.ndarray) -> np.ndarray:
         """Starts episodes, as often as needed.
 
         Args:
           pending: bool [N], environments that have to start.
-          beginning: bool [N], these and the environments that started with this step. They start
+          starting: bool [N], these and the environments that started with this step. They start
             again if their worker dies.
-          actions: Placeholder for the workers.
 
         Returns:
           Bool [N], other environments that were lost.
@@ -147,27 +135,28 @@ class PythonEnvironments(base.BatchedEnvironment):
         others = np.zeros(self.num_envs, bool)
         while pending.any():
             commands = np.where(pending, environment_worker.RESET, environment_worker.NOTHING)
-            lost = self._play(commands, actions)
-            pending, others = lost & beginning, others | (lost & ~beginning)
+            lost = self._call(commands)
+            pending, others = lost & starting, others | (lost & ~starting)
         return others
 
-    def _play(self, commands: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    def _call(self, commands: np.ndarray, actions: np.ndarray | None = None) -> np.ndarray:
         """Sends commands to the workers; returns which environments need a reset, bool [N]."""
         lost = np.zeros(self.num_envs, bool)
-        answers = self._workers.call(
-            [
-                ("play", commands[part].tolist(), actions[part]) if commands[part].any() else None
-                for part in self._parts
-            ]
-        )
-        for worker, answer in enumerate(answers):
+        requests = [
+            ("step", commands[part].tolist(), None if actions is None else actions[part])
+            if commands[part].any()
+            else None
+            for part in self._parts
+        ]
+        for worker, answer in enumerate(self._workers.call(requests)):
+            part = self._parts[worker]
             if isinstance(answer, worker_pool.Failure):
-                lost[self._parts[worker]] = True
+                lost[part] = True
                 self._note_worker(worker, answer)
-            elif answer:
-                for index, failure in answer.items():
-                    lost[self._parts[worker][index]] = True
-                    self._note_restart(self._parts[worker][index], failure.reason, failure.details)
+            else:
+                for index, failure in (answer or {}).items():
+                    lost[part[index]] = True
+                    self._note_restart(part[index], failure)
         return lost
 
     def _note_worker(self, worker: int, failure: worker_pool.Failure) -> None:
@@ -175,25 +164,23 @@ class PythonEnvironments(base.BatchedEnvironment):
         reason = f"its worker process: {failure.reason}"
         if len(part) > 1:
             reason += f"; environments {part[0]} to {part[-1]} shared it"
-        self._note_restart(part[self._newest[worker].current_env[0]], reason, failure.details)
+        current = part[self._memory[worker]["current_env"]]
+        self._note_restart(current, failure._replace(reason=reason))
 
-    def _note_restart(self, index: int, reason: str, details: str) -> None:
-        self.faults.note(int(index), faults.RESTARTS, reason + faults.STARTED_AGAIN, details)
+    def _note_restart(self, index: int, failure: worker_pool.Failure) -> None:
+        if failure.is_final:
+            raise faults.EnvironmentFailedError(f"{self._name} failed: {failure.reason}")
+        reason = failure.reason + faults.STARTED_AGAIN
+        self.faults.note(int(index), faults.RESTARTS, reason, failure.details)
 
-    def _read(self) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+    def _read(self) -> base.Transition:
         """Returns copies of the newest time steps of all workers."""
-        leaves = [
-            np.concatenate(parts)
-            for parts in zip(*(steps.observation for steps in self._newest), strict=True)
-        ]
-        observation = tree.unflatten_as(self._observation_spec, leaves)
-        return observation, *(
-            np.concatenate([getattr(steps, name) for steps in self._newest])
-            for name in ("reward", "discount", "last")
+        steps = [memory["steps"] for memory in self._memory]
+        *leaves, reward, discount, is_last = (
+            np.concatenate([part[name] for part in steps]) for name in steps[0].dtype.names
         )
-
-    def _no_actions(self) -> np.ndarray:
-        return np.zeros((self.num_envs, *self._action_spec.shape), self._action_spec.dtype)
+        observation = tree.unflatten_as(self._observation_spec, leaves)
+        return base.Transition(observation, reward, discount, is_last)
 
     def outside_bounds(self) -> str:
         """See `BatchedEnvironment`."""
@@ -206,10 +193,10 @@ class PythonEnvironments(base.BatchedEnvironment):
         Raises:
           RenderError: If there is neither.
         """
-        requests: list[tuple | None] = [None] * len(self._parts)
-        worker = next(w for w, part in enumerate(self._parts) if index in part)
-        requests[worker] = ("render", int(index - self._parts[worker][0]))
-        answer = self._workers.call(requests)[worker]
+        requests = [
+            ("render", int(index - part[0])) if index in part else None for part in self._parts
+        ]
+        answer = next(answer for answer in self._workers.call(requests) if answer is not None)
         if isinstance(answer, np.ndarray):
             return answer
         for spec, leaf in zip(
@@ -227,7 +214,7 @@ class PythonEnvironments(base.BatchedEnvironment):
     def _free(self) -> None:
         if self._workers is not None:
             self._workers.close()
-        self._newest = []  # They hold the files, too.
+        self._memory = []  # They hold the files, too.
         for file in self._files:
             os.close(file)
         self._files = []

@@ -6,58 +6,44 @@ from typing import Any
 import dm_env
 import numpy as np
 
-_GYMNASIUM_STEP = "(observation, reward, terminated, truncated, info)"
-_GYMNASIUM_STEP_LENGTH = 5
+GYMNASIUM_API = (
+    "The API of gymnasium is reset(seed=..., options=...) -> (observation, info) and step(action) "
+    "-> (observation, reward, terminated, truncated, info); environments for gym before 0.26 "
+    "return other values"
+)
 
 
-def gymnasium_reset(result: Any) -> tuple[Any, Any]:
-    """Returns observation and info of `reset`.
+def gymnasium_reset(result: Any) -> Any:
+    """Returns the observation of `reset`.
 
     Raises:
       ValueError: For anything but a pair, such as the observation alone.
     """
-    if not isinstance(result, tuple | list) or len(result) != 2 or not _is_info(result[1]):
-        raise ValueError(
-            "its reset() must return (observation, info), with info a dictionary, got "
-            f"{_describe(result)}. This is the API of gymnasium. Environments for gym before 0.26 "
-            "return the observation alone: return it with {}"
-        )
-    return result[0], result[1]
+    is_pair = isinstance(result, tuple | list) and len(result) == 2
+    if not is_pair or not isinstance(result[1], Mapping | None):
+        raise ValueError(f"its reset() returned {_describe(result)}. {GYMNASIUM_API}")
+    return result[0]
 
 
-def gymnasium_step(result: Any) -> tuple[Any, Any, bool, bool, Any]:
-    """Returns the five values of `step`.
+def gymnasium_step(result: Any) -> tuple[Any, Any, bool, bool]:
+    """Returns observation, reward, `terminated` and `truncated` of `step`.
 
     Raises:
-      ValueError: For another number of values, or if `terminated` or `truncated_ratios` is no bool.
+      ValueError: For another number of values, or if `terminated` or `truncated` is no bool.
     """
-    if not isinstance(result, tuple | list) or len(result) != _GYMNASIUM_STEP_LENGTH:
-        raise ValueError(
-            f"its step() must return {_GYMNASIUM_STEP}, got {_describe(result)}. This is the API "
-            "of gymnasium. Environments for gym before 0.26 return done: return terminated and "
-            "truncated in its place"
-        )
-    observation, reward, terminated, truncated, info = result
-    _check_flag("terminated", terminated)
-    _check_flag("truncated", truncated)
-    return observation, reward, terminated, truncated, info
-
-
-def _is_info(value: Any) -> bool:
-    return value is None or isinstance(value, Mapping)
+    if not isinstance(result, tuple | list) or len(result) != 5:
+        raise ValueError(f"its step() returned {_describe(result)}. {GYMNASIUM_API}")
+    observation, reward, terminated, truncated, _ = result
+    for name, flag in (("terminated", terminated), ("truncated", truncated)):
+        if not isinstance(flag, bool | np.bool_):  # Texts and None have a truth value, too.
+            raise ValueError(f"its {name} must be a bool, got {flag!r}. Return bool({name})")
+    return observation, reward, terminated, truncated
 
 
 def _describe(result: Any) -> str:
     if isinstance(result, tuple | list):
-        kinds = ", ".join(type(value).__name__ for value in result[: _GYMNASIUM_STEP_LENGTH + 1])
-        return f"{len(result)} values ({kinds})" if len(result) != 1 else f"1 value ({kinds})"
+        return f"{len(result)} values ({', '.join(type(value).__name__ for value in result[:6])})"
     return f"a value of type {type(result).__name__}"
-
-
-def _check_flag(name: str, value: Any) -> None:
-    """Raises ValueError unless the value is a bool: texts and None have a truth value, too."""
-    if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"its {name} must be a bool, got {value!r}. Return bool({name})")
 
 
 def time_step(result: Any, *, starts: bool) -> tuple[float, float, bool]:
@@ -71,8 +57,7 @@ def time_step(result: Any, *, starts: bool) -> tuple[float, float, bool]:
       ValueError: If the time step has another type, or a value that is no number or out of range.
     """
     step_type = _step_type(result)
-    is_first = step_type == dm_env.StepType.FIRST
-    if is_first != starts:
+    if (step_type == dm_env.StepType.FIRST) != starts:
         method = "reset" if starts else "step"
         raise ValueError(f"its {method}() returned a time step of {result.step_type}")
     if starts:
@@ -85,17 +70,15 @@ def time_step(result: Any, *, starts: bool) -> tuple[float, float, bool]:
 
 
 def _step_type(result: Any) -> dm_env.StepType:
-    """Returns a time step's type; raises ValueError unless it is an integer from 0 to 2."""
-    step_type = result.step_type
-    if not isinstance(step_type, dm_env.StepType):
-        array = np.asarray(step_type)  # TF-Agents' step types are arrays of rank 0.
-        if array.shape or array.dtype.kind not in "iu" or not 0 <= array <= 2:
-            raise ValueError(
-                f"its step_type must be an integer from 0 to 2, got {step_type!r}. "
-                "Return dm_env.StepType.FIRST, MID or LAST"
-            )
-        step_type = dm_env.StepType(int(array))
-    return step_type
+    if isinstance(result.step_type, dm_env.StepType):
+        return result.step_type
+    array = np.asarray(result.step_type)  # TF-Agents' step types are arrays of rank 0.
+    if array.shape or array.dtype.kind not in "iu" or not 0 <= array <= 2:
+        raise ValueError(
+            f"its step_type must be an integer from 0 to 2, got {result.step_type!r}. "
+            "Return dm_env.StepType.FIRST, MID or LAST"
+        )
+    return dm_env.StepType(int(array))
 
 
 def _number(name: str, value: Any) -> float:

@@ -4,12 +4,13 @@ Nothing between them shows the cue, so that only an agent that remembers gets mo
 """
 
 import dataclasses
+from typing import ClassVar
 
 import numpy as np
 from dm_env import specs
 
 from laser_tf import config_checks, observations
-from laser_tf.environments import base, environment_config, names, random_streams
+from laser_tf.environments import base, small_environment
 
 SIZE = 3
 UP, RIGHT, DOWN, LEFT = range(4)
@@ -17,41 +18,31 @@ _START_COLUMN, _CORRIDOR_COLUMN, _JUNCTION_COLUMN = range(3)  # of an observatio
 _PIXELS = 32  # of a cell in a picture
 
 
-def time_limit(corridor_length: int) -> int:
-    """Agent steps after which an episode is cut: twice the shortest way."""
-    return 2 * (corridor_length + 2)
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TMazeConfig(environment_config.SmallConfig):
+class TMazeConfig(small_environment.SmallConfig):
     """Configuration of the T-maze."""
 
     suite: str = "tmaze"
     task: str = "tmaze"
     corridor_length: int = 10  # cells; between the cue and the junction
 
+    known_tasks: ClassVar[tuple[str, ...]] = ("tmaze",)
+
     def __post_init__(self):
         super().__post_init__()
         config_checks.check_range(
-            self, "corridor_length", 1, 1_000_000, "a picture of a longer one fits no memory"
+            self, "corridor_length", 1, 1_000_000, "an image of a longer one fits no memory"
         )
 
-    def check_task(self, task: str) -> str:
-        """See `EnvironmentConfig`."""
-        return names.check("task of tmaze", task, ("tmaze",))
-
-    @property
-    def max_steps_per_episode(self) -> int:
-        """See `EnvironmentConfig`."""
-        own = time_limit(self.corridor_length)
-        return min(own, super().max_steps_per_episode or own)
+    def _longest_episode(self) -> int:
+        return 2 * (self.corridor_length + 2)  # twice the shortest way
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "TMaze":
         """See `EnvironmentConfig`."""
         return TMaze(self, num_envs, seed)
 
 
-class TMaze(base.BatchedEnvironment):
+class TMaze(small_environment.SmallEnvironment):
     """N mazes: start, `corridor_length` cells, junction, and an arm above and below the junction.
 
     An observation is uint8 [3, 3, 1], 0 or 255. The agent is in the middle row: left at the
@@ -73,16 +64,14 @@ class TMaze(base.BatchedEnvironment):
     def __init__(self, config: TMazeConfig, num_envs: int, seed: int):
         """Makes the mazes; maze i samples its cues from `seed + i`."""
         super().__init__(
+            config,
             num_envs,
+            seed,
             observation=observations.image_spec(SIZE, SIZE, 1),
             action=specs.DiscreteArray(4, name="action"),
         )
-        self._streams = random_streams.draw(seed + np.arange(num_envs, dtype=np.uint64))
-        self._episodes = np.zeros(num_envs, np.uint64)
         self._junction = config.corridor_length + 1
-        self.max_steps_per_episode = config.max_steps_per_episode
         self._penalty = 1 / (config.corridor_length + 2)
-        self._reward_offset = config.reward_offset
 
     def _reset(self) -> np.ndarray:
         self._cell = np.zeros(self.num_envs, int)  # 0 at the start
@@ -91,12 +80,10 @@ class TMaze(base.BatchedEnvironment):
         self._enter(self._over)
         return self._pictures(self._over)
 
-    def _enter(self, games: np.ndarray) -> None:
-        """Starts the games of a mask bool [N]."""
-        self._episodes += games
-        self._cell[games], self._row[games] = 0, 1
-        sides = random_streams.draw(self._streams + self._episodes) % 2
-        self._cue_row[games] = 2 * sides[games]
+    def _enter(self, starting: np.ndarray) -> None:
+        """Starts episodes of the mazes of a mask bool [N]."""
+        self._cell[starting], self._row[starting] = 0, 1
+        self._cue_row[starting] = 2 * self._draw(starting, 2)
 
     def _step(self, actions: np.ndarray, is_first: np.ndarray) -> base.Transition:
         at_junction = self._cell == self._junction

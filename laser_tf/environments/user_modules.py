@@ -1,18 +1,16 @@
 """Loads what users name as "module:name", in worker processes only."""
 
+import contextlib
 import importlib
 import inspect
+import operator
 import pathlib
-import re
 from collections.abc import Collection
 from types import ModuleType
 from typing import Any
 
 from laser_tf import errors
-from laser_tf.environments import faults, names
-
-_MODULE = re.compile(r"[A-Za-z_][\w.]*")
-_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+from laser_tf.environments import faults, suites
 
 
 class UntrustedError(errors.UserError):
@@ -38,22 +36,6 @@ def check_trusted(source: pathlib.Path, code: Collection[str], named: Collection
         )
 
 
-def check_path(suite: str, path: str) -> str:
-    """Returns a path "module:name".
-
-    Args:
-      suite: Suite of the path, for the message.
-      path: Path to check.
-
-    Raises:
-      ValueError: For a text of another form.
-    """
-    if not _PATH.fullmatch(path):
-        module = path if _MODULE.fullmatch(path) else "my_module"
-        raise errors.ConfigError(f"use module:function with suite={suite}, e.g. {module}:make")
-    return path
-
-
 def load_module(name: str) -> ModuleType:
     """Imports a module that is installed or lies in the current folder.
 
@@ -73,44 +55,25 @@ def load_module(name: str) -> ModuleType:
         ) from None
 
 
-def load(path: str) -> Any:
-    """Returns the object that "module:name" names.
-
-    Raises:
-      UnsupportedSpaceError: where the module, or the name in it, does not exist.
-    """
-    module_name, _, name = path.partition(":")
-    value = load_module(module_name)
-    for part in name.split("."):
-        if not hasattr(value, part):
-            public = [known for known in vars(value) if not known.startswith("_")]
-            try:
-                names.check(f"name in {module_name}", part, public, example=f"{module_name}:make")
-            except ValueError as error:
-                raise faults.UnsupportedSpaceError(str(error)) from None
-        value = getattr(value, part)
-    if not callable(value):
-        raise faults.UnsupportedSpaceError(
-            f"{path} is a {type(value).__name__}: name a function that returns an environment"
-        )
-    return value
-
-
-def takes_seed(function: Any) -> bool:
-    """Returns whether a function has a parameter `seed`."""
-    try:
-        return "seed" in inspect.signature(function).parameters
-    except (TypeError, ValueError):  # of a C extension
-        return False
-
-
 def call(path: str, arguments: dict[str, Any], seed: int) -> Any:
     """Calls what "module:name" names, with `seed` if it has such a parameter.
 
     Raises:
-      UnsupportedSpaceError: where it does not exist.
+      ConfigError: If it does not exist, or cannot be called.
     """
-    function = load(path)
-    if takes_seed(function):
-        arguments = {"seed": seed, **arguments}
+    module_name, _, name = path.partition(":")
+    module = load_module(module_name)
+    try:
+        function = operator.attrgetter(name)(module)
+    except AttributeError:
+        public = [known for known in vars(module) if not known.startswith("_")]
+        suites.check_name(f"name in {module_name}", name, public, example=f"{module_name}:make")
+        raise
+    if not callable(function):
+        raise faults.UnsupportedSpaceError(
+            f"{path} is a {type(function).__name__}: name a function that returns an environment"
+        )
+    with contextlib.suppress(TypeError, ValueError):  # A C extension has no signature.
+        if "seed" in inspect.signature(function).parameters:
+            arguments = {"seed": seed, **arguments}
     return function(**arguments)

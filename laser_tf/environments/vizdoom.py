@@ -1,20 +1,20 @@
 """ViZDoom's standard scenarios (Kempka et al. 2016): Doom from the player's eyes."""
 
-import concurrent.futures
 import dataclasses
+import fcntl
+import functools
 import os
 import pathlib
-import signal
 import tempfile
-from collections.abc import Iterator
-from types import ModuleType
+from collections.abc import Callable
 from typing import Any, ClassVar
 
+import dm_env
 import numpy as np
 from dm_env import specs
 
-from laser_tf import config_checks, errors, observations
-from laser_tf.environments import environment_config, names, serial_environment
+from laser_tf import observations
+from laser_tf.environments import python_config
 
 HEIGHT, WIDTH = 72, 96
 SCREEN_HEIGHT, SCREEN_WIDTH = 120, 160
@@ -51,34 +51,27 @@ ACTIONS: dict[str, tuple[tuple[str, ...], ...]] = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class VizDoomConfig(environment_config.EnvironmentConfig):
+class VizDoomConfig(python_config.WorkerConfig):
     """Configuration of ViZDoom's scenarios."""
 
     suite: str = "vizdoom"
     task: str = "basic"
     max_frames_per_episode: int = 108_000  # env frames; then the episode is cut
-    num_threads: int = 0  # threads; that wait for engines at once; 0: one for each core
     action_repeat: int = 4  # env frames; an agent step
 
     frames_per_second: ClassVar[float] = 35.0
+    known_tasks: ClassVar[tuple[str, ...]] = tuple(ACTIONS)
+    engine_repeats_actions: ClassVar[bool] = True
+    package: ClassVar[str] = "vizdoom"
+    missing_package: ClassVar[str] = "ViZDoom is not installed: run make vizdoom"
 
-    def __post_init__(self):
-        super().__post_init__()
-        config_checks.check_range(
-            self, "num_threads", 0, 1_024, environment_config.TOO_MANY_THREADS
-        )
-
-    def check_task(self, task: str) -> str:
-        """See `EnvironmentConfig`."""
-        return names.check("ViZDoom scenario", task, ACTIONS)
-
-    def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "VizDoom":
-        """See `EnvironmentConfig`."""
-        return VizDoom(self, task, num_envs, seed)
+    def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
+        """See `WorkerConfig`."""
+        return functools.partial(Doom, task, self.action_repeat)
 
 
-class VizDoom(serial_environment.SerialEnvironment):
-    """N games in colour, uint8 [72, 96, 3], each in its own engine process.
+class Doom(dm_env.Environment):
+    """One game in colour, uint8 [72, 96, 3], in its own engine process.
 
     Actions are those of `ACTIONS`. Rewards are the scenario's own, raw and summed over the repeated
     frames; scenarios differ by two orders of magnitude, so that a learner clips or scales them:
@@ -93,101 +86,75 @@ class VizDoom(serial_environment.SerialEnvironment):
       take_cover         1 a frame
 
     The player's death or the scenario's goal ends an episode with discount 0. Every timeout is a
-    cut that leaves the discount at 1: frames do not show how much time is left. The base class
-    counts it, because the engine would withhold the last frame, the one to bootstrap from. After a
-    real end there is no frame: the last observation repeats the one before.
-
-    Engines keep files in `./_vizdoom` and die with the environment. A process that is killed
-    outright (SIGKILL) leaves its engines behind, idle.
+    cut that leaves the discount at 1: frames do not show how much time is left. This class counts
+    it, because the engine would withhold the last frame, whose value is bootstrapped. After a real
+    end there is no frame: the last observation repeats the one before.
     """
 
-    def __init__(self, config: VizDoomConfig, task: str, num_envs: int, seed: int):
-        """Starts the engines; see `EnvironmentConfig.make`."""
-        library = _load_library()
+    def __init__(self, task: str, action_repeat: int, seed: int):
+        """Starts the engine; files that it keeps are in `./_vizdoom`."""
         self._files = tempfile.TemporaryDirectory(prefix="laser_tf_vizdoom_")
-        self._pool = concurrent.futures.ThreadPoolExecutor(config.num_threads or os.cpu_count())
-        # One after the other: two that started at once were seen to hang on a busy machine.
-        self._games = [
-            _start_game(
-                library, task, seed + index, pathlib.Path(self._files.name) / f"{index}.ini"
-            )
-            for index in range(num_envs)
-        ]
-        timeout = self._games[0].get_episode_timeout()
-        for game in self._games:
-            game.set_episode_timeout(0)
-        self._buttons = _button_states(self._games[0], ACTIONS[task])
-        self._screens = np.zeros((num_envs, SCREEN_HEIGHT, SCREEN_WIDTH, 3), np.uint8)
-        self._frames = np.zeros((num_envs, HEIGHT, WIDTH, 3), np.uint8)
-        super().__init__(
-            num_envs,
-            action_repeat=config.action_repeat,
-            observation=observations.image_spec(HEIGHT, WIDTH, 3),
-            action=specs.DiscreteArray(len(self._buttons), name="action"),
-        )
-        self.max_steps_per_episode = -(-timeout // config.action_repeat)
+        self._game = _start_game(task, seed, pathlib.Path(self._files.name))
+        self._max_steps = -(-self._game.get_episode_timeout() // action_repeat)
+        self._game.set_episode_timeout(0)
+        buttons = [button.name for button in self._game.get_available_buttons()]
+        self._buttons = [[int(name in held) for name in buttons] for held in ACTIONS[task]]
+        self._action_repeat = action_repeat
 
-    def _map(self, *arguments: Any) -> Iterator:
-        return self._pool.map(*arguments)
+    def reset(self) -> dm_env.TimeStep:
+        """See `dm_env.Environment`."""
+        self._game.new_episode()
+        self._steps = 0
+        return dm_env.restart(self._observe())
 
-    def _start_episode(self, index: int) -> None:
-        self._games[index].new_episode()
-        self._take_screen(index)
+    def step(self, action: int) -> dm_env.TimeStep:
+        """Holds the buttons of an action for `action_repeat` frames."""
+        reward = self._game.make_action(self._buttons[action], self._action_repeat)
+        self._steps += 1
+        if self._game.is_episode_finished():  # A finished game has no screen.
+            return dm_env.termination(reward, _shrink(self._screen))
+        end = dm_env.truncation if self._steps == self._max_steps else dm_env.transition
+        return end(reward, self._observe())
 
-    def _take_action(self, index: int, action: int) -> tuple[float, float, bool]:
-        game = self._games[index]
-        reward = game.make_action(self._buttons[action], self.action_repeat)
-        ended = game.is_episode_finished()
-        if not ended:  # A finished game has no screen.
-            self._take_screen(index)
-        return reward, 1.0 - ended, ended
+    def _observe(self) -> np.ndarray:
+        self._screen = self._game.get_state().screen_buffer
+        return _shrink(self._screen)
 
-    def _take_screen(self, index: int) -> None:
-        self._screens[index] = self._games[index].get_state().screen_buffer
-        self._frames[index] = _shrink(self._screens[index])
+    def observation_spec(self) -> specs.BoundedArray:
+        """See `dm_env.Environment`."""
+        return observations.image_spec(HEIGHT, WIDTH, 3)
 
-    def _observations(self) -> np.ndarray:
-        return self._frames.copy()
+    def action_spec(self) -> specs.DiscreteArray:
+        """See `dm_env.Environment`."""
+        return specs.DiscreteArray(len(self._buttons), name="action")
 
-    def render(self, index: int) -> np.ndarray:
-        """The screen, 120x160."""
-        return self._screens[index].copy()
+    def render(self) -> np.ndarray:
+        """Returns the screen, 120x160."""
+        return self._screen
 
     def close(self) -> None:
-        """Ends the engines and the threads."""
-        super().close()
-        for game in self._games:
-            game.close()
-        self._pool.shutdown()
+        """Ends the engine."""
+        self._game.close()
         self._files.cleanup()
 
 
-def _load_library() -> ModuleType:
-    # Not at the top: a test or a command that plays no Doom need not have it installed.
-    try:
-        import vizdoom
-    except ModuleNotFoundError as error:
-        raise errors.MissingPackageError("ViZDoom is not installed: run make vizdoom") from error
-    return vizdoom
+def _start_game(task: str, seed: int, folder: pathlib.Path) -> Any:
+    """Starts an engine that shows nothing, plays no sound and writes its settings to a folder."""
+    import vizdoom as library
 
-
-def _start_game(library: ModuleType, task: str, seed: int, settings: pathlib.Path) -> Any:
-    """Starts an engine that shows nothing, plays no sound and writes its settings to a file."""
     game = library.DoomGame()
     game.load_config(str(pathlib.Path(library.scenarios_path) / f"{task}.cfg"))
     game.set_screen_format(library.ScreenFormat.RGB24)
     game.set_screen_resolution(library.ScreenResolution.RES_160X120)
     game.set_window_visible(False)
     game.set_sound_enabled(False)
-    game.set_doom_config_path(str(settings))
+    game.set_doom_config_path(str(folder / "settings.ini"))
     game.set_seed(seed)
-    # The engine inherits the mask. A terminal sends Ctrl-C, and its own end, to every process of a
-    # command: engines that died of it would take the actor with them.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGHUP])
-    try:
+    # Engines that started at the same time were seen to hang on a busy machine.
+    lock = pathlib.Path(tempfile.gettempdir()) / f"laser_tf_vizdoom_{os.getuid()}.lock"
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
         game.init()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     return game
 
 
@@ -196,9 +163,3 @@ def _shrink(screen: np.ndarray) -> np.ndarray:
     rows = _SHARES @ screen.reshape(SCREEN_HEIGHT // 5, 5, -1).astype(np.float32)
     pixels = rows.reshape(-1, 5 * 3) @ _COLOUR_SHARES
     return (pixels + 0.5).astype(np.uint8).reshape(HEIGHT, WIDTH, 3)
-
-
-def _button_states(game: Any, actions: tuple[tuple[str, ...], ...]) -> list[list[int]]:
-    """For each action, 1 or 0 for each button in the game's order."""
-    names = [button.name for button in game.get_available_buttons()]
-    return [[int(name in held) for name in names] for held in actions]

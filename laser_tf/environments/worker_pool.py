@@ -15,7 +15,7 @@ from multiprocessing import connection
 from typing import Any, NamedTuple
 
 from laser_tf import errors, installed_commands
-from laser_tf.environments import worker_output
+from laser_tf.environments import faults, worker_output
 from laser_tf.host import process_launcher
 
 _CLOSE_TIMEOUT_SECONDS = 10.0
@@ -49,6 +49,13 @@ class Failure(NamedTuple):
 
     reason: str  # One line.
     details: str = ""  # Traceback, if the worker could send it.
+    is_final: bool = False  # A restart does not help.
+
+
+def failure_of(error: Exception) -> Failure:
+    """Returns the failure for an error that was just raised; invalid configurations are final."""
+    is_final = isinstance(error, errors.ConfigError)
+    return Failure(faults.describe(error), errors.printable(traceback.format_exc()), is_final)
 
 
 class WorkerPool:
@@ -63,7 +70,7 @@ class WorkerPool:
         self,
         factories: Mapping[str, Callable[..., Any]],
         reply_seconds: float,
-        files: Sequence[int] | None = None,
+        files: Sequence[int] = (),
         progressed_at: Callable[[int], float] = lambda _: 0.0,
         close_seconds: float = _CLOSE_TIMEOUT_SECONDS,
     ):
@@ -89,9 +96,7 @@ class WorkerPool:
         self._workers: list[WorkerProcess] = []
         try:
             for index, factory in enumerate(factories.values()):
-                self._workers.append(
-                    WorkerProcess(factory, files[index : index + 1] if files else ())
-                )
+                self._workers.append(WorkerProcess(factory, files[index : index + 1]))
             answers = self._collect(range(len(self._workers)))
             for name, answer in zip(factories, answers, strict=True):
                 if isinstance(answer, Failure):
@@ -209,13 +214,12 @@ class WorkerProcess:
     def receive(self) -> Any:
         """Returns the next answer, or a `Failure`."""
         try:
-            answer, reason, details = self.pipe.recv()
+            return self.pipe.recv()
         except (EOFError, OSError):
             # A process that closed its pipe is about to end: it may still write its core file.
             code = self._process.wait(_CLOSE_TIMEOUT_SECONDS)
             self._output.drain()
             return Failure(f"died with exit code {code}: see its last messages")
-        return Failure(reason, details) if reason else answer
 
     def end(self, seconds: float) -> None:
         """Waits until the process has ended, and kills its process group."""
@@ -227,21 +231,19 @@ def serve(pipe: connection.Connection, files: Sequence[int]) -> None:
     """Runs a worker: makes its object from the first message and answers until the pipe closes."""
     target = None
     with contextlib.suppress(EOFError, OSError), contextlib.closing(pipe):
-        target = _answer(pipe, lambda request: (request[0](request[1], *files), None))
-        while target is not None:
-            _answer(pipe, lambda request: (None, getattr(target, request[0])(*request[1:])))
+        factory, restarts = pipe.recv()
+        try:
+            target = factory(restarts, *files)
+        except Exception as error:  # The parent reports any error.
+            pipe.send(failure_of(error))
+            return
+        pipe.send(None)
+        while True:
+            method, *arguments = pipe.recv()
+            try:
+                answer = getattr(target, method)(*arguments)
+            except Exception as error:
+                answer = failure_of(error)
+            pipe.send(answer)
     if close := getattr(target, "close", None):
         close()
-
-
-def _answer(pipe: connection.Connection, handle: Callable[[Any], tuple[Any, Any]]) -> Any:
-    """Handles one message: returns the first result, sends the second result or the error."""
-    message = pipe.recv()
-    kept, answer, reason, details = None, None, "", ""
-    try:
-        kept, answer = handle(message)
-    except Exception as exception:  # The parent reports any error.
-        reason = errors.printable(" ".join(f"{type(exception).__name__}: {exception}".split()))
-        details = errors.printable(traceback.format_exc())
-    pipe.send((answer, reason, details))
-    return kept

@@ -1,11 +1,10 @@
-"""An evaluator beside the training of a run on one machine: in a process of its own.
+"""Evaluations during the training of a run in one process, in a second process.
 
-A thread would be cheaper to start, but the one interpreter is what limits a run in one process:
-each Python step of an evaluation would come out of the actor's and the learner's. A process costs
-some 300 MB and some seconds of start, runs at a lower priority on what cores the run leaves idle,
-needs no share of the GPU, and may crash.
+A thread would start faster, but the interpreter's lock limits a run in one process: each Python
+step of an evaluation would delay the actor and the learner. A process costs some 300 MB and some
+seconds of start, runs at a lower priority, needs no share of the GPU, and can crash.
 
-Few imports: the child that makes an evaluator lowers its priority before it loads TensorFlow.
+The imports are few, since the child lowers its priority before it loads TensorFlow.
 """
 
 import contextlib
@@ -13,34 +12,33 @@ import dataclasses
 import functools
 import os
 import pathlib
-import queue
-import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent import futures
 from typing import TYPE_CHECKING, Any
 
+from laser_tf import errors
 from laser_tf.environments import worker_pool
 from laser_tf.training import run_config
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from laser_tf.evaluation import continuous_evaluator
+    from laser_tf.evaluation import evaluator
 
-_NICENESS = 10  # a tenth of the time of a core that the run wants, too, and all of an idle one
-_PATIENCE = 10.0  # seconds for a thread whose process was killed
+_NICENESS = 10
 
 _Outcome = Mapping[str, Any] | worker_pool.Failure
 
 
 @contextlib.contextmanager
-def beside(
+def maybe_start(
     config: run_config.RunConfig, workdir: pathlib.Path
 ) -> Iterator["EvaluatorProcess | None"]:
-    """The evaluator that a run asks for, until its training has ended; None where it asks for none.
+    """Yields the evaluator of a run with periodic evaluations, otherwise None; closes it.
 
     Args:
-      config: of the run.
-      workdir: its folder, which gets the tracebacks of environments that fail.
+      config: Configuration of the run.
+      workdir: Directory for tracebacks of failed environments.
     """
     if not config.run.evaluate_every_env_frames:
         yield None
@@ -50,94 +48,73 @@ def beside(
 
 
 class EvaluatorProcess:
-    """A `training.evaluations.Evaluator`: a process that plays, and a thread that talks to it.
+    """A `training.evaluations.Evaluator` whose calls do not wait for the process.
 
-    The thread is there so that nobody waits for the process: not when it starts, not when it takes
-    weights, and not when it is stopped by a signal.
+    A thread sends the weights and waits for the result. A process that failed is restarted for the
+    next evaluation.
     """
 
     def __init__(self, config: run_config.RunConfig, workdir: pathlib.Path):
-        """Begins to start the process; see `beside`."""
-        # As plain values: what a section may hold need not be something that can be pickled.
-        self._factory = functools.partial(_make, dataclasses.asdict(config), workdir)
-        self._attempts = 0
-        self._lock = threading.Lock()  # of the two that follow
-        self._process: worker_pool.WorkerProcess | None = None
-        self._is_closed = False
-        self._requests: queue.SimpleQueue[tuple | None] = queue.SimpleQueue()
-        self._outcomes: queue.SimpleQueue[_Outcome] = queue.SimpleQueue()
-        # The process ends with the thread that started it: this one stays until `close`.
-        self._thread = threading.Thread(target=self._serve, name="evaluator", daemon=True)
-        self._thread.start()
+        """Starts the process; see `maybe_start`."""
+        # Plain values, since sections can hold objects that cannot be pickled.
+        factory = functools.partial(_make, dataclasses.asdict(config), workdir)
+        self._process = worker_pool.WorkerProcess(factory)
+        self._is_made = False  # Whether the process has reported that its evaluator exists.
+        self._has_failed = False
+        self._thread = futures.ThreadPoolExecutor(max_workers=1, thread_name_prefix="evaluator")
+        self._outcome: futures.Future[_Outcome] | None = None
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
 
     def begin(self, weights: Sequence["np.ndarray"], env_frames: int, learner_updates: int) -> None:
-        """Has weights play; see `continuous_evaluator.ContinuousEvaluator.evaluate`."""
-        self._requests.put((weights, env_frames, learner_updates))
+        """Starts an evaluation; see `evaluator.Evaluator.evaluate`."""
+        request = ("evaluate", weights, env_frames, learner_updates)
+        try:
+            if self._has_failed:
+                self._process.restart()
+                self._is_made = self._has_failed = False
+            self._outcome = self._thread.submit(self._call, request)
+        except OSError as error:  # No process can be started.
+            self._outcome = futures.Future()
+            self._outcome.set_result(worker_pool.Failure(errors.one_line(error)))
 
     def result(self) -> _Outcome | None:
-        """What came of the oldest `begin` that it was not told of; None while it is under way."""
-        try:
-            return self._outcomes.get_nowait()
-        except queue.Empty:
+        """Returns the summary of the evaluation, or its failure, once; None while it is running."""
+        if self._outcome is None or not self._outcome.done():
             return None
+        outcome, self._outcome = self._outcome.result(), None
+        self._has_failed = isinstance(outcome, worker_pool.Failure)
+        return outcome
 
     def close(self) -> None:
-        """Ends the process at once, whatever it is at."""
-        with self._lock:
-            self._is_closed = True
-            if self._process:
-                self._process.end(0.0)
-        self._requests.put(None)
-        self._thread.join(_PATIENCE)
-
-    def _serve(self) -> None:
-        failure = self._start()  # before the first weights come
-        while request := self._requests.get():
-            failure = failure or self._ready()
-            self._outcomes.put(failure or self._call(request))
-            failure = None
-
-    def _ready(self) -> worker_pool.Failure | None:
-        return None if self._process else self._start()
-
-    def _start(self) -> worker_pool.Failure | None:
-        """Starts a process; returns why there is none."""
-        with self._lock:
-            if self._is_closed:
-                return worker_pool.Failure("it is closed")
-            factory = functools.partial(self._factory, self._attempts)
-            self._attempts += 1
-            self._process = process = worker_pool.WorkerProcess(factory)
-        return self._answer(process)
+        """Ends the process immediately."""
+        self._process.end(0.0)
+        self._thread.shutdown()
 
     def _call(self, request: tuple) -> _Outcome:
-        process = self._process
-        assert process  # what `_ready` has just seen to
-        process.send(("evaluate", *request))
-        return self._answer(process)
-
-    def _answer(self, process: worker_pool.WorkerProcess) -> Any:
-        """What the process answers; one that failed is ended, another one follows it."""
-        answer = process.receive()
-        if isinstance(answer, worker_pool.Failure):
-            with self._lock:
-                process.pipe.close()
-                process.end(0.0)
-                self._process = None
-        return answer
+        if not self._is_made:
+            failure = self._process.receive()
+            if failure:
+                return failure
+            self._is_made = True
+        self._process.send(request)
+        return self._process.receive()
 
 
 def _make(
-    values: Mapping[str, Mapping[str, Any]], workdir: pathlib.Path, attempt: int, _: int
-) -> "continuous_evaluator.ContinuousEvaluator":
-    """Makes an evaluator in the child's process, on the CPU and with one thread to compute."""
+    values: Mapping[str, Mapping[str, Any]], workdir: pathlib.Path, attempt: int
+) -> "evaluator.Evaluator":
+    """Creates an evaluator in the child process, on the CPU and with one compute thread."""
     os.nice(_NICENESS)
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # TensorFlow would take all memory of a GPU it sees
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # TensorFlow would take all memory of a GPU it sees.
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    from laser_tf.evaluation import continuous_evaluator
+    from laser_tf.evaluation import evaluator
 
     config = run_config.parse(values)
-    return continuous_evaluator.ContinuousEvaluator(config, attempt=attempt, fault_folder=workdir)
+    return evaluator.Evaluator.during_training(config, attempt=attempt, fault_folder=workdir)

@@ -1,19 +1,26 @@
-"""From a run's folder to a folder that needs neither the run nor this package."""
+"""Exports the policy of a run as a SavedModel that needs neither the run nor this package."""
 
 import contextlib
 import dataclasses
+import io
 import json
+import logging
 import os
 import pathlib
 import shutil
+import warnings
+from collections.abc import Callable, Iterator
 
 import tensorflow as tf
 
 from laser_tf import errors
 from laser_tf.environments import factory, user_modules
-from laser_tf.export import description, portable_policy, saved_model
-from laser_tf.training import run_config, trained
+from laser_tf.export import description, portable_policy
+from laser_tf.training import learner_checkpoints, run_config
 from laser_tf.workdir import atomic, run_directory
+
+_BATCH_SIZE = tf.TensorSpec([], tf.int32, "batch_size")
+_SEED = tf.TensorSpec([2], tf.int32, "seed")
 
 
 def export(
@@ -22,19 +29,20 @@ def export(
     compute_dtype: str = "",
     trust_config: bool = False,
 ) -> None:
-    """Writes the policy of a run's newest weights, with a description, into a new folder.
+    """Writes the policy of a run's newest weights, with a description, into a new directory.
 
     Args:
-      workdir: the run's folder.
-      output: the new folder; it is there in full or not at all.
-      compute_dtype: of the torso, one of `learner_config.COMPUTE_DTYPES`; "": the run's, as an
-        evaluation on this machine has it.
+      workdir: Run directory.
+      output: New directory, which is complete or absent afterwards.
+      compute_dtype: Compute dtype of the torso, one of `learner_config.COMPUTE_DTYPES`; "" for that
+        of an evaluation of the run on this machine.
       trust_config: Whether the run's `config.json` may name modules to import.
 
     Raises:
-      WorkdirError: if the run has no usable checkpoint, or `output` exists or cannot be written.
+      WorkdirError: If the run has no usable checkpoint, or `output` exists or cannot be written.
       UntrustedError: If `config.json` names modules and `trust_config` is False.
-      ValueError, ImportError, EnvironmentFailedError: if the run's environment cannot be made.
+      ValueError, ImportError, EnvironmentFailedError: If the run's environment cannot be created.
+      UserError: If TF-Agents is not installed.
     """
     if output.exists() or output.is_symlink():
         raise run_directory.WorkdirError(f"{output} exists: name a new folder with --output")
@@ -45,25 +53,19 @@ def export(
     if compute_dtype:
         learner = dataclasses.replace(config.learner, compute_dtype=compute_dtype)
         config = dataclasses.replace(config, learner=learner)
-    with contextlib.closing(
-        factory.make_environment(config.environment, seed=0, num_envs=1)
-    ) as environment:
+    environment = factory.make_environment(config.environment, seed=0, num_envs=1)
+    with contextlib.closing(environment):
         spec = environment.spec()
-        own = dict(zip(config.environment.tasks, environment.native_specs(), strict=True))
-    agent, counters = trained.restore_agent(workdir, config, spec, seed=0)
+        native = dict(zip(config.environment.tasks, environment.native_specs(), strict=True))
+    agent, counters = learner_checkpoints.restore_agent(workdir, config, spec, seed=0)
     policy = portable_policy.PortablePolicy(agent, spec, config.replay.frame_stack)
-    about = description.describe(policy, config, int(counters.agent_steps), own)
-    _write(policy, about, output, int(counters.learner_updates))
-
-
-def _write(
-    policy: portable_policy.PortablePolicy, about: dict, output: pathlib.Path, updates: int
-) -> None:
+    about = description.describe(policy, config, int(counters.agent_steps), native)
     unfinished = output.with_name(f"{output.name}.unfinished-{os.getpid()}")
     try:
         unfinished.mkdir(parents=True)
-        saved_model.save(policy, unfinished, updates)
+        save(policy, unfinished, int(counters.learner_updates))
         (unfinished / "policy.json").write_text(json.dumps(about, indent=2) + "\n")
+        shutil.copy(pathlib.Path(__file__).with_name("act.py"), unfinished)
         (unfinished / "README.md").write_text(description.page(about))
         atomic.replace(unfinished, output)
     except (OSError, tf.errors.OpError) as error:
@@ -73,3 +75,67 @@ def _write(
         ) from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def save(policy: portable_policy.PortablePolicy, folder: pathlib.Path, train_step: int) -> None:
+    """Writes a SavedModel with the functions and signatures of TF-Agents and of this project.
+
+    Args:
+      policy: Policy to save.
+      folder: New directory.
+      train_step: Learner updates behind the weights.
+
+    Raises:
+      UserError: If TF-Agents is not installed.
+      OSError, tf.errors.OpError: If the model cannot be written.
+    """
+    with _silenced():
+        try:  # Imported here because TF-Agents takes seconds to load.
+            from laser_tf.export import tf_agents_policy
+        except ModuleNotFoundError as error:
+            package = error.name.split(".")[0]
+            raise errors.UserError(
+                f"an export needs the package {package!r}: pip install --no-deps tf-agents==0.19.0 "
+                "gin-config==0.5.0 gym==0.23.0 gym-notices==0.1.0"
+            ) from None
+        saver = tf_agents_policy.make_saver(policy, train_step)
+        for name, (function, signature) in _functions(policy).items():
+            compiled = tf.function(function, input_signature=signature, autograph=False)
+            saver.register_concrete_function(name, compiled)
+            saver.signatures[name] = _flat(function, signature)
+        saver.save(str(folder))
+
+
+@contextlib.contextmanager
+def _silenced() -> Iterator[None]:
+    """Silences gym's banner and TF-Agents' warnings about its syntax and about distributions."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def _functions(policy: portable_policy.PortablePolicy) -> dict[str, tuple[Callable, list]]:
+    """Returns functions and their signatures by name, for Python: nests in, nests out."""
+    acting = [*policy.step_signature(), policy.state_signature()]
+    return {
+        "initial_state": (policy.initial_state, [_BATCH_SIZE]),
+        "greedy": (policy.greedy, acting),
+        "sample": (policy.sample, [*acting, _SEED]),
+    }
+
+
+def _flat(function: Callable, signature: list) -> Callable:
+    """Returns a policy's function for servers: named tensors in, named tensors out."""
+
+    def call(*tensors: tf.Tensor) -> dict[str, tf.Tensor]:
+        result = function(*tf.nest.pack_sequence_as(signature, tensors))
+        *action, state = result if isinstance(result, tuple) else (result,)
+        outputs = {f"state_{name}": tensor for name, tensor in state.items()}
+        return outputs | ({"action": action[0]} if action else {})
+
+    return tf.function(call, input_signature=tf.nest.flatten(signature), autograph=False)

@@ -1,17 +1,16 @@
-"""An agent's acting as functions of tensors alone: what it remembers is a state that is passed on.
+"""An agent's policy as functions of tensors: its memory is a state that the caller passes on.
 
-The state is a flat dictionary. It holds what an actor keeps between two steps: the core's state,
-the frames that images are stacked from, and the last action. All of it starts again by itself
-where `is_first` is true.
+The state is a flat dictionary of what an actor keeps between two steps: the core's state, the
+frames that images are stacked from, and the last action. It resets itself where `is_first` is true.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 import tree
 from dm_env import specs
 
-from laser_tf import errors, observations, types
+from laser_tf import observations, types
 from laser_tf.agents import base
 from laser_tf.replay import frame_stacking
 
@@ -20,63 +19,60 @@ _CORE, _FRAMES, _ACTION = "core", "frames", "previous_action"
 State = dict[str, tf.Tensor]
 
 
-class Step(NamedTuple):
-    """What an environment says at one step, [B, ...]; see `types.EnvOutput`."""
-
-    observation: Any  # nest, images as single frames
-    reward: tf.Tensor  # float32 [B]
-    discount: tf.Tensor  # float32 [B]
-    is_first: tf.Tensor  # bool [B]
-
-
 class PortablePolicy:
-    """What is saved of an agent."""
+    """The functions of an agent that an export saves.
+
+    A step is `observation` (a nest with images as single frames), `reward` float32 [B], `discount`
+    float32 [B] and `is_first` bool [B]; see `types.EnvOutput`.
+    """
 
     def __init__(self, agent: base.Agent, spec: types.EnvironmentSpec, frame_stack: int):
         """Wraps an agent.
 
         Args:
-          agent: one that was made for evaluations, so that it explores no more than they do.
-          spec: of the environment, images as single frames.
-          frame_stack: K, frames in the images that the agent sees.
+          agent: Agent built for evaluations, with their exploration.
+          spec: Spec of the environment, with images as single frames.
+          frame_stack: K, frames in the images that the agent receives.
 
         Raises:
-          UserError: if two parts of the observation would have one name in a SavedModel.
+          ConfigError: If parts of the observation cannot be named in a SavedModel.
         """
-        try:
-            observations.check_names(spec.observation)
-        except ValueError as error:
-            raise errors.UserError(str(error)) from None
+        observations.check_names(spec.observation)
         self._agent = agent
         self.spec = spec
         self._frame_stack = frame_stack
 
     @property
     def variables(self) -> tuple[tf.Variable, ...]:
-        """What acting reads, and nothing else of the agent."""
-        step, state = self.step_signature(), self.state_signature()
+        """The agent's variables that acting reads."""
         seed = tf.TensorSpec([2], tf.int32)
         trace = tf.function(self.sample, autograph=False)
-        return tuple(trace.get_concrete_function(step, state, seed).variables)
+        signature = (*self.step_signature(), self.state_signature(), seed)
+        return tuple(trace.get_concrete_function(*signature).variables)
 
-    def step_signature(self) -> Step:
-        """The `tf.TensorSpec`s of a step, named by their paths; B is not static."""
-        return Step(
-            _signatures("observation", self.spec.observation),
+    def step_signature(self) -> tuple[Any, tf.TensorSpec, tf.TensorSpec, tf.TensorSpec]:
+        """Returns the `tf.TensorSpec`s of a step, named by their paths; B is not static."""
+
+        def batch(path: tuple, leaf: specs.Array) -> tf.TensorSpec:
+            name = observations.path_name("observation", path)
+            return tf.TensorSpec([None, *leaf.shape], leaf.dtype, name)
+
+        return (
+            tree.map_structure_with_path(batch, self.spec.observation),
             tf.TensorSpec([None], tf.float32, "reward"),
             tf.TensorSpec([None], tf.float32, "discount"),
             tf.TensorSpec([None], tf.bool, "is_first"),
         )
 
     def state_signature(self) -> dict[str, tf.TensorSpec]:
-        """The `tf.TensorSpec`s of a state, named `state_<key>`; B is not static."""
+        """Returns the `tf.TensorSpec`s of a state, named `state_<key>`; B is not static."""
         return {
             name: tf.TensorSpec([None, *leaf.shape[1:]], leaf.dtype, f"state_{name}")
             for name, leaf in self.initial_state(1).items()
         }
 
     def initial_state(self, batch_size: int | tf.Tensor) -> State:
-        """The state before the first step of B environments: zeros."""
+        """Returns the state before the first step of B environments: zeros."""
         action = self.spec.action
         return {
             **_named(_CORE, self._agent.initial_state(batch_size)),
@@ -87,43 +83,60 @@ class PortablePolicy:
             _ACTION: tf.zeros([batch_size, *action.shape], action.dtype),
         }
 
-    def greedy(self, step: Step, state: State) -> tuple[tf.Tensor, State]:
-        """The best action, as `launch.evaluate --greedy` takes it, and the next state."""
-        unused_seed = tf.zeros([2], tf.int32)  # or the agent's own generator would be saved, too
+    def greedy(
+        self,
+        observation: Any,
+        reward: tf.Tensor,
+        discount: tf.Tensor,
+        is_first: tf.Tensor,
+        state: State,
+    ) -> tuple[tf.Tensor, State]:
+        """Returns the best action, as `launch.evaluate --greedy` takes it, and the next state."""
+        unused_seed = tf.zeros([2], tf.int32)  # Otherwise the agent's generator is saved as well.
+        step = observation, reward, discount, is_first
         output, carried = self._act(step, state, unused_seed)
-        return self._after(self._agent.greedy_action(output), carried)
+        return self._with_action(self._agent.greedy_action(output), carried)
 
-    def sample(self, step: Step, state: State, seed: tf.Tensor) -> tuple[tf.Tensor, State]:
-        """An action as `launch.evaluate` draws it, and the next state; `seed` is int32 [2]."""
+    def sample(
+        self,
+        observation: Any,
+        reward: tf.Tensor,
+        discount: tf.Tensor,
+        is_first: tf.Tensor,
+        state: State,
+        seed: tf.Tensor,
+    ) -> tuple[tf.Tensor, State]:
+        """Returns an action as `launch.evaluate` samples it, and the next state.
+
+        `seed` is int32 [2].
+        """
+        step = observation, reward, discount, is_first
         output, carried = self._act(step, state, seed)
-        return self._after(output.action, carried)
+        return self._with_action(output.action, carried)
 
-    def _act(self, step: Step, state: State, seed: tf.Tensor) -> tuple[types.AgentOutput, State]:
-        """The agent's answer, and the next state without the action."""
-        stacked, histories = self._stack(step, state)
-        env_output = types.EnvOutput(
-            stacked, step.reward, step.discount, step.is_first, state[_ACTION]
-        )
+    def _act(
+        self, step: tuple[Any, tf.Tensor, tf.Tensor, tf.Tensor], state: State, seed: tf.Tensor
+    ) -> tuple[types.AgentOutput, State]:
+        """Returns the agent's output, and the next state without the action."""
+        observation, reward, discount, is_first = step
+        leaves, frames = _named(_FRAMES, observation), {}
+        for name in self._histories():
+            depth = leaves[name].shape[-1]
+            leaves[name] = frame_stacking.push_frame(state[name], leaves[name], is_first)
+            frames[name] = leaves[name][..., depth:]
+        stacked = tree.unflatten_as(observation, list(leaves.values()))
+        env_output = types.EnvOutput(stacked, reward, discount, is_first, state[_ACTION])
         structure = self._agent.initial_state(1)
         core_state = tree.unflatten_as(structure, [state[n] for n in _named(_CORE, structure)])
         output, core_state = self._agent.act(env_output, core_state, seed)
-        return output, {**_named(_CORE, core_state), **histories}
+        return output, {**_named(_CORE, core_state), **frames}
 
-    def _after(self, action: tf.Tensor, carried: State) -> tuple[tf.Tensor, State]:
+    def _with_action(self, action: tf.Tensor, carried: State) -> tuple[tf.Tensor, State]:
         action = tf.cast(action, self.spec.action.dtype)
         return action, {**carried, _ACTION: action}
 
-    def _stack(self, step: Step, state: State) -> tuple[Any, State]:
-        """The observation with stacked images, and the frames to remember."""
-        leaves, histories = _named(_FRAMES, step.observation), {}
-        for name in self._histories():
-            frame = leaves[name]
-            leaves[name] = frame_stacking.push_frame(state[name], frame, step.is_first)
-            histories[name] = leaves[name][..., frame.shape[-1] :]
-        return tree.unflatten_as(step.observation, list(leaves.values())), histories
-
     def _histories(self) -> dict[str, tuple[tuple[int, ...], Any]]:
-        """Shapes [H, W, (K - 1) * C] and dtypes of the frames to remember, by their names."""
+        """Returns shapes [H, W, (K - 1) * C] and dtypes of the frames to keep, by name."""
         if self._frame_stack == 1:
             return {}
         return {
@@ -134,16 +147,7 @@ class PortablePolicy:
 
 
 def _named(prefix: str, nest: Any) -> dict[str, Any]:
-    """The leaves of a nest by their paths, in its order."""
+    """Returns the leaves of a nest by their paths, in its order."""
     return {
         observations.path_name(prefix, path): leaf for path, leaf in tree.flatten_with_path(nest)
     }
-
-
-def _signatures(prefix: str, nest: Any) -> Any:
-    """Specs of single environments -> `tf.TensorSpec`s of batches."""
-
-    def batched(path: tuple, leaf: specs.Array) -> tf.TensorSpec:
-        return tf.TensorSpec([None, *leaf.shape], leaf.dtype, observations.path_name(prefix, path))
-
-    return tree.map_structure_with_path(batched, nest)

@@ -1,4 +1,4 @@
-"""A portable policy as a TF-Agents policy. Importing this file imports TF-Agents."""
+"""A portable policy as a TF-Agents policy. Importing this module imports TF-Agents."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from laser_tf.export import portable_policy
 
 
 class TFAgentsPolicy(tf_policy.TFPolicy):
-    """The greedy policy; where an episode begins, its state starts again by itself."""
+    """The greedy policy, whose state resets itself at the first step of an episode."""
 
     # TensorFlow 2.15 wraps dictionaries that become an attribute of a `tf.Module`, and cannot trace
     # a wrapped one under typing_extensions 4.6 or later ("this __dict__ descriptor does not support
@@ -23,8 +23,7 @@ class TFAgentsPolicy(tf_policy.TFPolicy):
     def __init__(self, policy: portable_policy.PortablePolicy):
         """Wraps a policy."""
         self._policy = policy
-        # What of the agent acting reads: TF-Agents saves a policy's variables, and nothing refers
-        # from here to the rest of them.
+        # TF-Agents saves the variables of attributes, and no other attribute has the agent's.
         self._weights = policy.variables
         super().__init__(
             ts.time_step_spec(tree.map_structure(_tensor_spec, policy.spec.observation)),
@@ -33,10 +32,10 @@ class TFAgentsPolicy(tf_policy.TFPolicy):
                 name: tf.TensorSpec(signature.shape[1:], signature.dtype, name)
                 for name, signature in policy.state_signature().items()
             },
-            clip=False,  # actions are within their bounds
-            automatic_state_reset=False,  # the policy does it, as in training
+            clip=False,  # Actions are within their bounds.
+            automatic_state_reset=False,  # The policy resets its state, as in training.
         )
-        # TF-Agents' saver makes an attribute of it, and with it of whatever it shares with others.
+        # The saver makes an attribute of this spec, and of whatever it shares with others.
         self._trajectory_spec = tf.nest.map_structure(lambda spec: spec, self.trajectory_spec)
 
     def _get_initial_state(self, batch_size: tf.Tensor) -> portable_policy.State:
@@ -45,18 +44,17 @@ class TFAgentsPolicy(tf_policy.TFPolicy):
     def _action(
         self, time_step: ts.TimeStep, policy_state: portable_policy.State, seed: Any
     ) -> policy_step.PolicyStep:
-        step = portable_policy.Step(
-            time_step.observation, time_step.reward, time_step.discount, time_step.is_first()
-        )
-        return policy_step.PolicyStep(*self._policy.greedy(step, policy_state))
+        numbers = time_step.reward, time_step.discount, time_step.is_first()
+        action, state = self._policy.greedy(time_step.observation, *numbers, policy_state)
+        return policy_step.PolicyStep(action, state)
 
 
 def make_saver(policy: portable_policy.PortablePolicy, train_step: int) -> policy_saver.PolicySaver:
-    """What writes a SavedModel with TF-Agents' functions.
+    """Creates the writer of a SavedModel with TF-Agents' functions.
 
     Args:
-      policy: to be saved.
-      train_step: learner updates behind it.
+      policy: Policy to save.
+      train_step: Learner updates behind the weights.
     """
     learner_updates = tf.Variable(train_step, dtype=tf.int64, trainable=False)
     return policy_saver.PolicySaver(
@@ -67,7 +65,7 @@ def make_saver(policy: portable_policy.PortablePolicy, train_step: int) -> polic
 
 
 class _UnwrappedDict(dict):
-    """A dictionary that TensorFlow leaves as it is, see `TFAgentsPolicy`."""
+    """A dictionary that TensorFlow does not wrap, see `TFAgentsPolicy`."""
 
 
 def _tensor_spec(spec: specs.Array) -> tf.TensorSpec:

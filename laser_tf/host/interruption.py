@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable, Iterator
 from typing import NoReturn
 
-from laser_tf.host import terminal
+from laser_tf.host import log_messages
 
 _LIBRARY = ctypes.CDLL(None)  # Loaded here: a forked child must take no locks.
 _PR_SET_PDEATHSIG = 1
@@ -24,7 +24,7 @@ def before_imports() -> None:
     same if Python imports it first.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    terminal.outlive()
+    log_messages.ignore_closed_terminal()
 
 
 def install_handlers(handler: Callable[[int, object], None]) -> None:
@@ -74,7 +74,7 @@ def end_by(signal_number: int) -> NoReturn:
     The shell then sees 128 + the signal's number (130 for Ctrl-C) and ends a loop of commands. If a
     process exits with such a code itself, bash continues the loop.
     """
-    terminal.flush()
+    log_messages.flush()
     signal.signal(signal_number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal_number])
     os.kill(os.getpid(), signal_number)
@@ -103,7 +103,7 @@ class Interruption:
 
     @property
     def stop(self) -> bool:
-        """Whether to save and stop."""
+        """True if a signal has arrived: save and stop."""
         return bool(self.signals)
 
     @property
@@ -134,24 +134,3 @@ class Interruption:
         if self.stop and signal_number == signal.SIGINT:
             self.kill_requested = True
         self.signals.append(signal_number)
-
-
-class SignalForwarder:
-    """Forwards this process's signals to another process."""
-
-    def __init__(self, interrupted: Interruption, send: Callable[[int], None]):
-        """Creates the forwarder.
-
-        Args:
-          interrupted: Signals of this process.
-          send: Sends a signal to the other process.
-        """
-        self._interrupted = interrupted
-        self._send = send
-        self._sent = 0
-
-    def forward(self) -> None:
-        """Sends the next signal. One for each call, because the second of two may be lost."""
-        if self._sent < len(self._interrupted.signals):
-            self._send(self._interrupted.signals[self._sent])
-            self._sent += 1

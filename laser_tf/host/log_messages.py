@@ -1,17 +1,23 @@
-"""What a process logs: this project's messages, and its libraries' warnings."""
+"""Messages of a process: log format, repeated failures, and a terminal that may be closed.
 
+Standard library only, because a command prepares its terminal before all other imports.
+"""
+
+import contextlib
+import errno
+import io
 import logging
 import sys
+from typing import Any, TextIO
 
 
 def show(message_format: str = "%(message)s") -> None:
-    """Sends messages to standard error, in place of where they went before.
+    """Logs messages of this project, and warnings of libraries, to standard error.
 
-    This project logs by the root logger, a library by its own. What libraries tell below a warning
-    is left out, such as that matplotlib has found the fonts, and of that also that it takes long.
+    This project logs by the root logger, libraries log by their own loggers.
 
     Args:
-      message_format: of `logging.Formatter`; times have no fraction of a second.
+      message_format: Format of `logging.Formatter`; times have no fraction of a second.
     """
     logging.basicConfig(
         level=logging.INFO,
@@ -21,9 +27,65 @@ def show(message_format: str = "%(message)s") -> None:
         force=True,
     )
     for handler in logging.getLogger().handlers:
-        handler.addFilter(_is_ours_or_a_warning)
+        handler.addFilter(lambda r: r.name == "root" or r.levelno >= logging.WARNING)
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
 
 
-def _is_ours_or_a_warning(record: logging.LogRecord) -> bool:
-    return record.name == "root" or record.levelno >= logging.WARNING
+class FailureNotice:
+    """Logs the first of several failures in a row, and the success after them."""
+
+    def __init__(self, success: str):
+        """Takes the message of a success after a failure."""
+        self._success = success
+        self._is_failing = False
+
+    def failed(self, message: str) -> None:
+        """Logs a warning, unless the last attempt failed, too."""
+        if not self._is_failing:
+            logging.warning("%s", message)
+        self._is_failing = True
+
+    def succeeded(self) -> None:
+        """Logs the success if the last attempt failed."""
+        if self._is_failing:
+            logging.info("%s", self._success)
+        self._is_failing = False
+
+
+class _Terminal(io.FileIO):
+    """Ignores output once the terminal is closed."""
+
+    def write(self, data: Any) -> int:
+        """Writes bytes; returns their number."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            return len(data)
+
+
+def ignore_closed_terminal() -> None:
+    """Ignores output once the terminal is closed, so that a run can save itself or continue.
+
+    Files and pipes stay as they are: the writer must detect a full disk or a reader that has gone.
+    """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is not None and stream.isatty():
+            setattr(sys, name, terminal_stream(stream.fileno()))
+
+
+def terminal_stream(descriptor: int) -> TextIO:
+    """Returns a line-buffered text stream to a file descriptor that may be a terminal's."""
+    raw = _Terminal(descriptor, "w", closefd=False)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw), errors="backslashreplace", line_buffering=True, write_through=False
+    )
+
+
+def flush() -> None:
+    """Flushes the standard streams."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):  # a full disk
+            stream.flush()

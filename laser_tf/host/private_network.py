@@ -25,9 +25,6 @@ _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 # way needs no capability.
 _WAYS = (_CLONE_NEWNET, _CLONE_NEWUSER | _CLONE_NEWNET)
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1
-_CONSEQUENCE = (
-    "while the run lasts, its replay server can be reached from other hosts, without authentication"
-)
 _INTERFACE_REQUEST = "16sH14x"  # struct ifreq with ifr_flags
 
 
@@ -55,16 +52,13 @@ def enter(arguments: Sequence[str] = ()) -> str | None:
         process stays.
 
     Returns:
-      None, or one line with the reason for which the process did not move, and its consequence. In
-      that case nothing has changed.
+      None, or one line with the reason why nothing has changed, and the consequence.
     """
     if names_others(arguments):
-        return None  # docs/cluster.md describes who can reach these servers.
+        return None  # docs/distributed.md describes who can reach these servers.
     threads = len(list(pathlib.Path("/proc/self/task").glob("*")))
-    if not threads:
-        return _warning(f"needs Linux and its /proc; this is {os.uname().sysname}")
-    if threads > 1:
-        return _warning(f"the process has {threads} threads already; enter before it starts any")
+    if threads != 1:  # 0 without Linux's /proc
+        return _warning(f"the process must have one thread on Linux, got {threads}")
     owner = os.geteuid(), os.getegid()  # Read now, because a new user namespace hides them.
     for flags in _WAYS:
         # Tried in a child first: a system that forbids only a later step (some let a process
@@ -88,7 +82,8 @@ def _move(flags: int, owner: tuple[int, int]) -> str | None:
 
 def _warning(reason: str) -> str:
     return (
-        f"no private network ({reason}): {_CONSEQUENCE}; block its port or allow unprivileged user "
+        f"no private network ({reason}): while the run lasts, its replay server can be reached "
+        "from other hosts, without authentication; block its port or allow unprivileged user "
         "namespaces"
     )
 

@@ -147,8 +147,20 @@ def _serve(connection: socket.socket) -> None:
         header, files, _, _ = socket.recv_fds(connection, _NUMBER.size, _MAX_FILES)
         try:
             with connection.makefile("rb") as stream:
-                request = json.loads(stream.read(_NUMBER.unpack(header)[0]))
-            process = _popen(files, *request)
+                request = stream.read(_NUMBER.unpack(header)[0])
+            command, environment, folder, priority = json.loads(request)
+            output, *inherited = files
+            process = subprocess.Popen(
+                [*command, str(os.getpid()), *map(str, inherited)],
+                env=environment,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=inherited,
+                start_new_session=True,
+            )
+            os.setpriority(os.PRIO_PROCESS, process.pid, priority)
         except OSError as error:
             connection.sendall(_NUMBER.pack(-(error.errno or 1)))
             return
@@ -174,24 +186,6 @@ def _shut_down_at_exit(pid: int, connection: socket.socket) -> None:
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_RD)
-
-
-def _popen(
-    files: list[int], command: list[str], environment: dict[str, str], folder: str, priority: int
-) -> subprocess.Popen:
-    output, *inherited = files
-    process = subprocess.Popen(
-        [*command, str(os.getpid()), *map(str, inherited)],
-        env=environment,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
-        pass_fds=inherited,
-        start_new_session=True,
-    )
-    os.setpriority(os.PRIO_PROCESS, process.pid, priority)
-    return process
 
 
 def _run(folder: str, listener: int, lifeline: int) -> None:

@@ -1,85 +1,155 @@
-"""The progress displays: how far a run is, and how far an evaluation is."""
+"""Progress displays: redrawn in place on a terminal, elsewhere a plain line now and then."""
 
+import datetime
+import logging
 import math
 import sys
 import time
 from collections.abc import Sequence
-from typing import Protocol, TextIO
+from typing import Any, NamedTuple, Self, TextIO
 
 import numpy as np
-from rich import console
+from rich import columns, console, live, progress_bar, table, text
 
-from laser_tf.monitoring import live_text
+_PLAIN_SECONDS = 10.0
+_EVALUATION_SECONDS = 0.5
 
-_EVALUATION_SECONDS = 0.5  # between two looks at an evaluation
+
+class LiveText:
+    """A context manager that shows the newest state of something.
+
+    On a terminal it is redrawn in place, and lines logged in the meantime appear above it.
+    Elsewhere (a pipe, a file, CI) its plain text is printed every few seconds.
+    """
+
+    def __init__(self, stream: TextIO | None = None):
+        """Shows nothing yet; `stream` is by default standard output."""
+        stream = stream or sys.stdout
+        # CI services set FORCE_COLOR, with which rich would take a pipe for a terminal.
+        self._console = console.Console(file=stream, force_terminal=stream.isatty())
+        self._live = live.Live(console=self._console, auto_refresh=False)
+        self._is_live = self._console.is_terminal and not self._console.is_dumb_terminal
+        self._log_streams: list[tuple[logging.StreamHandler, TextIO]] = []
+        self._next_plain = 0.0
+        self._unprinted = ""
+
+    def __enter__(self) -> Self:
+        if self._is_live:
+            self._live.start()
+            self._redirect_logging()
+        return self
+
+    def __exit__(self, *_) -> None:
+        if self._is_live:
+            for handler, stream in self._log_streams:
+                handler.setStream(stream)
+            self._live.stop()
+        elif self._unprinted:
+            self._print()
+
+    def _redirect_logging(self) -> None:
+        # Handlers bypass the `sys.stderr` that rich has replaced, and the next redraw would erase
+        # their output.
+        handlers: list[Any] = logging.getLogger().handlers
+        for handler in handlers:
+            stream = getattr(handler, "stream", None)
+            if stream and stream.isatty():
+                handler.setStream(sys.stderr)
+                self._log_streams.append((handler, stream))
+
+    def show(self, plain: str, drawn: console.RenderableType) -> None:
+        """Replaces the state.
+
+        Args:
+          plain: One or more lines of text.
+          drawn: The same state for a terminal.
+        """
+        if self._is_live:
+            self._live.update(drawn, refresh=True)
+            return
+        self._unprinted = plain
+        if time.monotonic() >= self._next_plain:
+            self._print()
+
+    def _print(self) -> None:
+        self._next_plain = time.monotonic() + _PLAIN_SECONDS
+        try:
+            # The console would wrap the lines at an assumed width.
+            print(self._unprinted, file=self._console.file, flush=True)
+        except OSError as error:  # A full disk or a closed pipe must not end the run.
+            logging.warning("the progress cannot be shown: %s", error)
+        self._unprinted = ""
 
 
-class ProgressDisplay:
+def render(
+    title: str, share: float, seconds_left: float, numbers: Sequence[str]
+) -> tuple[str, console.Group]:
+    """Returns a plain line, and a title, a bar and items for a terminal.
+
+    Args:
+      title: Title, which is cut on a narrow terminal.
+      share: Completed share of the work, 0 to 1.
+      seconds_left: NaN if unknown.
+      numbers: Short texts; the first one is the amount of completed work.
+    """
+    amount, *others = numbers
+    left = f"left {_duration(seconds_left)}"
+    bar = table.Table.grid(padding=(0, 2, 0, 0), expand=True)
+    bar.add_column(ratio=1)
+    for _ in range(2):
+        bar.add_column(no_wrap=True, justify="right")
+    bar.add_row(progress_bar.ProgressBar(total=1.0, completed=share), f"{share:.1%}", left)
+    return "  ".join((f"{title}: {amount} ({share:.1%})", *others, left)), console.Group(
+        text.Text(title, style="bold", no_wrap=True, overflow="ellipsis"),
+        bar,
+        columns.Columns([text.Text(number) for number in numbers], padding=(0, 3)),
+    )
+
+
+class Progress(NamedTuple):
+    """Progress of a run."""
+
+    env_frames: int  # learned from, before action repeat
+    updates_per_second: float  # of the learner
+    mean_return: float  # of the last 100 episodes, NaN before the first
+    replay_fill: float  # used share of replay's capacity
+    policy_lag: float  # learner updates between acting and learning, NaN if unknown
+    learner_busy: float  # share of the time that the learner computes
+
+
+class ProgressDisplay(LiveText):
     """Shows how far a run is; a context manager."""
 
     def __init__(self, total_env_frames: int, title: str, stream: TextIO | None = None):
         """Creates the display.
 
         Args:
-          total_env_frames: the run's budget, before action repeat.
-          title: opens every line.
-          stream: where to write, by default standard output.
+          total_env_frames: Budget of the run, before action repeat.
+          title: Start of every line.
+          stream: Output, by default standard output.
         """
+        super().__init__(stream)
         self._total = total_env_frames
         self._title = title
-        self._text = live_text.LiveText(stream)
-        self._start: tuple[float, int] | None = None  # when, at which frame: a run may be resumed
+        self._start: tuple[float, int] | None = None  # time and frames of this process's first call
 
-    def __enter__(self) -> "ProgressDisplay":
-        self._text.__enter__()
-        return self
-
-    def __exit__(self, *_) -> None:
-        self._text.__exit__(*_)
-
-    def update(
-        self,
-        *,
-        env_frames: int,
-        updates_per_second: float,
-        mean_return: float,
-        replay_fill: float,
-        policy_lag: float,
-        learner_busy: float,
-    ) -> None:
-        """Shows the newest numbers.
-
-        Args:
-          env_frames: learned from so far.
-          updates_per_second: of the learner.
-          mean_return: of the last 100 episodes, NaN before the first.
-          replay_fill: used share of replay's capacity.
-          policy_lag: learner updates between acting and learning, NaN if unknown.
-          learner_busy: share of the time that the learner computes.
-        """
-        frames_per_second, seconds_left = self._pace(env_frames)
-        share = env_frames / self._total
-        left = f"left {duration(seconds_left)}"
+    def update(self, progress: Progress) -> None:
+        """Shows the newest numbers."""
+        frames_per_second, seconds_left = self._pace(progress.env_frames)
         numbers = (
+            f"frames {progress.env_frames:,} of {self._total:,}",
             f"{frames_per_second:,.0f} frames/s",
-            f"{updates_per_second:.1f} updates/s",
-            f"mean return {number(mean_return, 2)}",
-            f"replay {replay_fill:.0%} full",
-            f"actor {number(policy_lag, 1)} updates behind",
-            f"learner computes {learner_busy:.0%} of the time",
+            f"{progress.updates_per_second:.1f} updates/s",
+            f"mean return {number(progress.mean_return, 2)}",
+            f"replay {progress.replay_fill:.0%} full",
+            f"actor {number(progress.policy_lag, 1)} updates behind",
+            f"learner computes {progress.learner_busy:.0%} of the time",
         )
-        frames = f"frames {env_frames:,}"
-        self._text.show(
-            "  ".join((f"{self._title}: {frames} ({share:.1%})", *numbers, left)),
-            console.Group(
-                live_text.title(self._title),
-                live_text.bar(share, f"{share:.1%}", left),
-                live_text.items((f"{frames} of {self._total:,}", *numbers)),
-            ),
-        )
+        share = progress.env_frames / self._total
+        self.show(*render(self._title, share, seconds_left, numbers))
 
     def _pace(self, env_frames: int) -> tuple[float, float]:
-        """Frames per second since this process's first update, and seconds left at that pace."""
+        """Returns frames per second since the first call, and seconds left at that pace."""
         now = time.monotonic()
         if self._start is None:
             self._start = now, env_frames
@@ -89,77 +159,49 @@ class ProgressDisplay:
         return frames / seconds, max(0, self._total - env_frames) * seconds / frames
 
 
-class Played(Protocol):
-    """An episode that has been played."""
-
-    @property
-    def episode_return(self) -> float:
-        """Raw."""
-
-
-class EvaluationDisplay:
-    """Shows how many of a number of episodes are played; a context manager."""
+class EvaluationDisplay(LiveText):
+    """Shows how many episodes of an evaluation are complete; a context manager."""
 
     def __init__(self, episodes: int, title: str, stream: TextIO | None = None):
         """Creates the display.
 
         Args:
-          episodes: how many will be played, of all tasks together.
-          title: opens every line.
-          stream: where to write, by default standard error: a result may go to standard output.
+          episodes: Number of episodes of all tasks together.
+          title: Start of every line.
+          stream: Output, by default standard error, since standard output may get the result.
         """
+        super().__init__(stream or sys.stderr)
         self._episodes = episodes
         self._title = title
-        self._text = live_text.LiveText(stream or sys.stderr)
         self._start = time.monotonic()
         self._next = 0.0
 
-    def __enter__(self) -> "EvaluationDisplay":
-        self._text.__enter__()
-        return self
-
-    def __exit__(self, *_) -> None:
-        self._text.__exit__(*_)
-
-    def update(self, games: Sequence["Played"], agent_steps: int) -> None:
-        """Shows the newest numbers; cheap enough to be called at every step.
+    def update(self, games: Sequence[Any], agent_steps: int) -> None:
+        """Shows the newest numbers; cheap enough for every step.
 
         Args:
-          games: that have been played.
-          agent_steps: of all environments together.
+          games: Complete episodes, each with an `episode_return`.
+          agent_steps: Steps of all environments together.
         """
         now = time.monotonic()
         if now < self._next and len(games) < self._episodes:
             return
         self._next = now + _EVALUATION_SECONDS
         share = len(games) / self._episodes
-        mean = np.mean([game.episode_return for game in games]) if games else math.nan
+        mean = float(np.mean([game.episode_return for game in games])) if games else math.nan
         seconds = (now - self._start) * (1 - share) / share if games else math.nan
         numbers = (
             f"{len(games):,} of {self._episodes:,} episodes",
             f"mean return so far {number(mean, 2)}",
             f"{agent_steps:,} agent steps",
         )
-        left = f"left {duration(seconds)}"
-        self._text.show(
-            "  ".join((f"{self._title}: {numbers[0]}", *numbers[1:], left)),
-            console.Group(
-                live_text.title(self._title),
-                live_text.bar(share, f"{share:.1%}", left),
-                live_text.items(numbers),
-            ),
-        )
+        self.show(*render(self._title, share, seconds, numbers))
 
 
 def number(value: float, digits: int) -> str:
-    """With so many decimals; a dash for NaN."""
+    """Returns the number with so many decimals; a dash for NaN."""
     return "-" if math.isnan(value) else f"{value:.{digits}f}"
 
 
-def duration(seconds: float) -> str:
-    """As h:mm:ss; a dash for NaN."""
-    if math.isnan(seconds):
-        return "-"
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{seconds:02d}"
+def _duration(seconds: float) -> str:
+    return "-" if math.isnan(seconds) else str(datetime.timedelta(seconds=round(seconds)))

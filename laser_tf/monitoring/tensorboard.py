@@ -1,205 +1,186 @@
-"""TensorBoard: writing a run's metrics, and reading them back for pictures."""
+"""TensorBoard event files: writes a run's metrics and reads them back for plots."""
 
-import contextlib
+import io
+import logging
 import math
+import os
 import pathlib
+import re
+import socket
 import struct
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from google.protobuf import message
 from tensorboard.compat.proto import event_pb2, summary_pb2
 from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.custom_scalar import metadata as layout_metadata
 from tensorboard.plugins.hparams import api as hparams
 from tensorboard.plugins.image import metadata as image_metadata
+from tensorboard.plugins.scalar import metadata as scalar_metadata
 from tensorboard.plugins.scalar import summary_v2 as scalar_summary
+from tensorboard.plugins.text import summary_v2 as text_summary
+from tensorboard.summary.writer import record_writer
+from tensorboard.util import tensor_util
 
 from laser_tf import errors
-from laser_tf.host import failure_notice
-from laser_tf.monitoring import event_files
+from laser_tf.host import log_messages
+from laser_tf.monitoring import csv_log
+from laser_tf.monitoring import metrics as metric_names
 
 RETURN = "episode/mean_return_last_100"
 EVALUATION_RETURN = "episode/evaluation_mean_return"
+_FILE = re.compile(r"tfevents\.(\d+)")
 
 
 class MetricsWriter:
-    """Scalars over env frames; a context manager.
+    """Writes scalars over env frames into a new event file.
 
-    A resumed run adds a file to the folder, and TensorBoard forgets the rows from its first on.
-    Rows that cannot be written, on a full disk, are lost with a warning; the run goes on.
+    A resumed run adds a file to the directory, and TensorBoard drops the older rows from its first
+    row on. Rows that cannot be written, e.g. on a full disk, are lost with one warning.
     """
 
     def __init__(self, folder: pathlib.Path):
-        """Opens nothing yet; `folder` is where the events file will be."""
+        """Writes nothing yet; `folder` is the directory of the event files."""
         self._folder = folder
-        self._writer: tf.summary.SummaryWriter | None = None
-        self._is_first_row = True
-        self._notice = failure_notice.FailureNotice(f"rows reach {folder} again")
+        self._path: pathlib.Path | None = None
+        self._has_rows = False
+        self._notice = log_messages.FailureNotice(f"rows reach {folder} again")
 
-    def __enter__(self) -> "MetricsWriter":
-        return self
-
-    def __exit__(self, *_) -> None:
-        if self._writer:
-            with _warning_of_failures(self._folder, self._notice):
-                self._writer.close()
-
-    def _append(self, env_frames: int, write: Callable[[tf.summary.SummaryWriter], None]) -> None:
-        # Readers leave a file where a row is cut short: after a failure another one is begun.
-        writer, self._writer = self._writer, None
-        with _warning_of_failures(self._folder, self._notice):
-            if not writer:
-                number = event_files.number_next_file(self._folder)
-                writer = tf.summary.create_file_writer(str(self._folder))
-                _write_event(writer, env_frames, session_log=number)
-            # NumPy's, since TensorFlow keeps every Python number that it ever made a tensor of.
-            with writer.as_default(step=np.int64(env_frames)):
-                write(writer)
-            writer.flush()
-            self._writer = writer
+    def _append(self, env_frames: int, *contents: Mapping[str, Any]) -> bool:
+        """Writes events with these fields; returns whether that succeeded."""
+        try:
+            if not self._path:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                self._path = _next_path(self._folder)
+            records = b"".join(_record(step=env_frames, **content) for content in contents)
+            start = _record(file_version="brain.Event:2")
+            csv_log.append(self._path, records, start)
+        except OSError as error:
+            reason = errors.first_line(error)
+            self._notice.failed(
+                f"what TensorBoard shows of {self._folder.parent} has a gap: {reason}"
+            )
+            return False
+        self._notice.succeeded()
+        return True
 
     def hyperparameters(self, config: dict[str, Any]) -> None:
         """Writes a flat configuration for TensorBoard's HPARAMS and TEXT pages."""
-        # A trial bears the run's name, with its folder's since agents of sweeps are named alike.
+        # The members of all sweeps have the same names, so a trial has two.
         run = self._folder.absolute().parent
-        name = f"{run.parent.name}/{run.name}"
-        plain = {  # the page takes no tuples and no None
+        plain = {  # The page accepts neither tuples nor None.
             key: value if isinstance(value, bool | int | float | str) else str(value)
             for key, value in config.items()
         }
-
-        def write(_: tf.summary.SummaryWriter) -> None:
-            hparams.hparams(plain, trial_id=name)
-            tf.summary.text("config", _markdown(config))
-
-        self._append(0, write)
+        trial = hparams.hparams_pb(plain, trial_id=f"{run.parent.name}/{run.name}")
+        text = text_summary.text_pb("config", _markdown(config))
+        self._append(0, {"summary": trial}, {"summary": text})
 
     def chart_returns(self) -> None:
-        """Has the CUSTOM SCALARS page show training's returns and evaluations' in one chart."""
+        """Shows the returns of training and evaluations in one chart of CUSTOM SCALARS."""
         both = layout_pb2.MultilineChartContent(tag=[f"^{RETURN}$", f"^{EVALUATION_RETURN}$"])
         chart = layout_pb2.Chart(title="mean return: training and evaluations", multiline=both)
         layout = layout_pb2.Layout(category=[layout_pb2.Category(title="episode", chart=[chart])])
+        metadata = layout_metadata.create_summary_metadata()
+        content = [layout.SerializeToString()]
+        summary = _summary(layout_metadata.CONFIG_SUMMARY_TAG, content, metadata)
+        self._append(0, {"summary": summary})
 
-        def write(_: tf.summary.SummaryWriter) -> None:
-            tf.summary.write(
-                layout_metadata.CONFIG_SUMMARY_TAG,
-                layout.SerializeToString(),
-                metadata=layout_metadata.create_summary_metadata(),
-            )
+    def write(self, env_frames: int, metrics: Mapping[str, float]) -> None:
+        """Writes one row without its NaNs, which mean that nothing was measured yet.
 
-        self._append(0, write)
-
-    def write(self, env_frames: int, metrics: dict[str, float]) -> None:
-        """Writes one row; NaNs (nothing measured yet) are left out.
-
-        Rows of other metrics may be of later frames.
+        Rows of other metrics may be at later frames.
         """
-        values = {name: value for name, value in metrics.items() if not math.isnan(value)}
+        row = summary_pb2.Summary()
+        for name, value in metrics.items():
+            if not math.isnan(value):
+                text = metric_names.describe(name)
+                row.MergeFrom(scalar_summary.scalar_pb(name, np.float32(value), description=text))
+        # Makes TensorBoard drop the rows of a crashed session from this frame on.
+        start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+        starts = () if self._has_rows else ({"session_log": start},)
+        self._has_rows |= self._append(env_frames, *starts, {"summary": row})
 
-        def write(writer: tf.summary.SummaryWriter) -> None:
-            if self._is_first_row:
-                # Tells TensorBoard to drop what a crashed session wrote from this frame on.
-                start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
-                _write_event(writer, env_frames, session_log=start)
-            _write_event(writer, env_frames, summary=_scalars(values))
+    def write_video(self, env_frames: int, name: str, gif: bytes) -> None:
+        """Writes a short video for TensorBoard's IMAGES page.
 
-        self._append(env_frames, write)
-        self._is_first_row &= self._writer is None
+        TensorBoard ignores an event file if the directory has a later one, so the directory must
+        differ from that of the run's scalars.
+
+        Args:
+          env_frames: Env frames of the agent.
+          name: Tag of the video.
+          gif: Content of the GIF.
+        """
+        size = [str(number).encode() for number in struct.unpack("<HH", gif[6:10])]
+        metadata = image_metadata.create_summary_metadata(
+            display_name=None,
+            description="Pictures spread evenly over a whole episode; all of it is in `videos/`.",
+        )
+        # tf.summary.image would convert the video to a PNG, which does not move.
+        self._append(env_frames, {"summary": _summary(name, [*size, gif], metadata)})
+
+    def write_sweep_columns(self, hyperparameters: Mapping[str, Mapping[str, Any]]) -> None:
+        """Writes which hyper-parameters a sweep varies, for the HPARAMS page.
+
+        Args:
+          hyperparameters: Member -> "section.key" -> value.
+        """
+        names = sorted({name for given in hyperparameters.values() for name in given})
+        columns = hparams.hparams_config_pb(
+            hparams=[hparams.HParam(name) for name in names],
+            metrics=[hparams.Metric(RETURN, display_name="return, last 100 episodes")],
+        )
+        self._append(0, {"summary": columns})
 
 
-def _write_event(writer: tf.summary.SummaryWriter, env_frames: int, **content: Any) -> None:
-    event = event_pb2.Event(wall_time=time.time(), step=env_frames, **content)
-    # tf.summary writes a scalar at a time, which takes as long as a whole row here, and has no
-    # public call for an event that is no summary.
-    tf.raw_ops.ImportEvent(writer=writer._resource, event=event.SerializeToString())
+def _next_path(folder: pathlib.Path) -> pathlib.Path:
+    """Returns a file name that is sorted after all others; it does not depend on the clock."""
+    number = max(map(_number, folder.iterdir()), default=0) + 1
+    return folder / f"events.out.tfevents.{number:010d}.{socket.gethostname()}.{os.getpid()}.0.v2"
 
 
-def _scalars(values: Mapping[str, float]) -> summary_pb2.Summary:
-    row = summary_pb2.Summary()
-    for name, value in values.items():
-        row.MergeFrom(scalar_summary.scalar_pb(name, np.float32(value)))
-    return row
+def _number(path: pathlib.Path) -> int:
+    match = _FILE.search(path.name)
+    return int(match[1]) if match else 0
+
+
+def _record(**fields: Any) -> bytes:
+    """Returns an event in the format of event files."""
+    buffer = io.BytesIO()
+    event = event_pb2.Event(wall_time=time.time(), **fields)
+    record_writer.RecordWriter(buffer).write(event.SerializeToString())
+    return buffer.getvalue()
+
+
+def _summary(
+    tag: str, content: Sequence[bytes], metadata: summary_pb2.SummaryMetadata
+) -> summary_pb2.Summary:
+    tensor = tensor_util.make_tensor_proto(content)
+    value = summary_pb2.Summary.Value(tag=tag, tensor=tensor, metadata=metadata)
+    return summary_pb2.Summary(value=[value])
 
 
 def _markdown(config: Mapping[str, Any]) -> str:
-    """A table of names and values."""
+    """Returns a table of names and values."""
     cells = ((name, str(value).replace("|", "\\|") or " ") for name, value in config.items())
     return "\n".join(["| key | value |", "|---|---|", *(f"| {a} | `{b}` |" for a, b in cells)])
 
 
-def write_film(folder: pathlib.Path, env_frames: int, name: str, gif: bytes) -> None:
-    """Shows a short film on TensorBoard's IMAGES page.
-
-    Args:
-      folder: not that of a run's scalars: TensorBoard leaves a file for a later one beside it, and
-        the run may go on.
-      env_frames: that its agent had learned from.
-      name: its tag.
-      gif: its bytes.
-    """
-    size = [str(number).encode() for number in struct.unpack("<HH", gif[6:10])]
-    described = image_metadata.create_summary_metadata(
-        display_name=None,
-        description="Pictures spread evenly over a whole episode; all of it is in `videos/`.",
-    )
-    with _warning_of_failures(folder.parent, failure_notice.FailureNotice("")):
-        writer = tf.summary.create_file_writer(str(folder))
-        with writer.as_default(step=np.int64(env_frames)):
-            # tf.summary.image makes a PNG, which does not move, of whatever it gets.
-            tf.summary.write(name, tf.constant([*size, gif]), metadata=described)
-        writer.close()
-
-
-@contextlib.contextmanager
-def _warning_of_failures(
-    folder: pathlib.Path, notice: failure_notice.FailureNotice
-) -> Iterator[None]:
-    """Curves are worth less than the run that they show."""
-    try:
-        yield
-        notice.succeeded()
-    except (tf.errors.OpError, OSError) as error:
-        reason = errors.first_line(error)
-        notice.failed(f"what TensorBoard shows of {folder.parent} has a gap: {reason}")
-        for path in folder.glob("events.*"):  # a file for each attempt, else
-            if not path.stat().st_size:
-                path.unlink()
-
-
-def write_sweep_columns(
-    folder: pathlib.Path, hyperparameters: Mapping[str, Mapping[str, Any]]
-) -> None:
-    """Tells TensorBoard's HPARAMS page what a sweep varies: one row an agent, with its return.
-
-    Args:
-      folder: of the sweep's own events, above the agents' folders in `--logdir`.
-      hyperparameters: agent -> "section.key" -> value.
-    """
-    names = sorted({name for given in hyperparameters.values() for name in given})
-    notice = failure_notice.FailureNotice("")
-    with _warning_of_failures(folder, notice):
-        writer = tf.summary.create_file_writer(str(folder))
-        with writer.as_default():
-            hparams.hparams_config(
-                hparams=[hparams.HParam(name) for name in names],
-                metrics=[hparams.Metric(RETURN, display_name="return, last 100 episodes")],
-            )
-        writer.close()
-
-
 def read_scalars(folder: pathlib.Path, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """One metric of a run.
+    """Reads one metric of a run.
 
     Args:
-      folder: with events files.
-      name: e.g. "episode/mean_return_last_100".
+      folder: Directory of event files, which may be missing.
+      name: Name of the metric, e.g. "episode/mean_return_last_100".
 
     Returns:
-      Env frames int64 [n] and values float64 [n], by frame; empty without such a metric. Of frames
-      that were run twice, after a crash, the later run's.
+      Env frames int64 [n], ascending, and values float64 [n]. If frames were run twice, after a
+      crash, the values are those of the later run.
     """
     return read_several(folder, (name,))[name]
 
@@ -207,25 +188,45 @@ def read_scalars(folder: pathlib.Path, name: str) -> tuple[np.ndarray, np.ndarra
 def read_several(
     folder: pathlib.Path, names: Sequence[str]
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Several metrics at the price of one: each name with what `read_scalars` returns."""
-    scalars = event_files.read_scalars(folder)
-    return {name: _standing(scalars.get(name, ())) for name in names}
+    """Reads several metrics at once; returns each name with the result of `read_scalars`."""
+    scalars = _read_all(folder)
+    return {name: _drop_repeated(scalars.get(name, ())) for name in names}
 
 
 def read_rows(folder: pathlib.Path) -> dict[int, dict[str, float]]:
-    """All scalars of a run: env frames, ascending -> name -> value; empty without any."""
+    """Reads all scalars of a run: env frames, ascending -> name -> value."""
     rows: dict[int, dict[str, float]] = {}
-    for name, points in event_files.read_scalars(folder).items():
-        for frames, value in zip(*_standing(points), strict=True):
+    for name, points in _read_all(folder).items():
+        for frames, value in zip(*_drop_repeated(points), strict=True):
             rows.setdefault(int(frames), {})[name] = float(value)
     return dict(sorted(rows.items()))
 
 
-def _standing(points: Sequence[tuple[int, float]]) -> tuple[np.ndarray, np.ndarray]:
+def _read_all(folder: pathlib.Path) -> dict[str, list[tuple[int, float]]]:
+    """Returns (step, value) pairs of each scalar in the order of writing."""
+    scalars: dict[str, list[tuple[int, float]]] = {}
+    for path in sorted(folder.glob("*tfevents*"), key=_number):
+        for event in _read_events(path):
+            for value in event.summary.value:
+                if value.metadata.plugin_data.plugin_name == scalar_metadata.PLUGIN_NAME:
+                    number = float(tf.make_ndarray(value.tensor))
+                    scalars.setdefault(value.tag, []).append((event.step, number))
+    return scalars
+
+
+def _read_events(path: pathlib.Path) -> Iterator[event_pb2.Event]:
+    """Yields the events of a file up to the first damaged record, which gives a warning."""
+    try:
+        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+            yield event_pb2.Event.FromString(record)
+    except (tf.errors.OpError, message.DecodeError) as error:
+        logging.warning("Skipped damaged rest of %s: %s", path, errors.first_line(error))
+
+
+def _drop_repeated(points: Sequence[tuple[int, float]]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the steps and values of the points whose later points all have larger steps."""
     steps = np.array([step for step, _ in points], np.int64)
     values = np.array([value for _, value in points], np.float64)
-    # Unlike TensorBoard's pages, the files keep both runs of a frame: a row stands if all rows
-    # after it are of later frames.
-    ends = np.append(steps[1:], np.iinfo(np.int64).max)
-    stands = steps < np.minimum.accumulate(ends[::-1])[::-1][: len(steps)]
-    return steps[stands], values[stands]
+    later_steps = np.append(steps[1:], np.iinfo(np.int64).max)
+    is_kept = steps < np.minimum.accumulate(later_steps[::-1])[::-1][: len(steps)]
+    return steps[is_kept], values[is_kept]

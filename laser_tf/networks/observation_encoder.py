@@ -7,13 +7,9 @@ import tree
 from dm_env import specs
 
 from laser_tf import errors, observations, types
-from laser_tf.networks import (
-    image_normaliser,
-    language,
-    torsos,
-    trunk_config,
-    vector_normaliser,
-)
+from laser_tf.networks import lstm_cell, normalisers, torsos, trunk_config
+
+EMBEDDING_SIZE, TEXT_UNITS = 20, 64
 
 
 class ObservationEncoder(tf.Module):
@@ -40,7 +36,7 @@ class ObservationEncoder(tf.Module):
         for path, spec in tree.flatten_with_path(observation):
             is_image = observations.is_image(spec)
             self._image_normalisers.append(
-                image_normaliser.ImageNormaliser(spec.shape, tf.as_dtype(spec.dtype), dtype)
+                normalisers.ImageNormaliser(spec.shape, tf.as_dtype(spec.dtype), dtype)
                 if is_image and config.normalise_images
                 else None
             )
@@ -52,7 +48,7 @@ class ObservationEncoder(tf.Module):
                     )
                 )
             elif isinstance(spec, types.TextSpec):
-                self._encoders.append(language.InstructionEncoder())
+                self._encoders.append(InstructionEncoder())
             elif len(spec.shape) <= 1:
                 self._encoders.append(None)
                 vector_size += _vector_size(spec)
@@ -77,7 +73,7 @@ class ObservationEncoder(tf.Module):
             else None
         )
         self._normaliser = (
-            vector_normaliser.VectorNormaliser(vector_size)
+            normalisers.VectorNormaliser(vector_size)
             if vector_size and config.normalise_vectors
             else None
         )
@@ -131,6 +127,41 @@ class ObservationEncoder(tf.Module):
                 vector = tf.cast(leaf, tf.float32)
                 parts.append(vector if spec.shape else vector[:, None])
         return tf.concat(parts, axis=-1)
+
+
+class InstructionEncoder(tf.Module):
+    """Encodes a text as the last output of an LSTM over word embeddings (IMPALA, figure 3)."""
+
+    def __init__(self):
+        super().__init__()
+        self._embedding = tf.Variable(
+            tf.keras.initializers.RandomNormal(stddev=1.0)([types.VOCABULARY_SIZE, EMBEDDING_SIZE]),
+            name="embedding",
+        )
+        self._cell = lstm_cell.LSTMCell(TEXT_UNITS)
+
+    def __call__(self, instruction: tf.Tensor) -> tf.Tensor:
+        """Encodes instructions as float32 [N, 64]; an empty instruction gives zeros.
+
+        Args:
+          instruction: Word ids (1 or more) padded with 0, int32 [N, L]; L is static. The amount of
+            padding does not change the encoding.
+        """
+        # The input projection is computed once per vocabulary entry instead of for all N * L words.
+        gates = tf.gather(self._cell.project(self._embedding), tf.transpose(instruction))
+        is_word = tf.transpose(instruction > 0)[..., None]
+        zeros = tf.zeros([tf.shape(instruction)[0], TEXT_UNITS])
+        state = lstm_cell.LSTMState(zeros, zeros)
+        # The Python loop unrolls the graph, since L is static and small. Padding keeps the state.
+        for position in range(instruction.shape[1]):
+            next_state = self._cell.step(gates[position], state)
+            state = lstm_cell.LSTMState(
+                *(
+                    tf.where(is_word[position], new, old)
+                    for new, old in zip(next_state, state, strict=True)
+                )
+            )
+        return state.output
 
 
 def _vector_size(spec: specs.Array) -> int:

@@ -2,21 +2,23 @@
 
 import tensorflow as tf
 
+from laser_tf.networks import torsos
+
 KERNEL, STRIDE = 4, 2
 MAP_CHANNELS = 32
 
 
-def _dense(units: int, policy: tf.keras.mixed_precision.Policy) -> tf.keras.layers.Layer:
-    initializer = tf.keras.initializers.VarianceScaling(2.0, "fan_in", "truncated_normal")
-    return tf.keras.layers.Dense(units, kernel_initializer=initializer, dtype=policy)
-
-
-def _deconvolution(channels: int, policy: tf.keras.mixed_precision.Policy) -> tf.keras.layers.Layer:
+def _deconvolution(channels: int, dtype: str) -> torsos.Layer:
     # Keras' VarianceScaling uses the output channels of a deconvolution as its fan-in.
     fan_in = (KERNEL // STRIDE) ** 2 * MAP_CHANNELS
     initializer = tf.keras.initializers.TruncatedNormal(stddev=fan_in**-0.5)
     return tf.keras.layers.Conv2DTranspose(
-        channels, KERNEL, STRIDE, "valid", kernel_initializer=initializer, dtype=policy
+        channels,
+        KERNEL,
+        STRIDE,
+        "valid",
+        kernel_initializer=initializer,
+        dtype=torsos.compute_policy(dtype),
     )
 
 
@@ -45,10 +47,9 @@ class PixelControlHead(tf.Module):
         super().__init__()
         self._grid = grid
         self._map = [_map_size(cells) for cells in grid]
-        policy = tf.keras.mixed_precision.Policy("mixed_bfloat16" if dtype == "bfloat16" else dtype)
-        self._dense = _dense(self._map[0] * self._map[1] * MAP_CHANNELS, policy)
-        self._value = _deconvolution(1, policy)
-        self._advantage = _deconvolution(num_actions, policy)
+        self._dense = torsos.dense(self._map[0] * self._map[1] * MAP_CHANNELS, dtype)
+        self._value = _deconvolution(1, dtype)
+        self._advantage = _deconvolution(num_actions, dtype)
 
     def __call__(self, features: tf.Tensor) -> tf.Tensor:
         """Computes Q-values, float32 [N, H', W', A], from features [N, F].

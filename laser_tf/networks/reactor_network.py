@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from laser_tf import errors, types
+from laser_tf import types
 from laser_tf.networks import cores, heads, observation_encoder, trunk, trunk_config
 
 
@@ -44,17 +44,7 @@ class ReactorNetwork(tf.Module):
         hidden_units: int = 32,
         uniform_share: float = 0.01,
     ):
-        """Creates the network.
-
-        Raises:
-          ValueError: If the core requires the last action as input.
-        """
         super().__init__()
-        if config.core == "preco_lstm":
-            raise errors.ConfigError(
-                "core must be 'lstm' or 'none', got 'preco_lstm', which requires the last action. "
-                "Use --config.agent.core=lstm."
-            )
         self._encoder = observation_encoder.ObservationEncoder(spec.observation, config, dtype)
         self._policy_core, self._critic_core = (
             cores.CORES[config.core](config.core_size, config.core_memory_span)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 from dm_env import specs
 
-from laser_tf.networks import action_encoding, heads, torsos
+from laser_tf.networks import heads, torsos, trunk
 
 
 class StochasticDuelingNetwork(tf.Module):
@@ -51,7 +51,7 @@ class StochasticDuelingNetwork(tf.Module):
 
     def _advantages(self, features: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
         """Computes A, float32 [m, ...], from features [..., F] and actions [m, ..., D]."""
-        actions = action_encoding.encode(self._action, actions)
+        actions = trunk.encode_action(self._action, actions)
         features = tf.broadcast_to(
             features, tf.concat([tf.shape(actions)[:-1], [features.shape[-1]]], axis=0)
         )

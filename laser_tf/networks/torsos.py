@@ -23,7 +23,8 @@ def _initializer(scale: float = 2.0) -> tf.keras.initializers.Initializer:
     return tf.keras.initializers.VarianceScaling(scale, "fan_in", "truncated_normal")
 
 
-def _policy(dtype: str) -> tf.keras.mixed_precision.Policy:
+def compute_policy(dtype: str) -> tf.keras.mixed_precision.Policy:
+    """Returns the Keras policy of a compute dtype, whose variables are float32."""
     return tf.keras.mixed_precision.Policy("mixed_bfloat16" if dtype == "bfloat16" else dtype)
 
 
@@ -41,33 +42,30 @@ def _conv(
         stride,
         padding,
         kernel_initializer=initializer or _initializer(),
-        dtype=_policy(dtype),
+        dtype=compute_policy(dtype),
     )
 
 
-def _dense(units: int, dtype: str, scale: float = 2.0) -> Layer:
+def dense(units: int, dtype: str, scale: float = 2.0) -> Layer:
+    """Creates a linear layer with initial weights of variance `scale` / fan-in."""
     return tf.keras.layers.Dense(
-        units, kernel_initializer=_initializer(scale), dtype=_policy(dtype)
+        units, kernel_initializer=_initializer(scale), dtype=compute_policy(dtype)
     )
-
-
-def _apply_with_relu(convolutions: Sequence[Layer], inputs: tf.Tensor) -> tf.Tensor:
-    """Applies convolutions in order, each followed by a ReLU."""
-    for convolution in convolutions:
-        inputs = tf.nn.relu(convolution(inputs))
-    return inputs
 
 
 class _Torso(tf.Module):
-    """Scales uint8 images by 1 / 255, applies `_features` and flattens the result.
+    """Scales uint8 images by 1 / 255, applies the convolutions and flattens the result.
 
-    Images of other dtypes are not scaled.
+    Images of other dtypes are not scaled. Subclasses set `_convolutions` or override `_features`.
     """
+
+    _activation = staticmethod(tf.nn.relu)
 
     def __init__(self, center: bool, dtype: str):
         super().__init__()
         self._center = center
         self._dtype = dtype
+        self._convolutions: list[Layer] = []
 
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
         """Maps images [N, H, W, C] to features [N, F] of the compute dtype."""
@@ -80,19 +78,21 @@ class _Torso(tf.Module):
         return tf.reshape(features, [-1, features.shape[1:].num_elements()])
 
     def _features(self, scaled: tf.Tensor) -> tf.Tensor:
-        raise NotImplementedError
+        for convolution in self._convolutions:
+            scaled = self._activation(convolution(scaled))
+        return scaled
 
 
 class _DenseTorso(_Torso):
-    """Torso that ends with a dense ReLU layer."""
+    """Torso that ends with a dense layer and an activation."""
 
     def __init__(self, units: int, center: bool, dtype: str):
         super().__init__(center, dtype)
-        self._dense = _dense(units, dtype)
+        self._dense = dense(units, dtype)
 
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
-        """Maps images [N, H, W, C] to features [N, units] of the compute dtype."""
-        return tf.nn.relu(self._dense(super().__call__(observation)))
+        """Maps images [N, H, W, C] to features of the compute dtype, [N, units] for a ReLU."""
+        return self._activation(self._dense(super().__call__(observation)))
 
 
 def _dqn_convolutions(channel_multiplier: int, dtype: str) -> list[Layer]:
@@ -114,9 +114,6 @@ class DQNTorso(_Torso):
         super().__init__(center, dtype)
         self._convolutions = _dqn_convolutions(channel_multiplier, dtype)
 
-    def _features(self, scaled: tf.Tensor) -> tf.Tensor:
-        return _apply_with_relu(self._convolutions, scaled)
-
 
 class NatureTorso(_DenseTorso):
     """DQN's convolutions and dense layer of 512 units, as in ACER (section 4)."""
@@ -124,9 +121,6 @@ class NatureTorso(_DenseTorso):
     def __init__(self, channel_multiplier: int, center: bool, dtype: str):
         super().__init__(512, center, dtype)
         self._convolutions = _dqn_convolutions(channel_multiplier, dtype)
-
-    def _features(self, scaled: tf.Tensor) -> tf.Tensor:
-        return _apply_with_relu(self._convolutions, scaled)
 
 
 class ShallowTorso(_DenseTorso):
@@ -139,34 +133,23 @@ class ShallowTorso(_DenseTorso):
             _conv(32 * channel_multiplier, 4, 2, "valid", dtype),
         ]
 
-    def _features(self, scaled: tf.Tensor) -> tf.Tensor:
-        return _apply_with_relu(self._convolutions, scaled)
 
-
-class ReactorTorso(_Torso):
+class ReactorTorso(_DenseTorso):
     """Reactor's torso for single frames (Gruslys et al. 2018, table 3).
 
     Conv 16 8x8/4, conv 32 4x4/2, conv 32 3x3/1, dense 128. A concatenated ReLU after each layer
     returns both relu(x) and relu(-x), which doubles the channels.
     """
 
+    _activation = staticmethod(tf.nn.crelu)
+
     def __init__(self, channel_multiplier: int, center: bool, dtype: str):
-        super().__init__(center, dtype)
+        super().__init__(128, center, dtype)
         self._convolutions = [
             _conv(16 * channel_multiplier, 8, 4, "valid", dtype),
             _conv(32 * channel_multiplier, 4, 2, "valid", dtype),
             _conv(32 * channel_multiplier, 3, 1, "valid", dtype),
         ]
-        self._dense = _dense(128, dtype)
-
-    def __call__(self, observation: tf.Tensor) -> tf.Tensor:
-        """Maps images [N, H, W, C] to features [N, 256] of the compute dtype."""
-        return tf.nn.crelu(self._dense(super().__call__(observation)))
-
-    def _features(self, scaled: tf.Tensor) -> tf.Tensor:
-        for convolution in self._convolutions:
-            scaled = tf.nn.crelu(convolution(scaled))
-        return scaled
 
 
 class _ResidualBlock(tf.Module):
@@ -241,7 +224,7 @@ class MinAtarTorso(_DenseTorso):
         self._convolution = _conv(16 * channel_multiplier, 3, 1, "valid", dtype)
 
     def _features(self, scaled: tf.Tensor) -> tf.Tensor:
-        return tf.nn.relu(self._convolution(scaled))
+        return self._activation(self._convolution(scaled))
 
 
 class FlatTorso(_DenseTorso):
@@ -249,9 +232,6 @@ class FlatTorso(_DenseTorso):
 
     def __init__(self, channel_multiplier: int, center: bool, dtype: str):
         super().__init__(64 * channel_multiplier, center, dtype)
-
-    def _features(self, scaled: tf.Tensor) -> tf.Tensor:
-        return scaled
 
 
 # Each activation with the variance, times fan-in, of the initial weights before it.
@@ -274,7 +254,7 @@ class MLP(tf.Module):
         """Creates one layer per entry of `units`; `activation` is a key of `ACTIVATIONS`."""
         super().__init__()
         self._activation, scale = ACTIVATIONS[activation]
-        self._layers = [_dense(size, dtype, scale) for size in units]
+        self._layers = [dense(size, dtype, scale) for size in units]
 
     def __call__(self, vectors: tf.Tensor) -> tf.Tensor:
         """Maps vectors, float32 [N, D], to features [N, units[-1]] of the compute dtype."""

@@ -3,9 +3,10 @@
 from typing import Any
 
 import tensorflow as tf
+from dm_env import specs
 
 from laser_tf import types
-from laser_tf.networks import action_encoding, cores, observation_encoder, trunk_config
+from laser_tf.networks import cores, observation_encoder, trunk_config
 
 
 class Trunk(tf.Module):
@@ -40,7 +41,7 @@ class Trunk(tf.Module):
             return features, ()
         return self._core(
             features,
-            action_encoding.encode(self._action, env_output.previous_action),
+            encode_action(self._action, env_output.previous_action),
             tf.clip_by_value(env_output.reward, -1.0, 1.0),
             env_output.is_first,
             core_state,
@@ -73,6 +74,23 @@ def observe(encoder: observation_encoder.ObservationEncoder, env_output: types.E
         ),
         tf.reshape(mask, [-1]),
     )
+
+
+def encode_action(spec: specs.BoundedArray, action: tf.Tensor) -> tf.Tensor:
+    """Encodes discrete actions as one-hot vectors and scales continuous ones to [-1, 1].
+
+    Args:
+      spec: A `DiscreteArray` of A actions, or float32 [D] with finite bounds.
+      action: int32 [...] or float32 [..., D].
+
+    Returns:
+      float32 [..., A] or [..., D].
+    """
+    if isinstance(spec, specs.DiscreteArray):
+        return tf.one_hot(action, spec.num_values)
+    low, high = spec.minimum, spec.maximum
+    # Equal bounds leave a single action, which is encoded as 0.
+    return tf.math.divide_no_nan(2 * action - (high + low), high - low)
 
 
 def _merge_time_and_batch(tensor: tf.Tensor) -> tf.Tensor:

@@ -53,16 +53,26 @@ class TrunkConfig:
         config_checks.check_range(self, "channel_multiplier", 1, 1_024, TOO_LARGE)
         config_checks.check_range(self, "core_size", 1, 16_384, TOO_LARGE)
         config_checks.check_range(self, "fusion_units", 0, 16_384, TOO_LARGE)
-        if not all(1 <= units <= 16_384 for units in self.mlp_units):
-            raise errors.ConfigError(
-                f"mlp_units must be between 1 and 16384 for each layer, got {self.mlp_units}. Use "
-                "e.g. (64, 64)."
-            )
+        check_layers(self, "mlp_units")
         if self.core_memory_span != 0 and self.core_memory_span < 3:
             raise errors.ConfigError(
                 f"core_memory_span must be 0 or at least 3, got {self.core_memory_span}. Use e.g. "
                 "100 agent steps."
             )
+
+
+def check_layers(config: TrunkConfig, name: str) -> None:
+    """Checks the sizes of layers, field `name` of a configuration.
+
+    Raises:
+      ValueError: If a layer is empty or too large.
+    """
+    units = getattr(config, name)
+    if not all(1 <= size <= 16_384 for size in units):
+        raise errors.ConfigError(
+            f"{name} must be between 1 and 16384 for each layer, got {units}: {TOO_LARGE}. Use "
+            "e.g. (64, 64)."
+        )
 
 
 def check_image(torso: str, shape: Sequence[int]) -> None:

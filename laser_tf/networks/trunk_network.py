@@ -1,15 +1,15 @@
-"""Base class of networks that consist of a trunk and heads."""
+"""Networks of a trunk and a head."""
 
 from typing import Any
 
 import tensorflow as tf
 
 from laser_tf import types
-from laser_tf.networks import trunk, trunk_config
+from laser_tf.networks import heads, trunk, trunk_config
 
 
 class TrunkNetwork(tf.Module):
-    """Network with a trunk; subclasses add heads."""
+    """Network with a trunk; subclasses add a head."""
 
     def __init__(self, config: trunk_config.TrunkConfig, spec: types.EnvironmentSpec, dtype: str):
         super().__init__()
@@ -27,3 +27,60 @@ class TrunkNetwork(tf.Module):
     def observe(self, env_output: types.EnvOutput) -> None:
         """Updates the moments of the encoder, see `trunk.observe`."""
         self._trunk.observe(env_output)
+
+
+class PolicyNetwork(TrunkNetwork):
+    """Computes the inputs of an action distribution and the features that critics share.
+
+    An average policy copies this network. Its last layer has P = `output_size` units, see
+    `heads.dense` for `output_scale`.
+    """
+
+    def __init__(
+        self,
+        config: trunk_config.TrunkConfig,
+        spec: types.EnvironmentSpec,
+        dtype: str,
+        *,
+        output_size: int,
+        output_scale: float,
+    ):
+        super().__init__(config, spec, dtype)
+        self._head = heads.dense(output_size, output_scale)
+
+    def __call__(
+        self, env_output: types.EnvOutput, core_state: Any
+    ) -> tuple[tf.Tensor, tf.Tensor, Any]:
+        """Computes float32 features [T, B, F], outputs [T, B, P] and the next core state."""
+        features, core_state = self._trunk(env_output, core_state)
+        features = tf.cast(features, tf.float32)
+        return features, self._head(features), core_state
+
+
+class QNetwork(TrunkNetwork):
+    """Computes Q-values with a dueling head (R2D2, section 2.3).
+
+    With `reset_at_life_loss` a discount of 0 also resets the core (R2D2, figure 8).
+    """
+
+    def __init__(
+        self,
+        config: trunk_config.TrunkConfig,
+        spec: types.EnvironmentSpec,
+        dtype: str,
+        *,
+        hidden_units: int,
+        reset_at_life_loss: bool = False,
+    ):
+        super().__init__(config, spec, dtype)
+        self._head = heads.DuelingHead(spec.action.num_values, hidden_units)
+        self._reset_at_life_loss = reset_at_life_loss
+
+    def __call__(self, env_output: types.EnvOutput, core_state: Any) -> tuple[tf.Tensor, Any]:
+        """Computes Q-values, float32 [T, B, A], and the core state after the last step."""
+        if self._reset_at_life_loss:
+            # No step separates two lives: x_t is both the end of a life and the next one's start.
+            life_lost = tf.equal(env_output.discount, 0.0)
+            env_output = env_output._replace(is_first=env_output.is_first | life_lost)
+        features, core_state = self._trunk(env_output, core_state)
+        return self._head(features), core_state

@@ -1,20 +1,22 @@
 """LASER on Atari next to Dopamine's published agents, at equal numbers of env frames.
 
 All returns, LASER's and the published ones, are means over the training episodes of the last
-`dopamine.WINDOW` env frames.
+`reference.DOPAMINE_WINDOW` env frames.
 """
 
+import gzip
+import itertools
 import logging
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pandas as pd
 
 from laser_tf import errors
 from laser_tf.monitoring import episode_log
-from laser_tf.plotting import curves
-from laser_tf.scores import aggregates, comparison, dopamine, reference
+from laser_tf.plotting import curves, tables
+from laser_tf.scores import aggregates, comparison, reference
 from laser_tf.workdir import atomic
 
 LABEL = "LASER"
@@ -22,13 +24,16 @@ MILESTONES = (1, 2, 4, 10, 20, 50)  # million env frames at which returns are co
 EPISODES_FILE = "episodes.csv.gz"
 ELSEWHERE = "elsewhere"  # subdirectory of the experiment with `EPISODES_FILE`s of other machines
 
-_COLUMNS = ["game", "run", "trained_env_frames", "env_frames", "return"]
+_TYPES = {
+    "game": str, "run": int, "trained_env_frames": int, "env_frames": int, "return": float,
+}  # fmt: skip
+_EPISODE = ["game", "env_frames", "return"]
 _PANEL_COLUMNS = 3
 _FIRST_POINT_FROM = 0.1  # fraction of its env frames
 _MEASURES = (comparison.median, comparison.mean, comparison.interquartile_mean)
 
 
-def write(runs: curves.Runs, output: pathlib.Path) -> None:
+def write(runs: tables.Runs, output: pathlib.Path) -> None:
     """Writes a figure, three tables and the episodes behind them.
 
     `curves.png` and `curves.csv` show each game's curve. `returns.csv` holds the games' returns at
@@ -43,34 +48,44 @@ def write(runs: curves.Runs, output: pathlib.Path) -> None:
     Raises:
       UserError: If a run lacks episodes, or a file cannot be read.
     """
-    parts = [_read_runs(runs)]
-    parts += [read_episodes(path) for path in sorted((output.parent / ELSEWHERE).glob("*.csv.gz"))]
+    own = [
+        _read_run(game, number, run)
+        for game, labels in runs.items()
+        for number, run in enumerate(labels[LABEL], 1)
+    ]
+    files = sorted((output.parent / ELSEWHERE).glob("*.csv.gz"))
+    parts = [pd.concat(own, ignore_index=True), *map(read_episodes, files)]
     episodes = join(parts)
     write_episodes(output / EPISODES_FILE, episodes)
-    table = _curve_table(episodes)
+    runs_by_game = episodes.groupby("game")
+
+    def grid(game: str) -> np.ndarray:
+        of_runs = runs_by_game.get_group(game).groupby("run")
+        return tables.make_grid(
+            of_runs["env_frames"].first().max(), of_runs["trained_env_frames"].first().min()
+        )
+
+    table = _window_means(episodes, grid)
     _draw(table, output / "curves.png")
-    curves.write_csv(
-        curves.summarise(table, ("game", "label", curves.ENV_FRAMES)), output / "curves.csv"
-    )
-    reached = int(episodes.groupby(["game", "run"])["trained_env_frames"].first().min())
+    by = ("game", "label", tables.ENV_FRAMES)
+    tables.write_csv(tables.summarise(table, by), output / "curves.csv")
+    reached = int(episodes["trained_env_frames"].min())
     milestones = [m * 10**6 for m in MILESTONES if m * 10**6 <= reached] or [reached]
-    returns = _returns(episodes, milestones)
-    curves.write_csv(_returns_table(returns), output / "returns.csv")
-    summary = [row for frames in milestones for row in _summary_rows(returns, frames)]
-    curves.write_csv(pd.DataFrame(summary), output / "summary.csv")
+    returns = _window_means(episodes, lambda game: np.array(milestones))
+    published = _normalised(reference.dopamine_curves())
+    summary = tables.summarise(returns, by)
+    tables.write_csv(_add_published(summary, published), output / "returns.csv")
+    rows = itertools.chain(*(_summary_rows(returns, published, m) for m in milestones))
+    tables.write_csv(pd.DataFrame(rows), output / "summary.csv")
 
 
-def _read_runs(runs: curves.Runs) -> pd.DataFrame:
-    parts = []
-    for game, labels in runs.items():
-        for number, run in enumerate(labels[LABEL], 1):
-            tasks = episode_log.read(run)
-            episode_log.check(run, tasks)
-            (episodes,) = tasks.values()
-            trained = int(curves.wall_clock(run)[0][-1])
-            columns = (game, number, trained, episodes.env_frames, episodes.returns)
-            parts.append(pd.DataFrame(dict(zip(_COLUMNS, columns, strict=True))))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_COLUMNS)
+def _read_run(game: str, number: int, run: pathlib.Path) -> pd.DataFrame:
+    tasks = episode_log.read(run)
+    episode_log.check(run, tasks)
+    (episodes,) = tasks.values()
+    trained = int(tables.wall_clock(run)[0][-1])
+    values = (game, number, trained, episodes.env_frames, episodes.returns)
+    return pd.DataFrame(dict(zip(_TYPES, values, strict=True)))
 
 
 def read_episodes(path: pathlib.Path) -> pd.DataFrame:
@@ -81,16 +96,14 @@ def read_episodes(path: pathlib.Path) -> pd.DataFrame:
     """
     try:
         table = pd.read_csv(path)
-        if list(table.columns) != _COLUMNS or table.empty:
-            raise ValueError(f"columns must be {', '.join(_COLUMNS)}")
-        table = table.astype(
-            {"run": int, "trained_env_frames": int, "env_frames": int, "return": float}
-        )
+        if list(table.columns) != list(_TYPES) or table.empty:
+            raise ValueError(f"columns must be {', '.join(_TYPES)}")
+        table = table.astype(_TYPES)
     except (OSError, EOFError, ValueError, pd.errors.ParserError) as error:
         raise errors.UserError(
             f"cannot read {path}: {errors.first_line(error)}. Use an {EPISODES_FILE} of a report."
         ) from None
-    if unknown := set(table["game"]) - dopamine.curves().keys():
+    if unknown := set(table["game"]) - set(reference.dopamine_curves()["game"]):
         raise errors.UserError(f"{path} holds {min(unknown)}, of which Dopamine has no curves.")
     return table
 
@@ -98,24 +111,17 @@ def read_episodes(path: pathlib.Path) -> pd.DataFrame:
 def write_episodes(path: pathlib.Path, episodes: pd.DataFrame) -> None:
     """Writes a table of episodes; a file with episodes that the table lacks is kept, renamed."""
     if path.exists():
-        keys = ["game", "env_frames", "return"]
         try:
-            old = read_episodes(path).merge(episodes[keys], "left", on=keys, indicator=True)
-            is_lost = (old["_merge"] == "left_only").any()
+            old = read_episodes(path)[_EPISODE]
+            is_lost = len(old.merge(episodes[_EPISODE].drop_duplicates())) < len(old)
         except errors.UserError:
             is_lost = True
         if is_lost:
             number = 1 + len(list(path.parent.glob(f"*_{path.name}")))
             path.rename(kept := path.with_name(f"{number}_{path.name}"))
             logging.warning("Kept %s, whose episodes are not in the runs, as %s", path, kept)
-    content = episodes.to_csv(index=False, lineterminator="\n")
-    atomic.write(path, _compress(content))
-
-
-def _compress(text: str) -> bytes:
-    import gzip
-
-    return gzip.compress(text.encode(), mtime=0)  # equal episodes, equal bytes
+    text = episodes.to_csv(index=False, lineterminator="\n")
+    atomic.write(path, gzip.compress(text.encode(), mtime=0))  # equal episodes, equal bytes
 
 
 def join(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
@@ -124,135 +130,121 @@ def join(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
     Raises:
       UserError: If a run is in two parts, or games have different numbers of runs.
     """
-    runs: dict[str, list[pd.DataFrame]] = {}
+    games: dict[str, list[pd.DataFrame]] = {}
     for part in parts:
-        before = {game: list(others) for game, others in runs.items()}
+        earlier = {game: tuple(seeds) for game, seeds in games.items()}
         for (game, _), run in part.groupby(["game", "run"], sort=False):
-            others = runs.setdefault(game, [])
-            if any(_is_same(run, other) for other in before.get(game, ())):
+            if any(_is_same(run, other) for other in earlier.get(game, ())):
                 raise errors.UserError(
                     f"a run of {game} is given twice. Remove a file from {ELSEWHERE}/, or the game."
                 )
-            others.append(run.assign(run=1 + len(others)))
-    counts = {game: len(seeds) for game, seeds in runs.items()}
+            seeds = games.setdefault(game, [])
+            seeds.append(run.assign(run=1 + len(seeds)))
+    counts = {game: len(seeds) for game, seeds in games.items()}
     if len(set(counts.values())) > 1:
         raise errors.UserError(
             f"all games must have the same number of runs, got {counts}. Add or remove runs."
         )
-    return pd.concat([run for seeds in runs.values() for run in seeds], ignore_index=True)
+    return pd.concat(itertools.chain(*games.values()), ignore_index=True)
 
 
 def _is_same(one: pd.DataFrame, other: pd.DataFrame) -> bool:
     """Returns whether two tables are of one run, read at different times."""
-    columns, count = ["env_frames", "return"], min(len(one), len(other))
-    return np.array_equal(one[columns].iloc[:count], other[columns].iloc[:count])
+    count = min(len(one), len(other))
+    return np.array_equal(one[_EPISODE].iloc[:count], other[_EPISODE].iloc[:count])
 
 
-def _curve_table(episodes: pd.DataFrame) -> pd.DataFrame:
+def _window_means(episodes: pd.DataFrame, points: Callable[[str], np.ndarray]) -> pd.DataFrame:
+    """Returns columns game, label, seed, env_frames, value and human_normalised.
+
+    Args:
+      episodes: Table of episodes.
+      points: Game -> env frames at which the means are taken.
+    """
     parts = []
-    for game, runs in episodes.groupby("game", sort=False):
-        of_runs = runs.groupby("run")
-        grid = curves.make_grid(
-            of_runs["env_frames"].first().max(), of_runs["trained_env_frames"].first().min()
-        )
-        parts += [_means(run, grid).assign(game=game, label=LABEL) for _, run in of_runs]
-    return pd.concat(parts, ignore_index=True)
+    for (game, seed), run in episodes.groupby(["game", "run"], sort=False):
+        frames, returns = run["env_frames"].to_numpy(), run["return"].to_numpy()
+        at = points(game)
+        values = aggregates.window_means(frames, returns, at, reference.DOPAMINE_WINDOW)
+        names = {"game": game, "label": LABEL, "seed": seed}
+        parts.append(pd.DataFrame(names | {tables.ENV_FRAMES: at, "value": values}))
+    return _normalised(pd.concat(parts, ignore_index=True))
 
 
-def _means(run: pd.DataFrame, at: np.ndarray) -> pd.DataFrame:
-    """Returns the columns `seed`, `env_frames` and `value` at some env frames."""
-    values = aggregates.window_means(run["env_frames"], run["return"], at, dopamine.WINDOW)
-    return pd.DataFrame({"seed": run["run"].iloc[0], curves.ENV_FRAMES: at, "value": values})
+def _normalised(table: pd.DataFrame) -> pd.DataFrame:
+    """Adds the column human_normalised."""
+    values = table.groupby("game")["value"].transform(
+        lambda returns: reference.normalised("atari", returns.name, returns)
+    )
+    return table.assign(human_normalised=values)
 
 
 def _draw(table: pd.DataFrame, path: pathlib.Path) -> None:
     games = list(dict.fromkeys(table["game"]))
-    columns = min(_PANEL_COLUMNS, len(games))
-    figure, axes = curves.panels(-(-len(games) // columns), columns)
+    figure, axes = curves.make_panels(len(games), min(_PANEL_COLUMNS, len(games)))
+    curves.draw_panels(axes.flat, table, "game", "Return, mean of a million frames")
+    published = reference.dopamine_curves()
     for panel, game in zip(axes.flat, games, strict=False):
-        own = table[table["game"] == game]
-        curves.draw(panel, own, curves.ENV_FRAMES)
-        for agent, published in dopamine.curves()[game].items():
-            shown = shown_points(published, own[curves.ENV_FRAMES].max())
-            frames = [point / 1e6 for point in shown]
-            panel.plot(frames, shown.values(), "--", marker="o", markersize=3, label=agent)
-        panel.set(title=game, ylabel="Return, mean of a million frames")
-    for panel in axes.flat[len(games) :]:
-        panel.set_axis_off()
+        last = table.loc[table["game"] == game, tables.ENV_FRAMES].max()
+        own = published[(published["game"] == game) & is_shown(published[tables.ENV_FRAMES], last)]
+        for agent in reference.DOPAMINE_AGENTS if len(own) else ():
+            points = own[own["agent"] == agent]
+            frames = points[tables.ENV_FRAMES] / 1e6
+            panel.plot(frames, points["value"], "--", marker="o", markersize=3, label=agent)
     curves.save(figure, path)
 
 
-def shown_points(published: dict[int, float], last: float) -> dict[int, float]:
-    """Returns the points of a published curve that are drawn: those up to the end of a run.
+def is_shown(points: pd.Series, last: float) -> pd.Series:
+    """Returns whether points of a published curve are drawn: those up to the end of a run.
 
     The first point is drawn unless the run is far shorter.
 
     Args:
-      published: Env frames -> return.
+      points: Env frames of the points.
       last: Env frames of the run.
     """
-    first = min(published)
-    limit = max(last, first) if last >= _FIRST_POINT_FROM * first else last
-    return {frames: value for frames, value in published.items() if frames <= limit}
+    first = points.min()
+    return points <= (max(last, first) if last >= _FIRST_POINT_FROM * first else last)
 
 
-def _returns(episodes: pd.DataFrame, milestones: list[int]) -> pd.DataFrame:
-    """Returns columns game, seed, env_frames, value and human_normalised."""
-    parts = [
-        _means(run, np.array(milestones)).assign(game=game)
-        for (game, _), run in episodes.groupby(["game", "run"], sort=False)
-    ]
-    table = pd.concat(parts, ignore_index=True)
-    table["human_normalised"] = [
-        _normalised(game, value) for game, value in zip(table["game"], table["value"], strict=True)
-    ]
+def _add_published(summary: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+    """Adds to a summary of LASER's runs its and all agents' human-normalised returns."""
+    table = _normalised(summary.assign(value=summary["mean"])).drop(columns="value")
+    for agent in reference.DOPAMINE_AGENTS:
+        name = agent.lower()
+        columns = {"value": name, "human_normalised": f"{name}_human_normalised"}
+        own = published[published["agent"] == agent].rename(columns=columns).drop(columns="agent")
+        table = table.merge(own, "left", on=["game", tables.ENV_FRAMES])
     return table
 
 
-def _normalised(game: str, value: float) -> float:
-    score = reference.normalised("atari", game, value)
-    return np.nan if score is None else score
-
-
-def _returns_table(returns: pd.DataFrame) -> pd.DataFrame:
-    table = curves.summarise(returns.assign(label=LABEL), ("game", "label", curves.ENV_FRAMES))
-    table["human_normalised"] = list(map(_normalised, table["game"], table["mean"]))
-    for agent in dopamine.AGENTS:
-        published = [
-            dopamine.curves()[game][agent].get(int(frames), np.nan)
-            for game, frames in zip(table["game"], table[curves.ENV_FRAMES], strict=True)
-        ]
-        table[agent.lower()] = published
-        table[f"{agent.lower()}_human_normalised"] = list(
-            map(_normalised, table["game"], published)
-        )
-    return table
-
-
-def _summary_rows(returns: pd.DataFrame, frames: int) -> list[dict[str, object]]:
+def _summary_rows(
+    returns: pd.DataFrame, published: pd.DataFrame, env_frames: int
+) -> Sequence[dict[str, object]]:
     """Returns LASER's row and one for each published agent with values of all games."""
-    at_frames = returns[returns[curves.ENV_FRAMES] == frames]
-    scores = at_frames.pivot(index="seed", columns="game", values="human_normalised")
-    scores = scores.dropna(axis="columns")
-    if scores.empty:
+    returns, published = (
+        table[table[tables.ENV_FRAMES] == env_frames].dropna(subset="human_normalised")
+        for table in (returns, published)
+    )
+    table = returns.pivot(index="seed", columns="game", values="human_normalised")
+    table = table.dropna(axis="columns")
+    if table.empty:
         return []
-    table = scores.to_numpy()
-    rows = [_summary_row(frames, LABEL, table)]
-    for agent in dopamine.AGENTS:
-        published = np.array(
-            [_normalised(game, dopamine.curves()[game][agent].get(frames, np.nan))
-             for game in scores.columns]
-        )[None]  # fmt: skip
-        if np.isfinite(published).all():
-            row = _summary_row(frames, agent, published) | {"seeds": dopamine.SEEDS}
-            improvement = comparison.probability_of_improvement(table, published)
-            rows.append(row | _cells("probability_of_improvement", improvement))
+    scores = table.to_numpy()
+    rows = [_summary_row(env_frames, LABEL, scores)]
+    agents = published.pivot(index="agent", columns="game", values="human_normalised")
+    agents = agents.reindex(reference.DOPAMINE_AGENTS, columns=table.columns).dropna()
+    for agent, values in agents.iterrows():
+        others = values.to_numpy()[None]
+        row = _summary_row(env_frames, agent, others) | {"seeds": reference.DOPAMINE_SEEDS}
+        improvement = comparison.probability_of_improvement(scores, others)
+        rows.append(row | _cells("probability_of_improvement", improvement))
     return rows
 
 
-def _summary_row(frames: int, agent: str, scores: np.ndarray) -> dict[str, object]:
+def _summary_row(env_frames: int, agent: str, scores: np.ndarray) -> dict[str, object]:
     seeds, games = scores.shape
-    row = {"env_frames": frames, "agent": agent, "games": games, "seeds": seeds}
+    row = {"env_frames": env_frames, "agent": agent, "games": games, "seeds": seeds}
     for measure in _MEASURES:
         row |= _cells(measure.__name__, measure(scores))
     return row

@@ -1,12 +1,8 @@
-"""Learning curves of several seeds: reading, summarising and drawing.
-
-A table of curves has the columns `game`, `label`, `seed`, `env_frames` or `seconds`, and `value`.
-All seeds of a game and label share one grid of points.
-"""
+"""Figures of learning curves of several seeds."""
 
 import pathlib
-from collections.abc import Mapping, Sequence
-from typing import IO, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -19,204 +15,96 @@ from matplotlib import axes as axes_module
 from matplotlib import figure as figure_module
 from matplotlib import pyplot
 
-from laser_tf import errors
-from laser_tf.monitoring import episode_log, tensorboard
-from laser_tf.scores import aggregates, comparison
+from laser_tf.plotting import tables
+from laser_tf.scores import ranking, reference
 from laser_tf.workdir import run_directory
 
-EPISODES = 100  # in the mean of returns at a point
-MIN_INTERVAL_SEEDS = 3  # Fewer seeds are drawn one by one.
-SUMMARY = ["mean", "interval_low", "interval_high", "min", "max", "seeds"]
-ENV_FRAMES, SECONDS = "env_frames", "seconds"
-RETURN_LABEL = f"Episode return, mean of {EPISODES}"
-
-_POINTS = 200
-_WALL_SECONDS = "run/wall_seconds"
-
-Runs = Mapping[str, Mapping[str, Sequence[pathlib.Path]]]  # game -> label -> one run per seed
+INTERVAL = ("ci", 95)  # bootstrap interval of the mean, percent
 
 
-class _Curve(NamedTuple):
-    """Values of one run over env frames."""
-
-    env_frames: np.ndarray  # int64 [n], ascending
-    values: np.ndarray  # float64 [n]
-    tasks: frozenset[str] = frozenset()  # that the values are a mean over
-
-    def at(self, env_frames: np.ndarray) -> np.ndarray:
-        return np.interp(env_frames, self.env_frames, self.values)
-
-
-def read(runs: Runs, metric: str = tensorboard.RETURN, x: str = ENV_FRAMES) -> pd.DataFrame:
-    """Returns a table of curves.
-
-    Args:
-      runs: Run directories.
-      metric: `tensorboard.RETURN` is computed from the log of episodes: at each point, the mean of
-        the last `EPISODES` of a task, then the mean over tasks. Other metrics are TensorBoard's.
-      x: `ENV_FRAMES`, or `SECONDS` of training.
-
-    Raises:
-      UserError: If a directory holds no run, or a run lacks episodes or values of the metric.
-    """
-    tables = [
-        _read_label(seeds, metric, x).assign(game=game, label=label)
-        for game, labels in runs.items()
-        for label, seeds in labels.items()
-    ]
-    return pd.concat(tables, ignore_index=True)[["game", "label", "seed", x, "value"]]
-
-
-def _read_label(runs: Sequence[pathlib.Path], metric: str, x: str) -> pd.DataFrame:
-    curves = [_read_run(run, metric) for run in runs]
-    all_tasks = frozenset().union(*(curve.tasks for curve in curves))
-    for run, curve in zip(runs, curves, strict=True):
-        if missing := all_tasks - curve.tasks:
-            raise errors.UserError(
-                f"{run} holds no finished episode of {min(missing)}, unlike other seeds, so that "
-                "their means do not compare. Leave the run out, or wait for an episode."
-            )
-    # Position of each curve's points on the x axis.
-    positions = [
-        curve.env_frames if x == ENV_FRAMES else np.interp(curve.env_frames, *wall_clock(run))
-        for run, curve in zip(runs, curves, strict=True)
-    ]
-    grid = make_grid(max(p[0] for p in positions), min(p[-1] for p in positions))
-    return pd.concat(
-        pd.DataFrame({"seed": seed, x: grid, "value": np.interp(grid, position, curve.values)})
-        for seed, (position, curve) in enumerate(zip(positions, curves, strict=True), 1)
-    )
-
-
-def make_grid(first: float, last: float) -> np.ndarray:
-    """Returns the points of a curve, ascending: one point if seeds share no range."""
-    return np.linspace(first, last, _POINTS) if first < last else np.array([float(first)])
-
-
-def _read_run(run: pathlib.Path, metric: str) -> _Curve:
-    run_directory.check_no_sweep(run)
-    if not (run / "tensorboard").is_dir() and not (run / episode_log.FILE).exists():
-        raise errors.UserError(f"{run} holds no run. Name a run directory.")
-    if metric != tensorboard.RETURN:
-        frames, values = tensorboard.read_scalars(run / "tensorboard", metric)
-        if not len(frames):
-            raise errors.UserError(f"{run} holds no values of {metric}.")
-        return _Curve(frames, values)
-    tasks = episode_log.read(run)
-    episode_log.check(run, tasks)
-    # Before each task has an episode, means would be over other tasks than later.
-    first = max(task.env_frames[0] for task in tasks.values())
-    frames = np.unique(np.concatenate([task.env_frames for task in tasks.values()]))
-    frames = frames[frames >= first]
-    means = [
-        aggregates.trailing_means(task.env_frames, task.returns, frames, EPISODES)
-        for task in tasks.values()
-    ]
-    return _Curve(frames, np.mean(means, axis=0), frozenset(tasks))
-
-
-def wall_clock(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
-    """Returns env frames [n + 1] and the seconds of training [n + 1] until them, from 0 on.
-
-    Raises:
-      UserError: If the run has logged no seconds.
-    """
-    frames, seconds = tensorboard.read_scalars(run / "tensorboard", _WALL_SECONDS)
-    if not len(frames):
-        raise errors.UserError(
-            f"{run} holds no values of {_WALL_SECONDS}. Wait for the first, or train for more env "
-            "frames."
-        )
-    return np.append(0, frames), np.append(0.0, seconds)
-
-
-def summarise(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Returns mean, 95% bootstrap interval and range over seeds.
-
-    Args:
-      table: Has columns `by`, `seed` and `value`; missing values do not count.
-      by: Columns that identify a point; the last one is the position on the curve.
-
-    Returns:
-      The columns `by` and `SUMMARY`. The interval is missing for fewer than `MIN_INTERVAL_SEEDS`
-      seeds.
-    """
-    *group, position = by
-    parts = []
-    for key, curve in table.groupby(group, sort=False):
-        values = curve.pivot(index="seed", columns=position, values="value")
-        values = values[list(dict.fromkeys(curve[position]))]  # in the order of the table
-        part = pd.DataFrame(dict(zip(group, key, strict=True)), index=values.columns)
-        part[SUMMARY] = summary(values.to_numpy(float))
-        parts.append(part.reset_index()[[*by, *SUMMARY]])
-    return pd.concat(parts, ignore_index=True)
-
-
-def summary(values: np.ndarray) -> pd.DataFrame:
-    """Returns the columns `SUMMARY` of values [seeds, points]; NaNs are missing seeds."""
-    frame = pd.DataFrame(values)
-    low, high = np.full((2, values.shape[1]), np.nan)
-    complete = np.isfinite(values).all(axis=0)
-    if len(values) >= MIN_INTERVAL_SEEDS and complete.any():
-        low[complete], high[complete] = comparison.interval([values[:, complete]], np.mean)
-    columns = (frame.mean(), low, high, frame.min(), frame.max(), frame.count())
-    return pd.DataFrame(dict(zip(SUMMARY, columns, strict=True))).to_numpy()
-
-
-def draw(axes: axes_module.Axes, table: pd.DataFrame, x: str, **style: object) -> None:
-    """Draws the mean over seeds of each label of one game.
-
-    The mean's 95% bootstrap interval is shaded. Two seeds are drawn as thin lines.
+def draw(
+    axes: axes_module.Axes,
+    table: pd.DataFrame,
+    x: str = tables.ENV_FRAMES,
+    errorbar: tuple[str, float] | None = INTERVAL,
+) -> None:
+    """Draws a line for each label, the mean over its rows at a point.
 
     Args:
       axes: Where to draw.
-      table: Table of curves of one game.
+      table: Columns label, `x`, value and, for an interval, seed.
       x: Column of the x axis.
-      **style: Arguments of `seaborn.lineplot`.
+      errorbar: Shaded area as in seaborn. `INTERVAL` of the mean requires three seeds; fewer seeds
+        are drawn as thin lines.
     """
     order = list(dict.fromkeys(table["label"]))
+    unit, axis_label = _axis_unit(table, x)
     arguments = {
-        "hue": "label", "style": "label", "hue_order": order, "style_order": order,
-        "palette": "colorblind", "markers": False, "n_boot": 300, "seed": 0,
-    } | style  # fmt: skip
-    seeds = table.groupby("label")["seed"].transform("nunique")
-    scaled = table.assign(**{x: table[x] / axis_unit(table, x)[0]})
-    few = scaled[seeds < MIN_INTERVAL_SEEDS]
-    seaborn.lineplot(scaled, x=x, y="value", ax=axes, errorbar=None, **arguments)
-    if len(many := scaled[seeds >= MIN_INTERVAL_SEEDS]):
-        seaborn.lineplot(
-            many, x=x, y="value", ax=axes, errorbar=("ci", 95), legend=False, **arguments
-        )
-    if len(few) and few["seed"].nunique() > 1:
-        seaborn.lineplot(
-            few, x=x, y="value", ax=axes, units="seed", estimator=None, legend=False,
-            linewidth=0.7, alpha=0.6, **{k: v for k, v in arguments.items() if k != "n_boot"},
-        )  # fmt: skip
+        "x": x, "y": "value", "hue": "label", "style": "label", "hue_order": order,
+        "style_order": order, "palette": "colorblind", "ax": axes,
+        "marker": "o" if table[x].nunique() == 1 else None,
+    }  # fmt: skip
+    scaled = table.assign(**{x: table[x] / unit})
+    if errorbar != INTERVAL:
+        seaborn.lineplot(scaled, errorbar=errorbar, **arguments)
+    else:
+        seaborn.lineplot(scaled, errorbar=None, **arguments)
+        is_few = table.groupby("label")["seed"].transform("nunique") < tables.MIN_INTERVAL_SEEDS
+        arguments["legend"] = False
+        if not is_few.all():
+            seaborn.lineplot(scaled[~is_few], errorbar=INTERVAL, n_boot=300, seed=0, **arguments)
+        if is_few.any():
+            lines = {"units": "seed", "estimator": None, "linewidth": 0.7, "alpha": 0.6}
+            seaborn.lineplot(scaled[is_few], **lines, **arguments)
     axes.grid(alpha=0.3)
     axes.locator_params(axis="x", nbins=5)
-    axes.set_xlabel(axis_unit(table, x)[1])
+    axes.set_xlabel(axis_label)
 
 
-def axis_unit(table: pd.DataFrame, x: str) -> tuple[float, str]:
+def _axis_unit(table: pd.DataFrame, x: str) -> tuple[float, str]:
     """Returns the unit of an axis and its label: minutes up to an hour, otherwise hours."""
-    if x == ENV_FRAMES:
+    if x == tables.ENV_FRAMES:
         return 1e6, "Million environment frames"
     is_short = table[x].max() <= 3_600
     return (60.0, "Minutes of training") if is_short else (3_600.0, "Hours of training")
 
 
-def panels(rows: int, columns: int) -> tuple[figure_module.Figure, np.ndarray]:
-    """Returns a figure and its axes [rows, columns]."""
+def draw_panels(
+    panels: Iterable[axes_module.Axes], table: pd.DataFrame, by: str, ylabel: str, **style: Any
+) -> None:
+    """Draws the rows of each value of column `by` in a panel; hides the panels that are left."""
+    panels = iter(panels)
+    for title, part in table.groupby(by, sort=False):
+        axes = next(panels)
+        draw(axes, part, **style)
+        axes.set_title(title, parse_math=False)  # A title may hold a dollar.
+        axes.set_ylabel(ylabel)
+    for axes in panels:
+        axes.set_axis_off()
+
+
+def with_seed_counts(table: pd.DataFrame) -> pd.DataFrame:
+    """Returns the table with the number of seeds in each label, e.g. "LASER (3 seeds)"."""
+    counts = table.groupby("label")["seed"].nunique()
+    names = {
+        label: f"{label} ({count} seeds)" if count > 1 else label for label, count in counts.items()
+    }
+    return table.assign(label=table["label"].map(names))
+
+
+def make_panels(count: int, columns: int) -> tuple[figure_module.Figure, np.ndarray]:
+    """Returns a figure and its axes [rows, columns], at least `count`."""
+    rows = -(-count // columns)
     size = (max(5.5, 3.8 * columns), 3.2 * rows + 0.5)  # inches, including the legend
     return pyplot.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
 
 
-def save(figure: figure_module.Figure, target: pathlib.Path | IO[bytes], title: str = "") -> None:
+def save(figure: figure_module.Figure, path: pathlib.Path, title: str = "") -> None:
     """Writes a figure whose axes share one legend, placed below them, and closes the figure.
 
     Args:
       figure: The figure.
-      target: PNG file.
+      path: Image file.
       title: Title of the legend.
     """
     handles: dict[str, object] = {}
@@ -229,66 +117,70 @@ def save(figure: figure_module.Figure, target: pathlib.Path | IO[bytes], title: 
         handles.values(), handles, loc="outside lower center", ncols=2, frameon=False, title=title
     )
     for text in legend.get_texts():
-        text.set_parse_math(False)  # a label may hold a dollar
-    figure.savefig(target, dpi=130)
+        text.set_parse_math(False)  # A label may hold a dollar.
+    figure.savefig(path, dpi=130)
     pyplot.close(figure)
 
 
+def metric_label(metric: str) -> str:
+    """Returns the label of an axis."""
+    return f"Episode return, mean of {tables.EPISODES}" if metric == tables.RETURN else metric
+
+
 def write(
-    runs: Runs, output: pathlib.Path, metric: str = tensorboard.RETURN, **style: object
-) -> None:
-    """Writes `curves.png` and `curves.csv`, over env frames, with a panel for each game.
+    runs: tables.Runs,
+    output: pathlib.Path,
+    metric: str = tables.RETURN,
+    with_time: bool = False,
+) -> dict[str, pd.DataFrame]:
+    """Writes curves with a panel for each game: `curves.png` and `curves.csv`, over env frames.
 
     Args:
-      runs: game -> label -> run directories of the seeds.
+      runs: tables.Runs.
       output: Directory of the files.
       metric: Name of a scalar in TensorBoard.
-      **style: Arguments of `draw`.
+      with_time: Whether a second row of panels is over time of training. The tables are then
+        `by_frames.csv` and `by_time.csv`.
+
+    Returns:
+      The tables of curves by their x axis.
 
     Raises:
       UserError: If a run lacks values.
     """
-    _write(runs, output, {ENV_FRAMES: "curves.csv"}, metric, style)
-
-
-def write_with_time(runs: Runs, output: pathlib.Path, **style: object) -> None:
-    """Writes `curves.png`, `by_frames.csv` and `by_time.csv`.
-
-    The upper panels show returns over env frames, the lower ones over time of training.
-
-    Raises:
-      UserError: If a run lacks values.
-    """
-    _write(
-        runs,
-        output,
-        {ENV_FRAMES: "by_frames.csv", SECONDS: "by_time.csv"},
-        tensorboard.RETURN,
-        style,
+    names = (
+        {tables.ENV_FRAMES: "by_frames", tables.SECONDS: "by_time"}
+        if with_time
+        else {tables.ENV_FRAMES: "curves"}
     )
-
-
-def _write(
-    runs: Runs,
-    output: pathlib.Path,
-    files: Mapping[str, str],
-    metric: str,
-    style: Mapping[str, object],
-) -> None:
-    figure, axes = panels(len(files), len(runs))
-    for row, (x, name) in zip(axes, files.items(), strict=True):
-        table = read(runs, metric, x)
-        for panel, (game, curves) in zip(row, table.groupby("game", sort=False), strict=True):
-            draw(panel, curves, x, **style)
-            panel.set(title=game, ylabel=RETURN_LABEL if metric == tensorboard.RETURN else metric)
-        write_csv(summarise(table, ("game", "label", x)), output / name)
+    curves = {x: tables.read(runs, metric, x) for x in names}
+    figure, axes = make_panels(len(names) * len(runs), len(runs))
+    for row, (x, table) in zip(axes, curves.items(), strict=True):
+        draw_panels(row, table, "game", metric_label(metric), x=x)
+        tables.write_csv(tables.summarise(table, ("game", "label", x)), output / f"{names[x]}.csv")
     save(figure, output / "curves.png")
+    return curves
 
 
-def write_csv(table: pd.DataFrame, path: pathlib.Path) -> None:
-    """Writes a table with six significant digits; missing values are empty."""
-    rounded = table.copy()
-    for x, decimals in ((ENV_FRAMES, 0), (SECONDS, 2)):
-        if x in rounded:
-            rounded[x] = rounded[x].map(f"{{:.{decimals}f}}".format)
-    rounded.to_csv(path, index=False, float_format="%.6g")
+def write_agents(runs: tables.Runs, output: pathlib.Path) -> None:
+    """Compares agents: writes curves over env frames and time, `agents.csv` and `standings.csv`.
+
+    `agents.csv` has a row for each game and agent: the mean of the last `tables.EPISODES` returns
+    at the env frames that all its seeds have reached. `standings.csv` has a row for each agent over
+    all games.
+
+    Raises:
+      UserError: If a run is missing or lacks values.
+    """
+    curves = write(runs, output, with_time=True)
+    keys = ["game", "label"]
+    final = curves[tables.ENV_FRAMES].groupby([*keys, "seed"], sort=False).last().reset_index()
+    table = tables.summarise(final, (*keys, tables.ENV_FRAMES))
+    seconds = curves[tables.SECONDS].groupby(keys)[tables.SECONDS].max().rename("training_seconds")
+    tables.write_csv(table.join(seconds, keys), output / "agents.csv")
+    labels = list(dict.fromkeys(table["label"]))
+    scores = table.pivot(index="label", columns="game", values="mean").loc[labels]
+    first_run = next(iter(next(iter(runs.values())).values()))[0]
+    suite = run_directory.read_config(first_run)["environment"]["suite"]
+    normalised = scores.apply(lambda game: reference.normalised(suite, game.name, game))
+    tables.write_csv(ranking.standings(scores, normalised), output / "standings.csv")

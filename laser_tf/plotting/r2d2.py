@@ -12,7 +12,7 @@ import seaborn
 from laser_tf import errors
 from laser_tf.evaluation import evaluation_files
 from laser_tf.monitoring import tensorboard
-from laser_tf.plotting import curves
+from laser_tf.plotting import curves, tables
 from laser_tf.workdir import run_directory
 
 _STATES = {"first": "staleness/delta_q_first", "last": "staleness/delta_q_last"}
@@ -23,7 +23,7 @@ _QUANTITIES = {  # key of an evaluation -> column of the CSV, title of the panel
 }
 
 
-def write_staleness(runs: curves.Runs, output: pathlib.Path) -> None:
+def write_staleness(runs: tables.Runs, output: pathlib.Path) -> None:
     """Writes figure 1: `delta_q.png`, `delta_q.csv`, `curves.png` and `curves.csv`.
 
     Delta Q (section 3) is given at the first and the last state of replayed sequences, for each run
@@ -43,8 +43,8 @@ def write_staleness(runs: curves.Runs, output: pathlib.Path) -> None:
         for seed, value in enumerate((_mean_of_second_half(run, metric) for run in seeds), 1)
     ]
     table = pd.DataFrame(rows, columns=["game", "label", "state", "seed", "value"])
-    curves.write_csv(curves.summarise(table, ("game", "label", "state")), output / "delta_q.csv")
-    figure, axes = curves.panels(1, len(runs))
+    tables.write_csv(tables.summarise(table, ("game", "label", "state")), output / "delta_q.csv")
+    figure, axes = curves.make_panels(len(runs), len(runs))
     for panel, (game, values) in zip(axes[0], table.groupby("game", sort=False), strict=True):
         seaborn.barplot(
             values, x="state", y="value", hue="label", palette="colorblind",
@@ -65,7 +65,7 @@ def _mean_of_second_half(run: pathlib.Path, metric: str) -> float:
     return float(late.mean())
 
 
-def write_memory(runs: curves.Runs, output: pathlib.Path, history_lengths: Sequence[int]) -> None:
+def write_memory(runs: tables.Runs, output: pathlib.Path, history_lengths: Sequence[int]) -> None:
     """Writes figure 5: `memory.png` and `memory.csv`.
 
     Args:
@@ -88,8 +88,8 @@ def write_memory(runs: curves.Runs, output: pathlib.Path, history_lengths: Seque
     columns = ["game", "label", "seed", "history_length", "quantity", "value"]
     table = pd.DataFrame(rows, columns=columns)
     by = ("game", "label", "quantity", "history_length")
-    curves.write_csv(curves.summarise(table, by), output / "memory.csv")
-    figure, axes = curves.panels(len(runs), len(_QUANTITIES))
+    tables.write_csv(tables.summarise(table, by), output / "memory.csv")
+    figure, axes = curves.make_panels(len(runs) * len(_QUANTITIES), len(_QUANTITIES))
     for row, (game, values) in zip(axes, table.groupby("game", sort=False), strict=True):
         for panel, (column, title, _) in zip(row, _QUANTITIES.values(), strict=True):
             seaborn.pointplot(
@@ -107,12 +107,9 @@ def _read_evaluations(run: pathlib.Path, lengths: Sequence[int]) -> list[dict]:
     for length in lengths:
         path = evaluation_files.result_file(run, length)
         try:
-            result = json.loads(path.read_text())
-            if not isinstance(result, dict):
-                raise ValueError("it holds no evaluation")
-        except (OSError, ValueError) as error:
+            results.append(dict(json.loads(path.read_text())))
+        except (OSError, ValueError, TypeError) as error:
             raise errors.UserError(f"cannot read {path}: {errors.first_line(error)}") from None
-        results.append(result)
     frames = {result.get("env_frames") for result in results}
     if len(frames) > 1:
         raise errors.UserError(

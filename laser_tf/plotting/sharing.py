@@ -10,18 +10,17 @@ import pathlib
 import numpy as np
 import pandas as pd
 
-from laser_tf.monitoring import episode_log
-from laser_tf.plotting import curves, diagnostics, sweep_results
+from laser_tf import errors
+from laser_tf.plotting import curves, found_sweeps, tables
 from laser_tf.scores import aggregates
-from laser_tf.workdir import run_directory
 
 _LEARNING_RATE = "learner.learning_rate"
-_KINDS = ("normal", "companion")
 _OFFSET_ENDING = ", +1 a step"  # end of a label with a reward offset
+_KEYS = ["condition", "reward_offset", "seed", "member", "kind", "learning_rate"]
 _POINTS = 100
 
 
-def write(runs: curves.Runs, output: pathlib.Path, failed_below: float) -> None:
+def write(runs: tables.Runs, output: pathlib.Path, failed_below: float) -> None:
     """Writes `sharing.png`, `members.csv` and `conditions.csv`.
 
     Args:
@@ -32,89 +31,75 @@ def write(runs: curves.Runs, output: pathlib.Path, failed_below: float) -> None:
     Raises:
       UserError: If a sweep is missing, or a member has no finished episode.
     """
-    (sweeps,) = runs.values()
-    members = [
-        row
-        for label, folders in sweeps.items()
+    (labels,) = runs.values()
+    sweeps = [
+        found._replace(label=label)
+        for label, folders in labels.items()
         for folder in folders
-        for row in _read_sweep(label, folder)
+        for found in found_sweeps.find(folder)[0]
     ]
-    table = pd.DataFrame(members)
-    episodes = table.pop("episodes")
-    curves.write_csv(table, output / "members.csv")
+    episodes = pd.concat([_read_episodes(sweep) for sweep in sweeps], ignore_index=True)
+    grouped = episodes.groupby(["label", *_KEYS], sort=False)
+    members = grouped.agg(
+        env_frames=("env_frames", "max"),
+        num_episodes=("return", "count"),
+        mean_return=("return", lambda returns: returns.tail(tables.EPISODES).mean()),
+    ).reset_index()
+    measures = found_sweeps.measures(found_sweeps.read_diagnostics(sweeps))
+    table = members.join(measures, found_sweeps.KEYS).drop(columns="label")
+    tables.write_csv(table, output / "members.csv")
     keys = ["condition", "reward_offset", "kind"]
-    means = table.groupby([*keys, "seed"], sort=False)["mean_return"].mean()
-    means = means.rename("value").reset_index()
-    summary = curves.summarise(means.assign(all=0), (*keys, "all")).drop(columns="all")
-    failed = means.assign(failed=means["value"] < failed_below)
-    counts = failed.groupby(keys, sort=False)["failed"].sum()
-    summary[f"seeds_below_{failed_below:g}"] = counts.to_numpy()
-    curves.write_csv(summary, output / "conditions.csv")
-    _draw(table.assign(episodes=episodes), output / "sharing.png")
+    means = members.groupby([*keys, "seed"], sort=False)["mean_return"].mean()
+    summary = tables.summarise(means.rename("value").reset_index(), keys)
+    failed = (means < failed_below).groupby(keys, sort=False).sum()
+    summary[f"seeds_below_{failed_below:g}"] = failed.to_numpy()
+    tables.write_csv(summary, output / "conditions.csv")
+    _draw(episodes, output / "sharing.png")
 
 
-def _read_sweep(label: str, folder: pathlib.Path) -> list[dict[str, object]]:
-    (sweep, *_), _ = sweep_results.find(folder)
-    lowest = min(member.hyperparameters[_LEARNING_RATE] for member in sweep.members)
-    return [_read_member(label, sweep.seed, member, lowest) for member in sweep.members]
-
-
-def _read_member(
-    label: str, seed: int, member: sweep_results.Member, lowest: float
-) -> dict[str, object]:
-    episode_log.check(member.workdir, member.episodes)
-    (episodes,) = member.episodes.values()
-    environment = run_directory.read_config(member.workdir)["environment"]
-    offset = environment.get("reward_offset", 0.0)
-    rate = member.hyperparameters[_LEARNING_RATE]
-    returns = episodes.returns - offset * episodes.lengths
-    return {
-        "condition": label.removesuffix(_OFFSET_ENDING),
+def _read_episodes(sweep: found_sweeps.Sweep) -> pd.DataFrame:
+    """Returns the episodes of a sweep with the columns `_KEYS` and label."""
+    episodes = sweep.episodes
+    if silent := sorted(sweep.members.keys() - set(episodes["member"])):
+        raise errors.UserError(
+            f"{sweep.workdir / silent[0]} holds no finished episode. Wait for one, or train for "
+            "more env frames."
+        )
+    offset = sweep.settings.get("environment.reward_offset", 0.0)
+    rates = {name: values[_LEARNING_RATE] for name, values in sweep.members.items()}
+    rate = episodes["member"].map(rates)
+    columns = {
+        "return": episodes["return"] - offset * episodes["length"],
+        "label": sweep.label,
+        "condition": sweep.label.removesuffix(_OFFSET_ENDING),
         "reward_offset": offset,
-        "seed": seed,
-        "member": member.name,
-        "kind": _KINDS[rate != lowest],
+        "seed": sweep.seed,
+        "kind": np.where(rate == min(rates.values()), "normal", "companion"),
         "learning_rate": rate,
-        "env_frames": member.env_frames,
-        "num_episodes": len(returns),
-        "mean_return": returns[-curves.EPISODES :].mean(),
-        **diagnostics.measures([member.workdir]),
-        "episodes": (episodes.env_frames, returns),
     }
+    return episodes.assign(**columns)
 
 
-def _draw(members: pd.DataFrame, path: pathlib.Path) -> None:
+def _draw(episodes: pd.DataFrame, path: pathlib.Path) -> None:
     """Draws the mean over the members of a kind, a column of panels for each reward offset."""
-    offsets = list(dict.fromkeys(members["reward_offset"]))
-    start = max(frames[0] for frames, _ in members["episodes"])
-    end = min(frames[-1] for frames, _ in members["episodes"])
+    frames = episodes.groupby(["label", "seed", "member"])["env_frames"]
+    start, end = frames.min().max(), frames.max().min()
     grid = np.linspace(start, max(start, end), _POINTS)
-    figure, axes = curves.panels(len(_KINDS), len(offsets))
-    for column, offset in zip(axes.T, offsets, strict=True):
-        for panel, kind in zip(column, _KINDS, strict=True):
-            chosen = members[(members["reward_offset"] == offset) & (members["kind"] == kind)]
-            parts = [
-                pd.DataFrame(
-                    {
-                        "label": condition,
-                        "seed": seed,
-                        curves.ENV_FRAMES: grid,
-                        "value": np.mean(
-                            [
-                                aggregates.trailing_means(frames, returns, grid, curves.EPISODES)
-                                for frames, returns in group["episodes"]
-                            ],
-                            axis=0,
-                        ),
-                    }
-                )
-                for (condition, seed), group in chosen.groupby(["condition", "seed"], sort=False)
-            ]
-            curves.draw(panel, pd.concat(parts, ignore_index=True), curves.ENV_FRAMES)
-            rewards = f"reward offset {offset:g}" if offset else "rewards without an offset"
-            panel.set(
-                title=f"{kind} members, {rewards}",
-                xlabel="Million environment frames of each member",
-                ylabel=curves.RETURN_LABEL,
-            )
+    parts = []
+    for keys, part in episodes.groupby(_KEYS, sort=False):
+        returns = aggregates.trailing_means(
+            part["env_frames"].to_numpy(), part["return"].to_numpy(), grid, tables.EPISODES
+        )
+        columns = dict(zip(_KEYS, keys, strict=True)) | {"env_frames": grid, "value": returns}
+        parts.append(pd.DataFrame(columns))
+    by = ["kind", "reward_offset", "condition", "seed", "env_frames"]
+    table = pd.concat(parts).groupby(by, sort=False)["value"].mean().reset_index()
+    table = table.rename(columns={"condition": "label"})
+    table["panel"] = [
+        f"{kind} members, reward offset {offset:g}"
+        for kind, offset in zip(table["kind"], table["reward_offset"], strict=True)
+    ]
+    table = table.sort_values(["kind", "reward_offset"], ascending=[False, True], kind="stable")
+    figure, axes = curves.make_panels(table["panel"].nunique(), table["reward_offset"].nunique())
+    curves.draw_panels(axes.flat, table, "panel", curves.metric_label(tables.RETURN))
     curves.save(figure, path)

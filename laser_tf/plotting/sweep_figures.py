@@ -1,8 +1,6 @@
-"""Figures of a report of sweeps, each as the bytes of a PNG."""
+"""Figures of a report of sweeps."""
 
-import io
 from collections.abc import Sequence
-from typing import Any
 
 import matplotlib
 import numpy as np
@@ -10,39 +8,40 @@ import pandas as pd
 
 matplotlib.use("Agg")
 
-import seaborn
-from matplotlib import axes as axes_module
-from matplotlib import colors, figure, pyplot
+from matplotlib import colors, pyplot
+from matplotlib.figure import Figure
 
-from laser_tf.plotting import curves, sweep_results
-from laser_tf.plotting import diagnostics as diagnostics_module
+from laser_tf.plotting import curves, found_sweeps, sweep_results
 from laser_tf.sweeps import lineage
 
 _LEARNING_RATE = "learner.learning_rate"
 
 
-def conditions(results: sweep_results.Results, best: pd.DataFrame) -> bytes:
+def conditions(results: sweep_results.Results, best: pd.DataFrame) -> Figure:
     """Draws each label's best member: mean over seeds, shaded from the worst to the best seed.
 
     Args:
       results: Results of a suite.
       best: Columns label, seed, env_frames, value.
     """
-    picture, axes = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
-    counts = best.groupby("label")["seed"].nunique()
-    labels = {label: f"{label} ({count} seeds)" for label, count in counts.items()}
-    _lines(axes, best.assign(label=best["label"].map(labels)), errorbar=("pi", 100))
+    figure, axes = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
+    curves.draw(axes, curves.with_seed_counts(best), errorbar=("pi", 100))
     axes.set_ylabel(_score_label(results) + "\nbest member of the sweep")
-    return _png(picture)
+    return figure
 
 
-def members(results: sweep_results.Results, curve: pd.DataFrame, order: pd.DataFrame) -> bytes:
+def members(
+    results: sweep_results.Results, curve: pd.DataFrame, order: pd.DataFrame
+) -> tuple[Figure, str]:
     """Draws all members of one seed, in the legend by their hyper-parameters, best first.
 
     Args:
       results: Results of a suite.
       curve: Columns member, env_frames, score.
       order: Rows of `Results.members`, best first.
+
+    Returns:
+      The figure and the title of its legend.
     """
     names = [name for name in order.columns if "." in name]
     varied = [name for name in names if order[name].astype(str).nunique() > 1] or names
@@ -51,29 +50,37 @@ def members(results: sweep_results.Results, curve: pd.DataFrame, order: pd.DataF
         for _, row in order.iterrows()
     }
     table = curve.assign(label=curve["member"].map(labels), value=curve["score"])
-    drawn = [label for label in labels.values() if label in set(table["label"])]
-    picture, axes = pyplot.subplots(figsize=(7, 3.7 + 0.2 * len(labels)), layout="constrained")
-    _lines(axes, table, hue_order=drawn, errorbar=None)
+    ranks = list(labels)
+    table = table.sort_values("member", key=lambda column: column.map(ranks.index), kind="stable")
+    figure, axes = pyplot.subplots(figsize=(7, 3.7 + 0.2 * len(labels)), layout="constrained")
+    curves.draw(axes, table, errorbar=None)
     axes.set_ylabel(_score_label(results))
-    title = ", ".join(["member", *(name.rpartition(".")[2] for name in varied)])
-    return _png(picture, title=title)
+    return figure, ", ".join(["member", *(name.rpartition(".")[2] for name in varied)])
 
 
-def diagnostics(table: pd.DataFrame) -> bytes:
-    """Draws a panel for each metric: columns label, metric, env_frames, value."""
-    metrics = [name for name in diagnostics_module.UNITS if name in set(table["metric"])]
-    picture, axes = curves.panels(-(-len(metrics) // 2), 2)
-    for panel, metric in zip(axes.flat, metrics, strict=False):
-        _lines(panel, table[table["metric"] == metric], errorbar=None)
-        unit = diagnostics_module.UNITS[metric]
-        panel.set_title(f"{metric}, {unit}" if unit else metric, fontsize=10)
-        panel.set_ylabel("")
-    for panel in axes.flat[len(metrics) :]:
-        panel.set_axis_off()
-    return _png(picture)
+def diagnostics(table: pd.DataFrame, bucket: int) -> Figure:
+    """Draws the mean over members and seeds of each metric, a panel each.
+
+    Args:
+      table: Rows of `found_sweeps.read_diagnostics` with metrics of `found_sweeps.UNITS`.
+      bucket: Env frames in a point.
+    """
+    # A row describes the frames before it: the last one belongs to the last bucket.
+    buckets = (table["env_frames"].astype(int) - 1).clip(lower=0) // bucket
+    order = list(found_sweeps.UNITS)
+    table = table.assign(env_frames=(buckets + 0.5) * bucket).sort_values(
+        "metric", key=lambda column: column.map(order.index), kind="stable"
+    )
+    titles = {
+        name: f"{name}, {unit}".removesuffix(", ") for name, unit in found_sweeps.UNITS.items()
+    }
+    figure, axes = curves.make_panels(table["metric"].nunique(), 2)
+    table["metric"] = table["metric"].map(titles)
+    curves.draw_panels(axes.flat, table, "metric", "", errorbar=None)
+    return figure
 
 
-def population(decisions: Sequence[lineage.Record], env_frames: int) -> bytes:
+def population(decisions: Sequence[lineage.Record], env_frames: int) -> Figure:
     """Draws each member as a line coloured by its learning rate, with arrows to its copies.
 
     Args:
@@ -85,13 +92,12 @@ def population(decisions: Sequence[lineage.Record], env_frames: int) -> bytes:
     tuned = [name for d in decisions for name in d.hyperparameters]
     coloured = _LEARNING_RATE if _LEARNING_RATE in tuned else next(iter(tuned), "")
     values = [d.hyperparameters.get(coloured, np.nan) for d in decisions]
-    positive = [value for value in values if np.isfinite(value) and value > 0]
-    norm = colors.LogNorm(min(positive) / 1.1, max(positive) * 1.1) if positive else None
+    norm = colors.LogNorm(np.nanmin(values) / 1.1, np.nanmax(values) * 1.1) if coloured else None
     colour_map = matplotlib.colormaps["viridis"]
-    picture, axes = pyplot.subplots(figsize=(7, 1.3 + 0.27 * len(names)), layout="constrained")
+    figure, axes = pyplot.subplots(figsize=(7, 1.3 + 0.27 * len(names)), layout="constrained")
     for decision, value in zip(decisions, values, strict=True):
         # Up to the end: later decisions are drawn over it.
-        colour = colour_map(norm(value)) if norm and np.isfinite(value) else "0.6"
+        colour = colour_map(norm(value)) if norm else "0.6"
         row = names.index(decision.member)
         axes.hlines(row, decision.env_frames / 1e6, end / 1e6, color=colour, linewidth=6)
     for copy in (d for d in decisions if d.parent):
@@ -105,20 +111,9 @@ def population(decisions: Sequence[lineage.Record], env_frames: int) -> bytes:
     axes.set_yticks(range(len(names)), names)
     axes.set(ylim=(len(names) - 0.4, -0.6), xlim=(0, end / 1e6), xlabel="Million env frames")
     if norm:
-        bar = picture.colorbar(matplotlib.cm.ScalarMappable(norm, colour_map), ax=axes)
+        bar = figure.colorbar(matplotlib.cm.ScalarMappable(norm, colour_map), ax=axes)
         bar.set_label(coloured.rpartition(".")[2].replace("_", " "))
-    return _png(picture)
-
-
-def _lines(axes: axes_module.Axes, table: pd.DataFrame, **style: Any) -> None:
-    scaled = table.assign(env_frames=table["env_frames"] / 1e6)
-    marker = "o" if table["env_frames"].nunique() == 1 else None
-    seaborn.lineplot(
-        scaled, x="env_frames", y="value", hue="label", style="label", ax=axes,
-        palette="colorblind", marker=marker, **style,
-    )  # fmt: skip
-    axes.set_xlabel("Million env frames")
-    axes.grid(alpha=0.3)
+    return figure
 
 
 def _score_label(results: sweep_results.Results) -> str:
@@ -127,10 +122,3 @@ def _score_label(results: sweep_results.Results) -> str:
 
 def _format(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def _png(picture: figure.Figure, title: str = "") -> bytes:
-    """Returns the PNG of a figure whose axes share one legend, and closes the figure."""
-    buffer = io.BytesIO()
-    curves.save(picture, buffer, title)
-    return buffer.getvalue()

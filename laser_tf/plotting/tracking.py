@@ -1,4 +1,4 @@
-"""Hands what lies in a run's folder to a service that keeps experiments."""
+"""Sends the contents of a run directory to a service that tracks experiments."""
 
 import contextlib
 import importlib
@@ -6,7 +6,7 @@ import json
 import pathlib
 import types
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from laser_tf import config_values, errors
@@ -14,128 +14,28 @@ from laser_tf.evaluation import evaluation_files
 from laser_tf.monitoring import episode_log, evaluation_log, tensorboard
 from laser_tf.workdir import atomic, run_directory
 
-# Package -> what to install. Newer releases of wandb lack the protobuf 4 that Reverb needs.
-# mlflow-skinny does not install what MLflow's default, a SQLite file, needs.
-_INSTALLED_BY = {
-    "wandb": "wandb==0.19.11",
-    "mlflow": "mlflow-skinny==3.17.2 sqlalchemy==2.1.9 alembic==1.20.1",
-}
-SERVICES = tuple(_INSTALLED_BY)
-
-# Package -> the class of its errors, and what a user does about most of them.
-_FAILURES = {
-    "wandb": ("Error", "run `wandb login`, or keep files for `wandb sync`: WANDB_MODE=offline"),
-    "mlflow": (
-        "MlflowException",
-        "MLFLOW_TRACKING_URI names a server or, with sqlalchemy and alembic installed, a file, "
-        "e.g. http://HOST:5000 or sqlite:///runs.db",
-    ),
-}
+FILE = "tracking.json"  # in a run directory: "service:project" -> id and env_frames sent so far
 
 
-FILE = "tracking.json"  # in a run's directory: service and project -> `Sent`
+class _Service(NamedTuple):
+    requirements: str  # that pip installs
+    failure: str  # class of the package's errors
+    remedy: str  # of most of them
+    open: Callable[..., contextlib.AbstractContextManager["_Run"]]
 
 
-class Sent(NamedTuple):
-    """State of a run at a service."""
+class _Run(NamedTuple):
+    """A run at a service."""
 
-    id: str  # of the service's run
-    env_frames: int = -1  # of the last row that the service has; -1: none
-
-
-def hand_over(workdir: pathlib.Path, service: str, project: str) -> int:
-    """Creates or continues the service's run: configuration, scalars over env frames, results.
-
-    `FILE` in the run's directory holds the identity of the service's run, so that the service gets
-    each row once.
-
-    Args:
-      workdir: Directory of a run, which may be in progress.
-      service: one of `SERVICES`; its package reads its own environment variables.
-      project: W&B's project or MLflow's experiment.
-
-    Returns:
-      The number of new rows of scalars that the service got.
-
-    Raises:
-      WorkdirError: if the folder holds no run.
-      UserError: if the service's package is missing or refuses, or the run has no scalars yet.
-    """
-    config = config_values.flatten(run_directory.read_config(workdir))
-    package = _import(service)
-    rows = tensorboard.read_rows(workdir / "tensorboard")
-    if not rows:
-        raise errors.UserError(f"{workdir} holds no metrics yet: train first")
-    results = (
-        workdir / episode_log.FILE,
-        workdir / evaluation_log.FILE,
-        evaluation_files.result_file(workdir),
-    )
-    files = [path for path in results if path.exists()]
-    key = f"{service}:{project}"
-    sent = _read_sent(workdir).get(key)
-    newer = {frames: row for frames, row in rows.items() if not sent or frames > sent.env_frames}
-    send = {"wandb": _to_wandb, "mlflow": _to_mlflow}[service]
-    failure, remedy = _FAILURES[service]
-    try:
-        send(
-            package,
-            project,
-            workdir.absolute().name,
-            config,
-            newer,
-            files,
-            sent.id if sent else "",
-            lambda run_id: _note(workdir, key, sent or Sent(run_id)),
-        )
-    except getattr(package, failure) as error:
-        if sent:
-            remedy += f"; to create a new run at the service, delete {workdir / FILE}"
-        raise errors.UserError(f"{service}: {errors.one_line(error)}; {remedy}") from None
-    _note(workdir, key, _read_sent(workdir)[key]._replace(env_frames=max(rows)))
-    return len(newer)
+    id: str
+    log: Callable[[int, dict[str, float]], object]  # env frames, metrics
+    save: Callable[[pathlib.Path], object]
 
 
-def _read_sent(workdir: pathlib.Path) -> dict[str, Sent]:
-    path = workdir / FILE
-    with contextlib.suppress(FileNotFoundError):
-        try:
-            return {
-                key: Sent(str(entry["id"]), int(entry["env_frames"]))
-                for key, entry in json.loads(path.read_text()).items()
-            }
-        except (ValueError, TypeError, KeyError, AttributeError):
-            raise errors.UserError(
-                f"{path} is damaged: delete it to create a new run at the service"
-            ) from None
-    return {}
-
-
-def _note(workdir: pathlib.Path, key: str, sent: Sent) -> None:
-    entries = _read_sent(workdir) | {key: sent}
-    content = {name: entry._asdict() for name, entry in entries.items()}
-    atomic.write(workdir / FILE, json.dumps(content, indent=2) + "\n")
-
-
-def _import(service: str) -> types.ModuleType:
-    try:
-        return importlib.import_module(service)
-    except ImportError as error:  # of the package, or of something that it needs
-        raise errors.UserError(
-            f"--to={service}: {error}; run: pip install {_INSTALLED_BY[service]}"
-        ) from None
-
-
-def _to_wandb(
-    wandb: types.ModuleType,
-    project: str,
-    name: str,
-    config: dict[str, Any],
-    rows: dict[int, dict[str, float]],
-    files: list[pathlib.Path],
-    run_id: str,
-    on_created: Callable[[str], None],
-) -> None:
+@contextlib.contextmanager
+def _open_wandb(
+    wandb: types.ModuleType, project: str, name: str, config: dict[str, Any], run_id: str
+) -> Iterator[_Run]:
     run_id = run_id or uuid.uuid4().hex
     run = wandb.init(
         project=project,
@@ -145,31 +45,117 @@ def _to_wandb(
         config=config,
         allow_val_change=True,  # A resumed run may be longer.
     )
-    on_created(run_id)
     run.define_metric("*", step_metric="env_frames")
-    for env_frames, row in rows.items():
-        run.log({"env_frames": env_frames, **row})
-    for path in files:
-        run.save(str(path), base_path=str(path.parent), policy="now")
+    yield _Run(
+        run_id,
+        lambda env_frames, row: run.log({"env_frames": env_frames, **row}),
+        lambda path: run.save(str(path), base_path=str(path.parent), policy="now"),
+    )
     run.finish()
 
 
-def _to_mlflow(
-    mlflow: types.ModuleType,
-    project: str,
-    name: str,
-    config: dict[str, Any],
-    rows: dict[int, dict[str, float]],
-    files: list[pathlib.Path],
-    run_id: str,
-    on_created: Callable[[str], None],
-) -> None:
+@contextlib.contextmanager
+def _open_mlflow(
+    mlflow: types.ModuleType, project: str, name: str, config: dict[str, Any], run_id: str
+) -> Iterator[_Run]:
     mlflow.set_experiment(project)
     with mlflow.start_run(**({"run_id": run_id} if run_id else {"run_name": name})) as run:
-        on_created(run.info.run_id)
         if not run_id:  # MLflow rejects changed parameters.
             mlflow.log_params(config)
-        for env_frames, row in rows.items():
-            mlflow.log_metrics(row, step=env_frames)
-        for path in files:
-            mlflow.log_artifact(str(path))
+        yield _Run(
+            run.info.run_id,
+            lambda env_frames, row: mlflow.log_metrics(row, step=env_frames),
+            lambda path: mlflow.log_artifact(str(path)),
+        )
+
+
+_SERVICES = {
+    "wandb": _Service(
+        "wandb==0.19.11",  # newer releases lack the protobuf 4 that Reverb needs
+        "Error",
+        "run `wandb login`, or keep files for `wandb sync`: WANDB_MODE=offline",
+        _open_wandb,
+    ),
+    "mlflow": _Service(
+        # mlflow-skinny does not install what MLflow's default, a SQLite file, needs.
+        "mlflow-skinny==3.17.2 sqlalchemy==2.1.9 alembic==1.20.1",
+        "MlflowException",
+        "MLFLOW_TRACKING_URI names a server or, with sqlalchemy and alembic installed, a file, "
+        "e.g. http://HOST:5000 or sqlite:///runs.db",
+        _open_mlflow,
+    ),
+}
+SERVICES = tuple(_SERVICES)
+
+
+def hand_over(workdir: pathlib.Path, service: str, project: str) -> int:
+    """Creates or continues the service's run: configuration, scalars over env frames, results.
+
+    `FILE` in the run directory holds the id of the service's run, so that the service gets each row
+    once.
+
+    Args:
+      workdir: Directory of a run, which may be in progress.
+      service: One of `SERVICES`; its package reads its own environment variables.
+      project: W&B's project or MLflow's experiment.
+
+    Returns:
+      The number of new rows of scalars that the service got.
+
+    Raises:
+      WorkdirError: If the directory holds no run.
+      UserError: If the service's package is missing or fails, or the run has no scalars yet.
+    """
+    config = config_values.flatten(run_directory.read_config(workdir))
+    chosen = _SERVICES[service]
+    try:
+        package = importlib.import_module(service)
+    except ImportError as error:  # of the package, or of something that it needs
+        raise errors.UserError(
+            f"--track={service}: {error}. Run: pip install {chosen.requirements}"
+        ) from None
+    rows = tensorboard.read_rows(workdir / "tensorboard")
+    if not rows:
+        raise errors.UserError(f"{workdir} holds no metrics yet. Train first.")
+    entries = _read_entries(workdir)
+    run_id, last = entries.get(f"{service}:{project}", ("", -1))
+    newer = {frames: row for frames, row in rows.items() if frames > last}
+    name = workdir.absolute().name
+    try:
+        with chosen.open(package, project, name, config, run_id) as run:
+            # Noted before the rows are sent, so that a failed call continues this run.
+            _write_entry(workdir, f"{service}:{project}", run.id, last)
+            for env_frames, row in newer.items():
+                run.log(env_frames, row)
+            for path in _result_files(workdir):
+                run.save(path)
+    except getattr(package, chosen.failure) as error:
+        remedy = chosen.remedy
+        if run_id:
+            remedy += f"; to create a new run at the service, delete {workdir / FILE}"
+        raise errors.UserError(f"{service}: {errors.one_line(error)}; {remedy}") from None
+    _write_entry(workdir, f"{service}:{project}", run.id, max(rows))
+    return len(newer)
+
+
+def _result_files(workdir: pathlib.Path) -> list[pathlib.Path]:
+    names = (episode_log.FILE, evaluation_log.FILE, evaluation_files.result_file(workdir).name)
+    return [workdir / name for name in names if (workdir / name).exists()]
+
+
+def _read_entries(workdir: pathlib.Path) -> dict[str, tuple[str, int]]:
+    """Returns "service:project" -> id of the service's run and env frames of its last row."""
+    path = workdir / FILE
+    try:
+        entries = json.loads(path.read_text()) if path.exists() else {}
+        return {key: (str(e["id"]), int(e["env_frames"])) for key, e in entries.items()}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise errors.UserError(
+            f"{path} is damaged. Delete it to create a new run at the service."
+        ) from None
+
+
+def _write_entry(workdir: pathlib.Path, key: str, run_id: str, env_frames: int) -> None:
+    entries = _read_entries(workdir) | {key: (run_id, env_frames)}
+    content = {name: {"id": i, "env_frames": frames} for name, (i, frames) in entries.items()}
+    atomic.write(workdir / FILE, json.dumps(content, indent=2) + "\n")

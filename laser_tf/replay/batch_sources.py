@@ -1,33 +1,111 @@
 """Batches for the learner, fetched in the background from a server that may restart."""
 
-import collections
+import contextlib
 import queue
 import threading
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
-from laser_tf.replay import client, connection, dataset, server_iterator
-from laser_tf.replay.schemes import table_replay
+from laser_tf.replay import server_iterator, stored_unroll
+from laser_tf.replay.schemes import base
 
 _POLL_SECONDS = 0.5
-_MAX_STREAMS = 100_000  # Whose unrolls are counted; the one that was silent longest is forgotten.
 
 
-class Source(Protocol):
-    """A source of elements for one thread."""
+class BackgroundSource:
+    """Fetches elements in a thread: one waits to be taken while the next one is fetched.
 
-    def get(self, should_stop: Callable[[], bool]) -> Any | None:
-        """Returns the next element, arrays; None once `should_stop`, which may raise, is True."""
+    A thread rather than tf.data's prefetch: waiting for it can be interrupted, so that a failed
+    actor or Ctrl-C ends a run whose queue stays empty. The thread is a daemon, since Reverb may
+    never wake it from an empty queue.
+    """
+
+    def __init__(
+        self,
+        elements: Iterable[Any],
+        sources: "Sequence[server_iterator.ServerIterator | BackgroundSource]",
+    ):
+        """Starts fetching.
+
+        Args:
+          elements: Elements, computed in the thread.
+          sources: The sources of `elements`, which are closed with this source.
+        """
+        self._sources = sources
+        self._fetched: queue.Queue[Any] = queue.Queue(maxsize=1)
+        self._closed = threading.Event()
+        self._error: Exception | None = None
+        threading.Thread(target=self._fetch, args=(elements,), name="batches", daemon=True).start()
+
+    def _fetch(self, elements: Iterable[Any]) -> None:
+        try:
+            for element in elements:
+                while not (is_closed := self._closed.is_set()):
+                    with contextlib.suppress(queue.Full):
+                        self._fetched.put(element, timeout=_POLL_SECONDS)
+                        break
+                if is_closed:
+                    return
+        except Exception as error:  # raised in the learner's thread by `check`
+            self._error = error
+
+    def check(self) -> None:
+        """Raises the error that ended fetching, if any; see `ServerIterator.check`, too."""
+        if self._error is not None:
+            raise self._error
+        for source in self._sources:
+            source.check()
+
+    def poll(self, seconds: float) -> Any | None:
+        """Returns the next element, or None if none arrives within some seconds."""
+        self.check()
+        try:
+            return self._fetched.get(timeout=seconds)
+        except queue.Empty:
+            return None
 
     def close(self) -> None:
         """Ends fetching."""
+        self._closed.set()
+        for source in self._sources:
+            source.close()
 
 
-class BatchSource(Source, Protocol):
-    """A source of a learner's `stored_unroll.Batch`es."""
+class BatchSource(BackgroundSource):
+    """The `stored_unroll.Batch`es of a learner, without invalid unrolls."""
+
+    def __init__(
+        self,
+        context: base.LearnerContext,
+        batches: Iterable[stored_unroll.Batch],
+        sources: "Sequence[server_iterator.ServerIterator | BackgroundSource]",
+        counter: "UnrollCounter | None" = None,
+    ):
+        """Starts fetching.
+
+        Args:
+          context: What the batches are made for.
+          batches: Batches of arrays, computed in the thread.
+          sources: The sources of the batches, which are closed with this source.
+          counter: Counter of unrolls that are not in batches themselves.
+        """
+        self._counter = counter or UnrollCounter()
+        self._consumed = 0  # Steps of the counter that returned batches count.
+        super().__init__(map(context.check.mask, batches) if context.check else batches, sources)
+
+    def get(self, should_stop: Callable[[], bool]) -> stored_unroll.Batch | None:
+        """Returns the next batch; None once `should_stop`, which may raise, is True."""
+        while not should_stop():
+            batch = self.poll(_POLL_SECONDS)
+            if batch is None:
+                continue
+            unrolls, is_online = batch.unrolls, batch.is_online
+            self._counter.add(unrolls.actor[is_online], unrolls.number[is_online])
+            self._consumed += 0 if is_online.any() else int(batch.new_steps)
+            return batch
+        return None
 
     @property
     def unconsumed_steps(self) -> int:
@@ -35,113 +113,11 @@ class BatchSource(Source, Protocol):
 
         0 where new unrolls themselves are learned from.
         """
+        return self._counter.steps - self._consumed
 
     def metrics(self) -> dict[str, float]:
         """Returns metrics for TensorBoard."""
-
-
-class BackgroundSource:
-    """Fetches one element ahead in a thread.
-
-    A thread rather than tf.data's prefetch: waiting for it can be interrupted, so that a failed
-    actor or Ctrl-C ends a run whose queue stays empty. The thread is a daemon, since Reverb may
-    never wake it from an empty queue.
-    """
-
-    def __init__(self, fetch: Callable[[], Any]):
-        """Starts fetching; the source also ends when `fetch` returns None."""
-        self._elements: queue.Queue[Any] = queue.Queue(maxsize=1)
-        self._closed = threading.Event()
-        threading.Thread(target=self._fetch, args=(fetch,), name="batches", daemon=True).start()
-
-    def _fetch(self, fetch: Callable[[], Any]) -> None:
-        try:
-            while not self._closed.is_set() and (element := fetch()) is not None:
-                self._put(element)
-        except Exception as error:  # raised in the learner's thread by `poll`
-            self._put(error)
-
-    def _put(self, element: Any) -> None:
-        while not self._closed.is_set():
-            try:
-                self._elements.put(element, timeout=_POLL_SECONDS)
-                return
-            except queue.Full:
-                continue
-
-    def get(self, should_stop: Callable[[], bool]) -> Any | None:
-        """See `Source`."""
-        while not should_stop():
-            element = self.poll(_POLL_SECONDS)
-            if element is not None:
-                return element
-        return None
-
-    def poll(self, seconds: float) -> Any | None:
-        """Returns the next element, or None if none arrives within some seconds."""
-        try:
-            element = self._elements.get(timeout=seconds)
-        except queue.Empty:
-            return None
-        if isinstance(element, Exception):
-            raise element
-        return element
-
-    @property
-    def unconsumed_steps(self) -> int:
-        """See `BatchSource`."""
-        return 0
-
-    def metrics(self) -> dict[str, float]:
-        """See `BatchSource`."""
-        return {}
-
-    def close(self) -> None:
-        """See `Source`."""
-        self._closed.set()
-
-
-class ServerSource(BackgroundSource):
-    """The elements of a dataset on a server; counts online unrolls that are lost on the way."""
-
-    def __init__(
-        self,
-        replay: connection.ReplayConnection,
-        make: Callable[[str], tf.data.Dataset],
-        online_entries: int = 0,
-    ):
-        """Starts fetching.
-
-        Args:
-          replay: Connection to the server.
-          make: Returns the dataset for the server's address.
-          online_entries: Number of entries of each `stored_unroll.Batch` that are counted.
-        """
-        self._iterator = server_iterator.ServerIterator(replay, make)
-        self._online = online_entries
-        self._counter = UnrollCounter()
-        super().__init__(self._next)
-
-    def _next(self) -> Any | None:
-        element = self._iterator()
-        if element is not None and self._online:
-            unrolls = element.unrolls
-            self._counter.add(unrolls.actor[: self._online], unrolls.number[: self._online])
-        return element
-
-    def poll(self, seconds: float) -> Any | None:
-        """See `BackgroundSource`."""
-        self._iterator.check()
-        return super().poll(seconds)
-
-    def metrics(self) -> dict[str, float]:
-        """See `BatchSource`."""
         return self._counter.metrics()
-
-    def close(self) -> None:
-        """See `Source`."""
-        super().close()
-        self._iterator.close()
 
 
 class UnrollCounter:
@@ -149,17 +125,17 @@ class UnrollCounter:
 
     A killed server loses unrolls, and a writer that reconnects may send some again; both are
     harmless to learning. The counts are estimates: each environment numbers its unrolls from 0 on,
-    so that the numbers seen so far tell how many unrolls should have arrived.
+    so that the smallest and the largest number give how many unrolls should have arrived.
+
+    Attributes:
+      steps: Agent steps of unrolls that are not in batches themselves.
     """
 
     def __init__(self):
         """Creates a counter at 0."""
-        self.lost = 0
-        self.duplicated = 0
+        self.steps = 0
         # Stream -> its first and last number and how many unrolls have arrived.
-        self._streams: collections.OrderedDict[int, tuple[int, int, int]] = (
-            collections.OrderedDict()
-        )
+        self._streams: dict[int, tuple[int, int, int]] = {}
 
     def add(self, streams: np.ndarray, numbers: np.ndarray) -> None:
         """Counts unrolls in the order of their arrival.
@@ -170,46 +146,13 @@ class UnrollCounter:
         """
         for stream, number in zip(streams.tolist(), numbers.tolist(), strict=True):
             first, last, count = self._streams.get(stream, (number, number, 0))
-            before = last - first + 1 - count if count else 0
-            first, last, count = min(first, number), max(last, number), count + 1
-            missing = last - first + 1 - count
-            self.lost += max(0, missing) - max(0, before)
-            self.duplicated += max(0, -missing) - max(0, -before)
-            self._streams[stream] = first, last, count
-            self._streams.move_to_end(stream)
-            if len(self._streams) > _MAX_STREAMS:
-                self._streams.popitem(last=False)
+            self._streams[stream] = min(first, number), max(last, number), count + 1
 
     def metrics(self) -> dict[str, float]:
         """Returns the counts since the start of this process."""
+        streams = list(self._streams.values())  # At once: another thread adds streams.
+        missing = [last - first + 1 - count for first, last, count in streams]
         return {
-            "replay/lost_unrolls": float(self.lost),
-            "replay/duplicated_unrolls": float(self.duplicated),
+            "replay/lost_unrolls": float(sum(max(0, number) for number in missing)),
+            "replay/duplicated_unrolls": float(sum(max(0, -number) for number in missing)),
         }
-
-
-def online_batches(replay: client.ReplayClient, entries: int, unroll_length: int) -> ServerSource:
-    """Starts fetching batches of new unrolls from a learner's queue."""
-    queue_ = replay.connection.queue
-    return ServerSource(
-        replay.connection,
-        lambda address: dataset.online_batches(address, queue_, entries, unroll_length),
-        entries,
-    )
-
-
-def mixed_batches(replay: client.ReplayClient, scheme: table_replay.TableReplay) -> ServerSource:
-    """Starts fetching batches of online and replayed unrolls."""
-    queue_ = replay.connection.queue
-    return ServerSource(
-        replay.connection,
-        lambda address: dataset.mixed_batches(address, scheme, queue_),
-        scheme.online_entries,
-    )
-
-
-def replayed_batches(replay: client.ReplayClient, scheme: table_replay.TableReplay) -> ServerSource:
-    """Starts fetching batches of replayed unrolls or sequences."""
-    return ServerSource(
-        replay.connection, lambda address: dataset.replayed_batches(address, scheme)
-    )

@@ -1,28 +1,44 @@
 """Connection of a client to a replay server, which may be restarted or moved."""
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import reverb
 
-from laser_tf.replay import (
-    compatibility,
-    liveness,
-    proxies,
-    stored_unroll,
-    table_info,
-)
+from laser_tf import errors
+from laser_tf.replay import stored_unroll, table_info, tables
 from laser_tf.replay.schemes import base
 
 TIMEOUT_SECONDS = 20
 POLL_TIMEOUT_SECONDS = 3
+NO_PROXY_VARIABLE = "no_grpc_proxy"  # gRPC reads the lower-case name only.
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _POLL_PERIOD_SECONDS = 2.0
 _WAIT_PERIOD_SECONDS = 0.1  # between polls while a caller waits for the server
 
-proxies.bypass()
+
+def bypass_proxy(*hosts: str) -> None:
+    """Makes gRPC channels that are opened from now on reach this machine and hosts directly.
+
+    Reverb passes no options to its channels. gRPC ignores `no_proxy` if `no_grpc_proxy` is set, so
+    the new value includes the entries of `no_proxy`.
+
+    Args:
+      *hosts: Names or IP addresses.
+    """
+    present = os.environ.get(NO_PROXY_VARIABLE) or os.environ.get("no_proxy", "")
+    entries = [entry.strip() for entry in present.split(",") if entry.strip()]
+    os.environ[NO_PROXY_VARIABLE] = ",".join(dict.fromkeys([*entries, *_LOOPBACK, *hosts]))
+    # An empty value turns off web proxies, because gRPC reads `http_proxy` otherwise.
+    os.environ.setdefault("grpc_proxy", "")
+
+
+bypass_proxy()
 
 
 class ReplayConnection:
@@ -32,7 +48,6 @@ class ReplayConnection:
       address: "host:port" of the server's last known location.
       client: Reverb client of that server.
       queue: Name of the learner's queue.
-      max_size: Capacity in items of the replay table at the last poll; 0 without a replay table.
       num_skipped_updates: Number of priorities that could not be updated.
     """
 
@@ -52,14 +67,12 @@ class ReplayConnection:
         """
         self._scheme = scheme
         self._find: Callable[[], str] = address if callable(address) else lambda: address
-        self.address = self._find()
-        self._bypass_proxy()
+        self._connect(self._find())
         self.queue = queue
-        self.client = reverb.Client(self.address)
-        self.max_size = 0
         self.num_skipped_updates = 0
-        self._compatibility = compatibility.Compatibility(scheme, queue)
-        self._liveness = liveness.Liveness()
+        self._expected: dict[str, Any] = {}  # signatures, by table
+        self._accepted: dict[str, Any] = {}  # the same, as encoded by the server
+        self._liveness = table_info.Liveness()
         self._sizes: dict[str, int] = {}  # items of each table at the last poll
         self._rejection: ValueError | None = None
         self._polling = threading.RLock()
@@ -67,14 +80,21 @@ class ReplayConnection:
         self._poller: threading.Thread | None = None
         self._updating: tuple[reverb.Client, threading.Thread] | None = None
 
+    def _connect(self, address: str) -> None:
+        self.address = address
+        # A run reaches its own server directly; `replay.address` may need the user's proxy.
+        if address != self._scheme.address:
+            bypass_proxy(address.rpartition(":")[0].strip("[]"))
+        self.client = reverb.Client(address)
+
     @property
     def restarts(self) -> int:
-        """Returns how often another server was found in place of the last one."""
+        """Number of times that another server replaced the last one."""
         return self._liveness.restarts
 
     @property
     def is_answering(self) -> bool:
-        """Returns whether the server answered the last poll."""
+        """True if the server answered the last poll."""
         return self._liveness.is_answering
 
     def check(self, signature: stored_unroll.StoredUnroll) -> None:
@@ -85,12 +105,13 @@ class ReplayConnection:
 
         Raises:
           ConfigError: For the first difference.
-          RuntimeError: If the server does not answer in time.
+          RuntimeError: If the server answers with an error.
+          DeadlineExceededError: If the server does not answer in time.
         """
-        info = table_info.read(self.client, TIMEOUT_SECONDS)
-        self._compatibility.require(signature)
+        infos = table_info.read(self.client, TIMEOUT_SECONDS)
+        self._expected = self._scheme.signatures(signature)
         with self._polling:
-            self._accept(info)
+            self._accept(infos)
 
     def start_polling(self) -> None:
         """Starts a thread that polls the server every few seconds until `stop`."""
@@ -126,13 +147,13 @@ class ReplayConnection:
         with self._polling:
             self.raise_if_rejected()
             try:
-                info = table_info.read(self.client, POLL_TIMEOUT_SECONDS)
+                infos = table_info.read(self.client, POLL_TIMEOUT_SECONDS)
             except (reverb.ReverbError, RuntimeError):
                 self._liveness.record_silence(self.address, POLL_TIMEOUT_SECONDS)
                 self._follow()
                 return False
             try:
-                self._accept(info)
+                self._accept(infos)
             except ValueError as error:
                 self.reject(error)
                 raise
@@ -151,39 +172,63 @@ class ReplayConnection:
         """Connects to the server's new address, if any."""
         address = self._find()
         if address != self.address:
-            self.address = address
-            self._bypass_proxy()
-            self.client = reverb.Client(address)
+            self._connect(address)
             self._liveness.record_move()
 
-    def _bypass_proxy(self) -> None:
-        """Reaches a run's own server directly; `replay.address` may need the user's proxy."""
-        if self.address != self._scheme.address:
-            proxies.bypass([*proxies.LOOPBACK, proxies.host_of(self.address)])
-
-    def _accept(self, info: Mapping[str, table_info.TableInfo]) -> None:
-        self._compatibility.check(info, self.address)
-        before, self._sizes = self._sizes, {name: t.current_size for name, t in info.items()}
-        if replayed := info.get(self._scheme.replay_table):
-            self.max_size = replayed.max_size
-        if self._liveness.record_answer(info, self.address):
-            table = self._scheme.replay_table or self.queue
+    def _accept(self, infos: Mapping[str, table_info.TableInfo]) -> None:
+        for table in self._expected or (base.QUEUE,):
+            self._check_table(table, infos)
+        self._sizes = {name: info.current_size for name, info in infos.items()}
+        if self._liveness.record_answer(infos, self.address):
             logging.warning(
-                "Replay server at %s was restarted: it holds %d of %d items",
-                self.address, self._sizes[table], before.get(table, 0),
+                "Replay server at %s was restarted: it holds %d items",
+                self.address, self._sizes.get(self._scheme.replay_table or self.queue, 0),
             )  # fmt: skip
+
+    def _check_table(self, table: str, infos: Mapping[str, table_info.TableInfo]) -> None:
+        name = self.queue if table == base.QUEUE else table
+        if name not in infos:
+            raise errors.ConfigError(
+                f"the replay server at {self.address} must have a table {name!r}, got only "
+                f"{', '.join(map(repr, sorted(infos)))}. Start the server with the replay "
+                "configuration of this run."
+            )
+        info, expected = infos[name], self._expected.get(table)
+        if expected is None:
+            return
+        if table == self._scheme.replay_table:
+            self._check_exponent(info)
+            self._scheme.check_server(info.max_size)
+        # Decoding a signature leaks memory, so a signature that was accepted is not decoded again.
+        if info.signature == self._accepted.get(name):
+            return
+        if difference := tables.difference(table_info.signature(info), expected):
+            raise errors.ConfigError(
+                f"the replay server at {self.address} takes other unrolls: {difference}. Agents "
+                "that share a replay need the same environment, core and unroll length."
+            )
+        self._accepted[name] = info.signature
+
+    def _check_exponent(self, info: table_info.TableInfo) -> None:
+        server = info.sampler_options.prioritized.priority_exponent  # 0 for a uniform table
+        run = self._scheme.sampler_exponent
+        if server != run:
+            raise errors.ConfigError(
+                f"replay.priority_exponent must be {server:g} as on the replay server at "
+                f"{self.address}, got {run:g}. Use --config.replay.priority_exponent={server:g}, "
+                "or start the server with the replay configuration of this run."
+            )
 
     def size(self) -> int:
         """Returns the items in replay, of `steps_per_item` agent steps each.
 
         The number is 0 without a replay table, and the last known one while the server is silent.
         """
-        table = self._scheme.replay_table
-        if not table:
+        if not self._scheme.replay_table:
             return 0
         if self._poller is None:
             self.poll()
-        return self._sizes.get(table, 0)
+        return self._sizes.get(self._scheme.replay_table, 0)
 
     def num_held(self) -> int:
         """Returns the items in replay and in the learner's queue at the last poll."""
@@ -207,23 +252,18 @@ class ReplayConnection:
         usable = np.isfinite(priorities) & (priorities >= 0)
         self.num_skipped_updates += int(np.sum(~usable))
         keys, priorities = keys[usable], priorities[usable]
-        if self._poller is None:
-            self._update(self.client, keys, priorities)
-            return
-        if not self.is_answering or self._is_updating():
+        client, thread = self._updating or (None, None)
+        is_busy = client is self.client and thread.is_alive()
+        if is_busy or not self.is_answering:
             self.num_skipped_updates += len(keys)
             return
         # In a thread, because Reverb blocks forever if the server is gone.
-        update = threading.Thread(
+        thread = threading.Thread(
             target=self._update, args=(self.client, keys, priorities), daemon=True
         )
-        self._updating = self.client, update
-        update.start()
-        update.join(POLL_TIMEOUT_SECONDS)
-
-    def _is_updating(self) -> bool:
-        client, thread = self._updating or (None, None)
-        return client is self.client and thread.is_alive()
+        self._updating = self.client, thread
+        thread.start()
+        thread.join(POLL_TIMEOUT_SECONDS)
 
     def _update(self, client: reverb.Client, keys: np.ndarray, priorities: np.ndarray) -> None:
         updates = dict(zip(keys.tolist(), priorities.tolist(), strict=True))

@@ -2,12 +2,11 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from laser_tf import types
-from laser_tf.replay import connection, resilient_writer, stored_unroll, unroll_buffer, writers
+from laser_tf.replay import resilient_writer, stored_unroll, writers
+from laser_tf.replay.schemes import base
 
 
 class EnvWriter(writers.Writer):
@@ -17,51 +16,44 @@ class EnvWriter(writers.Writer):
     them.
 
     If a Reverb writer is lost, so is what replay has not confirmed, and the history that the
-    environment's next items would refer to: see `_cut`.
+    environment's next items would refer to. The environment's history then starts again.
     """
 
     def __init__(
         self,
-        replay: connection.ReplayConnection,
-        buffer: unroll_buffer.UnrollBuffer,
+        context: base.ActorContext,
+        signature: stored_unroll.StoredUnroll,
         unrolls_kept: int,
-        signature: stored_unroll.StoredUnroll | None = None,
+        *,
+        separate_chunks: bool = False,
     ):
         """Creates a writer for each environment, which its first unroll opens.
 
         Args:
-          replay: Connection to the server.
-          buffer: Buffer that unrolls are filled in.
+          context: What the writer is made for.
+          signature: Signature of an unroll in replay.
           unrolls_kept: Unrolls of each environment that items may refer to.
-          signature: See `resilient_writer.ResilientWriter`.
+          separate_chunks: Whether no item waits for the unroll after it, see `ResilientWriter`.
         """
+        self._buffer = writers.UnrollBuffer(signature, context.task_ids, context.member)
         self._writers = [
-            resilient_writer.ResilientWriter(replay, unrolls_kept, signature)
-            for _ in range(buffer.num_envs)
+            resilient_writer.ResilientWriter(
+                context.replay, unrolls_kept, signature if separate_chunks else None
+            )
+            for _ in context.task_ids
         ]
-        self._buffer = buffer
-        self._steps = np.zeros(buffer.num_envs, int)  # filled in the buffer
-        self._unrolls = np.zeros(buffer.num_envs, int)  # appended of the episode
-        self._new_steps = np.zeros(buffer.num_envs, int)  # that no unroll counts yet
+        self._unrolls = np.zeros(len(self._writers), int)  # appended of the episode
+        self._new_steps = np.zeros(len(self._writers), int)  # that no unroll counts yet
 
-    def add(
-        self,
-        env_output: types.EnvOutput,
-        agent_output: types.AgentOutput,
-        core_state: Any,
-        learner_update: int,
-        should_stop: Callable[[], bool],
-    ) -> None:
+    def add(self, step: writers.Step, should_stop: Callable[[], bool]) -> None:
         """See `Writer`."""
-        for index in np.flatnonzero(env_output.is_first):
-            self._finish_episode(index, learner_update, should_stop)
-        self._buffer.write(self._steps, env_output, agent_output, core_state)
-        self._steps += 1
+        for index in np.flatnonzero(step.env_output.is_first):
+            self._finish_episode(index, step.learner_update, should_stop)
+        self._buffer.write(step)
         self._new_steps += 1
-        for index in np.flatnonzero(self._steps > self._buffer.last_step):
-            self._hand_over(index, learner_update, should_stop)
+        for index in np.flatnonzero(self._buffer.steps > self._buffer.last_step):
+            self._write_unroll(index, step.learner_update, should_stop)
             self._buffer.carry_over(index)
-            self._steps[index] = 1
 
     def wait(self, should_stop: Callable[[], bool]) -> None:
         """See `Writer`."""
@@ -69,7 +61,7 @@ class EnvWriter(writers.Writer):
             try:
                 writer.flush(should_stop)
             except resilient_writer.WriterLostError:
-                self._cut(index)
+                self._unrolls[index] = 0
 
     def close(self) -> None:
         """See `Writer`; unfinished episodes are lost."""
@@ -79,39 +71,33 @@ class EnvWriter(writers.Writer):
         self, index: int, learner_update: int, should_stop: Callable[[], bool]
     ) -> None:
         """Writes the rest of the episode that ended in the step before, if any."""
-        if self._steps[index] > 1:  # a single step is an end that the last unroll has already
-            self._buffer.end_episode(index, self._steps[index])
-            self._hand_over(index, learner_update, should_stop)
+        if self._buffer.steps[index] > 1:  # a single step is an end that the last unroll has
+            self._buffer.end_episode(index)
+            self._write_unroll(index, learner_update, should_stop)
         if self._unrolls[index]:
             try:
                 self._end(index)
                 self._writers[index].end_episode(should_stop)
             except resilient_writer.WriterLostError:
-                self._cut(index)
-        self._steps[index] = self._unrolls[index] = 0
+                pass
+        self._buffer.steps[index] = self._unrolls[index] = 0
 
-    def _hand_over(self, index: int, learner_update: int, should_stop: Callable[[], bool]) -> None:
+    def _write_unroll(
+        self, index: int, learner_update: int, should_stop: Callable[[], bool]
+    ) -> None:
         """Writes a full unroll, with another Reverb writer if the first is lost."""
-        unroll = self._take_unroll(index, learner_update)
+        unroll = self._buffer.unroll(index, learner_update, self._new_steps[index])
+        self._new_steps[index] = 0
         while self._writers[index].open(should_stop):
             try:
                 self._append(index, unroll)
                 return
             except resilient_writer.WriterLostError:
-                self._cut(index)
-
-    def _take_unroll(self, index: int, learner_update: int) -> stored_unroll.StoredUnroll:
-        unroll = self._buffer.unroll(index, learner_update, self._new_steps[index])
-        self._new_steps[index] = 0
-        return unroll
+                self._unrolls[index] = 0
 
     @abc.abstractmethod
     def _append(self, index: int, unroll: stored_unroll.StoredUnroll) -> None:
         """Appends a full unroll of an environment to its writer, and counts it."""
-
-    def _cut(self, index: int) -> None:
-        """Starts a new history after the loss of an environment's writer within an episode."""
-        self._unrolls[index] = 0
 
     @abc.abstractmethod
     def _end(self, index: int) -> None:

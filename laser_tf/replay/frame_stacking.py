@@ -1,20 +1,19 @@
-"""Stacks of frames from single frames: whole unrolls in the learner, step by step in an actor."""
+"""Stacks of frames from single frames: unrolls in the learner, step by step in an actor."""
 
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tree
-from dm_env import specs
 
 from laser_tf import observations, types
 
 
 def stack_observations(env_output: types.EnvOutput) -> types.EnvOutput:
-    """Takes the history of K - 1 steps off `is_first` and the images, and stacks these.
+    """Removes the history of K - 1 steps from `is_first` and the images, and stacks the images.
 
     Args:
-      env_output: tensors [T + 1, B, ...]; images and `is_first` [K - 1 + T + 1, B, ...].
+      env_output: Tensors [T + 1, B, ...]; images and `is_first` [K - 1 + T + 1, B, ...].
 
     Returns:
       [T + 1, B, ...], images [T + 1, B, H, W, K * C].
@@ -34,12 +33,12 @@ def stack_observations(env_output: types.EnvOutput) -> types.EnvOutput:
 
 
 def stack_frames(frames: tf.Tensor, is_first: tf.Tensor, depth: int) -> tf.Tensor:
-    """Stacks each frame with the `depth` - 1 before it, with zeros for frames of earlier episodes.
+    """Stacks each frame with the `depth` - 1 before it; frames of earlier episodes become zeros.
 
     Args:
       frames: [depth - 1 + R, B, H, W, C]: `depth` - 1 steps of history, then R steps.
       is_first: bool [depth - 1 + R, B], whether a step opens an episode.
-      depth: frames in a stack, at least 1.
+      depth: Number of frames in a stack.
 
     Returns:
       [R, B, H, W, depth * C], newest frame last.
@@ -57,7 +56,7 @@ def stack_frames(frames: tf.Tensor, is_first: tf.Tensor, depth: int) -> tf.Tenso
 
 
 def _same_episode(is_first: tf.Tensor, depth: int) -> list[tf.Tensor]:
-    """For each age in [0, depth): bool [R, B], no episode began in steps (t - age, t]."""
+    """Returns for each age in [0, depth) whether no episode began in (t - age, t], bool [R, B]."""
     steps = is_first.shape[0] - depth + 1
     keep = [tf.ones_like(is_first[depth - 1 :])]
     for age in range(1, depth):
@@ -67,7 +66,9 @@ def _same_episode(is_first: tf.Tensor, depth: int) -> list[tf.Tensor]:
 
 
 def _stack_four_bytes(frames: tf.Tensor, keep: list[tf.Tensor]) -> tf.Tensor:
-    """Atari's case, uint8 [3 + R, B, H, W] -> [R, B, H, W, 4], three times faster than tf.concat.
+    """Stacks Atari's frames, uint8 [3 + R, B, H, W] -> [R, B, H, W, 4].
+
+    Three times faster than tf.concat.
 
     A concatenation along an axis of size 1 moves single bytes, which would cost a third of the
     shallow network's learner step on a CPU. Four bytes make one int32 instead (little-endian: the
@@ -84,12 +85,12 @@ def _stack_four_bytes(frames: tf.Tensor, keep: list[tf.Tensor]) -> tf.Tensor:
 
 
 def push_frame(stack: tf.Tensor, frame: tf.Tensor, is_first: tf.Tensor) -> tf.Tensor:
-    """Adds the newest frame to a stack that is carried along as a tensor.
+    """Appends the newest frame to a stack that is a tensor.
 
     Args:
-      stack: the K - 1 frames before, [B, H, W, (K - 1) * C]; zeros before the first one.
+      stack: The K - 1 frames before, [B, H, W, (K - 1) * C]; zeros before the first frame.
       frame: [B, H, W, C].
-      is_first: bool [B], whether a frame opens an episode: those before it become zeros.
+      is_first: bool [B], whether a frame opens an episode: the frames before it become zeros.
 
     Returns:
       [B, H, W, K * C], newest frame last; its last K - 1 frames are the next call's `stack`.
@@ -98,59 +99,51 @@ def push_frame(stack: tf.Tensor, frame: tf.Tensor, is_first: tf.Tensor) -> tf.Te
     return tf.concat([kept, frame], axis=-1)
 
 
-class ObservationStacker:
-    """The observations of N environments step by step, their images stacked."""
+class FrameStacker:
+    """Stacks the images in observations of N environments step by step, like `stack_frames`."""
 
     def __init__(self, num_envs: int, observation: Any, depth: int):
         """Starts with zeros.
 
         Args:
           num_envs: N.
-          observation: nest of specs of single frames.
-          depth: K, frames in a stack.
+          observation: Nest of specs of single frames [H, W, C].
+          depth: K, the number of frames in a stack.
         """
-        self._stackers = [
-            FrameStacker(num_envs, spec, depth)
-            if depth > 1 and observations.is_image(spec)
+        self._depth = depth
+        self._stacks = [
+            np.zeros([num_envs, *spec.shape[:2], depth * spec.shape[2]], spec.dtype)
+            if observations.is_image(spec)
             else None
             for spec in tree.flatten(observation)
         ]
 
     def push(self, observation: Any, is_first: np.ndarray) -> Any:
-        """Adds the newest frames: arrays [N, ...] in and out, see `FrameStacker.push`."""
-        leaves = [
-            leaf if stacker is None else stacker.push(leaf, is_first)
-            for stacker, leaf in zip(self._stackers, tree.flatten(observation), strict=True)
-        ]
-        return tree.unflatten_as(observation, leaves)
-
-
-class FrameStacker:
-    """The stacks of N environments, pushed on by a frame a step; equal to `stack_frames`."""
-
-    def __init__(self, num_envs: int, frame: specs.Array, depth: int):
-        """Starts with zeros; `frame` has the shape [H, W, C]."""
-        height, width, self._channels = frame.shape
-        self._stack = np.zeros((num_envs, height, width, depth * self._channels), frame.dtype)
-        self._is_four_bytes = depth == 4 and self._channels == 1 and frame.dtype == np.uint8
-
-    def push(self, frames: np.ndarray, is_first: np.ndarray) -> np.ndarray:
         """Adds the newest frames.
 
         Args:
-          frames: [N, H, W, C].
-          is_first: bool [N], whether a frame opens an episode: those before it become zeros.
+          observation: Arrays [N, ...], images [N, H, W, C].
+          is_first: bool [N], whether a frame opens an episode: the frames before it become zeros.
 
         Returns:
-          [N, H, W, depth * C], newest frame last. A view: read it before the next push.
+          Arrays [N, ...], images [N, H, W, K * C] with the newest frame last. Images are views:
+          read them before the next push.
         """
-        self._stack[is_first] = 0
-        if self._is_four_bytes:
+        leaves = [
+            leaf if stack is None else self._push(stack, leaf, is_first)
+            for stack, leaf in zip(self._stacks, tree.flatten(observation), strict=True)
+        ]
+        return tree.unflatten_as(observation, leaves)
+
+    def _push(self, stack: np.ndarray, frames: np.ndarray, is_first: np.ndarray) -> np.ndarray:
+        channels = frames.shape[-1]
+        stack[is_first] = 0
+        if self._depth == 4 and channels == 1 and frames.dtype == np.uint8:
             # Four bytes as one little-endian word: a tenth of the time of moving single bytes.
-            words = self._stack.view("<u4")
+            words = stack.view("<u4")
             words >>= 8
             words |= frames.astype(np.uint32) << 24
         else:
-            self._stack[..., : -self._channels] = self._stack[..., self._channels :].copy()
-            self._stack[..., -self._channels :] = frames
-        return self._stack
+            stack[..., :-channels] = stack[..., channels:].copy()
+            stack[..., -channels:] = frames
+        return stack

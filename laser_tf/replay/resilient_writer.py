@@ -1,4 +1,4 @@
-"""A writer to replay that survives restarts of the server."""
+"""Writer to replay that survives restarts of the server."""
 
 import threading
 import time
@@ -10,10 +10,9 @@ import tree
 
 from laser_tf.replay import connection
 
-_TIMEOUT_MS = 500  # from one look at `should_stop` to the next
-_RETRY_SECONDS = 1.0  # from a stream's loss to the next one's opening
+_TIMEOUT_MS = 500  # between calls of `should_stop`
+_RETRY_SECONDS = 1.0  # between the loss of a writer and the start of the next one
 _CLOSING_SECONDS = 5.0
-_STUCK_SECONDS = 10.0  # without a confirmation from a server that was restarted
 
 
 class WriterLostError(Exception):
@@ -21,12 +20,7 @@ class WriterLostError(Exception):
 
 
 class ResilientWriter:
-    """Reverb's writer, recreated when it can deliver no more.
-
-    Reverb sends everything again that a server at the same address has not confirmed. Its writer
-    ends if the server answers with an error, and it waits in vain for a server that has moved, or
-    whose machine went without closing connections.
-    """
+    """Reverb writer that is recreated after an error, a move or a restart of the server."""
 
     def __init__(
         self, replay: connection.ReplayConnection, unrolls_kept: int, signature: Any | None = None
@@ -36,13 +30,14 @@ class ResilientWriter:
         Args:
           replay: Connection to the server.
           unrolls_kept: Number of appended unrolls that items may refer to.
-          signature: Signature of what is appended, which makes each unroll a separate chunk: no
-            item waits for the next unroll then. None: Reverb's default.
+          signature: Signature of appended data. It makes each unroll a separate chunk, so that no
+            item waits for the next unroll. None: Reverb's default.
         """
         self._replay = replay
         self._unrolls_kept = unrolls_kept
         self._paths = [] if signature is None else [p for p, _ in tree.flatten_with_path(signature)]
         self._writer: reverb.TrajectoryWriter | None = None
+        self._server = "", 0  # address and restarts of the server that the writer was opened for
         self._closed_at = -_RETRY_SECONDS
 
     def open(self, should_stop: Callable[[], bool]) -> bool:
@@ -61,8 +56,7 @@ class ResilientWriter:
         return True
 
     def _start(self) -> None:
-        self._address, self._restarts = self._replay.address, self._replay.restarts
-        self._stuck_since: float | None = None
+        self._server = self._replay.address, self._replay.restarts
         self._writer = self._replay.client.trajectory_writer(self._unrolls_kept)
         for path in self._paths:
             self._writer.configure(path, num_keep_alive_refs=self._unrolls_kept, max_chunk_length=1)
@@ -96,18 +90,10 @@ class ResilientWriter:
         """
         if self._writer is None:
             return
-        while not should_stop():
-            try:
-                self._attempt(
-                    lambda writer: writer.flush(
-                        block_until_num_items=pending, timeout_ms=_TIMEOUT_MS
-                    )
-                )
-            except reverb.DeadlineExceededError:
-                continue
-            if not pending:
-                self._restarts, self._stuck_since = self._replay.restarts, None
-            return
+        self._repeat(
+            lambda writer: writer.flush(block_until_num_items=pending, timeout_ms=_TIMEOUT_MS),
+            should_stop,
+        )
 
     def end_episode(self, should_stop: Callable[[], bool]) -> None:
         """Blocks until all items are in their tables, and clears the history.
@@ -116,9 +102,15 @@ class ResilientWriter:
           WriterLostError: If they cannot get there.
         """
         self.flush(should_stop)
+        self._repeat(lambda writer: writer.end_episode(timeout_ms=_TIMEOUT_MS), should_stop)
+
+    def _repeat(
+        self, act: Callable[[reverb.TrajectoryWriter], None], should_stop: Callable[[], bool]
+    ) -> None:
+        """Repeats a call that times out."""
         while not should_stop():
             try:
-                self._attempt(lambda writer: writer.end_episode(timeout_ms=_TIMEOUT_MS))
+                self._attempt(act)
                 return
             except reverb.DeadlineExceededError:
                 continue
@@ -126,22 +118,14 @@ class ResilientWriter:
     def _attempt(self, act: Callable[[reverb.TrajectoryWriter], None]) -> None:
         if self._writer is None:
             raise WriterLostError("it has not been opened again")
-        if self._replay.address != self._address:
-            self._lose("the server has moved")
-        if self._is_stuck():
-            self._lose("the server that was restarted confirms nothing")
+        # Reverb's own writer waits forever if the server has moved, or if its machine has restarted
+        # without closing connections.
+        if (self._replay.address, self._replay.restarts) != self._server:
+            self._lose("the server was moved or restarted")
         try:
             act(self._writer)
         except RuntimeError as error:
             self._lose(str(error))
-
-    def _is_stuck(self) -> bool:
-        if self._replay.restarts == self._restarts or not self._replay.is_answering:
-            self._stuck_since = None
-            return False
-        now = time.monotonic()
-        self._stuck_since = self._stuck_since or now
-        return now - self._stuck_since > _STUCK_SECONDS
 
     def _lose(self, reason: str) -> NoReturn:
         self.close()

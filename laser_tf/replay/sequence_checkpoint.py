@@ -10,6 +10,7 @@ layout.txt      specification of an unroll
 import logging
 import pathlib
 import zipfile
+from collections.abc import Callable
 from typing import BinaryIO
 
 import numpy as np
@@ -46,37 +47,50 @@ class SequenceCheckpoints:
             message = f"{self._checkpoints.newest}: {error.strerror or error}"
             raise RuntimeError(message) from None
 
-    def restore(self, store: sequence_store.SequenceStore) -> None:
-        """Fills an empty store from the newest usable checkpoint, if any."""
+    def restore(
+        self, make_store: Callable[[], sequence_store.SequenceStore]
+    ) -> sequence_store.SequenceStore:
+        """Returns a store with the contents of the newest usable checkpoint, if any.
 
-        def load(path: pathlib.Path) -> None:
+        Args:
+          make_store: Creates an empty store.
+        """
+
+        def load(path: pathlib.Path) -> sequence_store.SequenceStore:
+            store = make_store()
             try:
-                store.restore(read(path))
-            except ValueError as error:
-                raise checkpoint_rotation.DamagedError(str(error)) from None
+                with zipfile.ZipFile(path) as archive:
+                    if damaged := archive.testzip():
+                        raise ValueError(f"the checksum of {damaged} differs")
+                    store.restore(_read(archive))
+            except Exception as error:  # zipfile and NumPy raise almost any exception for damage.
+                raise checkpoint_rotation.DamagedError(errors.one_line(error, 200)) from None
+            return store
 
-        self._checkpoints.restore(load)
+        restored = self._checkpoints.restore(load)
+        store = make_store() if restored is None else restored
         logging.info("Replay starts with %s sequences", f"{len(store):,}")
+        return store
 
 
 def _write(file: BinaryIO, contents: sequence_store.Contents) -> None:
+    sequences = contents.sequences
     places: dict[int, int] = {}  # index of each packed unroll, by its identity
     # Stored without compression, because unrolls are already compressed.
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         lengths = []
         with archive.open(_UNROLLS, "w", force_zip64=True) as out:
-            for sequence in contents.sequences:
-                for unroll in sequence.unrolls:
-                    if id(unroll) not in places:
-                        places[id(unroll)] = len(lengths)
-                        lengths.append(len(unroll))
-                        out.write(unroll)
+            for unroll in (unroll for sequence in sequences for unroll in sequence.unrolls):
+                if id(unroll) not in places:
+                    places[id(unroll)] = len(lengths)
+                    lengths.append(len(unroll))
+                    out.write(unroll)
         arrays = {
             "lengths": lengths,
-            "places": [[places[id(u)] for u in s.unrolls] for s in contents.sequences],
-            "numbers": [s.numbers for s in contents.sequences],
-            "games": [s.game for s in contents.sequences],
-            "keys": contents.keys,
+            "places": [[places[id(u)] for u in sequence.unrolls] for sequence in sequences],
+            "numbers": [sequence.numbers for sequence in sequences],
+            "games": [sequence.stream for sequence in sequences],
+            "keys": [sequence.key for sequence in sequences],
             "priorities": contents.priorities,
         }
         for name, values in arrays.items():
@@ -86,24 +100,6 @@ def _write(file: BinaryIO, contents: sequence_store.Contents) -> None:
         archive.writestr(_LAYOUT, contents.layout)
 
 
-def read(path: pathlib.Path) -> sequence_store.Contents:
-    """Reads a checkpoint.
-
-    Raises:
-      DamagedError: If the checkpoint differs from what was saved.
-    """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if damaged := archive.testzip():
-                raise checkpoint_rotation.DamagedError(f"the checksum of {damaged} differs")
-            return _read(archive)
-    except checkpoint_rotation.DamagedError:
-        raise
-    except Exception as error:  # zipfile and NumPy raise almost any exception for damage.
-        reason = errors.one_line(error, 200)
-        raise checkpoint_rotation.DamagedError(f"it cannot be read: {reason}") from None
-
-
 def _read(archive: zipfile.ZipFile) -> sequence_store.Contents:
     def array(name: str) -> np.ndarray:
         with archive.open(f"{name}.npy") as file:
@@ -111,13 +107,11 @@ def _read(archive: zipfile.ZipFile) -> sequence_store.Contents:
 
     with archive.open(_UNROLLS) as file:
         unrolls = [file.read(length) for length in array("lengths").tolist()]
-    rows = zip(
-        array("games").tolist(), array("numbers").tolist(), array("places").tolist(), strict=True
-    )
+    columns = [array(name).tolist() for name in ("keys", "games", "numbers", "places")]
     sequences = [
-        sequence_store.Sequence(game, tuple(numbers), tuple(unrolls[place] for place in places))
-        for game, numbers, places in rows
+        sequence_store.StoredSequence(
+            key, stream, tuple(numbers), tuple(unrolls[place] for place in places)
+        )
+        for key, stream, numbers, places in zip(*columns, strict=True)
     ]
-    return sequence_store.Contents(
-        archive.read(_LAYOUT).decode(), array("keys"), array("priorities"), sequences
-    )
+    return sequence_store.Contents(archive.read(_LAYOUT).decode(), array("priorities"), sequences)

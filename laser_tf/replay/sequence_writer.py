@@ -2,9 +2,9 @@
 
 A sequence is S unrolls in a row, [S, T + 1, ...]: first the burn-in, then the unrolls that are
 learned from. Sequences never cross an episode's end. Blank unrolls, without any transition, fill
-the burn-in before an episode's start, so that its first steps are learned from, too, and the rest
-of a sequence after the episode's end. All sequences refer to the same unrolls: the overlap costs no
-memory.
+the burn-in before an episode's start, so that its first steps are learned from, too. They also
+fill the rest of a sequence after the episode's end. All sequences refer to the same unrolls: the
+overlap costs no memory.
 """
 
 import math
@@ -16,7 +16,7 @@ import tree
 
 from laser_tf import array_function
 from laser_tf.agents import base as agents_base
-from laser_tf.replay import env_writer, stored_unroll, unroll_buffer
+from laser_tf.replay import env_writer, stored_unroll
 from laser_tf.replay.schemes import base, sequences
 
 Priority = Callable[[stored_unroll.StoredUnroll], float]
@@ -26,8 +26,7 @@ def initial_priority(agent: agents_base.Agent) -> Priority:
     """Returns a function that computes the priority of a new sequence by an actor's agent."""
 
     def priorities(parts: stored_unroll.StoredUnroll) -> tf.Tensor:
-        one = tf.nest.map_structure(lambda leaf: leaf[None], parts)
-        unrolls, _ = stored_unroll.join(one)
+        unrolls, _ = stored_unroll.join(tf.nest.map_structure(lambda leaf: leaf[None], parts))
         batch = stored_unroll.unweighted(unrolls, np.array([False]))
         return agent.initial_priorities(stored_unroll.unpack(batch))[0]
 
@@ -51,11 +50,9 @@ class SequenceWriter(env_writer.EnvWriter):
         self._burn_in = scheme.burn_in // length
         self._size = scheme.steps_per_entry // length
         self._period = scheme.steps_per_item // length
-        signature = context.signature
-        buffer = unroll_buffer.UnrollBuffer(signature, context.task_ids, context.member)
-        super().__init__(context.replay, buffer, self._size, signature)
+        super().__init__(context, context.signature, self._size, separate_chunks=True)
         self._table, self._queue = scheme.sequence_table, context.replay.queue
-        self._blank = stored_unroll.blank(signature)
+        self._blank = stored_unroll.blank(context.signature)
         self._priority = priority
         self._recent: list[list[stored_unroll.StoredUnroll]] = [[] for _ in self._writers]
 
@@ -72,9 +69,9 @@ class SequenceWriter(env_writer.EnvWriter):
     def _end(self, index: int) -> None:
         last = self._recent[index][-1]
         while self._missing(index):
-            self._append_unroll(index, self._blank_beside(last))
+            self._append_unroll(index, self._blank_like(last))
 
-    def _blank_beside(self, unroll: stored_unroll.StoredUnroll) -> stored_unroll.StoredUnroll:
+    def _blank_like(self, unroll: stored_unroll.StoredUnroll) -> stored_unroll.StoredUnroll:
         """Returns an unroll without transitions with the same task and member."""
         return self._blank._replace(
             task=unroll.task, member=unroll.member, learner_update=unroll.learner_update
@@ -82,7 +79,7 @@ class SequenceWriter(env_writer.EnvWriter):
 
     def _blank_before(self, unroll: stored_unroll.StoredUnroll) -> stored_unroll.StoredUnroll:
         """Returns a blank unroll whose last step is the first step of an episode's first unroll."""
-        blank = self._blank_beside(unroll)
+        blank = self._blank_like(unroll)
         steps = stored_unroll.num_steps(unroll.env_output)
         env_output, agent_output = tree.map_structure(
             lambda leaf, first: np.concatenate([leaf[:-1], first[-steps][None]]),
@@ -94,19 +91,16 @@ class SequenceWriter(env_writer.EnvWriter):
         )
 
     def _append_unroll(self, index: int, unroll: stored_unroll.StoredUnroll) -> None:
-        writer = self._writers[index]
+        writer, recent = self._writers[index], self._recent[index]
         writer.append(unroll)
         self._unrolls[index] += 1
         # The buffer will be overwritten: a copy of what priorities are made of.
-        small = unroll._replace(
-            env_output=unroll.env_output._replace(observation=()),
-            core_state=(),
-            next_core_state=(),
-        )
-        self._recent[index].append(tree.map_structure(np.copy, small))
+        env_output = unroll.env_output._replace(observation=())
+        small = unroll._replace(env_output=env_output, core_state=(), next_core_state=())
+        recent.append(tree.map_structure(np.copy, small))
+        del recent[: -self._size]
         if self._missing(index):
             return
-        recent = self._recent[index] = self._recent[index][-self._size :]
         priority = self._priority(tree.map_structure(lambda *parts: np.stack(parts), *recent))
         trajectory = tree.map_structure(lambda column: column[-self._size :], writer.history)
         # Weights may not be finite. Reverb rejects NaN, and samples nothing but an infinite one.
@@ -115,7 +109,5 @@ class SequenceWriter(env_writer.EnvWriter):
 
     def _missing(self, index: int) -> int:
         """Returns the number of unrolls until the next sequence is complete."""
-        unrolls = self._unrolls[index]
-        return (
-            self._size - unrolls if unrolls < self._size else (self._size - unrolls) % self._period
-        )
+        missing = self._size - self._unrolls[index]
+        return missing if missing > 0 else missing % self._period

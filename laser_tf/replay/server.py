@@ -5,14 +5,15 @@ import os
 import pathlib
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import reverb
 
+from laser_tf import errors
 from laser_tf.replay import (
     connection,
-    memory_estimate,
+    lease,
+    memory,
     memory_limit,
     server_address,
     stored_unroll,
@@ -23,6 +24,7 @@ from laser_tf.replay import (
 from laser_tf.replay.schemes import base
 from laser_tf.workdir import checkpoint_rotation
 
+_ENFORCEMENT_PERIOD_SECONDS = 0.5
 _GUARD_TIMEOUT_SECONDS = 5.0  # The thread that guards memory exits sooner unless Reverb blocks it.
 
 
@@ -45,7 +47,9 @@ class ReplayServer:
         checkpoint_path: pathlib.Path,
         port: int = 0,
         queues: Sequence[str] = (base.QUEUE,),
-        more_tables: Callable[[], list[reverb.Table]] = list,
+        *,
+        is_external: bool = False,
+        saving: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext,
     ):
         """Starts the server.
 
@@ -56,19 +60,24 @@ class ReplayServer:
             `checkpoint_rotation.CheckpointRotation` for the others.
           port: Port to listen on; 0 selects a free port.
           queues: Names of the learners' queues. The queue of this process is the first.
-          more_tables: Creates tables that do not hold experience.
+          is_external: Whether the server is not part of a run. Runs then lease its queues, and a
+            checkpoint of other tables is an error. Otherwise that checkpoint counts as damaged.
+          saving: Entered while Reverb writes a checkpoint.
 
         Raises:
-          ValueError: If the port is in use.
+          ConfigError: If the port is in use, or the tables of an external server have changed.
           RuntimeError: If Reverb cannot start.
         """
         server_address.check_port(port)
+        self._base_bytes = memory.resident_bytes()
         if scheme.replay_table:
-            memory_estimate.warn_if_too_large(scheme, signature)
+            memory.warn_if_too_large(scheme, signature)
         self._scheme = scheme
-        self._queue = queues[0]
+        self._signature = signature
+        self._queues = queues
         self._port = port
-        self._make_tables = lambda: [*scheme.make_tables(signature, queues), *more_tables()]
+        self._is_external = is_external
+        self._saving = saving
         self._checkpoints = checkpoint_rotation.CheckpointRotation(checkpoint_path)
         self._parent = checkpoint_path.parent
         self._parent.mkdir(parents=True, exist_ok=True)
@@ -86,6 +95,10 @@ class ReplayServer:
         self.address = f"localhost:{self.port}"
         self.client = reverb.Client(self.address)
 
+    def _make_tables(self) -> list[reverb.Table]:
+        leases = map(lease.make_table, self._queues) if self._is_external else ()
+        return [*self._scheme.make_tables(self._signature, self._queues), *leases]
+
     def _restore(self, path: pathlib.Path) -> reverb.Server:
         """Starts a server from a checkpoint; raises DamagedError if the checkpoint is damaged."""
         checkpoint = table_checkpoint.find(path)
@@ -93,20 +106,34 @@ class ReplayServer:
             raise checkpoint_rotation.DamagedError("it is empty")
         items = table_checkpoint.verify(checkpoint)
         made = self._make_tables()
-        signatures = {table.name: table.info.signature for table in made}
+        self._check_tables(path, table_checkpoint.tables(checkpoint), made)
         try:
             server = self._serve(made, checkpoint)
         except Exception as error:  # Reverb raises almost any exception.
             server_address.check_port(self._port)  # Another process may have taken the port.
             raise checkpoint_rotation.DamagedError(self._describe(error)) from None
-        try:
-            _compare(server, items, signatures)
-        except Exception as error:
+        infos = table_info.read(reverb.Client(f"localhost:{server.port}"))
+        found = {name: info.current_size for name, info in infos.items() if info.current_size}
+        if found != items:
             server.stop()
-            if isinstance(error, checkpoint_rotation.DamagedError):
-                raise
-            raise checkpoint_rotation.DamagedError(self._describe(error)) from None
+            raise checkpoint_rotation.DamagedError(f"{items} items were saved, {found} restored")
         return server
+
+    def _check_tables(
+        self,
+        path: pathlib.Path,
+        saved: Mapping[str, table_checkpoint.Table],
+        made: Sequence[reverb.Table],
+    ) -> None:
+        """Checks that a checkpoint has the tables of the configuration."""
+        difference = _compare_signatures(saved, made)
+        if self._is_external and (difference := difference or _compare_options(saved, made)):
+            raise errors.ConfigError(
+                f"{path} must hold a replay of the same configuration: {difference}. Use that "
+                "configuration, or another --checkpoint_folder."
+            )
+        if difference:
+            raise checkpoint_rotation.DamagedError(difference)
 
     def _serve(
         self, made: list[reverb.Table], checkpoint: pathlib.Path | None = None
@@ -121,7 +148,7 @@ class ReplayServer:
 
     def connect(self) -> connection.ReplayConnection:
         """Returns a new connection of this process to the server."""
-        return connection.ReplayConnection(self.address, self._scheme, self._queue)
+        return connection.ReplayConnection(self.address, self._scheme, self._queues[0])
 
     def tables(self) -> dict[str, table_info.TableInfo]:
         """Returns the state of all tables, by name."""
@@ -161,7 +188,7 @@ class ReplayServer:
     @contextlib.contextmanager
     def _described_errors(self) -> Iterator[None]:
         """Allows one checkpoint at a time and converts errors to RuntimeError with one line."""
-        with self._checkpointing:
+        with self._checkpointing, self._saving():
             try:
                 yield
             except Exception as error:  # Reverb raises an IndexError for a full disk.
@@ -174,19 +201,36 @@ class ReplayServer:
             raise RuntimeError("Reverb wrote no checkpoint")
         return checkpoint
 
-    def guard_memory(self) -> None:
-        """Starts a thread that removes the oldest items if memory runs out, until `stop`."""
-        limit = memory_limit.for_machine(self, self._scheme)
-        if limit:
-            target = memory_limit.keep_enforcing
-            self._guard = threading.Thread(
-                target=target, args=(limit, self._stopped), name="replay memory", daemon=True
-            )
-            self._guard.start()
+    def guard_memory(
+        self,
+        limit_bytes: int | None = None,
+        period_seconds: float = _ENFORCEMENT_PERIOD_SECONDS,
+    ) -> None:
+        """Starts a thread that removes the oldest items if memory runs out, until `stop`.
+
+        Args:
+          limit_bytes: Limit of the process's resident memory; None for the machine's memory only.
+          period_seconds: Period of the checks.
+        """
+        if not self._scheme.replay_table:
+            return
+        limit = memory_limit.MemoryLimit(
+            self,
+            self._scheme.replay_table,
+            limit_bytes,
+            self._base_bytes,
+            min_items=self._scheme.batch_size,
+        )
+
+        def enforce() -> None:
+            while not self._stopped.wait(period_seconds):
+                limit.try_to_enforce()
+
+        self._guard = threading.Thread(target=enforce, name="replay memory", daemon=True)
+        self._guard.start()
 
     def _describe(self, error: Exception) -> str:
-        text = str(error).replace(str(self._plain_parent), str(self._parent)).strip()
-        return text.splitlines()[0] if text else type(error).__name__
+        return errors.first_line(error).replace(str(self._plain_parent), str(self._parent))
 
     def stop(self) -> None:
         """Stops the server. Clients that wait for the server get an error."""
@@ -197,13 +241,28 @@ class ReplayServer:
         self._close_parent()
 
 
-def _compare(server: reverb.Server, items: dict[str, int], signatures: dict[str, Any]) -> None:
-    """Raises DamagedError unless a restored server holds the contents of its checkpoint."""
-    client = reverb.Client(f"localhost:{server.port}")
-    info = client.server_info(timeout=connection.TIMEOUT_SECONDS)
-    found = {table: info[table].current_size if table in info else 0 for table in items}
-    if found != items:
-        raise checkpoint_rotation.DamagedError(f"{items} items were saved, {found} restored")
-    for table, signature in signatures.items():
-        if difference := tables.difference(info[table].signature, signature):
-            raise checkpoint_rotation.DamagedError(f"it is of other unrolls: {difference}")
+def _compare_signatures(
+    saved: Mapping[str, table_checkpoint.Table], made: Sequence[reverb.Table]
+) -> str:
+    """Describes the first difference of names or signatures; "" for none."""
+    here = {table.name: table.info.signature for table in made}
+    if saved.keys() != here.keys():
+        return f"it has the tables {', '.join(sorted(saved))}, not {', '.join(sorted(here))}"
+    for name, table in saved.items():
+        there = table_info.signature(table_info.TableInfo(signature=table.signature))
+        if difference := tables.difference(there, here[name]):
+            return f"table {name!r} has other unrolls: {difference}"
+    return ""
+
+
+def _compare_options(
+    saved: Mapping[str, table_checkpoint.Table], made: Sequence[reverb.Table]
+) -> str:
+    """Describes the first difference of sizes or samplers, which a restored table keeps."""
+    for info in (table.info for table in made):
+        there = saved[info.name]
+        if there.max_size != info.max_size:
+            return f"table {info.name!r} has {there.max_size} items there, {info.max_size} here"
+        if there.sampler != info.sampler_options:
+            return f"table {info.name!r} has another sampler, e.g. another priority_exponent"
+    return ""

@@ -10,23 +10,17 @@ _CONNECT_TIMEOUT_SECONDS = 10.0
 
 
 def check(address: str) -> None:
-    """Raises ValueError unless an address is empty or "host:port"."""
-    if not address:
-        return
+    """Raises ConfigError unless an address is empty or "host:port"."""
     match = _ADDRESS.fullmatch(address)
-    if not match:
+    if address and not (match and 0 < int(match[2]) < 65536):
         raise errors.ConfigError(
-            f"address must be the host:port of one replay server, got {address!r}. Start it with "
-            "python -m launch.replay_server, which prints its port"
-        )
-    if not 0 < int(match[2]) < 65536:
-        raise errors.ConfigError(
-            f"address must have a port from 1 to 65535, got {address!r}. Use the server's --port"
+            "address must be the host:port of one replay server, with a port from 1 to 65535, got "
+            f"{address!r}. Start it with python -m launch.replay_server, which prints its port."
         )
 
 
 def check_answers(address: str) -> None:
-    """Raises ValueError if no process listens at an address; accepts "", no address."""
+    """Raises ConfigError if no process listens at an address; accepts "", no address."""
     if not address:
         return
     host, _, port = address.rpartition(":")
@@ -46,24 +40,13 @@ def unreachable(address: str, reason: str) -> str:
 
 
 def check_port(port: int) -> None:
-    """Raises ValueError if no process can listen on a port of this machine."""
-    if not 0 <= port < 65536:
-        raise errors.ConfigError(
-            f"port is {port}: use a number from 1 to 65535, or 0 for a free one"
-        )
-    with _unbound() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("", port))  # on all interfaces, as Reverb
-        except OSError as error:
-            raise errors.ConfigError(
-                f"port {port} is in use ({error.strerror}): choose another, or 0 for a free one"
-            ) from None
-
-
-def _unbound() -> socket.socket:
-    """Returns a socket like Reverb's: of both families, or of IPv4 if the kernel has no other."""
+    """Raises ConfigError if no process can listen on a port of this machine; 0 is a free port."""
+    is_dual = socket.has_dualstack_ipv6()  # Reverb listens on IPv6, too, if the kernel supports it.
+    family = socket.AF_INET6 if is_dual else socket.AF_INET
     try:
-        return socket.socket(socket.AF_INET6)
-    except OSError:
-        return socket.socket(socket.AF_INET)
+        socket.create_server(("", port), family=family, dualstack_ipv6=is_dual).close()
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise errors.ConfigError(
+            f"port must be a free port from 1 to 65535, or 0 for any, got {port} ({reason})"
+        ) from None

@@ -1,4 +1,4 @@
-"""The elements of a dataset on a server that may go away and come back."""
+"""Iterator over a dataset on a server that may be restarted or moved."""
 
 import logging
 import threading
@@ -11,22 +11,21 @@ import tensorflow as tf
 from laser_tf import array_function, errors
 from laser_tf.replay import connection
 
-_RETRY_SECONDS = 1.0  # From an error to the next attempt.
-_STUCK_SECONDS = 10.0  # Without an element from a server that was restarted.
-_MAX_ERRORS = 5  # In a row, of a server that answers.
+_RETRY_SECONDS = 1.0  # between an error and the next attempt
+_STUCK_SECONDS = 10.0  # without an element from a server that was restarted
+_MAX_ERRORS = 5  # in a row, of a server that answers
 
-# There is nothing to tune, and an iterator with a tuner may take a minute to be freed: its thread
-# may sleep through being cancelled. Python frees it in any thread, which blocks in the meantime.
+# Freeing an iterator with autotuning may block the thread that frees it for a minute.
 _UNTUNED = tf.data.Options()
 _UNTUNED.autotune.enabled = False
 
 
 class ServerIterator:
-    """Returns the elements of a dataset on a server that may go away and come back.
+    """Returns the elements of a dataset on a server that may be restarted or moved.
 
-    Reverb's iterator reconnects by itself to a server that comes back at its address, and keeps
-    what it has fetched. It is replaced if it raises, if the server has moved, or if it waits in
-    vain for a server that was restarted: the machine may have gone without closing connections.
+    Reverb's iterator reconnects to a server that returns at its address, and keeps prefetched
+    elements. It is replaced if it raises, or if the server has moved. It is also replaced if it
+    receives nothing from a restarted server, whose machine may not have closed its connections.
     """
 
     def __init__(self, replay: connection.ReplayConnection, make: Callable[[str], tf.data.Dataset]):
@@ -44,11 +43,11 @@ class ServerIterator:
         self._closed = threading.Event()
 
     def __call__(self) -> Any | None:
-        """Returns the next element, arrays, or None once closed; blocks while there is none.
+        """Blocks until the next element arrives; returns arrays, or None once closed.
 
         Raises:
-          ValueError: If another server with other tables has taken the server's place.
-          RuntimeError: If the server answers, but not with elements.
+          ValueError: If another server with other tables has replaced the server.
+          RuntimeError: If the server answers, but fails to return elements.
         """
         failures = 0
         while not self._closed.is_set():
@@ -59,11 +58,11 @@ class ServerIterator:
             except (RuntimeError, tf.errors.OpError) as error:
                 self._fetch = None
                 if self._closed.is_set():
-                    break  # without a look: the server may be about to end
+                    break  # The server may be about to exit.
                 failures += self._replay.poll()
                 if failures >= _MAX_ERRORS:
                     raise
-                logging.debug("the stream from replay ended: %s", error)
+                logging.debug("Lost the iterator over replay: %s", error)
                 self._closed.wait(_RETRY_SECONDS)
         return None
 
@@ -81,10 +80,10 @@ class ServerIterator:
             self._waiting_since = None
 
     def check(self) -> None:
-        """Ends a call in another thread that waits for a server which is no longer there.
+        """Cancels a call in another thread that waits for a server that has gone.
 
         Raises:
-          ValueError: If another server with other tables has taken the server's place.
+          ValueError: If another server with other tables has replaced the server.
         """
         self._replay.raise_if_rejected()
         fetch, since = self._fetch, self._waiting_since
@@ -99,7 +98,7 @@ class ServerIterator:
             fetch.cancel()
 
     def close(self) -> None:
-        """Ends the call that is in progress, and all later calls."""
+        """Ends the call in progress and all later calls."""
         self._closed.set()
         if self._fetch is not None:
             self._fetch.cancel()

@@ -3,8 +3,7 @@
 Reverb does not verify its files: a truncated file restores fewer items or aborts the process. A
 checkpoint is a directory, named after its time, with Reverb's files and `manifest.json`:
 
-    {"files": {"chunks.tfrecord": {"bytes": 2032, "crc32": 3735928559}, ...},
-     "items": {"replay": 8, "online": 8}}
+    {"crc32": {"chunks.tfrecord": 3735928559, ...}, "items": {"replay": 8, "online": 8}}
 """
 
 import collections
@@ -13,17 +12,19 @@ import pathlib
 import struct
 import zlib
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from reverb.cc import schema_pb2
+from reverb.cc.checkpointing import checkpoint_pb2
 
 from laser_tf import errors
 from laser_tf.workdir import atomic, checkpoint_rotation
 
 MANIFEST = "manifest.json"
-_DONE, _ITEMS = "DONE", "items.tfrecord"
-_COMPRESSED = ("tables.tfrecord", "chunks.tfrecord")
-_FILES = (_DONE, _ITEMS, *_COMPRESSED)
-_BLOCK = 1 << 20  # bytes read at once
+Table: TypeAlias = checkpoint_pb2.PriorityTableCheckpoint
+_DONE, _ITEMS, _TABLES, _CHUNKS = "DONE", "items.tfrecord", "tables.tfrecord", "chunks.tfrecord"
+_FILES = (_DONE, _ITEMS, _TABLES, _CHUNKS)
+_BLOCK_BYTES = 1 << 20  # read at once
 
 
 def find(root: pathlib.Path) -> pathlib.Path | None:
@@ -39,46 +40,37 @@ def write_manifest(checkpoint: pathlib.Path) -> None:
       OSError: If a file cannot be read or written.
     """
     # Reverb ignores errors of closing a file, when a full disk is reported for small files.
-    items = _read_through(checkpoint)
-    files = {
-        name: {"bytes": (checkpoint / name).stat().st_size, "crc32": _crc32(checkpoint / name)}
-        for name in _FILES
+    for name in (_TABLES, _CHUNKS):
+        collections.deque(_decompressed(checkpoint / name), maxlen=0)
+    manifest = {
+        "crc32": {name: _crc32(checkpoint / name) for name in _FILES},
+        "items": collections.Counter(item.table for item in _items(checkpoint)),
     }
-    text = json.dumps({"files": files, "items": items}, indent=2) + "\n"
-    atomic.write(checkpoint / MANIFEST, text)
+    atomic.write(checkpoint / MANIFEST, json.dumps(manifest, indent=2) + "\n")
 
 
 def verify(checkpoint: pathlib.Path) -> dict[str, int]:
-    """Verifies a checkpoint against its manifest; returns the number of items in each table.
+    """Verifies a checkpoint against its manifest; returns the items of each table that has any.
 
     Raises:
       DamagedError: If the checkpoint differs from what was saved.
     """
     try:
-        manifest = _read_manifest(checkpoint / MANIFEST)
-        for name, noted in manifest["files"].items():
-            # The sizes of all files first, because they are cheap to compare.
-            size = (checkpoint / name).stat().st_size
-            if size != noted["bytes"]:
-                raise checkpoint_rotation.DamagedError(
-                    f"{name} has {size} bytes instead of {noted['bytes']}"
-                )
-        for name, noted in manifest["files"].items():
-            if _crc32(checkpoint / name) != noted["crc32"]:
-                raise checkpoint_rotation.DamagedError(f"the checksum of {name} differs")
-        return manifest["items"]
-    except FileNotFoundError as error:
-        raise checkpoint_rotation.DamagedError(
-            f"{pathlib.Path(error.filename).name} is missing"
-        ) from None
-    except OSError as error:
-        raise checkpoint_rotation.DamagedError(f"it cannot be read: {error.strerror}") from None
-    except checkpoint_rotation.DamagedError:
-        raise
-    except Exception as error:  # protobuf raises almost any exception for damage.
+        manifest = json.loads((checkpoint / MANIFEST).read_text())
+        for name in _FILES:
+            if _crc32(checkpoint / name) != manifest["crc32"][name]:
+                raise ValueError(f"the checksum of {name} differs")
+        return dict(manifest["items"])
+    except Exception as error:  # A damaged manifest may have any content.
         raise checkpoint_rotation.DamagedError(
             f"it cannot be read: {errors.one_line(error, 200)}"
         ) from None
+
+
+def tables(checkpoint: pathlib.Path) -> dict[str, Table]:
+    """Returns the saved tables of a checkpoint, by name, without their items."""
+    saved = map(Table.FromString, _records(checkpoint / _TABLES))
+    return {table.table_name: table for table in saved}
 
 
 def keys(checkpoint: pathlib.Path, table: str) -> list[int]:
@@ -88,46 +80,19 @@ def keys(checkpoint: pathlib.Path, table: str) -> list[int]:
       DamagedError: If the checkpoint is incomplete.
       OSError: If the checkpoint cannot be read.
     """
-    parse = schema_pb2.PrioritizedItem.FromString
-    items = (parse(record) for record in _records(checkpoint / _ITEMS))
-    return [item.key for item in items if item.table == table]
+    return [item.key for item in _items(checkpoint) if item.table == table]
 
 
-def _read_manifest(path: pathlib.Path) -> dict[str, dict]:
-    try:
-        manifest = json.loads(path.read_text())
-        files, items = manifest["files"], manifest["items"]
-        numbers = [*items.values(), *(files[name][key] for name in _FILES for key in files[name])]
-        is_complete = all({"bytes", "crc32"} <= files[name].keys() for name in _FILES)
-        if (
-            not is_complete
-            or set(files) != set(_FILES)
-            or not all(isinstance(n, int) for n in numbers)
-        ):
-            raise ValueError
-        return manifest
-    except OSError:
-        raise
-    except Exception:
-        raise checkpoint_rotation.DamagedError(f"{path.name} is damaged") from None
+def _items(checkpoint: pathlib.Path) -> Iterator[schema_pb2.PrioritizedItem]:
+    return map(schema_pb2.PrioritizedItem.FromString, _records(checkpoint / _ITEMS))
 
 
 def _crc32(path: pathlib.Path) -> int:
     checksum = 0
     with path.open("rb") as file:
-        while block := file.read(_BLOCK):
+        while block := file.read(_BLOCK_BYTES):
             checksum = zlib.crc32(block, checksum)
     return checksum
-
-
-def _read_through(checkpoint: pathlib.Path) -> dict[str, int]:
-    """Counts the items in each table; decompresses every byte."""
-    if not (checkpoint / _DONE).exists():
-        raise checkpoint_rotation.DamagedError(f"{_DONE} is missing")
-    for name in _COMPRESSED:
-        collections.deque(_decompressed(checkpoint / name), maxlen=0)
-    parse = schema_pb2.PrioritizedItem.FromString
-    return dict(collections.Counter(parse(item).table for item in _records(checkpoint / _ITEMS)))
 
 
 def _records(path: pathlib.Path) -> Iterator[bytes]:
@@ -152,7 +117,7 @@ def _decompressed(path: pathlib.Path) -> Iterator[bytes]:
     stream = zlib.decompressobj()
     try:
         with path.open("rb") as file:
-            while block := file.read(_BLOCK):
+            while block := file.read(_BLOCK_BYTES):
                 yield stream.decompress(block)
     except zlib.error:
         raise checkpoint_rotation.DamagedError(f"{path.name} cannot be decompressed") from None

@@ -15,21 +15,20 @@ def make_tables(
     scheme: base.ReplayScheme,
     signature: stored_unroll.StoredUnroll,
     queues: Sequence[str] = (base.QUEUE,),
-    *more_queues: str,
 ) -> list[reverb.Table]:
-    """Creates the tables of a server.
+    """Creates the tables of a server: all but `replay_table` are queues.
 
     Args:
       scheme: Replay scheme.
       signature: Signature of an unroll.
       queues: Names of the learners' queues.
-      *more_queues: Names of other first in, first out tables, sampled once.
     """
     signatures = scheme.signatures(signature)
-    names = dict.fromkeys(queues, base.QUEUE) | {queue: queue for queue in more_queues}
+    queue_signatures = dict.fromkeys(queues, signatures.pop(base.QUEUE)) | signatures
+    replayed = queue_signatures.pop(scheme.replay_table, None)
     made = [
-        reverb.Table.queue(queue, scheme.queue_capacity, signature=signatures[name])
-        for queue, name in names.items()
+        reverb.Table.queue(queue, scheme.queue_capacity, signature=queue_signature)
+        for queue, queue_signature in queue_signatures.items()
     ]
     if scheme.replay_table:
         exponent = scheme.sampler_exponent
@@ -43,7 +42,7 @@ def make_tables(
                 # A limit that waited for more than one item would block the learner, and with it
                 # the queue and the actors that fill replay.
                 rate_limiter=reverb.rate_limiters.MinSize(1),
-                signature=signatures[scheme.replay_table],
+                signature=replayed,
             )
         )
     return made
@@ -57,7 +56,7 @@ def several(signature: stored_unroll.StoredUnroll, unrolls: int | None) -> Any:
 
 
 def difference(there: Any, here: Any) -> str:
-    """The first difference of two tables' signatures, in words; "" where they are alike."""
+    """Returns the first difference of two tables' signatures in words, or ""."""
     theirs, ours = ([_describe(s) for s in tf.nest.flatten(spec)] for spec in (there, here))
     for pair in zip(theirs, ours, strict=False):
         if pair[0] != pair[1]:

@@ -1,37 +1,39 @@
 """Writers that cut the steps of an actor's environments into unrolls and send them to replay."""
 
 import abc
+import secrets
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import tensorflow as tf
 import tree
 
 from laser_tf import types
-from laser_tf.replay import connection, resilient_writer, stored_unroll, unroll_buffer
+from laser_tf.replay import connection, resilient_writer, stored_unroll
 from laser_tf.replay.schemes import base
 
 _MAX_PENDING = 32  # Items that are being sent; Reverb warns above 50.
+
+
+class Step(NamedTuple):
+    """A time step of N environments; arrays [N, ...]."""
+
+    env_output: types.EnvOutput  # single frames
+    agent_output: types.AgentOutput
+    core_state: Any  # before the step
+    learner_update: int  # number of updates of the weights that acted
 
 
 class Writer(abc.ABC):
     """Takes the steps of N environments and writes them to tables of replay."""
 
     @abc.abstractmethod
-    def add(
-        self,
-        env_output: types.EnvOutput,
-        agent_output: types.AgentOutput,
-        core_state: Any,
-        learner_update: int,
-        should_stop: Callable[[], bool],
-    ) -> None:
-        """Takes the next step of every environment, arrays [N, ...].
+    def add(self, step: Step, should_stop: Callable[[], bool]) -> None:
+        """Takes the next step.
 
         Args:
-          env_output: The environments' output with single frames.
-          agent_output: The agent's output at this step.
-          core_state: The agent's core state before the step.
-          learner_update: Number of updates of the weights that acted.
+          step: Step of all environments.
           should_stop: Returns True to stop waiting for the server.
         """
 
@@ -42,6 +44,108 @@ class Writer(abc.ABC):
     @abc.abstractmethod
     def close(self) -> None:
         """Closes without waiting; incomplete unrolls are lost."""
+
+
+class UnrollBuffer:
+    """The T + 1 steps that an actor fills for N environments, with their frame history.
+
+    Attributes:
+      last_step: T.
+      steps: integers [N], the number of filled steps. T + 1 make an unroll, whose last step is the
+        first step of the next unroll.
+    """
+
+    def __init__(
+        self, signature: stored_unroll.StoredUnroll, task_ids: np.ndarray, member: int = 0
+    ):
+        """Allocates the arrays.
+
+        Args:
+          signature: Signature of an unroll.
+          task_ids: integers [N], the tasks of the environments.
+          member: Index of the agent in its sweep.
+        """
+        num_envs = len(task_ids)
+        length = stored_unroll.num_steps(signature.env_output)
+        self.last_step = length - 1
+        self.steps = np.zeros(num_envs, int)
+        self._task_ids = task_ids
+        self._member = np.int32(member)
+        # Of 63 bits, so that the streams of two environments of a fleet are never equal.
+        self._streams = [np.int64(secrets.randbits(63)) for _ in task_ids]
+        self._numbers = np.zeros(num_envs, np.int64)  # of the next unrolls
+        self._stores_next_state = signature.next_core_state != ()
+        states = tree.map_structure(
+            lambda spec: tf.TensorSpec([length, *spec.shape], spec.dtype), signature.core_state
+        )
+        every_step = (signature.env_output, signature.agent_output, states)
+        self._structure = tree.map_structure(lambda _: 0, every_step)
+        # Flat, because mapping over nests would cost more than the copying.
+        self._arrays = [
+            np.zeros([spec.shape[0], num_envs, *spec.shape[1:]], spec.dtype.as_numpy_dtype)
+            for spec in tree.flatten(every_step)
+        ]
+        self._histories = [len(array) - length for array in self._arrays]
+        self._is_first = len(tree.flatten(signature.env_output[:3]))  # its place among them
+
+    def write(self, step: Step) -> None:
+        """Stores the next step of every environment; full unrolls make way for the next ones."""
+        full = np.flatnonzero(self.steps > self.last_step)
+        if full.size:
+            self.carry_over(full)
+        leaves = tree.flatten((step.env_output, step.agent_output, step.core_state))
+        rows, environments = self.steps, np.arange(len(self.steps))
+        if (rows == rows[0]).all():
+            rows, environments = rows[0], slice(None)  # which is faster
+        # Some unrolls hold no states, which come last.
+        for array, history, leaf in zip(self._arrays, self._histories, leaves, strict=False):
+            array[rows + history, environments] = leaf
+        self.steps += 1
+
+    def unroll(
+        self, index: int, learner_update: int, new_steps: int | None = None
+    ) -> stored_unroll.StoredUnroll:
+        """Returns the filled unroll of one environment (views), with its next number.
+
+        Args:
+          index: Index of the environment.
+          learner_update: Number of updates of the weights that acted.
+          new_steps: Agent steps that the unroll adds to the unrolls before it; None: T.
+        """
+        env_output, agent_output, states = tree.unflatten_as(
+            self._structure, [array[:, index] for array in self._arrays]
+        )
+        number = self._numbers[index]
+        self._numbers[index] += 1
+        next_states = tree.map_structure(lambda state: state[self.last_step], states)
+        return stored_unroll.StoredUnroll(
+            env_output=env_output,
+            agent_output=agent_output,
+            core_state=tree.map_structure(lambda state: state[0], states),
+            next_core_state=next_states if self._stores_next_state else (),
+            task=self._task_ids[index],
+            member=self._member,
+            learner_update=np.int64(learner_update),
+            new_steps=np.int64(self.last_step if new_steps is None else new_steps),
+            actor=self._streams[index],
+            number=number,
+        )
+
+    def carry_over(self, index: int | np.ndarray) -> None:
+        """Makes the last step, with its history, the first step of the next unroll.
+
+        Args:
+          index: Index of an environment, or indices.
+        """
+        for array in self._arrays:
+            kept = len(array) - self.last_step
+            array[:kept, index] = array[self.last_step :, index].copy()
+        self.steps[index] = 1
+
+    def end_episode(self, index: int) -> None:
+        """Marks the steps that an environment has not filled as no transitions."""
+        first = self._histories[self._is_first] + self.steps[index]
+        self._arrays[self._is_first][first:, index] = True
 
 
 class UnrollStream:
@@ -66,26 +170,42 @@ class UnrollStream:
           table_names: Tables that get an item of every unroll, see `ReplayScheme.unroll_tables`.
           counting: Tables that get only its `Count`.
         """
-        self._stream = resilient_writer.ResilientWriter(replay, unrolls_kept=1)
-        self._table_names = tuple(table_names)
-        self._counting = tuple(counting)
-        self._unrolls: tuple[stored_unroll.StoredUnroll, ...] = ()
-        self._is_sent = True
+        self._writer = resilient_writer.ResilientWriter(replay, unrolls_kept=1)
+        self._table_names = table_names
+        self._counting = counting
+        self._unrolls: Sequence[stored_unroll.StoredUnroll] = ()
 
     def write(
-        self, unrolls: Sequence[stored_unroll.StoredUnroll], should_stop: Callable[[], bool]
+        self,
+        unrolls: Sequence[stored_unroll.StoredUnroll],
+        should_stop: Callable[[], bool],
+        max_pending: int = _MAX_PENDING,
     ) -> None:
-        """Starts sending unrolls in the background; blocks while too many are pending.
+        """Sends unrolls in the background; blocks while too many items are pending.
 
         Args:
           unrolls: Arrays that stay unchanged until `wait` or the next call.
           should_stop: Returns True to stop waiting for the server.
+          max_pending: Max number of pending items at the end.
 
         Raises:
           ValueError: If another server with other tables has taken the server's place.
         """
-        self._unrolls, self._is_sent = tuple(unrolls), False
-        self._deliver(should_stop, _MAX_PENDING)
+        writer, self._unrolls = self._writer, unrolls
+        while writer.open(should_stop):
+            try:
+                for unroll in unrolls:
+                    writer.append(unroll)
+                    trajectory = tree.map_structure(lambda leaf: leaf[-1], writer.history)
+                    for table in self._table_names:
+                        writer.create_item(table, 1.0, trajectory)
+                    for table in self._counting:
+                        writer.create_item(table, 1.0, stored_unroll.count_of(trajectory))
+                    writer.flush(should_stop, _MAX_PENDING)
+                writer.flush(should_stop, max_pending)
+                return
+            except resilient_writer.WriterLostError:
+                continue
 
     def wait(self, should_stop: Callable[[], bool]) -> None:
         """Blocks until all items are in their tables, also while the queue is full.
@@ -93,62 +213,34 @@ class UnrollStream:
         Raises:
           ValueError: See `write`.
         """
-        self._deliver(should_stop, 0)
+        try:
+            self._writer.flush(should_stop)
+        except resilient_writer.WriterLostError:
+            self.write(self._unrolls, should_stop, max_pending=0)
         self._unrolls = ()
-
-    def _deliver(self, should_stop: Callable[[], bool], pending: int) -> None:
-        while self._stream.open(should_stop):
-            try:
-                if not self._is_sent:
-                    for unroll in self._unrolls:
-                        self._send(unroll)
-                        self._stream.flush(should_stop, _MAX_PENDING)
-                    self._is_sent = True
-                self._stream.flush(should_stop, pending)
-                return
-            except resilient_writer.WriterLostError:
-                self._is_sent = False
-
-    def _send(self, unroll: stored_unroll.StoredUnroll) -> None:
-        self._stream.append(unroll)
-        trajectory = tree.map_structure(lambda leaf: leaf[-1], self._stream.history)
-        for table in self._table_names:
-            self._stream.create_item(table, 1.0, trajectory)
-        for table in self._counting:
-            self._stream.create_item(table, 1.0, stored_unroll.count_of(trajectory))
 
     def close(self) -> None:
         """Closes the stream without waiting for a server that may be gone."""
-        self._stream.close()
+        self._writer.close()
 
 
 class UnrollWriter(Writer):
     """Fills unrolls of N environments in parallel and writes all of them at once."""
 
-    def __init__(self, stream: UnrollStream, buffer: unroll_buffer.UnrollBuffer):
-        """Starts an unroll with the next step; the buffer is empty."""
-        self._stream = stream
-        self._buffer = buffer
-        self._step = 0
+    def __init__(self, scheme: base.ReplayScheme, context: base.ActorContext):
+        """Creates the writer to the tables that a scheme names."""
+        queue = context.replay.queue
+        self._stream = UnrollStream(
+            context.replay, scheme.unroll_tables(queue), scheme.counting_tables(queue)
+        )
+        self._buffer = UnrollBuffer(context.signature, context.task_ids, context.member)
 
-    def add(
-        self,
-        env_output: types.EnvOutput,
-        agent_output: types.AgentOutput,
-        core_state: Any,
-        learner_update: int,
-        should_stop: Callable[[], bool],
-    ) -> None:
+    def add(self, step: Step, should_stop: Callable[[], bool]) -> None:
         """See `Writer`."""
-        if self._step > self._buffer.last_step:
-            # Not earlier: the last unrolls might have had to be written again.
-            self._buffer.carry_over()
-            self._step = 1
-        self._buffer.write(self._step, env_output, agent_output, core_state)
-        self._step += 1
-        if self._step > self._buffer.last_step:
-            indices = range(self._buffer.num_envs)
-            unrolls = [self._buffer.unroll(index, learner_update) for index in indices]
+        self._buffer.write(step)
+        full = np.flatnonzero(self._buffer.steps > self._buffer.last_step)
+        if full.size:  # then all are
+            unrolls = [self._buffer.unroll(index, step.learner_update) for index in full]
             self._stream.write(unrolls, should_stop)
 
     def wait(self, should_stop: Callable[[], bool]) -> None:
@@ -158,14 +250,3 @@ class UnrollWriter(Writer):
     def close(self) -> None:
         """See `Writer`."""
         self._stream.close()
-
-
-def unroll_writer(scheme: base.ReplayScheme, context: base.ActorContext) -> UnrollWriter:
-    """Creates the writer of unrolls to the tables that a scheme names."""
-    queue = context.replay.queue
-    stream = UnrollStream(
-        context.replay, scheme.unroll_tables(queue), scheme.counting_tables(queue)
-    )
-    return UnrollWriter(
-        stream, unroll_buffer.UnrollBuffer(context.signature, context.task_ids, context.member)
-    )

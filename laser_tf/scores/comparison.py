@@ -12,9 +12,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-_TRIMMED = 0.25  # at either end
-_LEVEL, _RESAMPLES = 0.95, 2_000
-
 
 class Estimate(NamedTuple):
     """One number, and its 95% percentile bootstrap interval: NaN for one seed."""
@@ -34,38 +31,32 @@ def interval(
       statistic: Function of as many arrays along its argument `axis`.
     """
     found = stats.bootstrap(
-        tuple(samples),
-        statistic,
-        n_resamples=_RESAMPLES,
-        batch=100,
-        confidence_level=_LEVEL,
-        method="percentile",
-        rng=0,
-    ).confidence_interval
-    return found.low, found.high
+        tuple(samples), statistic, n_resamples=2_000, batch=100, method="percentile", rng=0
+    )
+    return found.confidence_interval.low, found.confidence_interval.high
 
 
 def median(scores: np.ndarray) -> Estimate:
-    """The median over games of the mean over seeds."""
+    """Returns the median over games of the mean over seeds."""
     return _estimate(scores, lambda table: np.median(table.mean(axis=-2), axis=-1))
 
 
 def mean(scores: np.ndarray) -> Estimate:
-    """The mean over games and seeds."""
+    """Returns the mean over games and seeds."""
     return _estimate(scores, lambda table: table.mean(axis=(-2, -1)))
 
 
 def interquartile_mean(scores: np.ndarray) -> Estimate:
-    """The mean of the middle half of all scores, of games and seeds together."""
+    """Returns the mean of the middle half of all scores, of games and seeds together."""
 
     def middle(table: np.ndarray) -> np.ndarray:
-        return stats.trim_mean(table.reshape(*table.shape[:-2], -1), _TRIMMED, axis=-1)
+        return stats.trim_mean(table.reshape(*table.shape[:-2], -1), 0.25, axis=-1)
 
     return _estimate(scores, middle)
 
 
 def probability_of_improvement(scores: np.ndarray, others: np.ndarray) -> Estimate:
-    """How likely a seed is to be above one of another agent's: mean over games, a tie is a half.
+    """Returns how likely a seed scores above one of another agent: mean over games, ties count 0.5.
 
     Args:
       scores: [seeds, games].
@@ -73,25 +64,20 @@ def probability_of_improvement(scores: np.ndarray, others: np.ndarray) -> Estima
     """
 
     def improvement(table: np.ndarray) -> np.ndarray:
-        mine, others_ = table[..., :, None, :], others[None, :, :]
-        return ((mine > others_) + 0.5 * (mine == others_)).mean(axis=(-3, -2, -1))
+        signs = np.sign(table[..., :, None, :] - others)
+        return (signs.mean(axis=(-3, -2, -1)) + 1) / 2
 
     return _estimate(scores, improvement)
 
 
 def _estimate(scores: np.ndarray, measure: Callable[[np.ndarray], np.ndarray]) -> Estimate:
-    """Resamples the seeds of each game by themselves.
-
-    Args:
-      scores: [seeds, games].
-      measure: of any [..., seeds, games], -> [...].
-    """
+    """Resamples the seeds of each game separately; `measure` maps [..., seeds, games] to [...]."""
     value = float(measure(scores))
     if len(scores) < 2:
         return Estimate(value, np.nan, np.nan)
 
-    def of_games(*games: np.ndarray, axis: int) -> np.ndarray:
+    def measure_games(*games: np.ndarray, axis: int) -> np.ndarray:
         return measure(np.stack([np.moveaxis(game, axis, -1) for game in games], axis=-1))
 
-    low, high = interval(scores.T, of_games)
+    low, high = interval(scores.T, measure_games)
     return Estimate(value, float(low), float(high))

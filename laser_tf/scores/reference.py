@@ -10,6 +10,12 @@ Sources of the files `*_reference_scores.csv`:
 * minatar: measured with this project, with sticky actions. Random play over 1,000 episodes
   (`launch.evaluate --random=laser:minatar_multitask`), and LASER trained on the game alone for
   300,000 frames (`laser:minatar`, seed 1), over 50 evaluation episodes.
+
+`dopamine_curves.csv` is taken from Dopamine's baselines (Castro et al. 2018; Apache License 2.0;
+https://github.com/google/dopamine, baselines/atari/data): raw returns on 55 Atari games, mean of
+five seeds. A column is named by env frames: its values are means over the training episodes of the
+million frames that end there (Dopamine's iteration), epsilon 0.01 included. Defender and surround
+are missing.
 """
 
 import csv
@@ -17,8 +23,17 @@ import functools
 import math
 import pathlib
 from collections.abc import Mapping
+from typing import TypeVar
+
+import numpy as np
+import pandas as pd
+
+Score = TypeVar("Score", float, np.ndarray, pd.Series)
 
 HUMAN = "human"
+DOPAMINE_AGENTS = ("DQN", "Rainbow", "IQN")
+DOPAMINE_SEEDS = 5  # of each agent, of which `dopamine_curves.csv` holds the mean
+DOPAMINE_WINDOW = 1_000_000  # env frames that a mean is taken over
 _KINDS = {"atari": HUMAN, "dmlab": HUMAN, "minatar": "single_task"}
 _FOLDER = pathlib.Path(__file__).parent
 
@@ -33,39 +48,44 @@ def reference_scores(suite: str) -> dict[str, tuple[float, float]]:
     """Returns task -> (random score, reference score); empty for a suite without references."""
     match suite:
         case "atari":
-            return {row["game"]: _scores(row, "human") for row in _rows("atari57")}
+            return _scores("atari57", "game", "human")
         case "dmlab":
-            return {
-                row[name]: _scores(row, "human")
-                for row in _rows("dmlab30")
-                for name in ("train_level", "test_level")
-            }
+            trained = _scores("dmlab30", "train_level", "human")
+            return trained | _scores("dmlab30", "test_level", "human")
         case "minatar":
-            return {row["game"]: _scores(row, "laser") for row in _rows("minatar")}
+            return _scores("minatar", "game", "laser")
     return {}
 
 
 @functools.cache
 def dmlab_test_levels() -> dict[str, str]:
     """Returns each DMLab-30 level's name in training -> its name in testing; 28 are the same."""
-    return {row["train_level"]: row["test_level"] for row in _rows("dmlab30")}
+    return {row["train_level"]: row["test_level"] for row in _rows("dmlab30_reference_scores")}
+
+
+@functools.cache
+def dopamine_curves() -> pd.DataFrame:
+    """Returns Dopamine's returns: the columns game, agent, env_frames and value."""
+    table = pd.read_csv(_FOLDER / "dopamine_curves.csv")
+    curves = table.melt(["game", "agent"], var_name="env_frames")
+    return curves.astype({"env_frames": int})
 
 
 def _rows(name: str) -> list[dict[str, str]]:
-    with (_FOLDER / f"{name}_reference_scores.csv").open() as lines:
+    with (_FOLDER / f"{name}.csv").open() as lines:
         return list(csv.DictReader(lines))
 
 
-def _scores(row: Mapping[str, str], reference: str) -> tuple[float, float]:
-    return float(row["random"]), float(row[reference])
+def _scores(suite: str, task: str, reference: str) -> dict[str, tuple[float, float]]:
+    return {
+        row[task]: (float(row["random"]), float(row[reference]))
+        for row in _rows(f"{suite}_reference_scores")
+    }
 
 
-def normalised(suite: str, task: str, score: float) -> float | None:
-    """Returns (score - random) / (reference - random) of a raw score; None without a reference."""
-    scores = reference_scores(suite).get(task)
-    if scores is None:
-        return None
-    random_score, reference_score = scores
+def normalised(suite: str, task: str, score: Score) -> Score:
+    """Returns (score - random) / (reference - random) of raw scores; NaN without a reference."""
+    random_score, reference_score = reference_scores(suite).get(task, (math.nan, math.nan))
     return (score - random_score) / (reference_score - random_score)
 
 
@@ -77,6 +97,6 @@ def normalised_scores(suite: str, scores: Mapping[str, float]) -> dict[str, floa
       scores: Task -> raw score.
     """
     values = {task: normalised(suite, task, score) for task, score in scores.items()}
-    if any(value is None or math.isnan(value) for value in values.values()):
+    if any(math.isnan(value) for value in values.values()):
         return None
     return values

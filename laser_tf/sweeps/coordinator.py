@@ -1,6 +1,6 @@
 """The coordinator of a sweep: equal speed, and the population's decisions."""
 
-import dataclasses
+import io
 import logging
 import math
 import pathlib
@@ -10,75 +10,54 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from laser_tf.sweeps import lineage, population, speed_limiter, sweep_config, weight_store
-from laser_tf.workdir import run_directory
+from laser_tf import errors
+from laser_tf.sweeps import lineage, population, speed_limiter, sweep_config
+from laser_tf.workdir import atomic, run_directory
 
-Weights = Mapping[str, np.ndarray]  # See `transplant.get_state`.
-
-
-class StaleError(RuntimeError):
-    """Another process is this member now."""
+Weights = Mapping[str, np.ndarray]  # See `sweep_client.get_state`.
 
 
-class CatchUp(NamedTuple):
-    """The decisions about a member that a resumed member may have missed."""
-
-    next_ready: int | None  # Env frames of the next decision; None without a population.
-    copied: int  # Env frames at which it last became a copy of another member; -1: never.
-    hyperparameters: Mapping[str, float]  # Missed values; may be empty.
-    weights: Weights | None  # Missed weights.
+class UnreadableError(errors.UserError):
+    """A file with weights is missing or damaged; the message names it."""
 
 
 class Decision(NamedTuple):
-    """A decision about a member of a population."""
+    """The newest decision about a member, as far as the member has not applied it."""
 
+    next_ready: int | None  # Env frames of the next decision; None without a population.
+    copied: int  # Env frames at which it last became a copy of another member; -1: never.
+    hyperparameters: Mapping[str, float]  # Values to set; may be empty.
     parent: str | None  # Member whose weights it copies; None: it keeps its own.
-    hyperparameters: Mapping[str, float]
-    next_ready: int  # Env frames of the next decision.
-    weights: Weights | None  # The parent's.
-
-
-@dataclasses.dataclass
-class _Member:
-    """The coordinator's view of a member."""
-
-    # Session of the member's process; "": its process has ended; None: unknown, because no process
-    # has called since this coordinator started.
-    session: str | None = None
-    has_reported: bool = False  # In this session.
-    report: dict[str, Any] = dataclasses.field(default_factory=dict)
-
-    @property
-    def fitness(self) -> float:
-        return self.report.get("fitness", math.nan)
+    weights: Weights | None  # Weights of the parent.
 
 
 class Coordinator:
     """Answers the members' calls, one at a time.
 
-    State that must survive a restart is in files; members report everything else again.
+    State that must survive a restart is in files; members report everything else again. A call may
+    be repeated, because Ray repeats calls whose answer was lost.
     """
 
     def __init__(
         self,
         config: sweep_config.SweepConfig,
-        folder: pathlib.Path,
+        workdir: pathlib.Path,
         clock: Callable[[], float] = time.monotonic,
     ):
         """Expects all members that have not finished.
 
         Args:
           config: Configuration of the sweep.
-          folder: Directory of the sweep, with the lineage and the names of finished members.
+          workdir: Directory of the sweep, with the lineage and the names of finished members.
           clock: Returns seconds.
 
         Raises:
-          ValueError: If the lineage is damaged.
-          OSError: If the lineage cannot be read or written.
+          ConfigError: If the lineage is damaged.
+          OSError: If the lineage cannot be read.
         """
         self._config = config
-        self._folder = folder
-        self._members = {name: _Member() for name in config.members}
+        self._workdir = workdir
+        self._reports: dict[str, dict[str, Any]] = {name: {} for name in config.members}
         self._limiter = speed_limiter.SpeedLimiter(
             list(config.members), config.sweep.max_lead_env_frames, clock
         )
@@ -89,96 +68,59 @@ class Coordinator:
         if config.population.method != "none":
             self._population = population.Population(
                 config.population,
-                lineage.Lineage(folder / lineage.FILE, config.population.tuned),
+                lineage.Lineage(workdir / lineage.FILE, config.population.tuned),
             )
 
-    def join(self, name: str, session: str) -> None:
-        """Records the start of a member's process, which replaces any previous one.
-
-        Args:
-          name: Name of the member.
-          session: Identifies the process.
-        """
-        self._members[name].session = session
-        self._members[name].has_reported = False
+    def join(self, name: str) -> None:
+        """Records the start of the process of member `name`."""
         self._limiter.expect(name)
 
-    def _member(self, name: str, session: str) -> _Member:
-        """Returns the member.
-
-        Raises:
-          StaleError: If another process has replaced the caller.
-        """
-        member = self._members[name]
-        if member.session is None:
-            self.join(name, session)
-        if session != member.session:
-            raise StaleError(f"another process is {name} now")
-        return member
-
-    def report(
-        self, name: str, session: str, env_frames: int, mean_return: float, fitness: float
-    ) -> float:
+    def report(self, name: str, env_frames: int, mean_return: float, fitness: float) -> float:
         """Records the progress of a member.
 
         Args:
           name: Name of the member.
-          session: Session of its process.
           env_frames: Env frames that it has learned from.
           mean_return: Mean return of its training; NaN before the first episode.
           fitness: Fitness of its weights; NaN if unknown.
 
         Returns:
           The env frames up to which it may learn now; infinite without equal speed.
-
-        Raises:
-          StaleError: If another process has replaced the caller; also raised by other calls.
         """
-        member = self._member(name, session)
-        member.report = {
+        self._reports[name] = {
             "env_frames": env_frames,
             "mean_return": mean_return,
             "fitness": fitness,
         }
-        if member.has_reported:
-            self._limiter.report(name, env_frames)
-        else:
-            self._limiter.join(name, env_frames)
-            member.has_reported = True
+        self._limiter.report(name, env_frames)
         return self._limiter.limit(name) if self._config.sweep.equal_speed else math.inf
 
-    def resume(self, name: str, session: str, env_frames: int) -> CatchUp:
-        """Returns the decisions that a member may have missed.
+    def resume(self, name: str, env_frames: int) -> Decision:
+        """Returns the newest decision about a member, without what the member has applied.
 
-        An answer may be lost, or its effect not saved. The result is the same until the member has
-        a checkpoint after the decision.
+        The result is the same until the member has a checkpoint after the decision.
 
         Args:
           name: Name of the member.
-          session: Session of its process.
           env_frames: Env frames that it has learned from.
 
         Raises:
-          UnreadableError: If the missed weights cannot be read.
+          UnreadableError: If the weights cannot be read.
         """
-        self._member(name, session)
         if not self._population:
-            return CatchUp(None, -1, {}, None)
+            return Decision(None, -1, {}, None, None)
         latest, copy = self._population.latest(name), self._population.latest_copy(name)
-        has_missed_values = latest is not None and env_frames <= latest.env_frames
-        # After a later decision the stored weights belong to it; the member had copied before.
-        has_missed_weights = has_missed_values and copy is latest
-        return CatchUp(
-            self._population.next_ready(name),
-            copy.env_frames if copy else -1,
-            latest.hyperparameters if latest and has_missed_values else {},
-            weight_store.read(self._weights(name)) if has_missed_weights else None,
-        )
+        next_ready = self._population.next_ready(name)
+        copied = copy.env_frames if copy else -1
+        if latest is None or env_frames > latest.env_frames:
+            return Decision(next_ready, copied, {}, None, None)
+        # Without a parent the stored weights are the member's own, which it has.
+        weights = _read_weights(self._weights(name)) if latest.parent else None
+        return Decision(next_ready, copied, latest.hyperparameters, latest.parent, weights)
 
     def decide(
         self,
         name: str,
-        session: str,
         env_frames: int,
         fitness: float,
         hyperparameters: Mapping[str, float],
@@ -188,63 +130,68 @@ class Coordinator:
 
         Args:
           name: Name of the member.
-          session: Session of its process.
           env_frames: Env frames that it has learned from.
           fitness: Fitness of its weights; NaN if unknown.
           hyperparameters: Its present hyper-parameters.
           weights: Its weights, which others may copy.
         """
-        self._member(name, session)
-        assert self._population  # or `resume` had said that the member is never due
-        others = {other: m.fitness for other, m in self._members.items() if other != name}
+        assert self._population  # Otherwise the member is never due.
+        latest = self._population.latest(name)
+        if latest and latest.env_frames == env_frames:  # The first answer was lost.
+            return self.resume(name, env_frames)
+        others = {o: r.get("fitness", math.nan) for o, r in self._reports.items() if o != name}
         decided = self._population.decide(name, env_frames, fitness, hyperparameters, others)
         try:
-            copied = weight_store.read(self._weights(decided.parent)) if decided.parent else None
+            copied = _read_weights(self._weights(decided.parent)) if decided.parent else weights
             # Weights after the decision, so that they belong to the hyper-parameters of the record.
             # On disk, because a restarted coordinator must still have them.
-            weight_store.write(self._weights(name), copied or weights)
+            _write_weights(self._weights(name), copied)
             self._population.record(decided)
-        except (OSError, weight_store.UnreadableError) as error:
+        except (OSError, UnreadableError) as error:
             logging.warning("Postponed the decision about %s: %s", name, error)
             # The member continues unchanged and asks again soon.
             again = env_frames + max(1, self._config.population.ready_env_frames // 10)
-            return Decision(None, {}, again, None)
-        next_ready = self._population.next_ready(name)
-        return Decision(decided.parent, decided.hyperparameters, next_ready, copied)
+            return self.resume(name, env_frames)._replace(next_ready=again)
+        return self.resume(name, env_frames)
 
-    def _weights(self, name: str) -> pathlib.Path:
-        return self._folder / "population" / f"{name}.npz"
-
-    def leave(self, name: str, session: str, finished: bool) -> None:
-        """Records the end of a member and whether it has spent its budget."""
-        if self._members[name].session != "":  # Else the answer to an earlier call was lost.
-            self._member(name, session)
-        if finished:
-            self._note_finished(name)
-        self.mark_dead(name)
-
-    def _note_finished(self, name: str) -> None:
-        try:
-            self._finished(name).parent.mkdir(exist_ok=True)
-            self._finished(name).touch()
-        except OSError as error:  # The member reports it again when the sweep is resumed.
-            logging.warning("Cannot record that %s is finished: %s", name, error)
-
-    def mark_dead(self, name: str) -> None:
-        """Stops waiting for a member whose process has died, until a new process joins."""
-        self._members[name].session = ""
+    def finish(self, name: str) -> None:
+        """Records that a member has spent its budget, so that the others do not wait for it."""
+        self._finished(name).parent.mkdir(exist_ok=True)
+        self._finished(name).touch()
         self._limiter.leave(name)
-
-    def _finished(self, name: str) -> pathlib.Path:
-        """Returns the file whose existence marks a member as finished."""
-        return self._folder / run_directory.FINISHED_MEMBERS / name
 
     def status(self) -> dict[str, dict[str, Any]]:
         """Returns the last report of each member, with `finished`."""
         status = {}
-        for name, member in self._members.items():
+        for name, report in self._reports.items():
             finished = self._finished(name).exists()
             # A member that finished before this process started sends no report.
             done = {"env_frames": self._config.members[name].run.env_frames} if finished else {}
-            status[name] = member.report | done | {"finished": finished}
+            status[name] = report | done | {"finished": finished}
         return status
+
+    def _finished(self, name: str) -> pathlib.Path:
+        """Returns the file whose existence marks a member as finished."""
+        return self._workdir / run_directory.FINISHED_MEMBERS / name
+
+    def _weights(self, name: str) -> pathlib.Path:
+        return self._workdir / "population" / f"{name}.npz"
+
+
+def _write_weights(path: pathlib.Path, weights: Weights) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    buffer = io.BytesIO()
+    np.savez(buffer, **weights)
+    atomic.write(path, buffer.getvalue())
+
+
+def _read_weights(path: pathlib.Path) -> dict[str, np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except Exception as error:  # Damage causes almost any error of NumPy and zipfile.
+        reason = getattr(error, "strerror", None) or f"it is damaged, {type(error).__name__}"
+        raise UnreadableError(
+            f"Cannot read {path}, the weights of a member ({reason}). Restore the file from a "
+            "backup, or start again with another --workdir."
+        ) from None

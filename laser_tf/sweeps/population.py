@@ -1,13 +1,12 @@
 """Population based training (Jaderberg et al. 2017): which member copies which weights.
 
-Pure bookkeeping, one decision at a time. No member ever waits for another, so one that has died
-holds nobody up; what it last reported stays among the others' until the run ends.
+No member waits for another one. The last report of a dead member stays in the ranking until the
+run ends.
 """
 
 import dataclasses
 import math
 import random
-import types
 from collections.abc import Mapping
 
 from laser_tf import config_checks, errors
@@ -15,25 +14,25 @@ from laser_tf.sweeps import lineage
 from laser_tf.training import learner_config
 
 METHODS = ("none", "pbt")
-# A perturbed value outside these is not taken: float32 holds it, its inverse and its square root.
+# Bounds of perturbed values: float32 holds the value, its inverse and its square root.
 SMALLEST, LARGEST = 1e-30, 1e30
 
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """How a population changes while it trains.
+    """Changes of a population while it trains.
 
-    The defaults are Jaderberg et al.'s for reinforcement learning, with IMPALA's factors (theirs
-    are 1.2 and 0.8). IMPALA's
-    own setting (Espeholt et al. 2018, appendix F) is truncation_fraction 1, copy_margin 0.05 of a
-    mean capped human normalised score, perturbation_probability 0.33, explore_without_copy, and
-    burn_in_env_frames 20,000,000; it decides every 5,000 episodes.
+    The defaults are those of Jaderberg et al. for reinforcement learning, with IMPALA's factors
+    instead of 1.2 and 0.8. The setting of IMPALA (Espeholt et al. 2018, appendix F) is
+    truncation_fraction 1, copy_margin 0.05 of a mean capped human normalised score,
+    perturbation_probability 0.33, explore_without_copy, and burn_in_env_frames 20,000,000; IMPALA
+    decides every 5,000 episodes.
 
     Raises:
-      ValueError: for a value out of range; the message names it and the remedy.
+      ConfigError: If a value is out of range.
     """
 
-    method: str = "none"  # pbt, or none: nobody copies, nothing is recorded
+    method: str = "none"  # pbt, or none: no member copies, nothing is recorded
     ready_env_frames: int = 1_000_000  # env frames; of a member between decisions about it
     burn_in_env_frames: int = 0  # env frames; of a member before the first decision about it
     truncation_fraction: float = 0.2  # fraction; the lowest copy from as many highest; 1: all
@@ -55,42 +54,55 @@ class Config:
         for name in ("truncation_fraction", "perturbation_probability"):
             if not 0 < getattr(self, name) <= 1:
                 raise errors.ConfigError(
-                    f"{name} is {getattr(self, name)}: use a value above 0, at most 1"
+                    f"{name} must be above 0 and at most 1, got {getattr(self, name)}."
                 )
         config_checks.check_range(self, "copy_margin", 0)
         factors = self.perturbation_factors
         if not factors or not all(factor > 0 for factor in factors):
             raise errors.ConfigError(
-                f"perturbation_factors is {factors}: use some above 0, e.g. (1.2, 0.8)"
+                f"perturbation_factors must be values above 0, e.g. (1.2, 0.8), got {factors}."
             )
         columns = (*lineage.COLUMNS, *self.tuned)
         if not self.tuned or not all(self.tuned) or len({*columns}) < len(columns):
             raise errors.ConfigError(
-                f"tuned is {self.tuned}: name one or more hyper-parameters, each once, e.g. "
-                "('learner.learning_rate', 'agent.entropy_cost')"
+                "tuned must name hyper-parameters, each once, e.g. ('learner.learning_rate', "
+                f"'agent.entropy_cost'), got {self.tuned}."
             )
 
 
 class Population:
-    """What is known of each member, which is its latest record; not for several threads at once."""
+    """The decisions about all members. Not thread-safe."""
 
     def __init__(self, config: Config, log: lineage.Lineage):
-        """Goes on from the records that the log holds already.
+        """Continues from the records of a lineage.
 
         Args:
-          config: the population's.
-          log: of the same tuned hyper-parameters.
+          config: Configuration of the population.
+          log: Lineage with the same tuned hyper-parameters.
         """
         self._config = config
         self._log = log
-        self._latest = {record.member: record for record in log.records}
-        self._copies = {record.member: record for record in log.records if record.parent}
+
+    @property
+    def _records(self) -> dict[str, lineage.Record]:
+        """The newest record of each member."""
+        return {record.member: record for record in self._log.records}
+
+    def latest(self, member: str) -> lineage.Record | None:
+        """Returns the newest decision about a member."""
+        return self._records.get(member)
+
+    def latest_copy(self, member: str) -> lineage.Record | None:
+        """Returns the newest decision by which a member copied another one."""
+        copies = (r for r in reversed(self._log.records) if r.member == member and r.parent)
+        return next(copies, None)
 
     def next_ready(self, member: str) -> int:
-        """The env frames from which on a member is due; 0 for one that is not known yet."""
-        if member not in self._latest:
+        """Returns the env frames of the next decision about a member; 0 for a new member."""
+        latest = self.latest(member)
+        if latest is None:
             return 0
-        passed = self._latest[member].env_frames // self._config.ready_env_frames
+        passed = latest.env_frames // self._config.ready_env_frames
         return max(self._config.burn_in_env_frames, (passed + 1) * self._config.ready_env_frames)
 
     def decide(
@@ -99,64 +111,51 @@ class Population:
         env_frames: int,
         fitness: float,
         hyperparameters: Mapping[str, float],
-        others: Mapping[str, float] = types.MappingProxyType({}),
+        others: Mapping[str, float],
     ) -> lineage.Record:
-        """What a member goes on with. Nothing is known of it, or changed by it, before `record`.
+        """Returns a decision about a member, which is in force once it is recorded.
 
-        The decision about a member without records introduces it and changes nothing; ask for it
-        when the member starts, and for the others from `next_ready` on.
+        The first decision about a member introduces the member and changes nothing. Ask for it when
+        the member starts, and for the others from `next_ready` on.
 
         Args:
-          member: its name.
-          env_frames: that the member has learned from, before action repeat.
-          fitness: of its present weights, higher is better; not finite: unknown. Such a member
-            copies nobody and is copied by nobody.
-          hyperparameters: that it uses; others than the tuned ones are left out.
-          others: fitness of other members now, by which they are ranked; of one that is not among
-            them, or not finite, that of its latest record.
-
-        Raises:
-          ValueError: for values that no member of this population can have.
+          member: Name of the member.
+          env_frames: Env frames that it has learned from, before action repeat.
+          fitness: Fitness of its present weights, higher is better. A member whose fitness is not
+            finite does not copy and is not copied.
+          hyperparameters: Its present hyper-parameters, the tuned ones among them.
+          others: Present fitness of other members, by which they are ranked. Without a finite one,
+            the fitness of their newest record counts.
         """
-        own = self._checked(member, env_frames, hyperparameters)
+        own = {name: float(hyperparameters[name]) for name in self._config.tuned}
         known = float(fitness) if math.isfinite(fitness) else math.nan
         parent, values = self._choose(member, known, own, others)
         return lineage.Record(env_frames, member, parent, known, values)
 
     def record(self, decided: lineage.Record) -> None:
-        """Makes a decision hold: the member goes on with it, and others may copy that.
+        """Puts a decision in force, so that others may copy the member.
 
         Raises:
-          OSError: if it cannot be written; it does not hold then.
+          OSError: If it cannot be written; it is not in force then.
         """
         self._log.append(decided)
-        self._latest[decided.member] = decided
-        if decided.parent:
-            self._copies[decided.member] = decided
-
-    def latest(self, member: str) -> lineage.Record | None:
-        """The newest decision about a member that holds."""
-        return self._latest.get(member)
-
-    def latest_copy(self, member: str) -> lineage.Record | None:
-        """The newest one by which it copied another."""
-        return self._copies.get(member)
 
     def _choose(
         self, member: str, fitness: float, own: dict[str, float], others: Mapping[str, float]
     ) -> tuple[str | None, dict[str, float]]:
-        """Whose weights the member copies, None for its own, and the hyper-parameters."""
-        if member not in self._latest or math.isnan(fitness):
+        """Returns the parent, None for the member itself, and the hyper-parameters."""
+        records = self._records
+        if member not in records or math.isnan(fitness):
             return None, own
-        # From the number of records, so that a restarted population draws what it would have drawn.
+        # Seeded by the number of records, so that a restarted population decides the same.
         generator = random.Random(f"{self._config.seed}/{len(self._log.records)}")
         recorded = {
             name: record.fitness
-            for name, record in self._latest.items()
+            for name, record in records.items()
             if not math.isnan(record.fitness)
         }
-        # Records are as old as a ready interval: while all improve, whoever is asked first would be
-        # above them all and never copy.
+        # Records are as old as a ready interval: while all improve, the first member to be ranked
+        # would be above them all and never copy.
         present = {
             name: fitness_now
             for name, fitness_now in others.items()
@@ -164,52 +163,30 @@ class Population:
         }
         ranked = {**recorded, **present, member: fitness}
         parent = select_parent(member, ranked, self._config, generator)
-        # What it would get are the weights of the parent's record, which may be worse by now.
+        # The member would get the weights of the parent's record, which may be worse by now.
         if parent and recorded[parent] - fitness > self._config.copy_margin:
-            inherited = self._latest[parent].hyperparameters
+            inherited = records[parent].hyperparameters
             return parent, explore(inherited, self._config, generator)
         if self._config.explore_without_copy:
             return None, explore(own, self._config, generator)
         return None, own
 
-    def _checked(
-        self, member: str, env_frames: int, hyperparameters: Mapping[str, float]
-    ) -> dict[str, float]:
-        if not member or not member.isprintable():
-            raise errors.ConfigError(f"the member's name is {member!r}: use printable characters")
-        if env_frames < 0:
-            raise errors.ConfigError(
-                f"env_frames of member {member} is {env_frames}: use 0 or more"
-            )
-        for name in self._config.tuned:
-            if name not in hyperparameters:
-                raise errors.ConfigError(
-                    f"member {member} has no {name} to tune, only {', '.join(hyperparameters)}: "
-                    "take it out of population.tuned"
-                )
-            if not 0 < hyperparameters[name] < math.inf:
-                raise errors.ConfigError(
-                    f"{name} of member {member} is {hyperparameters[name]}, which no factor can "
-                    "tune: use a finite value above 0, or take it out of population.tuned"
-                )
-        return {name: float(hyperparameters[name]) for name in self._config.tuned}
-
 
 def select_parent(
     member: str, fitnesses: Mapping[str, float], config: Config, generator: random.Random
 ) -> str | None:
-    """Truncation selection: whom a member copies, or None.
+    """Returns the member to copy by truncation selection, or None.
 
-    With a fraction of 1 it is IMPALA's rule: any other member, if it is better enough.
+    A fraction of 1 is IMPALA's rule: any other member whose fitness is higher by the margin.
 
     Args:
-      member: one of the names in `fitnesses`.
-      fitnesses: all finite.
-      config: of the population.
-      generator: of the draws.
+      member: One of the names in `fitnesses`.
+      fitnesses: Name -> fitness, finite.
+      config: Configuration of the population.
+      generator: Random generator.
     """
     order = sorted(fitnesses)
-    generator.shuffle(order)  # equals fall on either side of a boundary, whatever their names
+    generator.shuffle(order)  # Members of equal fitness are on either side of a boundary.
     order.sort(key=fitnesses.__getitem__)
     # Rounded first: 0.07 * 100 is a little more than 7.
     count = max(1, math.ceil(round(config.truncation_fraction * len(order), 9)))
@@ -223,7 +200,7 @@ def select_parent(
 def explore(
     values: Mapping[str, float], config: Config, generator: random.Random
 ) -> dict[str, float]:
-    """Perturbs hyper-parameters, each by itself, by a factor drawn from the configured ones."""
+    """Returns hyper-parameters, each perturbed by a factor that is sampled from the config's."""
     explored = {}
     for name, value in values.items():
         is_perturbed = generator.random() < config.perturbation_probability

@@ -10,9 +10,9 @@ START_SECONDS = 180.0  # For a member's process to start.
 class SpeedLimiter:
     """Computes up to how many env frames each member may learn.
 
-    Distances count from the point at which a member has joined the others. A dead member therefore
-    holds up nobody. A member that joins late, or again after a crash, runs at the speed of the
-    others from its own point on; nobody waits while it starts.
+    Distances count from the point at which a member has joined the others. A member that joins
+    late, or again after a crash, runs at the speed of the others from its own point on. The others
+    do not wait for a member that starts again, nor for a member that is silent.
     """
 
     def __init__(
@@ -33,41 +33,41 @@ class SpeedLimiter:
         self._deadline = {member: clock() + START_SECONDS for member in members}  # Of a report.
         self._frames = dict.fromkeys(members, 0)
         self._starts: dict[str, int] = {}  # Env frames from which distances count.
+        self._starting = set(members)  # Members whose process has not reported.
         self._late: set[str] = set()  # Members that started after the others stopped waiting.
 
     def expect(self, member: str) -> None:
         """Records the start of a member's process; the others wait for it unless it is late."""
-        if member in self._starts or not self.is_running(member):
+        if member in self._starts or not self._is_running(member):
             self._late.add(member)
+        self._starting.add(member)
         self._deadline[member] = self._clock() + START_SECONDS
-
-    def join(self, member: str, env_frames: int) -> None:
-        """Records the first report of a member's process."""
-        others = [self._distance(other) for other in self._awaited() if other != member]
-        self._starts[member] = env_frames - (min(others, default=0) if member in self._late else 0)
-        self._late.discard(member)
-        self.report(member, env_frames)
 
     def report(self, member: str, env_frames: int) -> None:
         """Records the progress of a member."""
+        if member in self._starting:
+            others = [self._distance(other) for other in self._awaited() if other != member]
+            lead = min(others, default=0) if member in self._late else 0
+            self._starts[member] = env_frames - lead
+            self._starting.discard(member)
+            self._late.discard(member)
         self._frames[member] = env_frames
         self._deadline[member] = self._clock() + SILENCE_SECONDS
 
     def leave(self, member: str) -> None:
-        """Stops waiting for a member that has died or finished."""
+        """Stops waiting for a member that has finished."""
         self._deadline[member] = self._clock()
-
-    def is_running(self, member: str) -> bool:
-        """Returns whether a member runs or is still expected to start."""
-        return self._clock() < self._deadline[member]
 
     def limit(self, member: str) -> int:
         """Returns the env frames up to which a member may learn now."""
         slowest = min(map(self._distance, {member, *self._awaited()}))
         return self._starts.get(member, 0) + slowest + self._max_lead_frames
 
+    def _is_running(self, member: str) -> bool:
+        return self._clock() < self._deadline[member]
+
     def _awaited(self) -> list[str]:
-        return [m for m in self._deadline if self.is_running(m) and m not in self._late]
+        return [m for m in self._deadline if self._is_running(m) and m not in self._late]
 
     def _distance(self, member: str) -> int:
         return self._frames[member] - self._starts.get(member, 0)

@@ -1,46 +1,30 @@
 """The client of a sweep's coordinator: equal speed, and the population's decisions."""
 
 import logging
-import math
 import threading
 import time
-import uuid
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
 
 from laser_tf import errors
 from laser_tf.monitoring import reporting
-from laser_tf.sweeps import coordinator, transplant
-from laser_tf.training import finiteness, learner
+from laser_tf.sweeps import coordinator
+from laser_tf.training import learner, named_variables
 
-_HEARTBEAT_PERIOD_SECONDS = 0.5
-_RETRY_SECONDS = 0.2
-
-
-class UnansweredError(RuntimeError):
-    """The coordinator restarts and does not answer; the call may have had an effect."""
-
-
-class Call(Protocol):
-    """Calls a method of the `coordinator.Coordinator`."""
-
-    def __call__(self, method: str, *arguments: Any) -> Any:
-        """Returns the answer.
-
-        Raises:
-          UnansweredError: If the coordinator does not answer.
-        """
+_REPORT_PERIOD_SECONDS = 0.5
 
 
 class SweepClient:
-    """A member's connection to its sweep."""
+    """A member's connection to its sweep; see `training.membership.Membership`."""
 
     def __init__(
         self,
         name: str,
         index: int,
-        call: Call,
-        stop: threading.Event,
+        call: Callable[..., Any],
         replay_address: Callable[[], str] | None,
     ):
         """Joins the sweep.
@@ -48,41 +32,25 @@ class SweepClient:
         Args:
           name: Name of the member.
           index: Index of the member in the sweep, from 0.
-          call: Calls the coordinator.
-          stop: Set when the member is told to stop.
-          replay_address: See `training.membership.Membership`.
-
-        Raises:
-          StoppedError: If the member is told to stop before an answer.
+          call: Calls a method of the `coordinator.Coordinator` by name; raises its errors.
+          replay_address: Returns "host:port" of the shared replay; None: the member has its own.
         """
         self.name = name
         self.index = index
         self.replay_address = replay_address
         self._call = call
-        self._stop = stop
-        self._session = uuid.uuid4().hex
         self._next_ready: int | None = None  # Env frames; None without a population.
-        self._copied = -1  # Env frames of the last copy.
         self._limit = 0.0  # Env frames; 0 before the first report.
         self._lost: Exception | None = None
         self._env_frames = 0
-        self._returns: reporting.EpisodeReturns | None = None
+        self._returns: reporting.EpisodeReturns
         self._closed = threading.Event()
-        self._ask("join")
-
-    def _ask(self, method: str, *arguments: Any) -> Any:
-        """Calls until there is an answer. Only for calls that may be repeated."""
-        while True:
-            try:
-                return self._call(method, self.name, self._session, *arguments)
-            except UnansweredError:
-                if self._stop.wait(_RETRY_SECONDS):
-                    raise errors.StoppedError from None
+        call("join", name)
 
     def resume(
         self, trained: learner.Learner, env_frames: int, returns: reporting.EpisodeReturns
     ) -> int:
-        """Applies the population's decisions that the learner has missed.
+        """Applies the population's decision that the learner has missed, if any.
 
         Args:
           trained: The learner, new or restored.
@@ -93,43 +61,42 @@ class SweepClient:
           The env frames at which the member last became a copy of another member; -1: never.
 
         Raises:
-          StaleError: If another process is this member now.
-          StoppedError: If the member is told to stop before an answer.
           UnreadableError: If missed weights cannot be read.
         """
         self._env_frames, self._returns = env_frames, returns
-        self._catch_up(trained)
-        return self._copied
+        missed: coordinator.Decision = self._call("resume", self.name, env_frames)
+        self._apply(trained, missed)
+        return missed.copied
 
-    def _catch_up(self, trained: learner.Learner) -> None:
-        missed: coordinator.CatchUp = self._ask("resume", self._env_frames)
-        if missed.weights is not None:
-            self._copy(trained, missed.weights)
-        trained.set_hyperparameters(missed.hyperparameters)
-        self._next_ready, self._copied = missed.next_ready, missed.copied
+    def _apply(self, trained: learner.Learner, decided: coordinator.Decision) -> bool:
+        """Applies a decision; returns whether weights changed."""
+        self._next_ready = decided.next_ready
+        trained.set_hyperparameters(decided.hyperparameters)
+        if decided.weights is None:
+            return False
+        logging.info("%s becomes a copy of %s", self.name, decided.parent)
+        set_state(trained, decided.weights)
+        self._returns.clear()  # Of another policy.
+        return True
 
     def start(self) -> None:
         """Starts to report progress and returns."""
-        threading.Thread(target=self._keep_in_touch, name="sweep", daemon=True).start()
-
-    def _keep_in_touch(self) -> None:
-        while not (self._closed.is_set() or self._lost):
-            try:
-                self._report()
-            except UnansweredError:
-                pass  # The next report follows.
-            except Exception as error:  # Raised by `check` in the learner's thread.
-                self._lost = error
-            self._closed.wait(_HEARTBEAT_PERIOD_SECONDS)
+        threading.Thread(target=self._report, name="sweep", daemon=True).start()
 
     def _report(self) -> None:
-        assert self._returns  # `resume` is called before `start`.
-        mean_return, fitness = self._returns.mean_return(), self._returns.fitness()
-        arguments = self.name, self._session, self._env_frames, mean_return, fitness
-        self._limit = self._call("report", *arguments)
+        while not self._closed.is_set():
+            mean_return, fitness = self._returns.mean_return(), self._returns.fitness()
+            try:
+                self._limit = self._call(
+                    "report", self.name, self._env_frames, mean_return, fitness
+                )
+            except Exception as error:  # Raised by `check` in the learner's thread.
+                self._lost = error
+                return
+            self._closed.wait(_REPORT_PERIOD_SECONDS)
 
     def check(self) -> None:
-        """Raises the error that ended the connection, e.g. StaleError."""
+        """Raises the error that ended the connection, if any."""
         if self._lost:
             raise self._lost
 
@@ -143,60 +110,66 @@ class SweepClient:
         """Applies a decision of the population if one is due; returns whether weights changed.
 
         Raises:
-          StaleError, StoppedError, UnreadableError: See `resume`.
+          NonFiniteWeightsError: If a weight of the member is not finite.
         """
         self._env_frames = env_frames
         if self._next_ready is None or env_frames < self._next_ready:
             return False
-        return self._decide(trained)
-
-    def _decide(self, trained: learner.Learner) -> bool:
-        copied = self._copied
-        try:
-            decided: coordinator.Decision = self._call(
-                "decide",
-                self.name,
-                self._session,
-                self._env_frames,
-                self._fitness(),
-                trained.hyperparameters(),
-                transplant.get_state(trained),
-            )
-        except UnansweredError:
-            # The decision may have been made; otherwise the member asks again.
-            self._catch_up(trained)
-            return self._copied > copied
-        self._next_ready = decided.next_ready
-        if decided.weights is not None:
-            logging.info("%s becomes a copy of %s", self.name, decided.parent)
-            self._copied = self._env_frames
-            self._copy(trained, decided.weights)
-        trained.set_hyperparameters(decided.hyperparameters)
-        return decided.weights is not None
-
-    def _fitness(self) -> float:
-        return self._returns.fitness() if self._returns else math.nan
-
-    def _copy(self, trained: learner.Learner, weights: coordinator.Weights) -> None:
-        """Copies weights, unless they are not finite."""
-        try:
-            transplant.set_state(trained, weights)
-        except finiteness.NonFiniteWeightsError as error:
-            logging.warning("%s keeps its own weights: %s", self.name, error)
-            return
-        assert self._returns
-        self._returns.clear()  # Of another policy.
+        fitness, values = self._returns.fitness(), trained.hyperparameters()
+        state = get_state(trained)
+        return self._apply(
+            trained, self._call("decide", self.name, env_frames, fitness, values, state)
+        )
 
     def close(self, *, finished: bool = False) -> None:
-        """Leaves the sweep, so that no member waits for this one. Repeated calls do nothing.
+        """Stops to report.
 
         Args:
-          finished: Whether the budget is spent and the member saved.
-
-        Raises:
-          StaleError, StoppedError: See `resume`.
+          finished: Whether the budget is spent and the member saved; the others then continue
+            without this member.
         """
-        if self._closed.is_set():
-            return
         self._closed.set()
-        self._ask("leave", finished)
+        if finished:
+            self._call("finish", self.name)
+
+
+def get_state(source: learner.Learner) -> dict[str, np.ndarray]:
+    """Returns what a copy of an agent gets, by name (Jaderberg et al. 2017).
+
+    This is the agent's variables, with PopArt's moments, and the optimiser's state. Counters,
+    random generators and hyper-parameters are left out. Call it between two updates.
+
+    Raises:
+      NonFiniteWeightsError: If a variable is not finite, so that no member copies it.
+    """
+    arrays = {name: variable.numpy() for name, variable in _variables(source).items()}
+    if non_finite := named_variables.find_non_finite(arrays.items()):
+        raise named_variables.NonFiniteWeightsError(
+            f"{non_finite} is not finite: no member may copy these weights"
+        )
+    return arrays
+
+
+def set_state(target: learner.Learner, state: Mapping[str, np.ndarray]) -> None:
+    """Assigns the `get_state` of a learner with the same architecture, between two updates.
+
+    Raises:
+      ConfigError: If the learner has another architecture; nothing is assigned.
+    """
+    variables = _variables(target)
+    if differing := named_variables.differences(state, variables):
+        raise errors.ConfigError(
+            f"All members of a population must have the same network, environment and optimiser, "
+            f"but {differing[0]}."
+        )
+    for name, variable in variables.items():
+        variable.assign(state[name])
+
+
+def _variables(source: learner.Learner) -> dict[str, tf.Variable]:
+    """Returns variables by their path from the learner's attributes, as in checkpoints."""
+    seen = {id(variable): variable for variable in source.hyperparameter_variables.values()}
+    return {
+        **dict(named_variables.walk(source.agent, "agent", seen)),
+        **dict(named_variables.walk(source.optimizer, "optimizer", seen)),
+    }

@@ -1,8 +1,7 @@
-"""A sweep: one configuration, what differs between its members, and how they live together."""
+"""Configuration of a sweep: a run's configuration, and the differences between members."""
 
 import dataclasses
 import itertools
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,19 +12,20 @@ from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.sweeps import population
 from laser_tf.training import cluster_config, run_config
 
-MAX_MEMBERS = 1_000  # more need another engine
-PARTS = ("grid", "zipped", "log_uniform", "choices")  # of the section that vary keys
+PARTS = ("grid", "zipped", "log_uniform", "choices")  # Keys of the section that vary other keys.
+_MAX_MEMBERS = 1_000
 _OWN_SECTIONS = ("sweep", "population", "cluster")
-# Of one replay's members; whatever else the environment and replay sections say must be the same.
+# Keys of the sections environment and replay in which members on one replay may differ.
 _MAY_DIFFER = (
     "environment.num_envs",
     "environment.num_threads",
+    "environment.num_workers",
     "replay.batch_size",
     "replay.replay_fraction",
     "replay.replay_ratio",
 )
-# Beside the environment, what weights fit and mean the same to, of members that take over each
-# other's. Where a member has no such key, it is None.
+# Keys that, with the section environment, decide which weights a member can copy. A member without
+# such a key has None.
 OF_WEIGHTS = (
     "learner.optimizer", "replay.frame_stack",
     *(
@@ -42,13 +42,13 @@ OF_WEIGHTS = (
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """What a sweep's members differ in.
+    """Differences between the members of a sweep.
 
     `grid`, `zipped`, `log_uniform` and `choices` are nested like a run's configuration: section ->
     key.
 
     Raises:
-      ValueError: for a value out of range; the message names it and the remedy.
+      ConfigError: If a value is out of range.
     """
 
     grid: Mapping[str, Mapping[str, Sequence]] = dataclasses.field(
@@ -63,7 +63,7 @@ class Config:
     choices: Mapping[str, Mapping[str, Sequence]] = dataclasses.field(
         default_factory=dict
     )  # values of which each member draws one, (a, b, ...)
-    samples: int = 1  # members; for each point of grid and zipped, each with draws of its own
+    samples: int = 1  # members; for each point of grid and zipped, each with separate draws
     seed: int = 1  # seed; of the draws; members' own seeds count up from run.seed
     shared_replay: bool = True  # one replay for all members, or one for each
     equal_speed: bool = True  # whether members wait for each other
@@ -77,189 +77,178 @@ class Config:
             config_checks.check_range(self, name, 1)
         config_checks.check_range(self, "seed", 0)
         self._check_values()
-        self._check_keys()
-        sizes = [len(values) for values in config_values.flatten(self.grid).values()]
-        if (members := self.samples * math.prod(sizes) * len(self.zipped_points)) > MAX_MEMBERS:
+        if (members := sum(1 for _ in self.points()) * self.samples) > _MAX_MEMBERS:
             raise errors.ConfigError(
-                f"samples is {self.samples}: with grid and zipped that makes {members} members; "
-                f"use values that make {MAX_MEMBERS} or fewer"
+                f"samples, grid and zipped must make at most {_MAX_MEMBERS} members, got {members}."
             )
 
-    @property
-    def zipped_points(self) -> list[dict[str, Any]]:
-        """What `zipped` gives one member after the other, "section.key" -> value; {} without it."""
-        zipped = config_values.flatten(self.zipped)
-        rows = zip(*zipped.values(), strict=True) if zipped else [()]
-        return [dict(zip(zipped, row, strict=True)) for row in rows]
-
-    def _check_keys(self) -> None:
-        for one, other in itertools.combinations(PARTS, 2):
-            flat, others = (config_values.flatten(getattr(self, name)) for name in (one, other))
+    def _check_values(self) -> None:
+        parts = {name: config_values.flatten(getattr(self, name)) for name in PARTS}
+        for name, part in parts.items():
+            for key, values in part.items():
+                if not isinstance(values, tuple | list) or not values:
+                    raise errors.ConfigError(
+                        f"{name}.{key} must be a tuple of values, got {values!r}."
+                    )
+        for (one, flat), (other, others) in itertools.combinations(parts.items(), 2):
             for key in flat.keys() & others.keys():
                 raise errors.ConfigError(
-                    f"{one}.{key} is {flat[key]!r} and {other}.{key} is {others[key]!r}: use one "
-                    "of them"
+                    f"{one}.{key} is {flat[key]!r} and {other}.{key} is {others[key]!r}. Use one "
+                    "of them."
                 )
-
-    def _check_values(self) -> None:
-        for name in PARTS:
-            for key, values in config_values.flatten(getattr(self, name)).items():
-                if not isinstance(values, tuple | list) or not values:
-                    raise errors.ConfigError(f"{name}.{key} is {values!r}: use a tuple of values")
-        lengths = {key: len(row) for key, row in config_values.flatten(self.zipped).items()}
+        lengths = {key: len(values) for key, values in parts["zipped"].items()}
         if len(set(lengths.values())) > 1:
-            raise errors.ConfigError(f"zipped has {lengths} values: give each key equally many")
-        for key, values in config_values.flatten(self.log_uniform).items():
+            raise errors.ConfigError(
+                f"zipped must have equally many values for each key, got {lengths}."
+            )
+        for key, values in parts["log_uniform"].items():
             for value in values:
                 config_checks.check_number(f"log_uniform.{key}", value)
             if len(values) != 2 or not 0 < values[0] <= values[1]:
                 raise errors.ConfigError(
-                    f"log_uniform.{key} is {values!r}: use (lowest, highest), both above 0"
+                    f"log_uniform.{key} must be (lowest, highest), both above 0, got {values!r}."
                 )
+
+    def points(self) -> Iterator[dict[str, Any]]:
+        """Yields the points of grid and zipped, `section.key` -> value; {} without both."""
+        grid, zipped = config_values.flatten(self.grid), config_values.flatten(self.zipped)
+        rows = list(zip(*zipped.values(), strict=True)) if zipped else [()]
+        for *point, row in itertools.product(*grid.values(), rows):
+            yield dict(zip((*grid, *zipped), (*point, *row), strict=True))
+
+    def members(self) -> Iterator[dict[str, Any]]:
+        """Yields the values of each member, `section.key` -> value."""
+        random = np.random.default_rng(self.seed)
+        for point in self.points():
+            for _ in range(self.samples):
+                values = dict(point)
+                for key, (lowest, highest) in config_values.flatten(self.log_uniform).items():
+                    values[key] = float(np.exp(random.uniform(np.log(lowest), np.log(highest))))
+                for key, choices in config_values.flatten(self.choices).items():
+                    values[key] = choices[random.integers(len(choices))]
+                yield values
 
 
 @dataclasses.dataclass(frozen=True)
 class SweepConfig:
-    """Everything that defines a sweep."""
+    """Configuration of a sweep and of its members."""
 
     sweep: Config
     population: population.Config
-    cluster: cluster_config.ClusterConfig  # where its processes are
-    members: Mapping[str, run_config.RunConfig]  # name -> its whole configuration
-    hyperparameters: Mapping[str, Mapping[str, Any]]  # name -> "section.key" -> what it was given
+    cluster: cluster_config.ClusterConfig
+    members: Mapping[str, run_config.RunConfig]  # Name -> configuration.
+    hyperparameters: Mapping[str, Mapping[str, Any]]  # Name -> `section.key` -> own value.
 
     @property
     def first(self) -> run_config.RunConfig:
-        """The first member's configuration."""
+        """The configuration of the first member."""
         return next(iter(self.members.values()))
+
+    @property
+    def queues(self) -> list[str]:
+        """The queues of the members' learners, in the order of the members."""
+        return [schemes_base.queue_of(name) for name in self.members]
 
 
 def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
-    """Builds a sweep's configuration from nested mappings, one for each section.
+    """Builds the configuration of a sweep from nested mappings, one for each section.
 
-    Sections are those of a run, `sweep` and `population`; `cluster` is the sweep's own.
+    The sections are those of a run, `sweep` and `population`; `cluster` belongs to the sweep.
 
     Raises:
-      ValueError: for an unknown, a missing or an invalid key, or members that cannot share
-        replay; the message names `section.key`.
+      ConfigError: For an unknown, a missing or an invalid key, or members that cannot share replay.
     """
     run_config.check_nesting(values)
     base = {name: section for name, section in values.items() if name not in _OWN_SECTIONS}
     sweep = run_config.parse_section("sweep", Config, values)
-    hyperparameters = {
-        f"member_{index:02d}": overrides for index, overrides in enumerate(_overrides(sweep))
-    }
-    if any("run.env_frames" in overrides for overrides in hyperparameters.values()):
-        raise errors.ConfigError(
-            "config.sweep: run.env_frames is the same for all members: sweep other keys"
-        )
+    hyperparameters = {f"member_{i:02d}": member for i, member in enumerate(sweep.members())}
+    for key in hyperparameters["member_00"]:
+        if key == "run.env_frames" or key.startswith("cluster."):
+            raise errors.ConfigError(
+                f"config.sweep: {key} must be the same for all members. Sweep other keys."
+            )
     first_seed = run_config.parse_section("run", run_config.Config, values).seed
     members = {
         name: _parse_member(name, base, {"run.seed": first_seed + index} | overrides)
         for index, (name, overrides) in enumerate(hyperparameters.items())
     }
-    cluster = _parse_cluster(values, members)
-    if address := base.get("replay", {}).get("address"):
-        raise errors.ConfigError(
-            f"config.replay: address is {address!r}, but a sweep's processes have a replay of "
-            "their own: leave it out"
-        )
-    if sweep.shared_replay:
-        _check_shareable(members)
-    elif port := base.get("run", {}).get("replay_port"):
-        raise errors.ConfigError(
-            f"config.run: replay_port is {port}, but each member has a replay of its own: use 0"
-        )
-    return SweepConfig(sweep, _parse_population(values, members), cluster, members, hyperparameters)
-
-
-def check_given(values: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any]) -> None:
-    """Checks that what a user sets for all members is not what each of them has of its own.
-
-    Args:
-      values: nested, of the sweep.
-      given: "section.key" -> value.
-
-    Raises:
-      ValueError: for a key that would have no effect; the message names it and the remedy.
-    """
-    for part in PARTS:
-        swept = config_values.flatten(values["sweep"].get(part, {}))
-        for key in swept.keys() & given.keys():
-            raise errors.ConfigError(
-                f"--config.{key}={given[key]} has no effect: the sweep's {part} gives each member "
-                f"its own; use --config.sweep.{part}.{key}, which is {swept[key]}"
-            )
-
-
-def defaults(values: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """What each key is taken as that a sweep's configuration does not name, nested."""
-    return run_config.defaults(values, sweep=Config, population=population.Config)
-
-
-def _parse_cluster(
-    values: Mapping[str, Mapping[str, Any]], members: Mapping[str, run_config.RunConfig]
-) -> cluster_config.ClusterConfig:
-    for config in members.values():
-        if config.cluster != cluster_config.ClusterConfig():
-            raise errors.ConfigError(
-                "config.sweep: cluster is the same for all members: sweep other keys"
-            )
     cluster = run_config.parse_section("cluster", cluster_config.ClusterConfig, values)
     try:
         cluster.check_sweep()
     except ValueError as error:
         raise errors.ConfigError(f"config.cluster: {error}") from None
-    return cluster
-
-
-def _overrides(sweep: Config) -> Iterator[dict[str, Any]]:
-    """What each member is given, "section.key" -> value."""
-    random = np.random.default_rng(sweep.seed)
-    grid = config_values.flatten(sweep.grid)
-    for *point, together in itertools.product(*grid.values(), sweep.zipped_points):
-        for _ in range(sweep.samples):
-            overrides = dict(zip(grid, point, strict=True)) | together
-            for key, (lowest, highest) in config_values.flatten(sweep.log_uniform).items():
-                overrides[key] = float(np.exp(random.uniform(np.log(lowest), np.log(highest))))
-            for key, values in config_values.flatten(sweep.choices).items():
-                overrides[key] = values[random.integers(len(values))]
-            yield overrides
+    if address := base.get("replay", {}).get("address"):
+        raise errors.ConfigError(
+            f"config.replay: address must be empty, because a sweep has its own replay, got "
+            f"{address!r}."
+        )
+    if sweep.shared_replay:
+        _check_shareable(members)
+    elif port := base.get("run", {}).get("replay_port"):
+        raise errors.ConfigError(
+            "config.run: replay_port must be 0, because each member has its own replay, got "
+            f"{port}."
+        )
+    return SweepConfig(sweep, _parse_population(values, members), cluster, members, hyperparameters)
 
 
 def _parse_member(
     name: str, base: Mapping[str, Mapping[str, Any]], overrides: Mapping[str, Any]
 ) -> run_config.RunConfig:
-    values = {section: dict(keys) for section, keys in base.items()}
+    if unknown := [key for key in overrides if "." not in key]:
+        raise errors.ConfigError(
+            f"config.sweep: keys of {', '.join(PARTS)} must be section.key, got {unknown[0]!r}. "
+            "Add the section."
+        )
+    sections: dict[str, Any] = {key.partition(".")[0]: {} for key in overrides}
     try:
-        if scheme := overrides.get("replay.scheme"):
-            values = run_config.override(values, {"replay.scheme": scheme})
-        for key, value in overrides.items():
-            section, _, rest = key.partition(".")
-            values.setdefault(section, {})[rest] = value
-        return run_config.parse(values)
+        return run_config.parse(run_config.override(sections | dict(base), overrides))
     except ValueError as error:
         raise errors.ConfigError(f"{name} of the sweep: {error}") from None
 
 
+def check_given(values: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any]) -> None:
+    """Checks that the user sets no key that the sweep varies.
+
+    Args:
+      values: Nested configuration of the sweep.
+      given: Values from flags, `section.key` -> value.
+
+    Raises:
+      ConfigError: For a key that would have no effect.
+    """
+    for part in PARTS:
+        swept = config_values.flatten(values["sweep"].get(part, {}))
+        for key in swept.keys() & given.keys():
+            raise errors.ConfigError(
+                f"--config.{key}={given[key]} has no effect, because the sweep's {part} varies the "
+                f"key. Use --config.sweep.{part}.{key}, which is {swept[key]}."
+            )
+
+
+def defaults(values: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Returns the default values of all keys of a sweep's configuration, nested."""
+    return run_config.defaults(values, sweep=Config, population=population.Config)
+
+
 def _check_shareable(members: Mapping[str, run_config.RunConfig]) -> None:
-    """Raises ValueError, naming what differs, unless members can live on one replay."""
+    """Raises ConfigError for the first difference between members that share replay."""
     _check_same(
         {name: _shared_values(member) for name, member in members.items()},
-        "members on one replay need the same; sweep something else, or use shared_replay=false",
+        "Members on one replay need the same; sweep other keys, or use shared_replay=false.",
     )
-    first = next(iter(members))
-    replay = members[first].replay
-    if replay.uses_priorities:
+    first = next(iter(members.values()))
+    if first.replay.uses_priorities:
         raise errors.ConfigError(
-            f"config.replay: priority_exponent is {replay.sampler_exponent}, but one member's "
-            "priorities mean nothing to another (LASER, section 5.2): use 0, or shared_replay=false"
+            "config.replay: priority_exponent must be 0 on a shared replay, because the priorities "
+            "of one member mean nothing to another (LASER, section 5.2), got "
+            f"{first.replay.sampler_exponent}. Use 0, or shared_replay=false."
         )
-    if members[first].agent.core != "none" and replay.replays_stored_states:
+    if first.agent.core != "none" and first.replay.core_state == "stored":
         raise errors.ConfigError(
-            "config.replay: core_state is 'stored', but a member's states mean nothing to others "
-            "(LASER, section A.2): use core_state=zero, shared_replay=false, or a replay.scheme "
-            "that recomputes them"
+            "config.replay: core_state must be 'zero' on a shared replay, because the states of "
+            "one member mean nothing to another (LASER, section A.2), got 'stored'. Use zero, "
+            "shared_replay=false, or a replay.scheme that recomputes states."
         )
 
 
@@ -270,52 +259,62 @@ def _parse_population(
     if settings.method == "none":
         return settings
     _check_same(
-        {name: _of_weights(member) for name, member in members.items()},
-        "members of a population are ranked by their returns and take over each other's state; "
-        "sweep something else, or use population.method='none'",
+        {name: _values_of_weights(member) for name, member in members.items()},
+        "Members of a population are ranked by their returns and copy each other; sweep other "
+        "keys, or use population.method='none'.",
     )
     if "tuned" not in values["population"]:
         tunable = _tunable(next(iter(members.values())))
         tuned = tuple(key for key in settings.tuned if key in tunable)
         settings = dataclasses.replace(settings, tuned=tuned)
-    _check_tuned(settings.tuned, members)
+    for name, config in members.items():
+        tunable = _tunable(config)
+        for key in settings.tuned:
+            if not tunable.get(key, 0.0) > 0:
+                raise errors.ConfigError(
+                    f"config.population: tuned must name keys with values above 0, of "
+                    f"{', '.join(tunable)}, got {key}, which is {_flatten(config).get(key)} for "
+                    f"{name}."
+                )
     return settings
 
 
-def _check_same(values_of: Mapping[str, Mapping[str, Any]], reason: str) -> None:
-    """Raises ValueError, naming the first difference, unless all members have the same values."""
+def _check_same(values_of: Mapping[str, Mapping[str, Any]], remedy: str) -> None:
+    """Raises ConfigError for the first key in which a member differs from the first member."""
     (first, reference), *others = values_of.items()
     for name, values in others:
         for key, value in values.items():
             if value != reference[key]:
                 raise errors.ConfigError(
-                    f"{key} is {reference[key]!r} for {first}, but {value!r} for {name}: {reason}"
+                    f"{key} is {reference[key]!r} for {first}, but {value!r} for {name}. {remedy}"
                 )
 
 
-def _of_weights(config: run_config.RunConfig) -> dict[str, Any]:
-    flat = config_values.flatten(dataclasses.asdict(config))
-    found = _of_sections(flat, "environment.") | {key: flat.get(key) for key in OF_WEIGHTS}
-    found["agent.pixel_control_cost above 0"] = flat.get("agent.pixel_control_cost", 0.0) > 0
-    return found
+def _flatten(config: run_config.RunConfig) -> dict[str, Any]:
+    return config_values.flatten(dataclasses.asdict(config))
 
 
 def _tunable(config: run_config.RunConfig) -> dict[str, float]:
-    """What a population can change of a member, as it is configured."""
-    flat = config_values.flatten(dataclasses.asdict(config))
+    """Returns the hyper-parameters that a population can tune, `section.key` -> value."""
+    flat = _flatten(config)
     return {key: flat[key] for key in config.learner.tunable if key in flat}
 
 
-def _check_tuned(tuned: Sequence[str], members: Mapping[str, run_config.RunConfig]) -> None:
-    for name, config in members.items():
-        tunable = _tunable(config)
-        for key in tuned:
-            if not tunable.get(key, 0.0) > 0:
-                value = config_values.flatten(dataclasses.asdict(config)).get(key)
-                raise errors.ConfigError(
-                    f"config.population: {key}, {value} for {name}, cannot be tuned: use values "
-                    f"above 0 of {', '.join(tunable)}"
-                )
+def _values_of_weights(config: run_config.RunConfig) -> dict[str, Any]:
+    flat = _flatten(config)
+    values = _of_sections(flat, "environment.") | {key: flat.get(key) for key in OF_WEIGHTS}
+    values["agent.pixel_control_cost above 0"] = flat.get("agent.pixel_control_cost", 0.0) > 0
+    return values
+
+
+def _shared_values(config: run_config.RunConfig) -> dict[str, Any]:
+    flat = _flatten(config)
+    shared = _of_sections(flat, "environment.", "replay.")
+    # Replay holds the parameters of a Gaussian, and its sample before squashing or clipping.
+    for key in ("agent.core", "agent.core_size", "agent.continuous_policy"):
+        shared[key] = flat.get(key)
+    shared["replay's table"] = config.replay.replay_table or "none"
+    return shared
 
 
 def _of_sections(flat: Mapping[str, Any], *sections: str) -> dict[str, Any]:
@@ -324,18 +323,3 @@ def _of_sections(flat: Mapping[str, Any], *sections: str) -> dict[str, Any]:
         for key, value in flat.items()
         if key.startswith(sections) and key not in _MAY_DIFFER
     }
-
-
-def _shared_values(config: run_config.RunConfig) -> dict[str, Any]:
-    flat = config_values.flatten(dataclasses.asdict(config))
-    shared = _of_sections(flat, "environment.", "replay.")
-    # Stored are a Gaussian's parameters and what was drawn before its squashing or clipping.
-    for key in ("agent.core", "agent.core_size", "agent.continuous_policy"):
-        shared[key] = flat.get(key)
-    shared["replay's table"] = config.replay.replay_table or "none"
-    return shared
-
-
-def queues(config: SweepConfig) -> list[str]:
-    """The queues of the members' learners, in the members' order."""
-    return [schemes_base.queue_of(name) for name in config.members]

@@ -1,6 +1,8 @@
-"""Where a learner's experience comes from: a replay, and whoever fills it."""
+"""Actors of a learner, in its process or in others, and the replay that they fill."""
 
+import logging
 import pathlib
+import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
@@ -10,94 +12,89 @@ from laser_tf.agents import base as agents_base
 from laser_tf.environments import base, episode_statistics, factory
 from laser_tf.replay import client, connection, stored_unroll
 from laser_tf.replay.schemes import base as schemes_base
-from laser_tf.training import actor, assembly, learner, run_config, weights
+from laser_tf.training import actor, assembly, learner, named_variables, run_config
 
 
 class Acting(Protocol):
-    """Actors that play for a learner: in this process (`LocalActing`), or in others."""
+    """Actors of a learner: in this process (`actor.Actor`), or in others."""
 
     replay: client.ReplayClient  # where the learner reads what they write
 
     def check(self) -> None:
-        """Raises the error that ended acting, if one did."""
+        """Raises the error that ended acting, if any."""
 
     def metrics(self) -> dict[str, float]:
-        """For TensorBoard, `faults` among them."""
+        """Returns metrics for TensorBoard, `faults` among them."""
 
     def faults(self) -> Mapping[str, float]:
-        """How often each kind of fault has happened in the environments, by its metric's name."""
+        """Returns the number of each fault of the environments, by metric name."""
 
     @property
     def time_steps(self) -> int:
-        """How many time steps environments have returned, to see whether there are new ones."""
+        """Number of time steps that environments have returned."""
 
     @property
     def state(self) -> str:
-        """What acting is at now, in words that follow "the actor"."""
+        """Current activity, in words that follow "the actor"."""
 
     def stop(self) -> None:
         """Ends acting."""
 
 
-class LocalActing(actor.ActorThread):
-    """An actor in a thread of the learner's process."""
+def act_locally(
+    config: run_config.RunConfig,
+    replay: client.ReplayClient,
+    signature: stored_unroll.StoredUnroll,
+    learner: learner.Learner,
+    *,
+    dtype: str,
+    workdir: pathlib.Path,
+    member: int,
+    on_episode: Callable[[episode_statistics.Episode], None],
+) -> actor.Actor:
+    """Starts an actor with the newest weights of a learner in this process.
 
-    def __init__(
-        self,
-        config: run_config.RunConfig,
-        replay: client.ReplayClient,
-        signature: stored_unroll.StoredUnroll,
-        trained: learner.Learner,
-        *,
-        dtype: str,
-        workdir: pathlib.Path,
-        member: int,
-        on_episode: Callable[[episode_statistics.Episode], None],
-    ):
-        """Begins to act.
-
-        Args:
-          config: of the run.
-          replay: where to write.
-          signature: of an unroll.
-          trained: whose newest weights act.
-          dtype: compute dtype, "float32" or "bfloat16".
-          workdir: the run's folder, for what is told of environments that fail, and for
-            sequences that the learner keeps.
-          member: index of the run in its sweep.
-          on_episode: called with each finished episode, in another thread.
-        """
-        self.replay = config.replay.learner_replay(replay, signature, workdir)
-        # A resumed run goes on with fresh randomness instead of repeating its first episodes.
-        seeds = draw_seeds(config.run.seed, int(trained.counters.agent_steps.numpy()))
-        environment = factory.make_environment(
-            config.environment, seed=seeds.environment, fault_folder=workdir
-        )
-        agent = assembly.build_agent(config, environment.spec(), dtype, seeds.actions)
-        copier = weights.WeightCopier(trained.agent, agent, trained.counters.learner_updates)
-        super().__init__(
-            make_actor(
-                config,
-                environment,
-                agent,
-                replay.connection,
-                signature,
-                member=member,
-                refresh=copier.refresh,
-                on_episode=on_episode,
-            )
-        )
+    Args:
+      config: Configuration of the run.
+      replay: Where the actor writes.
+      signature: Signature of an unroll.
+      learner: The learner.
+      dtype: Compute dtype, "float32" or "bfloat16".
+      workdir: The run directory, for errors of environments and sequences that the learner stores.
+      member: Index of the run in its sweep.
+      on_episode: Called with each finished episode, in another thread.
+    """
+    learner_replay = config.replay.learner_replay(replay, signature, workdir)
+    # A resumed run continues with fresh randomness instead of repeating its first episodes.
+    seeds = draw_seeds(config.run.seed, int(learner.counters.agent_steps.numpy()))
+    environment = factory.make_environment(
+        config.environment, seed=seeds.environment, fault_folder=workdir
+    )
+    agent = assembly.build_agent(config, environment.spec(), dtype, seeds.actions)
+    copier = named_variables.WeightCopier(learner.agent, agent, learner.counters.learner_updates)
+    acting = make_actor(
+        config,
+        environment,
+        agent,
+        replay.connection,
+        signature,
+        member=member,
+        refresh=copier.refresh,
+        on_episode=on_episode,
+    )
+    acting.start(learner_replay)
+    return acting
 
 
 class Seeds(NamedTuple):
-    """What an actor draws from."""
+    """Seeds of an actor."""
 
     environment: int
     actions: int
 
 
 def draw_seeds(*entropy: int) -> Seeds:
-    """Seeds that any other entropy, numbers from 0, gives differently."""
+    """Returns seeds that differ for any other entropy, numbers from 0."""
     drawn = np.random.SeedSequence(entropy).generate_state(2)
     return Seeds(*(int(seed) >> 2 for seed in drawn))
 
@@ -113,25 +110,20 @@ def make_actor(
     refresh: Callable[[], int],
     on_episode: Callable[[episode_statistics.Episode], None],
 ) -> actor.Actor:
-    """Makes an actor of a run.
+    """Creates an actor of a run.
 
     Args:
-      config: of the run.
-      environment: what it plays.
-      agent: what acts.
-      replay: where to write.
-      signature: of an unroll.
-      member: index of the run in its sweep.
-      refresh: see `actor.Actor`.
-      on_episode: see `actor.Actor`.
+      config: Configuration of the run.
+      environment: Environments of the actor.
+      agent: Agent that acts.
+      replay: Where the actor writes.
+      signature: Signature of an unroll.
+      member: Index of the run in its sweep.
+      refresh: See `actor.Actor`.
+      on_episode: See `actor.Actor`.
     """
     context = schemes_base.ActorContext(
-        replay,
-        signature,
-        agent,
-        environment.task_ids,
-        member,
-        config.max_unrolls_per_episode,
+        replay, signature, agent, environment.task_ids, member, config.max_unrolls_per_episode
     )
     return actor.Actor(
         environment,
@@ -142,3 +134,42 @@ def make_actor(
         refresh=refresh,
         on_episode=on_episode,
     )
+
+
+class StallDetector:
+    """Logs, once per stall, that a learner which waits for experience gets none."""
+
+    def __init__(self, acting: Acting, seconds: float):
+        """Starts with no stall.
+
+        Args:
+          acting: The actors that the learner waits for.
+          seconds: Time without a step of their environments, in seconds, that is a stall.
+        """
+        self._acting = acting
+        self._seconds = seconds
+        self.reset()
+
+    def reset(self) -> None:
+        """Resets the stall timer. Call when experience has arrived."""
+        self._time_steps = -1
+
+    def wrap(self, should_stop: Callable[[], bool]) -> Callable[[], bool]:
+        """Returns a function that looks for a stall before it calls `should_stop`."""
+
+        def check_and_should_stop() -> bool:
+            self._check()
+            return should_stop()
+
+        return check_and_should_stop
+
+    def _check(self) -> None:
+        now, time_steps = time.monotonic(), self._acting.time_steps
+        if time_steps != self._time_steps:
+            self._time_steps, self._since, self._is_logged = time_steps, now, False
+        elif now - self._since >= self._seconds and not self._is_logged:
+            self._is_logged = True
+            logging.warning(
+                "No experience has arrived for %.0f s: the actor %s; Ctrl-C saves the run",
+                now - self._since, self._acting.state,
+            )  # fmt: skip

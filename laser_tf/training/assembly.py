@@ -1,6 +1,7 @@
-"""What a run, its evaluation and benchmarks build from a configuration."""
+"""Builds agents, learners, replay and batches from the configuration of a run."""
 
-import functools
+import logging
+import pathlib
 import re
 
 import tensorflow as tf
@@ -8,10 +9,18 @@ import tensorflow as tf
 from laser_tf import errors, observations, types
 from laser_tf.agents import base as agents_base
 from laser_tf.agents import registry
-from laser_tf.replay import client, stored_unroll, unroll_check
+from laser_tf.replay import (
+    batch_sources,
+    client,
+    connection,
+    server,
+    stored_unroll,
+    unroll_check,
+)
 from laser_tf.replay.schemes import base as schemes_base
-from laser_tf.training import finiteness, run_config, strategies
 from laser_tf.training import learner as learner_module
+from laser_tf.training import membership, run_config, strategies
+from laser_tf.workdir import run_directory
 
 
 def build_agent(
@@ -27,13 +36,13 @@ def build_agent(
     """Creates an agent whose variables exist.
 
     Args:
-      config: the run's.
-      spec: of the environment, images as single frames.
-      dtype: compute dtype, "float32" or "bfloat16".
-      seed: of the actions it will draw.
-      evaluating: whether it plays an evaluation instead of gathering experience.
-      actor: index of the actor that it acts in.
-      actors: how many there are.
+      config: Configuration of the run.
+      spec: Specs of the environment, images as single frames.
+      dtype: Compute dtype, "float32" or "bfloat16".
+      seed: Seed of the actions.
+      evaluating: Whether the agent acts in an evaluation.
+      actor: Index of its actor.
+      actors: Number of actors.
 
     Raises:
       UserError: If the network does not fit into memory.
@@ -73,15 +82,15 @@ def build_learner(
     member: int = 0,
     strategy: tf.distribute.Strategy | None = None,
 ) -> learner_module.Learner:
-    """Creates the learner of a run, with fresh weights.
+    """Creates the learner of a run with random weights.
 
     Args:
-      config: the run's.
-      spec: of the environment, images as single frames.
-      dtype: compute dtype, "float32" or "bfloat16".
-      jit: whether XLA compiles the update.
-      member: index of the agent in its sweep.
-      strategy: of several learners, from `strategies.make`; None for one.
+      config: Configuration of the run.
+      spec: Specs of the environment, images as single frames.
+      dtype: Compute dtype, "float32" or "bfloat16".
+      jit: Whether XLA compiles the update.
+      member: Index of the agent in its sweep.
+      strategy: Strategy of several learners, from `strategies.make`; None for one.
     """
     tf.keras.utils.set_random_seed(config.run.seed)
     with strategies.variables(strategy):
@@ -92,14 +101,13 @@ def build_learner(
             jit=jit,
             member=member,
             strategy=strategy,
-            remedies=functools.partial(finiteness.remedies_of_loss, config, dtype),
         )
 
 
 def unroll_signature(
     config: run_config.RunConfig, spec: types.EnvironmentSpec, agent: agents_base.Agent
 ) -> stored_unroll.StoredUnroll:
-    """The `tf.TensorSpec`s of what the run's actors write."""
+    """Returns the `tf.TensorSpec`s of the unrolls that the run's actors write."""
     frame_stack = config.replay.frame_stack
     step = tf.nest.map_structure(
         tf.TensorSpec.from_tensor,
@@ -108,7 +116,7 @@ def unroll_signature(
         ),
     )
     state = tf.nest.map_structure(tf.TensorSpec.from_tensor, agent.initial_state(1))
-    # Traced, not called: whatever an agent answers is stored, without a list of it by hand.
+    # The trace yields all outputs of the agent, without a list of them.
     traced = tf.function(agent.act, autograph=False).get_concrete_function(step, state)
     agent_output, core_state = tf.nest.map_structure(
         lambda leaf: tf.TensorSpec(leaf.shape[1:], leaf.dtype), traced.structured_outputs
@@ -123,13 +131,49 @@ def unroll_signature(
     )
 
 
+def open_replay(
+    config: run_config.RunConfig,
+    workdir: pathlib.Path,
+    signature: stored_unroll.StoredUnroll,
+    member: membership.Membership | None,
+    *,
+    is_new: bool,
+) -> client.ReplayClient:
+    """Connects to the replay of a run, and starts its server if the run has its own.
+
+    Args:
+      config: Configuration of the run.
+      workdir: Run directory.
+      signature: Signature of an unroll.
+      member: Connection to the sweep of the run; None without a sweep.
+      is_new: Whether the run has no checkpoint.
+
+    Raises:
+      ValueError: If the port is in use, or a shared replay has other unrolls or another run.
+    """
+    if member and member.replay_address:
+        queue = schemes_base.queue_of(member.name)
+        replay = connection.ReplayConnection(member.replay_address, config.replay, queue)
+        replay.check(signature)
+        replay.start_polling()
+        return client.ReplayClient(replay)
+    if config.replay.address:
+        return client.connect_external(config.replay, signature, workdir, is_new=is_new)
+    checkpoint = workdir / run_directory.REPLAY_CHECKPOINT
+    served = server.ReplayServer(config.replay, signature, checkpoint, config.run.replay_port)
+    served.guard_memory()
+    if not is_new and config.replay.replay_table and not served.is_restored:
+        logging.warning("Found no usable replay checkpoint: the run resumes with empty replay")
+    return client.ReplayClient(served.connect(), served)
+
+
 def make_batches(
     config: run_config.RunConfig,
     replay: client.ReplayClient,
     signature: stored_unroll.StoredUnroll,
     learner: learner_module.Learner,
     spec: types.EnvironmentSpec,
-) -> unroll_check.CheckedBatches:
+) -> batch_sources.BatchSource:
     """Starts fetching the batches of one of a run's learners, which have equal weights.
 
     Args:
@@ -141,7 +185,6 @@ def make_batches(
     """
     # Equal for all learners; a resumed run continues with other random numbers.
     seed = config.run.seed, int(learner.counters.agent_steps.numpy())
-    invalid = unroll_check.InvalidUnrolls(unroll_check.UnrollCheck(spec))
-    context = schemes_base.LearnerContext(replay, signature, learner.agent, seed, invalid)
-    batches = config.share_of_replay.make_batches(context)
-    return unroll_check.CheckedBatches(batches, invalid)
+    check = unroll_check.UnrollCheck(spec)
+    context = schemes_base.LearnerContext(replay, signature, learner.agent, seed, check)
+    return config.share_of_replay.make_batches(context)

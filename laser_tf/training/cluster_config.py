@@ -1,7 +1,8 @@
-"""How a run is spread over processes and machines."""
+"""Configuration of the processes and machines of a run."""
 
 import dataclasses
 import re
+from collections.abc import Sequence
 
 from laser_tf import config_checks, errors
 
@@ -11,10 +12,10 @@ _ADDRESS = re.compile(r"auto|\[?[^\s\[\]/]+\]?:\d+")
 
 @dataclasses.dataclass(frozen=True)
 class ClusterConfig:
-    """How a run is spread; a resumed run may be spread in another way.
+    """Processes and machines of a run, which may change when the run is resumed.
 
     Raises:
-      ValueError: for a value out of range; the message names it and the remedy.
+      ConfigError: For an invalid value.
     """
 
     actors: int = 0  # processes; that act for the learner; 0: one process does all, without Ray
@@ -31,52 +32,51 @@ class ClusterConfig:
 
     def __post_init__(self):
         config_checks.check_types(self)
-        for name in ("actors", "envs_per_actor"):
-            config_checks.check_range(self, name, 0, MOST_PROCESSES, "one run starts no more")
-        config_checks.check_range(self, "learners", 1, MOST_PROCESSES, "one run starts no more")
-        for name in ("actor_cpus", "learner_cpus", "learner_gpus", "replay_cpus", "evaluator_cpus"):
-            if not 0 <= getattr(self, name) <= MOST_PROCESSES:
-                raise errors.ConfigError(
-                    f"{name} is {getattr(self, name)}: use 0 to {MOST_PROCESSES}"
-                )
+        config_checks.check_range(self, "learners", 1)
+        for name in (
+            "actors",
+            "envs_per_actor",
+            "learners",
+            "actor_cpus",
+            "learner_cpus",
+            "learner_gpus",
+            "replay_cpus",
+            "evaluator_cpus",
+        ):
+            config_checks.check_range(self, name, 0, MOST_PROCESSES)
         if self.learner_gpus > 1 and self.learner_gpus % 1:
             raise errors.ConfigError(
-                f"learner_gpus is {self.learner_gpus}: use a part of one GPU, or whole ones"
+                f"learner_gpus must be an integer or below 1, got {self.learner_gpus}."
             )
-        if not 0 <= self.wait_minutes <= 10_000:
-            raise errors.ConfigError(f"wait_minutes is {self.wait_minutes}: use 0 to 10000")
-        if not 0 < self.weights_seconds <= 3_600:
-            raise errors.ConfigError(
-                f"weights_seconds is {self.weights_seconds}: use above 0, up to 3600"
-            )
+        config_checks.check_range(self, "wait_minutes", 0, 10_000)
+        config_checks.check_range(self, "weights_seconds", maximum=3_600, above=0)
         if self.address and not _ADDRESS.fullmatch(self.address):
             raise errors.ConfigError(
-                f"address is {self.address!r}: use host:port of Ray's head, auto, or nothing for a "
-                "Ray of the run's own"
+                f"address must be host:port of Ray's head, auto, or empty for a new Ray, got "
+                f"{self.address!r}."
             )
 
     def check_one_process(self) -> None:
-        """Checks that a run of one process asks for nothing that needs several.
+        """Checks that a run of one process has no keys for several.
 
         Raises:
-          ValueError: if it does.
+          ConfigError: If it has.
         """
-        for name, default in (("envs_per_actor", 0), ("address", ""), ("learners", 1)):
-            if getattr(self, name) != default:
-                raise errors.ConfigError(
-                    f"{name} is {getattr(self, name)!r}, but actors is 0, one process: set "
-                    "cluster.actors"
-                )
+        self._check_defaults(
+            ("envs_per_actor", "address", "learners"), "without cluster.actors, which needs Ray"
+        )
 
     def check_sweep(self) -> None:
-        """Checks that a sweep's agents are one process each.
+        """Checks that each member of a sweep is one process.
 
         Raises:
-          ValueError: if they are to be more.
+          ConfigError: If a member has several processes.
         """
-        for name, default in (("actors", 0), ("envs_per_actor", 0), ("learners", 1)):
-            if getattr(self, name) != default:
-                raise errors.ConfigError(
-                    f"{name} is {getattr(self, name)!r}, but each agent of a sweep acts and learns "
-                    f"in one process: use {default}"
-                )
+        keys = ("actors", "envs_per_actor", "learners")
+        self._check_defaults(keys, "in a sweep, whose members are one process each")
+
+    def _check_defaults(self, names: Sequence[str], reason: str) -> None:
+        for name in names:
+            value, default = getattr(self, name), getattr(type(self), name)
+            if value != default:
+                raise errors.ConfigError(f"{name} must be {default!r} {reason}, got {value!r}.")

@@ -1,7 +1,8 @@
-"""The learner: batches of unrolls in, better weights out."""
+"""The learner, which updates the weights of an agent from batches of unrolls."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -9,8 +10,8 @@ import tensorflow as tf
 from laser_tf import array_function, errors
 from laser_tf.agents import agent_config, base
 from laser_tf.ops import joint_batch
-from laser_tf.replay import stored_unroll
-from laser_tf.training import adam, learner_config, rmsprop, strategies
+from laser_tf.replay import batch_sources, client, stored_unroll
+from laser_tf.training import learner_config, optimizers, run_config, strategies
 
 NEW_STEPS = "learner/new_steps"  # metric: agent steps that were new in an update
 
@@ -19,23 +20,8 @@ class NonFiniteLossError(errors.UserError):
     """Several updates in a row had a loss or a gradient that is not finite."""
 
 
-def _make_optimizer(
-    config: learner_config.LearnerConfig, variables: Sequence[tf.Variable]
-) -> rmsprop.RMSProp | adam.Adam:
-    if config.optimizer == learner_config.ADAM:
-        return adam.Adam(
-            variables, beta1=config.adam_beta1, beta2=config.adam_beta2, epsilon=config.adam_epsilon
-        )
-    return rmsprop.RMSProp(
-        variables,
-        decay=config.rmsprop_decay,
-        momentum=config.rmsprop_momentum,
-        epsilon=config.rmsprop_epsilon,
-    )
-
-
 class Counters(tf.Module):
-    """How far a run is; saved with the weights."""
+    """Counts of a run, which are saved with the weights."""
 
     def __init__(self):
         super().__init__()
@@ -43,10 +29,13 @@ class Counters(tf.Module):
         self.agent_steps = tf.Variable(0, trainable=False, dtype=tf.int64)
         self.non_finite_updates = tf.Variable(0, trainable=False, dtype=tf.int64)
         self.wall_seconds = tf.Variable(0.0, trainable=False, dtype=tf.float64)
+        # Rows in the logs of the run directory.
+        self.episode_rows = tf.Variable(0, trainable=False, dtype=tf.int64)
+        self.evaluation_rows = tf.Variable(0, trainable=False, dtype=tf.int64)
 
 
 class Learner(tf.Module):
-    """Takes gradient steps on an agent's loss; holds all that a checkpoint must restore."""
+    """Takes gradient steps on an agent's loss; its variables are the content of a checkpoint."""
 
     def __init__(
         self,
@@ -57,20 +46,17 @@ class Learner(tf.Module):
         jit: bool,
         member: int = 0,
         strategy: tf.distribute.Strategy | None = None,
-        remedies: Callable[[float, stored_unroll.Batch], str] = lambda rate, batch: "",
     ):
         """Creates the learner.
 
         Args:
-          agent: any agent of `laser_tf.agents` whose variables exist already.
-          config: of the optimiser.
-          total_agent_steps: of the whole run, where a linear learning rate reaches zero.
-          jit: whether XLA compiles the update.
-          member: index of the agent in its sweep.
-          strategy: of several learners, in whose `strategies.variables` the agent was made and this
-            is called; None for one.
-          remedies: Returns the remedies of a non-finite loss in words, given the learning rate and
-            the batch.
+          agent: Agent whose variables exist.
+          config: Configuration of the optimiser.
+          total_agent_steps: Budget of the run, at which a linear learning rate reaches zero.
+          jit: Whether XLA compiles the update.
+          member: Index of the agent in its sweep.
+          strategy: Strategy of several learners; the agent and the learner are created within its
+            `strategies.variables`. None for one learner.
         """
         super().__init__()
         self.agent = agent
@@ -79,9 +65,8 @@ class Learner(tf.Module):
         self._config = config
         self._total_agent_steps = total_agent_steps
         self._member = member
-        self._remedies = remedies
         self._variables = agent.trainable_variables
-        self.optimizer = _make_optimizer(config, self._variables)
+        self.optimizer = optimizers.make(config, self._variables)
         self._non_finite_in_a_row = 0
         self._strategy = strategy
         if strategy:
@@ -94,34 +79,43 @@ class Learner(tf.Module):
     def update(self, batch: stored_unroll.Batch) -> tuple[dict[str, float], np.ndarray]:
         """Takes one step and counts it.
 
-        Several learners call it each with their share of the joint batch, as often, and wait in it
-        for one another.
+        Each of several learners calls it with its share of the joint batch, and blocks until all
+        have called it.
 
         Args:
-          batch: arrays [B, ...].
+          batch: Arrays [B, ...].
 
         Returns:
-          The loss's metrics with those of the step itself, of the joint batch, and the priorities
-          [B] of this batch's unrolls.
+          Metrics of the joint batch, and the priorities [B] of this batch.
 
         Raises:
-          NonFiniteLossError: after `non_finite_limit` skipped updates in a row.
-          LearnersLostError: if another learner has gone.
+          NonFiniteLossError: After `non_finite_limit` skipped updates in a row.
+          LearnersLostError: If another learner has ended.
         """
         with strategies.watch(self._strategy):
             values, priorities = self._compiled_update(batch)
         metrics = {name: float(value) for name, value in values.items()}
-        self._stop_if_non_finite(bool(metrics.pop("finite")), batch)
+        is_finite = bool(metrics.pop("finite"))
+        self._non_finite_in_a_row = 0 if is_finite else self._non_finite_in_a_row + 1
+        if self._non_finite_in_a_row >= self._config.non_finite_limit:
+            env_output = batch.unrolls.env_output
+            raise NonFiniteLossError(
+                f"{self._non_finite_in_a_row} updates in a row had a loss or gradient that is not "
+                "finite; none of them was applied. In the last batch rewards are up to "
+                f"{_largest(env_output.reward):g} and observations up to "
+                f"{_largest(env_output.observation):g}. Use another --workdir with observations of "
+                "about 1, agent.reward_clip=unit, learner.gradient_clip=40, "
+                "learner.compute_dtype=float32, or a lower learner.learning_rate."
+            )
         return metrics, priorities
 
     def all_agree(self, agrees: bool) -> bool:
-        """Whether every learner says True; several wait in it for one another.
+        """Returns whether the argument is True in all learners; blocks until all have called it.
 
-        To be asked before each update whether to take it: a learner that ends without the others
-        would leave them waiting for its share.
+        Call it before each update: if one learner stopped without the others, they would block.
 
         Raises:
-          LearnersLostError: if another learner has gone.
+          LearnersLostError: If another learner has ended.
         """
         if self._strategy is None:
             return agrees
@@ -129,10 +123,10 @@ class Learner(tf.Module):
             return int(self._vote(np.array(agrees))) == self._strategy.num_replicas_in_sync
 
     def take_from_chief(self) -> None:
-        """Gives several learners what the chief holds, e.g. of a checkpoint that it restored.
+        """Copies the chief's variables, e.g. of a restored checkpoint, to all learners.
 
         Raises:
-          LearnersLostError: if another learner has gone.
+          LearnersLostError: If another learner has ended.
         """
         if self._strategy:
             with strategies.watch(self._strategy):
@@ -140,15 +134,15 @@ class Learner(tf.Module):
 
     @property
     def hyperparameter_variables(self) -> dict[str, tf.Variable]:
-        """What may change while the run goes on, by the config's names; part of checkpoints."""
+        """Hyper-parameters that may change during the run, by their configuration keys."""
         variables = {learner_config.LEARNING_RATE: self.learning_rate}
         if learner_config.RMSPROP_EPSILON in self._config.tunable:
             variables[learner_config.RMSPROP_EPSILON] = self.optimizer.epsilon
         return variables | self.agent.hyperparameters
 
     def hyperparameters(self) -> dict[str, float]:
-        """The values that the next update will use; the learning rate before its schedule."""
-        # By way of text: the shortest number that is this float32, as a config would have it.
+        """Returns the values for the next update; the learning rate is before its schedule."""
+        # Text has the shortest number with this float32, as in the configuration.
         return {
             name: float(str(variable.numpy()))
             for name, variable in self.hyperparameter_variables.items()
@@ -158,23 +152,19 @@ class Learner(tf.Module):
         """Changes some or all of `hyperparameters`, from the next update on.
 
         Raises:
-          ValueError: for an unknown name or a value out of range; nothing is changed then.
+          ConfigError: For an unknown name or a value out of range. Nothing is changed.
         """
         variables = self.hyperparameter_variables
         for name, value in values.items():
             if name not in variables:
                 raise errors.ConfigError(
-                    f"{type(self.agent).__name__} with {self._config.optimizer} has no "
-                    f"hyper-parameter {name!r} to change: choose of {', '.join(variables)}"
+                    f"{name} is no hyper-parameter of {type(self.agent).__name__} with "
+                    f"{self._config.optimizer} that can change. Use one of {', '.join(variables)}."
                 )
             stored = float(np.float32(value))
-            if not (
-                math.isfinite(stored)
-                and (stored > 0 or name == agent_config.ENTROPY_COST and value == 0)
-            ):
-                raise errors.ConfigError(
-                    f"{name} is {value}: use a value above 0 that float32 can hold"
-                )
+            is_zero_allowed = name == agent_config.ENTROPY_COST and value == 0
+            if not (math.isfinite(stored) and (stored > 0 or is_zero_allowed)):
+                raise errors.ConfigError(f"{name} must be above 0 and fit float32, got {value}.")
         for name, value in values.items():
             variables[name].assign(value)
 
@@ -208,17 +198,72 @@ class Learner(tf.Module):
         self.agent.after_update()
 
     def _schedule(self) -> tf.Tensor:
-        """The factor on the learning rate: 1, or what is left of the run."""
+        """Returns the factor of the learning rate."""
         if self._config.learning_rate_schedule == "constant":
             return tf.constant(1.0)
         done = tf.cast(self.counters.agent_steps, tf.float32) / self._total_agent_steps
         return tf.maximum(0.0, 1.0 - done)
 
-    def _stop_if_non_finite(self, finite: bool, batch: stored_unroll.Batch) -> None:
-        self._non_finite_in_a_row = 0 if finite else self._non_finite_in_a_row + 1
-        if self._non_finite_in_a_row >= self._config.non_finite_limit:
-            raise NonFiniteLossError(
-                f"{self._non_finite_in_a_row} updates in a row had a loss or gradient that is not "
-                "finite; none of them was applied. "
-                + self._remedies(float(self.learning_rate.numpy()), batch)
-            )
+
+def _largest(arrays: Any) -> float:
+    """Returns the largest absolute value of all float arrays in a nest; 0 without any."""
+    floats = [leaf for leaf in tf.nest.flatten(arrays) if np.issubdtype(leaf.dtype, np.floating)]
+    return max((float(np.abs(leaf).max()) for leaf in floats), default=0.0)
+
+
+def experience_age(
+    batch: stored_unroll.Batch, learner_updates: int, member: int
+) -> dict[str, float]:
+    """Returns the mean age, in updates, of the weights that acted in a batch.
+
+    Unrolls of other members and unrolls without transitions have no age. A metric without any age
+    is left out.
+
+    Args:
+      batch: Batch of arrays.
+      learner_updates: Updates of this learner so far.
+      member: Index of the agent in its sweep.
+    """
+    unrolls = batch.unrolls
+    counts = (unrolls.member == member) & ~np.all(unrolls.env_output.is_first, axis=1)
+    ages = learner_updates - unrolls.learner_update
+    parts = {
+        "replay/policy_lag_updates": ages[counts & batch.is_online],
+        "replay/age_updates": ages[counts & ~batch.is_online],
+    }
+    return {name: float(ages.mean()) for name, ages in parts.items() if ages.size}
+
+
+def follow(
+    config: run_config.RunConfig,
+    follower: Learner,
+    replay: client.ReplayClient,
+    batches: batch_sources.BatchSource,
+    should_stop: Callable[[], bool],
+) -> bool:
+    """Takes part in the chief's updates until the budget is spent or any learner has to stop.
+
+    Args:
+      config: Configuration of the run.
+      follower: Learner with the chief's variables, see `Learner.take_from_chief`.
+      replay: Replay of the batches.
+      batches: This learner's share of each batch.
+      should_stop: Returns True to stop.
+
+    Returns:
+      Whether the budget is spent.
+
+    Raises:
+      NonFiniteLossError: See `Learner.update`.
+      LearnersLostError: If another learner has ended.
+    """
+    agent_steps = int(follower.counters.agent_steps.numpy())
+    while agent_steps < config.total_agent_steps:
+        batch = batches.get(should_stop)
+        if not follower.all_agree(batch is not None):
+            return False
+        metrics, priorities = follower.update(batch)
+        agent_steps += int(metrics[NEW_STEPS])
+        if config.replay.uses_priorities:
+            replay.take_priorities(batch, priorities)
+    return True

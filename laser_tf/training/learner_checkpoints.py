@@ -1,19 +1,19 @@
-"""Checkpoints of the learner; damage, a full disk and non-finite weights do no harm to them."""
+"""Checkpoints of the learner, which survive damage, a full disk and non-finite weights."""
 
 import contextlib
-import json
 import logging
 import os
 import pathlib
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import tensorflow as tf
 
-from laser_tf import errors
-from laser_tf.host import failure_notice
-from laser_tf.training import finiteness
+from laser_tf import errors, types
+from laser_tf.agents import base as agents_base
+from laser_tf.host import hardware
+from laser_tf.training import assembly, learner, named_variables, run_config
 from laser_tf.workdir import atomic, checkpoint_rotation, run_directory
 
 MAX_CHECKPOINTS = 3
@@ -33,34 +33,30 @@ class LearnerCheckpoints:
         self._directory = directory
         self._module = module
         self._checkpoint = tf.train.Checkpoint(learner=module)
-        self._deletion_notice = failure_notice.FailureNotice("Deleted old checkpoints again")
 
-    def save(self, number: int, row_counts: Mapping[str, int] | None = None) -> None:
+    def save(self, number: int) -> None:
         """Writes a checkpoint, then deletes all but the newest `MAX_CHECKPOINTS`.
 
         Args:
           number: Learner updates so far.
-          row_counts: Number of rows in each log of the run, by file name.
 
         Raises:
           NonFiniteWeightsError: If a variable is not finite. Nothing is written.
           WorkdirError: If the checkpoint cannot be written. Older checkpoints are unchanged.
         """
-        non_finite = self._find_non_finite()
-        if non_finite:
-            raise finiteness.NonFiniteWeightsError(
+        if non_finite := self._find_non_finite():
+            raise named_variables.NonFiniteWeightsError(
                 f"{non_finite} must be finite, but is not after {number:,} updates. These weights "
                 "are not saved. Run the same command again to resume from the newest checkpoint, "
                 "or start again with another --workdir and a lower learner.learning_rate."
             )
         unfinished = self._directory / _UNFINISHED
         try:
-            # Left by a process that was killed; may hold a directory of TensorFlow.
+            # A process that was killed may have left a directory of TensorFlow.
             shutil.rmtree(unfinished, ignore_errors=True)
             unfinished.mkdir(parents=True, exist_ok=True)
             with _plain_name(unfinished) as plain:
                 self._checkpoint.write(f"{plain}/checkpoint-{number}")
-            (unfinished / _row_counts_name(number)).write_text(json.dumps(dict(row_counts or {})))
             self._move(unfinished, number)
         except (tf.errors.OpError, OSError) as error:
             raise run_directory.WorkdirError(
@@ -73,7 +69,7 @@ class LearnerCheckpoints:
 
     def _find_non_finite(self) -> str | None:
         named = ((variable.name, variable) for variable in self._module.variables)
-        return finiteness.find_non_finite(named)
+        return named_variables.find_non_finite(named)
 
     def _move(self, unfinished: pathlib.Path, number: int) -> None:
         index = f"checkpoint-{number}.index"
@@ -91,12 +87,11 @@ class LearnerCheckpoints:
                 for path in self._directory.glob(f"checkpoint-{old}.*"):
                     path.unlink()
         except OSError as error:
-            self._deletion_notice.failed(
-                f"cannot delete an old checkpoint: {error.filename}: {error.strerror}. Delete it "
-                "by hand; the newest checkpoint is saved"
-            )
-        else:
-            self._deletion_notice.succeeded()
+            logging.warning(
+                "Cannot delete an old checkpoint: %s: %s. Delete it by hand; the newest checkpoint "
+                "is saved",
+                error.filename, error.strerror,
+            )  # fmt: skip
 
     def restore(self) -> int | None:
         """Restores the newest checkpoint that is readable and finite.
@@ -124,20 +119,6 @@ class LearnerCheckpoints:
             )
         return restored
 
-    def read_row_counts(self, number: int) -> dict[str, int]:
-        """Returns the `row_counts` of a checkpoint; empty if they are missing or damaged."""
-        path = self._directory / _row_counts_name(number)
-        try:
-            return {name: int(count) for name, count in json.loads(path.read_text()).items()}
-        except FileNotFoundError:
-            pass
-        except Exception as error:  # Any exception means damage.
-            logging.warning(
-                "Ignored %s, so that missing rows of logs are not detected: %s",
-                path, errors.first_line(error),
-            )  # fmt: skip
-        return {}
-
     def _read(self, path: pathlib.Path) -> int:
         """Restores a checkpoint and returns its number; raises DamagedError if it is damaged."""
         try:
@@ -164,10 +145,6 @@ class LearnerCheckpoints:
         return sorted(int(match[1]) for match in matches if match)
 
 
-def _row_counts_name(number: int) -> str:
-    return f"checkpoint-{number}.json"
-
-
 def _describe(error: Exception) -> str:
     return re.sub(r"/proc/self/fd/\d+/", "", errors.first_line(error))  # from `_plain_name`
 
@@ -180,3 +157,42 @@ def _plain_name(directory: pathlib.Path) -> Iterator[str]:
         yield f"/proc/self/fd/{descriptor}"
     finally:
         os.close(descriptor)
+
+
+def restore_learner(
+    workdir: pathlib.Path, config: run_config.RunConfig, spec: types.EnvironmentSpec
+) -> learner.Learner:
+    """Returns a run's learner with the newest usable checkpoint.
+
+    Raises:
+      WorkdirError: If there is no checkpoint, or all are damaged.
+    """
+    dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
+    restored = assembly.build_learner(config, spec, dtype, jit=False)
+    if LearnerCheckpoints(workdir / run_directory.LEARNER_CHECKPOINTS, restored).restore() is None:
+        raise run_directory.WorkdirError(
+            f"{workdir} holds no checkpoint: train first, or restore them from a backup"
+        )
+    return restored
+
+
+def restore_agent(
+    workdir: pathlib.Path, config: run_config.RunConfig, spec: types.EnvironmentSpec, *, seed: int
+) -> tuple[agents_base.Agent, learner.Counters]:
+    """Returns an agent for evaluation with a run's newest weights, and their counters.
+
+    Args:
+      workdir: Run directory.
+      config: Configuration of the run.
+      spec: Specs of the environment, images as single frames.
+      seed: Seed of the actions.
+
+    Raises:
+      WorkdirError: If there is no checkpoint, or all are damaged.
+    """
+    restored = restore_learner(workdir, config, spec)
+    dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
+    agent = assembly.build_agent(config, spec, dtype, seed, evaluating=True)
+    counters = restored.counters
+    named_variables.WeightCopier(restored.agent, agent, counters.learner_updates).refresh()
+    return agent, counters

@@ -1,8 +1,8 @@
-"""What can be configured of the learner."""
+"""Configuration of the learner."""
 
 import dataclasses
 
-from laser_tf import config_checks, errors
+from laser_tf import config_checks
 from laser_tf.agents import agent_config
 
 JIT_COMPILE = ("auto", "on", "off")
@@ -15,10 +15,10 @@ TUNABLE = (LEARNING_RATE, agent_config.ENTROPY_COST, RMSPROP_EPSILON)
 
 @dataclasses.dataclass(frozen=True)
 class LearnerConfig:
-    """How the weights are updated.
+    """Batches, optimiser and numerics of the learner.
 
     Raises:
-      ValueError: for a value out of range; the message names it, the reason and the remedy.
+      ConfigError: For an invalid value.
     """
 
     learning_rate: float = 6e-4  # step size; at the run's start
@@ -46,20 +46,15 @@ class LearnerConfig:
         ):
             config_checks.check_choice(self, name, choices)
         for name in ("learning_rate", "rmsprop_epsilon", "adam_epsilon"):
-            if not getattr(self, name) > 0:
-                raise errors.ConfigError(f"{name} is {getattr(self, name)}: use a value above 0")
+            config_checks.check_range(self, name, above=0)
         for name in ("rmsprop_decay", "rmsprop_momentum", "adam_beta1", "adam_beta2"):
-            if not 0 <= getattr(self, name) < 1:
-                raise errors.ConfigError(
-                    f"{name} is {getattr(self, name)}: use a value from 0 to below 1"
-                )
-        if not self.gradient_clip >= 0:
-            raise errors.ConfigError(f"gradient_clip is {self.gradient_clip}: use 0 (off) or more")
+            config_checks.check_range(self, name, 0, below=1)
+        config_checks.check_range(self, "gradient_clip", 0)
         for name in ("non_finite_limit", "replicas"):
             config_checks.check_range(self, name, 1)
 
     @property
     def tunable(self) -> tuple[str, ...]:
-        """`TUNABLE` without what the optimiser does not read."""
+        """`TUNABLE` without keys that the optimiser does not read."""
         unread = () if self.optimizer == RMSPROP else (RMSPROP_EPSILON,)
         return tuple(name for name in TUNABLE if name not in unread)

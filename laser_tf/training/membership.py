@@ -1,4 +1,4 @@
-"""What a run asks of the sweep that it belongs to."""
+"""A run's connection to the sweep that it belongs to."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -8,12 +8,12 @@ from laser_tf.training import learner
 
 
 class Membership(Protocol):
-    """A run's place in a sweep; see `sweeps.sweep_client.SweepClient` for what each call does.
+    """A run's place in a sweep; see `sweeps.sweep_client.SweepClient`.
 
     Attributes:
-      name: of the member.
-      index: in the sweep.
-      replay_address: finds "host:port" of the replay that all share; None: the run has its own.
+      name: Name of the member.
+      index: Index of the member in the sweep, from 0.
+      replay_address: Returns "host:port" of the shared replay; None if each run has its own.
     """
 
     name: str
@@ -26,16 +26,16 @@ class Membership(Protocol):
         """Catches up; returns the env frames of the last copy of another member, -1 for none."""
 
     def start(self) -> None:
-        """Begins to report."""
+        """Starts to report."""
 
     def check(self) -> None:
-        """Raises what ended the membership."""
+        """Raises the error that ended the membership."""
 
     def throttle(self, env_frames: int, should_stop: Callable[[], bool]) -> None:
-        """Waits for the others."""
+        """Blocks while the member is too far ahead."""
 
     def after_update(self, trained: learner.Learner, env_frames: int) -> bool:
-        """Decides what is due; returns whether weights have changed."""
+        """Applies decisions that are due; returns whether weights have changed."""
 
     def close(self, *, finished: bool = False) -> None:
-        """Leaves."""
+        """Leaves the sweep."""

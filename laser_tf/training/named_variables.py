@@ -1,26 +1,30 @@
-"""Variables by their way from an attribute of their owner, as in checkpoints."""
+"""Variables of agents and learners: names, comparison, checks and copies within a process."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import tensorflow as tf
 
-# Not by TensorFlow's names: those are numbered through within a process.
+from laser_tf import array_function, errors
+from laser_tf.agents import base
 
 
 def walk(
     trackable: object, path: str, seen: dict[int, object]
 ) -> Iterator[tuple[str, tf.Variable]]:
-    """Every variable below an object, once, without those of random generators.
+    """Yields each variable below an object once, except those of random generators.
+
+    A name is the path of attributes, as in checkpoints. TensorFlow's names would depend on the
+    number of variables that the process has created.
 
     Args:
-      trackable: the object.
-      path: its name, with which theirs begin.
-      seen: what to leave out, by `id`; grows by what is found.
+      trackable: The object.
+      path: Name of the object.
+      seen: Objects to omit, by `id`; gets all objects that are found.
     """
     if id(trackable) in seen or isinstance(trackable, tf.random.Generator):
         return
-    seen[id(trackable)] = trackable  # held, or its id could come up again for another
+    seen[id(trackable)] = trackable  # A reference, so that no other object gets its id.
     if isinstance(trackable, tf.Variable):
         yield path, trackable
         return
@@ -31,7 +35,7 @@ def walk(
 def differences(
     there: Mapping[str, np.ndarray | tf.Variable], here: Mapping[str, np.ndarray | tf.Variable]
 ) -> list[str]:
-    """What differs in name, shape or dtype between two sets of variables, in words."""
+    """Describes each difference in name, shape or dtype between two sets of variables."""
     found = []
     for name in dict.fromkeys([*here, *there]):
         theirs = _describe(there[name]) if name in there else "missing"
@@ -43,3 +47,41 @@ def differences(
 
 def _describe(value: np.ndarray | tf.Variable) -> str:
     return f"{np.dtype(getattr(value.dtype, 'as_numpy_dtype', value.dtype))}{list(value.shape)}"
+
+
+class NonFiniteWeightsError(errors.UserError):
+    """A variable of an agent or its optimiser holds NaN or infinity."""
+
+
+def find_non_finite(named: Iterable[tuple[str, tf.Variable | np.ndarray]]) -> str | None:
+    """Returns the name of the first value that holds NaN or infinity, or None."""
+    for name, value in named:
+        array = value.numpy() if isinstance(value, tf.Variable) else value
+        if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
+            return name
+    return None
+
+
+class WeightCopier:
+    """Copies the weights of the learner's agent into an actor's agent."""
+
+    def __init__(self, source: base.Agent, target: base.Agent, learner_updates: tf.Variable):
+        """Pairs the variables of two agents of the same configuration."""
+        self._pairs = list(zip(source.acting_variables, target.acting_variables, strict=True))
+        self._learner_updates = learner_updates
+        self._copy = array_function.ArrayFunction(self._assign)
+
+    def refresh(self) -> int:
+        """Copies the weights and returns their number of learner updates.
+
+        The learner continues at the same time, so two variables may differ by an update. That is
+        harmless, since each unroll stores the policy that sampled its actions.
+        """
+        return int(self._copy())
+
+    def _assign(self) -> tf.Tensor:
+        updates = self._learner_updates.read_value()
+        with tf.control_dependencies([updates]):
+            for source, target in self._pairs:
+                target.assign(source)
+        return updates

@@ -1,7 +1,8 @@
-"""A run's whole configuration: one validated dataclass for each section of a file in `configs/`."""
+"""Configuration of a run: a validated dataclass for each section of a file in `configs/`."""
 
+import contextlib
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar, cast
 
 from laser_tf import config_checks, config_values, errors
@@ -13,17 +14,16 @@ from laser_tf.training import cluster_config, learner_config
 
 Section = TypeVar("Section")
 
-_LONGEST_PERIODS = {"minutes": 525_600, "seconds": 31_536_000}  # a year
 # Keys that choose the other keys of a section.
 _CHOICES = {"agent": "kind", "environment": "suite", "replay": "scheme"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """How long a run lasts and what it leaves behind.
+    """Length, seed, checkpoints, metrics and evaluations of a run.
 
     Raises:
-      ValueError: for a value out of range; the message names it and the remedy.
+      ConfigError: For an invalid value.
     """
 
     env_frames: int = 3_000_000  # env frames; the run's budget
@@ -39,20 +39,17 @@ class Config:
     def __post_init__(self):
         config_checks.check_types(self)
         config_checks.check_range(self, "env_frames", 1)
-        config_checks.check_range(self, "seed", 0, 2_000_000_000, "games count up from it")
+        config_checks.check_range(self, "seed", 0, 2_000_000_000, "environments count up from it")
         config_checks.check_range(self, "evaluation_episodes", 0)
         config_checks.check_range(self, "evaluate_every_env_frames", 0)
         config_checks.check_range(self, "evaluation_episodes_beside", 1)
-        if not 0 <= self.replay_port < 65536:
-            raise errors.ConfigError(
-                f"replay_port is {self.replay_port}: use 1 to 65535, or 0 for any"
-            )
-        for name in ("checkpoint_minutes", "replay_checkpoint_minutes", "metrics_seconds"):
-            value, longest = getattr(self, name), _LONGEST_PERIODS[name.rpartition("_")[2]]
-            if not 0 < value <= longest:
-                raise errors.ConfigError(
-                    f"{name} is {value}: use a value above 0, up to {longest:,}, which is a year"
-                )
+        config_checks.check_range(self, "replay_port", 0, 65_535, "0 takes a free port")
+        for name, year in (
+            ("checkpoint_minutes", 525_600),
+            ("replay_checkpoint_minutes", 525_600),
+            ("metrics_seconds", 31_536_000),
+        ):
+            config_checks.check_range(self, name, maximum=year, reason="a year", above=0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,35 +69,38 @@ class RunConfig:
         unroll_frames = self.replay.unroll_length * self.environment.action_repeat
         if 0 < period < unroll_frames:
             raise errors.ConfigError(
-                f"config.run: evaluate_every_env_frames is {period}, but weights change after an "
-                f"unroll of {unroll_frames} at the earliest: use so many or more, or 0 for none"
+                f"config.run: evaluate_every_env_frames must be 0 or at least {unroll_frames}, the "
+                f"frames of an unroll, got {period}."
             )
-        if not self.cluster.actors:
-            try:
+        with _in_section("cluster"):
+            if not self.cluster.actors:
                 self.cluster.check_one_process()
-            except ValueError as error:
-                raise errors.ConfigError(f"config.cluster: {error}") from None
-        self._check_shares()
-        try:
-            self.agent.check_scheme(self.replay.scheme)
-        except ValueError as error:
-            raise errors.ConfigError(f"config.agent: {error}") from None
-
-    def _check_shares(self) -> None:
-        try:
-            share = self.share_of_replay.batch_size
-        except ValueError as error:
-            learners = self.cluster.learners
-            raise errors.ConfigError(f"config.cluster: learners is {learners}: {error}") from None
-        if share % self.learner.replicas:
+            batch_size = self.share_of_replay.batch_size
+        if batch_size % self.learner.replicas:
             raise errors.ConfigError(
-                f"config.learner: replicas is {self.learner.replicas}, but a learner's batch has "
-                f"{share} unrolls: use a divisor of it, since all take equal shares"
+                f"config.learner: replicas must divide the {batch_size} unrolls of a learner's "
+                f"batch, got {self.learner.replicas}."
             )
+        with _in_section("agent"):
+            self._check_scheme()
+
+    def _check_scheme(self) -> None:
+        agent, replay = self.agent, self.replay
+        if replay.uses_sequences != agent.uses_sequences:
+            fitting = [
+                name
+                for name in schemes.names()
+                if schemes.config_class(name).uses_sequences == agent.uses_sequences
+            ]
+            raise errors.ConfigError(
+                f"replay.scheme must be {' or '.join(fitting)} for agent.kind {agent.kind!r}, got "
+                f"{replay.scheme!r}. Use --config.replay.scheme={fitting[0]}"
+            )
+        agent.check_entries(replay.scheme, replay.online_entries, replay.replayed_entries)
 
     @property
     def share_of_replay(self) -> schemes_base.ReplayScheme:
-        """What one learner of `cluster.learners` takes of each batch."""
+        """The replay scheme with one learner's share of each batch."""
         learners = self.cluster.learners
         return self.replay if learners == 1 else self.replay.share(learners)
 
@@ -111,16 +111,25 @@ class RunConfig:
 
     @property
     def max_unrolls_per_episode(self) -> int:
-        """Unrolls that the longest episode is cut into; 0 where its length is not known."""
+        """Unrolls of the longest episode; 0 if its length is unknown."""
         steps = self.environment.max_steps_per_episode
         return -(-steps // self.replay.unroll_length)
 
 
+@contextlib.contextmanager
+def _in_section(name: str) -> Iterator[None]:
+    """Adds the section to the message of a ValueError."""
+    try:
+        yield
+    except ValueError as error:
+        raise errors.ConfigError(f"config.{name}: {error}") from None
+
+
 def parse(values: Mapping[str, Mapping[str, Any]]) -> RunConfig:
-    """Builds a `RunConfig` from nested mappings, one for each section.
+    """Builds a `RunConfig` from nested mappings, section -> key -> value.
 
     Raises:
-      ValueError: for an unknown, a missing or an invalid key; the message names `section.key`.
+      ConfigError: For an unknown, a missing or an invalid key; the message names `section.key`.
     """
     classes = section_classes(values)
     _check_names("section", values, classes)
@@ -130,31 +139,29 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> RunConfig:
 
 
 def section_classes(values: Mapping[str, Mapping[str, Any]]) -> dict[str, type]:
-    """The dataclass of each section, for the agent and the suite that the values name.
+    """Returns the dataclass of each section, for the agent, suite and scheme in the values.
 
     Raises:
-      ValueError: if the values are not sections of keys, or name what there is not.
+      ConfigError: If values are not sections of keys, or an agent, suite or scheme is unknown.
     """
     check_nesting(values)
     classes: dict[str, Any] = {field.name: field.type for field in dataclasses.fields(RunConfig)}
     for section, known in (("agent", registry), ("environment", suites), ("replay", schemes)):
         chosen = values.get(section, {}).get(_CHOICES[section], known.DEFAULT)
-        try:
+        with _in_section(section):
             classes[section] = known.config_class(chosen)
-        except ValueError as error:
-            raise errors.ConfigError(f"config.{section}: {error}") from None
     return classes
 
 
 def defaults(values: Mapping[str, Mapping[str, Any]], **others: type) -> dict[str, dict[str, Any]]:
-    """What each key is taken as that a configuration does not name, nested.
+    """Returns the default of each key, for the agent, suite and scheme in the values.
 
     Args:
-      values: a configuration, for the agent and the suite that it names.
-      **others: dataclasses of sections beside a run's.
+      values: Configuration, section -> key -> value.
+      **others: Dataclasses of sections in addition to those of a run.
 
     Raises:
-      ValueError: as of `section_classes`.
+      ConfigError: See `section_classes`.
     """
     return {name: _defaults(known) for name, known in (section_classes(values) | others).items()}
 
@@ -171,44 +178,52 @@ def _defaults(section_class: Any) -> dict[str, Any]:
 
 
 def check_nesting(values: Any) -> None:
-    """Checks that values are sections of keys, all named by text.
+    """Checks that values are mappings, section -> key -> value, with texts as keys.
 
     Raises:
-      ValueError: if they are not.
+      ConfigError: If they are not.
     """
     if not isinstance(values, Mapping):
-        raise errors.ConfigError(f"the config is {values!r}: it must have sections, such as run")
+        raise errors.ConfigError(f"the config must have sections, such as run, got {values!r}.")
     for name, section in values.items():
         if not isinstance(section, Mapping):
-            raise errors.ConfigError(f"config.{name} is {section!r}: it must have keys with values")
+            raise errors.ConfigError(f"config.{name} must have keys with values, got {section!r}.")
         for key in (name, *section):
             if not isinstance(key, str):
-                raise errors.ConfigError(f"config.{name} has the key {key!r}: keys are texts")
+                raise errors.ConfigError(f"config.{name} must have texts as keys, got {key!r}.")
 
 
 def parse_section(
     name: str, section_class: type[Section], values: Mapping[str, Mapping[str, Any]]
 ) -> Section:
-    """Builds one section's dataclass from what `values` say of it.
+    """Builds the dataclass of one section.
 
     Raises:
-      ValueError: for an unknown, a missing or an invalid key; the message names `section.key`.
+      ConfigError: For an unknown, a missing or an invalid key; the message names `section.key`.
     """
-    section, known = dict(values.get(name, {})), cast(Any, section_class)
+    check_keys(name, section_class, values)
+    with _in_section(name):
+        return section_class(**values.get(name, {}))
+
+
+def check_keys(name: str, section_class: type, values: Mapping[str, Mapping[str, Any]]) -> None:
+    """Checks that the dataclass of a section has all keys of the section.
+
+    Raises:
+      ConfigError: For an unknown key; the message names `section.key`.
+    """
+    section = values.get(name, {})
+    known = [field.name for field in dataclasses.fields(cast(Any, section_class))]
     if name == "replay":
-        _check_scheme_keys(section, [field.name for field in dataclasses.fields(known)])
+        _check_scheme_keys(section, known)
     choice, remark = _CHOICES.get(name), ""
-    if choice in section:  # perhaps beside a file of configs/ that has another one's keys
+    if choice in section:  # The file may have the keys of another agent or suite.
         remark = f" (where {choice} is {section[choice]!r}: use a file of configs/ made for it)"
-    _check_names(name + " key", section, [f.name for f in dataclasses.fields(known)], remark)
-    try:
-        return section_class(**section)
-    except ValueError as error:
-        raise errors.ConfigError(f"config.{name}: {error}") from None
+    _check_names(f"{name} key", section, known, remark)
 
 
 def _check_scheme_keys(section: Mapping[str, Any], known: Iterable[str]) -> None:
-    """Raises ValueError for a key of another replay scheme."""
+    """Raises ConfigError for a key of another replay scheme."""
     scheme = section.get("scheme", schemes.DEFAULT)
     for key in section:
         if key not in known and (owners := schemes.schemes_with(key)):
@@ -227,7 +242,7 @@ def override(
     A change of `replay.scheme` drops the keys that the new scheme does not have.
 
     Raises:
-      ValueError: If there is no such scheme.
+      ConfigError: If there is no such scheme.
     """
     result = config_values.override(values, {})
     if scheme := changes.get("replay.scheme"):

@@ -1,12 +1,12 @@
-"""When a run's state is saved."""
+"""Saves a run periodically and at its end."""
 
 import contextlib
 import logging
 import pathlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from laser_tf.host import failure_notice
+from laser_tf.host import log_messages
 from laser_tf.replay import client
 from laser_tf.training import learner, learner_checkpoints, run_config
 from laser_tf.workdir import lock, run_directory
@@ -15,9 +15,9 @@ Saving = Callable[[], contextlib.AbstractContextManager]
 
 
 class Saver:
-    """Saves weights often, and replay, which is larger, seldom; both at the end.
+    """Saves weights often and replay, which is larger, seldom.
 
-    Weights come first, so that replay takes no room from them.
+    Weights are saved first, so that replay does not use up their disk space.
     """
 
     def __init__(
@@ -28,52 +28,53 @@ class Saver:
         replay: client.ReplayClient,
         counters: learner.Counters,
         saving_replay: Saving = contextlib.nullcontext,
-        flush_logs: Callable[[], Mapping[str, int]] = dict,
+        before_weights: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
     ):
         """Starts the clocks.
 
         Args:
-          config: the section `run`.
-          workdir: the run's folder.
-          checkpoints: of the weights.
-          replay: saves itself.
-          counters: among what is saved with the weights.
-          saving_replay: entered while replay is saved.
-          flush_logs: Called before weights are saved; writes the rows that a resumed run cannot
-            recreate and returns the number of rows in each log, by file name.
+          config: Section `run` of the configuration.
+          workdir: Run directory.
+          checkpoints: Checkpoints of the weights.
+          replay: Replay, which saves itself.
+          counters: Counters that are saved with the weights.
+          saving_replay: Context in which replay is saved.
+          before_weights: Called before weights are saved; writes logs that a resumed run cannot
+            recreate.
+          clock: Returns monotonic seconds.
         """
         self._saving_replay = saving_replay
-        self._flush_logs = flush_logs
+        self._before_weights = before_weights
         self._workdir = workdir
         self._checkpoints = checkpoints
         self._replay = replay
         self._counters = counters
         self._periods = (60 * config.checkpoint_minutes, 60 * config.replay_checkpoint_minutes)
-        now = time.monotonic()
-        self._clock = now
+        self._clock = clock
+        now = self._last_time = clock()
         self._next_learner, self._next_replay = (now + period for period in self._periods)
         self._learner_notice, self._replay_notice = (
-            failure_notice.FailureNotice(f"{what} can be saved again")
+            log_messages.FailureNotice(f"{what} can be saved again")
             for what in ("weights", "replay")
         )
-        self._is_noted = False
 
     def make_weights_due(self) -> None:
-        """Has the next `save_when_due` save the weights."""
-        self._next_learner = time.monotonic()
+        """Makes the next `save_when_due` save the weights."""
+        self._next_learner = self._clock()
 
     def save_when_due(self) -> None:
-        """Saves what is due; a failure is told once and tried again next time.
+        """Saves what is due; logs a failure once and tries again after the next period.
 
-        Replay is saved only after weights: alone it would look like a run that lost its weights.
+        Replay is saved only after weights: alone it would look like a run that lost its weights,
+        and experience of weights that are not finite is useless.
 
         Raises:
           LostError: If the run directory no longer belongs to this process.
-          NonFiniteWeightsError: if the weights are not finite; what was saved before stays.
+          NonFiniteWeightsError: If the weights are not finite. Older checkpoints are unchanged.
         """
-        now = time.monotonic()
+        now = self._clock()
         is_replay_due = now >= self._next_replay
-        # With replay, too: what weights that are not finite have played is not worth keeping.
         if is_replay_due or now >= self._next_learner:
             self._next_learner = now + self._periods[0]
             is_saved = self._attempt(self._save_learner, self._learner_notice)
@@ -84,22 +85,22 @@ class Saver:
             self._next_replay = now + self._periods[1]
             self._attempt(self._save_replay, self._replay_notice)
 
-    def _attempt(self, save: Callable[[], None], notice: failure_notice.FailureNotice) -> bool:
+    def _attempt(self, save: Callable[[], None], notice: log_messages.FailureNotice) -> bool:
         try:
             save()
         except run_directory.WorkdirError as error:
-            notice.failed(f"{error}; training goes on and tries again")
+            notice.failed(f"{error}; training continues and tries again")
             return False
         notice.succeeded()
         return True
 
     def save_all(self) -> None:
-        """Saves everything, weights first; where replay cannot be saved, that is only told.
+        """Saves weights, then replay; a failure to save replay is only logged.
 
         Raises:
-          NonFiniteWeightsError: if the weights are not finite; what was saved before stays.
+          NonFiniteWeightsError: If the weights are not finite. Older checkpoints are unchanged.
           LostError: If the run directory no longer belongs to this process.
-          WorkdirError: if they could not be written; what was saved before stays.
+          WorkdirError: If weights cannot be written. Older checkpoints are unchanged.
         """
         try:
             self._save_learner()
@@ -108,7 +109,7 @@ class Saver:
         try:
             self._save_replay()
         except run_directory.WorkdirError as error:
-            logging.warning("%s; whoever resumes has what was saved of it before", error)
+            logging.warning("%s; a resumed run uses its previous checkpoint", error)
 
     def _save_replay(self) -> None:
         try:
@@ -119,12 +120,10 @@ class Saver:
 
     def _save_learner(self) -> None:
         lock.check(self._workdir)
-        now = time.monotonic()
-        self._counters.wall_seconds.assign_add(now - self._clock)
-        self._clock = now
-        row_counts = self._flush_logs()
-        self._checkpoints.save(int(self._counters.learner_updates.numpy()), row_counts)
-        if not self._is_noted:
-            with contextlib.suppress(run_directory.WorkdirError):  # tried again with the next one
-                run_directory.mark_checkpointed(self._workdir)
-                self._is_noted = True
+        now = self._clock()
+        self._counters.wall_seconds.assign_add(now - self._last_time)
+        self._last_time = now
+        self._before_weights()
+        self._checkpoints.save(int(self._counters.learner_updates.numpy()))
+        with contextlib.suppress(run_directory.WorkdirError):  # The next save tries again.
+            run_directory.mark_checkpointed(self._workdir)

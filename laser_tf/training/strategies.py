@@ -1,8 +1,8 @@
-"""Several learners that take each update together: on the devices of a machine, or on machines.
+"""Synchronous learners on several devices or machines.
 
-Every replica has a copy of its own of all variables and computes the loss of its share of the joint
-batch. What depends on the whole batch is summed by `ops.joint_batch`, so that all take the very
-same step and the copies stay equal; nothing else is ever sent.
+Each replica has its own copy of all variables and computes the loss of its share of the joint
+batch. `ops.joint_batch` sums what depends on the joint batch, so that all replicas take the same
+step and the copies stay equal. Replicas exchange nothing else.
 """
 
 import contextlib
@@ -21,8 +21,8 @@ from laser_tf.replay import stored_unroll
 from laser_tf.training import learner_config
 
 _JOB = "worker"
-# What TensorFlow raises when another process is dead, stands still or was started anew.
-_OF_OTHERS = (
+# Errors of TensorFlow if another process has died, hangs or was restarted.
+_ERRORS_OF_OTHERS = (
     tf.errors.UnavailableError,
     tf.errors.AbortedError,
     tf.errors.CancelledError,
@@ -32,31 +32,31 @@ _OF_OTHERS = (
 
 
 class LearnersLostError(errors.UserError):
-    """Another learner has gone: none can go on without it."""
+    """Another learner has ended, so that this one cannot continue."""
 
 
 def make(
     config: learner_config.LearnerConfig, addresses: Sequence[str] = (), index: int = 0
 ) -> tf.distribute.Strategy | None:
-    """How this process learns together with others; None for one learner.
+    """Creates the strategy of several learners; returns None for one learner.
 
-    To be called before TensorFlow computes anything, since it decides which devices there are; once
-    in a process. With several processes it waits until all of them have called it.
+    Call it once in a process, before TensorFlow computes anything, because it defines the devices.
+    With several processes it blocks until all have called it.
 
     Args:
-      config: says how many devices of this machine learn: all cores of a TPU, or GPUs if there are
-        any, otherwise logical CPUs, which is for tests.
-      addresses: "host:port" of each process that learns, in the same order in all of them.
-      index: of this process among them; 0 is the chief.
+      config: Configuration with the number of devices of this machine: all cores of a TPU, or GPUs
+        if there are any, otherwise logical CPUs, which is for tests.
+      addresses: "host:port" of each learning process, in the same order in all of them.
+      index: Index of this process in `addresses`; 0 is the chief.
 
     Raises:
-      ValueError: if there are not so many devices, or XLA cannot compile for them.
-      LearnersLostError: if the processes do not find each other.
+      ConfigError: If there are too few devices, or XLA cannot compile for them.
+      LearnersLostError: If the processes do not find each other.
     """
     replicas = config.replicas
     if len(addresses) < 2 and replicas == 1:
         return None
-    tf.get_logger().setLevel(logging.WARNING)  # it tells of each sum that it compiles
+    tf.get_logger().setLevel(logging.WARNING)  # INFO has a line for each compiled sum.
     if len(addresses) > 1:
         strategy = _across_machines(replicas, addresses, index)
     elif tf.config.list_physical_devices("TPU"):
@@ -66,8 +66,8 @@ def make(
     devices = strategy.extended.worker_devices
     if config.jit_compile == "on" and "CPU" in devices[0]:
         raise errors.ConfigError(
-            "learner.jit_compile is 'on': XLA has no sums over several learners on CPUs; use "
-            "learner.jit_compile=auto or off, or one learner"
+            "learner.jit_compile must be auto or off for several learners on CPUs, whose sums XLA "
+            "cannot compile, got 'on'."
         )
     logging.info(
         "%d learners share each batch, here on %s", strategy.num_replicas_in_sync,
@@ -76,18 +76,13 @@ def make(
     return strategy
 
 
-def is_chief(strategy: tf.distribute.Strategy | None) -> bool:
-    """Whether this process writes checkpoints and logs: one of several does."""
-    return not _spans_machines(strategy) or strategy.cluster_resolver.task_id == 0
-
-
 @contextlib.contextmanager
 def variables(strategy: tf.distribute.Strategy | None) -> Iterator[None]:
-    """Within, each replica gets a copy of its own of every variable that is created.
+    """Gives each replica its own copy of every variable that is created in the context.
 
-    Such a variable is assigned to by each replica for itself, within a condition, too, which
-    `tf.distribute`'s mirrored ones are not; read from outside it is the first replica's. In
-    checkpoints it looks like any other.
+    Unlike the mirrored variables of `tf.distribute`, each replica assigns to its own copy, also
+    within a condition. Outside of replicas, the value is that of the first replica. Checkpoints
+    contain it like any other variable.
     """
     if strategy is None:
         yield
@@ -97,7 +92,7 @@ def variables(strategy: tf.distribute.Strategy | None) -> Iterator[None]:
 
 
 def _own_copy(create: Callable[..., tf.Variable], **arguments: Any) -> tf.Variable:
-    # TensorFlow's default, which it would change for what is synchronised on reading.
+    # TensorFlow would change this default for variables that are synchronised on reading.
     arguments["trainable"] = arguments.get("trainable") is not False
     arguments["synchronization"] = tf.VariableSynchronization.ON_READ
     arguments["aggregation"] = tf.VariableAggregation.ONLY_FIRST_REPLICA
@@ -110,22 +105,22 @@ def replicated(
     *,
     jit: bool,
 ) -> Callable[[stored_unroll.Batch], tuple[dict[str, tf.Tensor], tf.Tensor]]:
-    """An update that every replica of this process takes with its share of a batch.
+    """Returns an update in which each replica of this process takes its share of a batch.
 
     Args:
-      strategy: of several learners.
-      update: of one replica: a share -> metrics, equal on all replicas, and its priorities.
-      jit: whether XLA compiles it.
+      strategy: Strategy of several learners.
+      update: Update of one replica: share -> metrics, equal on all replicas, and its priorities.
+      jit: Whether XLA compiles it.
 
     Returns:
-      The batch -> the metrics, and the priorities in the batch's order.
+      Function: batch -> metrics, and priorities in the order of the batch.
     """
     compiled = tf.function(update, jit_compile=True, autograph=False) if jit else update
     replicas = len(strategy.extended.worker_devices)
 
     def take(batch: stored_unroll.Batch) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
         shares = _share_out(batch, replicas)
-        # Of several processes, each has its own part of the joint batch already.
+        # Each of several processes gets only its part of the joint batch.
         own = strategy.experimental_distribute_values_from_function(
             lambda context: shares[context.replica_id_in_sync_group % replicas]
         )
@@ -137,7 +132,7 @@ def replicated(
 
 
 def _share_out(batch: stored_unroll.Batch, replicas: int) -> list[stored_unroll.Batch]:
-    """Equal parts of a batch; its new steps are counted in the first."""
+    """Returns equal parts of a batch, the first of which counts its new steps."""
     new_steps = [batch.new_steps, *[tf.zeros_like(batch.new_steps)] * (replicas - 1)]
     entries = batch._replace(new_steps=())
     flat = [tf.split(leaf, replicas) for leaf in tf.nest.flatten(entries)]
@@ -148,7 +143,7 @@ def _share_out(batch: stored_unroll.Batch, replicas: int) -> list[stored_unroll.
 
 
 def copy_from_chief(strategy: tf.distribute.Strategy, variables: Sequence[tf.Variable]) -> None:
-    """Gives every replica what the chief's first one holds; all processes call it."""
+    """Copies the variables of the chief's first replica to all others; all processes call it."""
 
     def copy() -> None:
         is_first = tf.equal(tf.distribute.get_replica_context().replica_id_in_sync_group, 0)
@@ -160,7 +155,7 @@ def copy_from_chief(strategy: tf.distribute.Strategy, variables: Sequence[tf.Var
 
 
 def vote(strategy: tf.distribute.Strategy) -> Callable[[np.ndarray], np.ndarray]:
-    """What all processes call to learn how many replicas belong to those that say True."""
+    """Returns a function, called by all processes, that counts the replicas with True."""
 
     def count(mine: tf.Tensor) -> tf.Tensor:
         votes = strategy.run(joint_batch.all_reduce_sum, (tf.cast(mine, tf.float32),))
@@ -171,25 +166,25 @@ def vote(strategy: tf.distribute.Strategy) -> Callable[[np.ndarray], np.ndarray]
 
 @contextlib.contextmanager
 def watch(strategy: tf.distribute.Strategy | None) -> Iterator[None]:
-    """Tells an error of the others from one of this process.
+    """Converts errors of the connection to other learners.
 
     Raises:
-      LearnersLostError: if another learner cannot be reached any more. This process cannot learn
-        again: it has to end, and all learners have to be started anew.
+      LearnersLostError: If another learner does not respond. This process has to end, and all
+        learners have to be restarted.
     """
     try:
         yield
-    except _OF_OTHERS as error:
+    except _ERRORS_OF_OTHERS as error:
         if not _spans_machines(strategy):
             raise
         raise LearnersLostError(
-            f"another learner has gone ({_reason(error)}): this one cannot go on alone and ends; "
-            "start all learners again, they go on from the newest checkpoint"
+            f"another learner has ended ({_reason(error)}), so this one cannot continue. Start "
+            "all learners again to resume from the newest checkpoint."
         ) from None
 
 
 def _reason(error: tf.errors.OpError) -> str:
-    """One sentence of TensorFlow's many lines."""
+    """Returns one sentence of TensorFlow's many lines."""
     found = re.search(r"Collective ops is aborted by: (.*?)(\. |\n|$)", error.message)
     return found[1] if found else error.message.strip().splitlines()[-1]
 
@@ -199,8 +194,7 @@ def _spans_machines(strategy: tf.distribute.Strategy | None) -> bool:
 
 
 def _local_devices(replicas: int) -> list[str]:
-    gpus = _limit_gpus(replicas)
-    if gpus:
+    if _limit_gpus(replicas):
         return [f"GPU:{index}" for index in range(replicas)]
     (cpu,) = tf.config.list_physical_devices("CPU")
     if len(tf.config.get_logical_device_configuration(cpu) or [cpu]) < replicas:
@@ -210,12 +204,12 @@ def _local_devices(replicas: int) -> list[str]:
 
 
 def _limit_gpus(replicas: int) -> bool:
-    """Shows TensorFlow as many GPUs as are to learn; whether there are any."""
+    """Makes only the GPUs of the replicas visible; returns whether there are any."""
     gpus = tf.config.list_physical_devices("GPU")
     if gpus and replicas > len(gpus):
         raise errors.ConfigError(
-            f"learner.replicas is {replicas}, but this machine has {len(gpus)} GPUs: use "
-            f"{len(gpus)} or fewer"
+            f"learner.replicas must be at most {len(gpus)}, the number of GPUs of this machine, "
+            f"got {replicas}."
         )
     tf.config.set_visible_devices(gpus[:replicas], "GPU")
     return bool(gpus)
@@ -228,8 +222,8 @@ def _on_tpu(replicas: int) -> tf.distribute.Strategy:
     strategy = tf.distribute.TPUStrategy(resolver)
     if strategy.num_replicas_in_sync != replicas:
         raise errors.ConfigError(
-            f"learner.replicas is {replicas}, but the TPU has {strategy.num_replicas_in_sync} "
-            f"cores, all of which learn: use {strategy.num_replicas_in_sync}"
+            f"learner.replicas must be {strategy.num_replicas_in_sync}, the number of cores of the "
+            f"TPU, got {replicas}."
         )
     return strategy
 
@@ -238,8 +232,8 @@ def _across_machines(replicas: int, addresses: Sequence[str], index: int) -> tf.
     gpus = _limit_gpus(replicas)
     if replicas > 1 and not gpus:
         raise errors.ConfigError(
-            f"learner.replicas is {replicas}, but this machine has no GPU: of several machines, "
-            "each learns on its processor as a whole; use 1, and more processes if need be"
+            f"learner.replicas must be 1 for several machines without GPUs, got {replicas}. Use "
+            "more processes."
         )
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
         tf.train.ClusterSpec({_JOB: list(addresses)}),
@@ -249,11 +243,11 @@ def _across_machines(replicas: int, addresses: Sequence[str], index: int) -> tf.
         rpc_layer="grpc",
     )
     try:
-        # TensorFlow takes the signal for a notice to itself: no process would end by it any more.
+        # TensorFlow handles SIGTERM itself, so that the signal would no longer end the process.
         with interruption.keeping_sigterm():
             return tf.distribute.MultiWorkerMirroredStrategy(resolver)
     except tf.errors.OpError as error:
         raise LearnersLostError(
-            f"learner {index} of {', '.join(addresses)} cannot join the others ({_reason(error)}): "
-            f"its port must be free here, and all of them must be started together"
+            f"learner {index} of {', '.join(addresses)} cannot join the others ({_reason(error)}). "
+            "Free its port, and start all learners together."
         ) from None

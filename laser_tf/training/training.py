@@ -1,4 +1,4 @@
-"""Training: the learner's loop, with actors in this process or in others."""
+"""Training: the learner's loop, with actors in this process or in other processes."""
 
 import contextlib
 import dataclasses
@@ -6,29 +6,19 @@ import functools
 import logging
 import pathlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import tensorflow as tf
 
 from laser_tf import config_values, types
 from laser_tf.environments import episode_statistics
 from laser_tf.host import hardware
-from laser_tf.monitoring import episode_log, evaluation_log, reporting, tensorboard
-from laser_tf.replay import (
-    batch_sources,
-    client,
-    connection,
-    external_server,
-    server,
-    stored_unroll,
-)
-from laser_tf.replay.schemes import base as schemes_base
+from laser_tf.monitoring import episode_log, progress, reporting, tensorboard
+from laser_tf.replay import batch_sources, client, stored_unroll
 from laser_tf.training import (
     acting,
-    actor,
     assembly,
     evaluations,
-    experience_age,
     initial_weights,
     learner,
     learner_checkpoints,
@@ -36,10 +26,10 @@ from laser_tf.training import (
     run_config,
     saver,
 )
-from laser_tf.workdir import layout
+from laser_tf.workdir import run_directory
 
-# What a learner, the signature of an unroll, what takes finished episodes and whether the run is
-# new make of actors that other processes have begun.
+# Connects to actors in other processes, given the learner, the signature of an unroll, a consumer
+# of finished episodes and whether the run is new.
 ActElsewhere = Callable[
     [
         learner.Learner,
@@ -50,11 +40,11 @@ ActElsewhere = Callable[
     acting.Acting,
 ]
 
-_STALL_SECONDS = 60.0  # without experience, after which the learner says so
+_STALL_SECONDS = 60.0  # without experience, until a warning
 
 
 class Training:
-    """One run: new, or resumed from its folder, and driven to its budget."""
+    """A run, new or resumed from its directory, which trains until its budget is spent."""
 
     def __init__(
         self,
@@ -67,21 +57,22 @@ class Training:
         strategy: tf.distribute.Strategy | None = None,
         saving_replay: saver.Saving = contextlib.nullcontext,
     ):
-        """Builds the learner and restores what the folder holds; nothing moves yet.
+        """Builds the learner and restores the checkpoint of the run directory.
 
         Args:
-          config: of the run.
-          workdir: its folder, opened.
-          spec: of its environment, see `factory.environment_spec`.
-          member: of a sweep, where the run belongs to one.
-          initial: what a run begins from that has no checkpoint yet.
-          act_elsewhere: finds actors in other processes; None: an actor acts in this one.
-          strategy: of several learners, whose chief this is, from `strategies.make`; None for one.
-          saving_replay: entered while replay is saved.
+          config: Configuration of the run.
+          workdir: Run directory, opened.
+          spec: Specs of the environment, see `factory.environment_spec`.
+          member: Connection to the sweep of the run; None without a sweep.
+          initial: Weights of a run without a checkpoint; None for random weights.
+          act_elsewhere: Connects to actors in other processes; None acts in this process.
+          strategy: Strategy of several learners, from `strategies.make`; this process is their
+            chief. None for one learner.
+          saving_replay: Context in which replay is saved.
 
         Raises:
-          WorkdirError: if none of the folder's checkpoints can be read.
-          ValueError: if `initial` does not fit.
+          WorkdirError: If all checkpoints are damaged.
+          ValueError: If `initial` does not fit.
         """
         if config.learner.replicas > 1 and not strategy:
             raise ValueError(f"learner.replicas is {config.learner.replicas}, without a strategy")
@@ -98,31 +89,23 @@ class Training:
         logging.info("compute dtype: %s (%s); XLA: %s (%s)", self._dtype, why_dtype, on, why_jit)
 
         self._learner = assembly.build_learner(
-            config,
-            spec,
-            self._dtype,
-            jit=jit,
-            member=self._member_index,
-            strategy=strategy,
+            config, spec, self._dtype, jit=jit, member=self._member_index, strategy=strategy
         )
+        self.counters = self._learner.counters
         self._signature = assembly.unroll_signature(config, spec, self._learner.agent)
-        self.returns = reporting.EpisodeReturns(config.environment.suite, config.environment.tasks)
         self._checkpoints = learner_checkpoints.LearnerCheckpoints(
-            workdir / layout.LEARNER_CHECKPOINTS, self._learner
+            workdir / run_directory.LEARNER_CHECKPOINTS, self._learner
         )
-        number = self._checkpoints.restore()
-        self.resumed = number is not None
-        self._row_counts = {} if number is None else self._checkpoints.read_row_counts(number)
+        self.resumed = self._checkpoints.restore() is not None
         if initial and not self.resumed:
             initial_weights.assign(initial, self._learner.agent)
-            logging.info(
-                "weights of %s after %s updates", initial.source, f"{initial.learner_updates:,}"
-            )
+            updates = f"{initial.learner_updates:,}"
+            logging.info("weights of %s after %s updates", initial.source, updates)
         self._learner.take_from_chief()
-        self.counters = self._learner.counters
-        # The same as numbers of Python's: TensorFlow keeps 16 bytes of every look at a variable.
+        # Copies of the counters: TensorFlow keeps 16 bytes of each read of a variable.
         self._learner_updates = int(self.counters.learner_updates.numpy())
         self._agent_steps = int(self.counters.agent_steps.numpy())
+        self.returns = reporting.EpisodeReturns(config.environment.suite, config.environment.tasks)
         self._episodes = episode_log.EpisodeLog(workdir, config.environment.tasks)
         self.learner_seconds = 0.0  # spent in updates by this process
 
@@ -133,89 +116,84 @@ class Training:
 
     @property
     def finished(self) -> bool:
-        """Whether the budget is spent."""
+        """True once the budget is spent."""
         return self._agent_steps >= self._config.total_agent_steps
 
     def run(
         self,
         should_stop: Callable[[], bool],
-        display: reporting.Display,
+        show: Callable[[progress.Progress], None],
         evaluator: evaluations.Evaluator | None = None,
     ) -> None:
-        """Acts and learns until the budget is spent or it is told to stop, then saves everything.
+        """Trains until the budget is spent or the run is stopped, then saves everything.
 
         Args:
-          should_stop: asked all the time.
-          display: of the progress.
-          evaluator: plays beside the training; None: nobody does.
+          should_stop: Polled all the time; returns True to stop.
+          show: Shows the progress.
+          evaluator: Evaluates during training; None for no such evaluations.
 
         Raises:
-          EnvironmentFailedError: if the environments cannot go on; the state before is saved.
-          NonFiniteLossError: see `learner.Learner.update`; the state before is saved.
-          WorkdirError: if the episodes' log or the last checkpoint cannot be written.
-          ValueError: if the replay's port is in use, a shared replay takes other unrolls or serves
-            another run, or the sweep's population refuses something.
-          StaleError: if another process is this member of the sweep; the state before is saved.
+          EnvironmentFailedError: If the environments cannot continue. The run is saved.
+          NonFiniteLossError: See `learner.Learner.update`. The run is saved.
+          WorkdirError: If a log is rejected or the last checkpoint cannot be written.
+          ValueError: If the replay's port is in use, a shared replay has other unrolls or another
+            run, or the sweep's population rejects a value.
         """
-        member = self._member
-        beside = evaluations.Evaluations(
+        evaluations_ = evaluations.Evaluations(
             self._config, self._workdir, self._learner.agent, evaluator
         )
-        self._resume_logs(beside)
-        if member:
-            member.start()
-        actors = self._begin_acting()
+        self._resume_logs(evaluations_)
+        if self._member:
+            self._member.start()
+        actors = self._start_actors()
         batches = assembly.make_batches(
             self._config, actors.replay, self._signature, self._learner, self._spec
         )
-        saving = saver.Saver(
+        saver_ = saver.Saver(
             self._config.run,
             self._workdir,
             self._checkpoints,
             actors.replay,
             self.counters,
             self._saving_replay,
-            functools.partial(self._flush_logs, beside),
+            functools.partial(self._flush_logs, evaluations_),
         )
         try:
-            self._learn(should_stop, display, actors, batches, saving, beside)
+            self._learn(should_stop, show, actors, batches, saver_, evaluations_)
         finally:
             actors.stop()
             batches.close()
             self._count_unconsumed_steps(batches)
             try:
-                saving.save_all()
+                saver_.save_all()
             finally:
                 actors.replay.stop()
-            self._tell_losses(actors.faults())
-        if member:
-            # Nobody has to wait while the agent is evaluated.
-            member.close(finished=self.finished)
+            self._log_dropped_data(actors)
+        if self._member:  # The other members do not wait for the evaluation of this member.
+            self._member.close(finished=self.finished)
 
-    def _resume_logs(self, beside: evaluations.Evaluations) -> None:
+    def _resume_logs(self, evaluations_: evaluations.Evaluations) -> None:
         """Drops the rows of logs beyond the checkpoint; writes nothing if a log is rejected."""
         if self.resumed:
             self._episodes.check()
-            beside.check()
+            evaluations_.log.check()
         copied = -1
         if self._member:
             copied = self._member.resume(self._learner, self.env_frames, self.returns)
         frames = self.env_frames if self.resumed else None
-        written = self._row_counts.get(episode_log.FILE, 0)
-        for episode in self._episodes.resume(frames, newer_than=copied, written=written):
-            self.returns.add(episode)
-        beside.resume(frames, self._row_counts.get(evaluation_log.FILE, 0))
+        for row in self._episodes.resume(frames, int(self.counters.episode_rows.numpy())):
+            if row.env_frames > copied:  # Earlier returns are those of weights that were replaced.
+                self.returns.add(row)
+        evaluations_.resume(frames, int(self.counters.evaluation_rows.numpy()))
 
-    def _flush_logs(self, beside: evaluations.Evaluations) -> dict[str, int]:
-        """Writes pending episodes; returns the number of rows in each log."""
+    def _flush_logs(self, evaluations_: evaluations.Evaluations) -> None:
+        """Writes pending episodes and counts the rows of each log."""
         self._episodes.flush()
-        return {
-            episode_log.FILE: self._episodes.row_count,
-            evaluation_log.FILE: beside.row_count,
-        }
+        self.counters.episode_rows.assign(self._episodes.row_count)
+        self.counters.evaluation_rows.assign(evaluations_.log.row_count)
 
     def _count_unconsumed_steps(self, batches: batch_sources.BatchSource) -> None:
-        """Counts steps that have left the queue: the resumed run cannot count them.
+        """Counts steps that have left the queue, because a resumed run cannot count them.
 
         A run that has spent its budget ends with the steps of its updates.
         """
@@ -224,52 +202,31 @@ class Training:
             self.counters.agent_steps.assign_add(steps)
             self._agent_steps += steps
 
-    def _tell_losses(self, faults: Mapping[str, float]) -> None:
-        """Says what was lost to values that are not finite and to failed environments, if any."""
+    def _log_dropped_data(self, actors: acting.Acting) -> None:
+        """Logs how many updates and episodes were dropped."""
         if dropped := int(self.counters.non_finite_updates.numpy()):
-            # Not our own count, which lacks the update that ended the run.
+            # `_learner_updates` lacks the update that ended the run.
             updates = int(self.counters.learner_updates.numpy())
             logging.warning(
                 "%d of %d updates were dropped, as their loss or gradient was not finite "
                 "(learner/non_finite_updates in TensorBoard)", dropped, updates,
             )  # fmt: skip
-        if counts := [f"{name} {count:.0f}" for name, count in faults.items() if count]:
+        if counts := [f"{name} {count:.0f}" for name, count in actors.faults().items() if count]:
             logging.warning(
                 "faults of the environments, each of which cost an episode: %s", ", ".join(counts)
             )
 
-    def _open_replay(self) -> client.ReplayClient:
-        config = self._config
-        if self._member and self._member.replay_address:
-            queue = schemes_base.queue_of(self._member.name)
-            replay = connection.ReplayConnection(self._member.replay_address, config.replay, queue)
-            replay.check(self._signature)
-            replay.start_polling()
-            return client.LearnerReplay(replay)
-        if config.replay.address:
-            run = external_server.name_of_run(self._workdir)
-            return external_server.connect(
-                config.replay, self._signature, run, is_new=not self.resumed
-            )
-        served = server.ReplayServer(
-            config.replay,
-            self._signature,
-            self._workdir / layout.REPLAY_CHECKPOINT,
-            config.run.replay_port,
-        )
-        served.guard_memory()
-        if self.resumed and config.replay.replay_table and not served.is_restored:
-            logging.warning("Found no usable replay checkpoint: the run resumes with empty replay")
-        return client.LearnerReplay(served.connect(), served)
-
-    def _begin_acting(self) -> acting.Acting:
+    def _start_actors(self) -> acting.Acting:
         if self._act_elsewhere:
             return self._act_elsewhere(
                 self._learner, self._signature, self._add_episode, not self.resumed
             )
-        return acting.LocalActing(
+        replay = assembly.open_replay(
+            self._config, self._workdir, self._signature, self._member, is_new=not self.resumed
+        )
+        return acting.act_locally(
             self._config,
-            self._open_replay(),
+            replay,
             self._signature,
             self._learner,
             dtype=self._dtype,
@@ -279,72 +236,80 @@ class Training:
         )
 
     def _add_episode(self, episode: episode_statistics.Episode) -> None:
-        self.returns.add(episode)
-        self._episodes.add(self.env_frames, episode)
+        task = self._config.environment.tasks[episode.task]
+        row = episode_log.Row(self.env_frames, task, episode.episode_return, episode.length)
+        self.returns.add(row)
+        self._episodes.add(row)
 
     def _learn(
         self,
         should_stop: Callable[[], bool],
-        display: reporting.Display,
+        show: Callable[[progress.Progress], None],
         actors: acting.Acting,
         batches: batch_sources.BatchSource,
-        saving: saver.Saver,
-        beside: evaluations.Evaluations,
+        saver_: saver.Saver,
+        evaluations_: evaluations.Evaluations,
     ) -> None:
-        """The learning loop."""
-        has_to_stop = functools.partial(self._has_to_stop, actors, should_stop)
-        watch = actor.StallWatch(actors, _STALL_SECONDS)
-        counts = functools.partial(self._counts, actors, batches)
+        """Learns until the budget is spent or the run is stopped."""
         config, replay = self._config, actors.replay
-        with tensorboard.MetricsWriter(self._workdir / "tensorboard") as writer_:
-            writer_.hyperparameters(config_values.flatten(dataclasses.asdict(config)))
-            reporter = reporting.Reporter(
-                display,
-                writer_,
-                self.returns,
-                self._episodes,
-                config.run.metrics_seconds,
-                metrics_frames=-(-config.run.env_frames // reporting.ROWS),
-                env_frames=self.env_frames,
-                wall_seconds=float(self.counters.wall_seconds.numpy()),
-            )
-            while not self.finished:
-                if self._member:
-                    self._member.throttle(self.env_frames, has_to_stop)
-                batch = batches.get(watch.beside(has_to_stop))
-                if not self._learner.all_agree(batch is not None):
-                    break
-                watch.fed()
-                start = time.monotonic()
-                values, priorities = self._learner.update(batch)
-                self._learner_updates += 1
-                self._agent_steps += int(values[learner.NEW_STEPS])
-                values |= experience_age.metrics(batch, self._learner_updates, self._member_index)
-                if config.replay.uses_priorities:
-                    replay.take_priorities(batch, priorities)
-                busy = time.monotonic() - start
-                self.learner_seconds += busy
-                reporter.add_update(values, busy)
-                reporter.report(self.env_frames, replay.fill, counts)
-                if self._member and self._member.after_update(self._learner, self.env_frames):
-                    saving.make_weights_due()
-                saving.save_when_due()
-                beside.offer(self.env_frames, self._learner_updates, writer_)
-            beside.finish(writer_, should_stop)
-            reporter.report(self.env_frames, replay.fill, counts, last=True)
+        writer = tensorboard.MetricsWriter(self._workdir / "tensorboard")
+        writer.hyperparameters(config_values.flatten(dataclasses.asdict(config)))
+        reporter = reporting.Reporter(
+            show,
+            writer,
+            self.returns,
+            self._episodes,
+            config.run.metrics_seconds,
+            metrics_frames=-(-config.run.env_frames // reporting.ROWS),
+            env_frames=self.env_frames,
+            wall_seconds=float(self.counters.wall_seconds.numpy()),
+        )
+        stalls = acting.StallDetector(actors, _STALL_SECONDS)
+        metrics = functools.partial(self._metrics, actors, batches)
 
-    def _has_to_stop(self, actors: acting.Acting, should_stop: Callable[[], bool]) -> bool:
-        actors.check()
-        if self._member:
-            self._member.check()
-        return should_stop()
+        def check_and_should_stop() -> bool:
+            actors.check()
+            if self._member:
+                self._member.check()
+            return should_stop()
 
-    def _counts(
+        while not self.finished:
+            if self._member:
+                self._member.throttle(self.env_frames, check_and_should_stop)
+            batch = batches.get(stalls.wrap(check_and_should_stop))
+            if not self._learner.all_agree(batch is not None):
+                break
+            stalls.reset()
+            reporter.add_update(*self._update(batch, replay))
+            reporter.report(self.env_frames, replay.fill, metrics)
+            if self._member and self._member.after_update(self._learner, self.env_frames):
+                saver_.make_weights_due()
+            saver_.save_when_due()
+            evaluations_.update(self.env_frames, self._learner_updates, writer)
+        evaluations_.finish(writer, should_stop)
+        reporter.report(self.env_frames, replay.fill, metrics, last=True)
+
+    def _update(
+        self, batch: stored_unroll.Batch, replay: client.ReplayClient
+    ) -> tuple[dict[str, float], float]:
+        """Takes one step; returns its metrics and the seconds that it took."""
+        start = time.monotonic()
+        values, priorities = self._learner.update(batch)
+        self._learner_updates += 1
+        self._agent_steps += int(values[learner.NEW_STEPS])
+        values |= learner.experience_age(batch, self._learner_updates, self._member_index)
+        if self._config.replay.uses_priorities:
+            replay.take_priorities(batch, priorities)
+        seconds = time.monotonic() - start
+        self.learner_seconds += seconds
+        return values, seconds
+
+    def _metrics(
         self, actors: acting.Acting, batches: batch_sources.BatchSource
     ) -> dict[str, float]:
-        """What actors and replay measure, unrolls lost, updates dropped in all of the run."""
+        """Returns the metrics of actors and replay, lost unrolls and dropped updates."""
         dropped = float(self.counters.non_finite_updates.numpy())
         values = actors.metrics() | actors.replay.metrics()
-        # Of several learners none sees all unrolls of an actor.
+        # None of several learners sees all unrolls of an actor.
         unrolls = batches.metrics() if self._config.cluster.learners == 1 else {}
         return values | unrolls | {"learner/non_finite_updates": dropped}

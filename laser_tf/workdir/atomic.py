@@ -4,22 +4,23 @@ import contextlib
 import errno
 import os
 import pathlib
-from collections.abc import Iterator
-from typing import BinaryIO
 
 
 def write(path: pathlib.Path, content: str | bytes) -> None:
-    """Writes a file atomically. After a failure the previous file is unchanged.
+    """Writes text, as UTF-8, or bytes to a file. After a failure the previous file is unchanged.
 
-    Args:
-      path: File to create or replace.
-      content: Text, which is encoded as UTF-8, or bytes.
+    Processes that write the same path do not share a temporary file.
 
     Raises:
       OSError: If the file cannot be written.
     """
-    with open_file(path) as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+        replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def try_write(path: pathlib.Path, content: str) -> None:
@@ -28,40 +29,11 @@ def try_write(path: pathlib.Path, content: str) -> None:
         write(path, content)
 
 
-@contextlib.contextmanager
-def open_file(path: pathlib.Path) -> Iterator[BinaryIO]:
-    """Opens a file for writing, which replaces `path` at the end of the context.
-
-    After an exception the previous file is unchanged and the new content is deleted. Concurrent
-    writers of one path do not share a temporary file.
-
-    Args:
-      path: File to create or replace.
-
-    Yields:
-      The open file, positioned at its start.
-
-    Raises:
-      OSError: If the file cannot be written.
-    """
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            yield file
-        replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
 def replace(source: pathlib.Path, target: pathlib.Path) -> None:
     """Renames a file or directory once its content is on the disk.
 
-    Without fsync, a power failure could leave the new name with empty content.
-
-    Args:
-      source: File, or directory whose files are written.
-      target: New name on the same file system. An existing file or empty directory is replaced.
+    Without fsync, a power failure could leave the new name with empty content. An existing file or
+    empty directory at `target`, on the same file system, is replaced.
 
     Raises:
       OSError: If the content cannot be written or `source` cannot be renamed.

@@ -54,10 +54,6 @@ class CheckpointRotation:
             path.with_stem(f"{path.stem}_{suffix}") for suffix in ("previous", "damaged", "saving")
         )
 
-    def has_checkpoint(self) -> bool:
-        """Returns whether there is a newest or a previous checkpoint."""
-        return _exists(self.newest) or _exists(self._previous)
-
     @contextlib.contextmanager
     def saving(self) -> Iterator[pathlib.Path]:
         """Makes the file or directory written in the context the newest checkpoint.
@@ -97,6 +93,8 @@ class CheckpointRotation:
           The result of `load`, or None if there is no usable checkpoint.
         """
         _delete(self.unfinished)  # left by a process that was killed
+        if not _exists(self.newest) and _exists(self._previous):
+            logging.warning("Checkpoint %s is missing: using the previous checkpoint", self.newest)
         return load_first_usable(self._candidates(), load)
 
     def _candidates(self) -> Iterator[pathlib.Path]:
@@ -104,19 +102,12 @@ class CheckpointRotation:
 
         The caller asks for the next checkpoint only if the last one is damaged.
         """
-        if _exists(self.newest):
-            yield self.newest
-            self._set_aside()
-        elif _exists(self._previous):
-            logging.warning("Checkpoint %s is missing: using the previous checkpoint", self.newest)
-        if _exists(self._previous):
-            self._previous.replace(self.newest)
-            yield self.newest
-            self._set_aside()
-
-    def _set_aside(self) -> None:
-        _delete(self._damaged)
-        self.newest.replace(self._damaged)
+        for path in (self.newest, self._previous):
+            if _exists(path):
+                path.replace(self.newest)
+                yield self.newest
+                _delete(self._damaged)
+                self.newest.replace(self._damaged)
 
 
 def _exists(path: pathlib.Path) -> bool:

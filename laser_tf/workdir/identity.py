@@ -32,12 +32,11 @@ CHANGEABLE_KEYS = (
 _MAX_SHOWN_KEYS = 5
 
 
-def with_defaults(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+def with_defaults(
+    config: Mapping[str, Any], defaults: Mapping[str, dict[str, Any]]
+) -> dict[str, Any]:
     """Returns a nested configuration with default values for missing keys."""
-    given = {name: config.get(name, {}) for name in defaults}
-    # In a damaged file a section may not be a mapping. It then differs from every valid section.
-    sections = {name: keys for name, keys in given.items() if isinstance(keys, Mapping)}
-    return {**config, **{name: {**defaults[name], **keys} for name, keys in sections.items()}}
+    return {**config, **{name: keys | config.get(name, {}) for name, keys in defaults.items()}}
 
 
 def is_longer(before: dict[str, Any], now: dict[str, Any]) -> bool:

@@ -7,7 +7,6 @@ import os
 import pathlib
 import socket
 import time
-from typing import NamedTuple
 
 from laser_tf import errors
 
@@ -18,6 +17,10 @@ SAVE_TIMEOUT_SECONDS = 3_600.0  # for a process that may be saving a large repla
 FOLLOWS_VARIABLE = "LASER_TF_FOLLOWS"
 _POLL_PERIOD_SECONDS = 0.2
 
+# Lock file -> descriptors of the file and its directory. An open descriptor keeps the inode from
+# reuse, and closing any descriptor of the file would release its lock.
+_held: dict[pathlib.Path, tuple[int, int]] = {}
+
 
 class InUseError(errors.UserError):
     """Another process uses the directory. The message names the process."""
@@ -25,14 +28,6 @@ class InUseError(errors.UserError):
 
 class LostError(errors.UserError):
     """The directory that this process locked is gone or belongs to another process."""
-
-
-class _Held(NamedTuple):
-    descriptor: int  # of the lock file
-    directory: int  # descriptor of its directory; an open descriptor keeps the inode from reuse
-
-
-_held: dict[pathlib.Path, _Held] = {}  # locks of this process, by absolute path
 
 
 def command_timeout() -> float:
@@ -55,7 +50,6 @@ def acquire(path: pathlib.Path, patience_seconds: float = 0.0, flag: str = "--wo
       InUseError: If another process still holds the lock after the timeout.
       OSError: If the file cannot be created.
     """
-    # Never closed: closing any descriptor of the file releases the lock.
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     deadline = time.monotonic() + patience_seconds
     is_logged = False
@@ -73,8 +67,19 @@ def acquire(path: pathlib.Path, patience_seconds: float = 0.0, flag: str = "--wo
     with contextlib.suppress(OSError):  # On a full disk the owner stays unknown.
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    _held[path.absolute()] = _Held(descriptor, directory)
+    _held[path.absolute()] = descriptor, os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _try_lock(descriptor: int, path: pathlib.Path) -> bool:
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):  # POSIX allows both.
+        return False
+    except OSError as error:
+        logging.warning(
+            "Cannot lock %s (%s). Do not use its directory for two runs at once", path, error
+        )
+    return True
 
 
 def check(directory: pathlib.Path) -> None:
@@ -88,28 +93,22 @@ def check(directory: pathlib.Path) -> None:
     Raises:
       LostError: If the directory was deleted, renamed or replaced, or another process locked it.
     """
-    for path, held in list(_held.items()):
-        if path.parent == directory.absolute():
-            _check(path, held)
-
-
-def _check(path: pathlib.Path, held: _Held) -> None:
-    if not _is_same(path.parent, held.directory):
-        raise LostError(_describe_loss(path.parent, held.directory))
-    if _is_same(path, held.descriptor):
-        return
-    try:
-        acquire(path)  # Succeeds only if no other process locked the new file.
-    except InUseError as error:
-        raise LostError(
-            f"{path} was deleted while this process used {path.parent}, and {error}. Nothing more "
-            "is saved here."
-        ) from None
-    except OSError as error:
-        raise LostError(f"{path} was deleted and cannot be created: {error.strerror}") from None
-    for descriptor in held:
-        os.close(descriptor)
-    logging.warning("%s was deleted; locked it again. Keep this file while a run is active", path)
+    for path, (file, parent) in list(_held.items()):
+        if path.parent != directory.absolute():
+            continue
+        if not _is_same(directory, parent):
+            now = pathlib.Path(f"/proc/self/fd/{parent}").readlink()
+            raise LostError(
+                f"{directory} was deleted, renamed or replaced while this process used it, and is "
+                f"now {now}. Nothing was saved since the last checkpoint. Rename it back, or "
+                "restore it from a backup, then run the same command."
+            )
+        if not _is_same(path, file):
+            logging.warning("%s was deleted; locking it again. Keep it while a run is active", path)
+            try:
+                acquire(path)
+            except (InUseError, OSError) as error:
+                raise LostError(f"cannot lock {path} again: {error}") from None
 
 
 def _is_same(path: pathlib.Path, descriptor: int) -> bool:
@@ -117,29 +116,3 @@ def _is_same(path: pathlib.Path, descriptor: int) -> bool:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except (FileNotFoundError, NotADirectoryError):
         return False
-
-
-def _describe_loss(directory: pathlib.Path, descriptor: int) -> str:
-    now = str(pathlib.Path(f"/proc/self/fd/{descriptor}").readlink())
-    lost = "Nothing was saved since the last checkpoint"
-    if now.endswith(" (deleted)") or not os.fstat(descriptor).st_nlink:
-        return (
-            f"{directory} was deleted while this process used it. {lost}: restore the directory "
-            "from a backup, or start again."
-        )
-    return (
-        f"{directory} was renamed to {now} while this process used it. {lost}: rename the "
-        f"directory back, or resume with {now}."
-    )
-
-
-def _try_lock(descriptor: int, path: pathlib.Path) -> bool:
-    try:
-        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):  # POSIX allows both.
-        return False
-    except OSError as error:
-        logging.warning(
-            "Cannot lock %s (%s). Do not use its directory for two runs at once", path, error
-        )
-    return True

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 
 # dm-reverb's compiled ops load into exactly one TensorFlow; any other fails at import with an
 # undefined symbol.
-_REQUIRED = {"dm-reverb": "0.14.0", "tensorflow": "2.15."}
-_PYTHON = "3.11"
+_REQUIRED = {"python": "3.11.", "dm-reverb": "0.14.0", "tensorflow": "2.15."}
 _RECORDED = ("tensorflow", "keras", "dm-reverb", "ale-py", "minatar", "numpy", "protobuf", "ray")
 
 
@@ -23,21 +22,14 @@ def check() -> None:
     Raises:
       VersionError: If a version differs. The message states the remedy.
     """
-    python = ".".join(platform.python_version_tuple()[:2])
-    if python != _PYTHON:
-        raise VersionError(
-            f"error: Python must be {_PYTHON}, got {platform.python_version()}: dm-reverb 0.14.0 "
-            f"and TensorFlow 2.15 are used on Python {_PYTHON}. Create an environment with "
-            f"python{_PYTHON} and install laser_tf there"
-        )
-    for package, required in _REQUIRED.items():
-        installed = _version(package) or (
-            _version("tensorflow-cpu") if package == "tensorflow" else None
-        )
-        if installed is None or not installed.startswith(required):
+    installed = recorded()
+    installed.setdefault("tensorflow", _version("tensorflow-cpu") or "not installed")
+    for name, required in _REQUIRED.items():
+        version = installed.get(name, "not installed")
+        if not version.startswith(required):
             raise VersionError(
-                f"error: {package} is {installed or 'not installed'}, not {required.rstrip('.')}: "
-                "pip install tensorflow==2.15.1 dm-reverb==0.14.0"
+                f"error: {name} must be {required.rstrip('.')}, got {version}. Create an "
+                "environment with python3.11, and pip install tensorflow==2.15.1 dm-reverb==0.14.0"
             )
 
 

@@ -1,4 +1,4 @@
-"""Tests ACER's gradient against float64 loops and finite differences."""
+"""Tests ACER's gradient against float64 loops."""
 
 from typing import Any
 
@@ -10,6 +10,7 @@ from dm_env import specs
 from laser_tf import observations, types
 from laser_tf.agents import acer_config, base, registry
 from testing import fakes, messages, numpy_reference
+from testing.agents import unrolls
 
 T, B, V, A, D, STD = 6, 3, 3, 4, 2, 0.3
 DISCRETE = types.EnvironmentSpec(specs.Array([V], np.float32), specs.DiscreteArray(A))
@@ -19,64 +20,24 @@ CONTINUOUS = types.EnvironmentSpec(
 SPECS = {"discrete": DISCRETE, "continuous": CONTINUOUS}
 
 
-def agent_of(spec: types.EnvironmentSpec, kind: str = "acer", **overrides) -> Any:
+def make_agent(actions: str, kind: str = "acer", **overrides) -> Any:
     """Returns an agent whose average policy differs from its policy."""
     tf.keras.utils.set_random_seed(1)
-    continuous = not isinstance(spec.action, specs.DiscreteArray)
     defaults = {"kind": kind, "mlp_units": (6,), "normalise_vectors": False, "discount": 0.9}
-    defaults |= {"entropy_cost": 0.0 if continuous else 0.01, "delta": 0.05, "truncation": 1.2}
-    if kind == acer_config.KIND:
+    defaults |= {"entropy_cost": 0.0 if actions == "continuous" else 0.01}
+    defaults |= {"delta": 0.05, "truncation": 1.2}
+    if kind == "acer":
         defaults |= {"advantage_units": (5,), "dueling_samples": 3}
     config = registry.config_class(kind)(**defaults | overrides)
-    agent = registry.make(config, base.Context(spec, seed=3))
-    generator = np.random.default_rng(5)
-    for variable in agent._average.trainable_variables:
-        variable.assign_add(generator.normal(0, 0.5, variable.shape).astype(np.float32))
+    agent = registry.make(config, base.Context(SPECS[actions], seed=3))
+    unrolls.shake(agent._average.trainable_variables, seed=5)
     return agent
 
 
-def unroll_of(agent: Any, spec: types.EnvironmentSpec, poison: float = 0.5) -> types.Unroll:
-    """Returns an unroll of the agent's initial policy, then changes the agent's weights.
-
-    The episode of entry 1 ends after two transitions. Steps between two episodes hold `poison`.
-    """
-    generator = np.random.default_rng(0)
-    is_first = np.zeros([T + 1, B], bool)
-    is_first[3, 1] = True
-    discount = np.ones([T + 1, B])
-    discount[2, 1] = discount[5, 0] = 0.0
-    reward = generator.normal(size=[T + 1, B])
-    reward[is_first] = poison
-    shape = spec.action.shape
-    env_output = types.EnvOutput(
-        tf.constant(generator.normal(size=[T + 1, B, V]), tf.float32),
-        tf.constant(reward, tf.float32),
-        tf.constant(discount, tf.float32),
-        tf.constant(is_first),
-        tf.zeros([T + 1, B, *shape], spec.action.dtype),
-    )
-    acted, start = fakes.act(agent, env_output)
-    for variable in agent.trainable_variables:
-        variable.assign_add(generator.normal(0, 0.5, variable.shape).astype(np.float32))
-    before_reset = np.roll(is_first, -1, axis=0)
-
-    def poisoned(leaf: tf.Tensor) -> tf.Tensor:
-        mask = before_reset.reshape(*before_reset.shape, *[1] * (leaf.shape.rank - 2))
-        return tf.where(mask, tf.constant(poison, leaf.dtype), leaf)
-
-    acted = acted._replace(
-        policy=tf.nest.map_structure(poisoned, acted.policy),
-        extras=tf.nest.map_structure(poisoned, acted.extras),
-    )
-    return types.Unroll(
-        env_output,
-        acted,
-        start,
-        task=tf.zeros([B], tf.int32),
-        is_online=tf.constant([True, True, False]),
-        is_own=tf.ones([B], tf.bool),
-        importance_weight=tf.constant([1.0, 0.5, 0.25]),
-    )
+def make_unroll(agent: Any, actions: str, poison: float = 0.5) -> types.Unroll:
+    """Returns an unroll; an episode of entry 1 ends, entry 0 loses a life."""
+    ends = {"terminations": [(2, 1)], "lost_lives": [(5, 0)]}
+    return unrolls.make(agent, SPECS[actions], T, B, **ends, poison=poison)
 
 
 def networks(agent: Any, unroll: types.Unroll) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -85,337 +46,284 @@ def networks(agent: Any, unroll: types.Unroll) -> tuple[tf.Tensor, tf.Tensor, tf
     return features, outputs, agent._average(unroll.env_output, unroll.core_state)[1]
 
 
-def gradients_of(function, variables) -> list[np.ndarray]:
-    """Returns the gradients of a scalar; zeros for independent variables."""
-    with tf.GradientTape() as tape:
-        value = function()
-    return [
-        np.zeros(variable.shape) if gradient is None else gradient.numpy()
-        for gradient, variable in zip(tape.gradient(value, variables), variables, strict=True)
-    ]
+class Naive:
+    """Constrained policy gradients as loops over an unroll; subclasses add g and the critic.
 
+    Actions are integers, or latent actions [D] of Gaussians.
+    """
 
-class _Discrete:
-    """Algorithm 2 as loops over an unroll, given logits and Q-values [T + 1, B, A]."""
-
-    def __init__(self, agent: Any, unroll: types.Unroll, logits, average, q):
-        config = agent._config
-        pi, average = numpy_reference.softmax(logits), numpy_reference.softmax(average)
-        mu = numpy_reference.softmax(unroll.agent_output.policy)
-        action = unroll.agent_output.action.numpy()
+    def __init__(self, agent: Any, unroll: types.Unroll):
+        _, outputs, average = networks(agent, unroll)
+        acted = unroll.agent_output
+        self.config, self.is_discrete = agent._config, acted.extras == ()
+        to_phi = numpy_reference.softmax if self.is_discrete else lambda x: np.asarray(x, float)
+        self.phi, self.average = to_phi(outputs), to_phi(average)
+        self.mu = to_phi(acted.policy if self.is_discrete else acted.policy.mean)
+        self.taken = np.asarray(acted.action if self.is_discrete else acted.extras)
         self.mask = ~unroll.env_output.is_first.numpy()[1:]
-        q = np.asarray(q, np.float64)
-        values = (pi * q).sum(-1)
-        taken, rho = np.zeros([T, B]), np.zeros([T, B])
-        for t, b in np.ndindex(T, B):
-            taken[t, b] = q[t, b, action[t, b]]
-            rho[t, b] = pi[t, b, action[t, b]] / mu[t, b, action[t, b]]
-        self.targets = numpy_reference.retrace(
-            unroll.env_output.reward.numpy()[1:],
-            config.discount * unroll.env_output.discount.numpy()[1:],
-            taken,
-            values,
-            config.lambda_ * np.minimum(1, rho),
-            self.mask,
+        self.rewards = unroll.env_output.reward.numpy()[1:]
+        self.discounts = self.config.discount * unroll.env_output.discount.numpy()[1:]
+        self.weight = unroll.importance_weight.numpy()
+        self.direction, self.constrained = np.zeros([T, B, self.phi.shape[-1]]), 0
+
+    def transitions(self):
+        return ((t, b) for t, b in np.ndindex(T, B) if self.mask[t, b])
+
+    def rho(self, t: int, b: int, action) -> float:
+        if self.is_discrete:
+            return self.phi[t, b, action] / self.mu[t, b, action]
+        squares = (action - self.mu[t, b]) ** 2 - (action - self.phi[t, b]) ** 2
+        return np.exp(squares.sum() / (2 * STD**2))
+
+    def rhos(self) -> np.ndarray:
+        """Returns the ratios of the actions taken, [T, B]; 1 between episodes."""
+        rhos = np.ones([T, B])
+        for t, b in self.transitions():
+            rhos[t, b] = self.rho(t, b, self.taken[t, b])
+        return rhos
+
+    def score(self, t: int, b: int, action) -> np.ndarray:
+        """Returns the gradient of log f(a|phi) in phi, the probabilities or means, [S]."""
+        if self.is_discrete:
+            return np.eye(A)[action] / self.phi[t, b]
+        return (action - self.phi[t, b]) / STD**2
+
+    def add(self, t: int, b: int, g: np.ndarray) -> None:
+        """Sets z* of a step for a gradient g in phi, without entropy term and weight."""
+        phi = self.phi[t, b]
+        if self.is_discrete:
+            g = g + self.config.entropy_cost * (-np.log(phi) - 1)
+            k = -self.average[t, b] / phi
+        else:
+            k = (phi - self.average[t, b]) / STD**2
+        g = self.weight[b] * g
+        if self.is_discrete and self.config.statistics == "logits":  # Chain rule.
+            jacobian = np.diag(phi) - np.outer(phi, phi)
+            g, k = jacobian @ g, jacobian @ k
+        self.constrained += k @ g > self.config.delta
+        if self.config.trust_region:
+            g = numpy_reference.constrain(g, k, self.config.delta)
+        self.direction[t, b] = g
+
+    def policy_loss(self, outputs: tf.Tensor) -> tf.Tensor:
+        """Returns a scalar with the gradient - z* d phi, given the outputs of the policy."""
+        is_probability = self.is_discrete and self.config.statistics == "probabilities"
+        phi = tf.nn.softmax(outputs) if is_probability else outputs
+        return -tf.reduce_sum(tf.constant(self.direction, tf.float32) * phi[:-1])
+
+
+class _Discrete(Naive):
+    """Algorithm 2, given Q-values [T + 1, B, A]."""
+
+    def __init__(self, agent: Any, unroll: types.Unroll, q):
+        super().__init__(agent, unroll)
+        q, c = np.asarray(q, np.float64), self.config.truncation
+        values, rhos = (self.phi * q).sum(-1), self.rhos()
+        taken = np.take_along_axis(q[:-1], self.taken[:-1, :, None], axis=-1)[..., 0]
+        traces = self.config.lambda_ * np.minimum(1, rhos)
+        self.q_ret = numpy_reference.retrace(
+            self.rewards, self.discounts, taken, values, traces, self.mask
         )
-        self.direction, self.constrained = np.zeros([T, B, A]), 0
-        self.q_errors = np.zeros([T + 1, B, A])
-        c, weight = config.truncation, unroll.importance_weight.numpy()
-        self.corrected = 0
-        for t, b in np.ndindex(T, B):
-            if not self.mask[t, b]:
-                continue
-            phi, chosen = pi[t, b], action[t, b]
-            g = np.zeros(A)
-            advantage = self.targets[t, b] - values[t, b]
-            g[chosen] = min(c, rho[t, b]) / phi[chosen] * advantage
+        self.q_errors, self.corrected = np.zeros([T + 1, B, A]), 0
+        for t, b in self.transitions():
+            chosen = self.taken[t, b]
+            advantage = self.q_ret[t, b] - values[t, b]
+            g = min(c, rhos[t, b]) * advantage * self.score(t, b, chosen)
             for a in range(A):
-                ratio = phi[a] / mu[t, b, a]
-                self.corrected += ratio > c
-                g[a] += max(0, 1 - c / ratio) * phi[a] / phi[a] * (q[t, b, a] - values[t, b])
-            g = weight[b] * (g + config.entropy_cost * (-np.log(phi) - 1))
-            k = -average[t, b] / phi
-            if config.statistics == "logits":  # Chain rule.
-                softmaxs = np.diag(phi) - np.outer(phi, phi)
-                g, k = softmaxs @ g, softmaxs @ k
-            self.constrained += k @ g > config.delta
-            self.direction[t, b] = (
-                numpy_reference.constrain(g, k, config.delta) if config.trust_region else g
-            )
-            self.q_errors[t, b, chosen] = weight[b] * (taken[t, b] - self.targets[t, b])
+                correction = max(0, 1 - c / self.rho(t, b, a))
+                self.corrected += correction > 0
+                g[a] += correction * (q[t, b, a] - values[t, b])
+            self.add(t, b, g)
+            self.q_errors[t, b, chosen] = self.weight[b] * (taken[t, b] - self.q_ret[t, b])
 
 
-class DiscreteTest(parameterized.TestCase):
+class _Continuous(Naive):
+    """Algorithm 3, given values, Q~ of the taken and of a sampled action, and this action."""
+
+    def __init__(self, agent: Any, unroll: types.Unroll, values, q, sampled):
+        super().__init__(agent, unroll)
+        values, (q_taken, q_sampled) = np.asarray(values, np.float64), q.numpy()
+        rhos, c = self.rhos(), self.config.truncation
+        arguments = (self.rewards, self.discounts, q_taken, values)
+        traces = self.config.lambda_ * np.minimum(1, rhos ** (1 / D))
+        self.q_ret = numpy_reference.retrace(*arguments, traces, self.mask)
+        q_opc = numpy_reference.retrace(*arguments, 0 * traces + self.config.lambda_, self.mask)
+        self.q_errors, self.value_errors = np.zeros([T, B]), np.zeros([T + 1, B])
+        self.corrected = 0
+        for t, b in self.transitions():
+            correction = max(0, 1 - c / self.rho(t, b, sampled[t, b]))
+            self.corrected += correction > 0
+            g = min(c, rhos[t, b]) * (q_opc[t, b] - values[t, b]) * self.score(
+                t, b, self.taken[t, b]
+            ) + correction * (q_sampled[t, b] - values[t, b]) * self.score(t, b, sampled[t, b])
+            self.add(t, b, g)
+            self.q_errors[t, b] = self.weight[b] * (q_taken[t, b] - self.q_ret[t, b])
+            self.value_errors[t, b] = min(1, rhos[t, b]) * self.q_errors[t, b]
+
+
+class LossTest(parameterized.TestCase):
+    def _check(self, agent, unroll, naive, q_taken, expected) -> None:
+        self.assertGreater(naive.constrained, 2)
+        self.assertGreater(naive.corrected, 2)
+        variables = agent.trainable_variables
+        unrolls.assert_gradients_equal(lambda: agent.loss(unroll).loss, expected, variables)
+        squares = np.where(naive.mask, 0.5 * (naive.q_ret - q_taken) ** 2, 0).sum(0)
+        priorities = 1e-3 + squares / naive.mask.sum(0)
+        np.testing.assert_allclose(agent.loss(unroll).priorities, priorities, rtol=1e-4)
+
     @parameterized.parameters(
         {},
         {"trust_region": False},
-        {"lambda_": 0.7, "delta": 0.0},
+        {"lambda_": 0.7, "delta": 0.0, "critic_cost": 0.5},
         {"statistics": "logits"},
     )
     def test_gradient_equals_algorithm_2(self, **overrides):
-        agent = agent_of(DISCRETE, **overrides)
-        unroll = unroll_of(agent, DISCRETE)
-        features, logits, average = networks(agent, unroll)
-        naive = _Discrete(agent, unroll, logits, average, agent._critic(features))
-        self.assertGreater(naive.constrained, 2)
-        self.assertGreater(naive.corrected, 2)
+        agent = make_agent("discrete", **overrides)
+        unroll = make_unroll(agent, "discrete")
+        q_values = agent._critic(networks(agent, unroll)[0])
+        naive = _Discrete(agent, unroll, q_values)
 
-        probabilities = agent._config.statistics == "probabilities"
-
-        def by_hand() -> tf.Tensor:
+        def expected() -> tf.Tensor:
             """Computes a scalar with the gradients - z* d phi and (Q - Q^ret) dQ."""
             features, logits, _ = networks(agent, unroll)
-            direction = tf.constant(naive.direction, tf.float32)
-            phi = tf.nn.softmax(logits) if probabilities else logits
-            policy = -tf.reduce_sum(direction * phi[:-1])
             errors = tf.constant(naive.q_errors, tf.float32)
-            return policy + agent._config.critic_cost * tf.reduce_sum(
-                errors * agent._critic(features)
-            )
+            critic = tf.reduce_sum(errors * agent._critic(features))
+            return naive.policy_loss(logits) + agent._config.critic_cost * critic
 
-        variables = agent.trainable_variables
-        expected = gradients_of(by_hand, variables)
-        actual = gradients_of(lambda: agent.loss(unroll).loss, variables)
-        for one, other in zip(actual, expected, strict=True):
-            np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-5)
-        self._check_finite_differences(agent, unroll, naive, actual)
+        q_taken = np.take_along_axis(q_values.numpy(), naive.taken[..., None], axis=-1)[:-1, :, 0]
+        self._check(agent, unroll, naive, q_taken, expected)
 
-    def _check_finite_differences(self, agent, unroll, naive, gradients) -> None:
-        """Compares derivatives in a random direction, with z* and targets constant."""
-        generator = np.random.default_rng(1)
-        variables = agent.trainable_variables
-        first = [variable.numpy() for variable in variables]
-        along = [generator.normal(size=variable.shape) for variable in variables]
-        expected = sum((one * two).sum() for one, two in zip(gradients, along, strict=True))
-        sums = []
-        for step in (1e-3, -1e-3):
-            for variable, start, direction in zip(variables, first, along, strict=True):
-                variable.assign((start + step * direction).astype(np.float32))
-            features, logits, _ = networks(agent, unroll)
-            phi = logits.numpy().astype(np.float64)[:-1]
-            if agent._config.statistics == "probabilities":
-                phi = numpy_reference.softmax(phi)
-            q = agent._critic(features).numpy().astype(np.float64)
-            cost = agent._config.critic_cost
-            sums.append(-(naive.direction * phi).sum() + cost * (naive.q_errors * q).sum())
-        for variable, start in zip(variables, first, strict=True):
-            variable.assign(start)
-        np.testing.assert_allclose((sums[0] - sums[1]) / 2e-3, expected, rtol=5e-3, atol=1e-3)
-
-    def test_update_moves_average_policy_by_decay(self):
-        agent = agent_of(DISCRETE, average_decay=0.75)
-        before = [variable.numpy() for variable in agent._average.trainable_variables]
-        agent.after_update()
-        for old, average, variable in zip(
-            before,
-            agent._average.trainable_variables,
-            agent._policy.trainable_variables,
-            strict=True,
-        ):
-            np.testing.assert_allclose(average, 0.75 * old + 0.25 * variable.numpy(), atol=1e-6)
-
-    def test_fresh_average_policy_equals_policy(self):
-        config = acer_config.AcerConfig(mlp_units=(6,))
-        agent = registry.make(config, base.Context(DISCRETE))
-        for average, variable in zip(
-            agent._average.trainable_variables, agent._policy.trainable_variables, strict=True
-        ):
-            np.testing.assert_array_equal(average, variable)
-
-
-class _Continuous:
-    """Algorithm 3 as loops over an unroll, given means, values, the critic's samples and Q~."""
-
-    def __init__(self, agent: Any, unroll: types.Unroll, means, average, values, judged):
-        config, env_output = agent._config, unroll.env_output
-        self.mask = ~env_output.is_first.numpy()[1:]
-        means, average = (np.asarray(x, np.float64)[:-1] for x in (means, average))
-        mu, latent = unroll.agent_output.policy.mean.numpy(), unroll.agent_output.extras.numpy()
-        q_taken, q_drawn, drawn = judged
-        values = np.asarray(values, np.float64)
-        rho = np.exp(self._log_ratio(latent[:-1], means, mu[:-1]))
-        rho_drawn = np.exp(self._log_ratio(drawn, means, mu[:-1]))
-        arguments = (
-            env_output.reward.numpy()[1:],
-            config.discount * env_output.discount.numpy()[1:],
-            q_taken,
-            values,
-        )
-        traces = config.lambda_ * np.minimum(1, rho ** (1 / D))
-        self.q_ret = numpy_reference.retrace(*arguments, traces, self.mask)
-        q_opc = numpy_reference.retrace(*arguments, np.full([T, B], config.lambda_), self.mask)
-        self.direction, self.constrained, self.corrected = np.zeros([T, B, D]), 0, 0
-        c, weight = config.truncation, unroll.importance_weight.numpy()
-        self.q_errors, self.value_errors = np.zeros([T, B]), np.zeros([T + 1, B])
-        for t, b in np.ndindex(T, B):
-            if not self.mask[t, b]:
-                continue
-            score = (latent[t, b] - means[t, b]) / STD**2
-            score_drawn = (drawn[t, b] - means[t, b]) / STD**2
-            g = min(c, rho[t, b]) * score * (q_opc[t, b] - values[t, b])
-            correction = max(0, 1 - c / rho_drawn[t, b])
-            self.corrected += correction > 0
-            g += correction * (q_drawn[t, b] - values[t, b]) * score_drawn
-            g *= weight[b]
-            k = (means[t, b] - average[t, b]) / STD**2
-            self.constrained += k @ g > config.delta
-            self.direction[t, b] = (
-                numpy_reference.constrain(g, k, config.delta) if config.trust_region else g
-            )
-            self.q_errors[t, b] = weight[b] * (q_taken[t, b] - self.q_ret[t, b])
-            self.value_errors[t, b] = min(1, rho[t, b]) * self.q_errors[t, b]
-
-    def _log_ratio(self, latent, means, mu) -> np.ndarray:
-        return ((latent - mu) ** 2 - (latent - means) ** 2).sum(-1) / (2 * STD**2)
-
-
-class ContinuousTest(parameterized.TestCase):
     @parameterized.parameters(
-        {}, {"trust_region": False}, {"lambda_": 0.7, "delta": 0.0}, {"dueling_samples": 0}
+        {},
+        {"trust_region": False},
+        {"lambda_": 0.7, "delta": 0.0, "critic_cost": 0.5},
+        {"dueling_samples": 0},
     )
     def test_gradient_equals_algorithm_3(self, **overrides):
-        agent = agent_of(CONTINUOUS, **overrides)
-        unroll = unroll_of(agent, CONTINUOUS)
+        agent = make_agent("continuous", **overrides)
+        unroll = make_unroll(agent, "continuous")
         network, samples = agent._critic._network, agent._config.dueling_samples
-        _, means, average = networks(agent, unroll)
         # The samples of the loss: a' first, then u_1 .. u_n.
-        policy = agent._distribution.parameters(means[:-1])
-        several = tf.nest.map_structure(lambda leaf: tf.stack([leaf] * (1 + samples)), policy)
-        draw = agent._distribution.sample(several, agent._next_seed())
-        actions = tf.stack([unroll.agent_output.action[:-1], draw.action[0]])
+        policy = agent._distribution.parameters(networks(agent, unroll)[1][:-1])
+        repeated = tf.nest.map_structure(lambda leaf: tf.stack([leaf] * (1 + samples)), policy)
+        sample = agent._distribution.sample(repeated, agent._next_seed())
+        actions = tf.stack([unroll.agent_output.action[:-1], sample.action[0]])
 
-        def judge() -> tuple[tf.Tensor, tf.Tensor]:
-            features, _, _ = networks(agent, unroll)
+        def evaluate() -> tuple[tf.Tensor, tf.Tensor]:
+            features = networks(agent, unroll)[0]
             values = network.values(features)
-            q = network.action_values(features[:-1], values[:-1], actions, draw.action[1:])
+            q = network.action_values(features[:-1], values[:-1], actions, sample.action[1:])
             return values, q
 
-        values, q = judge()
-        judged = (q[0].numpy(), q[1].numpy(), draw.latent[0].numpy())
-        naive = _Continuous(agent, unroll, means, average, values, judged)
-        self.assertGreater(naive.constrained, 2)
-        self.assertGreater(naive.corrected, 2)
+        naive = _Continuous(agent, unroll, *evaluate(), sample.latent[0].numpy())
 
-        def by_hand() -> tf.Tensor:
-            _, means, _ = networks(agent, unroll)
-            values, q = judge()
+        def expected() -> tf.Tensor:
+            values, q = evaluate()
             critic = tf.reduce_sum(tf.constant(naive.q_errors, tf.float32) * q[0])
             critic += tf.reduce_sum(tf.constant(naive.value_errors, tf.float32) * values)
-            policy = -tf.reduce_sum(tf.constant(naive.direction, tf.float32) * means[:-1])
+            policy = naive.policy_loss(networks(agent, unroll)[1])
             return policy + agent._config.critic_cost * critic
 
-        variables = agent.trainable_variables
-        expected = gradients_of(by_hand, variables)
-        actual = gradients_of(lambda: agent.loss(unroll).loss, variables)
-        for one, other in zip(actual, expected, strict=True):
-            np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-4)
+        self._check(agent, unroll, naive, evaluate()[1][0].numpy(), expected)
 
     def test_samples_of_loss_change_only_with_updates(self):
-        agent = agent_of(CONTINUOUS)
-        unroll = unroll_of(agent, CONTINUOUS)
-        once, again = agent.loss(unroll).loss, agent.loss(unroll).loss
-        self.assertEqual(float(once), float(again))
-        agent.act(tf.nest.map_structure(lambda leaf: leaf[0], unroll.env_output), ())
-        self.assertEqual(float(agent.loss(unroll).loss), float(once))
-        agent._updates.assign_add(1)
-        self.assertNotEqual(float(agent.loss(unroll).loss), float(once))
+        agent = make_agent("continuous")
+        unroll = make_unroll(agent, "continuous")
+        once = float(agent.loss(unroll).loss)
+        agent.act(unrolls.at(unroll.env_output, 0), ())
+        self.assertEqual(float(agent.loss(unroll).loss), once)
+        seed = agent._next_seed()
+        agent.after_update()
+        np.testing.assert_array_equal(agent._next_seed() - seed, [0, 1])
 
-
-class AgentTest(parameterized.TestCase):
-    @parameterized.parameters(*SPECS)
-    def test_nan_between_episodes_is_ignored(self, actions):
-        agent = agent_of(SPECS[actions])
-        weights = [variable.numpy() for variable in agent.trainable_variables]
+    @parameterized.product(actions=tuple(SPECS), kind=("acer", "a3c"))
+    def test_nan_between_episodes_is_ignored(self, actions, kind):
         results = []
         for poison in (0.5, np.nan):
-            for variable, value in zip(agent.trainable_variables, weights, strict=True):
-                variable.assign(value)
-            agent._random.reset_from_seed(3)
-            unroll = unroll_of(agent, SPECS[actions], poison)
+            agent = make_agent(actions, kind)
+            unroll = make_unroll(agent, actions, poison)
             output = agent.loss(unroll)
-            gradients = gradients_of(
-                lambda unroll=unroll: agent.loss(unroll).loss, agent.trainable_variables
+            gradients = unrolls.gradients(
+                lambda agent=agent, unroll=unroll: agent.loss(unroll).loss,
+                (*agent.trainable_variables, *agent._average.variables),
             )
             results.append([output.loss.numpy(), output.priorities.numpy(), *gradients])
         for clean, poisoned in zip(*results, strict=True):
             self.assertTrue(np.isfinite(poisoned).all())
             np.testing.assert_allclose(poisoned, clean, rtol=1e-5, atol=1e-6)
-
-    @parameterized.parameters(*SPECS)
-    def test_average_policy_receives_no_gradient(self, actions):
-        agent = agent_of(SPECS[actions])
-        learned = {variable.ref() for variable in agent.trainable_variables}
-        self.assertEmpty(learned & {variable.ref() for variable in agent._average.variables})
-        for gradient in gradients_of(
-            lambda: agent.loss(unroll_of(agent, SPECS[actions])).loss, agent._average.variables
-        ):
+        # The average policy receives no gradient.
+        for gradient in gradients[len(agent.trainable_variables) :]:
             np.testing.assert_array_equal(gradient, 0.0)
 
     @parameterized.parameters(*SPECS)
+    def test_inputs_of_losses_are_fixed_and_finite(self, actions):
+        agent = make_agent(actions)
+        unroll = make_unroll(agent, actions, poison=np.nan)
+        with tf.GradientTape() as tape:
+            experience = agent._compute_experience(unroll)
+            output = agent._critic.evaluate(experience, agent._next_seed())
+            fixed = [output.correction, experience.log_rhos, experience.score]
+            if actions == "discrete":  # Equation 6 updates Q(x_t, a_t) only.
+                fixed.append(output.values)
+        gradients = tape.gradient(fixed, agent.trainable_variables)
+        self.assertTrue(all(gradient is None for gradient in gradients))
+        self.assertTrue(np.isfinite(experience.log_rhos).all())
+
+    @parameterized.parameters(("discrete", "lstm"), ("continuous", "none"))
+    def test_compiled_loss_equals_eager(self, actions, core):
+        agent = make_agent(actions, core=core, core_size=4)
+        unroll = make_unroll(agent, actions)
+        compiled = tf.function(lambda unroll: agent.loss(unroll).loss, jit_compile=True)
+        # The continuous loss depends on random numbers, which differ in XLA.
+        tolerance = 1e-4 if actions == "discrete" else 0.5
+        np.testing.assert_allclose(compiled(unroll), agent.loss(unroll).loss, rtol=tolerance)
+
+
+class AveragePolicyTest(parameterized.TestCase):
+    def test_update_moves_average_policy_by_decay(self):
+        agent = make_agent("discrete", average_decay=0.75)
+        average, policy = agent._average.trainable_variables, agent._policy.trainable_variables
+        before = [variable.numpy() for variable in average]
+        agent.after_update()
+        for old, new, variable in zip(before, average, policy, strict=True):
+            np.testing.assert_allclose(new, 0.75 * old + 0.25 * variable.numpy(), atol=1e-6)
+        fresh = registry.make(acer_config.AcerConfig(mlp_units=(6,)), base.Context(DISCRETE))
+        pairs = (fresh._average.trainable_variables, fresh._policy.trainable_variables)
+        for new, variable in zip(*pairs, strict=True):
+            np.testing.assert_array_equal(new, variable)
+
+    @parameterized.parameters(*SPECS)
     def test_act_uses_policy_instead_of_average(self, actions):
-        agent = agent_of(SPECS[actions])
+        agent = make_agent(actions)
         blank = tf.nest.map_structure(
             tf.constant, observations.padding_steps(SPECS[actions], (1, 1))
         )
-        _, outputs, _ = agent._policy(blank, agent.initial_state(1))
-        _, average, _ = agent._average(blank, agent.initial_state(1))
+        (_, outputs, _), (_, average, _) = (
+            network(blank, agent.initial_state(1)) for network in (agent._policy, agent._average)
+        )
         self.assertGreater(np.abs(outputs - average).max(), 0.1)
-        step = tf.nest.map_structure(lambda leaf: leaf[0], blank)
-        acted, _ = agent.act(step, agent.initial_state(1))
+        acted, _ = agent.act(unrolls.at(blank, 0), agent.initial_state(1))
         tf.nest.map_structure(
             lambda leaf, expected: np.testing.assert_allclose(leaf, expected[0], rtol=1e-5),
             acted.policy,
             agent._distribution.parameters(outputs),
         )
 
-    @parameterized.parameters(("discrete", "lstm"), ("continuous", "none"))
-    def test_compiled_loss_equals_eager(self, actions, core):
-        agent = agent_of(SPECS[actions], core=core, core_size=4)
-        unroll = unroll_of(agent, SPECS[actions])
-        compiled = tf.function(lambda unroll: agent.loss(unroll).loss, jit_compile=True)
-        # The continuous loss depends on random numbers, which differ in XLA.
-        tolerance = 1e-4 if actions == "discrete" else 0.5
-        np.testing.assert_allclose(compiled(unroll), agent.loss(unroll).loss, rtol=tolerance)
-
-    def test_entropy_cost_with_continuous_actions_raises(self):
-        with messages.raises(ValueError, "entropy_cost", 0.01, "agent.entropy_cost=0"):
-            agent_of(CONTINUOUS, entropy_cost=0.01)
-
-    @parameterized.named_parameters(
-        ("lambda", {"lambda_": 1.1}, ("lambda_", 1.1)),
-        ("truncation", {"truncation": 0.0}, ("truncation", 0.0)),
-        ("delta", {"delta": -1.0}, ("delta",)),
-        ("decay", {"average_decay": 2.0}, ("average_decay", 2.0)),
-        ("samples", {"dueling_samples": -1}, ("dueling_samples",)),
-        ("units", {"advantage_units": (0,)}, ("advantage_units",)),
-        ("clip", {"reward_clip": "some"}, ("reward_clip",)),
+    @parameterized.parameters(
+        ("discrete", {"statistics": "logits", "delta": 0.02}, 0.005, 0.3),
+        ("continuous", {"delta": 0.1}, 0.001, 0.05),
     )
-    def test_invalid_value_raises(self, overrides, names):
-        with messages.raises(ValueError, *names):
-            acer_config.AcerConfig(**overrides)
-
-    def test_refuses_sequences(self):
-        with messages.raises(ValueError, "replay.scheme", "sequences", "alternating"):
-            acer_config.AcerConfig().check_scheme("sequences")
-
-
-class TrustRegionTest(parameterized.TestCase):
-    @parameterized.named_parameters(
-        ("logits", DISCRETE, {"statistics": "logits", "delta": 0.02}, 0.005, 0.3),
-        ("means", CONTINUOUS, {"delta": 0.1}, 0.001, 0.05),
-    )
-    def test_trust_region_bounds_divergence(self, spec, overrides, rate, bound):
+    def test_trust_region_bounds_divergence(self, actions, overrides, rate, bound):
         """Moves the policy in the same direction with every update."""
         largest = {}
         for trust_region in (True, False):
-            agent = agent_of(spec, trust_region=trust_region, **overrides)
-            largest[trust_region] = self._push(agent, spec, rate)
+            agent = make_agent(actions, trust_region=trust_region, **overrides)
+            largest[trust_region] = self._push(agent, make_unroll(agent, actions), rate)
         self.assertLess(largest[True], bound)
         self.assertGreater(largest[False], 4 * bound)
 
-    def _push(self, agent, spec, rate) -> float:
+    def _push(self, agent, unroll, rate) -> float:
         """Returns the max mean divergence from the average policy in 50 updates."""
-        unroll = unroll_of(agent, spec)
         agent._update_average(0.0)
         variables = agent._policy.trainable_variables
 
@@ -433,6 +341,27 @@ class TrustRegionTest(parameterized.TestCase):
             return metrics["trust_region/kl_average"].value
 
         return max(float(update()) for _ in range(50))
+
+
+class ConfigTest(parameterized.TestCase):
+    @parameterized.parameters(
+        ("lambda_", 1.1),
+        ("truncation", 0.0),
+        ("delta", -1.0),
+        ("average_decay", 2.0),
+        ("dueling_samples", -1),
+        ("advantage_units", (0,)),
+        ("reward_clip", "some"),
+    )
+    def test_invalid_value_raises(self, name, value):
+        with messages.raises(ValueError, name, value):
+            acer_config.AcerConfig(**{name: value})
+
+    def test_unsupported_environment_or_replay_raises(self):
+        with messages.raises(ValueError, "entropy_cost", 0.01, "agent.entropy_cost=0"):
+            make_agent("continuous", entropy_cost=0.01)
+        with messages.raises(ValueError, "replay.scheme", "sequences", "alternating"):
+            fakes.acer_catch_config(replay={"scheme": "sequences"})
 
 
 if __name__ == "__main__":

@@ -1,309 +1,270 @@
-"""Tests LASER's loss and acting on unrolls with known results."""
+"""Tests LASER's loss against float64 NumPy for discrete and continuous actions, and acting."""
 
-import dataclasses
-from unittest import mock
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
+from dm_env import specs
 
-from laser_tf import types
-from laser_tf.agents import base, laser, laser_config
-from laser_tf.ops import categorical, trust_region
-from testing import fakes, messages, numpy_reference
+from laser_tf import observations, types
+from laser_tf.agents import base, laser, laser_config, registry
+from testing import fakes, messages
+from testing.agents import laser_reference, unrolls
 
-NUM_ACTIONS = 3
-SHAPE = (10, 5, 1)
+T, B, V, A, D = 6, 4, 3, 3, 2
+CONTINUOUS = specs.BoundedArray([D], np.float32, [-1.0, 0.0], [1.0, 4.0])
+DISCRETE = specs.DiscreteArray(A)
+VECTOR = specs.Array([V], np.float32)
+NEST = {"image": observations.image_spec(6, 5, 1), "state": VECTOR, "text": types.TextSpec(3)}
+SHAPE = (10, 5, 1)  # of images
 
 
-def _agent(
-    num_tasks: int = 1, shape: tuple[int, ...] = SHAPE, frame_stack: int = 1, **overrides
-) -> laser.Laser:
+def _spec(action: specs.BoundedArray, observation: Any = VECTOR, num_tasks: int = 1):
+    return types.EnvironmentSpec(observation, action, num_tasks)
+
+
+def _agent(spec=_spec(DISCRETE), frame_stack: int = 1, **overrides) -> laser.Laser:  # noqa: B008
     tf.keras.utils.set_random_seed(1)
-    config = laser_config.LaserConfig(**({"torso": "flat", "reward_clip": "none"} | overrides))
-    spec = fakes.image_spec(shape, NUM_ACTIONS, num_tasks)
-    return laser.Laser(config, base.Context(spec, frame_stack=frame_stack))
+    values = {"torso": "flat", "mlp_units": (6,), "reward_clip": "none", "discount": 0.9}
+    values |= {"relevance": "behaviour", "kl_threshold": 1.0, "normalise_vectors": False}
+    values |= {"mlp_activation": "relu"}  # Increases the distance between policies.
+    config = laser_config.LaserConfig(**values | overrides)
+    return registry.make(config, base.Context(spec, frame_stack=frame_stack, seed=3))
 
 
-def _gradients(agent: laser.Laser, unroll) -> list[np.ndarray]:
-    with tf.GradientTape() as tape:
-        loss = agent.loss(unroll).loss
-    return [g.numpy() for g in tape.gradient(loss, agent.trainable_variables)]
+def _image_agent(num_tasks: int = 1, shape: tuple[int, ...] = SHAPE, **overrides) -> laser.Laser:
+    overrides = {"relevance": "none"} | overrides
+    return _agent(fakes.image_spec(shape, A, num_tasks), **overrides)
 
 
-def _replace_env(unroll, **fields):
-    return unroll._replace(env_output=unroll.env_output._replace(**fields))
+def _unroll(agent: laser.Laser, spec=_spec(DISCRETE), poison: float = 0.5):  # noqa: B008
+    """Returns an unroll; entry 1 terminates, entry 2 reaches a time limit, entry 3 loses a life."""
+    ends = {"terminations": [(2, 1)], "time_limits": [(3, 2)], "lost_lives": [(4, 3)]}
+    return unrolls.make(agent, spec, T, B, **ends, poison=poison)
 
 
 def _entry(unroll: types.Unroll, index: int) -> types.Unroll:
     one = slice(index, index + 1)
     return types.Unroll(
         *(tf.nest.map_structure(lambda x: x[:, one], part) for part in unroll[:2]),
-        core_state=(),
-        task=unroll.task[one],
-        is_online=unroll.is_online[one],
-        is_own=unroll.is_own[one],
-        importance_weight=unroll.importance_weight[one],
-    )
-
-
-def _reference_loss(config, unroll, logits, values) -> float:
-    """Computes LASER's algorithm 1 in NumPy, with the trust region from probabilities."""
-    pi = numpy_reference.softmax(logits[:-1])
-    mu = numpy_reference.softmax(unroll.agent_output.policy[:-1])
-    actions = unroll.agent_output.action.numpy()[:-1]
-    flat = (-1, NUM_ACTIONS)
-    other = {
-        "none": pi,  # KL(pi || pi) = 0: all transitions are trusted.
-        "behaviour": mu,
-        "implied": numpy_reference.implied_policy(
-            pi.reshape(flat), mu.reshape(flat), config.rho_bar
-        ).reshape(pi.shape),
-    }[config.relevance]
-    relevance = numpy_reference.kl_divergence(pi.reshape(flat), other.reshape(flat))
-    trusted = relevance.reshape(actions.shape) < config.kl_threshold
-    trusted &= ~unroll.env_output.is_first.numpy()[1:]
-    targets, advantages, rhos = numpy_reference.vtrace(
-        numpy_reference.log_importance_ratios(
-            logits[:-1], unroll.agent_output.policy.numpy()[:-1], actions
-        ),
-        config.discount * unroll.env_output.discount.numpy()[1:],
-        unroll.env_output.reward.numpy()[1:],
-        values,
-        trusted,
-        config.rho_bar,
-        config.c_bar,
-        config.lambda_,
-    )
-    online = trusted & unroll.is_online.numpy()
-    return (
-        numpy_reference.policy_gradient_loss(logits[:-1], actions, rhos * advantages, trusted)[0]
-        + config.baseline_cost * numpy_reference.baseline_loss(values[:-1], targets, trusted)[0]
-        + config.entropy_cost * numpy_reference.entropy_loss(logits[:-1], online)[0]
+        *(tf.nest.map_structure(lambda x: x[one], part) for part in unroll[2:]),
     )
 
 
 class LossTest(parameterized.TestCase):
-    @parameterized.parameters("none", "implied", "behaviour")
-    def test_loss_equals_reference(self, relevance):
-        config = laser_config.LaserConfig(
-            torso="flat",
-            reward_clip="none",
-            relevance=relevance,
-            kl_threshold=0.3,
-            discount=0.9,
-            rho_bar=1.3,
-            c_bar=0.8,
-            lambda_=0.95,
-        )
-        agent = _agent(**dataclasses.asdict(config))
-        unroll = fakes.random_unroll(6, 8, NUM_ACTIONS, SHAPE)
-        is_first = np.zeros((6, 8), bool)
-        is_first[3, 2] = True
-        unroll = _replace_env(unroll, is_first=tf.constant(is_first))
-        features, _ = agent._trunk(unroll.env_output, ())
-        logits = agent._outputs(features)
-        values = agent._state_values(features, unroll.task)
+    @parameterized.parameters(
+        (DISCRETE, {"relevance": "implied"}),
+        (DISCRETE, {"relevance": "behaviour"}),
+        (DISCRETE, {"relevance": "none", "entropy_on_replay": True}),
+        (DISCRETE, {"relevance": "none", "reward_clip": "unit", "baseline_cost": 2.0}),
+        (CONTINUOUS, {"continuous_policy": "squashed"}),
+        (CONTINUOUS, {"continuous_policy": "clipped"}),
+        (CONTINUOUS, {"continuous_policy": "squashed", "relevance": "none"}),
+    )
+    def test_loss_and_gradients_equal_reference(self, action, overrides):
+        settings = {"rho_bar": 1.3, "c_bar": 0.8, "lambda_": 0.95, "entropy_cost": 0.1} | overrides
+        for _ in range(2):  # The second time both decisions occur in the trust region.
+            agent = _agent(_spec(action), **settings)
+            unroll = _unroll(agent, _spec(action))
+            features, _ = agent._trunk(unroll.env_output, unroll.core_state)
+            outputs = agent._outputs(features[:-1]).numpy().astype(np.float64)
+            values = agent._state_values(features, unroll.task).numpy().astype(np.float64)
+            reference = laser_reference.Reference(agent, unroll, outputs, values)
+            settings["kl_threshold"] = float(np.nanmedian(reference.relevance))
+        output = agent.loss(unroll)
+        expected = reference.loss(outputs, values[:-1])
+        np.testing.assert_allclose(output.loss, expected, rtol=1e-3)
+        np.testing.assert_allclose(output.priorities, reference.priorities, rtol=1e-3)
+        # A bias shifts the outputs of all steps, so central differences give its gradient.
+        step, differences = 1e-5, []
+        for move in step * np.eye(outputs.shape[-1] + 1):
+            up, down = (
+                reference.loss(outputs + sign * move[:-1], values[:-1] + sign * move[-1])
+                for sign in (1, -1)
+            )
+            differences.append((up - down) / (2 * step))
+        biases = [layer.bias for layer in (agent._policy_head, agent._state_values._layer)]
+        actual = np.concatenate(unrolls.gradients(lambda: agent.loss(unroll).loss, biases))
+        np.testing.assert_allclose(actual, differences, rtol=2e-3, atol=2e-3)
 
-        expected = _reference_loss(config, unroll, logits.numpy(), values.numpy())
-        np.testing.assert_allclose(agent.loss(unroll).loss, expected, rtol=1e-4)
+    @parameterized.product(action=(DISCRETE, CONTINUOUS), relevance=("none", "behaviour"))
+    def test_masked_nan_keeps_loss_and_gradients(self, action, relevance):
+        outputs = []
+        for poison in (0.5, np.nan):
+            agent = _agent(_spec(action), relevance=relevance, kl_threshold=10.0)
+            unroll = _unroll(agent, _spec(action), poison)
+            last = np.arange(T + 1)[:, None, None] == T  # Its outcome is in the next unroll.
+            policy = tf.nest.map_structure(
+                lambda leaf, last=last, poison=poison: tf.where(last, np.float32(poison), leaf),
+                unroll.agent_output.policy,
+            )
+            unroll = unroll._replace(agent_output=unroll.agent_output._replace(policy=policy))
+            output = agent.loss(unroll)
+            gradients = unrolls.gradients(
+                lambda agent=agent, unroll=unroll: agent.loss(unroll).loss,
+                agent.trainable_variables,
+            )
+            outputs.append([*tf.nest.flatten((output.loss, output.metrics)), *gradients])
+        for clean, dirty in zip(*outputs, strict=True):
+            np.testing.assert_array_equal(dirty, clean)
+        self.assertTrue(all(np.isfinite(g).all() and np.abs(g).max() > 0 for g in gradients))
 
-    @parameterized.parameters("none", "implied", "behaviour")
-    def test_divergence_is_computed_once(self, relevance):
-        agent = _agent(relevance=relevance)
-        unroll = fakes.random_unroll(5, 4, NUM_ACTIONS, SHAPE)
-        with mock.patch.object(
-            agent._distribution, "kl_divergence", wraps=agent._distribution.kl_divergence
-        ) as computing:
-            agent.loss(unroll)
-        computing.assert_called_once()
-
-    def test_rejected_transitions_give_zero_loss_and_gradient(self):
-        agent = _agent(kl_threshold=1e-6)
-        unroll = fakes.random_unroll(5, 4, NUM_ACTIONS, SHAPE)
+    @parameterized.product(popart=(False, True), action=(DISCRETE, CONTINUOUS))
+    def test_rejected_transitions_give_zero_loss_and_gradient(self, popart, action):
+        # NaN policies are outside of the trust region.
+        agent = _agent(_spec(action), popart=popart)
+        unroll = _unroll(agent, _spec(action))
+        policy = tf.nest.map_structure(lambda leaf: leaf * np.nan, unroll.agent_output.policy)
+        unroll = unroll._replace(agent_output=unroll.agent_output._replace(policy=policy))
         output = agent.loss(unroll)
         self.assertEqual(output.metrics["trust_region/accepted_fraction"].value, 0.0)
         self.assertEqual(output.loss, 0.0)
-        for gradient in _gradients(agent, unroll):
-            self.assertFalse(np.any(gradient))
-
-    def test_entropy_excludes_replayed_entries(self):
-        agent = _agent(relevance="none", entropy_cost=1.0, baseline_cost=0.0)
-        unroll = fakes.random_unroll(5, 4, NUM_ACTIONS, SHAPE)
-        all_replayed = agent.loss(unroll._replace(is_online=tf.zeros([4], tf.bool)))
-        online_only = agent.loss(unroll)
-        logits = agent._outputs(agent._trunk(unroll.env_output, ())[0])
-        entropy = tf.reduce_sum(categorical.entropy(logits[:-1, 0]))
-        np.testing.assert_allclose(all_replayed.loss - online_only.loss, entropy, rtol=1e-5)
-
-    def test_entropy_on_replay_includes_all_entries(self):
-        agent = _agent(relevance="none", entropy_cost=1.0, entropy_on_replay=True)
-        unroll = fakes.random_unroll(5, 4, NUM_ACTIONS, SHAPE)
-        logits = agent._outputs(agent._trunk(unroll.env_output, ())[0])
-        entropy = tf.reduce_sum(categorical.entropy(logits[:-1]))
-        np.testing.assert_allclose(agent.loss(unroll).metrics["loss/entropy"], -entropy, rtol=1e-5)
+        for gradient in unrolls.gradients(
+            lambda: agent.loss(unroll).loss, agent.trainable_variables
+        ):
+            np.testing.assert_array_equal(gradient, 0)
+        if popart:
+            np.testing.assert_array_equal(agent._state_values._mean, [0.0])
 
     def test_metrics_distinguish_own_and_foreign_experience(self):
-        agent = _agent()
-        unroll = fakes.random_unroll(5, 4, NUM_ACTIONS, SHAPE)._replace(
-            is_online=tf.constant([True, False, False, False]),
-            is_own=tf.constant([True, True, False, False]),
+        agent = _agent(relevance="behaviour", kl_threshold=0.3, rho_bar=1.3)
+        own = tf.constant([True, True, False, False])
+        unroll = _unroll(agent)._replace(
+            is_online=tf.constant([True, False, False, False]), is_own=own
         )
         features, _ = agent._trunk(unroll.env_output, ())
-        logits = agent._outputs(features)[:-1]
-        behaviour = unroll.agent_output.policy[:-1]
-        kl = categorical.kl_divergence(logits, behaviour).numpy()
-        trusted = (
-            trust_region.implied_relevance(logits, behaviour) < agent._config.kl_threshold
-        ).numpy()
         targets = agent._compute_targets(
-            unroll,
-            agent._outputs(features[:-1]),
-            agent._state_values(features, unroll.task),
+            unroll, agent._outputs(features[:-1]), agent._state_values(features, unroll.task)
         )
-        advantages = targets.vtrace_output.advantages.numpy()
-        self.assertFalse(trusted[:, 1:].all())  # Rejected transitions have no advantage.
-        metrics = agent.loss(unroll).metrics
-        for name, value in (
-            ("vtrace/advantage_own", advantages[:, 1][trusted[:, 1]].mean()),
-            ("vtrace/advantage_foreign", advantages[:, 2:][trusted[:, 2:]].mean()),
-            ("policy/kl_own", kl[:, 1].mean()),
-            ("policy/kl_foreign", kl[:, 2:].mean()),
-            ("trust_region/accepted_own_fraction", trusted[:, 1].mean()),
-            ("trust_region/accepted_foreign_fraction", trusted[:, 2:].mean()),
-            ("replay/foreign_fraction", 2 / 3),
+        mask, trusted = targets.is_transition.numpy(), targets.trusted.numpy()
+        self.assertFalse(trusted[mask].all())  # Rejected transitions have no advantage.
+        advantages, kl = targets.vtrace_output.advantages.numpy(), targets.kl.numpy()
+        entropy = agent._distribution.entropy(targets.policy).numpy()
+        clipped = targets.log_rhos.numpy() > np.log(1.3)
+        entries, metrics = np.arange(B)[None] + 0 * mask, agent.loss(unroll).metrics
+        groups = {"online": entries == 0, "replay": entries > 0, "own": entries == 1}
+        groups |= {"foreign": entries > 1, "all": entries >= 0}
+        for name, values, group in (
+            ("policy/entropy", entropy, groups["all"]),
+            *((f"policy/kl_{g}", kl, groups[g]) for g in ("online", "replay", "own", "foreign")),
+            *(
+                (f"vtrace/advantage_{g}", advantages, groups[g] & trusted)
+                for g in ("own", "foreign")
+            ),
+            ("vtrace/rho_clipped_fraction", clipped, groups["all"]),
+            ("trust_region/accepted_fraction", trusted, groups["all"]),
+            ("trust_region/accepted_replay_fraction", trusted, groups["replay"]),
+            ("trust_region/accepted_own_fraction", trusted, groups["own"]),
+            ("trust_region/accepted_foreign_fraction", trusted, groups["foreign"]),
+            ("replay/foreign_fraction", groups["foreign"], groups["replay"]),
         ):
-            np.testing.assert_allclose(metrics[name].value, value, rtol=1e-5, err_msg=name)
+            expected = values[mask & group].mean()
+            np.testing.assert_allclose(metrics[name].value, expected, rtol=1e-5, err_msg=name)
+
+    @parameterized.parameters("lstm", "preco_lstm")
+    def test_single_steps_equal_unroll_from_stored_state(self, core):
+        agent = _agent(_spec(CONTINUOUS, NEST), core=core, core_size=4, relevance="none")
+        unroll = _unroll(agent, _spec(CONTINUOUS, NEST))
+        features, _ = agent._trunk(unroll.env_output, unroll.core_state)
+        mean, _ = agent._distribution.parameters(agent._outputs(features))
+        state = unroll.core_state
+        for step in range(T + 1):
+            output, state = agent.act(unrolls.at(unroll.env_output, step), state)
+            np.testing.assert_allclose(output.policy.mean, mean[step], atol=1e-5)
+        before = agent.loss(unroll).loss
+        other = tf.nest.map_structure(lambda leaf: leaf + 1.0, unroll.core_state)
+        self.assertNotEqual(agent.loss(unroll._replace(core_state=other)).loss, before)
+        for gradient in unrolls.gradients(
+            lambda: agent.loss(unroll).loss, agent.trainable_variables
+        ):
+            self.assertGreater(np.abs(gradient).max(), 0)
 
     def test_assigned_entropy_cost_changes_loss(self):
         agent = _agent(relevance="none")
-        unroll = fakes.random_unroll(5, 4, NUM_ACTIONS, SHAPE)
+        unroll = _unroll(agent)
         before = agent.loss(unroll)
-        agent.entropy_cost.assign(agent.entropy_cost + 1.0)
-        after = agent.loss(unroll)
-        np.testing.assert_allclose(
-            after.loss - before.loss, before.metrics["loss/entropy"], rtol=1e-4
+        agent.hyperparameters["agent.entropy_cost"].assign_add(1.0)
+        difference = agent.loss(unroll).loss - before.loss
+        np.testing.assert_allclose(difference, before.metrics["loss/entropy"], rtol=1e-4)
+
+    def test_only_loss_updates_moments(self):
+        agent = _agent(normalise_vectors=True)
+        moments = agent._trunk.moments
+        unroll = _unroll(agent)  # Acts.
+        np.testing.assert_array_equal(moments[0], np.zeros(V))
+        is_first = np.zeros([T + 1, B], bool)
+        is_first[:, 1] = True  # The blank entry is ignored.
+        env_output = unroll.env_output._replace(is_first=tf.constant(is_first))
+        agent.loss(unroll._replace(env_output=env_output))
+        seen = unroll.env_output.observation.numpy()[:-1, [0, 2, 3]].reshape(-1, V)
+        np.testing.assert_allclose(moments[0], seen.mean(0), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(moments[1], seen.var(0), rtol=1e-3)
+        acting = {variable.ref() for variable in agent.acting_variables}
+        self.assertTrue({moment.ref() for moment in moments} <= acting)
+
+
+class ActTest(parameterized.TestCase):
+    def test_fresh_policy_is_similar_in_all_states(self):
+        # Far from the middle of the range the squashing has no gradient.
+        agent = _agent(_spec(CONTINUOUS))
+        step = tf.nest.map_structure(
+            tf.constant, observations.padding_steps(_spec(CONTINUOUS), (500,))
         )
+        observation = tf.random.stateless_normal([500, V], [1, 2], stddev=3.0)
+        output, _ = agent.act(step._replace(observation=observation), ())
+        mean, std = output.policy
+        np.testing.assert_allclose(mean, np.zeros([500, D]), atol=0.3)
+        np.testing.assert_allclose(std, np.full([500, D], 0.5), atol=0.15)
+        CONTINUOUS.validate(output.action.numpy()[0])
+        expected = agent._distribution.mode(output.policy)
+        np.testing.assert_allclose(agent.greedy_action(output), expected)
+        again, _ = agent.act(step._replace(observation=observation), ())
+        self.assertTrue(np.any(output.action != again.action))
+        with self.assertRaises(ValueError):
+            agent.action_preferences(output)
 
-    def test_step_between_episodes_is_masked(self):
-        agent = _agent(relevance="none")
-        unroll = fakes.random_unroll(5, 2, NUM_ACTIONS, SHAPE)
-        is_first = np.zeros((5, 2), bool)
-        is_first[3] = True  # Steps 2 and 3 belong to different episodes.
-        unroll = _replace_env(unroll, is_first=tf.constant(is_first))
-        actions = unroll.agent_output.action.numpy()
-        rewards = unroll.env_output.reward.numpy()
-        actions[2] = (actions[2] + 1) % NUM_ACTIONS
-        rewards[3] = 1e6
-        changed = _replace_env(unroll, reward=tf.constant(rewards))
-        changed = changed._replace(
-            agent_output=changed.agent_output._replace(action=tf.constant(actions))
+    @parameterized.parameters(
+        ("laser", "none", DISCRETE), ("laser", "lstm", CONTINUOUS),
+        ("r2d2", "lstm", DISCRETE), ("reactor", "lstm", DISCRETE),
+    )  # fmt: skip
+    def test_dynamic_batch_size_is_supported(self, kind, core, action):
+        spec = _spec(action, NEST)
+        relevance = {"relevance": "behaviour"} if kind == "laser" else {}
+        config = registry.config_class(kind)(torso="flat", core=core, core_size=4, **relevance)
+        agent = registry.make(config, base.Context(spec))
+
+        def arguments(size):
+            step = observations.padding_steps(spec, (size,))
+            return tf.nest.map_structure(tf.constant, step), agent.initial_state(size)
+
+        signature = tf.nest.map_structure(
+            lambda leaf: tf.TensorSpec([None, *leaf.shape[1:]], leaf.dtype), arguments(1)
         )
-        np.testing.assert_allclose(agent.loss(changed).loss, agent.loss(unroll).loss)
-
-    def test_unit_clip_limits_rewards(self):
-        agent = _agent(relevance="none", reward_clip="unit")
-        unroll = fakes.random_unroll(5, 2, NUM_ACTIONS, SHAPE)
-        large = _replace_env(unroll, reward=tf.fill([5, 2], 7.0))
-        one = _replace_env(unroll, reward=tf.fill([5, 2], 1.0))
-        np.testing.assert_allclose(agent.loss(large).loss, agent.loss(one).loss)
-
-    def test_action_of_last_step_is_ignored(self):
-        agent = _agent(relevance="none")
-        unroll = fakes.random_unroll(5, 2, NUM_ACTIONS, SHAPE)
-        actions, logits = (array.numpy() for array in unroll.agent_output[:2])
-        logits[-1], actions[-1] = np.nan, 0
-        poisoned = unroll._replace(
-            agent_output=unroll.agent_output._replace(
-                action=tf.constant(actions), policy=tf.constant(logits)
+        act = tf.function(agent.act, input_signature=signature, autograph=False)
+        for size in (1, 5):
+            (output, state), (expected, expected_state) = (
+                function(*arguments(size)) for function in (act, agent.act)
             )
-        )
-        np.testing.assert_allclose(agent.loss(poisoned).loss, agent.loss(unroll).loss)
-
-
-class PriorityTest(absltest.TestCase):
-    def test_importance_weights_scale_losses(self):
-        agent = _agent(
-            relevance="none", pixel_control_cost=0.5, pixel_control_cell=5, entropy_on_replay=True
-        )
-        unroll = fakes.random_unroll(5, 3, NUM_ACTIONS, SHAPE)
-        weights = [1.0, 0.25, 0.0]
-        actual = agent.loss(unroll._replace(importance_weight=tf.constant(weights))).metrics
-        entries = [agent.loss(_entry(unroll, index)).metrics for index in range(3)]
-        for name in ("loss/policy", "loss/value", "loss/pixel_control", "loss/entropy"):
-            expected = sum(w * entry[name] for w, entry in zip(weights, entries, strict=True))
-            np.testing.assert_allclose(actual[name], expected, rtol=1e-4, err_msg=name)
-
-    def test_priorities_are_mean_critic_losses(self):
-        agent = _agent(relevance="none")
-        unroll = fakes.random_unroll(5, 3, NUM_ACTIONS, SHAPE)
-        is_first = np.zeros((5, 3), bool)
-        is_first[2, 1] = is_first[1:, 2] = True  # 3 transitions, and none.
-        unroll = _replace_env(unroll, is_first=tf.constant(is_first))
-        values = [agent.loss(_entry(unroll, i)).metrics["loss/value"] for i in range(3)]
-        expected = np.array(values) / [4, 3, 1] + 1e-3
-        self.assertEqual(values[2], 0.0)
-        np.testing.assert_allclose(agent.loss(unroll).priorities, expected, rtol=1e-4)
-
-
-class ActTest(absltest.TestCase):
-    def test_action_frequencies_match_logits(self):
-        agent = _agent()
-        env_output = fakes.random_unroll(1, 1, NUM_ACTIONS, SHAPE).env_output
-        env_output = tf.nest.map_structure(lambda x: tf.repeat(x[0], 20_000, axis=0), env_output)
-        output, _ = agent.act(env_output, agent.initial_state(20_000))
-        frequencies = np.bincount(output.action, minlength=NUM_ACTIONS) / 20_000
-        np.testing.assert_allclose(frequencies, tf.nn.softmax(output.policy[0]), atol=0.02)
-
-    def test_centered_observations_ignore_brightness(self):
-        output = fakes.random_unroll(1, 4, NUM_ACTIONS, SHAPE).env_output
-        step = tf.nest.map_structure(lambda x: x[0], output)
-        dark, bright = step.observation // 2, step.observation // 2 + 100
-        for center in (False, True):
-            agent = _agent(center_observation=center)
-            logits = [agent.act(step._replace(observation=o), ())[0].policy for o in (dark, bright)]
-            self.assertEqual(np.allclose(*logits, atol=1e-4), center)
-
-    def test_successive_calls_sample_different_actions(self):
-        agent = _agent()
-        env_output = fakes.random_unroll(1, 64, NUM_ACTIONS, SHAPE).env_output
-        env_output = tf.nest.map_structure(lambda x: x[0], env_output)
-        first, second = (agent.act(env_output, ())[0].action.numpy() for _ in range(2))
-        self.assertTrue(np.any(first != second))
-
-
-def _moments(agent: laser.Laser) -> tuple[tf.Variable, tf.Variable]:
-    return agent._state_values._mean, agent._state_values._variance
+            self.assertEqual(output.action.shape, expected.action.shape)
+            tf.nest.map_structure(
+                lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5),
+                (output.policy, output.extras if kind == "r2d2" else (), state),
+                (expected.policy, expected.extras if kind == "r2d2" else (), expected_state),
+            )
 
 
 class PopArtTest(absltest.TestCase):
-    def _unroll(self):
-        unroll = fakes.random_unroll(6, 4, NUM_ACTIONS, SHAPE)
-        return unroll._replace(task=tf.constant([0, 2, 2, 0]))
-
-    def test_popart_update_keeps_values_and_absent_tasks(self):
-        agent = _agent(popart=True, relevance="none", num_tasks=3)
-        unroll = _replace_env(self._unroll(), reward=tf.fill([6, 4], 50.0))
-        before = agent.loss(unroll).metrics["vtrace/value"].value
-        mean, variance = (variable.numpy() for variable in _moments(agent))
-        self.assertTrue((mean[[0, 2]] > 0).all() and (variance[[0, 2]] != 1).all())
-        self.assertEqual((mean[1], variance[1]), (0.0, 1.0))
-        after = agent.loss(unroll).metrics["vtrace/value"].value
-        np.testing.assert_allclose(before, after, rtol=1e-5)
-
     def test_popart_loss_uses_normalised_values(self):
-        agent = _agent(popart=True, relevance="none", entropy_cost=0.0, num_tasks=3)
-        plain = _agent(relevance="none", entropy_cost=0.0)
-        unroll = self._unroll()
+        agent = _image_agent(3, popart=True, entropy_cost=0.0)
+        plain = _image_agent(entropy_cost=0.0)
+        unroll = fakes.random_unroll(6, 4, A, SHAPE)._replace(task=tf.constant([0, 2, 2, 0]))
         # Both agents start with equal weights; all tasks share the value layer of `plain`.
         for name in ("_trunk", "_policy_head", "_state_values"):
-            for target, source in zip(
-                getattr(agent, name).trainable_variables,
-                getattr(plain, name).trainable_variables,
-                strict=True,
-            ):
+            pairs = (getattr(one, name).trainable_variables for one in (agent, plain))
+            for target, source in zip(*pairs, strict=True):
                 target.assign(tf.broadcast_to(source, target.shape))
-        _moments(agent)[1].assign([1.0, 1.0, 4.0])
+        agent._state_values._variance.assign([1.0, 1.0, 4.0])
         layer = agent._state_values._layer
         layer.kernel.assign(layer.kernel / [1.0, 1.0, 2.0])
         layer.bias.assign(layer.bias / [1.0, 1.0, 2.0])
@@ -317,110 +278,43 @@ class PopArtTest(absltest.TestCase):
             scaled = [c[name] / s**power for c, s in zip(entries, (1, 2, 2, 1), strict=True)]
             np.testing.assert_allclose(actual[name], sum(scaled), rtol=5e-3)
 
-    def test_no_popart_ignores_task(self):
-        agent = _agent(relevance="none", num_tasks=3)
-        unroll = self._unroll()
-        other = unroll._replace(task=tf.zeros([4], tf.int32))
-        self.assertEqual(agent.loss(unroll).loss, agent.loss(other).loss)
-
-    def test_rejected_transitions_keep_moments(self):
-        agent = _agent(popart=True, kl_threshold=1e-6, num_tasks=3)
-        agent.loss(self._unroll())
-        np.testing.assert_array_equal(_moments(agent)[0], np.zeros(3))
-        np.testing.assert_array_equal(_moments(agent)[1], np.ones(3))
-
 
 class PixelControlTest(absltest.TestCase):
-    def test_pixel_control_adds_term_to_loss(self):
-        agent = _agent(pixel_control_cost=0.5, pixel_control_cell=2, relevance="none")
-        metrics = agent.loss(fakes.random_unroll(5, 2, NUM_ACTIONS, SHAPE)).metrics
-        others = (
-            metrics["loss/policy"] + 0.5 * metrics["loss/value"] + 0.01 * metrics["loss/entropy"]
-        )
-        self.assertGreater(metrics["loss/pixel_control"], 0)
-        np.testing.assert_allclose(
-            metrics["loss/total"], others + 0.5 * metrics["loss/pixel_control"], rtol=1e-5
-        )
+    def test_pixel_control_adds_weighted_term_to_loss(self):
+        agent = _image_agent(pixel_control_cost=0.5, pixel_control_cell=5, entropy_on_replay=True)
+        unroll, weights = fakes.random_unroll(5, 3, A, SHAPE), [1.0, 0.25, 0.0]
+        metrics = agent.loss(unroll._replace(importance_weight=tf.constant(weights))).metrics
+        costs = {"policy": 1, "value": 0.5, "entropy": 0.01, "pixel_control": 0.5}
+        total = sum(cost * metrics[f"loss/{name}"] for name, cost in costs.items())
+        np.testing.assert_allclose(metrics["loss/total"], total, rtol=1e-5)
+        entries = [agent.loss(_entry(unroll, index)).metrics for index in range(3)]
+        for name in costs:
+            terms = (w * entry[f"loss/{name}"] for w, entry in zip(weights, entries, strict=True))
+            np.testing.assert_allclose(metrics[f"loss/{name}"], sum(terms), rtol=1e-4)
 
     def test_pixel_control_reads_newest_frame_only(self):
-        config = {"pixel_control_cost": 1.0, "pixel_control_cell": 5, "relevance": "none"}
         stack = (10, 5, 2)
-        agent = _agent(shape=stack, frame_stack=2, **config)
-        unroll = fakes.random_unroll(5, 2, NUM_ACTIONS, stack)
-        still = unroll.env_output.observation.numpy()
-        still[..., -1] = 7
+        agent = _image_agent(1, stack, frame_stack=2, pixel_control_cost=1.0, pixel_control_cell=5)
+        unroll = fakes.random_unroll(5, 2, A, stack)
         for variable in agent._auxiliary_tasks["pixel_control"].variables:
             variable.assign(tf.zeros_like(variable))
-        moving = agent.loss(unroll).metrics["loss/pixel_control"]
-        unroll = _replace_env(unroll, observation=tf.constant(still))
-        self.assertGreater(moving, 0)
+        self.assertGreater(agent.loss(unroll).metrics["loss/pixel_control"], 0)
+        still = unroll.env_output.observation.numpy()
+        still[..., -1] = 7
+        env_output = unroll.env_output._replace(observation=tf.constant(still))
+        unroll = unroll._replace(env_output=env_output)
         self.assertEqual(agent.loss(unroll).metrics["loss/pixel_control"], 0)
 
     def test_rejected_transitions_give_zero_loss(self):
-        agent = _agent(pixel_control_cost=1.0, pixel_control_cell=2, kl_threshold=1e-6)
-        unroll = fakes.random_unroll(5, 4, NUM_ACTIONS, SHAPE)
-        self.assertEqual(agent.loss(unroll).loss, 0.0)
-
-    def test_cell_larger_than_frames_raises(self):
-        with messages.raises(ValueError, "pixel_control_cell", 6, "10x5"):
-            _agent(pixel_control_cost=1.0, pixel_control_cell=6)
-
-
-class RecurrentTest(absltest.TestCase):
-    def test_loss_starts_from_stored_core_state(self):
-        agent = _agent(core="lstm", core_size=4, relevance="none")
-        unroll = fakes.random_unroll(5, 2, NUM_ACTIONS, SHAPE)
-        zero = agent.initial_state(2)
-        other = tf.nest.map_structure(lambda state: state + 1.0, zero)
-        start = agent.loss(unroll._replace(core_state=zero)).loss
-        self.assertNotEqual(start, agent.loss(unroll._replace(core_state=other)).loss)
-        is_first = np.zeros((5, 2), bool)
-        is_first[0] = True
-        first = _replace_env(unroll, is_first=tf.constant(is_first))
-        self.assertEqual(
-            agent.loss(first._replace(core_state=zero)).loss,
-            agent.loss(first._replace(core_state=other)).loss,
-        )
-
-    def test_single_steps_equal_unroll(self):
-        agent = _agent(core="preco_lstm", core_size=4)
-        unroll = fakes.random_unroll(6, 3, NUM_ACTIONS, SHAPE)
-        state = agent.initial_state(3)
-        features, _ = agent._trunk(unroll.env_output, state)
-        expected = agent._outputs(features)
-        for step in range(6):
-            env_output = tf.nest.map_structure(lambda x, step=step: x[step], unroll.env_output)
-            output, state = agent.act(env_output, state)
-            np.testing.assert_allclose(output.policy, expected[step], atol=1e-5)
-
-
-class TextTest(absltest.TestCase):
-    def test_text_changes_policy(self):
-        tf.keras.utils.set_random_seed(1)
-        spec = fakes.image_spec(SHAPE, NUM_ACTIONS)
-        spec = spec._replace(observation={"image": spec.observation, "text": types.TextSpec(3)})
-        agent = laser.Laser(laser_config.LaserConfig(torso="flat"), base.Context(spec))
-        env_output = fakes.random_unroll(1, 2, NUM_ACTIONS, SHAPE).env_output
-        step = tf.nest.map_structure(lambda x: x[0], env_output)
-        one, other = (
-            agent.act(
-                step._replace(
-                    observation={
-                        "image": step.observation,
-                        "text": tf.constant([[1, 2, 0], words], tf.int32),
-                    }
-                ),
-                (),
-            )[0].policy
-            for words in ([1, 2, 0], [2, 1, 0])
-        )
-        np.testing.assert_array_equal(one[0], other[0])
-        self.assertGreater(np.abs(one[1] - other[1]).max(), 1e-4)
+        settings = {"relevance": "behaviour", "kl_threshold": 1e-6}
+        agent = _image_agent(pixel_control_cost=1.0, pixel_control_cell=2, **settings)
+        self.assertEqual(agent.loss(fakes.random_unroll(5, 4, A, SHAPE)).loss, 0.0)
 
 
 class ConfigTest(parameterized.TestCase):
     @parameterized.parameters(
         ("discount", 1.5),
+        ("popart_step", 0.0),
         ("kl_threshold", -1.0),
         ("rho_bar", 0.0),
         ("c_bar", 2.0),
@@ -432,6 +326,18 @@ class ConfigTest(parameterized.TestCase):
     def test_invalid_value_raises(self, name, value):
         with messages.raises(ValueError, name, value):
             laser_config.LaserConfig(**{name: value})
+
+    def test_unsupported_environment_raises(self):
+        with messages.raises(ValueError, "relevance", "implied"):
+            _agent(_spec(CONTINUOUS), relevance="implied")
+        for observation in (VECTOR, NEST):
+            with messages.raises(ValueError, "pixel_control_cost"):
+                _agent(_spec(CONTINUOUS, observation), pixel_control_cost=1.0)
+        with messages.raises(ValueError, "pixel_control_cell", 6, "10x5"):
+            _image_agent(pixel_control_cost=1.0, pixel_control_cell=6)
+        for kind in ("r2d2", "reactor"):
+            with messages.raises(ValueError, 2, "configs/laser.py:control"):
+                registry.make(registry.config_class(kind)(), base.Context(_spec(CONTINUOUS)))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""A Ray of a run's own that has too little, or does not start: without its processes."""
+"""A new Ray that has too little, or does not start, and bad addresses, without Ray."""
 
+import fcntl
 import os
 import pathlib
 import signal
@@ -7,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from unittest import mock
 
 from absl.testing import absltest, parameterized
@@ -14,8 +16,9 @@ from absl.testing import absltest, parameterized
 from laser_tf.cluster import ray_session
 from laser_tf.host import interruption
 from laser_tf.training import cluster_config
+from testing import messages
 
-_HAS_NOT_STARTED = RuntimeError("the raylet has not started")
+_START_FAILURE = RuntimeError("the raylet has not started")
 
 
 def _start_with(argument: str) -> subprocess.Popen:
@@ -28,44 +31,32 @@ def _start_with(argument: str) -> subprocess.Popen:
     return process
 
 
-class OwnRayTest(absltest.TestCase):
+class NewRayTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        self.enter_context(mock.patch.object(ray_session, "_FOLDERS", self._folder))
+        self._parent = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self.enter_context(mock.patch.object(ray_session, "make_token"))
         self._ray = self.enter_context(mock.patch.object(ray_session, "ray"))
         self._ray.cluster_resources.return_value = {"CPU": 4.0, "GPU": 2.0}
 
-    def _enter(self, cpus: float, gpus: float) -> None:
-        with ray_session.session(cluster_config.ClusterConfig(), cpus, gpus):
-            self._ray.shutdown.assert_not_called()
+    def _enter(
+        self, gpus: float = 0.0, interrupted: interruption.Interruption | None = None
+    ) -> None:
+        config = cluster_config.ClusterConfig()
+        with ray_session.session(config, 4.0, gpus, interrupted, str(self._parent)):
+            self._ray.shutdown.reset_mock()
 
-    def test_a_machine_with_too_few_gpus_is_refused_and_ray_ended(self):
-        with self.assertRaisesRegex(
-            ray_session.ClusterError,
-            "^the run asks for 256 GPUs, but this machine has 2: lower cluster.learner_gpus",
-        ):
-            self._enter(4.0, 256.0)
+    def test_too_few_gpus_end_ray(self):
+        with messages.raises(ray_session.ClusterError, 256, "GPUs", 2, "cluster.learner_gpus"):
+            self._enter(gpus=256.0)
         self._ray.shutdown.assert_called_once_with()
 
-    def test_one_with_enough_is_taken_and_leaves_nothing_behind(self):
-        self._enter(4.0, 2.0)
+    def test_enough_gpus_are_accepted_and_the_folder_is_removed(self):
+        self._enter(gpus=2.0)
         self._ray.shutdown.assert_called_once_with()
-        self.assertEmpty(list(self._folder.iterdir()))
+        self.assertEmpty(list(self._parent.iterdir()))
 
-    def test_ctrl_c_ends_its_start_and_leaves_nothing_behind(self):
-        for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            self.addCleanup(signal.signal, signal_number, signal.getsignal(signal_number))
-        interrupted = interruption.Interruption()
-        self._ray.init.side_effect = lambda **_: os.kill(os.getpid(), signal.SIGINT)
-        with self.assertRaises(interruption.Stopped):
-            with ray_session.session(cluster_config.ClusterConfig(), 4.0, 0.0, interrupted):
-                self.fail("started")
-        self._ray.shutdown.assert_called_once_with()
-        self.assertEmpty(list(self._folder.iterdir()))
-
-    def test_ctrl_c_in_its_start_ends_processes_of_ray(self):
+    def test_ctrl_c_during_the_start_ends_processes_and_removes_the_folder(self):
         for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             self.addCleanup(signal.signal, signal_number, signal.getsignal(signal_number))
         started = []
@@ -77,80 +68,64 @@ class OwnRayTest(absltest.TestCase):
 
         self._ray.init.side_effect = start
         with self.assertRaises(interruption.Stopped):
-            with ray_session.session(
-                cluster_config.ClusterConfig(), 4.0, 0.0, interruption.Interruption()
-            ):
-                self.fail("started")
-        self.assertEmpty(started[0].stdout.read())  # before their input ends
+            self._enter(interrupted=interruption.Interruption())
+        self._ray.shutdown.assert_called_once_with()
+        self.assertEmpty(started[0].stdout.read())  # Before their input ends.
         self.assertEqual(started[0].wait(), -signal.SIGKILL)
+        self.assertEmpty(list(self._parent.iterdir()))
 
-    def test_one_that_starts_at_its_last_attempt_is_taken(self):
-        self._ray.init.side_effect = [_HAS_NOT_STARTED, _HAS_NOT_STARTED, None]
+    def test_start_succeeds_at_the_last_attempt(self):
+        self._ray.init.side_effect = [_START_FAILURE, _START_FAILURE, None]
         with self.assertLogs(level="WARNING") as logs:
-            with ray_session.session(cluster_config.ClusterConfig(), 4.0, 0.0):
-                self.assertLen(self._ray.init.call_args_list, 3)
+            self._enter()
         self.assertLen(logs.output, 2)
-        for line in logs.output:
-            self.assertIn("Ray has not started (the raylet has not started): once more", line)
 
-    def test_one_that_does_not_start_is_told_in_one_line_with_its_logs(self):
-        self._ray.init.side_effect = _HAS_NOT_STARTED
-        with (
-            self.assertLogs(level="WARNING"),
-            self.assertRaisesRegex(
-                ray_session.ClusterError, "^cannot start Ray on this machine: .*; its logs are in "
-            ),
-        ):
-            self._enter(4.0, 0.0)
-        self.assertLen(list(self._folder.iterdir()), 1)
+    def test_failed_start_names_the_folder_with_the_logs(self):
+        self._ray.init.side_effect = _START_FAILURE
+        with self.assertLogs(level="WARNING"), self.assertRaises(ray_session.ClusterError) as error:
+            self._enter()
+        (folder,) = self._parent.iterdir()
+        messages.assert_names(error.exception, folder, _START_FAILURE)
+
+    def test_folders_of_killed_commands_are_removed_after_a_day(self):
+        new, old, used = (self._parent / f"{ray_session.FOLDER_PREFIX}{i}" for i in range(3))
+        for folder, age_seconds in ((new, 3_600), (old, 90_000), (used, 90_000)):
+            folder.mkdir()
+            os.utime(folder, (time.time() - age_seconds,) * 2)
+        descriptor = os.open(used, os.O_RDONLY)
+        self.addCleanup(os.close, descriptor)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        self._enter()
+        self.assertCountEqual(self._parent.iterdir(), [new, used])
 
 
-class CommonRayTest(parameterized.TestCase):
+class ClusterTest(parameterized.TestCase):
+    def _enter(self, address: str) -> None:
+        config = cluster_config.ClusterConfig(actors=1, address=address)
+        with ray_session.session(config, 1.0, 0.0):
+            self.fail("accepted")
+
     @parameterized.parameters("local", "auto", "http://10.0.0.1", "10.0.0.1")
-    def test_an_address_that_is_none_is_refused_in_one_line(self, address):
+    def test_invalid_ray_address_is_rejected(self, address):
         with (
-            mock.patch.dict(ray_session.os.environ, RAY_ADDRESS=address),
-            self.assertRaisesRegex(
-                ray_session.ClusterError,
-                f"^cluster.address is auto, but RAY_ADDRESS is '{address}': let it be host:port",
-            ),
-            ray_session.session(cluster_config.ClusterConfig(actors=1, address="auto"), 1.0, 0.0),
+            mock.patch.dict(os.environ, RAY_ADDRESS=address),
+            messages.raises(ray_session.ClusterError, "RAY_ADDRESS", f"'{address}'"),
         ):
-            self.fail("it was taken")
+            self._enter("auto")
 
-    def test_a_host_that_is_no_name_is_refused_in_one_line(self):
-        config = cluster_config.ClusterConfig(actors=1, address="head..cluster:6379")
-        with (
-            self.assertRaisesRegex(
-                ray_session.ClusterError, "^no Ray answers at head..cluster:6379, the cluster.addr"
-            ),
-            ray_session.session(config, 1.0, 0.0),
-        ):
-            self.fail("it was taken")
+    def test_invalid_host_is_rejected(self):
+        with messages.raises(ray_session.ClusterError, "head..cluster:6379", "cluster.address"):
+            self._enter("head..cluster:6379")
 
-    def test_a_port_of_something_else_is_refused_before_ray_tries_for_minutes(self):
-        self.enter_context(mock.patch.object(ray_session, "_CONNECT_SECONDS", 0.3))
-        init = self.enter_context(mock.patch.object(ray_session.ray, "init"))
-        with socket.create_server(("127.0.0.1", 0)) as listens:
-            address = f"127.0.0.1:{listens.getsockname()[1]}"
-            with (
-                self.assertRaisesRegex(
-                    ray_session.ClusterError,
-                    f"^no Ray answers at {address}, the cluster.address .what listens there is so",
-                ),
-                ray_session.session(
-                    cluster_config.ClusterConfig(actors=1, address=address), 1.0, 0.0
-                ),
-            ):
-                self.fail("it was taken")
-        init.assert_not_called()
+    def test_port_of_another_program_is_rejected(self):
+        self.enter_context(mock.patch.object(ray_session, "_CONNECT_TIMEOUT_SECONDS", 0.3))
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            address = f"127.0.0.1:{server.getsockname()[1]}"
+            with messages.raises(ray_session.ClusterError, address, "cluster.address"):
+                self._enter(address)
 
-
-class AskedGpusTest(absltest.TestCase):
-    def test_parts_of_several_gpus_are_refused_before_ray_does(self):
-        for gpus in (0.0, 0.25, 1.0, 2.0):
-            cluster_config.ClusterConfig(learner_gpus=gpus)
-        with self.assertRaisesRegex(ValueError, "^learner_gpus is 1.5: use a part of one GPU, or"):
+    def test_part_of_several_gpus_is_rejected(self):
+        with messages.raises(ValueError, "learner_gpus", 1.5):
             cluster_config.ClusterConfig(learner_gpus=1.5)
 
 

@@ -14,7 +14,7 @@ import pytest
 from absl.testing import absltest
 
 from laser_tf.cluster import fleet, role_process
-from laser_tf.workdir import layout
+from laser_tf.workdir import run_directory
 from testing import commands, messages
 
 _TIMEOUT_SECONDS = 240.0
@@ -56,7 +56,7 @@ class RecoveryTest(absltest.TestCase):
     def _learns(self) -> bool:
         roles = self._roles()
         states = [roles.get(name, {}).get("status") for name in ("learner", "replay")]
-        return states == ["running", "running"] and layout.has_checkpoint(self._workdir)
+        return states == ["running", "running"] and run_directory.has_checkpoint(self._workdir)
 
     def _wait(self, process: subprocess.Popen, condition: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + _TIMEOUT_SECONDS

@@ -1,12 +1,14 @@
-"""What a learner of remote actors draws from."""
+"""The replay that a learner of remote actors samples from, and its weights, without Ray."""
 
 import pathlib
 import tempfile
 from unittest import mock
 
+import ray
+import tensorflow as tf
 from absl.testing import absltest
 
-from laser_tf.cluster import remote_acting, replay_role, weights
+from laser_tf.cluster import remote_acting, replay_role, run_state
 from laser_tf.replay import contextual_replay
 from testing import fakes, numbered_sequences
 
@@ -17,7 +19,7 @@ class RemoteActingTest(absltest.TestCase):
         context.call.return_value = None
         with (
             mock.patch.object(replay_role, "connect_learner", return_value=source) as opened,
-            mock.patch.object(weights, "Publisher"),
+            mock.patch.object(remote_acting, "Publisher"),
         ):
             acting = remote_acting.RemoteActing(
                 context, fakes.r2d2_catch_config(replay=replay), mock.Mock(),
@@ -38,6 +40,26 @@ class RemoteActingTest(absltest.TestCase):
             replay.checkpoint()
             source.checkpoint.assert_called_once()
             self.assertEqual(self._replay(workdir, source, scheme="contextual").size(), 1)
+
+
+class PublisherTest(absltest.TestCase):
+    def test_weights_are_published_again_once_the_object_store_has_room(self):
+        trained = mock.Mock()
+        trained.counters.learner_updates = tf.Variable(7, dtype=tf.int64)
+        trained.counters.agent_steps = tf.Variable(70, dtype=tf.int64)
+        trained.agent.acting_variables = [tf.Variable([1.0])]
+        publisher = remote_acting.Publisher(trained, action_repeat=4, period_seconds=0.0)
+        full = ray.exceptions.OutOfDiskError("no space left")
+        with (
+            mock.patch.object(ray, "put", side_effect=[full, full, "reference"]) as put,
+            self.assertLogs(level="INFO") as logs,
+        ):
+            found = [publisher.newest() for _ in range(4)]
+        self.assertEqual(found[:2], [None, None])
+        self.assertEqual(found[2], run_state.Weights(7, 280, ["reference"]))
+        self.assertIs(found[3], found[2])  # The weights have not changed.
+        self.assertEqual(put.call_count, 3)
+        self.assertLen(logs.output, 2)  # One failure, one success.
 
 
 if __name__ == "__main__":

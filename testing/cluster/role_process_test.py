@@ -8,7 +8,7 @@ from absl.testing import absltest, parameterized
 
 from laser_tf import errors
 from laser_tf.cluster import role, role_process, run_state
-from laser_tf.workdir import run_directory, versions
+from laser_tf.workdir import run_directory
 from testing import messages
 
 
@@ -16,10 +16,10 @@ class _Ended(role.Role):
     """A role without metrics, e.g. replay whose server has stopped."""
 
     def __init__(self, context: role.Context):
-        self._context = context
+        super().__init__(context, None)
 
-    def run(self) -> run_state.Status:
-        return run_state.Status.STOPPED
+    def run(self) -> bool:
+        return True
 
     def metrics(self) -> dict[str, float]:
         raise RuntimeError("Socket closed")
@@ -33,7 +33,7 @@ class _Failing(role.Role):
             raise start
         self._error = work
 
-    def run(self) -> run_state.Status:
+    def run(self) -> bool:
         raise self._error
 
     def metrics(self) -> dict[str, float]:
@@ -41,16 +41,14 @@ class _Failing(role.Role):
 
 
 class RoleProcessTest(parameterized.TestCase):
-    def _make(self, name: str, arguments: dict) -> tuple[role_process.RoleProcess, mock.Mock]:
+    def _make(self, name: str, versions_: dict, **arguments) -> role_process.RoleProcess:
         folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self.enter_context(mock.patch.object(role_process, "log_to"))
         self.enter_context(mock.patch.object(role_process, "ray_metrics"))
         self.enter_context(mock.patch.object(role_process.threading, "Thread"))
-        self.enter_context(mock.patch.object(role_process.RoleProcess, "_stop_on_sigterm"))
-        self.enter_context(mock.patch.object(role_process, "ray"))
-        state = mock.Mock()
-        role_class = f"{__name__}:{name}"
-        return role_process.RoleProcess("replay", role_class, arguments, folder, state, {}), state
+        self._call = self.enter_context(mock.patch.object(role, "call"))
+        spec = role.RoleSpec("replay", f"{__name__}:{name}", arguments, role.StopStage.REPLAY)
+        return role_process.RoleProcess(spec, folder, None, versions_, {})
 
     @parameterized.parameters(
         ({"start": ValueError("bug"), "work": None}, True),
@@ -60,29 +58,31 @@ class RoleProcessTest(parameterized.TestCase):
         ({"start": None, "work": role.RestartError("another learner")}, False),
     )
     def test_only_a_bug_logs_a_traceback(self, arguments, is_logged):
-        process, _ = self._make("_Failing", arguments)
+        process = self._make("_Failing", {}, **arguments)
         error = arguments["start"] or arguments["work"]
         with (
             mock.patch.object(role_process.logging, "exception") as exception,
             self.assertRaises(type(error)),
         ):
-            process.run(versions.of_machine())
+            process.run()
         self.assertEqual(exception.called, is_logged)
 
     def test_stop_while_the_role_waits_is_no_error(self):
-        process, _ = self._make("_Failing", {"start": errors.StoppedError(), "work": None})
-        self.assertEqual(process.run(versions.of_machine()), run_state.Status.STOPPED)
+        process = self._make("_Failing", {}, start=errors.StoppedError(), work=None)
+        self.assertFalse(process.run())
 
     def test_other_versions_raise(self):
-        process, _ = self._make("_Ended", {})
-        with self.assertRaises(role_process.MachineDiffersError):
-            process.run({**versions.of_machine(), "numpy": "0"})
+        process = self._make("_Ended", {"numpy": "0"})
+        with messages.raises(role_process.MachineDiffersError, "replay", "numpy"):
+            process.run()
 
     def test_role_without_metrics_sends_heartbeats(self):
-        process, state = self._make("_Ended", {})
-        self.assertEqual(process.run(versions.of_machine()), run_state.Status.STOPPED)
-        name, heartbeat, *_ = state.report.remote.call_args.args
-        self.assertEqual((name, heartbeat.status), ("replay", run_state.Status.STOPPED))
+        process = self._make("_Ended", {})
+        self.assertTrue(process.run())
+        _, method, name, heartbeat, *_ = self._call.call_args.args
+        self.assertEqual(
+            (method, name, heartbeat.status), ("report", "replay", run_state.Status.STOPPED)
+        )
         self.assertEqual(list(heartbeat.metrics), [role_process.MEMORY])
 
 
@@ -99,16 +99,10 @@ class ContextTest(absltest.TestCase):
             raise RuntimeError
         self.assertEqual(self._context.status, run_state.Status.RUNNING)
 
-    def test_announce_waits_for_the_report_up_to_a_limit(self):
-        self._context.announce(run_state.Status.RESTORING, timeout_seconds=0.1)
-        self._context.reported = run_state.Status.RESTORING
-        self._context.announce(run_state.Status.RESTORING, timeout_seconds=1e9)
-        self.assertEqual(self._context.status, run_state.Status.RESTORING)
-
     def test_wait_ends_with_a_stop(self):
         self._context.stop.set()
         with self.assertRaises(errors.StoppedError):
-            self._context.find_replay()
+            self._context.replay_address()
 
     def test_missing_directory_names_the_flag(self):
         with messages.raises(run_directory.WorkdirError, "--workdir", self._folder):

@@ -3,30 +3,33 @@
 from absl.testing import absltest
 
 from laser_tf.cluster import run_state
-from laser_tf.environments import worker_pool
 
 _REQUEST = run_state.Weights(7, 280, [None])
 
 
 class EvaluationTest(absltest.TestCase):
-    def test_outcome_is_returned_once(self):
+    def test_outcome_answers_the_request_for_the_same_weights(self):
         state = run_state.RunState()
-        state.request_eval(_REQUEST)
+        self.assertIsNone(state.request_eval(_REQUEST))
         self.assertEqual(state.pending_eval(), _REQUEST)
-        self.assertIsNone(state.pop_eval(280))
-        state.report_eval(280, {"mean_return": 1.0})
+        state.report_eval(240, {"mean_return": 1.0})  # Of an earlier request.
+        self.assertIsNone(state.request_eval(_REQUEST))
+        state.report_eval(280, {"mean_return": 2.0})
         self.assertIsNone(state.pending_eval())
-        self.assertEqual(state.pop_eval(280), {"mean_return": 1.0})
+        self.assertEqual(state.request_eval(_REQUEST), {"mean_return": 2.0})
+        self.assertIsNone(state.request_eval(run_state.Weights(9, 320, [None])))
 
-    def test_outcome_of_other_weights_is_ignored(self):
+
+class ExchangeTest(absltest.TestCase):
+    def test_learner_gets_episodes_once_and_actors_get_other_weights(self):
         state = run_state.RunState()
-        state.request_eval(_REQUEST)
-        state.report_eval(240, {"mean_return": 1.0})
-        self.assertIsNone(state.pop_eval(280))
-
-    def test_request_lost_in_a_restart_is_a_failure(self):
-        # The learner would otherwise wait without limit.
-        self.assertIsInstance(run_state.RunState().pop_eval(280), worker_pool.Failure)
+        heartbeat = run_state.Heartbeat("host", 7, run_state.Status.RUNNING, "", False, {})
+        state.report("actor_00", heartbeat, ["episode"], None)
+        episodes, heartbeats = state.exchange(_REQUEST)
+        self.assertEqual((episodes, list(heartbeats)), (["episode"], ["actor_00"]))
+        self.assertEqual(state.exchange(None)[0], [])
+        self.assertEqual(state.newest_weights(6), _REQUEST)
+        self.assertIsNone(state.newest_weights(7))
 
 
 class RendezvousTest(absltest.TestCase):

@@ -7,7 +7,7 @@ from laser_tf import errors
 from laser_tf.cluster import role, role_process, run_state, supervision
 from laser_tf.cluster.run_state import Status
 
-_DEAD = ray.exceptions.ActorUnavailableError("its socket is closed", None)
+_DEAD = ray.exceptions.ActorDiedError()
 
 
 def _task_error(error: Exception) -> ray.exceptions.RayTaskError:
@@ -15,16 +15,14 @@ def _task_error(error: Exception) -> ray.exceptions.RayTaskError:
 
 
 class _Actor:
-    """A `role_actor.RoleActor` whose work ends with `outcome`."""
+    """A `supervision.RoleActor` whose work ends with `outcome`."""
 
     def __init__(self):
         self.starts = 0
-        self.exits = 0
-        self.kills = 0
+        self.kills = 0  # Of a process that works.
+        self.exits = 0  # Kills of a process that has no work.
         self.stops = 0
-        self.is_released = False
-        self.has_exited = True
-        self.outcome: Status | Exception | None = None
+        self.outcome: bool | Exception | None = None
 
     def start(self) -> None:
         self.starts += 1
@@ -34,24 +32,22 @@ class _Actor:
     def is_working(self) -> bool:
         return self.outcome is None
 
-    def result(self) -> Status:
+    def result(self) -> bool:
         if self.outcome is None:
             raise ray.exceptions.GetTimeoutError
         if isinstance(self.outcome, Exception):
             raise self.outcome
         return self.outcome
 
-    def exit(self) -> None:
-        self.exits += 1
-
     def stop(self) -> None:
         self.stops += 1
 
-    def release(self) -> None:
-        self.is_released = True
-
-    def kill(self, _: run_state.Heartbeat) -> None:
-        self.kills += 1
+    def kill(self) -> None:
+        if self.outcome is None:
+            self.kills += 1
+            self.outcome = _DEAD
+        else:
+            self.exits += 1
 
 
 class SupervisedRoleTest(parameterized.TestCase):
@@ -61,10 +57,8 @@ class SupervisedRoleTest(parameterized.TestCase):
         self._actor = _Actor()
 
     def _make(self, **options) -> supervision.SupervisedRole:
-        options = {"required": False, **options}
-        return supervision.SupervisedRole(
-            "actor_00", self._actor, clock=lambda: self._now, **options
-        )
+        spec = role.RoleSpec("actor_00", "", {}, role.StopStage.ACTORS, **options)
+        return supervision.SupervisedRole(spec, self._actor, clock=lambda: self._now)
 
     def _pass(
         self,
@@ -82,11 +76,11 @@ class SupervisedRoleTest(parameterized.TestCase):
         for second in range(seconds):
             self._now += 1.0
             heartbeat = run_state.Heartbeat(
-                "host", "node", 7, status, "", may_hang, metrics, age + second * grows
+                "host", 7, status, "", may_hang, metrics, age + second * grows
             )
             supervised.check(heartbeat if status else None)
 
-    def _end(self, supervised: supervision.SupervisedRole, outcome: Status | Exception) -> None:
+    def _end(self, supervised: supervision.SupervisedRole, outcome: bool | Exception) -> None:
         self._actor.outcome = outcome
         self._pass(supervised, 1)
 
@@ -98,7 +92,7 @@ class SupervisedRoleTest(parameterized.TestCase):
     def test_completed_work_ends_the_role(self):
         supervised = self._make()
         self._pass(supervised, 5)
-        self._end(supervised, Status.FINISHED)
+        self._end(supervised, True)
         self.assertTrue(supervised.is_done)
         self.assertEqual(supervised.status(None), Status.FINISHED)
 
@@ -116,7 +110,7 @@ class SupervisedRoleTest(parameterized.TestCase):
             self._end_early(supervised, _task_error(ValueError("no such level")))
             self.assertEqual(supervised.restarts, count)
         self._end_early(supervised, _task_error(ValueError("no such level")))
-        self.assertTrue(supervised.has_failed)
+        self.assertTrue(supervised.failure)
         self.assertIn("no such level", supervised.failure)
         self.assertEqual(supervised.status(None), Status.FAILED)
 
@@ -134,7 +128,7 @@ class SupervisedRoleTest(parameterized.TestCase):
             self._end(supervised, _DEAD)
             self._pass(supervised, 3, None)
         self.assertEqual(supervised.restarts, 10)
-        self.assertFalse(supervised.has_failed)
+        self.assertFalse(supervised.failure)
 
     @parameterized.parameters(Status.STARTING, Status.WAITING_FOR_LOCK, Status.RESTORING)
     def test_time_to_load_does_not_count_as_work(self, status):
@@ -144,17 +138,7 @@ class SupervisedRoleTest(parameterized.TestCase):
             self._actor.outcome = _DEAD
             self._pass(supervised, 1, status)
             self._pass(supervised, 3, None)
-        self.assertTrue(supervised.has_failed)
-
-    def test_calls_rejected_while_ray_restarts_the_process_do_not_count(self):
-        supervised = self._make()
-        self._pass(supervised, 300)
-        self._end(supervised, _DEAD)
-        for _ in range(20):
-            self._pass(supervised, 3, None)
-            self._actor.outcome = _DEAD
-        self.assertEqual(supervised.restarts, 1)
-        self.assertEqual(self._actor.exits, 0)  # It would end the new process.
+        self.assertTrue(supervised.failure)
 
     def test_heartbeat_of_the_previous_process_is_ignored(self):
         supervised = self._make()
@@ -163,11 +147,11 @@ class SupervisedRoleTest(parameterized.TestCase):
         self._pass(supervised, 3, None)
         self._pass(supervised, 5, age=60.0, grows=True)
         self.assertFalse(supervised.has_process)
-        heartbeat = run_state.Heartbeat("host", "node", 7, Status.RUNNING, "", False, {}, 70.0)
+        heartbeat = run_state.Heartbeat("host", 7, Status.RUNNING, "", False, {}, 70.0)
         self.assertEqual(supervised.status(heartbeat), Status.STARTING)
 
     @parameterized.parameters(
-        (Status.STOPPED,), (_task_error(role.RestartError("another learner has ended")),)
+        (False,), (_task_error(role.RestartError("another learner has ended")),)
     )
     def test_end_without_a_failure_restarts_without_limit(self, outcome):
         supervised = self._make()
@@ -176,7 +160,7 @@ class SupervisedRoleTest(parameterized.TestCase):
             self._end(supervised, outcome)
             self._pass(supervised, 3, None)
             self.assertEqual(self._actor.exits, count + 1)
-        self.assertFalse(supervised.has_failed)
+        self.assertFalse(supervised.failure)
 
     def test_bad_input_ends_a_required_role_at_once(self):
         supervised = self._make(required=True)
@@ -189,12 +173,6 @@ class SupervisedRoleTest(parameterized.TestCase):
         with self.assertRaises(supervision.RoleFailedError):
             self._end(supervised, _task_error(role_process.MachineDiffersError("numpy")))
 
-    def test_end_of_ray_raises(self):
-        supervised = self._make()
-        self._pass(supervised, 5)
-        with self.assertRaises(supervision.RayLostError):
-            self._end(supervised, ray.exceptions.ActorDiedError())
-
     @parameterized.parameters((Status.RUNNING, 120), (Status.RESTORING, 3_600))
     def test_silent_process_is_killed(self, status, limit):
         supervised = self._make()
@@ -202,7 +180,7 @@ class SupervisedRoleTest(parameterized.TestCase):
         self._pass(supervised, limit - 5, status, grows=True)
         self.assertEqual(self._actor.kills, 0)
         self._pass(supervised, 20, status, age=limit, grows=True)
-        self.assertGreater(self._actor.kills, 0)
+        self.assertEqual((self._actor.kills, self._actor.starts, supervised.restarts), (1, 2, 1))
 
     def test_silence_does_not_count_while_the_state_or_the_driver_stands_still(self):
         supervised = self._make()
@@ -231,38 +209,19 @@ class SupervisedRoleTest(parameterized.TestCase):
             self._pass(supervised, 63, may_hang=True, time_steps=time_steps)
             self._end(supervised, _DEAD)
             self._pass(supervised, 3, None)
-        self.assertEqual(supervised.has_failed, has_failed)
+        self.assertEqual(bool(supervised.failure), has_failed)
         self.assertEqual(self._actor.kills, 4)
 
-    def test_role_restarts_once_its_process_has_exited(self):
+    def test_stop_tells_a_process_and_kills_a_role_without_one(self):
         supervised = self._make()
-        self._pass(supervised, 5)
-        self._actor.has_exited = False
-        self._end(supervised, Status.STOPPED)
-        self._pass(supervised, 20)
-        self.assertEqual(self._actor.starts, 1)
-        self._actor.has_exited = True
-        self._pass(supervised, 1)
-        self.assertEqual(self._actor.starts, 2)
-
-    def test_process_that_does_not_exit_delays_the_restart_by_a_limit(self):
-        supervised = self._make(limits=supervision.Limits(exit_timeout_seconds=5.0))
-        self._pass(supervised, 5)
-        self._actor.has_exited = False
-        self._end(supervised, Status.STOPPED)
-        self._pass(supervised, 10)
-        self.assertEqual(self._actor.starts, 2)
-
-    def test_stop_asks_a_process_and_releases_a_role_without_one(self):
-        supervised = self._make()
-        self._pass(supervised, 10, None)
-        self.assertFalse(supervised.stop())
-        self.assertEqual((self._actor.stops, self._actor.is_released), (0, True))
         self._pass(supervised, 10)
         self.assertTrue(supervised.stop())
-        self.assertEqual(self._actor.stops, 1)
+        self.assertEqual((self._actor.stops, self._actor.kills), (1, 0))
+        waiting = self._make()
+        self.assertFalse(waiting.stop())
+        self.assertEqual((self._actor.stops, self._actor.kills), (1, 1))
 
-    @parameterized.parameters((Status.STOPPED, True), (_DEAD, False), (None, False))
+    @parameterized.parameters((False, True), (_DEAD, False), (None, False))
     def test_clean_stop(self, outcome, is_clean):
         supervised = self._make()
         self._actor.outcome = outcome

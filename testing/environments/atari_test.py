@@ -6,8 +6,10 @@ import numpy as np
 from absl.testing import absltest, parameterized
 from ale_py import roms
 
+from configs import laser
 from laser_tf.environments import atari
 from laser_tf.scores import reference
+from laser_tf.training import run_config
 from testing import messages
 from testing.environments import rollouts
 
@@ -147,6 +149,29 @@ class RenderTest(absltest.TestCase):
                 environment.render(0)
 
 
+class ProtocolTest(parameterized.TestCase):
+    @parameterized.parameters(
+        ("impala", 0.0, True, 30, False, 108_000),
+        ("dopamine", 0.25, False, 0, False, 108_000),
+        ("revisiting", 0.25, False, 0, True, 18_000),
+    )
+    def test_variant_of_the_configuration_sets_all_five_values(self, name, *expected):
+        keys = atari.PROTOCOLS[name]
+        values = laser.get_config(f"atari_{name}" if name != "impala" else "atari").to_dict()
+        environment = run_config.parse(values).environment
+        self.assertEqual([getattr(environment, key) for key in keys], list(expected))
+        self.assertEqual(environment.protocol()["protocol"], name)
+        for key in keys:  # Nothing else differs.
+            values["environment"][key] = laser.get_config("atari").environment[key]
+        self.assertEqual(values, laser.get_config("atari").to_dict())
+
+    def test_other_values_are_an_own_protocol(self):
+        self.assertEqual(atari.AtariConfig().protocol()["protocol"], "impala")
+        for key, value in (("sticky_actions", 0.1), ("life_loss_is_end", True)):
+            values = atari.PROTOCOLS["dopamine"] | {key: value}
+            self.assertEqual(atari.AtariConfig(**values).protocol()["protocol"], "own", key)
+
+
 class TaskTest(parameterized.TestCase):
     def test_the_benchmark_is_the_reference_scores_games(self):
         self.assertCountEqual(atari.ATARI57, reference.reference_scores("atari"))
@@ -156,16 +181,6 @@ class TaskTest(parameterized.TestCase):
     def test_the_names_are_those_of_the_games_that_can_be_played(self):
         unplayable = {"combat", "joust", "maze_craze", "warlords"}  # for two players only
         self.assertCountEqual(atari.GAMES, {*roms.get_all_rom_ids()} - unplayable)
-
-    @parameterized.parameters(
-        ("breakuot", ("breakout",)),
-        ("MsPacman", ("ms_pacman",)),
-        ("half-life", ("half-life",)),
-        ("combat", ("combat",)),
-    )
-    def test_unknown_and_unplayable_games(self, task, named):
-        with messages.raises(ValueError, *named):
-            atari.AtariConfig(task=task)
 
     def test_close_ends_the_emulators_threads(self):
         before = native_threads()

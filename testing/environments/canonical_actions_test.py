@@ -24,7 +24,7 @@ class ActionTest(parameterized.TestCase):
         (spaces.Box(4, 6, [], np.int64), [4, 5, 6]),
     )
     def test_integers_count_from_zero(self, space, expected):
-        action = canonical_actions.Action(gymnasium_adapter._action_spec(space))
+        action = canonical_actions.Action(gymnasium_adapter.action_spec_of(space))
         self.assertEqual(action.spec, specs.DiscreteArray(3, np.int32, "action"))
         sent = [action(np.int32(number)) for number in range(3)]
         self.assertEqual(sent, expected)
@@ -59,16 +59,16 @@ class ActionTest(parameterized.TestCase):
     )
     def test_what_no_agent_does_is_refused(self, space, named):
         with messages.raises(faults.UnsupportedSpaceError, *named) as context:
-            canonical_actions.Action(gymnasium_adapter._action_spec(space))
+            canonical_actions.Action(gymnasium_adapter.action_spec_of(space))
         self.assertNotIn("\n", str(context.exception))
 
     def test_the_remedy_for_infinite_bounds_is_one(self):
         endless = Endless()
         with messages.raises(faults.UnsupportedSpaceError, "wrappers.TransformAction"):
-            canonical_actions.Action(gymnasium_adapter._action_spec(endless.action_space))
+            canonical_actions.Action(gymnasium_adapter.action_spec_of(endless.action_space))
         bounded = spaces.Box(-1, 1, [2])
         mended = gymnasium.wrappers.TransformAction(endless, lambda action: action, bounded)
-        canonical_actions.Action(gymnasium_adapter._action_spec(mended.action_space))
+        canonical_actions.Action(gymnasium_adapter.action_spec_of(mended.action_space))
 
     @parameterized.parameters(
         ({"a": specs.DiscreteArray(2)}, ("dict", 1)),

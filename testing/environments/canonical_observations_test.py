@@ -6,7 +6,7 @@ from dm_env import specs
 from gymnasium import spaces
 
 from laser_tf import types
-from laser_tf.environments import canonical_observations, faults, gymnasium_adapter, instructions
+from laser_tf.environments import canonical_observations, faults, gymnasium_adapter
 from testing import messages
 
 LENGTH = 4  # words of a text
@@ -69,9 +69,13 @@ class ObservationTest(parameterized.TestCase):
         observation = of_space(spaces.Text(100))
         self.assertEqual(observation.spec, types.TextSpec(LENGTH))
         (leaf,) = observation("Open the door!")
-        np.testing.assert_array_equal(leaf, instructions.encode("open the door", LENGTH))
+        np.testing.assert_array_equal(
+            leaf, canonical_observations.encode_text("open the door", LENGTH)
+        )
         for value in (np.array("a b"), b"a b", np.str_("a b")):
-            np.testing.assert_array_equal(observation(value)[0], instructions.encode("a b", LENGTH))
+            np.testing.assert_array_equal(
+                observation(value)[0], canonical_observations.encode_text("a b", LENGTH)
+            )
         with messages.raises(ValueError, 5, "environment.text_length=5"):
             observation("a b c d e")
         with messages.raises(ValueError):
@@ -82,12 +86,26 @@ class ObservationTest(parameterized.TestCase):
             z=spaces.Box(0, 1, [2], np.float32),
             a=spaces.Tuple([spaces.Discrete(3, start=5), spaces.Dict(b=spaces.Discrete(2))]),
         )
-        observation = of_space(space)
+        spec = gymnasium_adapter.spec_of(space, "observation")
+        offsets = [5, 0, 0]
+        observation = canonical_observations.Observation(spec, LENGTH, offsets)
         self.assertEqual(list(observation.spec), ["a", "z"])
-        value = {"z": np.array([0.25, 0.5]), "a": (7, {"b": 1})}
-        shown = gymnasium_adapter._from_zero(space, value)
-        leaves = observation(shown)
+        self.assertEqual(observation.offsets(), offsets)
+        leaves = observation({"z": np.array([0.25, 0.5]), "a": (7, {"b": 1})})
         self.assertEqual([leaf.tolist() for leaf in leaves], [2, 1, [0.25, 0.5]])
+
+    def test_words_have_ids_that_never_change(self):
+        # crc32 of "go", "to", "the", "red" and "ball", or checkpoints would mean other words.
+        ids = canonical_observations.encode_text("Go to, the  RED ball.", 7)
+        self.assertEqual(ids.dtype, np.int32)
+        np.testing.assert_array_equal(ids, [775, 757, 79, 456, 380, 0, 0])
+        np.testing.assert_array_equal(canonical_observations.encode_text("", 3), 0)
+
+    def test_ids_fit_the_vocabulary_and_words_differ(self):
+        words = " ".join(f"word{number}" for number in range(5000))
+        ids = canonical_observations.encode_text(words, 5000)
+        self.assertEqual((ids.min(), ids.max()), (1, types.VOCABULARY_SIZE - 1))
+        self.assertGreater(len(set(ids.tolist())), 950)
 
     @parameterized.parameters(
         (spaces.Graph(spaces.Discrete(2), None), ("Graph",)),

@@ -1,179 +1,136 @@
 """What holds for every environment: the time convention, the specs and the seeds."""
 
+import importlib.util
+
 import numpy as np
 import tree
 from absl.testing import absltest, parameterized
+from dm_env import specs
 
-from laser_tf import types
 from testing import messages
-from testing.environments import fake_minigrid, fake_vizdoom, rollouts
+from testing.environments import rollouts
 
-# Limits of few env frames cut games that would last; the others end by themselves. Without sticky
-# actions MinAtar's seaquest and space_invaders open alike whatever their seed.
+SMALL = "testing.environments.small_environments"
+# Limits of few env frames cut episodes that would last; the others end by themselves.
 ENVIRONMENTS = (
     ("catch", {"suite": "catch", "task": "catch"}),
+    ("tmaze", {"suite": "tmaze", "task": "tmaze", "corridor_length": 2}),
     ("minatar_breakout", {"suite": "minatar", "task": "breakout", "sticky_actions": 0.1}),
-    ("minatar_asterix", {"suite": "minatar", "task": "asterix", "max_frames_per_episode": 25}),
     ("minatar_freeway", {"suite": "minatar", "task": "freeway", "max_frames_per_episode": 100}),
-    ("minatar_seaquest", {"suite": "minatar", "task": "seaquest", "sticky_actions": 0.1}),
-    (
-        "minatar_space_invaders",
-        {"suite": "minatar", "task": "space_invaders", "sticky_actions": 0.1},
-    ),
     ("atari_pong", {"suite": "atari", "task": "pong", "max_frames_per_episode": 200}),
     ("atari_breakout", {"suite": "atari", "task": "breakout", "sticky_actions": 0.25}),
-    ("tmaze", {"suite": "tmaze", "task": "tmaze", "corridor_length": 2}),
-    ("vizdoom_take_cover", {"suite": "vizdoom", "task": "take_cover"}),
+    ("gymnasium_corridor", {"suite": "gymnasium", "task": f"{SMALL}:Corridor-v0"}),
+    ("dm_env_beacons", {"suite": "dm_env", "task": f"{SMALL}:Beacons"}),
     (
-        "vizdoom_deadly_corridor",
-        {"suite": "vizdoom", "task": "deadly_corridor", "max_frames_per_episode": 50},
-    ),
-    (
-        "minigrid_empty",
-        {"suite": "minigrid", "task": "MiniGrid-Empty-Random-5x5-v0", "max_frames_per_episode": 50},
-    ),
-    (
-        "minigrid_babyai",
-        {"suite": "minigrid", "task": "BabyAI-GoToLocal-v0", "max_frames_per_episode": 30},
+        "gymnasium_pendulum",
+        {"suite": "gymnasium", "task": "Pendulum-v1", "max_frames_per_episode": 30},
     ),
 )
+PY_ENVIRONMENT = {"suite": "tf_agents", "task": "testing.environments.small_py_environment:make"}
+HEAVY = (("py_environment", PY_ENVIRONMENT),) if importlib.util.find_spec("tf_agents") else ()
 STEPS = 250  # agent steps: enough for each to end more than once
 
 
-def time_limit(options):
-    """Env frames of the longest episode."""
-    if options["suite"] == "tmaze":
-        return 2 * (options["corridor_length"] + 2)
-    return options.get("max_frames_per_episode", 108_000)
+def make(**options):
+    if options["suite"] in ("gymnasium", "dm_env", "tf_agents"):
+        # Workers of TF-Agents load TensorFlow, which takes minutes on a busy machine.
+        options = {
+            "num_workers": 1 + (options.get("num_envs") != 1),
+            "reply_seconds": 600.0,
+        } | options
+    return rollouts.make(**options)
 
 
-def assert_same(expected: types.EnvOutput, actual: types.EnvOutput, fields=types.EnvOutput._fields):
-    for field in fields:
-        tree.map_structure(
-            np.testing.assert_array_equal, getattr(expected, field), getattr(actual, field)
-        )
-
-
-class EnvironmentTest(parameterized.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.enter_context(fake_vizdoom.installed())
-        self.enter_context(fake_minigrid.installed())
-
-
-class ConventionTest(EnvironmentTest):
-    @parameterized.named_parameters(*ENVIRONMENTS)
-    def test_rows_follow_the_convention(self, options):
-        with rollouts.make(**options, num_envs=3) as environment:
+class ConventionTest(parameterized.TestCase):
+    @parameterized.named_parameters(*ENVIRONMENTS, *HEAVY)
+    def test_rows_follow_the_convention_and_the_specs(self, options):
+        if options["suite"] == "atari":  # A lost life has discount 0 too, without an end.
+            options = {**options, "life_loss_is_end": False}
+        with make(**options, num_envs=3) as environment:
             actions = rollouts.random_actions(environment, STEPS)
             rows = rollouts.play(environment, actions)
+            spec, frames = environment.spec(), environment.action_repeat
         self.assertTrue(rows.is_first[0].all())
-        self.assertTrue(rows.is_first[1:].any(), "some game should have ended")
+        self.assertFalse((rows.is_first[1:] & rows.is_first[:-1]).any())
         np.testing.assert_array_equal(rows.reward[rows.is_first], 0)
         np.testing.assert_array_equal(rows.discount[rows.is_first], 1)
         self.assertContainsSubset(np.unique(rows.discount), [0, 1])
-        self.assertFalse((rows.is_first[1:] & rows.is_first[:-1]).any())
         np.testing.assert_array_equal(rows.previous_action[0], 0)
         np.testing.assert_array_equal(rows.previous_action[1:], actions)
+        self.assertEqual(rows.previous_action.dtype, spec.action.dtype)
+        self.assertEqual((rows.reward.dtype, rows.discount.dtype), (np.float32, np.float32))
+        for leaf_spec, leaf in zip(
+            tree.flatten(spec.observation), tree.flatten(rows.observation), strict=True
+        ):
+            for index in range(3):
+                leaf_spec.validate(leaf[STEPS, index])
+        starts_again = rows.is_first[1:]
+        self.assertTrue(starts_again.any(), "some episode should have ended")
+        self.assertTrue(starts_again[rows.discount[:-1] == 0].all())
+        limit = options.get("max_frames_per_episode", 0)
+        if limit:  # Where a first row follows a discount of 1, the time limit cuts the episode.
+            for index in range(3):
+                starts = np.flatnonzero(rows.is_first[:, index])
+                lengths = np.diff(starts) - 1
+                is_cut = rows.discount[starts[1:] - 1, index] == 1
+                np.testing.assert_array_equal(lengths[is_cut], -(-limit // frames))
+
+    @parameterized.named_parameters(*ENVIRONMENTS)
+    def test_action_after_an_end_is_ignored_and_arrays_are_the_callers(self, options):
+        with make(**options) as environment:
+            actions = rollouts.random_actions(environment, STEPS)
+            expected = rollouts.play(environment, actions)
+        ignored = expected.is_first[1:].reshape(actions.shape[:2] + (1,) * (actions.ndim - 2))
+        with make(**options) as environment:
+            others = rollouts.random_actions(environment, STEPS, seed=1)
+            rows = [environment.reset()]
+            copies = [rollouts.map_columns(np.copy, rows[0])]
+            for action in np.where(ignored, others, actions).astype(actions.dtype):
+                rows.append(environment.step(action))
+                copies.append(rollouts.map_columns(np.copy, rows[-1]))
+                action[...] = -1  # The caller's own array.
+        for row, copied in zip(rows, copies, strict=True):
+            rollouts.assert_same(row, copied)
+        actual = rollouts.map_columns(lambda *column: np.stack(column), *copies)
+        fields = ("observation", "reward", "discount", "is_first")
+        rollouts.assert_same(expected, actual, fields)
 
     @parameterized.parameters(
         {"suite": "catch", "task": "catch"},
         {"suite": "tmaze", "task": "tmaze", "corridor_length": 2},
     )
-    def test_an_offset_is_in_each_transitions_reward_and_changes_nothing_else(self, **options):
+    def test_reward_offset_is_in_each_transition_alone(self, **options):
         plays = []
         for offset in (0.0, 1.5):
-            with rollouts.make(**options, num_envs=3, reward_offset=offset) as environment:
-                plays.append(rollouts.play(environment, rollouts.random_actions(environment, 60)))
+            with make(**options, num_envs=3, reward_offset=offset) as environment:
+                actions = rollouts.random_actions(environment, 60)
+                plays.append(rollouts.play(environment, actions))
         plain, offset = plays
         # The step between two episodes is no transition, and has reward 0 always.
         expected = plain.reward + 1.5 * ~plain.is_first
-        self.assertTrue(plain.is_first[1:].any())
-        assert_same(plain._replace(reward=expected.astype(np.float32)), offset)
+        rollouts.assert_same(plain._replace(reward=expected.astype(np.float32)), offset)
 
-    @parameterized.named_parameters(*ENVIRONMENTS)
-    def test_an_end_is_followed_by_a_first_row(self, options):
-        if options["suite"] == "atari":  # a lost life has discount 0 too, without an end
-            options = {**options, "life_loss_is_end": False}
-        with rollouts.make(**options) as environment:
-            rows = rollouts.play(environment, rollouts.random_actions(environment, STEPS))
-            frames = environment.action_repeat
-        ended = rows.discount[:-1] == 0
-        self.assertTrue(rows.is_first[1:][ended].all())
-        # Where a first row follows a discount of 1, the time limit has cut the episode.
-        for index in range(2):
-            starts = np.flatnonzero(rows.is_first[:, index])
-            for start, next_start in zip(starts[:-1], starts[1:], strict=True):
-                length = next_start - start - 1
-                limit = -(-time_limit(options) // frames)
-                self.assertLessEqual(length, limit)
-                self.assertTrue(ended[next_start - 1, index] or length == limit)
 
+class SeedTest(parameterized.TestCase):
     @parameterized.named_parameters(*ENVIRONMENTS)
-    def test_arrays_match_the_specs_and_are_kept(self, options):
-        with rollouts.make(**options) as environment:
-            rows = [environment.reset()]
-            copies = [rollouts.map_columns(np.copy, rows[0])]
-            for action in rollouts.random_actions(environment, 30).astype(np.int32):
-                rows.append(environment.step(action))
-                copies.append(rollouts.map_columns(np.copy, rows[-1]))
-                action[:] = -1  # the caller's own array is nobody else's
-            spec = environment.observation_spec()
-        for leaf in tree.flatten(spec):
-            if not isinstance(leaf, types.TextSpec):
-                self.assertEqual(leaf.dtype, np.uint8)
-                self.assertEqual((leaf.minimum.min(), leaf.maximum.max()), (0, 255))
-        for row, copied in zip(rows, copies, strict=True):
-            for leaf, values in zip(
-                tree.flatten(spec), tree.flatten_up_to(spec, row.observation), strict=True
-            ):
-                self.assertLen(values, 2)
-                for value in values:
-                    leaf.validate(value)
-            self.assertEqual(
-                [(array.dtype, array.shape) for array in row[1:5]],
-                [(np.float32, (2,)), (np.float32, (2,)), (bool, (2,)), (np.int32, (2,))],
-            )
-            assert_same(copied, row)
-
-    @parameterized.named_parameters(*ENVIRONMENTS)
-    def test_the_action_after_an_end_is_ignored(self, options):
-        with rollouts.make(**options) as environment:
+    def test_environment_depends_on_its_seed_and_actions_only(self, options):
+        with make(**options, num_envs=3, seed=7) as environment:
             actions = rollouts.random_actions(environment, STEPS)
-            expected = rollouts.play(environment, actions)
-            num_actions = environment.action_spec().num_values
-        others = np.where(expected.is_first[1:], (actions + 1) % num_actions, actions)
-        with rollouts.make(**options) as environment:
-            actual = rollouts.play(environment, others)
-        np.testing.assert_array_equal(actual.previous_action[1:], others)
-        assert_same(expected, actual, ("observation", "reward", "discount", "is_first"))
-
-
-class SeedTest(EnvironmentTest):
-    @parameterized.named_parameters(*ENVIRONMENTS)
-    def test_a_game_depends_on_its_seed_and_its_actions_only(self, options):
-        with rollouts.make(**options, num_envs=3, seed=7) as environment:
-            actions = rollouts.random_actions(environment, STEPS)
+            actions[:, 1] = actions[:, 2]
             batch = rollouts.play(environment, actions)
-        with rollouts.make(**options, num_envs=1, seed=9) as environment:
+        one, other = (
+            b"".join(leaf[:, index].tobytes() for leaf in tree.flatten(batch.observation))
+            for index in (1, 2)
+        )
+        self.assertNotEqual(one, other)
+        with make(**options, num_envs=1, seed=9) as environment:
             alone = rollouts.play(environment, actions[:, 2:])
-        assert_same(rollouts.map_columns(lambda column: column[:, 2:], batch), alone)
+        rollouts.assert_same(rollouts.map_columns(lambda column: column[:, 2:], batch), alone)
 
     @parameterized.named_parameters(*ENVIRONMENTS)
-    def test_seeds_make_games_differ(self, options):
-        with rollouts.make(**options, num_envs=4) as environment:
-            same_for_all = rollouts.random_actions(environment, STEPS)[:, :1].repeat(4, axis=1)
-            observation = rollouts.play(environment, same_for_all).observation
-        played = [
-            b"".join(leaf[:, index].tobytes() for leaf in tree.flatten(observation))
-            for index in range(4)
-        ]
-        self.assertLen(set(played), 4)
-
-    @parameterized.named_parameters(*ENVIRONMENTS)
-    def test_a_later_reset_starts_new_episodes_of_the_same_streams(self, options):
+    def test_later_reset_starts_new_episodes_of_the_same_streams(self, options):
         def play_twice():
-            with rollouts.make(**options, num_envs=4) as environment:
+            with make(**options, num_envs=4) as environment:
                 actions = rollouts.random_actions(environment, 40)
                 return rollouts.play(environment, actions), rollouts.play(environment, actions)
 
@@ -181,35 +138,37 @@ class SeedTest(EnvironmentTest):
         self.assertTrue(second.is_first[0].all())
         leaves = (tree.flatten(rows.observation) for rows in (first, second))
         self.assertFalse(all(map(np.array_equal, *leaves)))
-        assert_same(second, play_twice()[1])
+        rollouts.assert_same(second, play_twice()[1])
 
 
-class InvalidActionTest(EnvironmentTest):
+class InvalidActionTest(parameterized.TestCase):
     @parameterized.named_parameters(*ENVIRONMENTS)
     def test_invalid_actions_raise_and_do_no_harm(self, options):
-        with rollouts.make(**options) as environment:
-            num_actions = environment.action_spec().num_values
+        with make(**options) as environment:
+            spec = environment.action_spec()
+            with self.assertRaises(RuntimeError):
+                environment.step(np.zeros((2, *spec.shape), spec.dtype))
             environment.reset()
+            valid = np.broadcast_to(spec.maximum, (2, *spec.shape)).astype(spec.dtype)
+            beyond = valid + np.ones_like(valid)
             for actions, named in (
-                (np.array([0, num_actions]), (0, num_actions - 1)),
-                (np.array([-1, 0]), ("[-1, 0]",)),
-                (np.array([0]), ("int32[2]",)),
-                (np.array([[0, 0]]), ("int32[2]",)),
-                (np.array([0.0, 1.0]), ("float64[2]",)),
-                (np.array([True, False]), ("bool[2]",)),
+                (beyond, (spec.maximum.tolist(), beyond.tolist())),
+                (
+                    valid[:1],
+                    (f"{spec.dtype}{list(valid.shape)}", f"{spec.dtype}{[1, *spec.shape]}"),
+                ),
+                (valid[None], (f"{spec.dtype}{list(valid.shape)}",)),
+                (valid.astype(bool), (f"bool{list(valid.shape)}",)),
             ):
                 with messages.raises(ValueError, *named):
                     environment.step(actions)
-            np.testing.assert_array_equal(environment.step([1, 2]).previous_action, [1, 2])
-
-    @parameterized.named_parameters(*ENVIRONMENTS)
-    def test_step_needs_a_reset_and_an_open_environment(self, options):
-        with rollouts.make(**options) as environment:
-            with messages.raises(RuntimeError):
-                environment.step(np.zeros(2, int))
-            environment.reset()
+            if isinstance(spec, specs.DiscreteArray):
+                with messages.raises(ValueError, "float64[2]"):
+                    environment.step(np.zeros(2))
+            previous = environment.step(valid.tolist()).previous_action
+            np.testing.assert_array_equal(previous, valid)
         with self.assertRaises(RuntimeError):
-            environment.step(np.zeros(2, int))
+            environment.step(valid)
         environment.close()
 
 

@@ -12,7 +12,7 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.environments import base, dm_control_suite, factory
 from testing import messages
-from testing.environments import fake_control, rollouts
+from testing.environments import fake_packages, rollouts
 
 
 def make(task="cheetah/run", **options):
@@ -27,25 +27,8 @@ def constant(steps, value=0.5):
 class DmControlTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        self.enter_context(fake_control.installed())
+        self.enter_context(fake_packages.installed())
         self.enter_context(mock.patch.dict(os.environ, {"MUJOCO_GL": "osmesa"}))
-
-    def test_rewards_of_repeated_frames_add_up_to_the_end_and_not_beyond(self):
-        with make(action_repeat=3, arguments="time_limit=0.08") as environment:
-            rows = rollouts.play(environment, constant(5))
-            self.assertEqual(environment.action_repeat, 3)
-        np.testing.assert_array_equal(rows.observation["steps"][:, 0, 0], [0, 3, 6, 8, 0, 3])
-        np.testing.assert_array_equal(rows.reward[:, 1], [0, 1.5, 1.5, 1, 0, 1.5])
-        np.testing.assert_array_equal(rows.is_first[:, 0], [True, False, False, False, True, False])
-        np.testing.assert_array_equal(rows.discount, 1)
-
-    @parameterized.parameters((1, 7, 7), (4, 7, 2), (4, 8, 2))
-    def test_an_episode_is_cut_after_a_number_of_env_frames(self, repeat, frames, steps):
-        with make(action_repeat=repeat, max_frames_per_episode=frames) as environment:
-            rows = rollouts.play(environment, constant(2 * steps + 2))
-        np.testing.assert_array_equal(
-            np.flatnonzero(rows.is_first[:, 1]), [0, steps + 1, 2 * steps + 2]
-        )
 
     def test_each_environment_has_its_own_seed_and_arrays_become_vectors(self):
         with make(seed=5) as environment:
@@ -73,8 +56,6 @@ class DmControlTest(parameterized.TestCase):
             environment.reset()
             picture = environment.render(1)
         self.assertEqual((picture.dtype, picture.shape), (np.uint8, (240, 320, 3)))
-        config = dm_control_suite.DmControlConfig(task="humanoid/stand,humanoid/walk")
-        self.assertEqual(config.frames_per_second, 40)
 
     def test_what_is_not_drawn_needs_no_renderer(self):
         with make() as environment:
@@ -124,20 +105,7 @@ class MujocoVersionTest(parameterized.TestCase):
         self.assertNotIn("\n", str(caught.exception))
 
 
-class ConfigTest(parameterized.TestCase):
-    @parameterized.parameters(
-        ({"task": "cheetah/walk"}, ("dm_control", "cheetah/walk", "cheetah/run")),
-        ({"task": "cheetah-run"}, ("cheetah-run", "cheetah/run")),
-        ({"task": "dance"}, ("dance", "cheetah/run")),
-        ({"action_repeat": 0}, ("action_repeat", "0", "1")),
-        ({"arguments": "pixels=481"}, ("pixels=481", "480")),
-        ({"arguments": "pixels=true"}, ("pixels=True",)),
-        ({"task": "lqr/lqr_2_1"}, ("dm_control", "lqr/lqr_2_1")),
-    )
-    def test_refused_values_are_named(self, values, named):
-        with messages.raises(ValueError, *named):
-            dm_control_suite.DmControlConfig(**values)
-
+class MissingPackageTest(absltest.TestCase):
     def test_the_message_of_a_missing_package_names_the_remedy(self):
         with mock.patch.object(importlib.util, "find_spec", return_value=None):
             with messages.raises(ImportError, "dm_control", "make control"):

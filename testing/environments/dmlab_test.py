@@ -1,152 +1,215 @@
-"""DMLab-30 against a stand-in for the engine: the time convention and the seeds."""
+"""DMLab-30 against a stand-in for the engine."""
+
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+from unittest import mock
 
 import numpy as np
-import tree
 from absl.testing import absltest, parameterized
+from dm_env import specs
 
 from laser_tf import types
-from laser_tf.environments import dmlab_game, instructions
-from testing.environments import fake_deepmind_lab, rollouts
+from laser_tf.environments import dmlab, faults, python_environments
+from laser_tf.scores import reference
+from testing import messages
+from testing.environments import fake_packages, rollouts
 
 TASK = "language_execute_random_task"
-STEPS = 80  # agent steps: enough for each game to end twice
-
-
-def _make(task=TASK, **options):
-    options = {"action_repeat": 4, "num_envs": 2, **options}
-    return rollouts.make("dmlab", task, **options)
-
-
-def _assert_same(expected, actual, fields=types.EnvOutput._fields):
-    for field in fields:
-        tree.map_structure(
-            np.testing.assert_array_equal, getattr(expected, field), getattr(actual, field)
-        )
 
 
 class DMLabTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        self.enter_context(fake_deepmind_lab.installed())
+        self.enter_context(fake_packages.installed())
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        self._log = self._folder / "log"
+        variables = {"FAKE_DEEPMIND_LAB_LOG": str(self._log)}
+        self.enter_context(mock.patch.dict(os.environ, variables))
+
+    def _calls(self, kind):
+        """Returns the engines' calls of a kind, a list for each engine."""
+        engines = {}
+        for call in map(json.loads, self._log.read_text().splitlines()):
+            engines.setdefault(call["process"], [])
+            if call["call"] == kind:
+                engines[call["process"]].append(call)
+        return list(engines.values())
+
+    def _level(self, task=TASK, seed=0, **options):
+        config = dmlab.DMLabConfig(task=task, **options)
+        return config.maker(task, rendering=False)(seed)
 
 
-class ConventionTest(DMLabTest):
-    def test_rows_follow_the_convention(self):
-        with _make(num_envs=3) as environment:
-            actions = rollouts.random_actions(environment, STEPS)
-            rows = rollouts.play(environment, actions)
-        self.assertTrue(rows.is_first[0].all())
-        self.assertTrue((rows.is_first[1:].sum(0) >= 2).all(), "all games should have ended twice")
-        np.testing.assert_array_equal(rows.reward[rows.is_first], 0)
-        np.testing.assert_array_equal(rows.discount[rows.is_first], 1)
-        # The level's own end has discount 0, and the row after it opens an episode: nowhere else.
-        np.testing.assert_array_equal(rows.discount[:-1] == 0, rows.is_first[1:])
-        np.testing.assert_array_equal(rows.previous_action[0], 0)
-        np.testing.assert_array_equal(rows.previous_action[1:], actions)
+class LevelTest(DMLabTest):
+    def test_level_plays_the_engines_own_game(self):
+        level = self._level(seed=4)
+        import deepmind_lab
 
-    def test_plays_the_engines_own_game(self):
-        with _make(num_envs=2, seed=3) as environment:
-            actions = rollouts.random_actions(environment, STEPS)
-            rows = rollouts.play(environment, actions)
-        random = np.random.RandomState(4)  # the second game's
-        engine = fake_deepmind_lab.Lab(
+        random = np.random.RandomState(4)
+        engine = deepmind_lab.Lab(
             f"contributed/dmlab30/{TASK}",
             ["RGB_INTERLEAVED", "INSTR"],
-            {"width": "96", "height": "72"},
+            {"width": "96", "height": "72", "mixerSeed": "0"},
         )
-        engine.reset(seed=int(random.randint(2**31 - 1)))
-        observations, reward, over, starts = engine.observations(), 0, False, True
-        for row in range(STEPS + 1):
-            np.testing.assert_array_equal(
-                rows.observation["image"][row, 1], observations["RGB_INTERLEAVED"], str(row)
-            )
-            np.testing.assert_array_equal(
-                rows.observation["text"][row, 1],
-                instructions.encode(observations["INSTR"], 16),
-                str(row),
-            )
-            self.assertEqual(
-                (rows.reward[row, 1], rows.discount[row, 1], rows.is_first[row, 1]),
-                (reward, 1 - over, starts),
-                row,
-            )
-            if row == STEPS:
-                break
-            starts = over
-            if starts:
+        actions = np.random.default_rng(1).integers(15, size=80)
+        is_over, ends = True, 0
+        for action in actions:
+            if is_over:
+                time_step = level.reset()
                 engine.reset(seed=int(random.randint(2**31 - 1)))
-                reward, over = 0, False
+                is_over, ends = False, ends + 1
             else:
-                values = np.array(dmlab_game.ACTIONS[actions[row, 1]], np.intc)
-                reward = engine.step(values, num_steps=4)
-                over = not engine.is_running()
-            if not over:  # at the end the engine shows nothing: the row before is repeated
-                observations = engine.observations()
+                time_step = level.step(action)
+                reward = engine.step(np.array(dmlab.ACTIONS[action], np.intc), num_steps=4)
+                is_over = not engine.is_running()
+                self.assertEqual((time_step.reward, time_step.discount), (reward, 1 - is_over))
+            self.assertEqual(time_step.last(), is_over)
+            if not is_over:  # At the end the engine shows nothing: the frame before is repeated.
+                shown = engine.observations()
+            self.assertEqual(time_step.observation["text"], shown["INSTR"])
+            np.testing.assert_array_equal(time_step.observation["image"], shown["RGB_INTERLEAVED"])
+        self.assertGreater(ends, 2)
 
-    def test_the_action_after_an_end_is_ignored(self):
-        with _make() as environment:
-            actions = rollouts.random_actions(environment, STEPS)
-            expected = rollouts.play(environment, actions)
-        others = np.where(expected.is_first[1:], (actions + 1) % 15, actions)
-        with _make() as environment:
-            actual = rollouts.play(environment, others)
-        np.testing.assert_array_equal(actual.previous_action[1:], others)
-        _assert_same(expected, actual, ("observation", "reward", "discount", "is_first"))
-
-    def test_the_time_limit_keeps_the_discount(self):
-        with _make(max_frames_per_episode=26) as environment:  # 7 steps of 4 frames reach it
-            rows = rollouts.play(environment, rollouts.random_actions(environment, 24))
-        np.testing.assert_array_equal(rows.discount, 1)
-        for index in range(2):
-            np.testing.assert_array_equal(np.flatnonzero(rows.is_first[:, index]), [0, 8, 16, 24])
-
-    def test_arrays_match_the_specs_and_are_kept(self):
-        with _make(instruction_length=5) as environment:
-            rows = [environment.reset()]
-            copies = [rollouts.map_columns(np.copy, rows[0])]
-            for action in rollouts.random_actions(environment, 40).astype(np.int32):
-                rows.append(environment.step(action))
-                copies.append(rollouts.map_columns(np.copy, rows[-1]))
-                action[:] = -1
-            picture = environment.render(1)
-            np.testing.assert_array_equal(picture, rows[-1].observation["image"][1])
-            spec = environment.observation_spec()
-            self.assertEqual(environment.action_spec().num_values, 15)
-            self.assertEqual(environment.action_repeat, 4)
-        self.assertEqual((spec["image"].shape, spec["image"].dtype), ((72, 96, 3), np.uint8))
-        self.assertEqual(spec["text"], types.TextSpec(5))
-        for row, copied in zip(rows, copies, strict=True):
-            for name, leaf in spec.items():
-                leaf.validate(row.observation[name][0])
-            self.assertEqual(
-                [(array.dtype, array.shape) for array in row[1:]],
-                [(np.float32, (2,)), (np.float32, (2,)), (bool, (2,)), (np.int32, (2,))],
-            )
-            _assert_same(copied, row)
-
-
-class SeedTest(DMLabTest):
-    def test_a_game_depends_on_its_seed_and_its_actions_only(self):
-        with _make(num_envs=3, seed=7) as environment:
-            actions = rollouts.random_actions(environment, 40)
-            batch = rollouts.play(environment, actions)
-        with _make(num_envs=1, seed=9) as environment:
-            alone = rollouts.play(environment, actions[:, 2:])
-        _assert_same(rollouts.map_columns(lambda column: column[:, 2:], batch), alone)
-        self.assertFalse(
-            np.array_equal(batch.observation["image"][0, 0], batch.observation["image"][0, 1])
+    def test_actions_reach_the_engine_as_their_seven_values(self):
+        level = self._level("rooms_watermaze", action_repeat=3)
+        self.assertEqual(level.action_spec(), specs.DiscreteArray(15, name="action"))
+        level.reset()
+        for action in range(15):
+            level.step(action)
+        (steps,) = self._calls("step")
+        self.assertEqual({step["num_steps"] for step in steps}, {3})
+        self.assertEqual(
+            [step["action"] for step in steps],
+            [
+                [0, 0, 0, 1, 0, 0, 0],
+                [0, 0, 0, -1, 0, 0, 0],
+                [0, 0, -1, 0, 0, 0, 0],
+                [0, 0, 1, 0, 0, 0, 0],
+                [-10, 0, 0, 0, 0, 0, 0],
+                [10, 0, 0, 0, 0, 0, 0],
+                [-60, 0, 0, 0, 0, 0, 0],
+                [60, 0, 0, 0, 0, 0, 0],
+                [0, 10, 0, 0, 0, 0, 0],
+                [0, -10, 0, 0, 0, 0, 0],
+                [-10, 0, 0, 1, 0, 0, 0],
+                [10, 0, 0, 1, 0, 0, 0],
+                [-60, 0, 0, 1, 0, 0, 0],
+                [60, 0, 0, 1, 0, 0, 0],
+                [0, 0, 0, 0, 1, 0, 0],
+            ],
         )
 
-    def test_a_later_reset_starts_new_episodes_of_the_same_streams(self):
-        def play_twice():
-            with _make() as environment:
-                actions = rollouts.random_actions(environment, 4)
-                return rollouts.play(environment, actions), rollouts.play(environment, actions)
+    @parameterized.parameters(
+        ({}, "rooms_collect_good_objects_train", {"mixerSeed": "0"}),
+        (
+            {"hold_out": True},
+            "rooms_collect_good_objects_test",
+            {"mixerSeed": "1611489005", "allowHoldOutLevels": "true"},  # 0x600D5EED
+        ),
+        (
+            {"dataset_path": "/images"},
+            "rooms_collect_good_objects_train",
+            {"mixerSeed": "0", "datasetPath": "/images"},
+        ),
+    )
+    def test_engine_has_the_settings_of_the_config(self, options, level, settings):
+        self._level("rooms_collect_good_objects_train", **options)
+        ((started,),) = self._calls("Lab")
+        self.assertEqual(started["level"], f"contributed/dmlab30/{level}")
+        self.assertEqual(
+            started["config"], {"width": "96", "height": "72", "logLevel": "WARN", **settings}
+        )
 
-        first, second = play_twice()
-        self.assertTrue(second.is_first[0].all())
-        self.assertFalse(np.array_equal(first.observation["image"], second.observation["image"]))
-        _assert_same(second, play_twice()[1])
+    def test_levels_are_those_with_reference_scores(self):
+        self.assertEqual(dmlab.LEVELS, tuple(reference.dmlab_test_levels()))
+        for task, test_level in reference.dmlab_test_levels().items():
+            self.assertEqual(dmlab.DMLabConfig(hold_out=True).level(task), test_level)
+            self.assertEqual(dmlab.DMLabConfig().level(task), task)
+
+
+class EnvironmentTest(DMLabTest):
+    def test_each_game_is_a_process_whose_engine_is_closed(self):
+        with rollouts.make("dmlab", TASK, num_envs=3, instruction_length=5) as environment:
+            rows = rollouts.play(environment, np.zeros([40, 3], np.int32))
+            spec = environment.observation_spec()
+            np.testing.assert_array_equal(environment.render(1), rows.observation["image"][-1, 1])
+        self.assertEqual((spec["image"].shape, spec["text"]), ((72, 96, 3), types.TextSpec(5)))
+        np.testing.assert_array_equal(rows.discount[:-1] == 0, rows.is_first[1:])
+        self.assertTrue(rows.is_first[1:].any(axis=0).all())
+        self.assertEqual([len(closes) for closes in self._calls("close")], [1, 1, 1])
+        for (started,), steps in zip(self._calls("Lab"), self._calls("step"), strict=True):
+            self.assertFalse(started["tensorflow"])
+            self.assertEqual({step["num_steps"] for step in steps}, {4})
+
+    def test_without_instructions_the_image_is_the_observation(self):
+        with rollouts.make("dmlab", TASK, num_envs=1, instruction_length=0) as environment:
+            self.assertEqual(environment.reset().observation.shape, (1, 72, 96, 3))
+        ((started,),) = self._calls("Lab")
+        self.assertEqual(started["observations"], ["RGB_INTERLEAVED"])
+
+    def test_text_that_is_too_long_ends_the_run(self):
+        with rollouts.make("dmlab", TASK, num_envs=1, instruction_length=2) as environment:
+            named = TASK, "Find object 0", "instruction_length=3"
+            with messages.raises(faults.EnvironmentFailedError, *named):
+                environment.reset()
+
+
+class MissingPackageTest(absltest.TestCase):
+    def test_missing_engine_is_reported_before_workers_start(self):
+        with mock.patch.object(python_environments, "PythonEnvironments") as started:
+            with messages.raises(ImportError, "github.com/google-deepmind/lab", "bazel build"):
+                rollouts.make("dmlab", TASK)
+        started.assert_not_called()
+
+
+class LevelCacheTest(DMLabTest):
+    def test_map_is_compiled_once_for_all_runs(self):
+        folder = self._folder / "of" / "maps"
+        for _ in range(2):
+            options = {"num_envs": 1, "level_cache": str(folder)}
+            with rollouts.make("dmlab", TASK, **options) as environment:
+                environment.reset()
+        maps = [[entry["fetched"] for entry in engine] for engine in self._calls("compile")]
+        self.assertEqual(maps, [[False], [True]])
+        self.assertLen(list(folder.iterdir()), 1)
+
+    def test_second_writer_and_readers_see_complete_maps(self):
+        folder = self._folder / "maps"
+        folder.mkdir()
+        cache = dmlab.LevelCache(str(folder))
+        ours, theirs, read = (self._folder / name for name in ("ours", "theirs", "read"))
+        ours.write_text("map of ours")
+        theirs.write_text("map of theirs")
+        copy = shutil.copyfile
+
+        def copy_slowly(source, target):
+            mock.patch.stopall()
+            pathlib.Path(target).write_text("map of")
+            self.assertFalse(cache.fetch("key", str(read)))
+            cache.write("key", str(theirs))
+            self.assertTrue(cache.fetch("key", str(read)))
+            self.assertEqual(read.read_text(), "map of theirs")
+            return copy(source, target)
+
+        mock.patch.object(shutil, "copyfile", copy_slowly).start()
+        self.addCleanup(mock.patch.stopall)
+        cache.write("key", str(ours))
+        self.assertTrue(cache.fetch("key", str(read)))
+        self.assertEqual(read.read_text(), "map of ours")
+        self.assertEqual([path.name for path in folder.iterdir()], ["key"])
+
+    def test_failed_write_leaves_no_file(self):
+        def fill_the_disk(_, target):
+            pathlib.Path(target).write_text("map of")
+            raise OSError("No space left on device")
+
+        cache = dmlab.LevelCache(str(self._folder))
+        with mock.patch.object(shutil, "copyfile", fill_the_disk), self.assertRaises(OSError):
+            cache.write("key", "map.pk3")
+        self.assertEmpty(list(self._folder.iterdir()))
 
 
 if __name__ == "__main__":

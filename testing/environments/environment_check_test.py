@@ -8,11 +8,8 @@ import subprocess
 import sys
 import tempfile
 
-import numpy as np
 from absl.testing import absltest, parameterized
-from dm_env import specs
 
-from laser_tf import types
 from laser_tf.environments import environment_check, faults, suites
 from testing import commands, messages
 
@@ -64,26 +61,26 @@ class EnvironmentCheckTest(parameterized.TestCase):
             lines = [line for line in report.lines if line.startswith(label)]
             self.assertTrue(any(_names(line, *named) for line in lines), (label, named))
 
-    def test_small_codes_in_images_of_bytes_are_remarked(self):
-        for dtype, greatest, is_remarked in (
-            (np.uint8, 1.0, True), (np.uint8, 9.0, True), (np.uint8, 255.0, False),
-            (np.uint8, 0.0, False), (np.float32, 1.0, False),
-        ):  # fmt: skip
-            image = specs.Array([10, 5, 1], dtype)
-            spec = types.EnvironmentSpec(image, specs.DiscreteArray(2))
-            play = environment_check._Rollout(np.zeros([3, 4]), *np.zeros([3, 3]), 1.0, [greatest])
-            lines = environment_check._warnings(play, spec)
-            found = any(_names(line, "[10, 5, 1]", f"{greatest:g}") for line in lines)
-            self.assertEqual(found, is_remarked, (dtype, greatest))
-
-    def test_channels_first_are_remarked(self):
-        for shape, is_remarked in (((4, 84, 84), True), ((6, 6, 3), False), ((4, 4, 4), False)):
-            image = specs.BoundedArray(shape, np.uint8, 0, 255)
-            spec = types.EnvironmentSpec(image, specs.DiscreteArray(2))
-            play = environment_check._Rollout(np.zeros([3, 4]), *np.zeros([3, 3]), 1.0, [255.0])
-            lines = environment_check._warnings(play, spec)
-            found = any(_names(line, list(shape), "replay.frame_stack") for line in lines)
-            self.assertEqual(found, is_remarked, shape)
+    @parameterized.parameters(
+        ((10, 5, 1), "uint8", 1, ("[10, 5, 1]", 1)),
+        ((10, 5, 1), "uint8", 9, ("[10, 5, 1]", 9)),
+        ((4, 8, 8), "uint8", 255, ("[4, 8, 8]", "replay.frame_stack")),
+        ((10, 5, 1), "uint8", 255, ()),
+        ((10, 5, 1), "uint8", 0, ()),
+        ((10, 5, 1), "float32", 1, ()),
+        ((6, 6, 3), "uint8", 255, ()),
+        ((4, 4, 4), "uint8", 255, ()),
+    )
+    def test_images_of_dark_bytes_or_channels_first_are_remarked(self, shape, dtype, value, named):
+        arguments = {"shape": list(shape), "dtype": dtype, "value": value}
+        report = check("dm_env", f"{SMALL}:Images", steps=5, arguments=arguments)
+        self.assertEqual(report.fault, "")
+        warnings = [
+            line for line in report.lines if str(list(shape)) in line.partition("an image")[2]
+        ]
+        self.assertLen(warnings, bool(named))
+        for line in warnings:
+            messages.assert_names(line, *named)
 
     def test_actions_are_independent_of_the_environments_seed(self):
         lines = check("dm_env", f"{SMALL}:SeededTarget", steps=200).lines
@@ -107,7 +104,7 @@ class EnvironmentCheckTest(parameterized.TestCase):
 
     def test_channels_first_images_are_rejected(self):
         with messages.raises(faults.EnvironmentCreationError, "[4, 84, 84]"):
-            check("dm_env", f"{SMALL}:ChannelsFirst")
+            check("dm_env", f"{SMALL}:Images", arguments={"shape": [4, 84, 84]})
 
     def test_what_cannot_be_repeated_is_named(self):
         lines = check("dm_env", f"{SMALL}:Still", arguments="unseeded=true").lines
@@ -128,6 +125,10 @@ class EnvironmentCheckTest(parameterized.TestCase):
         messages.assert_names(report.fault, *named)
         self.assertNotIn("\n", report.fault)
         self.assertEqual("Traceback (most recent call last):" in report.lines, fault in _RAISED)
+
+    def test_text_of_too_many_words_is_a_fault(self):
+        report = check("gymnasium", f"{SMALL}:Started-v0", text_length=1)
+        messages.assert_names(report.fault, "observation['word']", "environment.text_length=2")
 
     def test_what_its_making_raises_is_told_with_its_traceback(self):
         report = check("gymnasium", f"{SMALL}:Corridor-v0", arguments="speed=3")

@@ -123,7 +123,8 @@ class FaultsTest(parameterized.TestCase):
     def test_tasks_side_by_side_name_their_own_games_and_count_together(self):
         parts = [Counting(2), Counting(2, {(1, 0): {"reward": NAN}})]
         parts[1].faults = faults.Faults(2, name="second")
-        environment = multi_task.MultiTask(("first", "second"), parts, (1e-30, 3e38))
+        environment = multi_task.MultiTask(("first", "second"), parts)
+        environment.reward_scales = np.repeat(np.float32([1e-30, 3e38]), 2)
         with self.assertLogs(level="WARNING") as logs:
             rows = _play(environment, 2)
         messages.assert_names(logs.output[0], 0, "second", "reward", "nan")

@@ -31,13 +31,6 @@ class MinAtarTest(parameterized.TestCase):
             self.assertEqual((rows.reward[step, 1], rows.discount[step, 1]), (reward, 1 - over))
             np.testing.assert_array_equal(rows.observation[step, 1], 255 * game.state())
 
-    def test_the_time_limit_keeps_the_discount(self):
-        # A freeway game lasts 2,500 steps.
-        with rollouts.make("minatar", "freeway", max_frames_per_episode=7) as environment:
-            rows = rollouts.play(environment, rollouts.random_actions(environment, 24))
-        np.testing.assert_array_equal(rows.discount, 1)
-        np.testing.assert_array_equal(np.flatnonzero(rows.is_first[:, 0]), [0, 8, 16, 24])
-
     @parameterized.parameters(*adapter.GAMES)
     def test_a_picture_has_a_colour_for_each_channel(self, task):
         with rollouts.make("minatar", task) as environment:

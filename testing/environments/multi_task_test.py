@@ -3,7 +3,7 @@
 import numpy as np
 from absl.testing import absltest
 
-from laser_tf.environments import atari, factory, suites
+from laser_tf.environments import atari, factory
 from testing import messages
 from testing.environments import rollouts
 
@@ -58,24 +58,6 @@ class MultiTaskTest(absltest.TestCase):
         with rollouts.make("atari", "pong,breakout", num_envs=1, full_action_space=True) as both:
             self.assertEqual(both.action_spec().num_values, 18)
             self.assertEqual(both.reset().observation.shape, (2, atari.HEIGHT, atari.WIDTH, 1))
-
-    def test_refused_lists(self):
-        for values, named in (
-            ({"task": "breakout,brekout"}, ("brekout", "breakout")),
-            ({"task": "breakout, breakout"}, ("task", "breakout, breakout")),
-            ({"task": "breakout", "reward_scales": (1.0, 2.0)}, ("reward_scales", "breakout")),
-            ({"task": "breakout", "reward_scales": (0.0,)}, ("reward_scales", "(0.0,)")),
-            (
-                {"suite": "atari", "task": "all"},
-                ("task", "all", "atari"),
-            ),
-        ):
-            with messages.raises(ValueError, *named):
-                suites.config_class(values.pop("suite", "minatar"))(**values)
-
-    def test_all_tasks_of_a_suite(self):
-        for suite, number in (("minatar", 5), ("dmlab", 30)):
-            self.assertLen(suites.config_class(suite)(task="all").tasks, number)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""Conversion of rendered images to RGB."""
+"""Checks of what user environments return."""
 
+import dm_env
 import numpy as np
 from absl.testing import absltest, parameterized
 
@@ -7,9 +8,41 @@ from laser_tf.environments import result_checks
 from testing import messages
 
 
+class TimeStepTest(parameterized.TestCase):
+    @parameterized.parameters(
+        ({"step_type": 2.7}, ("step_type", 2.7)),
+        ({"step_type": "2"}, ("step_type", "'2'")),
+        ({"step_type": 7}, ("step_type", 7)),
+        ({"step_type": -1}, ("step_type", -1)),
+        ({"step_type": True}, ("step_type", True)),
+        ({"step_type": None}, ("step_type", None)),
+        ({"step_type": dm_env.StepType.FIRST}, ("step()",)),
+        ({"reward": np.zeros(2)}, ("reward", "float64[2]")),
+        ({"reward": None}, ("reward", "object[]")),
+        ({"discount": 1.5}, ("discount", 1.5)),
+    )
+    def test_invalid_time_step_is_named(self, values, named):
+        time_step = dm_env.transition(1.0, None)._replace(**values)
+        with messages.raises(ValueError, *named):
+            result_checks.time_step(time_step, starts=False)
+
+    def test_arrays_of_rank_0_are_accepted(self):
+        time_step = dm_env.TimeStep(np.int32(2), np.float32(0.5), np.array(0), None)
+        self.assertEqual(result_checks.time_step(time_step, starts=False), (0.5, 0.0, True))
+
+    @parameterized.parameters(
+        ((0, 1.0, "False", False, {}), ("terminated", "'False'")),
+        ((0, 1.0, False, None, {}), ("truncated", None)),
+        ((0, 1.0, False, {}), ("step", 4)),
+    )
+    def test_invalid_step_of_gymnasium_is_named(self, result, named):
+        with messages.raises(ValueError, *named):
+            result_checks.gymnasium_step(result)
+
+
 class RenderedImageTest(parameterized.TestCase):
     @parameterized.parameters([[]], [[1]], [[3]], [[4]])
-    def test_an_image_of_bytes_becomes_rgb(self, channels):
+    def test_image_of_bytes_becomes_rgb(self, channels):
         image = np.random.default_rng(1).integers(256, size=[2, 5, *channels], dtype=np.uint8)
         rgb = result_checks.rgb_image(image)
         self.assertEqual((rgb.shape, rgb.dtype), ((2, 5, 3), np.uint8))
@@ -22,7 +55,7 @@ class RenderedImageTest(parameterized.TestCase):
         (np.zeros([4], np.uint8), ("[4]",)),
         (np.array(None), ("object",)),
     )
-    def test_another_array_raises_and_is_named(self, array, named):
+    def test_other_array_raises_and_is_named(self, array, named):
         with messages.raises(ValueError, *named):
             result_checks.rgb_image(array)
 

@@ -1,4 +1,4 @@
-"""Plays environments with given or random actions, for the tests beside it."""
+"""Creates environments, and plays them with given or random actions."""
 
 import contextlib
 
@@ -7,32 +7,38 @@ import ale_py  # noqa: F401
 import numpy as np
 import tree
 
+from laser_tf import types
 from laser_tf.environments import factory, suites
 
 
-def make(suite, task, *, seed=0, num_envs=2, rendering=False, **options):
+def make(suite, task, *, seed=0, num_envs=2, rendering=False, fault_folder=None, **options):
     """Makes an environment that closes when its `with` block ends."""
     config = suites.config_class(suite)(task=task, num_envs=num_envs, **options)
-    return contextlib.closing(factory.make_environment(config, seed=seed, rendering=rendering))
+    return contextlib.closing(
+        factory.make_environment(config, seed=seed, rendering=rendering, fault_folder=fault_folder)
+    )
 
 
 def random_actions(environment, steps, seed=0):
-    """Actions int64 [steps, N]."""
-    num_actions = environment.action_spec().num_values
-    return np.random.default_rng(seed).integers(num_actions, size=[steps, environment.num_envs])
+    """Returns actions [steps, N, ...]."""
+    generator = np.random.default_rng(seed)
+    return np.stack([environment.random_actions(generator) for _ in range(steps)])
 
 
 def play(environment, actions):
-    """Resets and plays actions [T, N]; returns an EnvOutput of arrays [T + 1, N, ...]."""
+    """Resets and plays actions [T, N, ...]; returns an EnvOutput of arrays [T + 1, N, ...]."""
     rows = [environment.reset(), *(environment.step(action) for action in actions)]
     return map_columns(lambda *column: np.stack(column), *rows)
 
 
 def map_columns(function, *outputs):
-    """An EnvOutput of what a function makes of each leaf."""
+    """Returns an EnvOutput of the results of a function for each leaf."""
     return tree.map_structure(function, *outputs)
 
 
-def leaves(observation):
-    """The arrays of a nest."""
-    return tree.flatten(observation)
+def assert_same(expected, actual, fields=types.EnvOutput._fields):
+    """Asserts that fields of two EnvOutputs have the same values."""
+    for name in fields:
+        tree.map_structure(
+            np.testing.assert_array_equal, getattr(expected, name), getattr(actual, name)
+        )

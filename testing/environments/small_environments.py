@@ -80,10 +80,6 @@ class Breaking(Corridor):
         observation, reward, *ends = super().step(action)
         if self._is_bad and self._steps == self._at and not self._in_reset:
             observation, reward = self._break(observation, reward)
-            ends = {"text end": ["False", False], "no end": [False, None]}.get(
-                self._fault, ends[:2]
-            )
-            ends = [*ends, {}]
         return observation, reward, *ends
 
     def _break(self, observation, reward):
@@ -108,12 +104,6 @@ class Breaking(Corridor):
                 observation = observation + 2
             case "shape":
                 observation = observation[:1]
-            case "dtype":
-                observation = observation.astype(str)
-            case "reward shape":
-                reward = np.zeros(2)
-            case "no reward":
-                reward = None
         return observation, reward
 
 
@@ -150,15 +140,14 @@ class Timed(gymnasium.Env):
     observation_space = spaces.Box(0, 1e9, [3], np.float64)
     action_space = spaces.Discrete(3, start=-1)
 
-    def __init__(self, ends=99, cut=99, seconds=0.0):
-        self._ends, self._cut, self._seconds = ends, cut, seconds
+    def __init__(self, ends=99, cut=99):
+        self._ends, self._cut = ends, cut
 
     def reset(self, *, seed=None, options=None):
         self._steps = 0
         return np.array([os.getpid(), 0, 0], np.float64), {}
 
     def step(self, action):
-        time.sleep(self._seconds)
         self._steps += 1
         observation = np.array([os.getpid(), self._steps, action + 1], np.float64)
         return observation, 1.0, self._steps >= self._ends, self._steps >= self._cut, {}
@@ -273,46 +262,81 @@ class Remote(Beacons):
         return super().step(action)
 
 
-class Still(dm_env.Environment):
-    """Never ends, pays nothing and shows the same; or, `unseeded`, a number that nobody knows."""
+class Constant(dm_env.Environment):
+    """Shows the same at every step; an episode has one step."""
 
-    def __init__(self, unseeded=False):
-        self._number = float(int.from_bytes(os.urandom(3))) if unseeded else 3.0
+    ACTIONS = specs.DiscreteArray(2)
+
+    def __init__(self, value):
+        self._value = value
 
     def observation_spec(self):
-        return {"number": specs.Array([], np.float32)}
+        return specs.Array(self._value.shape, self._value.dtype)
 
     def action_spec(self):
-        return specs.BoundedArray([2], np.float32, -1, [1, 2])
+        return self.ACTIONS
 
     def reset(self):
-        return dm_env.restart({"number": self._number})
+        return dm_env.restart(self._value)
 
     def step(self, action):
-        return dm_env.transition(0.0, {"number": self._number})
+        return dm_env.termination(0.0, self._value)
 
 
-class SeededTarget(dm_env.Environment):
+class Still(Constant):
+    """Never ends and pays nothing; its number is 3 or, `unseeded`, another one each time."""
+
+    ACTIONS = specs.BoundedArray([2], np.float32, -1, [1, 2])
+
+    def __init__(self, unseeded=False):
+        super().__init__(np.float32(int.from_bytes(os.urandom(3)) if unseeded else 3))
+
+    def step(self, action):
+        return dm_env.transition(0.0, self._value)
+
+
+class Images(Constant):
+    """Shows images of one value."""
+
+    def __init__(self, shape, value=255, dtype="uint8"):
+        super().__init__(np.full(shape, value, dtype))
+
+
+class Unseeded(Constant):
+    """Draws from the global generators at its start only."""
+
+    def __init__(self):
+        super().__init__(np.array([random.random(), np.random.random()]))
+
+
+class Doubled(Constant):
+    """Doubles the action in place, shows it and pays it."""
+
+    ACTIONS = specs.BoundedArray([1], np.float32, -1, 1)
+
+    def __init__(self):
+        super().__init__(np.zeros([1], np.float32))
+
+    def step(self, action):
+        action *= 2
+        return dm_env.transition(float(action[0]), action)
+
+
+class SeededTarget(Constant):
     """Pays for an action that equals the next number of `default_rng(seed)`."""
 
+    ACTIONS = specs.DiscreteArray(4)
+
     def __init__(self, seed):
+        super().__init__(np.zeros([1], np.float32))
         self._random = np.random.default_rng(seed)
-
-    def observation_spec(self):
-        return specs.Array([1], np.float32)
-
-    def action_spec(self):
-        return specs.DiscreteArray(4)
-
-    def reset(self):
         self._steps = 0
-        return dm_env.restart(np.zeros([1], np.float32))
 
     def step(self, action):
         self._steps += 1
         reward = float(action == self._random.integers(4, size=1, dtype=np.int32)[0])
-        end = dm_env.termination if self._steps == 20 else dm_env.transition
-        return end(reward, np.full([1], self._steps, np.float32))
+        end = dm_env.transition if self._steps % 20 else dm_env.termination
+        return end(reward, self._value)
 
 
 class Named(Beacons):
@@ -329,73 +353,8 @@ class Named(Beacons):
         return {self._key: super()._draw()["body"]}
 
 
-class ChannelsFirst(dm_env.Environment):
-    """Shows images [channels, height, width]."""
-
-    def observation_spec(self):
-        return specs.BoundedArray([4, 84, 84], np.uint8, 0, 255)
-
-    def action_spec(self):
-        return specs.DiscreteArray(2)
-
-    def reset(self):
-        return dm_env.restart(np.zeros([4, 84, 84], np.uint8))
-
-    def step(self, action):
-        return dm_env.termination(0.0, np.zeros([4, 84, 84], np.uint8))
-
-
-class MistypedStep(Still):
-    """Returns the given step type from each `step`."""
-
-    def __init__(self, step_type):
-        super().__init__()
-        self._step_type = step_type
-
-    def step(self, action):
-        return super().step(action)._replace(step_type=self._step_type)
-
-
-class Doubled(dm_env.Environment):
-    """Doubles the action in place, shows it and pays it."""
-
-    def observation_spec(self):
-        return specs.Array([1], np.float32)
-
-    def action_spec(self):
-        return specs.BoundedArray([1], np.float32, -1, 1)
-
-    def reset(self):
-        return dm_env.restart(np.zeros([1], np.float32))
-
-    def step(self, action):
-        action *= 2
-        return dm_env.transition(float(action[0]), action)
-
-
-class Unseeded(dm_env.Environment):
-    """Draws from the global generators at its start only."""
-
-    def __init__(self):
-        self._numbers = np.array([random.random(), np.random.random()])
-
-    def observation_spec(self):
-        return specs.Array([2], np.float64)
-
-    def action_spec(self):
-        return specs.DiscreteArray(2)
-
-    def reset(self):
-        return dm_env.restart(self._numbers)
-
-    def step(self, action):
-        return dm_env.termination(0.0, self._numbers)
-
-
 def sized_by_seed(seed):
-    environment = Still()
-    environment.observation_spec = lambda: specs.Array([1 + seed], np.float32)
-    return environment
+    return Constant(np.zeros([1 + seed], np.float32))
 
 
 def not_an_environment():

@@ -34,9 +34,6 @@ class SmallWorker:
     def modules(self):
         return sorted(sys.modules)
 
-    def echo(self, value):
-        return value
-
     def wait(self, seconds=0.05):
         time.sleep(seconds)
 

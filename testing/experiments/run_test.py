@@ -7,7 +7,7 @@ import tempfile
 
 from absl.testing import absltest
 
-from experiments import base, registry, run
+from experiments import base, run
 from laser_tf import errors
 from laser_tf.plotting import curves
 from testing import messages
@@ -25,7 +25,7 @@ class RunTest(absltest.TestCase):
         super().setUp()
         self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self.enter_context(
-            absltest.mock.patch.object(registry, "load", autospec=True, return_value=TINY)
+            absltest.mock.patch.object(base, "load", autospec=True, return_value=TINY)
         )
 
     def _run(self, *arguments):

@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import tree
 from absl.testing import absltest, parameterized
 
 from laser_tf.environments import dm_control_suite
@@ -57,7 +58,7 @@ class ControlExtra(parameterized.TestCase):
         self.assertBetween(played.reward.max(), 0.0, 2.0)
         np.testing.assert_array_equal(played.reward[:, 1:], alone.reward)
         for leaf, same in zip(
-            rollouts.leaves(played.observation), rollouts.leaves(alone.observation), strict=True
+            tree.flatten(played.observation), tree.flatten(alone.observation), strict=True
         ):
             self.assertEqual(leaf.dtype, np.float32)
             self.assertGreater(leaf.std(), 0)

@@ -1,5 +1,6 @@
 """MiniGrid itself, which `make test-extras` installs; `make test` has a stand-in."""
 
+import tree
 from absl.testing import absltest
 
 from testing.environments import rollouts
@@ -11,7 +12,7 @@ class MiniGridExtra(absltest.TestCase):
                            instruction_length=16) as environment:  # fmt: skip
             played = rollouts.play(environment, rollouts.random_actions(environment, 150))
         self.assertGreater(played.is_first[1:].sum(), 0)
-        for leaf in rollouts.leaves(played.observation):
+        for leaf in tree.flatten(played.observation):
             self.assertEqual(leaf.shape[:2], (151, 2))
             self.assertGreater(leaf.std(), 0)
 

@@ -1,11 +1,56 @@
 """What `auto` means on processors."""
 
 import os
+import pathlib
+import subprocess
+import sys
+import tempfile
 from unittest import mock
 
+import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from laser_tf.host import hardware
+
+# Blocks below and above what glibc ever keeps by itself (32 MiB), in another thread, too.
+PROGRAM = """
+import ctypes, resource, sys, threading
+from laser_tf.host import hardware
+
+ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)  # PR_SET_THP_DISABLE: no pages of 2 MiB, whatever the host
+if sys.argv[1] == "keep":
+    hardware.keep_freed_memory()
+
+def use():
+    for size in (8, 40):
+        blocks = [bytearray(size * 2**20) for _ in range(2)]
+        del blocks
+
+def in_thread():
+    thread = threading.Thread(target=use)
+    thread.start()
+    thread.join()
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+for run in (use, in_thread):
+    run()
+    before = faults()
+    for _ in range(5):
+        run()
+    print((faults() - before) // 5)
+"""
+
+
+def _faults(argument: str, **variables: str) -> list[int]:
+    """Of a round in the main thread, and of one in another."""
+    kept = {name: value for name, value in os.environ.items() if name[:7] != "MALLOC_"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, argument],
+        env=kept | variables, check=True, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    return [int(line) for line in done.stdout.split()]
 
 
 class HardwareTest(parameterized.TestCase):
@@ -19,13 +64,28 @@ class HardwareTest(parameterized.TestCase):
     )
     def test_compute_dtype(self, requested, flags, onednn, expected):
         with (
-            mock.patch.object(hardware, "_accelerator", return_value=None),
-            mock.patch.object(hardware, "_cpu_flags", return_value=flags),
+            tempfile.NamedTemporaryFile("w") as file,
+            mock.patch.object(tf.config, "list_physical_devices", return_value=[]),
             mock.patch.dict(os.environ, {"TF_ENABLE_ONEDNN_OPTS": onednn}),
         ):
-            dtype, reason = hardware.choose_compute_dtype(requested)
+            file.write(f"model name : any\nflags : {' '.join(sorted(flags))}\n")
+            file.flush()
+            cpu_info = pathlib.Path(file.name)
+            dtype, reason = hardware.choose_compute_dtype(requested, cpu_info)
         self.assertEqual(dtype, expected)
         self.assertTrue(reason)
+
+
+class AllocatorTest(absltest.TestCase):
+    def test_freed_memory_is_kept(self):
+        for faults in _faults("keep"):
+            self.assertLess(faults, 200)
+        for faults in _faults("as it is"):  # 40 MiB blocks alone have 20,480 pages
+            self.assertGreater(faults, 10_000)
+
+    def test_the_user_s_own_settings_stand(self):
+        for faults in _faults("keep", MALLOC_MMAP_THRESHOLD_="65536"):
+            self.assertGreater(faults, 10_000)
 
 
 if __name__ == "__main__":

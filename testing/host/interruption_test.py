@@ -12,7 +12,7 @@ from unittest import mock
 
 from absl.testing import absltest, parameterized
 
-from laser_tf.evaluation import after_training
+from laser_tf.evaluation import run_evaluation
 from laser_tf.host import interruption
 from launch import session
 from testing import fakes
@@ -50,8 +50,6 @@ class InterruptionTest(parameterized.TestCase):
         os.kill(os.getpid(), signal.SIGINT)
         self.assertTrue(interrupted.kill_requested)
         self.assertEqual(interrupted.signal_number, signal_number)  # the first
-
-    def test_the_first_ctrl_c_waits(self):
         interrupted = interruption.Interruption()
         os.kill(os.getpid(), signal.SIGINT)
         self.assertTrue(interrupted.stop)
@@ -141,7 +139,9 @@ class InterruptionTest(parameterized.TestCase):
         run = mock.Mock(finished=True, env_frames=0)
         found = []
         with mock.patch.object(
-            after_training, "evaluate", lambda *_: found.extend(map(signal.getsignal, SIGNALS))
+            run_evaluation,
+            "evaluate_finished",
+            lambda *_: found.extend(map(signal.getsignal, SIGNALS)),
         ):
             session.run_to_the_end(run, fakes.catch_config(), pathlib.Path("nowhere"))
         self.assertEqual(found, [signal.SIG_DFL] * 3)

@@ -59,20 +59,9 @@ def _free_port() -> int:
         return probe.getsockname()[1]
 
 
-def _own_addresses() -> list[str]:
-    addresses = {"127.0.0.1", "::1"}
-    for family, elsewhere in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
-        with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((elsewhere, 9))  # sends nothing; tells the outward address
-            addresses.add(probe.getsockname()[0])
-    with contextlib.suppress(OSError):
-        addresses.update(info[4][0] for info in socket.getaddrinfo(socket.gethostname(), None))
-    return sorted(addresses)
-
-
 def _reachable(port: int) -> list[str]:
     found = []
-    for address in _own_addresses():
+    for address in ("127.0.0.1", "::1"):
         with contextlib.suppress(OSError), socket.create_connection((address, port), timeout=2):
             found.append(address)
     return found
@@ -111,13 +100,13 @@ def _run(code: str) -> str:
 
 
 class PrivateNetworkTest(parameterized.TestCase):
-    def test_without_it_the_server_is_reachable(self):
+    def test_unmoved_server_is_reachable(self):
         port = _free_port()
         with _process(_SERVER.format(enter="None", port=port)) as process:
             _served(process)
             self.assertIn("127.0.0.1", _reachable(port))
 
-    def test_within_it_nobody_outside_reaches_the_server(self):
+    def test_moved_server_is_not_reachable(self):
         port = _free_port()
         with _process(_SERVER.format(enter="private_network.enter()", port=port)) as process:
             warning = _served(process)
@@ -137,7 +126,7 @@ class PrivateNetworkTest(parameterized.TestCase):
         """)
         self.assertRegex(output, "^(True\nNone\nmoved|False\n.+\nunmoved) with loopback$")
 
-    def test_who_may_make_a_network_keeps_its_rights_over_other_users_files(self):
+    def test_privileged_process_keeps_its_user_namespace(self):
         output = _run("""
             owner = os.geteuid(), os.getegid()
             may = private_network._try_in_child(ALONE, owner) is None
@@ -157,7 +146,7 @@ class PrivateNetworkTest(parameterized.TestCase):
         """)
         self.assertEqual(output, "True")
 
-    def test_a_process_with_threads_stays_and_says_why(self):
+    def test_process_with_threads_stays(self):
         output = _run("""
             release = threading.Event()
             threading.Thread(target=release.wait).start()
@@ -168,21 +157,11 @@ class PrivateNetworkTest(parameterized.TestCase):
         messages.assert_names(output, 2)
         self.assertEndsWith(output, "\nunmoved with loopback")
 
-    def test_without_linux_it_says_so(self):
-        output = _run("""
-            private_network.pathlib.Path.glob = lambda *_: iter(())
-            print(private_network.enter())
-        """)
-        messages.assert_names(output, "Linux")
-
-    @parameterized.product(
-        step=("_unshare", "_write", "_start_loopback", "_use_loopback"),
-        error=("PermissionError(1, 'Operation not permitted')", "AttributeError('unshare')"),
-    )
-    def test_a_system_that_forbids_a_step_leaves_the_process_untouched(self, step, error):
+    @parameterized.parameters("_unshare", "_write", "_start_loopback", "_use_loopback")
+    def test_forbidden_step_leaves_the_process_untouched(self, step):
         output = _run(f"""
             def forbidden(*_):
-                raise {error}
+                raise PermissionError(1, 'Operation not permitted')
             private_network.{step} = forbidden
             private_network._WAYS = (WITH_USER,)  # the one that takes every step
             print(private_network.enter())
@@ -192,7 +171,7 @@ class PrivateNetworkTest(parameterized.TestCase):
         self.assertRegex(output, r"^(?!None).+\nunmoved with loopback$")
         self.assertNotIn("was killed", output)
 
-    def test_a_limit_that_the_trial_used_up_leaves_the_process_untouched(self):
+    def test_namespace_limit_leaves_the_process_untouched(self):
         output = _run("""
             def used_up(_):
                 raise OSError(28, "No space left on device", "unshare:")

@@ -19,6 +19,7 @@ from laser_tf.replay.schemes import table_replay
 from laser_tf.sweeps import population, sweep_config
 from laser_tf.training import learner_config, run_config
 from launch import config_help
+from testing import messages
 
 # Runs a command where neither TensorFlow nor Reverb can be imported.
 _WITHOUT_TENSORFLOW = """
@@ -59,68 +60,44 @@ def _run(module: str, *arguments: str) -> subprocess.CompletedProcess:
 
 class RefusalTest(parameterized.TestCase):
     @parameterized.parameters(
-        ("train", "--config.agent.kl_threshold=-1", "kl_threshold must be above 0, got -1.0"),
-        ("train", "--config.learner.gradient_clip=inf", "config.learner: gradient_clip"),
-        ("train", "--config.run.seed=-1", "config.run: seed"),
-        ("train", "--config.foo=1", "unknown config key: 'foo'"),
-        ("train", "--config.learner.lr=1", "learner.learning_rate"),
-        ("train", "--config.env.task=pong", "environment.task"),
-        ("train", "--learning_rate=1", "--config.learner.learning_rate"),
-        ("train", "--config=configs/laser_gym.py", "laser:gymnasium"),
-        ("train", "--config.run.env_frames=1.5", "env_frames=1.5"),
-        ("train", "--confg=x", "Unknown command line flag 'confg'. Did you mean: config"),
-        ("train", "--config.environment.task=pnog", "'pnog': did you mean pong"),
-        ("sweep", "--config.population.method=pbd", "got 'pbd'"),
-        ("sweep", "--grid=agent.entropy_cost=nan", "got 'nan'"),
-        ("sweep", "--config.population.copy_margin=-1", "config.population: copy_margin"),
-        ("benchmark", "--seconds=nan", "--seconds is nan: use a number above 0, at most 86400"),
-        ("benchmark", "--part_seconds=0", "--part_seconds is 0.0: use a number above 0"),
-        ("benchmark", "--config.replay.batch_size=0", "config.replay: batch_size"),
-        ("evaluate", "--workdir=x", "--episodes is 0: use 1 or more", "--episodes=0"),
-        ("evaluate", "--random=laser:ctch", "Use catch"),
-        ("plot", "--title=x", "--curve"),
+        ("train", ["--config.agent.kl_threshold=-1"], "kl_threshold", -1.0),
+        ("train", ["--config.foo=1"], "--config.foo"),
+        ("train", ["--config.agent.discout=0.9"], "discout", "discount"),
+        ("train", ["--learning_rate=1"], "--config.learner.learning_rate"),
+        ("train", ["--config=configs/laser_gym.py"], "laser:gymnasium"),
+        ("train", ["--confg=x"], "confg", "config"),
+        ("train", ["seed"], "seed"),
+        ("sweep", ["--config.population.method=pbd"], "pbd"),
+        ("sweep", ["--grid=agent.entropy_cost=nan"], "nan"),
+        ("sweep", ["--config.population.copy_margin=-1"], "config.population", "copy_margin"),
+        ("benchmark", ["--seconds=nan"], "--seconds", "nan", 86400),
+        ("benchmark", ["--part_seconds=0"], "--part_seconds", 0),
+        ("benchmark", ["--config.replay.batch_size=0"], "config.replay", "batch_size", 0),
+        ("benchmark", ["--config.cluster.actors=2"], "--config.cluster.actors"),
+        ("benchmark", ["--config.replay.address=localhost:1"], "--config.replay.address"),
+        ("evaluate", ["--workdir=x", "--episodes=0"], "--episodes", 0),
+        ("evaluate", ["--random=laser:ctch"], "catch"),
+        ("evaluate", ["--config.run.seed=1"], "config.run.seed"),
+        ("plot", ["--title=x"], "--curve"),
     )
-    def test_bad_flags_need_no_tensorflow_to_be_refused(self, module, flag, message, *others):
-        result = _run(module, flag, *others)
+    def test_bad_flags_need_no_tensorflow_to_be_rejected(self, module, arguments, *named):
+        result = _run(module, *arguments)
         self.assertNotEqual(result.returncode, 0)
         lines = [
             line for line in result.stderr.splitlines() if not line.startswith("no private network")
         ]
         self.assertLen(lines, 1, result.stderr)
-        self.assertRegex(lines[0], f"^error: .*{re.escape(message)}")
+        self.assertStartsWith(lines[0], "error: ")
+        messages.assert_names(lines[0], *named)
 
     def test_an_evaluation_that_could_not_be_written_is_not_begun(self):
         with tempfile.TemporaryDirectory() as folder:
             (pathlib.Path(folder) / "evaluation.json").mkdir()
-            for workdir, message in (
-                (folder, f"cannot write {folder}/evaluation.json: Is a directory; make"),
-                ("/proc", "cannot write /proc/evaluation.json: "),  # nobody can, not even root
-            ):
+            for workdir in (folder, "/proc"):  # Not even root can write in /proc.
                 result = _run("evaluate", f"--workdir={workdir}")
                 self.assertEqual(result.returncode, 1)
-                self.assertStartsWith(result.stderr, f"error: {message}")
+                messages.assert_names(result.stderr, f"{workdir}/evaluation.json")
                 self.assertLen(result.stderr.splitlines(), 1)
-
-    @parameterized.parameters(
-        ("no Python", "line 1: SyntaxError: invalid syntax"),
-        ("x = 1\ny = x / 0", "line 2: ZeroDivisionError: division by zero"),
-        ("import nothing_such", "line 1: ModuleNotFoundError: No module named 'nothing_such'"),
-        ("def get_config():\n  return int('x')", "line 2: ValueError: invalid literal for int"),
-        ("def get_config():\n  raise KeyError", "line 2: KeyError: KeyError"),
-        ("raise SystemExit(0)", "line 1: SystemExit: 0"),
-        ("def get_config():\n  pass", "get_config() returns NoneType, not an ml_coll"),
-        ("def get_config():\n  return {}", "get_config() returns dict, not an ml_collections"),
-        ("config = 1", "it defines no get_config()"),
-    )
-    def test_a_config_file_that_cannot_be_used_is_refused_with_its_line(self, content, message):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "mine.py"
-            path.write_text(content)
-            for override in ((), ("--config.run.seed=2",)):
-                result = _run("train", f"--config={path}", *override)
-                self.assertNotEqual(result.returncode, 0)
-                self.assertIn(f"error: cannot load --config={path}: {message}", result.stderr)
-                self.assertNotIn("Traceback", result.stderr)
 
 
 class HelpTest(parameterized.TestCase):
@@ -201,7 +178,7 @@ class HelpTest(parameterized.TestCase):
     def test_help_of_a_command_without_a_configuration(self):
         result = _run("evaluate", "--help")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("\n  --episodes=200\n      episodes to play", result.stdout)
+        self.assertIn("\n  --episodes=200\n", result.stdout)
         self.assertIn("\n  --[no]video", result.stdout)
         self.assertNotIn("--config", result.stdout)
 

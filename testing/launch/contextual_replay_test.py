@@ -8,7 +8,7 @@ import tempfile
 import pytest
 from absl.testing import absltest, parameterized
 
-from testing import commands, replay_processes
+from testing import commands, messages, replay_processes
 
 FLAGS = (
     "--config=configs/r2d2.py:tmaze",
@@ -53,24 +53,21 @@ class ContextualReplayTest(parameterized.TestCase):
     @parameterized.parameters(
         (("--config.replay.scheme=contextul",), "contextual"),
         (("--config.replay.priority_exponent=0",), "priority_exponent"),
-        (("--config.replay.uniform_share=2",), "uniform_share is 2.0: use a value from 0 to 1"),
-        (
-            ("--config.cluster.actors=2", "--config.cluster.learners=2"),
-            "learners",
-        ),
+        (("--config.replay.uniform_share=2",), "uniform_share", 2.0),
+        (("--config.cluster.actors=2", "--config.cluster.learners=2"), "learners"),
     )
-    def test_what_cannot_be_is_refused_in_one_line_and_nothing_is_written(self, flags, message):
+    def test_invalid_flags_are_rejected_and_nothing_written(self, flags, *named):
         code, _, errors = commands.run("train", *FLAGS, *flags, f"--workdir={self._workdir}")
         self.assertNotEqual(code, 0)
         lines = [line for line in errors.splitlines() if not line.startswith("no private network")]
         self.assertLen(lines, 1, errors)
-        self.assertIn(message, lines[0])
+        messages.assert_names(lines[0], *named)
         self.assertFalse(self._workdir.exists())
 
-    def test_parts_of_the_benchmark_draw_from_reverb_alone(self):
+    def test_benchmark_of_parts_needs_reverb(self):
         code, _, errors = commands.run("benchmark", *FLAGS[:2])
         self.assertNotEqual(code, 0)
-        self.assertRegex(errors, "^error: .*tools.sequence_store_benchmark")
+        messages.assert_names(errors, "replay.scheme", "tools.sequence_store_benchmark")
 
 
 if __name__ == "__main__":

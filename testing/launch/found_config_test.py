@@ -1,127 +1,155 @@
-"""Which keys of a configuration are flags, and what is then said of those that nobody named."""
+"""Configuration files and the flags that override their keys."""
 
 import dataclasses
 import json
 import pathlib
 import tempfile
 
-import ml_collections
-from absl.testing import absltest, parameterized
+from absl import flags
+from absl.testing import absltest, flagsaver, parameterized
 
 from laser_tf import errors
-from laser_tf.sweeps import population, sweep_config
+from laser_tf.sweeps import sweep_config
 from laser_tf.training import run_config
 from launch import found_config
 from testing import messages
 
-OF_SWEEPS = {"sweep": sweep_config.Config, "population": population.Config}
+_WORKDIR = flags.DEFINE_string("workdir", None, "")
+_CONFIG = found_config.ConfigFlag("laser:catch", resumes=True)
 
 
-class IntegerParserTest(parameterized.TestCase):
-    @parameterized.parameters(("100", 100), ("1e5", 100_000), ("2.0", 2))
-    def test_whole_number_is_an_int(self, text, expected):
-        value = found_config.IntegerParser().parse(text)
-        self.assertIs(type(value), int)
-        self.assertEqual(value, expected)
-
-    @parameterized.parameters("1.5", "inf", "nan", "many")
-    def test_other_text_is_rejected(self, text):
-        with self.assertRaises(ValueError):
-            found_config.IntegerParser().parse(text)
-
-
-class CloseVariantsTest(parameterized.TestCase):
+class LoadTest(parameterized.TestCase):
     @parameterized.parameters(
-        ("configs/laser_atari.py", ["laser:atari"]),  # as files were named before
-        ("sweep_laser_vizdoom", ["sweeps:vizdoom"]),
-        ("r2d2_minatr", ["r2d2:minatar"]),
-        ("configs/lazer.py:catch", ["laser:catch"]),
-        ("nothing_like_it", []),
+        ("configs/laser_atari.py", "laser:atari"),
+        ("sweep_laser_vizdoom", "sweeps:vizdoom"),
+        ("r2d2_minatr", "r2d2:minatar"),
+        ("configs/lazer.py:catch", "laser:catch"),
+        ("nothing_like_it", "configs/"),
     )
-    def test_unknown_file_gets_close_variants(self, given, expected):
-        self.assertEqual(found_config.close_variants(given)[: len(expected)], expected)
-
-
-class ParserTest(parameterized.TestCase):
-    def _parser(self, chosen=None) -> found_config.Parser:
-        return found_config.Parser("config", chosen or {})
-
-    def _parse(self, body: str, parser: found_config.Parser) -> ml_collections.ConfigDict:
-        """What a file says, `config` being `sweeps:catch` at first."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "mine.py"
-            path.write_text(
-                "from configs import sweeps\n"
-                "def get_config():\n"
-                "    config = sweeps.get_config('catch')\n"
-                f"    {body}\n"
-                "    return config\n"
-            )
-            return parser.parse(str(path))
-
-    @parameterized.parameters(*found_config.variants())
-    def test_each_key_of_each_section_is_a_flag(self, name):
-        config = self._parser().parse(name)
-        values = config.to_dict()
-        classes = run_config.section_classes(values) | (OF_SWEEPS if "sweep" in values else {})
-        for section, known in classes.items():
-            self.assertSameElements(
-                config[section], [field.name for field in dataclasses.fields(known)], section
-            )
-        self.assertTrue(config.is_locked)  # another key is none
-
-    def test_keys_are_those_of_the_suite_and_the_agent_that_flags_choose(self):
-        parser = self._parser({"environment.suite": "tmaze", "agent.kind": "reactor"})
-        config = self._parse("config.agent = {}; config.environment = {}", parser)
-        self.assertIn("corridor_length", config.environment)
-        self.assertNotIn("wait_seconds", config.environment)
-        self.assertIn("v_min", config.agent)
-
-    def test_only_what_a_file_or_a_flag_names_is_said(self):
-        parser = self._parser()
-        config = self._parse("del config.run.seed, config.cluster, config.population", parser)
-        self.assertEqual(config.run.seed, 1)
-        values = parser.named(config.to_dict(), ["run.seed", "population.tuned"])
-        self.assertEqual(values["run"]["seed"], 1)
-        # Whose absence has a meaning of its own.
-        self.assertSameElements(values["population"], ["tuned"])
-        self.assertEmpty(values["cluster"])
-        self.assertNotIn("seed", parser.named(config.to_dict(), [])["run"])
-
-    def test_a_section_that_a_flag_gives_is_said_as_it_is(self):
-        parser = self._parser()
-        values = self._parse("del config.population", parser).to_dict()
-        values["population"] = {"method": "pbt", "seed": 2}
-        named = parser.named(values, ["population"])
-        self.assertEqual(named["population"], {"method": "pbt", "seed": 2})
+    def test_missing_file_gives_close_variants(self, given, close):
+        with messages.raises(errors.UserError, "--config", given, close):
+            found_config.load(given)
 
     @parameterized.parameters(
-        "config.agent.kind = 'foo'", "del config.run; config.run = 3", "config.unknown = 3"
+        ("no Python", "line 1", "SyntaxError"),
+        ("x = 1\ny = x / 0", "line 2", "ZeroDivisionError"),
+        ("import nothing_such", "line 1", "ModuleNotFoundError", "nothing_such"),
+        ("def get_config():\n  return int('x')", "line 2", "ValueError"),
+        ("def get_config():\n  raise KeyError", "line 2", "KeyError"),
+        ("raise SystemExit(0)", "line 1", "SystemExit"),
+        ("def get_config():\n  pass", "get_config", "NoneType"),
+        ("def get_config():\n  return {}", "get_config", "dict"),
+        ("config = 1", "get_config"),
     )
-    def test_what_cannot_be_parsed_is_left_to_those_who_say_why(self, body):
-        parser = self._parser()
-        values = self._parse(body, parser).to_dict()
-        self.assertEqual(parser.named(values, []), values)
+    def test_unusable_file_is_rejected_with_its_line(self, content, *named):
+        path = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "mine.py"
+        path.write_text(content)
+        with messages.raises(errors.UserError, path, *named) as caught:
+            found_config.load(str(path))
+        self.assertNotIn("\n", str(caught.exception))
 
-    def test_run_directory_gives_its_configuration(self):
-        config = run_config.parse(self._parser().parse("laser:minatar_multitask").to_dict())
-        values = dataclasses.asdict(config)
-        run = self._make_run(json.dumps({"config": values}))
-        parser = found_config.Parser("config", {}, run)
-        read = parser.parse(str(run / "config.json"))
-        self.assertEqual(parser.named(read.to_dict(), []), values)
-        self.assertTrue(read.is_locked)
 
-    @parameterized.parameters("{", "{}", '{"config": {"run": {"a.b": 1}}}')
-    def test_damaged_configuration_of_a_run_is_rejected(self, content):
-        run = self._make_run(content)
-        with messages.raises(errors.UserError, run / "config.json"):
-            found_config.Parser("config", {}, run).parse(str(run / "config.json"))
+class ConfigFlagTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.enter_context(flagsaver.flagsaver())
+        self.addCleanup(_CONFIG.overrides.clear)
+        flags.FLAGS.mark_as_parsed()
+
+    def _values(self, *arguments: str, config: str = "laser:catch"):
+        flags.FLAGS["config"].parse(config)
+        self.assertEmpty(_CONFIG.take(arguments))
+        return _CONFIG.values()
+
+    @parameterized.parameters("laser:catch", "sweeps:catch")
+    def test_key_that_the_file_leaves_out_is_a_flag(self, name):
+        values = self._values("--config.cluster.wait_minutes=3", config=name)
+        self.assertEqual(values["cluster"]["wait_minutes"], 3)
+        parse = sweep_config.parse if "sweep" in values else run_config.parse
+        self.assertEqual(parse(values).cluster.wait_minutes, 3)
+
+    @parameterized.parameters(
+        (["--config.run.seed=77"], "run.seed", 77),
+        (["--config.run.seed", "77"], "run.seed", 77),
+        (["-config.run.seed=1", "--config.run.seed=2"], "run.seed", 2),
+        (["--config.run.env_frames=1e5"], "run.env_frames", 100_000),
+        (["--config.learner.learning_rate=1e-9"], "learner.learning_rate", 1e-9),
+        (["--config.learner.gradient_clip=40"], "learner.gradient_clip", 40.0),
+        (["--config.agent.popart=true"], "agent.popart", True),
+        (["--config.agent.popart"], "agent.popart", True),
+        (["--noconfig.agent.popart"], "agent.popart", False),
+        (["--config.environment.reward_scales=(0.5,)"], "environment.reward_scales", (0.5,)),
+        (["--config.environment.reward_scales=0.5"], "environment.reward_scales", (0.5,)),
+        (["--config.cluster.address="], "cluster.address", ""),
+    )
+    def test_override_has_the_type_of_its_key(self, arguments, key, expected):
+        section, name = key.split(".")
+        config = run_config.parse(self._values(*arguments))
+        value = getattr(getattr(config, section), name)
+        self.assertEqual((type(value), value), (type(expected), expected))
+
+    def test_nested_key_of_a_sweep_is_a_flag(self):
+        values = self._values(
+            "--config.sweep.grid.learner.learning_rate=(2e-3, 1e-3)", config="sweeps:catch"
+        )
+        self.assertEqual(values["sweep"]["grid"]["learner"]["learning_rate"], (2e-3, 1e-3))
+        sweep_config.parse(values)
+
+    def test_texts_stay_texts(self):
+        values = self._values(
+            "--config.environment.suite=dm_env",
+            "--config.environment.task=1",
+            "--config.environment.arguments=length=2",
+            config="laser:gymnasium",
+        )
+        self.assertEqual(values["environment"]["task"], "1")
+        self.assertEqual(values["environment"]["arguments"], "length=2")
+        self.assertEqual(_CONFIG.given()["environment.task"], "1")
+
+    def test_other_arguments_remain(self):
+        arguments = ["train", "--workdir=x", "--configuration=y", "--config=z"]
+        self.assertEqual(_CONFIG.take([*arguments, "--config.run.seed=2"]), arguments)
+
+    def test_another_scheme_drops_keys_that_it_lacks(self):
+        values = self._values("--config.replay.scheme=online", "--config.replay.batch_size=4")
+        self.assertEqual(run_config.parse(values).replay.scheme, "online")
+
+    @parameterized.parameters(
+        ("--config.foo=1", "foo"),
+        ("--config.run.seed.x=1", "--config.run.seed.x", "seed"),
+        ("--config.agent.discout=0.9", "discout", "discount"),
+        ("--config.learner.lr=1", "lr", "learning_rate"),
+        ("--config.env.task=pong", "env", "environment"),
+        ("--config.replay.steps_per_update=80", "steps_per_update", "replay_only"),
+        ("--config.agent.kind=lazer", "kind", "lazer", "laser"),
+        ("--config.agent.discount=much", "discount", "much"),
+        ("--config.run.env_frames=1.5", "env_frames", 1.5),
+    )
+    def test_invalid_override_is_rejected(self, argument, *named):
+        with messages.raises(errors.UserError, *named):
+            run_config.parse(self._values(argument))
 
     def _make_run(self, content: str) -> pathlib.Path:
         run = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         (run / "config.json").write_text(content)
+        flags.FLAGS["workdir"].value = str(run)
         return run
+
+    def test_run_directory_gives_its_configuration(self):
+        parsed = run_config.parse(found_config.load("laser:minatar_multitask").to_dict())
+        run = self._make_run(json.dumps({"config": dataclasses.asdict(parsed)}))
+        self.assertEqual(_CONFIG.run, run)
+        self.assertEqual(_CONFIG.file, str(run / "config.json"))
+        self.assertEqual(run_config.parse(_CONFIG.values()), parsed)
+        flags.FLAGS["config"].parse("laser:catch")
+        flags.FLAGS["config"].present += 1
+        self.assertIsNone(_CONFIG.run)
+
+    @parameterized.parameters("{", "{}")
+    def test_damaged_configuration_of_a_run_is_rejected(self, content):
+        run = self._make_run(content)
+        with messages.raises(errors.UserError, run / "config.json"):
+            _CONFIG.values()
 
 
 if __name__ == "__main__":

@@ -25,8 +25,8 @@ class FullDiskTest(FullDiskCase):
             f"--workdir={self.workdir}",
         )
         self.assertEqual(code, 0, errors)
-        self.assertEqual(errors.count("training goes on and tries again"), 1, errors)
-        self.assertRegex(errors, "cannot save replay: .*; whoever resumes has what was saved")
+        self.assertEqual(errors.count("training continues and tries again"), 1, errors)
+        self.assertIn("cannot save replay", errors)
         summary = json.loads((self.workdir / "evaluation.json").read_text())
         self.assertEqual(summary["env_frames"], 30_000)
         self.assert_no_parts(self.workdir / "checkpoints")

@@ -8,7 +8,7 @@ import tempfile
 import pytest
 from absl.testing import absltest, parameterized
 
-from testing import commands, sweep_folders
+from testing import commands, messages, sweep_folders
 
 CATCH = ("--config=configs/laser.py:catch", "--config.run.metrics_seconds=0.5")
 
@@ -20,52 +20,40 @@ class LaunchTest(parameterized.TestCase):
         self.addCleanup(folder.cleanup)
         self._workdir = pathlib.Path(folder.name) / "run"
 
-    def _assert_refused(self, message: str, module: str, *arguments: str) -> None:
+    def _assert_rejected(self, named: tuple, module: str, *arguments: str) -> None:
+        """Asserts that a command prints one line which names keys and values."""
         code, _, errors = commands.run(module, *arguments)
         self.assertNotEqual(code, 0)
         lines = [line for line in errors.splitlines() if not line.startswith("no private network")]
         self.assertLen(lines, 1, errors)
-        self.assertRegex(lines[0], f"^error: .*{message}")
+        self.assertStartsWith(lines[0], "error: ")
+        messages.assert_names(lines[0], *named)
 
     @parameterized.parameters(
-        ("--config.agent.discout=0.9", "'discout'.*agent.discount"),
-        ("--config.agent.discount=much", "--config.agent.discount=much"),
-        ("--config.environment.task=pogn", "'pogn': did you mean pong"),
-        ("--config=configs/lasr.py", "configs/lasr.py"),
-        ("--config.environment.task=pong,breakout", "tasks differ: breakout has.*4 actions"),
-        (
-            "--config.replay.scheme=episodes",
-            "replay.capacity .*27000",
-        ),
-        ("--config=configs/laser.py:dmlab30", "DeepMind Lab is not installed"),
-        ("--config=configs/r2d2.py:dmlab30", "DeepMind Lab is not installed"),
-        ("--config.replay.scheme=replay_only", "agent.entropy_on_replay .*replay_only"),
-        ("--config.replay.steps_per_update=80", "steps_per_update.*replay_only"),
+        ("laser:atari", "--config.agent.discout=0.9", "discout", "discount"),
+        ("laser:atari", "--config.environment.task=pogn", "pogn", "pong"),
+        ("laser:atari", "--config.environment.task=pong,breakout", "breakout", 4),
+        ("laser:atari", "--config.replay.scheme=episodes", "replay.capacity", 27000),
+        ("laser:atari", "--config.replay.scheme=replay_only", "agent.entropy_on_replay"),
+        ("laser:atari", "--config.replay.steps_per_update=80", "steps_per_update", "replay_only"),
+        ("laser:dmlab30", "--config.run.seed=1", "DeepMind Lab"),
+        ("lasr:atari", "--config.run.seed=1", "lasr:atari", "laser:atari"),
+        ("r2d2:tmaze", "--config.agent.entropy_cost=0.1", "entropy_cost"),
+        ("r2d2:tmaze", "--config.replay.sequence_length=50", "sequence_length", 50),
+        ("r2d2:tmaze", "--config.agent.kind=laser", "kind", "laser"),
     )
-    def test_bad_flags_are_refused_in_one_line(self, flag, message):
-        self._assert_refused(message, "train", flag, f"--workdir={self._workdir}")
-        self.assertFalse(self._workdir.exists())
-
-    @parameterized.parameters(
-        ("--config.agent.entropy_cost=0.1", "unknown config key: 'entropy_cost'"),
-        ("--config.replay.sequence_length=50", "sequence_length is 50: use a multiple of"),
-        (
-            "--config.agent.kind=laser",
-            "config has no agent key.*where kind is 'laser': use a file of configs",
-        ),
-    )
-    def test_bad_flags_of_r2d2_are_refused_in_one_line(self, flag, message):
-        config = "--config=configs/r2d2.py:tmaze"
-        self._assert_refused(message, "train", config, flag, f"--workdir={self._workdir}")
+    def test_bad_flags_are_rejected_before_anything_is_written(self, config, flag, *named):
+        workdir = f"--workdir={self._workdir}"
+        self._assert_rejected(named, "train", f"--config={config}", flag, workdir)
         self.assertFalse(self._workdir.exists())
 
     def test_an_unusable_workdir_is_refused_in_one_line(self):
         self._workdir.write_text("a file, not a folder")
-        self._assert_refused("cannot write in", "train", *CATCH, f"--workdir={self._workdir}")
+        self._assert_rejected((self._workdir,), "train", *CATCH, f"--workdir={self._workdir}")
 
     def test_an_unwritable_native_log_gives_one_line(self):
         (self._workdir / "native.log").mkdir(parents=True)
-        self._assert_refused("native.log", "train", *CATCH, f"--workdir={self._workdir}")
+        self._assert_rejected(("native.log",), "train", *CATCH, f"--workdir={self._workdir}")
 
     def test_ctrl_c_saves_and_the_same_command_resumes(self):
         workdir = f"--workdir={self._workdir}"
@@ -79,8 +67,8 @@ class LaunchTest(parameterized.TestCase):
         self.assertIn("the same command resumes", errors)
         self.assertNotEmpty(list((self._workdir / "checkpoints/learner").iterdir()))
 
-        self._assert_refused(
-            r"config: agent.discount \(there 0.99, now 0.9\)",
+        self._assert_rejected(
+            ("agent.discount", 0.99, 0.9),
             "train", *flags, workdir, "--config.agent.discount=0.9",
         )  # fmt: skip
 
@@ -95,8 +83,8 @@ class LaunchTest(parameterized.TestCase):
         self.assertGreaterEqual(summary["env_frames"], 12_000)
 
         # The configuration of the run is in its directory.
-        self._assert_refused(
-            r"config: agent.discount \(there 0.99, now 0.9\)\.",
+        self._assert_rejected(
+            ("agent.discount", 0.99, 0.9),
             "train", workdir, "--config.agent.discount=0.9",
         )  # fmt: skip
         code, output, errors = commands.run("train", workdir)
@@ -121,19 +109,16 @@ class LaunchTest(parameterized.TestCase):
         self.assertEqual(summary["protocol"]["reward_offset"], 100.0)
         changed = {"reward_offset": 100, "max_broken_episodes": 3}
         self.assertEqual(summary["protocol"]["changed_environment"], changed)
-        for given, message in (
-            ("rows=12", "no environment key 'rows'"),
-            ("reward_offset=1e9", "reward_offset .* got 1000000000.0"),
-            ("suite=minatar", "suite cannot be changed to 'minatar': an agent plays the suite"),
+        for given, *named in (
+            ("rows=12", "rows"),
+            ("reward_offset=1e9", "reward_offset", 1e9),
+            ("suite=minatar", "suite", "minatar"),
         ):
-            self._assert_refused(message, "evaluate", workdir, f"--environment={given}")
+            self._assert_rejected(named, "evaluate", workdir, f"--environment={given}")
         kept = sorted((self._workdir / "evaluations").iterdir())
         kept_episodes = [json.loads(path.read_text())["episodes"] for path in kept]
         self.assertEqual(kept_episodes, [4, 7, 7, 7])
-        self._assert_refused(
-            "--history_length=3: this agent has no memory", "evaluate", workdir,
-            "--history_length=3",
-        )  # fmt: skip
+        self._assert_rejected(("--history_length", 3), "evaluate", workdir, "--history_length=3")
 
     @pytest.mark.long
     def test_more_frames_train_on_and_are_evaluated(self):
@@ -153,7 +138,7 @@ class LaunchTest(parameterized.TestCase):
         code, _, errors = commands.run("train", *flags, "--config.run.env_frames=2000")
         self.assertEqual(code, 0, errors)
         longer = (*flags, "--config.run.env_frames=4000")
-        self._assert_refused("run.env_frames .*2000.*4000.*--extend", "train", *longer)
+        self._assert_rejected(("run.env_frames", 2000, 4000, "--extend"), "train", *longer)
         code, _, errors = commands.run("train", *longer, "--extend")
         self.assertEqual(code, 0, errors)
         noted = json.loads((self._workdir / "config.json").read_text())
@@ -188,17 +173,14 @@ class LaunchTest(parameterized.TestCase):
         self.assertGreater(film.stat().st_size, 1000)
 
     @parameterized.parameters(
-        (("--episodes=0",), "--workdir"),
-        (("--workdir=runs/none",), "holds no run"),
-        (("--workdir=runs/none", "--history_length=-2"), "--history_length is -2: use 1 or more"),
-        (("--workdir=runs/none", "--environment=task"), "--environment=task: use KEY=VALUE, e.g."),
-        (
-            ("--workdir=runs/none", "--environment=task=a", "--environment=task=b"),
-            "--environment=task=b: use KEY=VALUE, e.g. sticky_actions=0.25, each key once",
-        ),
+        (("--episodes=2",), "--workdir"),
+        (("--workdir=runs/none",), "runs/none"),
+        (("--workdir=runs/none", "--history_length=-2"), "--history_length", -2),
+        (("--workdir=runs/none", "--environment=task"), "--environment", "task"),
+        (("--workdir=runs/none", "--environment=task=a", "--environment=task=b"), "task=b"),
     )
-    def test_evaluate_refuses_in_one_line(self, flags, message):
-        self._assert_refused(message, "evaluate", *flags)
+    def test_evaluate_rejects_bad_flags(self, flags, *named):
+        self._assert_rejected(named, "evaluate", *flags)
 
     def test_report_writes_its_page(self):
         self._workdir.mkdir()

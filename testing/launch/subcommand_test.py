@@ -12,6 +12,7 @@ from unittest import mock
 from absl.testing import absltest, parameterized
 
 from launch import command_line, subcommand
+from testing import messages
 
 # In place of launch.sweep: saves for a second when it is asked to end.
 SWEEP = f"""#!{sys.executable}
@@ -82,20 +83,17 @@ class RunAllTest(absltest.TestCase):
 
     def test_after_a_failure_none_is_started_and_those_that_run_end(self):
         self.expected = "ab"
-        with self.assertRaisesRegex(command_line.UsageError, "train ended with 1: see .*/b.log; "):
+        with messages.raises(command_line.UsageError, "launch.train", 1, "b.log"):
             self._run(("a", "b"), ("b", "a"), ("c", "a"), at_once=2)
 
     def test_what_a_command_has_refused_is_told(self):
         self.expected = "ae"
-        message = "^launch.train ended with 1: there is no game e; see .*/e.log; the same"
-        with self.assertRaisesRegex(command_line.UsageError, message):
+        with messages.raises(command_line.UsageError, "launch.train", 1, "no game e", "e.log"):
             self._run(("a", "e"), ("e", "a"), at_once=2)
 
     def test_a_log_that_cannot_be_written_is_refused_in_one_line(self):
         command = subcommand.Command("train", ("x",), log=pathlib.Path(__file__) / "a.log")
-        with self.assertRaisesRegex(
-            command_line.UsageError, "^cannot write .*/a.log: File exists; choose another"
-        ):
+        with messages.raises(command_line.UsageError, command.log):
             subcommand.run_all([command])
 
     def test_a_command_that_never_had_a_machine_has_no_log(self):
@@ -104,7 +102,7 @@ class RunAllTest(absltest.TestCase):
         process.poll.return_value = 1
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             self.addCleanup(signal.signal, number, signal.getsignal(number))
-        with self.assertRaisesRegex(command_line.UsageError, "ended with 1: see /no/such.log"):
+        with messages.raises(command_line.UsageError, 1, "/no/such.log"):
             subcommand.run_all([command], start=lambda _: process)
 
 
@@ -130,7 +128,7 @@ class SubcommandTest(parameterized.TestCase):
         self.assertEmpty(output)
         self.assertEqual(process.returncode, -signal_number)
         if signal_number != signal.SIGKILL:
-            self.assertEqual(errors.splitlines()[-1], "stopped; the same command goes on")
+            self.assertLen(errors.splitlines(), 1)
             self.assertNotIn("Traceback", errors)
 
     def _wait_for(self, path: pathlib.Path, text: str) -> None:

@@ -99,7 +99,7 @@ class SweepTest(parameterized.TestCase):
             sweep_folders.forget(self._workdir / name, "environment.reward_offset")
         code, _, errors = commands.run("sweep", *flags, seconds=600.0)
         self.assertEqual(code, 0, errors)
-        self.assertIn("resuming", errors)
+        self.assertIn("Resuming", errors)
         self._check_members()
         self._check_lineage()
         self._check_nobody_is_left()
@@ -161,63 +161,60 @@ class SweepTest(parameterized.TestCase):
         self.assertFalse((self._workdir / "finished").exists())
 
     @parameterized.parameters(
-        (("--grid=learner.learning_rat=0.1",), "'learning_rat'.*learning_rate"),
-        (("--grid=learning_rate=0.1",), "--grid=learning_rate=0.1: use SECTION.KEY="),
+        (("--grid=learner.learning_rat=0.1",), ("learning_rat", "learning_rate")),
+        (("--grid=learning_rate=0.1",), ("--grid", "learning_rate=0.1")),
         (
             ("--grid=agent.discount=0.9", "--grid=agent.discount=0.99"),
-            "--grid=agent.discount=0.99: use SECTION.KEY=VALUE,VALUE... with all the values of a "
-            "key, each key once",
+            ("--grid=agent.discount=0.99",),
         ),
         (
             ("--config=configs/sweeps.py:minatar", "--grid=environment.task=asterix,breakout"),
-            "environment.task.*'asterix'.*member_00.*'breakout'",
+            ("environment.task", "'asterix'", "member_00", "'breakout'"),
         ),
         (
             ("--grid=agent.discount=0.9,0.99", "--config.agent.discount=0.95"),
-            "--config.agent.discount=0.95",
+            ("--config.agent.discount=0.95",),
         ),
-        (("--config=configs/laser.py:catch",), "no section `sweep`"),
-        (("--population=pbd",), "method .* got 'pbd'"),
-        (("--config.cluster.actors=2",), "config.cluster: actors is 2, but each agent of a sweep"),
-        (("--config.cluster.address=localhost:1",), "no Ray answers at localhost:1"),
+        (("--config=configs/laser.py:catch",), ("sweep", "configs/laser.py:catch")),
+        (("--population=pbd",), ("method", "'pbd'")),
+        (("--config.cluster.actors=2",), ("config.cluster", "actors", 2)),
+        (("--config.cluster.address=localhost:1",), ("localhost:1", "cluster.address")),
     )
-    def test_bad_flags_are_refused_in_one_line(self, flags, message):
+    def test_bad_flags_are_rejected_in_one_line(self, flags, names):
         code, _, errors = commands.run("sweep", CATCH, f"--workdir={self._workdir}", *flags)
         self.assertNotEqual(code, 0)
-        beside = "^no private network|network_util.cc"
-        lines = [line for line in errors.splitlines() if not re.search(beside, line)]
+        others = "^no private network|network_util.cc"
+        lines = [line for line in errors.splitlines() if not re.search(others, line)]
         self.assertLen(lines, 1, errors)
-        self.assertRegex(lines[0], f"^error: .*{message}")
+        self.assertStartsWith(lines[0], "error: ")
+        messages.assert_names(lines[0], *names)
         self.assertFalse(self._workdir.exists())
 
     @parameterized.parameters(
-        ("CartPole-v1", 4, "replay.frame_stack .*got 4"),
+        ("CartPole-v1", 4, "replay.frame_stack"),
         ("Pendulum-v1", 1, "agent.relevance"),
     )
     def test_members_that_do_not_fit_write_nothing(self, task, frame_stack, named):
-        path = self._workdir.parent / "config.py"
-        path.write_text(
-            "from configs import laser, sweeps\n"
-            "def get_config():\n"
-            "    config = laser.get_config('gymnasium')\n"
-            "    config.sweep = sweeps.get_config('catch').sweep\n"
-            f"    config.environment.task = '{task}'\n"
-            f"    config.replay.frame_stack = {frame_stack}\n"
-            "    return config\n"
+        path = self._write_config(
+            "config = laser.get_config('gymnasium')",
+            "config.sweep = sweeps.get_config('catch').sweep",
+            f"config.environment.task = '{task}'",
+            f"config.replay.frame_stack = {frame_stack}",
         )
         code, _, errors = commands.run("sweep", f"--config={path}", f"--workdir={self._workdir}")
         self.assertEqual(code, 1, errors)
-        self.assertRegex(errors.splitlines()[-1], f"^error: .*{named}")
+        messages.assert_names(errors.splitlines()[-1], named)
         self.assertFalse(self._workdir.exists())
 
-    def test_sections_that_a_config_may_lack_can_be_given_as_flags(self):
+    def _write_config(self, *lines: str) -> pathlib.Path:
         path = self._workdir.parent / "config.py"
-        path.write_text(
-            "from configs import sweeps\n"
-            "def get_config():\n"
-            "    config = sweeps.get_config('catch')\n"
-            "    del config.population, config.sweep.grid\n"
-            "    return config\n"
+        body = "".join(f"    {line}\n" for line in (*lines, "return config"))
+        path.write_text(f"from configs import laser, sweeps\ndef get_config():\n{body}")
+        return path
+
+    def test_sections_that_a_config_may_lack_can_be_given_as_flags(self):
+        path = self._write_config(
+            "config = sweeps.get_config('catch')", "del config.population, config.sweep.grid"
         )
         code, _, errors = commands.run(
             "sweep", f"--config={path}", "--population=pbt", "--grid=agent.entropy_cost=0,0.1"

@@ -8,7 +8,7 @@ from absl.testing import absltest, parameterized
 
 from examples import read_replay
 from laser_tf.environments import function_suites, gymnasium_suite, user_modules
-from laser_tf.evaluation import evaluator
+from laser_tf.evaluation import run_evaluation
 from laser_tf.export import exporter
 from laser_tf.training import initial_weights
 from testing import commands, fakes
@@ -31,7 +31,7 @@ class TrustConfigTest(parameterized.TestCase):
         (self._run / "config.json").write_text(json.dumps({"config": values}))
 
     def _evaluate(self, **arguments):
-        evaluator.evaluate(self._run, episodes=1, seed=1, video=False, **arguments)
+        run_evaluation.evaluate(self._run, episodes=1, seed=1, video=False, **arguments)
 
     @parameterized.parameters("evaluate", "export", "init_from", "replay")
     def test_code_in_a_config_is_rejected(self, command):

@@ -50,19 +50,13 @@ class UserBugTest(parameterized.TestCase):
         for part in ("Traceback", "in loss", "ValueError: bug of mine"):
             self.assertIn(part, run.stderr)
 
-    @parameterized.parameters("ValueError", "TypeError", "KeyError", "RuntimeError", "ImportError")
-    def test_other_exceptions_keep_their_traceback(self, error):
-        run = _run(_RAISE.format(error=error, expected=""))
+    def test_other_exceptions_keep_their_traceback(self):
+        run = _run(_RAISE.format(error="ValueError", expected=""))
         self.assertNotEqual(run.returncode, 0)
         self.assertIn("Traceback", run.stderr)
         self.assertIn("in main", run.stderr)
 
-    @parameterized.parameters(
-        ("errors.UserError", ""),
-        ("errors.ConfigError", ""),
-        ("errors.MissingPackageError", ""),
-        ("FileNotFoundError", ", (OSError,)"),
-    )
+    @parameterized.parameters(("errors.ConfigError", ""), ("FileNotFoundError", ", (OSError,)"))
     def test_error_of_the_user_is_one_line(self, error, expected):
         run = _run(_RAISE.format(error=error, expected=expected))
         self.assertEqual(run.returncode, 1)

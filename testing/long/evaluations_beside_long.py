@@ -48,7 +48,7 @@ class EvaluationsBesideTest(absltest.TestCase):
     def _wait_for_rows(self, number: int) -> list[int]:
         """Env frames of the rows, once there are so many."""
         deadline = time.monotonic() + SECONDS
-        while len(rows := evaluation_log.read(self._workdir)) < number:
+        while len(rows := evaluation_log.EvaluationLog(self._workdir).read()) < number:
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.1)
         return [row.env_frames for row in rows]
@@ -73,7 +73,7 @@ class EvaluationsBesideTest(absltest.TestCase):
         self.assertIn("died with exit code -9", warnings[0])
         self.assertIn("saved; the same command resumes", errors)
         again = self._train()
-        resumed = self._wait_for_rows(len(evaluation_log.read(self._workdir)) + 1)
+        resumed = self._wait_for_rows(len(evaluation_log.EvaluationLog(self._workdir).read()) + 1)
         self.assertEqual(resumed[: len(after)], after)
         again.kill()
         again.communicate()

@@ -1,4 +1,4 @@
-"""A disk without room for replay, as in `full_disk_test`: what a sweep does."""
+"""A sweep on a disk without room for replay; see `full_disk_test` for a run."""
 
 import re
 import resource
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.long
 
 
 class FullDiskTest(FullDiskCase):
-    def test_a_sweep_goes_on_and_says_so_once(self):
+    def test_sweep_finishes_and_logs_failed_saves_once(self):
         process = commands.start(
             "sweep",
             "--config=configs/sweeps.py:catch",
@@ -29,13 +29,14 @@ class FullDiskTest(FullDiskCase):
         resource.prlimit(self._wait_for_replay(process), resource.RLIMIT_FSIZE, (LIMIT, LIMIT))
         _, errors = process.communicate(timeout=400)
         self.assertEqual(process.returncode, 0, errors)
-        self.assertNotIn("begins again", errors)
+        self.assertNotIn("Restarting", errors)
         log = (self.workdir / "logs/replay.log").read_text()
-        self.assertEqual(log.count("it is tried again"), 1, log)
+        # Once for all attempts while the sweep runs, and once at its end.
+        self.assertEqual(log.count("Cannot save replay"), 2, log)
         self.assert_no_parts(self.workdir)
 
     def _wait_for_replay(self, process: subprocess.Popen) -> int:
-        """Id of the process that keeps replay."""
+        """Returns the process that serves replay."""
         log = self.workdir / "logs/replay.log"
         while not log.exists() or not (found := re.search(r"process (\d+) on", log.read_text())):
             self.assertIsNone(process.poll())

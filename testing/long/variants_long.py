@@ -6,7 +6,7 @@ import tempfile
 import pytest
 from absl.testing import absltest, parameterized
 
-from laser_tf.evaluation import evaluator
+from laser_tf.evaluation import run_evaluation
 from laser_tf.training import run_config
 from testing import fakes, runs
 
@@ -42,7 +42,7 @@ class VariantsTest(parameterized.TestCase):
     def test_it_learns_catch(self, config: run_config.RunConfig):
         workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
         runs.train(config, workdir)
-        summary = evaluator.evaluate(workdir, episodes=50, seed=2, video=False)
+        summary = run_evaluation.evaluate(workdir, episodes=50, seed=2, video=False)
         self.assertGreater(summary["mean_return"], 0.7)
 
 

@@ -1,23 +1,23 @@
-"""The log of episodes: what is written, what a crash may leave, what a resumed run goes on from."""
+"""The log of episodes: its rows, crashes, full disks, damage and resumed runs."""
 
 import logging
 import pathlib
+import resource
 import tempfile
 import threading
-from unittest import mock
 
 import numpy as np
 from absl.testing import absltest, parameterized
 
-from laser_tf.environments import episode_statistics
 from laser_tf.monitoring import episode_log
 from laser_tf.workdir import run_directory
+from testing import messages
 
 HEADER = "env_frames,task,return,length\n"
 
 
-def _episode(task: int, episode_return: float, length: int = 9) -> episode_statistics.Episode:
-    return episode_statistics.Episode(3, task, episode_return, length)
+def _row(env_frames: int, task: str, episode_return: float, length: int = 9) -> episode_log.Row:
+    return episode_log.Row(env_frames, task, episode_return, length)
 
 
 class EpisodeLogTest(parameterized.TestCase):
@@ -34,11 +34,11 @@ class EpisodeLogTest(parameterized.TestCase):
     def test_rows_are_written_when_flushed_and_read_back_by_task(self):
         log = self._log()
         self.assertEmpty(log.resume(None))
-        log.add(400, _episode(0, -21.0, 800))
+        log.add(_row(400, "pong", -21.0, 800))
         self.assertEqual(self._path.read_text(), HEADER)
-        log.add(480, _episode(1, 0.125, 30))
+        log.add(_row(480, "breakout", 0.125, 30))
         log.flush()
-        log.add(480, _episode(0, 1234567.0, 900))
+        log.add(_row(480, "pong", 1234567.0, 900))
         log.flush()
         log.flush()
         rows = "400,pong,-21,800\n480,breakout,0.125,30\n480,pong,1234567,900\n"
@@ -49,37 +49,22 @@ class EpisodeLogTest(parameterized.TestCase):
         np.testing.assert_array_equal(episodes["pong"].returns, [-21.0, 1234567.0])
         np.testing.assert_array_equal(episodes["pong"].lengths, [800, 900])
 
-    def test_episodes_of_weights_that_were_replaced_stay_in_the_file_alone(self):
-        rows = "100,pong,1,9\n200,pong,2,8\n300,pong,3,7\n400,pong,4,6\n"
-        self._path.write_text(HEADER + rows)
-        self.assertEqual(
-            self._log().resume(300, newer_than=200), [episode_statistics.Episode(-1, 0, 3.0, 7)]
-        )
-        self.assertEqual(self._path.read_text(), HEADER + rows.replace("400,pong,4,6\n", ""))
-
-    def test_a_resumed_run_drops_what_will_be_played_again(self):
+    def test_a_resumed_run_drops_rows_beyond_its_checkpoint(self):
         rows = ["100,pong,1,9\n", "200,breakout,2,8\n", "201,pong,3,9\n"]
         self._path.write_text(HEADER + "".join(rows) + "300,pong,4")
         log = self._log()
-        self.assertEqual(
-            log.resume(200),
-            [
-                episode_statistics.Episode(-1, 0, 1.0, 9),
-                episode_statistics.Episode(-1, 1, 2.0, 8),
-            ],
-        )
+        kept = [_row(100, "pong", 1.0, 9), _row(200, "breakout", 2.0, 8)]
+        self.assertEqual(log.resume(200), kept)
         self.assertEqual(self._path.read_text(), HEADER + rows[0] + rows[1])
-        log.add(250, _episode(0, 5.0))
+        log.add(_row(250, "pong", 5.0))
         log.flush()
         self.assertEqual(self._path.read_text(), HEADER + rows[0] + rows[1] + "250,pong,5,9\n")
 
-    def test_without_a_checkpoint_no_row_stays(self):
-        self._path.write_text(HEADER + "0,pong,1,9\n")
-        self.assertEmpty(self._log().resume(None))
-        self.assertEqual(self._path.read_text(), HEADER)
-
-    def test_a_resumed_run_without_a_log_begins_one(self):
-        self.assertEmpty(self._log().resume(1_000))
+    @parameterized.parameters((None, HEADER + "0,pong,1,9\n"), (1_000, None))
+    def test_without_a_checkpoint_or_a_file_there_are_no_rows(self, env_frames, content):
+        if content:
+            self._path.write_text(content)
+        self.assertEmpty(self._log().resume(env_frames))
         self.assertEqual(self._path.read_text(), HEADER)
 
     @parameterized.parameters("", "200", "200,po", "200,pong,1", "200,pong,1,9")
@@ -89,11 +74,11 @@ class EpisodeLogTest(parameterized.TestCase):
             episodes = episode_log.read(self._workdir)
         np.testing.assert_array_equal(episodes["pong"].returns, [7.0])
 
-    def test_damaged_rows_are_told_and_the_others_read(self):
+    def test_damaged_rows_are_logged_and_the_others_read(self):
         self._path.write_bytes(HEADER.encode() + b"100,pong,7,9\n\0\0\xff\n1,2\n200,pong,8,9\n")
         with self.assertLogs(level=logging.WARNING) as logs:
             episodes = episode_log.read(self._workdir)
-        self.assertRegex(logs.output[0], "episodes.csv: 2 damaged rows are left out")
+        messages.assert_names(logs.output[0], self._path, 2)
         np.testing.assert_array_equal(episodes["pong"].returns, [7.0, 8.0])
 
     @parameterized.parameters(
@@ -122,10 +107,10 @@ class EpisodeLogTest(parameterized.TestCase):
     )
     def test_resaved_file_is_rejected_and_unchanged(self, content):
         self._path.write_bytes(content)
-        with self.assertRaises(run_directory.WorkdirError) as caught:
-            self._log().resume(1_000)
-        self.assertIn(str(self._path), str(caught.exception))
-        self.assertNotIn("\n", str(caught.exception))
+        for call in (self._log().check, lambda: self._log().resume(1_000)):
+            with messages.raises(run_directory.WorkdirError, self._path) as caught:
+                call()
+            self.assertNotIn("\n", str(caught.exception))
         self.assertEqual(list(self._workdir.iterdir()), [self._path])
         self.assertEqual(self._path.read_bytes(), content)
 
@@ -170,14 +155,14 @@ class EpisodeLogTest(parameterized.TestCase):
             with self.assertLogs(level=logging.WARNING) as logs:
                 self._log().resume(1_000, written=1_234)
             self.assertLen(logs.output, 1)
-            self.assertIn("1,234", logs.output[0])
+            messages.assert_names(logs.output[0], "1,234")
             copies = [path.read_text() for path in self._workdir.glob("*.damaged*")]
             self.assertEqual(copies, [content] if is_copied else [])
 
     def test_deleted_file_is_logged_on_resume(self):
         with self.assertLogs(level=logging.WARNING) as logs:
             self._log().resume(1_000, written=12)
-        self.assertIn("12", logs.output[0])
+        messages.assert_names(logs.output[0], 12)
         self.assertEqual(list(self._workdir.iterdir()), [self._path])
 
     def test_row_count_is_that_of_the_file(self):
@@ -185,79 +170,59 @@ class EpisodeLogTest(parameterized.TestCase):
         log = self._log()
         log.resume(200)
         self.assertEqual(log.row_count, 2)
-        log.add(250, _episode(0, 5.0))
+        log.add(_row(250, "pong", 5.0))
         self.assertEqual(log.row_count, 2)
         log.flush()
         self.assertEqual(log.row_count, 3)
         with self.assertNoLogs(level=logging.WARNING):
             self._log().resume(250, written=3)
 
-    @parameterized.parameters(
-        ",env_frames,task,return,length\n0,100,pong,1,9\n1,200,pong,2,9\n",
-        HEADER,
-        HEADER + "100,po",
-        HEADER + "100,pong,1,9\n200,pong,1,9",
-        "",
-    )
+    @parameterized.parameters(",env_frames,task,return,length\n0,100,pong,1,9\n", HEADER, "", None)
     def test_file_changed_by_another_program_is_appended_to(self, content):
         log = self._log()
         log.resume(None)
-        for frames in (100, 200):
-            log.add(frames, _episode(0, 1.0))
-        log.flush()
-        self._path.write_text(content)
-        for frames in (300, 400):
-            log.add(frames, _episode(0, 3.0))
-            with self.assertLogs(level=logging.INFO) as logs:
-                logging.info("end")
-                log.flush()
-            self.assertLen(logs.output, 2 if frames == 300 else 1)
-        lines = [*content.splitlines(), "300,pong,3,9", "400,pong,3,9"]
-        self.assertEqual(self._path.read_text().splitlines(), lines)
-
-    def test_a_deleted_file_is_created_again_with_its_header(self):
-        log = self._log()
-        log.resume(None)
-        log.add(100, _episode(0, 1.0))
+        log.add(_row(100, "pong", 1.0))
         log.flush()
         self._path.unlink()
-        log.add(200, _episode(0, 2.0))
-        with self.assertLogs(level=logging.WARNING) as logs:
+        if content is not None:
+            self._path.write_text(content)
+        for frames in (300, 400):
+            log.add(_row(frames, "pong", 3.0))
             log.flush()
-        self.assertIn(str(self._path), logs.output[0])
-        log.add(300, _episode(0, 3.0))
-        log.flush()
-        self.assertEqual(self._path.read_text(), HEADER + "200,pong,2,9\n300,pong,3,9\n")
+        rows = "300,pong,3,9\n400,pong,3,9\n"
+        self.assertEqual(self._path.read_text(), (content or HEADER) + rows)
+        self.assertEqual(log.row_count, 3)  # A resumed run finds a row missing.
 
     def test_without_a_file_or_rows_there_are_no_episodes(self):
         self.assertEmpty(episode_log.read(self._workdir))
         self._path.write_text(HEADER)
         self.assertEmpty(episode_log.read(self._workdir))
 
-    def test_a_failed_write_is_told_and_made_up_for(self):
+    @parameterized.parameters(0, 5)
+    def test_a_failed_write_is_logged_once_and_repeated(self, written_bytes):
         log = self._log()
         log.resume(None)
-        log.add(100, _episode(0, 1.0))
-        with (
-            mock.patch.object(pathlib.Path, "open", side_effect=OSError(28, "No space left")),
-            self.assertLogs(level=logging.WARNING) as logs,
-        ):
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_FSIZE, limits)
+        log.add(_row(100, "pong", 1.0))
+        # Ends within the row, as a full disk does.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(HEADER) + written_bytes, limits[1]))
+        with self.assertLogs(level=logging.WARNING) as logs:
             log.flush()
             log.flush()
         self.assertLen(logs.output, 1)
-        self.assertRegex(logs.output[0], "cannot write .*episodes.csv: No space left")
-        self._path.write_text(self._path.read_text() + "100,po")  # what had fitted on the disk
-        log.add(200, _episode(0, 2.0))
+        messages.assert_names(logs.output[0], self._path)
+        self.assertEqual(self._path.read_text(), HEADER)
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        log.add(_row(200, "pong", 2.0))
         with self.assertLogs(level=logging.INFO) as logs:
             log.flush()
-        self.assertRegex(logs.output[0], "episodes.csv can be written again")
+        messages.assert_names(logs.output[0], self._path)
         self.assertEqual(self._path.read_text(), HEADER + "100,pong,1,9\n200,pong,2,9\n")
 
-    def test_a_folder_that_cannot_be_written_is_refused(self):
+    def test_a_directory_that_cannot_be_written_is_rejected(self):
         log = episode_log.EpisodeLog(self._workdir / "none", ("pong",))
-        with self.assertRaisesRegex(
-            run_directory.WorkdirError, "cannot write .*No such file or directory"
-        ):
+        with messages.raises(run_directory.WorkdirError, self._workdir / "none/episodes.csv"):
             log.resume(None)
 
     def test_no_episode_is_lost_between_an_actors_thread_and_the_learners(self):
@@ -266,7 +231,7 @@ class EpisodeLogTest(parameterized.TestCase):
 
         def act() -> None:
             for k in range(5_000):
-                log.add(k, _episode(0, float(k)))
+                log.add(_row(k, "pong", float(k)))
 
         actors = [threading.Thread(target=act) for _ in range(2)]
         for actor in actors:

@@ -1,16 +1,13 @@
 """The log of evaluations beside training: its rows, their reading, and what TensorBoard gets."""
 
-import math
 import pathlib
 import tempfile
-from unittest import mock
 
 from absl.testing import absltest
 
-from laser_tf.evaluation import episode_player, evaluation_summary
+from laser_tf.evaluation import episode_runner
 from laser_tf.monitoring import evaluation_log
-from laser_tf.workdir import run_directory
-from testing import fakes
+from testing import fakes, messages
 
 HEADER = (
     "env_frames,learner_updates,task,episodes,mean_return,standard_deviation,median_return,"
@@ -21,12 +18,12 @@ HEADER = (
 def _summary(env_frames: int, task: str, *returns: list[float], suite: str = "minatar"):
     config = fakes.catch_config(environment={"suite": suite, "task": task})
     games = [
-        episode_player.Game(0, index, 0, value, 9)
+        episode_runner.Episode(0, index, 0, value, 9)
         for index, of_task in enumerate(returns)
         for value in of_task
     ]
     counts = {"env_frames": env_frames, "learner_updates": env_frames // 4, "seconds": 1.25}
-    return evaluation_summary.summarise_returns(config.environment, games) | counts
+    return episode_runner.summarise_returns(config.environment, games) | counts
 
 
 class EvaluationLogTest(absltest.TestCase):
@@ -40,88 +37,41 @@ class EvaluationLogTest(absltest.TestCase):
         self.assertFalse(log.exists())
         log.resume(None)
         self.assertTrue(log.exists())
-        log.add(_summary(400, "catch", [1.0, -1.0, 1.0, 1.0], suite="catch"))
-        log.add(_summary(800, "breakout,asterix", [1.0, 3.0], [10.0, 20.0]))
+        log.add_summary(_summary(400, "catch", [1.0, -1.0, 1.0, 1.0], suite="catch"))
+        log.add_summary(_summary(800, "breakout,asterix", [1.0, 3.0], [10.0, 20.0]))
         header, *rows = self._path.read_text().splitlines(keepends=True)
         self.assertEqual(header, HEADER)
         self.assertEqual(rows[0], "400,100,catch,4,0.5,0.8660254038,1,-1,1,,1.25\n")
         self.assertStartsWith(rows[1], "800,200,breakout,2,2,1,2,1,3,")
         self.assertStartsWith(rows[2], "800,200,asterix,2,15,5,15,10,20,")
-        catch, breakout, asterix = evaluation_log.read(self._workdir)
-        self.assertTrue(math.isnan(catch.normalised_score))
+        catch, breakout, asterix = log.read()
+        self.assertIsNone(catch.normalised_score)
         self.assertEqual((catch.env_frames, catch.task, catch.mean_return), (400, "catch", 0.5))
         self.assertGreater(breakout.normalised_score, 0)
         self.assertEqual((asterix.median_return, asterix.seconds), (15.0, 1.25))
 
-    def test_rows_beyond_a_checkpoint_are_dropped_and_torn_ones_written_over(self):
+    def test_rows_beyond_a_checkpoint_are_dropped(self):
         log = evaluation_log.EvaluationLog(self._workdir)
         log.resume(None)
         for frames in (100, 200, 300):
-            log.add(_summary(frames, "catch", [1.0], suite="catch"))
+            log.add_summary(_summary(frames, "catch", [1.0], suite="catch"))
+        self.assertEqual(log.row_count, 3)
         kept = self._path.read_text().splitlines(keepends=True)[:3]
         with self._path.open("a") as file:
             file.write("400,100,cat")  # of a crashed process
         again = evaluation_log.EvaluationLog(self._workdir)
         again.resume(250)
         self.assertEqual(self._path.read_text(), "".join(kept))
-        again.add(_summary(260, "catch", [1.0], suite="catch"))
-        frames = [row.env_frames for row in evaluation_log.read(self._workdir)]
-        self.assertEqual(frames, [100, 200, 260])
+        again.add_summary(_summary(260, "catch", [1.0], suite="catch"))
+        self.assertEqual([row.env_frames for row in again.read()], [100, 200, 260])
 
-    def test_damaged_rows_are_told_and_the_others_read(self):
+    def test_rows_with_missing_cells_are_damaged(self):
         row = "400,100,catch,4,0.5,0.75,1,-1,1,,1.25\n"
-        self._path.write_text(HEADER + row + "1,2\n" + row.replace(",,", ",") + row)
+        damaged = (row.replace(",,", ","), row.replace("1.25", ""), row.replace("0.5", ""))
+        self._path.write_text(HEADER + row + "".join(damaged) + row)
         with self.assertLogs(level="WARNING") as logs:
-            self.assertLen(evaluation_log.read(self._workdir), 2)
-        self.assertRegex(logs.output[0], "evaluations.csv: 2 damaged rows are left out")
-
-    def test_resaved_file_is_rejected_and_unchanged(self):
-        log = evaluation_log.EvaluationLog(self._workdir)
-        log.resume(None)
-        log.add(_summary(100, "catch", [1.0], suite="catch"))
-        content = self._path.read_text().replace(",", ";").encode("utf-16")
-        self._path.write_bytes(content)
-        again = evaluation_log.EvaluationLog(self._workdir)
-        for call in (again.check, lambda: again.resume(1_000)):
-            with self.assertRaises(run_directory.WorkdirError) as caught:
-                call()
-            self.assertIn(str(self._path), str(caught.exception))
-            self.assertEqual(self._path.read_bytes(), content)
-            self.assertLen(list(self._workdir.iterdir()), 1)
-
-    def test_unreadable_and_missing_rows_are_logged_and_copied(self):
-        log = evaluation_log.EvaluationLog(self._workdir)
-        log.resume(None)
-        for frames in (100, 200, 300):
-            log.add(_summary(frames, "catch", [1.0], suite="catch"))
-        self.assertEqual(log.row_count, 3)
-        kept = self._path.read_text()
-        self._path.write_text(kept + "1,2\n")
-        with self.assertLogs(level="WARNING") as logs:
-            evaluation_log.EvaluationLog(self._workdir).resume(1_000, written=4)
-        self.assertLen(logs.output, 1)
-        self.assertEqual(self._path.read_text(), kept)
-        copy = self._workdir / "evaluations.csv.damaged"
-        self.assertEqual(copy.read_text(), kept + "1,2\n")
-
-    def test_a_full_disk_is_told_and_made_up_for(self):
-        log = evaluation_log.EvaluationLog(self._workdir)
-        log.resume(None)
-        error = OSError(28, "No space left")
-        with (
-            mock.patch.object(pathlib.Path, "open", side_effect=error),
-            self.assertLogs(level="WARNING") as logs,
-        ):
-            log.add(_summary(100, "catch", [1.0], suite="catch"))
-        self.assertRegex(logs.output[0], "cannot write .*evaluations.csv: No space left")
-        log.add(_summary(200, "catch", [1.0], suite="catch"))
-        frames = [row.env_frames for row in evaluation_log.read(self._workdir)]
-        self.assertEqual(frames, [100, 200])
-
-    def test_a_folder_that_cannot_be_written_is_refused(self):
-        log = evaluation_log.EvaluationLog(self._workdir / "none")
-        with self.assertRaisesRegex(run_directory.WorkdirError, "cannot write .*"):
-            log.resume(None)
+            self.assertLen(evaluation_log.EvaluationLog(self._workdir).read(), 2)
+        messages.assert_names(logs.output[0], self._path, 3)
 
 
 class MetricsTest(absltest.TestCase):

@@ -11,16 +11,17 @@ from unittest import mock
 
 from absl.testing import absltest, parameterized
 
-from laser_tf.evaluation import episode_player
-from laser_tf.monitoring import live_text, progress
+from laser_tf.evaluation import episode_runner
+from laser_tf.monitoring import progress
 
-ROW = {
-    "updates_per_second": 12.34,
-    "mean_return": -3.21,
-    "replay_fill": 0.41,
-    "policy_lag": 6.5,
-    "learner_busy": 0.93,
-}
+ROW = progress.Progress(
+    env_frames=500,
+    updates_per_second=12.34,
+    mean_return=-3.21,
+    replay_fill=0.41,
+    policy_lag=6.5,
+    learner_busy=0.93,
+)
 
 
 class _Terminal(io.StringIO):
@@ -61,11 +62,11 @@ class ProgressTest(parameterized.TestCase):
             mock.patch.dict(os.environ, environment),
             progress.ProgressDisplay(2_000, "pong", stream) as display,
         ):
-            display.update(env_frames=500, **ROW)
+            display.update(ROW._replace(env_frames=500))
             logging.warning("a logged line")
-            display.update(env_frames=1_000, **ROW)
+            display.update(ROW._replace(env_frames=1_000))
             print("a printed line")
-            display.update(env_frames=1_500, **ROW)
+            display.update(ROW._replace(env_frames=1_500))
         screen = _screen(stream)
         self.assertStartsWith(screen, "a logged line\na printed line\npong\n")
         self.assertIn("frames 1,500 of 2,000", screen)
@@ -73,20 +74,14 @@ class ProgressTest(parameterized.TestCase):
         self.assertEqual(screen.count("frames/s"), 1)
         self.assertLessEqual(max(map(len, screen.splitlines())), columns)
 
-    def test_logging_has_its_streams_back_afterwards(self):
-        before = self._handler.stream
-        with mock.patch.dict(os.environ, {"TERM": "xterm"}):
-            with progress.ProgressDisplay(2_000, "pong", _Terminal()):
-                self.assertIs(self._handler.stream, sys.stderr)
-        self.assertIs(self._handler.stream, before)
-
-    def test_a_log_that_goes_to_a_file_stays_there(self):
-        file = io.StringIO()
-        self._handler.setStream(file)
-        with mock.patch.dict(os.environ, {"TERM": "xterm"}):
-            with progress.ProgressDisplay(2_000, "pong", _Terminal()):
-                logging.warning("a logged line")
-        self.assertEqual(file.getvalue(), "a logged line\n")
+    def test_only_a_log_on_the_terminal_is_redirected(self):
+        before, file = self._handler.stream, io.StringIO()
+        for stream in (before, file):
+            self._handler.setStream(stream)
+            with mock.patch.dict(os.environ, {"TERM": "xterm"}):
+                with progress.ProgressDisplay(2_000, "pong", _Terminal()):
+                    self.assertIs(self._handler.stream, sys.stderr if stream is before else file)
+            self.assertIs(self._handler.stream, stream)
 
     @parameterized.parameters(
         (io.StringIO, {"FORCE_COLOR": "1", "TERM": "xterm"}), (_Terminal, {"TERM": "dumb"})
@@ -97,8 +92,8 @@ class ProgressTest(parameterized.TestCase):
             mock.patch.dict(os.environ, environment),
             progress.ProgressDisplay(2_000, "pong", stream) as display,
         ):
-            display.update(env_frames=500, **ROW)
-        self.assertStartsWith(stream.getvalue(), "pong: frames 500 (25.0%)")
+            display.update(ROW._replace(env_frames=500))
+        self.assertStartsWith(stream.getvalue(), "pong: frames 500 of 2,000 (25.0%)")
         self.assertNotIn("\x1b", stream.getvalue())
 
     def test_plain_lines_where_there_is_no_terminal(self):
@@ -107,18 +102,18 @@ class ProgressTest(parameterized.TestCase):
             mock.patch.object(progress.time, "monotonic", side_effect=range(100, 200, 2)),
             progress.ProgressDisplay(2_000, "pong", stream) as display,
         ):
-            display.update(env_frames=1_000, **ROW | {"mean_return": math.nan})
+            display.update(ROW._replace(env_frames=1_000, mean_return=math.nan))
             for frames in range(1_100, 1_600, 100):
-                display.update(env_frames=frames, **ROW)
+                display.update(ROW._replace(env_frames=frames))
         lines = stream.getvalue().splitlines()
         self.assertLess(len(lines), 5)  # one every ten seconds, not one an update
         self.assertIn("return -", lines[0])
         self.assertIn("left -", lines[0])
         self.assertRegex(
             lines[-1],
-            r"^pong: frames 1,500 \(75\.0%\)  \d+ frames/s  12\.3 updates/s  mean return -3\.21  "
-            r"replay 41% full  actor 6\.5 updates behind  learner computes 93% of the time  "
-            r"left 0:00:\d\d$",
+            r"^pong: frames 1,500 of 2,000 \(75\.0%\)  \d+ frames/s  12\.3 updates/s  "
+            r"mean return -3\.21  replay 41% full  actor 6\.5 updates behind  "
+            r"learner computes 93% of the time  left 0:00:\d\d$",
         )
         self.assertNotIn("\x1b", stream.getvalue())
 
@@ -128,8 +123,8 @@ class ProgressTest(parameterized.TestCase):
             mock.patch.object(progress.time, "monotonic", side_effect=[0, 0, 0, 100, 100, 100]),
             progress.ProgressDisplay(3_000_000, "pong", stream) as display,
         ):
-            display.update(env_frames=2_000_000, **ROW)
-            display.update(env_frames=2_100_000, **ROW)
+            display.update(ROW._replace(env_frames=2_000_000))
+            display.update(ROW._replace(env_frames=2_100_000))
         self.assertIn("1,000 frames/s", stream.getvalue())
         self.assertIn("left 0:15:00", stream.getvalue())
 
@@ -142,9 +137,9 @@ class ProgressTest(parameterized.TestCase):
             mock.patch.object(progress.time, "monotonic", side_effect=lambda: clock[0]),
             progress.ProgressDisplay(3_000_000, "ms_pacman, seed 1234567", stream) as display,
         ):
-            display.update(env_frames=0, **ROW)
+            display.update(ROW._replace(env_frames=0))
             clock[0] = 100.0
-            display.update(env_frames=env_frames, **ROW | {"mean_return": -12345.67})
+            display.update(ROW._replace(env_frames=env_frames, mean_return=-12345.67))
         return _screen(stream).splitlines()
 
     def test_a_bar_the_numbers_and_the_time_left_within_80_columns(self):
@@ -165,29 +160,25 @@ class ProgressTest(parameterized.TestCase):
         self.assertLessEqual(max(map(len, lines)), 80)
 
     def test_nothing_is_lost_on_a_narrow_terminal(self):
-        def words(width: int) -> list[str]:
-            # Without the bar, whose length is the terminal's.
-            return sorted(" ".join(self._lines(width, 1_500_000)).replace("━", "").split())
-
-        self.assertLessEqual(max(map(len, self._lines(40, 1_500_000))), 40)
-        self.assertEqual(words(40), words(80))
-
-    def test_a_full_bar_at_the_end(self):
-        bar = self._lines(80, 3_000_000)[1]
-        self.assertRegex(bar, r"^\S+  +100\.0%  left 0:00:00$")
+        wide, narrow = self._lines(80, 3_000_000), self._lines(40, 3_000_000)
+        self.assertLessEqual(max(map(len, narrow)), 40)
+        # Without the bar, whose length is the terminal's.
+        words = [sorted(" ".join(lines).replace("━", "").split()) for lines in (wide, narrow)]
+        self.assertEqual(*words)
+        self.assertEndsWith(wide[1], "100.0%  left 0:00:00")
 
     def test_who_cannot_be_shown_the_progress_is_no_reason_to_stop(self):
         with pathlib.Path("/dev/full").open("w") as stream:
             with self.assertLogs(level="WARNING") as logs:
-                with live_text.LiveText(stream) as text:
+                with progress.LiveText(stream) as text:
                     text.show("12%", "12%")
-            self.assertIn("cannot be shown: [Errno 28] No space left", logs.output[0])
+            self.assertIn("No space left", logs.output[0])
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # so that it can close
 
 
 class EvaluationDisplayTest(absltest.TestCase):
-    def _game(self, episode_return: float) -> episode_player.Game:
-        return episode_player.Game(0, 0, 0, episode_return, 9)
+    def _game(self, episode_return: float) -> episode_runner.Episode:
+        return episode_runner.Episode(0, 0, 0, episode_return, 9)
 
     def test_a_bar_on_a_terminal(self):
         stream, clock = _Terminal(), [0.0]
@@ -221,9 +212,10 @@ class EvaluationDisplayTest(absltest.TestCase):
         self.assertEqual(
             stream.getvalue().splitlines(),
             [
-                "evaluating pong: 0 of 2 episodes  mean return so far -  0 agent steps  left -",
-                "evaluating pong: 2 of 2 episodes  mean return so far 2.00  20 agent steps  "
-                "left 0:00:00",
+                "evaluating pong: 0 of 2 episodes (0.0%)  mean return so far -  0 agent steps  "
+                "left -",
+                "evaluating pong: 2 of 2 episodes (100.0%)  mean return so far 2.00  "
+                "20 agent steps  left 0:00:00",
             ],
         )
 

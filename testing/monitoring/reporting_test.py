@@ -5,20 +5,19 @@ from unittest import mock
 
 from absl.testing import absltest, parameterized
 
-from laser_tf.environments import episode_statistics
-from laser_tf.monitoring import reporting
+from laser_tf.monitoring import episode_log, reporting
 from laser_tf.scores import reference
 
 
 class ReporterTest(absltest.TestCase):
     def test_averages_updates_and_measures_the_pace(self):
-        display, writer, log = mock.Mock(), mock.Mock(), mock.Mock()
+        show, writer, log = mock.Mock(), mock.Mock(), mock.Mock()
         returns = reporting.EpisodeReturns("catch", ["catch"])
         for value in (1.0, 3.0):
-            returns.add(episode_statistics.Episode(0, 0, value, 9))
+            returns.add(episode_log.Row(0, "catch", value, 9))
         now = [0.0]
         reporter = reporting.Reporter(
-            display,
+            show,
             writer,
             returns,
             log,
@@ -43,7 +42,7 @@ class ReporterTest(absltest.TestCase):
         self.assertEqual(row["throughput/env_frames_per_second"], 300.0)
         self.assertEqual(row["throughput/x"], 7.0)
         self.assertEqual(row["run/wall_seconds"], 40.0)
-        self.assertEqual(display.update.call_args.kwargs["learner_busy"], 0.6)
+        self.assertEqual(show.call_args.args[0].learner_busy, 0.6)
 
     def test_a_short_run_has_a_curve_by_its_frames(self):
         writer, log = mock.Mock(), mock.Mock()
@@ -70,24 +69,24 @@ class ReporterTest(absltest.TestCase):
         returns = reporting.EpisodeReturns("catch", ["catch"])
         self.assertTrue(math.isnan(returns.mean_return()))
         for value in [1000.0] * 50 + [2.0] * 100:
-            returns.add(episode_statistics.Episode(0, 0, value, 9))
+            returns.add(episode_log.Row(0, "catch", value, 9))
         self.assertEqual(returns.mean_return(), 2.0)
 
 
 class FitnessTest(parameterized.TestCase):
-    def _add(self, returns: reporting.EpisodeReturns, task: int, value: float) -> None:
-        returns.add(episode_statistics.Episode(0, task, value, 9))
+    def _add(self, returns: reporting.EpisodeReturns, task: str, value: float) -> None:
+        returns.add(episode_log.Row(0, task, value, 9))
 
     @parameterized.parameters(("minatar", ("asterix", "breakout")), ("catch", ("catch", "other")))
     def test_is_unknown_before_each_task_has_an_episode(self, suite, tasks):
         returns = reporting.EpisodeReturns(suite, tasks)
         self.assertTrue(math.isnan(returns.fitness()))
-        self._add(returns, 0, 5.0)
+        self._add(returns, tasks[0], 5.0)
         self.assertTrue(math.isnan(returns.fitness()))
-        self._add(returns, 1, 3.0)
+        self._add(returns, tasks[1], 3.0)
         self.assertTrue(math.isfinite(returns.fitness()))
         returns.clear()
-        self._add(returns, 1, 3.0)
+        self._add(returns, tasks[1], 3.0)
         self.assertTrue(math.isnan(returns.fitness()))
 
     def test_is_the_median_of_normalised_means_where_references_exist(self):
@@ -95,13 +94,12 @@ class FitnessTest(parameterized.TestCase):
         references = reference.reference_scores("minatar")
         for task, share in (("asterix", 0.2), ("breakout", 0.6)):
             random_score, score = references[task]
-            index = ("asterix", "breakout").index(task)
-            self._add(returns, index, random_score + share * (score - random_score))
+            self._add(returns, task, random_score + share * (score - random_score))
         self.assertAlmostEqual(returns.fitness(), 0.4)
 
     def test_is_the_mean_of_raw_means_elsewhere(self):
         returns = reporting.EpisodeReturns("catch", ["catch", "other"])
-        for task, value in ((0, 1.0), (0, 3.0), (1, 6.0)):
+        for task, value in (("catch", 1.0), ("catch", 3.0), ("other", 6.0)):
             self._add(returns, task, value)
         self.assertEqual(returns.fitness(), 4.0)
 

@@ -1,16 +1,16 @@
 """Curves of a resumed run never step back, for TensorBoard and for pictures."""
 
+import contextlib
 import math
 import pathlib
 import re
 import resource
 import tempfile
-from unittest import mock
 
 import imageio.v2 as imageio
 import numpy as np
 import tensorflow as tf
-from absl.testing import absltest
+from absl.testing import absltest, parameterized
 from tensorboard.backend.event_processing import (
     event_accumulator,
     plugin_event_accumulator,
@@ -21,11 +21,12 @@ from tensorboard.plugins.custom_scalar import metadata as custom_scalar_metadata
 from tensorboard.plugins.hparams import plugin_data_pb2
 
 from laser_tf.monitoring import tensorboard
+from testing import messages
 
 NAME = "loss/policy"
 
 
-class MetricsTest(absltest.TestCase):
+class MetricsTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
         folder = tempfile.TemporaryDirectory()
@@ -35,20 +36,21 @@ class MetricsTest(absltest.TestCase):
     def _accumulator(self) -> event_accumulator.EventAccumulator:
         return event_accumulator.EventAccumulator(str(self._folder)).Reload()
 
-    def _write(self, *steps: int) -> None:
-        with tensorboard.MetricsWriter(self._folder) as writer:
-            writer.hyperparameters({"discount": 0.99})
-            for step in steps:
-                writer.write(step, {NAME: float(step)})
-        self._close_session()
+    def _write(self, *steps: int) -> pathlib.Path:
+        """Writes one session; returns its file."""
+        before = set(self._folder.iterdir())
+        writer = tensorboard.MetricsWriter(self._folder)
+        writer.hyperparameters({"discount": 0.99})
+        for step in steps:
+            writer.write(step, {NAME: float(step)})
+        (path,) = set(self._folder.iterdir()) - before
+        return path
 
-    def _close_session(self) -> None:
-        """Puts the newest file behind the others, as the clock does for sessions of real runs.
-
-        Within a second TensorFlow's file names count up without leading zeros: 9, 10.
-        """
-        (newest,) = self._folder.glob("events*")
-        newest.rename(self._folder / f"tfevents.{len(list(self._folder.iterdir())):03d}")
+    def _steps(self) -> list[int]:
+        """Steps of all rows, whose values are equal to them."""
+        steps, values = tensorboard.read_scalars(self._folder, NAME)
+        np.testing.assert_array_equal(steps, values)
+        return list(steps)
 
     def test_tensorboard_forgets_what_a_crashed_run_had_beyond_its_checkpoint(self):
         self._write(100, 200, 300)
@@ -58,39 +60,83 @@ class MetricsTest(absltest.TestCase):
         events = pages.Tensors(NAME)
         self.assertEqual([event.step for event in events], [100, 200, 250, 350])
 
-    def test_a_resumed_run_without_rows_leaves_the_curves_alone(self):
-        self._write(100, 200)
-        self._write()
-        steps, _ = tensorboard.read_scalars(self._folder, NAME)
-        np.testing.assert_array_equal(steps, [100, 200])
+    @parameterized.parameters(
+        ([[100, 200], []], [100, 200]),
+        ([[100, 200, 300], [250, 350]], [100, 200, 250, 350]),
+        ([[100, 200, 300], [200, 250, 350], [340]], [100, 200, 250, 340]),
+    )
+    def test_a_later_session_replaces_rows_from_its_first_on(self, sessions, expected):
+        for steps in sessions:
+            self._write(*steps)
+        self.assertEqual(self._steps(), expected)
 
-    def test_pictures_agree_where_no_session_start_was_written(self):
-        for k, steps in enumerate(([100, 200, 300], [200, 250, 350], [340])):
-            with tf.summary.create_file_writer(str(self._folder)).as_default():
-                for step in steps:
-                    tf.summary.scalar(NAME, 1000 * k + step, step=step)
-            self._close_session()
-        steps, values = tensorboard.read_scalars(self._folder, NAME)
-        np.testing.assert_array_equal(steps, [100, 200, 250, 340])
-        np.testing.assert_array_equal(values, [100, 1200, 1250, 2340])
+    def test_later_file_has_the_later_name_if_the_clock_goes_back(self):
+        path = self._write(100, 200)
+        path.rename(self._folder / "events.out.tfevents.4000000000.host.1.0.v2")
+        self._write(150)
+        self.assertEqual(self._steps(), [100, 150])
+        pages = plugin_event_accumulator.EventAccumulator(str(self._folder)).Reload()
+        self.assertEqual([event.step for event in pages.Tensors(NAME)], [100, 150])
+
+    def _row_offset(self, path: pathlib.Path, step: int) -> int:
+        """Returns the offset of the record of a row."""
+        offset = 0
+        for record in tf.data.TFRecordDataset([str(path)]).as_numpy_iterator():
+            event = tf.compat.v1.Event.FromString(record)
+            if event.step == step and event.HasField("summary"):
+                return offset
+            offset += len(record) + 16
+        raise AssertionError(step)
+
+    @parameterized.parameters(0, 9, 20)
+    def test_a_damaged_record_ends_its_file_with_one_warning(self, byte):
+        path = self._write(100, 200, 300)
+        content = bytearray(path.read_bytes())
+        content[self._row_offset(path, 200) + byte] ^= 64
+        path.write_bytes(content)
+        self._write(400)
+        with self.assertLogs(level="WARNING") as logs:
+            self.assertEqual(self._steps(), [100, 400])
+        self.assertLen(logs.output, 1)
+        messages.assert_names(logs.output[0], path)
+
+    @parameterized.parameters(5, 14, 30)
+    def test_a_truncated_record_of_a_crash_costs_one_row(self, size):
+        path = self._write(100, 200, 300)
+        path.write_bytes(path.read_bytes()[: self._row_offset(path, 300) + size])
+        self._write(400)
+        self.assertEqual(self._steps(), [100, 200, 400])
+
+    @parameterized.parameters(True, False)
+    def test_a_file_that_is_no_event_file_is_skipped(self, is_directory):
+        foreign = self._folder / "events.out.tfevents.0000000005"
+        self._write(100)
+        if is_directory:
+            foreign.mkdir()
+        else:
+            foreign.write_bytes(bytes(range(256)) * 100)
+        self._write(200)
+        with self.assertLogs(level="WARNING") as logs:
+            self.assertEqual(self._steps(), [100, 200])
+        self.assertLen(logs.output, 1)
+        messages.assert_names(logs.output[0], foreign)
 
     def test_every_row_is_read(self):
         self._write(*range(2_000))  # TensorBoard itself thins them
-        steps, values = tensorboard.read_scalars(self._folder, NAME)
-        np.testing.assert_array_equal(steps, np.arange(2_000))
-        np.testing.assert_array_equal(values, np.arange(2_000))
+        with self.assertNoLogs(level="WARNING"):
+            self.assertEqual(self._steps(), list(range(2_000)))
 
     def test_hyperparameters_of_any_type_reach_their_page(self):
-        with tensorboard.MetricsWriter(self._folder) as writer:
-            writer.hyperparameters(
-                {
-                    "discount": 0.99,
-                    "channels": (16, 32),
-                    "clip": None,
-                    "debug": True,
-                    "task": "pong",
-                }
-            )
+        writer = tensorboard.MetricsWriter(self._folder)
+        writer.hyperparameters(
+            {
+                "discount": 0.99,
+                "channels": (16, 32),
+                "clip": None,
+                "debug": True,
+                "task": "pong",
+            }
+        )
         metadata = self._accumulator().SummaryMetadata("_hparams_/session_start_info")
         data = plugin_data_pb2.HParamsPluginData.FromString(metadata.plugin_data.content)
         values = {
@@ -111,16 +157,16 @@ class MetricsTest(absltest.TestCase):
     def test_a_trial_bears_its_runs_name(self):
         for name in ("sweep/member_00", "other/member_00"):
             folder = self._folder / name / "tensorboard"
-            with tensorboard.MetricsWriter(folder) as writer:
-                writer.hyperparameters({"discount": 0.99})
+            writer = tensorboard.MetricsWriter(folder)
+            writer.hyperparameters({"discount": 0.99})
             found = event_accumulator.EventAccumulator(str(folder)).Reload()
             metadata = found.SummaryMetadata("_hparams_/session_start_info")
             data = plugin_data_pb2.HParamsPluginData.FromString(metadata.plugin_data.content)
             self.assertEqual(data.session_start_info.group_name, name)
 
     def test_the_config_is_a_table_of_text(self):
-        with tensorboard.MetricsWriter(self._folder) as writer:
-            writer.hyperparameters({"agent.discount": 0.99, "agent.torso": "a|b", "x.y": ""})
+        writer = tensorboard.MetricsWriter(self._folder)
+        writer.hyperparameters({"agent.discount": 0.99, "agent.torso": "a|b", "x.y": ""})
         (event,) = self._accumulator().Tensors("config")
         self.assertEqual(
             event.tensor_proto.string_val[0].decode().splitlines(),
@@ -129,10 +175,10 @@ class MetricsTest(absltest.TestCase):
         )  # fmt: skip
 
     def test_returns_of_training_and_of_evaluations_share_a_chart(self):
-        with tensorboard.MetricsWriter(self._folder) as writer:
-            writer.write(100, {tensorboard.RETURN: 1.0})
-            writer.chart_returns()
-            writer.write(50, {tensorboard.EVALUATION_RETURN: 2.0})
+        writer = tensorboard.MetricsWriter(self._folder)
+        writer.write(100, {tensorboard.RETURN: 1.0})
+        writer.chart_returns()
+        writer.write(50, {tensorboard.EVALUATION_RETURN: 2.0})
         found = plugin_event_multiplexer.EventMultiplexer().AddRunsFromDirectory(str(self._folder))
         found.Reload()
         (event,) = found.Tensors(".", custom_scalar_metadata.CONFIG_SUMMARY_TAG)
@@ -143,18 +189,11 @@ class MetricsTest(absltest.TestCase):
         self.assertEqual([t for t in tags if re.search(other, t)], [tensorboard.EVALUATION_RETURN])
 
     def test_a_row_of_earlier_frames_takes_none_away(self):
-        with tensorboard.MetricsWriter(self._folder) as writer:
-            for step in (100, 200, 300):
-                writer.write(step, {NAME: float(step)})
-            with (
-                mock.patch.object(tf.summary, "create_file_writer", side_effect=OSError("full")),
-                mock.patch.object(writer, "_writer", None),
-                self.assertLogs(level="WARNING"),
-            ):
-                writer.write(310, {NAME: 310.0})
-            writer._writer = None  # as after any failure: the next row begins another file
-            writer.write(150, {tensorboard.EVALUATION_RETURN: 1.0})
-            writer.write(400, {NAME: 400.0})
+        writer = tensorboard.MetricsWriter(self._folder)
+        for step in (100, 200, 300):
+            writer.write(step, {NAME: float(step)})
+        writer.write(150, {tensorboard.EVALUATION_RETURN: 1.0})
+        writer.write(400, {NAME: 400.0})
         pages = plugin_event_accumulator.EventAccumulator(str(self._folder)).Reload()
         steps = [event.step for event in pages.Tensors(NAME)]
         self.assertEqual(steps, [100, 200, 300, 400])
@@ -163,9 +202,9 @@ class MetricsTest(absltest.TestCase):
         pictures = [np.full((6, 4, 3), 40 * k, np.uint8) for k in range(3)]
         gif = imageio.mimwrite(imageio.RETURN_BYTES, pictures, format="GIF")
         self._write(100, 200)
-        tensorboard.write_film(self._folder / "evaluation", 150, "evaluation/median_episode", gif)
-        steps, _ = tensorboard.read_scalars(self._folder, NAME)
-        np.testing.assert_array_equal(steps, [100, 200])
+        writer = tensorboard.MetricsWriter(self._folder / "evaluation")
+        writer.write_video(150, "evaluation/median_episode", gif)
+        self.assertEqual(self._steps(), [100, 200])
         folder = str(self._folder / "evaluation")
         found = event_accumulator.EventAccumulator(folder).Reload()
         (event,) = found.Tensors("evaluation/median_episode")
@@ -175,84 +214,64 @@ class MetricsTest(absltest.TestCase):
         self.assertEqual(metadata.plugin_data.plugin_name, "images")
 
     def test_reads_back_what_was_written_and_leaves_out_nan(self):
-        with tensorboard.MetricsWriter(self._folder) as writer:
-            writer.hyperparameters({"agent.discount": 0.99, "environment.task": "pong"})
-            writer.write(100, {"loss/policy": 1.5, "episode/mean_return_last_100": math.nan})
-            writer.write(200, {"loss/policy": 0.5, "episode/mean_return_last_100": -20.0})
+        writer = tensorboard.MetricsWriter(self._folder)
+        writer.hyperparameters({"agent.discount": 0.99, "environment.task": "pong"})
+        writer.write(100, {"loss/policy": 1.5, "episode/mean_return_last_100": math.nan})
+        writer.write(200, {"loss/policy": 0.5, "episode/mean_return_last_100": -20.0})
         steps, values = tensorboard.read_scalars(self._folder, "loss/policy")
         np.testing.assert_array_equal(steps, [100, 200])
         np.testing.assert_array_equal(values, [1.5, 0.5])
         steps, _ = tensorboard.read_scalars(self._folder, "episode/mean_return_last_100")
         np.testing.assert_array_equal(steps, [200])
 
-    def _put_first(self) -> pathlib.Path:
-        """Puts the only file before the ones to come, as `_close_session` does; returns it."""
-        (first,) = self._folder.iterdir()
-        return first.rename(self._folder / "events.0.tfevents")
+    @contextlib.contextmanager
+    def _full_disk(self, size: int):
+        """Fails writes beyond a file size."""
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
-    def test_a_full_disk_costs_the_rows_that_it_took_and_no_others(self):
-        def write(writer: tensorboard.MetricsWriter, *steps: int) -> None:
-            for step in steps:
-                writer.write(step, {f"{NAME}{k}": float(step) for k in range(20)})
+    def test_a_full_disk_costs_the_rows_of_that_time_and_is_logged_once(self):
+        writer = tensorboard.MetricsWriter(self._folder)
+        writer.write(1, {NAME: 1.0})
+        (path,) = self._folder.iterdir()
+        with self._full_disk(path.stat().st_size + 50), self.assertLogs(level="WARNING") as logs:
+            for step in (2, 3, 4):
+                writer.write(step, {NAME: float(step)})
+        self.assertLen(logs.output, 1)
+        messages.assert_names(logs.output[0], self._folder.parent, "File too large")
+        with self.assertLogs(level="INFO") as logs:
+            writer.write(5, {NAME: 5.0})
+        messages.assert_names(logs.output[0], self._folder)
+        self.assertEqual(self._steps(), [1, 5])
 
-        with tensorboard.MetricsWriter(self._folder) as writer:
-            write(writer, 1, 2, 3)
-            path = self._put_first()
-            limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-            # Ends within the next row, as a full disk does.
-            resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 500, limits[1]))
-            try:
-                with self.assertLogs(level="WARNING") as logs:
-                    write(writer, 4)
-            finally:
-                resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-            self.assertRegex(logs.output[0], f"{self._folder.parent} has a gap: .*File too large")
-            write(writer, 5, 6)
-        steps, _ = tensorboard.read_scalars(self._folder, f"{NAME}19")
-        np.testing.assert_array_equal(steps, [1, 2, 3, 5, 6])
-
-    def test_a_disk_that_stays_full_is_told_once_and_leaves_no_empty_files(self):
-        with tensorboard.MetricsWriter(self._folder) as writer:
+    def test_a_disk_that_is_full_at_the_start_leaves_no_empty_file(self):
+        writer = tensorboard.MetricsWriter(self._folder)
+        with self._full_disk(0), self.assertLogs(level="WARNING"):
             writer.write(1, {NAME: 1.0})
-            self._put_first()
-            limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
-            try:
-                with self.assertLogs(level="WARNING") as logs:
-                    for step in range(2, 6):
-                        writer.write(step, {NAME: float(step)})
-            finally:
-                resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-            self.assertLen(logs.output, 1)
-            self.assertLen(list(self._folder.iterdir()), 1)
-            with self.assertLogs(level="INFO") as logs:
-                writer.write(6, {NAME: 6.0})
-            self.assertRegex(logs.output[0], "rows reach .* again")
-        steps, _ = tensorboard.read_scalars(self._folder, NAME)
-        np.testing.assert_array_equal(steps, [1, 6])
+        self.assertEmpty(list(self._folder.iterdir()))
+        writer.write(2, {NAME: 2.0})
+        self.assertEqual(self._steps(), [2])
 
     def test_a_folder_that_cannot_be_written_is_told(self):
         path = self._folder / "tensorboard"
         path.write_text("a file, not a folder")
         with self.assertLogs(level="WARNING"):
-            tensorboard.write_sweep_columns(path, {"member_00": {"run.seed": 1}})
-        with self.assertLogs(level="WARNING"), tensorboard.MetricsWriter(path) as writer:
-            writer.write(1, {NAME: 1.0})
-
-    def test_frames_that_were_run_twice_count_once(self):
-        for steps in ([100, 200, 300], [250, 350]):
-            with tensorboard.MetricsWriter(self._folder) as writer:
-                for step in steps:
-                    writer.write(step, {"loss/policy": float(step)})
-        steps, _ = tensorboard.read_scalars(self._folder, "loss/policy")
-        np.testing.assert_array_equal(steps, [100, 200, 250, 350])
+            writer = tensorboard.MetricsWriter(path)
+            writer.write_sweep_columns({"member_00": {"run.seed": 1}})
+        with self.assertLogs(level="WARNING"):
+            tensorboard.MetricsWriter(path).write(1, {NAME: 1.0})
 
     def test_a_missing_metric_is_empty(self):
-        with tensorboard.MetricsWriter(self._folder) as writer:
-            writer.write(1, {"loss/policy": 1.0})
+        writer = tensorboard.MetricsWriter(self._folder)
+        writer.write(1, {"loss/policy": 1.0})
         steps, values = tensorboard.read_scalars(self._folder, "loss/polcy")
         self.assertEmpty(steps)
         self.assertEmpty(values)
+        self.assertEmpty(tensorboard.read_rows(self._folder / "none"))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""Tests the heads."""
+"""Tests the heads of values and advantages."""
 
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
+from dm_env import specs
 
-from laser_tf.networks import heads
+from laser_tf.networks import heads, stochastic_dueling
 
 R, B, F, A = 4, 6, 5, 2
 
@@ -13,18 +14,29 @@ def _features(*shape):
     return tf.constant(np.random.default_rng(0).normal(size=[*shape, F]), tf.float32)
 
 
-def _by_shape(head, *shape):
-    """Returns the only variable of the head with a shape."""
-    (variable,) = [v for v in head.trainable_variables if v.shape == shape]
-    return variable
+def _shake(module):
+    """Adds random numbers to weights and biases."""
+    generator = np.random.default_rng(1)
+    for variable in module.trainable_variables:
+        variable.assign_add(generator.normal(size=variable.shape).astype(np.float32))
+
+
+def _dense(layer, inputs):
+    return inputs @ layer.kernel.numpy() + layer.bias.numpy()
 
 
 class DuelingHeadTest(parameterized.TestCase):
-    @parameterized.parameters(((R, B),), ((B,),))
-    def test_bfloat16_features_give_float32_q_values(self, shape):
-        head = heads.DuelingHead(A, 7)
-        q = head(tf.cast(_features(*shape), tf.bfloat16))
+    @parameterized.product(shape=((R, B), (B,)), dtype=(tf.float32, tf.bfloat16))
+    def test_q_values_equal_equation_9(self, shape, dtype):
+        head, features = heads.DuelingHead(A, 7), tf.cast(_features(*shape), dtype)
+        head(features)
+        _shake(head)
+        q, x = head(features), tf.cast(features, tf.float32).numpy()
         self.assertEqual((q.shape, q.dtype), ([*shape, A], tf.float32))
+        value = _dense(head._value, np.maximum(0, _dense(head._value_hidden, x)))
+        advantage = _dense(head._advantage, np.maximum(0, _dense(head._advantage_hidden, x)))
+        expected = value + advantage - advantage.mean(-1, keepdims=True)
+        np.testing.assert_allclose(q, expected, rtol=1e-4, atol=1e-4)
         self.assertTrue(all(v.dtype == tf.float32 for v in head.trainable_variables))
 
     def test_paper_streams_have_expected_parameter_count(self):
@@ -33,42 +45,34 @@ class DuelingHeadTest(parameterized.TestCase):
         count = sum(int(np.prod(v.shape)) for v in head.trainable_variables)
         self.assertEqual(count, 2 * 513 * 512 + 513 + 513 * 18)
 
-    def test_fixed_weights_give_expected_q_values(self):
-        head = heads.DuelingHead(num_actions=3, hidden_units=1)
-        head(tf.zeros([1, 2]))
-        # The hidden layers of both streams have the same shape, so shapes do not identify them.
-        value_hidden, advantage_hidden = head._value_hidden, head._advantage_hidden
-        value_hidden.kernel.assign([[1.0], [1.0]])
-        advantage_hidden.kernel.assign([[1.0], [-1.0]])
-        value_hidden.bias.assign([1.0])
-        _by_shape(head, 1, 1).assign([[10.0]])
-        _by_shape(head, 1, 3).assign([[1.0, 2.0, 6.0]])
-        _by_shape(head, 3).assign([0.0, 0.0, 3.0])
-        q = head(tf.constant([[3.0, 1.0], [1.0, 3.0], [-2.0, -1.0]]))
-        # Hidden units of value and advantage: (5, 2), (5, relu(-2)), (relu(-2), relu(-1)).
-        # Advantages: (2, 4, 15) with mean 7, then twice (0, 0, 3) with mean 1.
-        np.testing.assert_allclose(
-            q, [[50 - 5, 50 - 3, 50 + 8], [50 - 1, 50 - 1, 50 + 2], [-1, -1, 2]], atol=1e-5
-        )
 
-    def test_mean_q_value_is_state_value(self):
-        head = heads.DuelingHead(A, 7)
-        before = head(_features(R, B))
-        _by_shape(head, A).assign_add(tf.fill([A], 3.0))  # A constant for all actions.
-        np.testing.assert_allclose(head(_features(R, B)), before, atol=1e-5)
-        _by_shape(head, 1).assign([2.0])
-        np.testing.assert_allclose(head(_features(R, B)), before + 2.0, atol=1e-5)
-        _by_shape(head, 7, 1).assign(tf.zeros([7, 1]))
-        np.testing.assert_allclose(
-            tf.reduce_mean(head(_features(R, B)), axis=-1), np.full([R, B], 2.0), atol=1e-5
+class StochasticDuelingTest(absltest.TestCase):
+    def test_q_values_equal_equation_13(self):
+        rng, action = np.random.default_rng(0), specs.BoundedArray([2], np.float32, [-1, 0], [1, 4])
+        network = stochastic_dueling.StochasticDuelingNetwork(action, (6,), "tanh")
+        features = _features(R, B)
+        values = network.values(features)
+        actions, samples = (
+            rng.uniform(action.minimum, action.maximum, [count, R, B, 2]).astype(np.float32)
+            for count in (2, 5)
         )
+        network.action_values(features, values, actions, samples)  # Creates the weights.
+        _shake(network)
+        values = network.values(features)
+        np.testing.assert_allclose(values, _dense(network._value, features)[..., 0], rtol=1e-4)
 
-    def test_every_variable_receives_gradient(self):
-        head = heads.DuelingHead(A, 7)
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_sum(tf.square(head(_features(R, B))[..., 0]))
-        for gradient in tape.gradient(loss, head.trainable_variables):
-            self.assertGreater(np.abs(gradient).max(), 0.0)
+        def advantages(actions):
+            inputs = np.broadcast_to(features, [*actions.shape[:3], F])
+            inputs = np.concatenate([inputs, (actions - [0, 2]) / [1, 2]], axis=-1)
+            hidden = np.tanh(_dense(network._hidden._layers[0], inputs))
+            return _dense(network._advantage, hidden)[..., 0]
+
+        for used in (samples, samples[:0]):  # No samples give value plus advantage.
+            q = network.action_values(features, values, actions, used)
+            expected = values + advantages(actions)
+            if len(used):
+                expected -= advantages(used).mean(0)
+            np.testing.assert_allclose(q, expected, rtol=1e-4, atol=1e-5)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,10 @@ SPEC = {
     "text": types.TextSpec(4),
 }
 CONFIG = trunk_config.TrunkConfig(torso="flat", mlp_units=(8, 5))
+WORDS = np.array(
+    [[5, 1000, 5, 7, 2, 9], [3, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0], [5, 0, 1000, 5, 0, 0]],
+    np.int32,
+)
 
 
 def _observation(seed: int = 0) -> dict[str, tf.Tensor]:
@@ -51,14 +55,21 @@ class ObservationEncoderTest(parameterized.TestCase):
             with messages.raises(ValueError, "agent.torso", torso):
                 _encoder(observations.image_spec(side, side - 1, 2), config)
 
-    @parameterized.parameters("float32", "bfloat16")
-    def test_features_of_all_leaves_are_concatenated(self, dtype):
-        encoder = _encoder(dtype=dtype)
-        features = encoder(_observation())
-        text_units = encoder._encoders[-1](_observation()["text"]).shape[-1]
-        self.assertEqual(features.shape, [N, 64 + text_units + 5])
-        self.assertEqual(features.dtype.name, dtype)
-        self.assertTrue(np.isfinite(tf.cast(features, tf.float32)).all())
+    @parameterized.product(dtype=("float32", "bfloat16"), normalised=(True, False))
+    def test_features_are_those_of_all_leaves(self, dtype, normalised):
+        config = dataclasses.replace(CONFIG, normalise_vectors=normalised)
+        encoder, observation = _encoder(config=config, dtype=dtype), _observation()
+        features = encoder(observation)
+        image, *_, text = encoder._encoders
+        # Discrete values are one-hot, numbers and vectors are unchanged.
+        vectors = [np.eye(4)[observation["kind"]], observation["level"][:, None]]
+        vectors = np.concatenate([*vectors, observation["speed"]], axis=-1).astype(np.float32)
+        parts = (image(observation["image"]), encoder._mlp(vectors), text(observation["text"]))
+        expected = tf.concat([tf.cast(part, dtype) for part in (parts[0], parts[2], parts[1])], -1)
+        self.assertEqual((features.shape, features.dtype.name), ([N, 64 + 64 + 5], dtype))
+        np.testing.assert_allclose(
+            *(tf.cast(x, tf.float32) for x in (features, expected)), rtol=1e-2, atol=1e-4
+        )
 
     def test_fusion_represents_interactions_between_leaves(self):
         """Tests that features without fusion are a sum of functions of single leaves."""
@@ -70,29 +81,11 @@ class ObservationEncoderTest(parameterized.TestCase):
             swapped = encoder(mixed[0]) + encoder(mixed[1])
             self.assertEqual(np.allclose(together, swapped, atol=1e-4), additive)
         self.assertEqual(encoder(one).shape, [N, 7])
+        # A single leaf is not fused.
+        fused = dataclasses.replace(CONFIG, fusion_units=7)
+        self.assertEqual(_encoder(SPEC["speed"], fused)(one["speed"]).shape, [N, 5])
 
-    @parameterized.parameters(*SPEC)
-    def test_change_of_any_leaf_changes_features(self, name):
-        encoder, observation = _encoder(), _observation()
-        changed = {**observation, name: _observation(seed=5)[name]}
-        before, after = encoder(observation).numpy(), encoder(changed).numpy()
-        self.assertGreater(np.abs(before - after).max(), 1e-4)
-
-    def test_discrete_values_are_one_hot_and_numbers_unchanged(self):
-        encoder = _encoder()
-        observation = _observation()
-        expected = np.concatenate(
-            [
-                np.eye(4)[observation["kind"]],
-                observation["level"].numpy()[:, None],
-                observation["speed"].numpy(),
-            ],
-            axis=-1,
-        )
-        leaves = [observation[name] for name in sorted(SPEC)]
-        np.testing.assert_allclose(encoder._concatenate_vectors(leaves), expected, rtol=1e-6)
-
-    def test_only_observed_vectors_update_moments(self):
+    def test_masked_observations_do_not_update_moments(self):
         encoder, observation = _encoder(), _observation()
         encoder(observation)
         mean, variance = encoder.moments
@@ -101,40 +94,26 @@ class ObservationEncoderTest(parameterized.TestCase):
         mask = np.array([True, True, True, False, False, True])
         encoder.observe(observation, tf.constant(mask))
         np.testing.assert_allclose(mean[5:], observation["speed"].numpy()[mask].mean(0), rtol=1e-4)
+        before = encoder(observation)
+        mean.assign_add(tf.ones([8]))
+        self.assertGreater(np.abs(encoder(observation) - before).max(), 1e-3)
 
     def test_images_are_normalised_by_observed_moments(self):
-        config = dataclasses.replace(CONFIG, normalise_images=True)
-        encoder, images = _encoder(SPEC["image"], config), _observation()["image"]
-        before = encoder(images)
-        encoder.observe(images, tf.ones([N], tf.bool))
-        mean, variance = encoder.moments
-        np.testing.assert_allclose(mean, images[0].numpy().ravel())
+        encoder = _encoder(config=dataclasses.replace(CONFIG, normalise_images=True))
+        observation = _observation()
+        before = encoder(observation)
+        encoder.observe(observation, tf.ones([N], tf.bool))
+        self.assertEqual([moment.shape[0] for moment in encoder.moments], [100, 100, 8, 8])
+        mean, variance = encoder.moments[:2]
+        np.testing.assert_allclose(mean, observation["image"][0].numpy().ravel())
         # One observed image and 50 images of the prior.
         np.testing.assert_allclose(variance, np.full(100, 50 / 51 * (255 / 4) ** 2), rtol=1e-5)
-        self.assertGreater(np.abs(encoder(images) - before).max(), 1e-2)
-        other = _encoder(SPEC["image"], config)
-        for moment, read in zip(other.moments, encoder.moments, strict=True):
-            moment.assign(read)
-        np.testing.assert_allclose(other(images), encoder(images), rtol=1e-4, atol=1e-5)
-
-    def test_moments_cover_images_and_vectors(self):
-        encoder = _encoder(config=dataclasses.replace(CONFIG, normalise_images=True))
-        encoder.observe(_observation(), tf.ones([N], tf.bool))
-        self.assertEqual([moment.shape[0] for moment in encoder.moments], [100, 100, 8, 8])
-
-    def test_centering_with_normalisation_raises(self):
-        with messages.raises(ValueError, "center_observation", "normalise_images"):
-            dataclasses.replace(CONFIG, center_observation=True, normalise_images=True)
+        self.assertGreater(np.abs(encoder(observation) - before)[:, :64].max(), 1e-2)
 
     def test_no_normalisation_has_no_moments(self):
-        encoder = _encoder(config=trunk_config.TrunkConfig(torso="flat", normalise_vectors=False))
+        encoder = _encoder(config=dataclasses.replace(CONFIG, normalise_vectors=False))
         encoder.observe(_observation(), tf.ones([N], tf.bool))
         self.assertEqual(encoder.moments, ())
-
-    def test_single_leaf_is_not_fused(self):
-        fused = dataclasses.replace(CONFIG, fusion_units=7)
-        self.assertEqual(_encoder(SPEC["speed"], fused)(_observation()["speed"]).shape, [N, 5])
-        self.assertEqual(_encoder(SPEC["image"])(_observation()["image"]).shape, [N, 64])
 
     def test_dynamic_batch_size_is_supported(self):
         encoder, observation = _encoder(), _observation()
@@ -144,10 +123,67 @@ class ObservationEncoderTest(parameterized.TestCase):
         call = tf.function(encoder, input_signature=[signature])
         np.testing.assert_allclose(call(observation), encoder(observation), rtol=1e-4, atol=1e-5)
 
-    def test_unsupported_shape_raises(self):
+    def test_invalid_value_raises(self):
         spec = {"camera": SPEC["image"], "board": specs.Array([3, 4], np.float32)}
         with messages.raises(ValueError, "board", "[3, 4]"):
             _encoder(spec)
+        with messages.raises(ValueError, "center_observation", "normalise_images"):
+            dataclasses.replace(CONFIG, center_observation=True, normalise_images=True)
+        for units in ((0,), (20_000,)):
+            with messages.raises(ValueError, "mlp_units", units):
+                dataclasses.replace(CONFIG, mlp_units=units)
+
+
+class InstructionEncoderTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        tf.keras.utils.set_random_seed(1)
+        self._encoder = observation_encoder.InstructionEncoder()
+        self._encoder(tf.constant(WORDS))
+        self._cell = self._encoder._cell
+        bias = self._cell._input.bias
+        bias.assign(tf.random.normal(bias.shape))  # A nonzero bias reveals updates by padding.
+
+    def test_encoding_equals_reference_loop_without_padding(self):
+        def sigmoid(x):
+            return 1 / (1 + np.exp(-x))
+
+        encodings = self._encoder(tf.constant(WORDS))
+        self.assertEqual((encodings.shape, encodings.dtype), ([4, 64], tf.float32))
+        embedding = self._encoder._embedding.numpy().astype(float)
+        for encoding, instruction in zip(encodings, WORDS, strict=True):
+            output, memory = np.zeros(64), np.zeros(64)
+            for word in instruction[instruction > 0]:
+                gates = embedding[word] @ self._cell._input.kernel.numpy()
+                gates = gates + output @ self._cell._recurrent.kernel.numpy()
+                gates = gates + self._cell._input.bias.numpy()
+                admit, forget, candidate, expose = np.split(gates, 4)
+                memory = sigmoid(forget + 1) * memory + sigmoid(admit) * np.tanh(candidate)
+                output = sigmoid(expose) * np.tanh(memory)
+            np.testing.assert_allclose(encoding, output, rtol=1e-4, atol=1e-6)
+
+    def test_compiled_dynamic_batch_equals_eager(self):
+        signature = [tf.TensorSpec([None, 6], tf.int32)]
+        for jit_compile in (False, True):
+            encode = tf.function(self._encoder, signature, jit_compile=jit_compile)
+            expected = self._encoder(tf.constant(WORDS))[:3]
+            np.testing.assert_allclose(encode(WORDS[:3]), expected, rtol=1e-4, atol=1e-6)
+
+    def test_encoder_has_expected_parameter_count(self):
+        count = sum(int(np.prod(v.shape)) for v in self._encoder.trainable_variables)
+        self.assertEqual(count, 1001 * 20 + (20 + 64 + 1) * 4 * 64)
+
+    def test_gradient_reaches_words_but_not_padding(self):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.square(self._encoder(tf.constant(WORDS))))
+        variables = self._encoder.trainable_variables
+        for variable, gradient in zip(variables, tape.gradient(loss, variables), strict=True):
+            # The optimiser does not support IndexedSlices.
+            self.assertIsInstance(gradient, tf.Tensor)
+            self.assertGreater(np.abs(gradient).max(), 0.0)
+            if "embedding" in variable.name:
+                learnt = np.flatnonzero(np.abs(gradient).max(axis=1))
+                np.testing.assert_array_equal(learnt, [2, 3, 5, 7, 9, 1000])
 
 
 if __name__ == "__main__":

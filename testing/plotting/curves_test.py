@@ -2,16 +2,19 @@
 
 import pathlib
 import tempfile
-import warnings
 
 import numpy as np
 import pandas as pd
 from absl.testing import absltest, parameterized
 
 from laser_tf import errors
-from laser_tf.plotting import curves
+from laser_tf.plotting import curves, tables
+from laser_tf.scores import reference
 from testing import messages
 from testing.plotting import run_logs
+
+LABELS = ("LASER", "IMPALA", "ACER", "R2D2", "Reactor")
+GAMES = ("breakout", "space_invaders")
 
 
 class CurvesTest(parameterized.TestCase):
@@ -23,7 +26,7 @@ class CurvesTest(parameterized.TestCase):
         return run_logs.write_run(self._folder / name, episodes, **others)
 
     def _read(self, *runs, **others):
-        return curves.read({"game": {"label": runs}}, **others)
+        return tables.read({"game": {"label": runs}}, **others)
 
     def test_point_is_the_mean_of_the_last_100_episodes(self):
         returns = np.sin(np.arange(1_000))
@@ -66,7 +69,7 @@ class CurvesTest(parameterized.TestCase):
     def test_seconds_are_those_of_the_logged_metric(self):
         episodes = [(100, 0, 1.0), (200, 0, 3.0)]
         run = self._run("run", episodes, seconds={100: 10.0, 200: 40.0})
-        table = self._read(run, x=curves.SECONDS)
+        table = self._read(run, x=tables.SECONDS)
         self.assertEqual((table["seconds"].iloc[0], table["seconds"].iloc[-1]), (10, 40))
         halfway = np.interp(25.0, table["seconds"], table["value"])
         self.assertAlmostEqual(halfway, 1.5)
@@ -74,27 +77,26 @@ class CurvesTest(parameterized.TestCase):
     def test_run_without_seconds_is_rejected_over_time(self):
         run = self._run("run", [(100, 0, 1.0)])
         with messages.raises(errors.UserError, run, "run/wall_seconds"):
-            self._read(run, x=curves.SECONDS)
+            self._read(run, x=tables.SECONDS)
+
+    def _summarise(self, values):
+        """Returns the summary of values [seeds, points]."""
+        table = pd.DataFrame(values).melt(var_name="point")
+        return tables.summarise(table, ["point"])
 
     def test_interval_of_many_seeds_is_near_the_normal_approximation(self):
         values = np.random.default_rng(0).normal(5.0, 2.0, (40, 3))
-        table = pd.DataFrame(curves.summary(values), columns=curves.SUMMARY)
+        table = self._summarise(values)
         half = 1.96 * values.std(axis=0) / np.sqrt(40)
         tolerance = 0.15 * half.max()
         np.testing.assert_allclose(table["interval_low"], table["mean"] - half, atol=tolerance)
         np.testing.assert_allclose(table["interval_high"], table["mean"] + half, atol=tolerance)
 
-    def test_missing_value_of_a_seed_leaves_no_interval_and_no_warning(self):
-        values = np.array([[1.0, 5.0], [2.0, np.nan], [3.0, 5.0]])
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            table = pd.DataFrame(curves.summary(values), columns=curves.SUMMARY)
+    def test_fewer_than_three_seeds_have_no_interval(self):
+        table = self._summarise([[1.0, 5.0], [2.0, np.nan], [3.0, 5.0]])
         self.assertEqual(list(table["interval_low"].isna()), [False, True])
         self.assertEqual(list(table["seeds"]), [3, 2])
-
-    def test_fewer_than_three_seeds_have_no_interval(self):
-        table = pd.DataFrame(curves.summary(np.ones([2, 4])), columns=curves.SUMMARY)
-        self.assertTrue(table["interval_low"].isna().all())
+        self.assertEqual(list(table["mean"]), [2.0, 5.0])
 
     @parameterized.parameters((1, 1, 0), (2, 3, 0), (3, 1, 1))
     def test_seeds_are_drawn_singly_or_as_an_interval(self, seeds, lines, areas):
@@ -102,8 +104,8 @@ class CurvesTest(parameterized.TestCase):
             self._run(str(seed), [(k, 0, float(seed + k)) for k in range(5)])
             for seed in range(seeds)
         ]
-        _, axes = curves.panels(1, 1)
-        curves.draw(axes[0, 0], self._read(*runs), curves.ENV_FRAMES)
+        _, axes = curves.make_panels(1, 1)
+        curves.draw(axes[0, 0], self._read(*runs), tables.ENV_FRAMES)
         drawn = [line for line in axes[0, 0].lines if len(line.get_xdata())]
         self.assertGreaterEqual(len(drawn), lines)
         self.assertLen(axes[0, 0].collections, areas)
@@ -118,7 +120,7 @@ class CurvesTest(parameterized.TestCase):
             }
             for game in ("x", "y")
         }  # fmt: skip
-        curves.write_with_time(runs, self._folder)
+        curves.write(runs, self._folder, with_time=True)
         self.assertEqual((self._folder / "curves.png").read_bytes()[:4], b"\x89PNG")
         rows = run_logs.read_csv(self._folder / "by_frames.csv")
         self.assertEqual({(row["game"], row["label"]) for row in rows},
@@ -128,6 +130,61 @@ class CurvesTest(parameterized.TestCase):
         self.assertEqual((last["interval_low"], last["seeds"]), ("", "2"))
         rows = run_logs.read_csv(self._folder / "by_time.csv")
         self.assertEqual(rows[-1]["seconds"], "2.00")
+
+
+class WriteAgentsTest(absltest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+
+    def _write(self, suite="minatar"):
+        """Agent k returns k and k + 2 on breakout, 5 - k and 7 - k on space_invaders."""
+        runs = {game: {label: [] for label in LABELS} for game in GAMES}
+        for game in GAMES:
+            for k, label in enumerate(LABELS):
+                for seed in range(2):
+                    value = 2.0 * seed + (k if game == "breakout" else 5 - k)
+                    run = run_logs.write_run(
+                        self._folder / game / label / str(seed),
+                        [(100, 0, value - 1), (200, 0, value + 1)],
+                        tasks=["game"],
+                        seconds={100: 10.0 * (k + 1), 200: 20.0 * (k + 1)},
+                        suite=suite,
+                    )
+                    runs[game][label].append(run)
+        curves.write_agents(runs, self._folder)
+
+    def test_final_returns_and_seconds_of_each_game(self):
+        self._write()
+        rows = run_logs.read_csv(self._folder / "agents.csv")
+        expected = [(game, label) for game in GAMES for label in LABELS]
+        self.assertEqual([(row["game"], row["label"]) for row in rows], expected)
+        for k, row in enumerate(rows):
+            mean = 1 + (k if row["game"] == "breakout" else 5 - k % 5)
+            self.assertEqual((row["env_frames"], row["seeds"]), ("200", "2"))
+            self.assertEqual(
+                [float(row[name]) for name in ("mean", "min", "max")], [mean, mean - 1, mean + 1]
+            )
+            self.assertEqual(float(row["training_seconds"]), 20.0 * (k % 5 + 1))
+
+    def test_standings_over_both_games(self):
+        self._write()
+        rows = {row["label"]: row for row in run_logs.read_csv(self._folder / "standings.csv")}
+        self.assertEqual({row["mean_rank"] for row in rows.values()}, {"3"})
+        for row in rows.values():
+            self.assertAlmostEqual(float(row["elo"]), 0, places=6)
+        scores = [
+            reference.normalised("minatar", game, score)
+            for game, score in zip(GAMES, (1.0, 6.0), strict=True)
+        ]
+        for name in ("median_normalised", "mean_normalised"):
+            self.assertAlmostEqual(float(rows["LASER"][name]), sum(scores) / 2, places=4)
+
+    def test_suite_without_references_has_ranks_only(self):
+        self._write(suite="tmaze")
+        for row in run_logs.read_csv(self._folder / "standings.csv"):
+            self.assertEqual((row["median_normalised"], row["mean_normalised"]), ("", ""))
+            self.assertEqual(row["mean_rank"], "3")
 
 
 if __name__ == "__main__":

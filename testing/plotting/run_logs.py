@@ -4,7 +4,6 @@ import csv
 import pathlib
 from collections.abc import Mapping, Sequence
 
-from laser_tf.environments import episode_statistics
 from laser_tf.monitoring import episode_log, tensorboard
 from laser_tf.workdir import run_directory
 
@@ -32,11 +31,11 @@ def write_run(
     log = episode_log.EpisodeLog(folder, tasks)
     log.resume(None)
     for frames, task, value in episodes:
-        log.add(frames, episode_statistics.Episode(0, task, value, 9))
+        log.add(episode_log.Row(frames, tasks[task], value, 9))
     log.flush()
-    with tensorboard.MetricsWriter(folder / "tensorboard") as writer:
-        for frames, wall_seconds in (seconds or {}).items():
-            writer.write(frames, {"run/wall_seconds": wall_seconds})
+    writer = tensorboard.MetricsWriter(folder / "tensorboard")
+    for frames, wall_seconds in (seconds or {}).items():
+        writer.write(frames, {"run/wall_seconds": wall_seconds})
     return folder
 
 

@@ -7,7 +7,6 @@ import tempfile
 from absl.testing import absltest
 
 from laser_tf import errors
-from laser_tf.environments import episode_statistics
 from laser_tf.monitoring import episode_log, tensorboard
 from laser_tf.plotting import sharing
 from laser_tf.workdir import run_directory
@@ -34,11 +33,11 @@ def _write_sweep(folder, label, seed, offset, returns):
         log.resume(None)
         for number in range(150):
             value = (last if number >= 50 else -1.0) + offset * STEPS
-            log.add(10 * (number + 1), episode_statistics.Episode(0, 0, value, STEPS))
+            log.add(episode_log.Row(10 * (number + 1), "catch", value, STEPS))
         log.flush()
-        with tensorboard.MetricsWriter(folder / name / "tensorboard") as writer:
-            writer.write(500, {"policy/entropy": 1.0, "vtrace/advantage_own": 4.0})
-            writer.write(1_500, {"policy/entropy": 0.25, "vtrace/advantage_own": 2.0})
+        writer = tensorboard.MetricsWriter(folder / name / "tensorboard")
+        writer.write(500, {"policy/entropy": 1.0, "vtrace/advantage_own": 4.0})
+        writer.write(1_500, {"policy/entropy": 0.25, "vtrace/advantage_own": 2.0})
 
 
 class SharingTest(absltest.TestCase):

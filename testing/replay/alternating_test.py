@@ -11,7 +11,7 @@ import tensorflow as tf
 import tree
 from absl.testing import absltest, parameterized
 
-from laser_tf.replay import client, server, stored_unroll, writers
+from laser_tf.replay import batch_sources, client, server, stored_unroll, writers
 from laser_tf.replay.schemes import alternating, base
 from testing import fakes
 
@@ -29,35 +29,19 @@ def _never() -> bool:
     return False
 
 
-class _Endless:
-    """A stream of one element."""
-
-    def __init__(self, element: str):
-        self._element = element
-
-    def get(self, should_stop) -> str | None:
-        return None if should_stop() else self._element
-
-    def close(self) -> None:
-        pass
-
-
-def _alternating(ratio: float, *seed: int) -> alternating.AlternatingBatches:
-    return alternating.AlternatingBatches(_Endless("online"), _Endless("replayed"), ratio, seed)
-
-
-def _counts(stream: alternating.AlternatingBatches, number: int) -> np.ndarray:
-    """How many replayed batches followed each of the first online ones."""
-    kinds = (stream.get(_never) for _ in itertools.count())
+def _counts(ratio: float, seed: tuple[int, ...], number: int) -> np.ndarray:
+    """Returns how many replayed batches followed each of the first online batches."""
+    online, replayed = itertools.repeat("online"), itertools.repeat("replayed")
+    kinds = alternating.alternate(online, replayed, ratio, seed)
     assert next(kinds) == "online"
     return np.array([len(list(itertools.takewhile("online".__ne__, kinds))) for _ in range(number)])
 
 
 class CountsTest(parameterized.TestCase):
     @parameterized.parameters(0.25, 1.0, 4.0, 8.0)
-    def test_they_are_poisson_distributed(self, ratio):
+    def test_counts_are_poisson_distributed(self, ratio):
         number = 4_000
-        counts = _counts(_alternating(ratio, 1, 0), number)
+        counts = _counts(ratio, (1, 0), number)
         # Five standard deviations of the mean, of the variance, and of each frequency.
         self.assertAlmostEqual(counts.mean(), ratio, delta=5 * math.sqrt(ratio / number))
         spread = math.sqrt((ratio + 2 * ratio**2) / number)  # the fourth moment is r + 3 r^2
@@ -67,24 +51,11 @@ class CountsTest(parameterized.TestCase):
             delta = 5 * math.sqrt(expected / number)
             self.assertAlmostEqual(np.mean(counts == count), expected, delta=delta)
 
-    def test_they_are_those_of_the_seed_alone(self):
-        counts = [_counts(_alternating(4.0, *seed), 50).tolist() for seed in ((1, 0), (1, 0))]
-        self.assertEqual(*counts)
+    def test_counts_depend_on_the_seed_alone(self):
+        counts = _counts(4.0, (1, 0), 50).tolist()
+        self.assertEqual(_counts(4.0, (1, 0), 50).tolist(), counts)
         for seed in ((2, 0), (1, 400)):  # another run's, a resumed run's
-            self.assertNotEqual(_counts(_alternating(4.0, *seed), 50).tolist(), counts[0])
-
-    def test_what_is_interrupted_is_still_owed(self):
-        stream = _alternating(4.0, 1, 0)
-        first, *counts = np.random.default_rng((1, 0)).poisson(4.0, 3).tolist()
-        self.assertIsNone(stream.get(lambda: True))
-        kinds = []
-        for _ in range(2 + first + counts[0]):
-            kinds.append(stream.get(_never))
-            self.assertIsNone(stream.get(lambda: True))
-        self.assertEqual(
-            kinds, ["online", *["replayed"] * first, "online", *["replayed"] * counts[0]]
-        )
-        self.assertEqual(stream.get(_never), "online")
+            self.assertNotEqual(_counts(4.0, seed, 50).tolist(), counts)
 
 
 class AlternatingBatchesTest(absltest.TestCase):
@@ -112,7 +83,7 @@ class AlternatingBatchesTest(absltest.TestCase):
         target.wait(_never)
         target.close()
 
-    def _stream(self) -> alternating.AlternatingBatches:
+    def _stream(self) -> batch_sources.BatchSource:
         stream = fakes.make_batches(CONFIG, self._replay, SIGNATURE, seed=(1, 0))
         self.addCleanup(stream.close)
         return stream
@@ -161,7 +132,7 @@ class AlternatingBatchesTest(absltest.TestCase):
                     lambda array: np.stack([array] * 2), stored_unroll.blank(SIGNATURE)
                 )
                 batch = stored_unroll.unweighted(unrolls, np.array(is_online))
-                client.LearnerReplay(self._replay).take_priorities(batch, np.ones(2))
+                client.ReplayClient(self._replay).take_priorities(batch, np.ones(2))
         update.assert_called_once()
 
 

@@ -1,9 +1,15 @@
-"""Counts of unrolls that were lost or came twice."""
+"""Counts of unrolls, and the pace of updates that they allow."""
+
+import itertools
 
 import numpy as np
 from absl.testing import absltest, parameterized
 
-from laser_tf.replay import batch_sources
+from laser_tf.replay import batch_sources, stored_unroll
+from laser_tf.replay.schemes import replay_only
+from testing import messages
+
+U = 4  # steps of an unroll
 
 
 class UnrollCounterTest(parameterized.TestCase):
@@ -26,6 +32,67 @@ class UnrollCounterTest(parameterized.TestCase):
                 "replay/duplicated_unrolls": 2.0 * duplicated,
             },
         )
+
+
+def _new_steps(number: int, unroll_steps, sizes=None, full_seconds: float = 60.0, **overrides):
+    """Returns the new steps of the first batches.
+
+    Args:
+      number: Number of batches.
+      unroll_steps: Steps of each unroll that arrives.
+      sizes: Number of items in replay whenever it is looked at.
+      full_seconds: See `UpdatePace`.
+      **overrides: Overrides of the scheme.
+    """
+    values = {"unroll_length": U, "steps_per_update": 10, "capacity": 10_000, "batch_size": 1}
+    scheme = replay_only.ReplayOnly(**values | overrides)
+    counts = (
+        stored_unroll.Count(np.int64(steps), np.int64(1), np.int64(place))
+        for place, steps in enumerate(unroll_steps)
+    )
+    sizes, counter = sizes or itertools.repeat(10**6), batch_sources.UnrollCounter()
+    pace = replay_only.UpdatePace(scheme, lambda: next(sizes), counter, full_seconds)
+    replayed = itertools.repeat(stored_unroll.Batch(*[()] * 5))
+    batches = itertools.islice(pace.batches(counts, replayed), number)
+    return [int(batch.new_steps) for batch in batches]
+
+
+def _unrolls(first: int = U + 1):
+    return itertools.chain([first], itertools.repeat(U))
+
+
+class UpdatePaceTest(parameterized.TestCase):
+    def test_a_batch_waits_for_steps_per_update(self):
+        self.assertEqual(_new_steps(4, _unrolls(U)), [12, 8, 12, 8])
+
+    def test_an_unroll_may_bring_the_steps_of_several_batches(self):
+        # No updates are due for the steps that came before the first batch. Then one for every 10
+        # steps: of 32, 2 beyond the first 30, and 30 of the next.
+        steps = _new_steps(101, itertools.repeat(32))
+        self.assertEqual(steps[:8], [32, 32, 0, 0, 32, 0, 0, 32])
+        self.assertEqual(sum(steps[1:]), 32 * 32)  # the first 998 of them
+
+    def test_batches_wait_for_the_warm_up(self):
+        # Cold at 13, 17 and 21 steps; warm at 25, of which 5 are beyond the last 10; then one
+        # batch for every 10: 33 - 20 = 13, 3 beyond, and so on.
+        sizes = itertools.chain([0, 3, 3], itertools.repeat(4))
+        self.assertEqual(_new_steps(4, _unrolls(), sizes, warm_up=4 * U), [25, 8, 8, 12])
+
+    def test_replay_that_came_back_empty_warms_up_again(self):
+        # Warm at 13, 3 beyond, and 11, 1 beyond; cold at 13 and 17, warm at 21, of which 1 is
+        # beyond the last 10: no two batches follow at once.
+        sizes = itertools.chain([4, 4, 1, 2], itertools.repeat(4))
+        self.assertEqual(_new_steps(4, _unrolls(), sizes, warm_up=4 * U), [13, 8, 20, 12])
+
+    def test_replay_that_keeps_less_than_the_warm_up_is_learned_from(self):
+        # Warm at 13 and 8; cold at 12, and 16 more have come without replay's growing; from then
+        # on, 9 being beyond the last 10, as if it were warm.
+        sizes = itertools.chain([4, 4], itertools.repeat(2))
+        with self.assertLogs(level="WARNING") as logs:
+            steps = _new_steps(5, _unrolls(), sizes, full_seconds=0.0, warm_up=4 * U)
+        self.assertEqual(steps, [13, 8, 28, 4, 8])
+        self.assertLen(logs.output, 1)
+        messages.assert_names(logs.output[0], "replay.warm_up", 2, 4)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from unittest import mock
 
 from absl.testing import absltest
 
-from laser_tf.agents import laser_config
 from laser_tf.replay.schemes import registry
 from testing import fakes, messages, pages, runs
 
@@ -29,10 +28,6 @@ class DocumentedSchemeTest(absltest.TestCase):
         self.enter_context(mock.patch.dict(sys.modules, {name: module}))
         exec(compile(_example(), "newest.py", "exec"), module.__dict__)
         self.enter_context(mock.patch.dict(registry._SCHEMES, {"newest": "newest:Newest"}))
-        supported = (*laser_config.LaserConfig.supported_schemes, "newest")
-        self.enter_context(
-            mock.patch.object(laser_config.LaserConfig, "supported_schemes", supported)
-        )
 
     def test_agent_learns_from_the_scheme(self):
         config = fakes.catch_config(

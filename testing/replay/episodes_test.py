@@ -3,6 +3,7 @@
 import itertools
 import pathlib
 import tempfile
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
@@ -17,8 +18,9 @@ from laser_tf.replay import (
     episode_replay,
     server,
     stored_unroll,
-    unroll_buffer,
+    writers,
 )
+from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.replay.schemes import episodes
 from testing import fakes
 
@@ -78,15 +80,13 @@ class _ReplayTestCase(parameterized.TestCase):
         self._server = server.ReplayServer(config, SIGNATURE, self._folder)
         self.addCleanup(self._server.stop)
         replay = self._server.connect()
-        target = episode_replay.EpisodeWriter(
-            replay,
-            unroll_buffer.UnrollBuffer(
-                SIGNATURE._replace(core_state=()), np.arange(len(lengths), dtype=np.int32)
-            ),
-            unrolls_kept=8,
+        tasks = np.arange(len(lengths), dtype=np.int32)
+        context = schemes_base.ActorContext(
+            replay, SIGNATURE, mock.Mock(), tasks, max_unrolls_per_episode=8
         )
+        target = episode_replay.EpisodeWriter(config, context)
         for time, step in enumerate(_played(lengths)):
-            target.add(step, _answer(len(lengths), time), (), time, _never)
+            target.add(writers.Step(step, _answer(len(lengths), time), (), time), _never)
         return replay
 
     def _draw(
@@ -205,11 +205,11 @@ class ReplayerTest(_ReplayTestCase):
             )
 
         states = self._stepped_states(agent, [length, 4, length])
-        source = episode_replay.Replayer(2, SIGNATURE, next_state)
         drawn = dataset.items(replay.address, "episodes").as_numpy_iterator()
+        source = episode_replay.Replayer(2, SIGNATURE, next_state, lambda: next(drawn))
         compared = 0
         for _ in range(30):
-            batch = source.next_batch(lambda: next(drawn))
+            batch = source.next_batch()
             for step in range(2):
                 if not batch.env_output.is_first[
                     step, K - 1
@@ -233,11 +233,38 @@ class ReplayerTest(_ReplayTestCase):
         return states
 
     def test_without_an_episode_a_row_has_no_transitions(self):
-        source = episode_replay.Replayer(2, SIGNATURE, lambda stored: stored.core_state)
-        batch = source.next_batch(lambda: None)
+        source = episode_replay.Replayer(
+            2, SIGNATURE, lambda stored: stored.core_state, lambda: None
+        )
+        batch = source.next_batch()
         self.assertTrue(batch.env_output.is_first.all())
         self.assertEqual(batch.env_output.observation.shape, (2, T + K, 4, 3, 1))
         self.assertEqual([part.shape for part in batch.core_state], [(2, SIZE)] * 2)
+
+    def test_an_empty_replay_does_not_stall_the_learner(self):
+        config = episodes.Episodes(
+            unroll_length=T, frame_stack=K, batch_size=2, replay_fraction=0.5
+        )
+        one = tree.map_structure(lambda leaf: leaf[None], stored_unroll.blank(SIGNATURE))
+        online = itertools.repeat(stored_unroll.unweighted(one, np.array([True]), T))
+        episode = one._replace(core_state=())
+        # At once until there is an episode, and from when there is none again.
+        some = episode_replay.EPISODE_TIMEOUT_SECONDS
+        polls = [
+            (0, None), (0, episode), (some, episode), (some, None), (0, None), (0, episode),
+            (some, None), (0, None),
+        ]  # fmt: skip
+        sampled = mock.Mock()
+        sampled.poll.side_effect = [found for _, found in polls]
+        context = schemes_base.LearnerContext(mock.Mock(), SIGNATURE, mock.Mock(), (1,))
+        batches = episode_replay.mix(
+            config, context, online, sampled, lambda unrolls: unrolls.core_state
+        )
+        for batch in itertools.islice(batches, len(polls)):
+            self.assertEqual(batch.is_online.tolist(), [True, False])
+        waited = [call.args[0] for call in sampled.poll.call_args_list]
+        self.assertEqual(waited, [seconds for seconds, _ in polls])
+        self.assertGreater(some, 0)
 
 
 if __name__ == "__main__":

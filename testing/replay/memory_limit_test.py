@@ -1,5 +1,6 @@
 """A replay server's memory: real data beyond a limit, in a real server."""
 
+import contextlib
 import ctypes
 import logging
 import pathlib
@@ -7,6 +8,7 @@ import re
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from unittest import mock
 
 import numpy as np
@@ -16,16 +18,13 @@ from absl.testing import absltest, parameterized
 from laser_tf.replay import (
     client,
     dataset,
-    memory_estimate,
-    memory_left,
+    memory,
     memory_limit,
     server,
-    server_health,
-    standalone,
     writers,
 )
 from laser_tf.replay.schemes import contextual, episodes, mixed, online, sequences
-from testing import fakes
+from testing import fakes, messages
 
 T = 5
 SPEC = fakes.image_spec((64, 64, 1), 3)
@@ -37,11 +36,21 @@ CONFIG = mixed.Mixed(
 ROOM = 20_000_000  # bytes
 
 
+@contextlib.contextmanager
+def _machine(free: float, total: float) -> Iterator[None]:
+    """Simulates the memory of a machine, in bytes."""
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write(f"MemTotal: {total / 1024:.0f} kB\nMemAvailable: {free / 1024:.0f} kB\n")
+        file.flush()
+        with mock.patch.object(memory, "MEMINFO", pathlib.Path(file.name)):
+            yield
+
+
 class MemoryLimitTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
         self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        self._server = standalone.start(CONFIG, SIGNATURE, self._folder, 0, ["queue"])
+        self._server = server.ReplayServer(CONFIG, SIGNATURE, self._folder / "replay")
         self.addCleanup(self._server.stop)
         self._replay = self._server.connect()
         self._target = writers.UnrollStream(self._replay, ["replay"])
@@ -50,8 +59,9 @@ class MemoryLimitTest(absltest.TestCase):
         self._write(100)  # buffers of gRPC's are part of what the process takes anyway
         self._replay.client.reset("replay")
         ctypes.CDLL(None).malloc_trim(0)  # what earlier tests have left is no room
-        base = memory_limit.resident_bytes()
-        self._limit = memory_limit.MemoryLimit(self._server, "replay", base + ROOM, base)
+        base = memory.resident_bytes()
+        self._bytes = base + ROOM
+        self._limit = memory_limit.MemoryLimit(self._server, "replay", self._bytes, base)
 
     def _write(self, unrolls: int) -> None:
         """Writes unrolls that cannot be compressed."""
@@ -70,63 +80,50 @@ class MemoryLimitTest(absltest.TestCase):
         self._target.wait(lambda: False)
 
     def _numbers(self) -> set[int]:
-        drawn = dataset.unrolls(self._replay.address, "replay", 4000, in_flight=500)
+        drawn = dataset.items(self._replay.address, "replay", 4000, in_flight=500)
         return set(next(iter(drawn)).learner_update.numpy().tolist())
 
-    def test_beyond_it_the_oldest_are_removed_and_the_process_grows_no_more(self):
+    def test_process_beyond_its_limit_loses_the_oldest_items(self):
         most = 0
         with self.assertLogs(level="WARNING") as logs:
             for _ in range(60):
                 self._write(50)  # 74 MB in all
                 self._limit.enforce()
-                most = max(most, memory_limit.resident_bytes())
+                most = max(most, memory.resident_bytes())
         # Some for what is deleted and not freed yet.
-        self.assertLess(most, self._limit.bytes + 0.5 * ROOM)
-        self.assertLess(memory_limit.resident_bytes(), self._limit.bytes + 0.25 * ROOM)
+        self.assertLess(most, self._bytes + 0.5 * ROOM)
+        self.assertLess(memory.resident_bytes(), self._bytes + 0.25 * ROOM)
         size = self._replay.size()
         self.assertBetween(size, 0.3 * ROOM / UNROLL_BYTES, 1.1 * ROOM / UNROLL_BYTES)
-        self.assertRegex(logs.output[0], "more than its limit .* keeps the newest [0-9,]+ items")
+        messages.assert_names(logs.output[0], "replay.capacity", "--memory_limit_gb")
         self.assertLess(len(logs.output), 6)
         kept = self._numbers()
         self.assertIn(self._number - 1, kept)
         self.assertGreaterEqual(min(kept), self._number - size)  # the newest, without a gap
-        line = server_health.Health(self._server, "replay", self._limit).line()
-        self.assertRegex(line, rf"{size:,} items .*queue 0/20000; .* GB of \d")
 
-    def test_below_it_nothing_happens(self):
+    def test_process_below_its_limit_keeps_all_items(self):
         self._write(200)  # 5 MB
         with self.assertNoLogs(level="WARNING"):
             self._limit.enforce()
         self.assertEqual(self._replay.size(), 200)
 
-    def test_where_nothing_can_be_saved_replay_is_emptied_rather_than_the_process_killed(self):
-        self._write(2000)
-        with (
-            mock.patch.object(self._server, "list_keys", side_effect=RuntimeError("disk full")),
-            self.assertLogs(level="WARNING") as logs,
-        ):
-            self._limit.enforce()
-        self.assertIn("replay is emptied", logs.output[-1])
-        self.assertIn("disk full", logs.output[-1])
-        self.assertEqual(self._replay.size(), 0)
-        self.assertLess(memory_limit.resident_bytes(), self._limit.bytes)
-
-    def test_where_it_was_emptied_once_the_process_still_grows_no_more(self):
+    def test_full_disk_empties_replay_within_the_limit(self):
         self._write(400)
         self._server.checkpoint()
         self._limit.enforce()  # what the checkpoint lists is gone when replay has been emptied
         most, sizes = 0, []
         with (
             mock.patch.object(self._server, "list_keys", side_effect=RuntimeError("disk full")),
-            self.assertLogs(level="WARNING"),
+            self.assertLogs(level="WARNING") as logs,
         ):
             for _ in range(60):
                 self._write(50)  # 74 MB in all
                 self._limit.enforce()
-                most = max(most, memory_limit.resident_bytes())
+                most = max(most, memory.resident_bytes())
                 sizes.append(self._replay.size())
+        messages.assert_names(logs.output[-1], "disk full")
         self.assertIn(0, sizes)
-        self.assertLess(most, self._limit.bytes + 0.25 * ROOM)
+        self.assertLess(most, self._bytes + 0.25 * ROOM)
 
     def test_without_memory_left_the_oldest_items_are_removed(self):
         self._write(200)
@@ -154,27 +151,23 @@ class MemoryLimitTest(absltest.TestCase):
                 limit.enforce()
         self.assertEqual(self._replay.size(), 8)
 
-    def test_error_of_a_look_is_logged_once(self):
-        limit = memory_limit.for_machine(self._server, CONFIG)
+    def test_repeated_error_is_logged_once(self):
         with (
-            mock.patch.object(limit, "_info", side_effect=RuntimeError("gone")),
+            mock.patch.object(self._server, "tables", side_effect=RuntimeError("gone")),
             self.assertLogs(level="WARNING") as logs,
         ):
-            limit.try_to_enforce()
-            limit.try_to_enforce()
+            self._limit.try_to_enforce()
+            self._limit.try_to_enforce()
         self.assertLen(logs.output, 1)
 
-    def test_guarded_replay_shrinks_and_its_thread_ends_with_it(self):
+    def test_guarded_server_removes_items_until_it_stops(self):
         before = set(threading.enumerate())
-        with (
-            mock.patch.object(memory_left, "_machine", return_value=(0, 100)),
-            mock.patch.object(memory_limit, "_PERIOD_SECONDS", 0.01),
-        ):
-            served = standalone.start(CONFIG, SIGNATURE, self._folder / "guarded", 0, ["queue"])
+        with _machine(0, 10**9):
+            served = server.ReplayServer(CONFIG, SIGNATURE, self._folder / "guarded")
             replay = served.connect()
             self._target = writers.UnrollStream(replay, ["replay"])
             self._write(30)
-            served.guard_memory()
+            served.guard_memory(period_seconds=0.01)
             for _ in range(1_000):
                 if replay.size() == CONFIG.batch_size:
                     break
@@ -184,8 +177,8 @@ class MemoryLimitTest(absltest.TestCase):
         started = set(threading.enumerate()) - before
         self.assertNotIn("replay memory", [thread.name for thread in started])
 
-    def test_what_queues_and_a_batch_take_is_counted(self):
-        bytes_ = standalone.least_memory(CONFIG, SIGNATURE, queues=2)
+    def test_min_server_bytes_count_queues_and_a_batch(self):
+        bytes_ = memory.min_server_bytes(CONFIG, SIGNATURE, queues=2)
         self.assertAlmostEqual(bytes_ / (UNROLL_BYTES * (2 * 20_000 + 4)), 1.0, delta=0.02)
 
 
@@ -209,13 +202,13 @@ class MemoryEstimateTest(parameterized.TestCase):
 
         def start(left: float) -> list[str]:
             with (
-                mock.patch.object(memory_left, "_machine", return_value=(left, 2 * full)),
+                _machine(left, 2 * full),
                 mock.patch.object(logging.getLogger(), "handle") as handle,
             ):
                 path = pathlib.Path(folder) / f"{left:.0f}"
                 served = server.ReplayServer(config, SIGNATURE, path)
                 self.addCleanup(served.stop)
-                replay = client.LearnerReplay(served.connect(), served)
+                replay = client.ReplayClient(served.connect(), served)
                 config.learner_replay(replay, SIGNATURE, path)
             return [call.args[0].getMessage() for call in handle.call_args_list]
 
@@ -227,9 +220,8 @@ class MemoryEstimateTest(parameterized.TestCase):
         self.assertEmpty(start(1.2 * full))
 
     def test_without_replay_nothing_is_estimated(self):
-        config = online.Online(unroll_length=T, frame_stack=1)
-        self.assertEqual(memory_estimate.bytes_per_step(config, SIGNATURE), 0)
-        self.assertIsNone(memory_limit.for_machine(None, config))
+        with _machine(0, 10**9), self.assertNoLogs():
+            memory.warn_if_too_large(online.Online(unroll_length=T, frame_stack=1), SIGNATURE)
 
 
 if __name__ == "__main__":

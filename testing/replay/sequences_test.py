@@ -1,6 +1,5 @@
 """Overlapping sequences: every step of an episode, in order, never across its ends."""
 
-import itertools
 import pathlib
 import tempfile
 import threading
@@ -13,14 +12,14 @@ from absl.testing import absltest, parameterized
 
 from laser_tf import types
 from laser_tf.replay import (
-    batch_sources,
     client,
     connection,
     dataset,
-    paced_batches,
     sequence_writer,
     server,
+    server_iterator,
     stored_unroll,
+    writers,
 )
 from laser_tf.replay.schemes import base, contextual, sequences
 from testing import fakes, messages, replay_processes
@@ -102,7 +101,7 @@ class SequencesTest(parameterized.TestCase):
         for step in _numbered(lengths):
             answers = np.repeat(step.reward[:, None], A, axis=1)
             answer = types.AgentOutput(step.previous_action, answers)
-            target.add(step, answer, (answers.copy(),), 7, self._stop.is_set)
+            target.add(writers.Step(step, answer, (answers.copy(),), 7), self._stop.is_set)
         target.wait(self._stop.is_set)
         return replay
 
@@ -175,11 +174,9 @@ class SequencesTest(parameterized.TestCase):
         config = _config()
         replay = self._write(config, [[9], [2, 2], [13]])
         for unroll, _ in self._drawn(replay, config, 100):
-            games = {
-                int(number) // 100
-                for number in unroll.env_output.reward[~unroll.env_output.is_first[K - 1 :]]
-            }
-            self.assertEqual(games, {unroll.task})
+            is_first = unroll.env_output.is_first[K - 1 :]
+            games = unroll.env_output.reward[~is_first] // 100
+            np.testing.assert_array_equal(games, unroll.task)
 
     def test_a_learners_own_store_has_the_same_sequences(self):
         lengths = [[9, 2, 5 * U], [2, 2, 13], [1, 3 * U + 1]]
@@ -189,7 +186,7 @@ class SequencesTest(parameterized.TestCase):
         self._folder = self._folder.with_name("of_another")
         config = _config(contextual.Contextual, priority_exponent=0.9, **large)
         source = self._write(config, lengths)
-        replay = config.learner_replay(client.LearnerReplay(source), SIGNATURE, self._folder.parent)
+        replay = config.learner_replay(client.ReplayClient(source), SIGNATURE, self._folder.parent)
         stream = fakes.make_batches(config, replay, SIGNATURE)
         self.addCleanup(stream.close)
         replay_processes.wait_until(lambda: replay.size() == asked)
@@ -205,18 +202,6 @@ class SequencesTest(parameterized.TestCase):
                 (one._replace(**no_tags), states),
                 (other._replace(**no_tags), others),
             )
-
-    def test_new_sequences_get_their_priority(self):
-        config = _config(priority_exponent=1.0, importance_exponent=1.0, batch_size=20)
-        replay = self._write(config, [[2 * U, 2 * U]])
-        self.assertLen(self._new, 2)
-        priorities = {tuple(parts[:, :U].ravel()): 1.0 + i for i, parts in enumerate(self._new)}
-        counts = dict.fromkeys(priorities, 0)
-        for batch in dataset.replayed_batches(replay.address, config).take(100):
-            for reward in batch.unrolls.env_output.reward.numpy():
-                counts[tuple(reward[:-1])] += 1
-        share = list(counts.values())[1] / sum(counts.values())
-        self.assertBetween(share, 2 / 3 - 0.05, 2 / 3 + 0.05)  # 5 standard deviations
 
     def test_frequencies_are_priorities_to_the_power_of_the_exponent(self):
         config = _config(priority_exponent=0.9, importance_exponent=0.6, batch_size=10)
@@ -291,63 +276,22 @@ class SequencesTest(parameterized.TestCase):
         config = _config()
         replay = self._write(config, [[3 * U, 1, U + 1, 2], [17]])
         unrolls = replay.client.server_info()[base.QUEUE].current_size
-        stream = batch_sources.ServerSource(
+        counts = server_iterator.ServerIterator(
             replay, lambda address: dataset.items(address, base.QUEUE)
         )
-        self.addCleanup(stream.close)
-        counted = [int(stream.get(self._stop.is_set).new_steps) for _ in range(unrolls)]
+        self.addCleanup(counts.close)
+        counted = [int(counts().new_steps) for _ in range(unrolls)]
         # Steps of episodes, the one that ends them included. All of game 0's; game 1's first, and
         # one full unroll of what it plays meanwhile.
         self.assertEqual(sum(counted), (3 * U + 1) + 2 + (U + 2) + 3 + (17 + 1) + (U + 1))
 
-    def test_an_update_waits_for_new_steps_and_for_the_warm_up(self):
+    def test_steps_beyond_the_batches_are_known(self):
         config = _config(steps_per_update=2 * U + 2, warm_up=4 * U)
         replay = self._write(config, [[14 * U]])
-        sizes = itertools.chain([0, 3, 3], itertools.repeat(4))
-        self.enter_context(mock.patch.object(replay, "size", lambda: next(sizes)))
         stream = fakes.make_batches(config, replay, SIGNATURE)
         self.addCleanup(stream.close)
         steps = [int(stream.get(self._stop.is_set).new_steps) for _ in range(4)]
-        # The first unroll has one more step, 5. Cold at 13, 17 and 21 steps; warm at 25, of which 5
-        # are beyond the last 10; then one update for every 10: 33 - 20 = 13, 3 beyond, and so on.
-        self.assertEqual(steps, [25, 8, 8, 12])
         replay_processes.wait_until(lambda: stream.unconsumed_steps == 14 * U + 1 - sum(steps))
-
-    def test_steps_that_came_during_the_warm_up_are_known(self):
-        config = _config(steps_per_update=2 * U + 2, warm_up=20 * U)
-        replay = self._write(config, [[14 * U]])
-        stream = fakes.make_batches(config, replay, SIGNATURE)
-        self.addCleanup(stream.close)
-        replay_processes.wait_until(lambda: stream.unconsumed_steps == 14 * U + 1)
-        self.assertIsNone(stream.poll(0))
-
-    def test_where_a_server_came_back_empty_updates_wait_for_the_warm_up_again(self):
-        config = _config(steps_per_update=2 * U + 2, warm_up=4 * U)
-        replay = self._write(config, [[14 * U]])
-        sizes = itertools.chain([4, 4, 1, 2], itertools.repeat(4))
-        self.enter_context(mock.patch.object(replay, "size", lambda: next(sizes)))
-        stream = fakes.make_batches(config, replay, SIGNATURE)
-        self.addCleanup(stream.close)
-        steps = [int(stream.get(self._stop.is_set).new_steps) for _ in range(4)]
-        # Warm at 13, 3 beyond, and 11, 1 beyond; cold at 13 and 17, warm at 21, of which 1 is
-        # beyond the last 10: no two updates follow at once.
-        self.assertEqual(steps, [13, 8, 20, 12])
-
-    def test_a_server_that_keeps_less_than_the_warm_up_is_learned_from_all_the_same(self):
-        config = _config(steps_per_update=2 * U + 2, warm_up=4 * U)
-        replay = self._write(config, [[25 * U]])
-        sizes = itertools.chain([4, 4], itertools.repeat(2))
-        self.enter_context(mock.patch.object(replay, "size", lambda: next(sizes)))
-        self.enter_context(mock.patch.object(paced_batches, "_FULL_SECONDS", 0.0))
-        with self.assertLogs(level="WARNING") as logs:
-            stream = fakes.make_batches(config, replay, SIGNATURE)
-            self.addCleanup(stream.close)
-            steps = [int(stream.get(self._stop.is_set).new_steps) for _ in range(5)]
-        # Warm at 13 and 8; cold at 12, and 16 more have come without replay's growing; from then
-        # on, 9 being beyond the last 10, as if it were warm.
-        self.assertEqual(steps, [13, 8, 28, 4, 8])
-        self.assertLen(logs.output, 1)
-        self.assertRegex(logs.output[0], "replay holds 2 items and no more, fewer than the 4 of ")
 
     def test_a_full_queue_holds_the_actor(self):
         config = _config(queue_capacity=2)

@@ -5,7 +5,7 @@ import tensorflow as tf
 from absl.testing import absltest
 
 from laser_tf import types
-from laser_tf.replay import frame_stacking, stored_unroll, unroll_buffer
+from laser_tf.replay import frame_stacking, stored_unroll, writers
 from testing import fakes
 
 T, N, K, A = 4, 3, 3, 2
@@ -26,15 +26,11 @@ def _seen(step: int, is_first: bool) -> types.EnvOutput:
     )
 
 
-def _play(buffer: unroll_buffer.UnrollBuffer, first_step: int, rows: range, firsts: set[int]):
-    for row in rows:
-        step = first_step + row
-        buffer.write(
-            row,
-            _seen(step, step in firsts),
-            types.AgentOutput(np.full(N, step, np.int32), np.full([N, A], step, np.float32)),
-            (np.full([N, 2], step, np.float32),),
-        )
+def _play(buffer: writers.UnrollBuffer, steps: range, firsts: set[int]):
+    for step in steps:
+        answer = types.AgentOutput(np.full(N, step, np.int32), np.full([N, A], step, np.float32))
+        state = (np.full([N, 2], step, np.float32),)
+        buffer.write(writers.Step(_seen(step, step in firsts), answer, state, 0))
 
 
 def _unpack(unroll: stored_unroll.StoredUnroll) -> types.Unroll:
@@ -50,13 +46,12 @@ def _timed(unroll: types.Unroll) -> types.Unroll:
 class StoredUnrollTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
-        self._buffer = unroll_buffer.UnrollBuffer(SIGNATURE, TASKS)
+        self._buffer = writers.UnrollBuffer(SIGNATURE, TASKS)
 
     def test_the_last_step_is_the_next_unrolls_first(self):
-        _play(self._buffer, 0, range(T + 1), {0})
-        first = _unpack(self._buffer.unroll(1, 5))
-        self._buffer.carry_over()
-        _play(self._buffer, T, range(1, T + 1), {0})
+        _play(self._buffer, range(T + 1), {0})
+        first = _unpack(tf.nest.map_structure(np.copy, self._buffer.unroll(1, 5)))
+        _play(self._buffer, range(T + 1, 2 * T + 1), {0})
         second = _unpack(self._buffer.unroll(1, 6))
         last_step = tf.nest.map_structure(lambda x: x[-1], _timed(first))
         first_of_next = tf.nest.map_structure(lambda x: x[0], _timed(second))
@@ -65,7 +60,7 @@ class StoredUnrollTest(absltest.TestCase):
         self.assertEqual(second.core_state[0].numpy().tolist(), [[T, T]])
 
     def test_steps_keep_their_time_and_environment(self):
-        _play(self._buffer, 0, range(T + 1), {0})
+        _play(self._buffer, range(T + 1), {0})
         unroll = _unpack(self._buffer.unroll(2, 0))
         expected = 10 * np.arange(T + 1) + 2
         np.testing.assert_array_equal(unroll.env_output.reward[:, 0], expected)
@@ -75,23 +70,19 @@ class StoredUnrollTest(absltest.TestCase):
 
     def test_the_learner_sees_the_stacks_that_the_actor_saw(self):
         firsts = {0, 6}
-        stacker = frame_stacking.ObservationStacker(N, SPEC.observation, K)
+        stacker = frame_stacking.FrameStacker(N, SPEC.observation, K)
         seen = []
-        for first_step in (0, T):
-            start = 0 if first_step == 0 else 1
-            for row in range(start, T + 1):
-                _play(self._buffer, first_step, range(row, row + 1), firsts)
-                step = _seen(first_step + row, first_step + row in firsts)
-                seen.append(stacker.push(step.observation, step.is_first)[1].copy())
-            if first_step == 0:
-                self._buffer.carry_over()
+        for number in range(2 * T + 1):
+            _play(self._buffer, range(number, number + 1), firsts)
+            step = _seen(number, number in firsts)
+            seen.append(stacker.push(step.observation, step.is_first)[1].copy())
         unroll = _unpack(self._buffer.unroll(1, 0))
         np.testing.assert_array_equal(unroll.env_output.observation[:, 0], seen[T:])
         # Step 7 follows the episode that began at step 6: one frame of history, one of zeros.
         self.assertEqual(unroll.env_output.observation[3, 0, 0, 0].numpy().tolist(), [0, 61, 71])
 
     def test_signature_fits_what_the_buffer_yields(self):
-        _play(self._buffer, 0, range(T + 1), {0})
+        _play(self._buffer, range(T + 1), {0})
         unroll = self._buffer.unroll(0, 3)
         tf.nest.map_structure(
             lambda spec, array: self.assertEqual(

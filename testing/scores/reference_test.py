@@ -1,5 +1,7 @@
 """Normalised scores against numbers computed by hand."""
 
+import math
+
 from absl.testing import absltest, parameterized
 
 from laser_tf.environments import minatar
@@ -28,7 +30,7 @@ class ReferenceTest(parameterized.TestCase):
 
     @parameterized.parameters(("atari", "carnival"), ("dmlab", "seekavoid"), ("tmaze", "tmaze"))
     def test_unknown_task_has_none(self, suite, task):
-        self.assertIsNone(reference.normalised(suite, task, 100.0))
+        self.assertTrue(math.isnan(reference.normalised(suite, task, 100.0)))
 
     def test_two_dmlab_levels_have_a_test_version(self):
         levels = reference.dmlab_test_levels()
@@ -55,6 +57,22 @@ class ReferenceTest(parameterized.TestCase):
 
     def test_missing_score_gives_none_for_all(self):
         self.assertIsNone(reference.normalised_scores("minatar", {"breakout": float("nan")}))
+
+    def test_dopamine_has_all_agents_of_all_atari_games_but_two(self):
+        curves = reference.dopamine_curves()
+        missing = set(reference.reference_scores("atari")) - set(curves["game"])
+        self.assertEqual(missing, {"defender", "surround"})
+        table = curves.pivot(index=["game", "agent"], columns="env_frames", values="value")
+        self.assertEqual([frames / 1e6 for frames in table.columns], [1, 4, 10, 20, 50])
+        self.assertEqual(table.shape[0], 55 * len(reference.DOPAMINE_AGENTS))
+        self.assertFalse(table.isna().any(axis=None))
+
+    def test_dopamine_column_is_the_million_frames_that_end_there(self):
+        # Pong's fourth iteration, frames 3 to 4 million: the mean of IQN's five published seeds.
+        seeds = (-5.703125, -0.6, 1.46875, -2.92857, -1.06154)
+        curves = reference.dopamine_curves().set_index(["game", "agent", "env_frames"])["value"]
+        published = curves["pong", "IQN", 4_000_000]
+        self.assertAlmostEqual(published, sum(seeds) / reference.DOPAMINE_SEEDS, places=2)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Members of a sweep run at equal speed, and a dead one holds nobody up."""
+"""Equal speed of members, and members that start late, restart, finish or die."""
 
 from absl.testing import absltest
 
@@ -15,9 +15,9 @@ class SpeedLimiterTest(absltest.TestCase):
 
     def _start(self, **frames: int) -> None:
         for member, count in frames.items():
-            self._limiter.join(member, count)
+            self._limiter.report(member, count)
 
-    def test_nobody_runs_ahead_of_the_slowest(self):
+    def test_slowest_member_limits_the_others(self):
         self._start(a=0, b=0, c=0)
         self._limiter.report("a", 80)
         self._limiter.report("b", 50)
@@ -25,7 +25,7 @@ class SpeedLimiterTest(absltest.TestCase):
         self._limiter.report("c", 70)
         self.assertEqual([self._limiter.limit(member) for member in "abc"], [150, 150, 150])
 
-    def test_those_who_have_not_come_yet_are_waited_for_a_while(self):
+    def test_members_wait_for_one_that_starts(self):
         self._start(a=5_000, b=3_000)  # of a resumed sweep
         self._limiter.report("a", 5_080)
         self._limiter.report("b", 3_090)
@@ -34,31 +34,30 @@ class SpeedLimiterTest(absltest.TestCase):
         self._limiter.report("c", 4_060)
         self.assertEqual([self._limiter.limit(member) for member in "abc"], [5_160, 3_160, 4_160])
 
-    def test_who_never_comes_is_given_up(self):
+    def test_member_that_never_starts_is_ignored_after_a_while(self):
         self._start(a=0, b=0)
         self._now = speed_limiter.START_SECONDS + 1
         self._limiter.report("a", 90)
         self._limiter.report("b", 90)
         self.assertEqual(self._limiter.limit("a"), 190)
 
-    def test_the_silent_and_those_who_leave_hold_nobody_up(self):
+    def test_silent_and_finished_members_are_ignored(self):
         self._start(a=500, b=10, c=0)
         for member, frames in (("a", 550), ("b", 15), ("c", 20)):
             self._limiter.report(member, frames)
         self._limiter.leave("b")
-        self.assertFalse(self._limiter.is_running("b"))
         self.assertEqual(self._limiter.limit("a"), 620)  # c's distance and a hundred
         self._now = speed_limiter.SILENCE_SECONDS + 1
         self._limiter.report("a", 560)
         self.assertEqual(self._limiter.limit("a"), 660)
 
-    def test_who_comes_back_goes_on_at_the_others_speed(self):
+    def test_restarted_member_runs_at_the_speed_of_the_others(self):
         self._start(a=1000, b=1000, c=1000)
         self._limiter.leave("c")
         self._limiter.report("a", 1500)
         self._limiter.report("b", 1520)
         self._limiter.expect("c")
-        self._limiter.join("c", 900)  # from its checkpoint
+        self._limiter.report("c", 900)  # from its checkpoint
         self.assertEqual(self._limiter.limit("a"), 1600)
         self.assertEqual(self._limiter.limit("c"), 1000)
         self._limiter.report("a", 1590)
@@ -68,15 +67,14 @@ class SpeedLimiterTest(absltest.TestCase):
         self.assertEqual(self._limiter.limit("a"), 1690)
         self.assertEqual(self._limiter.limit("c"), 1090)
 
-    def test_who_comes_first_when_the_others_have_gone_on_runs_beside_them(self):
+    def test_late_member_runs_at_the_speed_of_the_others(self):
         self._start(a=0, b=0)
         self._now = speed_limiter.START_SECONDS + 1
         for member in "ab":
             self._limiter.report(member, 5_000)
         self._limiter.expect("c")
-        self.assertTrue(self._limiter.is_running("c"))  # its name is taken
-        self.assertEqual(self._limiter.limit("a"), 5_100)  # but nobody waits while it starts
-        self._limiter.join("c", 0)
+        self.assertEqual(self._limiter.limit("a"), 5_100)  # Nobody waits while it starts.
+        self._limiter.report("c", 0)
         self.assertEqual([self._limiter.limit(member) for member in "abc"], [5_100, 5_100, 100])
         self._limiter.report("a", 5_090)
         self._limiter.report("b", 5_090)
@@ -84,7 +82,7 @@ class SpeedLimiterTest(absltest.TestCase):
         self._limiter.report("c", 80)
         self.assertEqual([self._limiter.limit(member) for member in "abc"], [5_180, 5_180, 180])
 
-    def test_who_comes_back_is_not_waited_for_while_it_starts(self):
+    def test_others_do_not_wait_while_a_member_restarts(self):
         self._start(a=0, b=0, c=0)
         self._limiter.leave("c")
         for member in "ab":
@@ -93,14 +91,15 @@ class SpeedLimiterTest(absltest.TestCase):
         self.assertEqual(self._limiter.limit("a"), 5_100)
         self._limiter.leave("b")
         self._limiter.expect("b")
-        self._limiter.join("b", 40)  # c's old distance does not count for it
+        self._limiter.report("b", 40)  # c's old distance does not count for it
         self.assertEqual([self._limiter.limit(member) for member in "ab"], [5_100, 140])
 
-    def test_alone_nobody_is_held_up(self):
+    def test_single_member_has_no_limit_of_others(self):
         self._start(a=1000, b=1000, c=1000)
         for member in "bc":
             self._limiter.leave(member)
-        self._limiter.join("a", 700)
+        self._limiter.expect("a")
+        self._limiter.report("a", 700)
         self._limiter.report("a", 90_000)
         self.assertEqual(self._limiter.limit("a"), 90_100)
 

@@ -1,12 +1,13 @@
-"""What a sweep shows fits the terminal, and says of each member how far it is."""
+"""The progress display of a sweep on terminals and in plain text."""
 
 import io
+import math
 from unittest import mock
 
 from absl.testing import absltest, parameterized
 from rich import console
 
-from laser_tf.monitoring import live_text
+from laser_tf.monitoring import progress
 from laser_tf.sweeps import sweep_display
 from testing import messages
 
@@ -17,14 +18,14 @@ STATES = {
 }
 REPORTS = {
     "member_00": {"env_frames": 1_500_000, "mean_return": -12.34},
-    "member_01": {"env_frames": 3_000_000, "mean_return": None},
+    "member_01": {"env_frames": 3_000_000, "mean_return": math.nan},
 }
 
 
 def _shown() -> tuple[str, console.RenderableType]:
     """Plain text, and what is drawn."""
     display = sweep_display.SweepDisplay(3_000_000, "pong, 3 members", io.StringIO())
-    with mock.patch.object(live_text.LiveText, "show") as show:
+    with mock.patch.object(progress.LiveText, "show") as show:
         display.update(REPORTS, STATES)
     return show.call_args.args
 
@@ -36,7 +37,7 @@ def _lines(width: int, height: int | None = None) -> list[str]:
 
 
 class SweepDisplayTest(parameterized.TestCase):
-    def test_one_line_for_all_and_one_for_each_agent_within_80_columns(self):
+    def test_80_columns_show_all_members(self):
         title, bar, numbers, head, *members = _lines(80)
         self.assertEqual(title, "pong, 3 members")
         messages.assert_names(bar, "50.0%")
@@ -49,7 +50,7 @@ class SweepDisplayTest(parameterized.TestCase):
         self.assertLessEqual(max(map(len, [title, bar, numbers, head, *members])), 80)
 
     @parameterized.parameters(40, 60)
-    def test_a_narrow_terminal_costs_bars_and_states_but_no_numbers(self, width):
+    def test_narrow_terminal_shows_all_numbers(self, width):
         lines = _lines(width)
         self.assertLessEqual(max(map(len, lines)), width)
         members = [line for line in lines if line.startswith("member_0")]

@@ -3,7 +3,6 @@
 import pathlib
 import tempfile
 import types
-from unittest import mock
 
 import numpy as np
 import tensorflow as tf
@@ -12,7 +11,7 @@ from absl.testing import absltest, parameterized
 from laser_tf.environments import worker_pool
 from laser_tf.monitoring import evaluation_log, tensorboard
 from laser_tf.training import evaluations
-from testing import fakes
+from testing import fakes, messages
 
 PERIOD = 100  # env frames
 CONFIG = fakes.catch_config(run={"evaluate_every_env_frames": PERIOD})
@@ -56,24 +55,28 @@ class EvaluationsTest(parameterized.TestCase):
         self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self._evaluator = _Evaluator()
         self._variable = tf.Variable([0.0])
-        self._writer = self.enter_context(tensorboard.MetricsWriter(self._workdir / "tensorboard"))
+        self._writer = tensorboard.MetricsWriter(self._workdir / "tensorboard")
 
-    def _beside(self, evaluator=None) -> evaluations.Evaluations:
+    def _beside(
+        self, env_frames: int | None = None, evaluates: bool = True, **arguments
+    ) -> evaluations.Evaluations:
+        """Evaluations that are new, or resumed at a number of frames."""
         agent = types.SimpleNamespace(acting_variables=(self._variable,))
-        evaluator = evaluator or self._evaluator
-        return evaluations.Evaluations(CONFIG, self._workdir, agent, evaluator)
+        evaluator = self._evaluator if evaluates else None
+        made = evaluations.Evaluations(CONFIG, self._workdir, agent, evaluator)
+        made.resume(env_frames, **arguments)
+        return made
 
     def _offer(self, beside: evaluations.Evaluations, *frames: int) -> None:
         for env_frames in frames:
             self._variable.assign([float(env_frames)])
-            beside.offer(env_frames, env_frames // 10, self._writer)
+            beside.update(env_frames, env_frames // 10, self._writer)
 
     def _rows(self) -> list[int]:
-        return [row.env_frames for row in evaluation_log.read(self._workdir)]
+        return [row.env_frames for row in evaluation_log.EvaluationLog(self._workdir).read()]
 
     def test_the_weights_of_each_period_play(self):
         beside = self._beside()
-        beside.resume(None)
         for frames in range(0, 321, 20):
             self._offer(beside, frames)
             if self._evaluator.begun and self._evaluator.begun[-1][1] == frames:
@@ -84,7 +87,6 @@ class EvaluationsTest(parameterized.TestCase):
 
     def test_what_is_due_while_one_plays_is_left_out_for_the_newest_weights(self):
         beside = self._beside()
-        beside.resume(None)
         self._offer(beside, *range(0, 441, 40))
         self.assertEqual([begun[1] for begun in self._evaluator.begun], [120])
         self._evaluator.finish()
@@ -97,24 +99,22 @@ class EvaluationsTest(parameterized.TestCase):
 
     def test_weights_that_play_are_not_moved_by_later_updates(self):
         beside = self._beside()
-        beside.resume(None)
         self._offer(beside, 100)
         self._variable.assign_add([1.0])
         np.testing.assert_array_equal(self._evaluator.weights, [[100.0]])
 
     def test_results_are_in_the_log_and_beside_the_training_curve(self):
         beside = self._beside()
-        beside.resume(None)
         self._offer(beside, 100)
         self._evaluator.finish(mean_return=0.25)
         # Rows of training are written while one plays; the evaluation's stands at its weights'.
         self._writer.write(180, {tensorboard.RETURN: 0.75})
         self._offer(beside, 190)
         self._writer.write(220, {tensorboard.RETURN: 0.8})
-        (row,) = evaluation_log.read(self._workdir)
+        (row,) = evaluation_log.EvaluationLog(self._workdir).read()
         self.assertEqual(row[:4], (100, 10, "catch", 2))
         self.assertEqual(row[4:9], (0.25, 1.5, 0.25, -1.25, 1.75))
-        self.assertTrue(np.isnan(row.normalised_score))
+        self.assertIsNone(row.normalised_score)
         self.assertEqual(row.seconds, 2.5)
         for name, expected in (
             (tensorboard.EVALUATION_RETURN, ([100], [0.25])),
@@ -127,7 +127,6 @@ class EvaluationsTest(parameterized.TestCase):
 
     def test_a_failure_is_one_warning_and_the_next_period_tries_again(self):
         beside = self._beside()
-        beside.resume(None)
         with self.assertLogs(level="INFO") as logs:
             for frames in (100, 200):
                 self._offer(beside, frames)
@@ -136,30 +135,19 @@ class EvaluationsTest(parameterized.TestCase):
             self._offer(beside, 300)
             self._evaluator.finish()
             self._offer(beside, 310)
-        self.assertEqual(
-            [(record.levelname, record.getMessage()) for record in logs.records],
-            [
-                (
-                    "WARNING",
-                    "the evaluation beside training failed: died with exit code 3; training goes "
-                    "on, and another one is tried when it is due",
-                ),
-                ("INFO", "evaluations beside training work again"),
-            ],
-        )
+        self.assertEqual([record.levelname for record in logs.records], ["WARNING", "INFO"])
+        messages.assert_names(logs.output[0], "died with exit code 3")
         self.assertEqual([begun[1] for begun in self._evaluator.begun], [100, 200, 300])
         self.assertEqual(self._rows(), [300])
 
     def test_a_resumed_run_drops_what_will_be_played_again(self):
         beside = self._beside()
-        beside.resume(None)
         for frames in (100, 200, 300):
             self._offer(beside, frames)
             self._evaluator.finish()
         self._offer(beside, 310)
         self.assertEqual(self._rows(), [100, 200, 300])
-        again = self._beside()
-        again.resume(250)
+        again = self._beside(250)
         self.assertEqual(self._rows(), [100, 200])
         self._offer(again, 260, 290)
         self.assertLen(self._evaluator.begun, 3)  # 200 was played before
@@ -170,12 +158,10 @@ class EvaluationsTest(parameterized.TestCase):
 
     def test_what_was_under_way_when_a_run_ended_is_played_when_it_goes_on(self):
         beside = self._beside()
-        beside.resume(None)
         self._offer(beside, 100)
         self._evaluator.finish()
         self._offer(beside, 110, 200, 230)  # that of 200 has no result yet
-        again = self._beside()
-        again.resume(230)
+        again = self._beside(230)
         self._offer(again, 240)
         self.assertEqual(self._evaluator.begun[-1], (240.0, 240, 24))
         self._evaluator.finish()
@@ -188,29 +174,23 @@ class EvaluationsTest(parameterized.TestCase):
         path = self._workdir / evaluation_log.FILE
         if was_evaluated:  # before it was switched off
             before = self._beside()
-            before.resume(None)
             for frames in (100, 200):
                 self._offer(before, frames)
                 self._evaluator.finish()
             self._offer(before, 210)
-        agent = types.SimpleNamespace(acting_variables=(self._variable,))
-        beside = evaluations.Evaluations(CONFIG, self._workdir, agent, None)
-        beside.resume(150)
+        beside = self._beside(150, evaluates=False)
         self._offer(beside, 160, 500)
         beside.finish(self._writer, lambda: False)
         self.assertEqual(self._rows(), [100] if was_evaluated else [])
         self.assertEqual(path.exists(), was_evaluated)
 
     def test_a_deleted_log_is_reported_without_an_evaluator(self):
-        agent = types.SimpleNamespace(acting_variables=(self._variable,))
-        beside = evaluations.Evaluations(CONFIG, self._workdir, agent, None)
         with self.assertLogs(level="WARNING") as logs:
-            beside.resume(150, written=2)
+            self._beside(150, evaluates=False, written=2)
         self.assertIn(str(self._workdir / evaluation_log.FILE), logs.output[0])
 
     def test_the_last_one_is_waited_for_unless_the_run_is_stopped(self):
         beside = self._beside()
-        beside.resume(None)
         beside.finish(self._writer, lambda: self.fail("waits for nothing"))
         self._offer(beside, 100)
         looks = []
@@ -226,9 +206,17 @@ class EvaluationsTest(parameterized.TestCase):
         self._offer(beside, 200)
         beside.finish(self._writer, lambda: True)
         self.assertEqual(self._rows(), [100])
-        with mock.patch.object(evaluations, "_LAST_SECONDS", 0.1):
-            beside.finish(self._writer, lambda: False)  # one that hangs
         self.assertLen(self._evaluator.begun, 2)
+
+    def test_the_last_one_is_waited_for_a_limited_time(self):
+        agent = types.SimpleNamespace(acting_variables=(self._variable,))
+        beside = evaluations.Evaluations(
+            CONFIG, self._workdir, agent, self._evaluator, last_seconds=0.1
+        )
+        beside.resume(None)
+        self._offer(beside, 100)
+        beside.finish(self._writer, lambda: False)
+        self.assertEmpty(self._rows())
 
 
 if __name__ == "__main__":

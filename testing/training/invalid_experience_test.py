@@ -12,7 +12,8 @@ from dm_env import specs
 
 from laser_tf import types
 from laser_tf.distributions import gaussian
-from laser_tf.replay import paced_batches, resilient_writer, stored_unroll, unroll_check
+from laser_tf.replay import batch_sources, resilient_writer, stored_unroll, unroll_check
+from laser_tf.replay.schemes import replay_only
 from testing import fakes, runs
 
 
@@ -107,25 +108,12 @@ class UnrollCheckTest(parameterized.TestCase):
         np.testing.assert_array_equal(found["observation"], [False, True, False])
 
     def test_only_invalid_batches_end_the_run_with_one_error(self):
-        invalid = unroll_check.InvalidUnrolls(unroll_check.UnrollCheck(_SPEC))
+        check = unroll_check.UnrollCheck(_SPEC)
         batch = stored_unroll.unweighted(_forged(_unrolls(), "reward"), np.ones(_SIZE, bool))
         with self.assertRaises(unroll_check.InvalidExperienceError):
             for _ in range(1_000):
-                masked = invalid.mask(batch)
+                masked = check.mask(batch)
                 self.assertTrue(masked.unrolls.env_output.is_first.all())
-
-
-class _Same:
-    """A `batch_sources.Source` of one element without end."""
-
-    def __init__(self, element):
-        self._element = element
-
-    def get(self, should_stop):
-        return None if should_stop() else self._element
-
-    def close(self):
-        pass
 
 
 class CountTest(parameterized.TestCase):
@@ -134,18 +122,15 @@ class CountTest(parameterized.TestCase):
     @parameterized.parameters(10**15, -(10**15))
     def test_forged_count_does_not_use_up_the_budget(self, forged):
         config = fakes.r2d2_catch_config().replay
-        unrolls = stored_unroll.unweighted(_unrolls(), np.zeros(_SIZE, bool))
-        actor, counted = np.int64(1), config.steps_per_update
         steps = itertools.chain([forged], itertools.repeat(config.unroll_length))
-        counts = mock.Mock(close=lambda: None)
-        counts.get.side_effect = (
-            stored_unroll.Count(np.int64(count), actor, np.int64(number))
+        counts = (
+            stored_unroll.Count(np.int64(count), np.int64(1), np.int64(number))
             for number, count in enumerate(steps)
         )
-        stream_ = paced_batches.PacedBatches(counts, _Same(unrolls), config, lambda: 10**6)
-        self.addCleanup(stream_.close)
-        batch = stream_.get(lambda: False)
-        self.assertBetween(batch.new_steps, counted, 10_000)
+        replayed = itertools.repeat(stored_unroll.unweighted(_unrolls(), np.zeros(_SIZE, bool)))
+        pace = replay_only.UpdatePace(config, lambda: 10**6, batch_sources.UnrollCounter())
+        batch = next(pace.batches(counts, replayed))
+        self.assertBetween(batch.new_steps, config.steps_per_update, 10_000)
 
 
 class RunTest(parameterized.TestCase):

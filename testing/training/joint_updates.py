@@ -239,7 +239,6 @@ def main() -> None:
             results["exchange"] = _exchange(made, index, arguments.output)
     except errors.UserError as error:
         sys.exit(str(error))
-    results["is_chief"] = strategies.is_chief(strategy)
     arguments.output.write_bytes(pickle.dumps(results))
 
 

@@ -122,8 +122,9 @@ class LostServerTest(parameterized.TestCase):
             writing.start()
             self._learn(stream, 59)
             writing.join()
+            replay.poll()  # The background poll may not have run since the restart.
         lost, duplicated = self._check_counts(stream, 49)
-        self.assertEqual(duplicated, 10)
+        self.assertBetween(duplicated, 10, 12)  # An unroll may be written again.
         self.assertBetween(lost, 1, 24)
         self.assertEqual(replay.restarts, 1)
         messages.assert_names("\n".join(logs.output), replay.address)
@@ -283,7 +284,7 @@ class LostSequencesTest(absltest.TestCase):
         answer = types.AgentOutput(np.zeros(games, np.int32), np.zeros([games, 3], np.float32))
         for number in rows:
             state = (np.zeros([games, 2], np.float32),)
-            target.add(_row(number, games), answer, state, 0, self._stop.is_set)
+            target.add(writers.Step(_row(number, games), answer, state, 0), self._stop.is_set)
 
     def test_sequences_go_on_at_another_address(self):
         target = self._writer(games=2)

@@ -15,7 +15,7 @@ from laser_tf.agents import base
 from laser_tf.environments import factory, tmaze
 from laser_tf.replay import client, server, stored_unroll
 from laser_tf.replay.schemes import registry as schemes
-from laser_tf.training import acting, actor, assembly, run_config
+from laser_tf.training import acting, assembly, run_config
 from testing import fakes
 
 _MAX_BATCHES = 100
@@ -81,21 +81,18 @@ def _read_batches(
     signature = assembly.unroll_signature(config, environment.spec(), agent)
     served = server.ReplayServer(config.replay, signature, folder / "replay")
     connected = served.connect()
-    replay = config.replay.learner_replay(
-        client.LearnerReplay(connected, served), signature, folder
+    replay = config.replay.learner_replay(client.ReplayClient(connected, served), signature, folder)
+    acts = acting.make_actor(
+        config,
+        environment,
+        agent,
+        connected,
+        signature,
+        member=0,
+        refresh=lambda: 0,
+        on_episode=lambda _: None,
     )
-    acts = actor.ActorThread(
-        acting.make_actor(
-            config,
-            environment,
-            agent,
-            connected,
-            signature,
-            member=0,
-            refresh=lambda: 0,
-            on_episode=lambda _: None,
-        )
-    )
+    acts.start(replay)
     stream = fakes.make_batches(config.replay, replay, signature, agent)
 
     def should_stop() -> bool:

@@ -20,13 +20,11 @@ from absl.testing import absltest, parameterized
 from laser_tf import errors
 from laser_tf.agents import registry
 from laser_tf.environments import catch, episode_statistics, factory
-from laser_tf.evaluation import evaluator, evaluator_process
+from laser_tf.evaluation import evaluator_process, run_evaluation
 from laser_tf.monitoring import episode_log, evaluation_log, tensorboard
-from laser_tf.replay import connection, contextual_replay, standalone
-from laser_tf.replay.schemes import base as schemes_base
-from laser_tf.replay.schemes import registry as schemes
+from laser_tf.replay import connection, server
 from laser_tf.scores import reference
-from laser_tf.training import assembly, finiteness, learner, run_config, training
+from laser_tf.training import assembly, learner, named_variables, run_config, training
 from laser_tf.workdir import lock, run_directory
 from testing import fakes, messages, runs
 
@@ -69,48 +67,43 @@ class TrainingTest(parameterized.TestCase):
         self._workdir = pathlib.Path(folder.name) / "run"
 
     @parameterized.named_parameters(
-        ("laser", 60_000, {}, {"replay_fraction": 0.75}),
-        ("impala", 100_000, {"relevance": "none"}, {"scheme": "online", "batch_size": 4}),
+        (
+            "laser",
+            0.8,
+            fakes.catch_config(replay={"replay_fraction": 0.75}, run={"env_frames": 60_000}),
+        ),
+        (
+            "impala",
+            0.8,
+            fakes.catch_config(
+                agent={"relevance": "none"},
+                replay={"scheme": "online", "batch_size": 4},
+                run={"env_frames": 100_000},
+            ),
+        ),
+        ("r2d2", 0.8, fakes.r2d2_catch_config(run={"env_frames": 30_000})),
+        (
+            "reactor",
+            0.7,
+            fakes.reactor_catch_config(
+                agent={"core": "none"}, replay={"scheme": "contextual"}, run={"env_frames": 20_000}
+            ),
+        ),
+        ("acer", 0.7, fakes.acer_catch_config(run={"env_frames": 30_000})),
     )
-    def test_learns_catch(self, env_frames, agent, replay):
-        config = fakes.catch_config(agent=agent, replay=replay, run={"env_frames": env_frames})
+    def test_learns_catch(self, least_return, config):
         run = runs.train(config, self._workdir)
-        self.assertEqual(run.env_frames, env_frames)
-        self.assertGreater(run.returns.mean_return(), 0.8)
-        summary = evaluator.evaluate(self._workdir, episodes=50, seed=2, video=True)
-        self.assertGreater(summary["mean_return"], 0.8)
-        self.assertEqual(summary["episodes"], 50)
-        self.assertEqual(summary["env_frames"], env_frames)
+        # The last update of R2D2 and Reactor waits for new steps, in unrolls of 5.
+        self.assertBetween(run.env_frames, config.run.env_frames, config.run.env_frames + 44)
+        summary = run_evaluation.evaluate(self._workdir, episodes=50, seed=2, video=True)
+        self.assertGreater(summary["mean_return"], least_return)
+        self.assertEqual((summary["episodes"], summary["env_frames"]), (50, run.env_frames))
         kept = self._workdir / "evaluations/evaluation_001.json"
         for path in (self._workdir / "evaluation.json", kept):
             self.assertEqual(json.loads(path.read_text()), summary)
         film = self._workdir / "videos/evaluation_001.mp4"
         self.assertEqual(summary["videos"], [str(film)])
         self.assertGreater(film.stat().st_size, 1000)
-
-    def test_r2d2_learns_catch(self):
-        config = fakes.r2d2_catch_config(run={"env_frames": 30_000})
-        run = runs.train(config, self._workdir)
-        # The last update waits for new steps, in unrolls of 5.
-        self.assertBetween(run.env_frames, 30_000, 30_044)
-        summary = evaluator.evaluate(self._workdir, episodes=50, seed=2, video=False)
-        self.assertGreater(summary["mean_return"], 0.8)
-
-    def test_reactor_learns_catch(self):
-        config = fakes.reactor_catch_config(
-            agent={"core": "none"},
-            replay={"scheme": "contextual"},
-            run={"env_frames": 20_000},
-        )
-        runs.train(config, self._workdir)
-        summary = evaluator.evaluate(self._workdir, episodes=50, seed=2, video=False)
-        self.assertGreater(summary["mean_return"], 0.7)
-
-    def test_acer_learns_catch_in_turn_from_queue_and_replay(self):
-        run = runs.train(fakes.acer_catch_config(run={"env_frames": 30_000}), self._workdir)
-        self.assertGreater(run.returns.mean_return(), 0.7)
-        summary = evaluator.evaluate(self._workdir, episodes=50, seed=2, video=False)
-        self.assertGreater(summary["mean_return"], 0.7)
 
     def test_updates_on_replay_alone_follow_those_on_online_unrolls(self):
         config = fakes.catch_config(
@@ -150,19 +143,18 @@ class TrainingTest(parameterized.TestCase):
         values["environment"] = {"suite": "minatar", "task": "breakout"}
         run = runs.make(run_config.parse(values), self._workdir)
         random_score, score = reference.reference_scores("minatar")["breakout"]
-        run.returns.add(episode_statistics.Episode(0, 0, (random_score + score) / 2, 9))
+        run.returns.add(episode_log.Row(0, "breakout", (random_score + score) / 2, 9))
         self.assertAlmostEqual(run.returns.fitness(), 0.5)
 
     def test_a_new_run_is_told_of_the_experience_that_its_server_holds_and_a_resumed_one_not(self):
         config = fakes.catch_config(run={"env_frames": 400})
         spec = factory.environment_spec(config.environment)
         agent = assembly.build_agent(config, spec, "float32", seed=0)
-        served = standalone.start(
+        served = server.ReplayServer(
             config.replay,
             assembly.unroll_signature(config, spec, agent),
-            self._workdir.parent,
-            port=0,
-            queues=[schemes_base.QUEUE],
+            self._workdir.with_name("replay"),
+            is_external=True,
         )
         self.addCleanup(served.stop)
         values = fakes.config_values(config)
@@ -226,28 +218,19 @@ class TrainingTest(parameterized.TestCase):
             run={"env_frames": 2_000, "metrics_seconds": 1e-3}, replay={"scheme": "contextual"}
         )
         first = runs.train(config, self._workdir)
-        replays = []
-        open_replay = contextual_replay.restore
-
-        def recorded(*arguments):
-            replays.append(open_replay(*arguments))
-            return replays[-1]
-
         values = fakes.config_values(config)
         values["run"]["env_frames"] = 3_000
         config = run_config.parse(values)
         run_directory.open_workdir(self._workdir, dataclasses.asdict(config), {})
         again = runs.build(config, self._workdir)
-        with (
-            mock.patch.object(contextual_replay, "restore", recorded),
-            self.assertLogs(level="INFO") as logs,
-        ):
+        with self.assertLogs(level="INFO") as logs:
             runs.go_on(again)
         begun = [re.search(r"starts with ([\d,]+) sequences", line) for line in logs.output]
         (sequences,) = (int(found[1].replace(",", "")) for found in begun if found)
         # An episode of catch makes one; some wait in the queue, or came when the run was stopping.
         self.assertBetween(sequences, first.env_frames / 10 - 40, first.env_frames / 10 + 40)
-        self.assertGreater(len(replays[0].store), sequences + 50)
+        _, fills = tensorboard.read_scalars(self._workdir / "tensorboard", "replay/fill")
+        self.assertGreater(fills[-1] * config.replay.max_items, sequences + 50)
         # Both kinds of update took place: 40 steps each but for the warm-up's 1,000.
         self.assertAlmostEqual(int(again.counters.learner_updates), (3_000 - 1_000) / 40, delta=3)
         for name, least in (("replay/fill", 0.01), ("replay/unknown_priorities", 0.01)):
@@ -335,10 +318,10 @@ class TrainingTest(parameterized.TestCase):
                  "evaluation_episodes_beside": 5},
         )  # fmt: skip
         run = runs.make(config, self._workdir)
-        with evaluator_process.beside(config, self._workdir) as beside:
+        with evaluator_process.maybe_start(config, self._workdir) as beside:
             runs.go_on(run, evaluator=beside)
         self.assertTrue(run.finished)
-        rows = evaluation_log.read(self._workdir)
+        rows = evaluation_log.EvaluationLog(self._workdir).read()
         self.assertNotEmpty(rows)
         frames = [row.env_frames for row in rows]
         self.assertBetween(frames[0], 2_000, 2_039)  # of an update, 40
@@ -356,14 +339,7 @@ class TrainingTest(parameterized.TestCase):
 
     def test_a_resumed_run_goes_on_exactly_where_it_stopped(self):
         config = fakes.catch_config(run={"env_frames": 4_000})
-        run_directory.open_workdir(self._workdir, dataclasses.asdict(config), {})
-        first = runs.build(config, self._workdir)
-
-        class Halfway(threading.Event):
-            def is_set(self) -> bool:
-                return first.env_frames >= 2_000
-
-        runs.go_on(first, Halfway())
+        first = self._stop_at(config)
         self.assertEqual(first.env_frames, 2_000)
         again = runs.build(config, self._workdir)
         self.assertTrue(again.resumed)
@@ -385,14 +361,7 @@ class TrainingTest(parameterized.TestCase):
 
     def test_the_log_of_episodes_goes_on_with_the_run(self):
         config = fakes.catch_config(run={"env_frames": 20_000})
-        run_directory.open_workdir(self._workdir, dataclasses.asdict(config), {})
-        first = runs.build(config, self._workdir)
-
-        class Halfway(threading.Event):
-            def is_set(self) -> bool:
-                return first.env_frames >= 10_000
-
-        runs.go_on(first, Halfway())
+        first = self._stop_at(config, 10_000)
         before = episode_log.read(self._workdir)["catch"]
         self.assertGreater(len(before.returns), 800)  # an episode has 9 steps and its reset
         self.assertTrue(np.all(np.diff(before.env_frames) >= 0))
@@ -428,21 +397,17 @@ class TrainingTest(parameterized.TestCase):
         self.assertEqual(list(since[:40]), [7.0] * 40)
         self.assertAlmostEqual(again.returns.mean_return(), since[-100:].mean())
 
-    def _half(self, config: run_config.RunConfig) -> training.Training:
-        """A run that was stopped and saved in the middle."""
+    def _stop_at(self, config: run_config.RunConfig, env_frames: int = 2_000) -> training.Training:
+        """Returns a run that was stopped and saved at a number of frames."""
         run_directory.open_workdir(self._workdir, dataclasses.asdict(config), {})
         run = runs.build(config, self._workdir)
-
-        class Halfway(threading.Event):
-            def is_set(self) -> bool:
-                return run.env_frames >= 2_000
-
-        runs.go_on(run, Halfway())
+        stop = mock.Mock(is_set=lambda: run.env_frames >= env_frames)
+        runs.go_on(run, stop)
         return run
 
     def test_episodes_that_were_deleted_are_logged_on_resume(self):
         config = fakes.catch_config(run={"env_frames": 4_000})
-        self._half(config)
+        self._stop_at(config)
         path = self._workdir / "episodes.csv"
         lines = path.read_text().splitlines(keepends=True)
         with self.assertNoLogs(level="WARNING"):
@@ -458,7 +423,7 @@ class TrainingTest(parameterized.TestCase):
     @parameterized.parameters("episodes.csv", "evaluations.csv")
     def test_a_resaved_log_is_rejected_before_anything_is_written(self, name):
         config = fakes.catch_config(run={"env_frames": 4_000})
-        self._half(config)
+        self._stop_at(config)
         with (self._workdir / "episodes.csv").open("a") as log:
             log.write("3900,catch,1,9\n")  # beyond the checkpoint
         (self._workdir / name).write_text("a;b\n1;2\n")
@@ -473,12 +438,12 @@ class TrainingTest(parameterized.TestCase):
 
     def test_weights_that_are_not_finite_end_the_run_and_are_not_saved(self):
         config = fakes.catch_config(run={"env_frames": 4_000})
-        first = self._half(config)
+        first = self._stop_at(config)
         saved = sorted((self._workdir / "checkpoints").rglob("*"))
         broken = runs.build(config, self._workdir)
         bias = next(v for v in broken._learner.agent.trainable_variables if v.shape.rank == 1)
         bias.assign(tf.fill(bias.shape, np.nan))
-        with self.assertRaises(finiteness.NonFiniteWeightsError):
+        with self.assertRaises(named_variables.NonFiniteWeightsError):
             runs.go_on(broken, threading.Event())
         self.assertEqual(sorted((self._workdir / "checkpoints").rglob("*")), saved)
         again = runs.build(config, self._workdir)
@@ -488,7 +453,7 @@ class TrainingTest(parameterized.TestCase):
 
     def test_a_run_whose_replay_is_gone_says_so(self):
         config = fakes.catch_config(run={"env_frames": 4_000})
-        self._half(config)
+        self._stop_at(config)
         shutil.rmtree(self._workdir / "checkpoints/replay")
         with self.assertLogs(level="WARNING") as logs:
             _stop_at_once(runs.build(config, self._workdir))
@@ -496,7 +461,7 @@ class TrainingTest(parameterized.TestCase):
 
     def test_a_run_that_lost_its_checkpoints_is_no_new_one(self):
         config = fakes.catch_config(run={"env_frames": 4_000})
-        self._half(config)
+        self._stop_at(config)
         shutil.rmtree(self._workdir / "checkpoints")
         episodes = (self._workdir / "episodes.csv").read_text()
         with messages.raises(run_directory.WorkdirError, "checkpoints/learner"):
@@ -504,7 +469,7 @@ class TrainingTest(parameterized.TestCase):
         self.assertEqual((self._workdir / "episodes.csv").read_text(), episodes)
 
     def test_an_extended_run_goes_on_with_the_longer_schedule(self):
-        self._half(fakes.catch_config(run={"env_frames": 4_000}))
+        self._stop_at(fakes.catch_config(run={"env_frames": 4_000}))
         config = fakes.catch_config(run={"env_frames": 8_000})
         with self.assertLogs(level="WARNING"):
             run_directory.open_workdir(self._workdir, dataclasses.asdict(config), {}, extend=True)
@@ -525,7 +490,7 @@ class TrainingTest(parameterized.TestCase):
             absltest.mock.patch.object(
                 catch.Catch, "_step", side_effect=RuntimeError("the emulator broke")
             ),
-            self.assertRaisesRegex(RuntimeError, "the emulator broke"),
+            messages.raises(RuntimeError, "the emulator broke"),
         ):
             runs.train(config, self._workdir)
 
@@ -581,8 +546,8 @@ class LostDirectoryTest(parameterized.TestCase):
 class EvaluatorTest(absltest.TestCase):
     def test_a_folder_without_a_run_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:
-            with self.assertRaisesRegex(run_directory.WorkdirError, "holds no run"):
-                evaluator.evaluate(pathlib.Path(folder), episodes=1, seed=1, video=False)
+            with messages.raises(run_directory.WorkdirError, folder):
+                run_evaluation.evaluate(pathlib.Path(folder), episodes=1, seed=1, video=False)
 
     def test_a_result_that_cannot_be_written_is_told_instead(self):
         full = OSError(errno.ENOSPC, "No space left on device")
@@ -592,50 +557,9 @@ class EvaluatorTest(absltest.TestCase):
                 absltest.mock.patch.object(os, "fsync", side_effect=full),
                 messages.raises(run_directory.WorkdirError, "No space left", "mean_return"),
             ):
-                evaluator.evaluate(pathlib.Path(folder) / "run", episodes=2, seed=1, video=False)
-
-
-class ParseTest(parameterized.TestCase):
-    @parameterized.parameters(
-        ("agent", "discout", 0.9, "agent key 'discout': did you mean discount"),
-        ("replay", "replay_fraction", 1.0, "config.replay: replay_fraction is 1.0"),
-        ("environment", "task", "cach", "config.environment: .*cach.*did you mean catch"),
-        ("run", "env_frames", 0, "config.run: env_frames .* got 0"),
-        ("run", "replay_port", 99_999, "config.run: replay_port is 99999"),
-        ("run", "checkpoint_minutes", 0.0, "config.run: checkpoint_minutes is 0.0"),
-    )
-    def test_errors_name_the_section_and_the_value(self, section, key, value, message):
-        values = fakes.config_values(fakes.catch_config())
-        values[section][key] = value
-        with self.assertRaisesRegex(ValueError, message):
-            run_config.parse(values)
-
-    @parameterized.parameters(("entropy_on_replay", True), ("entropy_cost", 0.0))
-    def test_learning_from_replay_alone_needs_its_entropy_or_none(self, name, value):
-        replay = {"scheme": "replay_only", "steps_per_update": 20}
-        config = fakes.catch_config(replay=replay, agent={name: value})
-        self.assertEqual(getattr(config.agent, name), value)
-        with messages.raises(ValueError, "agent.entropy_on_replay", "replay_only"):
-            fakes.catch_config(replay=replay)
-
-    @parameterized.parameters(
-        ({"replay_ratio": 4.0}, "replay_ratio", "mixed", "alternating"),
-        ({"burn_in": 4}, "burn_in", "mixed", "sequences", "contextual"),
-        ({"scheme": "alternatin"}, "scheme", "alternatin", "alternating"),
-        ({"scheme": "sequences"}, "replay.scheme", "sequences", "mixed", "laser"),
-        ({"capacitee": 4}, "capacitee", "capacity"),
-    )
-    def test_key_or_scheme_that_does_not_fit_is_rejected(self, replay, *named):
-        values = fakes.config_values(fakes.catch_config())
-        if replay.get("scheme") in schemes.names():
-            values["replay"] = schemes.switched(values["replay"], replay["scheme"])
-        values["replay"].update(replay)
-        with messages.raises(ValueError, *named):
-            run_config.parse(values)
-
-    def test_an_unknown_section_is_named(self):
-        with self.assertRaisesRegex(ValueError, "section 'lerner': did you mean learner"):
-            run_config.parse({"lerner": {}})
+                run_evaluation.evaluate(
+                    pathlib.Path(folder) / "run", episodes=2, seed=1, video=False
+                )
 
 
 if __name__ == "__main__":

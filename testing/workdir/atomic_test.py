@@ -48,14 +48,6 @@ class AtomicTest(parameterized.TestCase):
         if before:
             self.assertEqual(self._path.read_bytes(), before)
 
-    def test_exception_in_the_context_keeps_the_previous_file(self):
-        self._path.write_bytes(b"before")
-        with self.assertRaises(KeyError), atomic.open_file(self._path) as file:
-            file.write(b"after")
-            raise KeyError
-        self.assertEqual(self._names(), [self._path.name])
-        self.assertEqual(self._path.read_bytes(), b"before")
-
     def _record_syncs(self) -> list[int]:
         """Records the inode of each fsync."""
         synced, fsync = [], os.fsync

@@ -57,12 +57,10 @@ class IdentityTest(parameterized.TestCase):
 
     def test_a_key_that_a_run_was_begun_without_has_its_default(self):
         defaults = {"run": {"seed": 5, "new": 0}, "agent": {"kind": "laser"}, "replay": {"x": 1}}
-        old = {**BEFORE, "replay": "damaged"}
-        completed = identity.with_defaults(old, defaults)
-        self.assertEqual(
-            completed,
-            old | {"run": {"env_frames": 100, "seed": 1, "new": 0}, "agent": {"kind": "laser"}},
-        )
+        completed = identity.with_defaults(BEFORE, defaults)
+        self.assertEqual(completed["run"], {"env_frames": 100, "seed": 1, "new": 0})
+        self.assertEqual(completed["agent"], {"kind": "laser"})
+        self.assertEqual(completed["replay"], {"x": 1, "address": "a:1"})
         self.assertNotIn("new", BEFORE["run"])
 
     @parameterized.parameters(

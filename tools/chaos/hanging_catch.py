@@ -1,5 +1,6 @@
-"""Catch for gymnasium, of which one game hangs when it is told to."""
+"""Catch for gymnasium, in which one environment hangs on demand, and a configuration with it."""
 
+import dataclasses
 import pathlib
 import time
 from typing import Any
@@ -7,12 +8,13 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from ml_collections import config_dict
 
 _ROWS, _COLUMNS = 10, 5
 
 
 class HangingCatch(gymnasium.Env):
-    """As `laser_tf.environments.catch`; the first step that finds a file removes it and hangs."""
+    """Is `laser_tf.environments.catch`; the first step that finds a file removes it and hangs."""
 
     observation_space = spaces.Box(0, 255, [_ROWS, _COLUMNS, 1], np.uint8)
     action_space = spaces.Discrete(3)
@@ -25,9 +27,9 @@ class HangingCatch(gymnasium.Env):
         super().reset(seed=seed)
         self._ball = self.np_random.integers(_COLUMNS)
         self._paddle, self._row = _COLUMNS // 2, 0
-        return self._show(), {}
+        return self._observe(), {}
 
-    def _show(self) -> np.ndarray:
+    def _observe(self) -> np.ndarray:
         board = np.zeros([_ROWS, _COLUMNS, 1], np.uint8)
         board[self._row, self._ball] = board[-1, self._paddle] = 255
         return board
@@ -40,14 +42,32 @@ class HangingCatch(gymnasium.Env):
         self._paddle = int(np.clip(self._paddle + action - 1, 0, _COLUMNS - 1))
         is_over = self._row == _ROWS - 1
         reward = (1.0 if self._ball == self._paddle else -1.0) if is_over else 0.0
-        return self._show(), reward, is_over, False, {}
+        return self._observe(), reward, is_over, False, {}
 
     def _hang_once(self) -> None:
         try:
             self._hang_file.unlink()
-        except FileNotFoundError:  # another game was quicker
+        except FileNotFoundError:  # Another environment was faster.
             return
         time.sleep(86_400)
 
 
-gymnasium.register("HangingCatch-v0", HangingCatch)
+if "HangingCatch-v0" not in gymnasium.registry:  # The configuration is read as another module.
+    gymnasium.register("HangingCatch-v0", HangingCatch)
+
+
+def get_config() -> config_dict.ConfigDict:
+    """Returns `laser:catch` on the catch that can hang."""
+    from configs import laser  # Environment workers do not need these modules.
+    from laser_tf.environments import gymnasium_suite
+
+    config = laser.get_config("catch")
+    config.environment = dataclasses.asdict(
+        gymnasium_suite.GymnasiumConfig(
+            task="tools.chaos.hanging_catch:HangingCatch-v0",
+            num_envs=8,
+            num_workers=1,
+            reply_seconds=10.0,
+        )
+    )
+    return config

@@ -1,4 +1,4 @@
-"""Two machines, played by network namespaces with a cable between them that can be pulled out."""
+"""Two machines, simulated by network namespaces whose connection can be cut."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 
-from tools.chaos import descendants
+from tools.chaos import processes
 
 _NEAR, _FAR = "chaos_near", "chaos_far"
 _ADDRESSES = {_NEAR: "10.93.0.1", _FAR: "10.93.0.2"}
@@ -19,27 +19,27 @@ _RAY_SECONDS = 180.0
 
 
 class Machines:
-    """Ray's head on the near one; the far one's Ray is started again whenever it ends."""
+    """A near machine with Ray's head, and a far one whose Ray is restarted after its end."""
 
     address = f"{_ADDRESSES[_NEAR]}:{_PORT}"
 
     def __init__(self, log: pathlib.Path, near_cpus: int, far_cpus: int):
-        """Makes nothing yet.
+        """Creates nothing yet.
 
         Args:
-          log: of Ray's processes.
-          near_cpus: that Ray has on the head's machine.
-          far_cpus: on the other.
+          log: Log of Ray's processes.
+          near_cpus: CPUs of Ray on the near machine.
+          far_cpus: CPUs of Ray on the far machine.
         """
         self._log = log
         self._cpus = {_NEAR: near_cpus, _FAR: far_cpus}
         self._is_closed = threading.Event()
-        # For all processes to come.
+        # For all later processes.
         os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """With Ray on both."""
+        """Runs Ray on both machines."""
         try:
             self._connect()
             self._start_ray(_NEAR, "--head", f"--port={_PORT}", "--include-dashboard=false")
@@ -49,7 +49,7 @@ class Machines:
         finally:
             self._is_closed.set()
             for name in _ADDRESSES:
-                descendants.run(["ip", "netns", "delete", name], self._log)
+                processes.run(["ip", "netns", "delete", name], self._log)
 
     def _connect(self) -> None:
         for name in _ADDRESSES:
@@ -62,11 +62,11 @@ class Machines:
                 self._ip("-n", name, "link", "set", device, "up")
 
     def _ip(self, *arguments: str) -> None:
-        if code := descendants.run(["ip", *arguments], self._log):
+        if code := processes.run(["ip", *arguments], self._log):
             raise OSError(f"ip {' '.join(arguments)} ended with {code}, see {self._log}")
 
     def _start_ray(self, name: str, *arguments: str) -> subprocess.Popen:
-        return descendants.start(
+        return processes.start(
             [
                 *self.command(name), "-m", "ray.scripts.scripts", "start", "--block",
                 "--disable-usage-stats",
@@ -79,13 +79,13 @@ class Machines:
     def _wait_for_head(self) -> None:
         connect = f"import socket; socket.create_connection(('{_ADDRESSES[_NEAR]}', {_PORT}))"
         deadline = time.monotonic() + _RAY_SECONDS
-        while descendants.run([*self.command(), "-c", connect], self._log):
+        while processes.run([*self.command(), "-c", connect], self._log):
             if time.monotonic() > deadline:
                 raise TimeoutError(f"Ray's head does not answer, see {self._log}")
             time.sleep(1)
 
     def _keep_far(self) -> None:
-        """As systemd or Kubernetes do: Ray ends a machine's processes that it takes for dead."""
+        """Restarts Ray like systemd or Kubernetes: Ray ends a machine that it regards as dead."""
         while not self._is_closed.is_set():
             process = self._start_ray(_FAR, f"--address={self.address}")
             while process.poll() is None and not self._is_closed.is_set():
@@ -94,11 +94,11 @@ class Machines:
 
     @staticmethod
     def command(name: str = _NEAR) -> list[str]:
-        """How Python is started on a machine."""
+        """Returns the command that starts Python on a machine."""
         return ["ip", "netns", "exec", name, sys.executable]
 
     def cut(self, seconds: float) -> None:
-        """Pulls the cable out for so long."""
+        """Cuts the connection for some seconds."""
         self._ip("-n", _FAR, "link", "set", _FAR, "down")
         time.sleep(seconds)
         self._ip("-n", _FAR, "link", "set", _FAR, "up")

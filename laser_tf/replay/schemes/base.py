@@ -3,7 +3,7 @@
 import abc
 import dataclasses
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -14,12 +14,14 @@ from laser_tf.replay import server_address
 
 if TYPE_CHECKING:  # A configuration is checked before TensorFlow and Reverb are loaded.
     import reverb
+    import tensorflow as tf
 
     from laser_tf.agents import base as agents_base
     from laser_tf.replay import (
         batch_sources,
         client,
         connection,
+        server_iterator,
         stored_unroll,
         unroll_check,
         writers,
@@ -31,7 +33,7 @@ _MAX_BATCH_FRAMES = 10**8  # 700 GB of Atari's.
 
 
 class ActorContext(NamedTuple):
-    """What the writers of an actor are made for."""
+    """Actor that writers are made for."""
 
     replay: "connection.ReplayConnection"  # where to write
     signature: "stored_unroll.StoredUnroll"  # of an unroll
@@ -42,13 +44,19 @@ class ActorContext(NamedTuple):
 
 
 class LearnerContext(NamedTuple):
-    """What the batches of a learner are made for."""
+    """Learner that batches are made for."""
 
     replay: "client.ReplayClient"  # where to read
     signature: "stored_unroll.StoredUnroll"  # of an unroll
     agent: "agents_base.Agent"  # the learner's, whose newest weights recompute core states
     seed: Sequence[int]  # equal for all learners that update together; Reverb's samplers take none
-    invalid: "unroll_check.InvalidUnrolls | None" = None  # drops unrolls before core states
+    check: "unroll_check.UnrollCheck | None" = None  # masks invalid unrolls
+
+    def iterate(self, make: "Callable[[str], tf.data.Dataset]") -> "server_iterator.ServerIterator":
+        """Returns an iterator over the dataset that `make` returns for the server's address."""
+        from laser_tf.replay import server_iterator
+
+        return server_iterator.ServerIterator(self.replay.connection, make)
 
 
 def queue_of(agent: str) -> str:
@@ -71,6 +79,12 @@ class ReplayScheme(abc.ABC):
     uses_sequences: ClassVar[bool] = False  # whether batch entries are joined from several unrolls
     length_keys: ClassVar[str] = "unroll_length"  # keys that make up `steps_per_entry`
     recomputes_states: ClassVar[bool] = False  # whether the learner recomputes core states
+    # Fields of the schemes that have them.
+    replay_fraction = 0.0  # of a batch
+    capacity = 0  # agent steps in a full replay
+    burn_in = 0  # agent steps at the start of a batch entry that only advance the core state
+    core_state = ""  # what replayed entries start from: stored, the actors' states, or zero
+    priority_exponent = 0.0  # of the loss's priorities
 
     scheme: str = ""  # which replay scheme; each has other keys
     unroll_length: int = 20  # agent steps; T, of a stored unroll
@@ -98,14 +112,14 @@ class ReplayScheme(abc.ABC):
     # Properties of the batches.
 
     @property
-    @abc.abstractmethod
     def online_entries(self) -> int:
         """Number of batch entries that come new from the actors."""
+        return self.batch_size - self.replayed_entries
 
     @property
     def replayed_entries(self) -> int:
         """Number of batch entries that come from replay."""
-        return self.batch_size - self.online_entries
+        return round(self.batch_size * self.replay_fraction)
 
     @property
     def steps_per_entry(self) -> int:
@@ -118,16 +132,16 @@ class ReplayScheme(abc.ABC):
         return self.online_entries * self.unroll_length
 
     @property
-    def burn_in(self) -> int:
-        """Agent steps at the start of a batch entry that only advance the core state."""
-        return 0
+    def uses_priorities(self) -> bool:
+        """Returns whether the loss's priorities are needed."""
+        return self.priority_exponent > 0
 
     # Properties of what is stored.
 
     @property
-    def capacity(self) -> int:
-        """Agent steps in a full replay."""
-        return 0
+    def sampler_exponent(self) -> float:
+        """Priority exponent of the sampler of `replay_table` (0 means uniform)."""
+        return self.priority_exponent
 
     @property
     def steps_per_item(self) -> int:
@@ -140,29 +154,9 @@ class ReplayScheme(abc.ABC):
         return self.capacity // self.steps_per_item
 
     @property
-    def min_items(self) -> int:
-        """Number of items that stay in replay even if memory runs out."""
-        return self.batch_size
-
-    @property
     def min_capacity(self) -> int:
         """Smallest capacity in agent steps."""
         return self.batch_size * self.steps_per_entry
-
-    @property
-    def sampler_exponent(self) -> float:
-        """Priority exponent of the sampler of `replay_table` (0 means uniform)."""
-        return 0.0
-
-    @property
-    def uses_priorities(self) -> bool:
-        """Whether the loss's priorities are needed."""
-        return False
-
-    @property
-    def replays_stored_states(self) -> bool:
-        """Whether replayed entries start from the core states that the actors had."""
-        return False
 
     def fill(self, items: int) -> float:
         """Returns the share of the capacity that a number of items takes, in [0, 1]."""
@@ -180,13 +174,10 @@ class ReplayScheme(abc.ABC):
     # Checks against the rest of the configuration.
 
     def check_observation(self, observation: Any) -> None:
-        """Checks that there is an image to stack.
+        """Raises ValueError if `frame_stack` is above 1 and no spec of a single frame is an image.
 
         Args:
           observation: Nest of specs of single frames.
-
-        Raises:
-          ValueError: If `frame_stack` is above 1 and no leaf is an image.
         """
         if self.frame_stack > 1 and not any(map(observations.is_image, tree.flatten(observation))):
             raise errors.ConfigError(
@@ -196,23 +187,17 @@ class ReplayScheme(abc.ABC):
             )
 
     def check_episode_length(self, max_steps: int) -> None:  # noqa: B027 (most have no limit)
-        """Checks the longest episode of the environment.
+        """Raises ValueError if replay cannot store an episode of the environment.
 
         Args:
-          max_steps: Agent steps; 0 if unknown.
-
-        Raises:
-          ValueError: If replay cannot store such an episode.
+          max_steps: Agent steps of the longest episode; 0 if unknown.
         """
 
     def check_server(self, max_items: int) -> None:  # noqa: B027 (most have no minimum)
-        """Checks the capacity of a server that is no part of the run.
+        """Raises ValueError if updates would never begin with the server of another process.
 
         Args:
-          max_items: Number of items that its replay table can hold.
-
-        Raises:
-          ValueError: If updates would never begin.
+          max_items: Number of items that the server's replay table can hold.
         """
 
     def share(self, learners: int) -> Self:
@@ -221,16 +206,16 @@ class ReplayScheme(abc.ABC):
         Raises:
           ValueError: If the learners cannot take equal shares.
         """
-        return dataclasses.replace(self, batch_size=self._divided("batch_size", learners))
+        return self._divided(learners, "batch_size")
 
-    def _divided(self, key: str, learners: int) -> int:
-        size = getattr(self, key)
-        if size % learners:
-            raise errors.ConfigError(
-                f"replay.{key} must be a multiple of cluster.learners, {learners}, got {size}. All "
-                "learners take equal shares"
-            )
-        return size // learners
+    def _divided(self, learners: int, *keys: str) -> Self:
+        for key in keys:
+            if getattr(self, key) % learners:
+                raise errors.ConfigError(
+                    f"replay.{key} must be a multiple of cluster.learners, {learners}, got "
+                    f"{getattr(self, key)}. All learners take equal shares"
+                )
+        return dataclasses.replace(self, **{key: getattr(self, key) // learners for key in keys})
 
     # What a run builds from the configuration. The defaults write each unroll to the queue and to
     # `replay_table`.
@@ -271,7 +256,7 @@ class ReplayScheme(abc.ABC):
         """Creates the writers that take every step of an actor."""
         from laser_tf.replay import writers
 
-        return [writers.unroll_writer(self, context)]
+        return [writers.UnrollWriter(self, context)]
 
     @abc.abstractmethod
     def make_batches(self, context: LearnerContext) -> "batch_sources.BatchSource":

@@ -2,15 +2,12 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from laser_tf import errors
-from laser_tf.replay.schemes import base, sequences, table_replay
+from laser_tf import config_checks, errors
+from laser_tf.replay.schemes import base, sequences
 
 if TYPE_CHECKING:
-    import reverb
-
     from laser_tf.replay import batch_sources, client, stored_unroll, writers
 
 _MAX_KEYS = 10_000_000  # Sequences in the tree, which takes 2 GB then.
@@ -37,7 +34,7 @@ class Contextual(sequences.Sequences):
 
     def __post_init__(self):
         super().__post_init__()
-        table_replay.check_fraction(self, "uniform_share")
+        config_checks.check_range(self, "uniform_share", 0, 1, "it is a share of the samples")
         if not self.priority_exponent:
             raise errors.ConfigError(
                 f"priority_exponent must be above 0, got {self.priority_exponent}. Uniform "
@@ -48,16 +45,6 @@ class Contextual(sequences.Sequences):
                 f"capacity must be {_MAX_KEYS * self.steps_per_item} agent steps or less, got "
                 f"{self.capacity}. The tree orders at most {_MAX_KEYS} sequences"
             )
-
-    @property
-    def sampler_exponent(self) -> float:
-        """See `ReplayScheme`."""
-        return 0.0
-
-    @property
-    def min_items(self) -> int:
-        """See `ReplayScheme`; the warm-up, too, must fit."""
-        return max(self.batch_size, self.warm_up_items)
 
     def min_server_unrolls(self, queues: int) -> int:
         """See `ReplayScheme`; the queue of sequences takes the place of the batch."""
@@ -72,14 +59,6 @@ class Contextual(sequences.Sequences):
                 "One learner stores all sequences"
             )
         return self
-
-    def make_tables(
-        self, signature: "stored_unroll.StoredUnroll", queues: Sequence[str] = (base.QUEUE,)
-    ) -> "list[reverb.Table]":
-        """See `ReplayScheme`."""
-        from laser_tf.replay import tables
-
-        return tables.make_tables(self, signature, queues, self.sequence_table)
 
     def make_writers(self, context: base.ActorContext) -> "list[writers.Writer]":
         """See `ReplayScheme`."""
@@ -102,4 +81,4 @@ class Contextual(sequences.Sequences):
         """See `ReplayScheme`."""
         from laser_tf.replay import contextual_replay
 
-        return contextual_replay.restore(replay, self, signature, workdir)
+        return contextual_replay.ContextualReplay(replay, self, signature, workdir)

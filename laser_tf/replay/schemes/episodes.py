@@ -1,4 +1,4 @@
-"""Whole episodes with recomputed core states, mixed with online unrolls (LASER, section A.2)."""
+"""Complete episodes with recomputed core states, mixed with online unrolls (LASER, section A.2)."""
 
 import dataclasses
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Episodes(base.ReplayScheme):
     """Episodes are sampled uniformly and replayed from their starts with the newest weights."""
 
-    replay_table: ClassVar[str | None] = "episodes"
+    replay_table: ClassVar[str] = "episodes"
     recomputes_states: ClassVar[bool] = True
 
     scheme: str = "episodes"
@@ -25,11 +25,6 @@ class Episodes(base.ReplayScheme):
         super().__post_init__()
         table_replay.check_replay_fraction(self)
         table_replay.check_capacity(self)
-
-    @property
-    def online_entries(self) -> int:
-        """See `ReplayScheme`."""
-        return self.batch_size - round(self.batch_size * self.replay_fraction)
 
     @property
     def sampler_exponent(self) -> float:
@@ -60,7 +55,7 @@ class Episodes(base.ReplayScheme):
         from laser_tf.replay import tables
 
         episode = tables.several(self.stored_signature(signature), None)
-        return {base.QUEUE: signature, "episodes": episode}
+        return {base.QUEUE: signature, self.replay_table: episode}
 
     def unroll_tables(self, queue: str) -> tuple[str, ...]:
         """See `ReplayScheme`."""
@@ -70,7 +65,7 @@ class Episodes(base.ReplayScheme):
         """See `ReplayScheme`."""
         from laser_tf.replay import episode_replay
 
-        return [*super().make_writers(context), episode_replay.EpisodeWriter.make(self, context)]
+        return [*super().make_writers(context), episode_replay.EpisodeWriter(self, context)]
 
     def make_batches(self, context: base.LearnerContext) -> "batch_sources.BatchSource":
         """See `ReplayScheme`."""

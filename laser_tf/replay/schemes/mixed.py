@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 from laser_tf.replay.schemes import base, table_replay
 
 if TYPE_CHECKING:
-    from laser_tf.replay import batch_sources
+    import tensorflow as tf
+
+    from laser_tf.replay import batch_sources, stored_unroll
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -24,13 +26,35 @@ class Mixed(table_replay.TableReplay):
         super().__post_init__()
         table_replay.check_replay_fraction(self)
 
-    @property
-    def online_entries(self) -> int:
-        """See `ReplayScheme`."""
-        return self.batch_size - round(self.batch_size * self.replay_fraction)
-
     def make_batches(self, context: base.LearnerContext) -> "batch_sources.BatchSource":
         """See `ReplayScheme`."""
         from laser_tf.replay import batch_sources
 
-        return batch_sources.mixed_batches(context.replay, self)
+        queue = context.replay.connection.queue
+        batches = context.iterate(lambda address: self.mixed_batches(address, queue))
+        return batch_sources.BatchSource(context, iter(batches, None), [batches])
+
+    def mixed_batches(self, server_address: str, queue: str) -> "tf.data.Dataset":
+        """Returns endless `stored_unroll.Batch`es: new unrolls, each once, and replayed ones.
+
+        Args:
+          server_address: "host:port" of the Reverb server.
+          queue: The learner's queue.
+        """
+        import tensorflow as tf
+
+        from laser_tf.replay import dataset
+
+        def mix(
+            online: "stored_unroll.Batch", replayed: "stored_unroll.Batch"
+        ) -> "stored_unroll.Batch":
+            mixed = tf.nest.map_structure(
+                lambda *parts: tf.concat(parts, axis=0),
+                online._replace(new_steps=()),
+                replayed._replace(new_steps=()),
+            )
+            return mixed._replace(new_steps=online.new_steps)
+
+        online = dataset.online_batches(server_address, self, queue)
+        replayed = dataset.replayed_batches(server_address, self)
+        return dataset.mapped(tf.data.Dataset.zip((online, replayed)), mix)

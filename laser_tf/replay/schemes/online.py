@@ -15,13 +15,10 @@ class Online(base.ReplayScheme):
 
     scheme: str = "online"
 
-    @property
-    def online_entries(self) -> int:
-        """See `ReplayScheme`."""
-        return self.batch_size
-
     def make_batches(self, context: base.LearnerContext) -> "batch_sources.BatchSource":
         """See `ReplayScheme`."""
-        from laser_tf.replay import batch_sources
+        from laser_tf.replay import batch_sources, dataset
 
-        return batch_sources.online_batches(context.replay, self.online_entries, self.unroll_length)
+        queue = context.replay.connection.queue
+        online = context.iterate(lambda address: dataset.online_batches(address, self, queue))
+        return batch_sources.BatchSource(context, iter(online, None), [online])

@@ -4,14 +4,14 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from laser_tf import errors
-from laser_tf.replay.schemes import base, table_replay
+from laser_tf.replay.schemes import base, replay_only
 
 if TYPE_CHECKING:
     from laser_tf.replay import stored_unroll, writers
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Sequences(table_replay.PacedReplay):
+class Sequences(replay_only.ReplayOnly):
     """Sequences in Reverb, sampled by the loss's priorities; actors compute the first ones."""
 
     replay_table: ClassVar[str | None] = "sequences"
@@ -31,14 +31,14 @@ class Sequences(table_replay.PacedReplay):
         super().__post_init__()
         if not 0 <= self.sequence_overlap < self.sequence_length:
             raise errors.ConfigError(
-                f"sequence_overlap is {self.sequence_overlap}: use a value from 0 to below "
-                f"sequence_length, {self.sequence_length}"
+                f"sequence_overlap must be from 0 to below sequence_length, "
+                f"{self.sequence_length}, got {self.sequence_overlap}"
             )
         for name in ("sequence_length", "sequence_overlap", "burn_in"):
             if getattr(self, name) < 0 or getattr(self, name) % self.unroll_length:
                 raise errors.ConfigError(
-                    f"{name} is {getattr(self, name)}: use a multiple of unroll_length, "
-                    f"{self.unroll_length}, which sequences are put together from"
+                    f"{name} must be a multiple of unroll_length, {self.unroll_length}, got "
+                    f"{getattr(self, name)}. Sequences are joined from unrolls"
                 )
 
     @property

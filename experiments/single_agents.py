@@ -1,0 +1,101 @@
+"""LASER alone and next to other agents, each agent by its own configuration."""
+
+import functools
+
+from experiments import base
+from laser_tf.plotting import atari, curves
+
+_MINATAR = ("breakout", "space_invaders")
+_LASER = base.Condition("LASER")
+
+
+def _all_agents(suite: str) -> tuple[base.Condition, ...]:
+    return tuple(
+        base.Condition(label, config=f"{label.lower()}:{suite}")
+        for label in ("LASER", "IMPALA", "ACER", "R2D2", "Reactor")
+    )
+
+
+EXPERIMENTS = {
+    "agents_minatar": base.Experiment(
+        config="laser:minatar",
+        tasks=_MINATAR,
+        conditions=_all_agents("minatar"),
+        overrides={"run.env_frames": 1_000_000},
+        draw=curves.write_agents,
+    ),
+    "agents_pong": base.Experiment(
+        config="laser:atari",
+        tasks=("pong",),
+        conditions=_all_agents("atari"),
+        draw=curves.write_agents,
+    ),
+    "laser_impala_minatar": base.Experiment(
+        config="laser:minatar",
+        tasks=_MINATAR,
+        conditions=(_LASER, base.Condition("IMPALA", config="impala:minatar")),
+        overrides={"run.env_frames": 300_000},
+        draw=curves.write,
+    ),
+    # Next to Dopamine's published agents, by their protocol.
+    "atari": base.Experiment(
+        config="laser:atari_dopamine",
+        tasks=("pong", "breakout", "space_invaders", "seaquest", "qbert", "beam_rider"),
+        conditions=(base.Condition(atari.LABEL),),
+        overrides={"run.env_frames": 10_000_000},
+        draw=atari.write,
+    ),
+    # PopArt (Hessel et al. 2019): one agent on five games whose rewards differ a hundredfold.
+    "popart_minatar": base.Experiment(
+        config="laser:minatar_multitask",
+        conditions=(
+            base.Condition("PopArt"),
+            base.Condition("no PopArt", {"agent.popart": False}),
+            base.Condition("clipped rewards", {"agent.popart": False, "agent.reward_clip": "unit"}),
+        ),
+        draw=functools.partial(curves.write, metric="episode/median_single_task_normalised"),
+    ),
+    # Recurrent LASER in the T-maze: recomputed core states against stored ones and zeros.
+    "core_states_tmaze": base.Experiment(
+        config="laser:tmaze",
+        conditions=(
+            base.Condition("recomputed states"),
+            *(
+                base.Condition(
+                    f"{state} states", {"replay.scheme": "mixed", "replay.core_state": state}
+                )
+                for state in ("stored", "zero")
+            ),
+        ),
+        draw=curves.write,
+    ),
+    # Vectors and discrete actions.
+    "classic_control": base.Experiment(
+        config="laser:gymnasium",
+        tasks=("CartPole-v1", "Acrobot-v1"),
+        conditions=(_LASER,),
+        draw=curves.write,
+    ),
+    # Continuous actions.
+    "pendulum": base.Experiment(config="laser:control", conditions=(_LASER,), draw=curves.write),
+    # By its configuration and with a longer horizon.
+    "lunar_lander": base.Experiment(
+        config="laser:gymnasium",
+        tasks=("LunarLander-v3",),
+        conditions=(
+            _LASER,
+            base.Condition(
+                "discount 0.995",
+                {
+                    "agent.discount": 0.995,
+                    "agent.lambda_": 0.95,
+                    "learner.learning_rate": 5e-4,
+                    "run.env_frames": 1_000_000,
+                },
+            ),
+            base.Condition("discount 0.999", {"agent.discount": 0.999}),
+        ),
+        overrides={"run.env_frames": 700_000},
+        draw=curves.write,
+    ),
+}

@@ -1,0 +1,235 @@
+"""Evaluations of a run directory: by command, at the end of training, and of random actions."""
+
+import contextlib
+import dataclasses
+import json
+import logging
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from laser_tf import errors, observations, types
+from laser_tf.environments import (
+    base,
+    environment_config,
+    factory,
+    user_modules,
+)
+from laser_tf.evaluation import episode_runner, episode_video, evaluation_files, evaluator
+from laser_tf.monitoring import progress
+from laser_tf.training import learner_checkpoints, run_config
+from laser_tf.workdir import run_directory
+
+
+def evaluate(
+    workdir: pathlib.Path,
+    *,
+    episodes: int,
+    seed: int,
+    video: bool,
+    history_length: int = 0,
+    greedy: bool = False,
+    environment_changes: Mapping[str, Any] | None = None,
+    trust_config: bool = False,
+) -> dict[str, Any]:
+    """Evaluates the newest weights of a run and writes the result, see `evaluation_files`.
+
+    Args:
+      workdir: Run directory.
+      episodes: Number of episodes of each task, at least 1.
+      seed: Seed of environments and actions.
+      video: Whether to write a video of the median episode of each task to `videos/`.
+      history_length: Agent steps of an episode that the policy sees, including the current one; 0
+        for all.
+      greedy: Whether to take the action of the largest probability or value instead of sampling.
+      environment_changes: Values of the configuration's section `environment` that differ from
+        those of the run, e.g. {"sticky_actions": 0.25}.
+      trust_config: Whether the run's `config.json` may name modules to import.
+
+    Returns:
+      The content of the result's file.
+
+    Raises:
+      WorkdirError: If the directory holds no run or no readable checkpoint, or if the result cannot
+        be written; then the message contains the result.
+      UntrustedError: If `config.json` names modules that are not in `environment_changes`.
+      ConfigError: If the history of an agent without memory is to be restricted, or the agent does
+        not fit the changed environments.
+      EnvironmentFailedError: If the environments fail, or an episode does not end.
+    """
+    values = run_directory.read_config(workdir)
+    config = run_config.parse(values)
+    given = environment_changes or {}
+    environment, changes = change_environment(config.environment, values["environment"], given)
+    if not trust_config:
+        named = environment.user_code() if "task" in given else ()
+        code = config.environment.user_code()
+        user_modules.check_trusted(workdir / run_directory.CONFIG_FILE, code, named)
+    evaluating = evaluator.Evaluator(
+        dataclasses.replace(config, environment=environment), episodes, seeds=(seed, seed),
+        fault_folder=workdir, greedy=greedy, history_length=history_length,
+    )  # fmt: skip
+    with contextlib.closing(evaluating):
+        if changes:
+            check_spec(evaluating.environment.spec(), config.environment)
+        summary = _evaluate_newest(evaluating, workdir, config)
+    summary["protocol"] = {
+        "suite": environment.suite,
+        "episodes_per_task": episodes,
+        "environments_at_once_per_task": episode_runner.environments_per_task(
+            episodes, len(environment.tasks)
+        ),
+        "seed": seed,
+        "action_selection": "greedy" if greedy else config.agent.acting_in_evaluation,
+        "rewards": "raw",
+        **environment.protocol(),
+        **({"changed_environment": changes} if changes else {}),
+    }
+    newest = evaluation_files.result_file(workdir, history_length)
+    try:
+        result = evaluation_files.add(workdir, summary, history_length)
+        if video:
+            episode_actions = evaluating.finished_episodes, evaluating.actions
+            summary["videos"] = episode_video.write_medians(
+                result, environment, seed, *episode_actions, newest.stem, summary["env_frames"]
+            )
+            evaluation_files.write(summary, result, newest)
+    except OSError as error:
+        raise run_directory.WorkdirError(
+            f"cannot write {newest}: {error.strerror}; the result was {json.dumps(summary)}"
+        ) from None
+    return summary
+
+
+def evaluate_finished(workdir: pathlib.Path, config: run_config.RunConfig) -> None:
+    """Evaluates a finished run as `run.evaluation_episodes` requests, unless that is done.
+
+    Args:
+      workdir: Run directory.
+      config: Configuration of the run.
+    """
+    episodes = config.run.evaluation_episodes
+    # An earlier evaluation counts only if its weights have the whole training.
+    if not episodes or evaluation_files.has_standard_evaluation(workdir, config.run.env_frames):
+        return
+    # The user who trains has named the environment's code.
+    summary = evaluate(
+        workdir, episodes=episodes, seed=config.run.seed, video=True, trust_config=True
+    )
+    logging.info(
+        "mean return of %d evaluation episodes: %.2f", summary["episodes"], summary["mean_return"]
+    )
+
+
+def evaluate_random_actions(
+    config: environment_config.EnvironmentConfig, episodes: int, seed: int
+) -> dict[str, dict[str, float | None]]:
+    """Evaluates uniformly random actions, the zero of normalised scores.
+
+    Args:
+      config: Environments.
+      episodes: Number of episodes of each task.
+      seed: Seed of environments and actions.
+
+    Returns:
+      Task -> mean return, its standard error (None for one episode), and number of episodes.
+    """
+    random = base.action_generator(seed)
+    title = f"random actions in {config.task}"
+    with (
+        contextlib.closing(factory.make_environment(config, seed=seed)) as environment,
+        progress.EvaluationDisplay(episodes * len(config.tasks), title) as display,
+    ):
+        finished, _ = episode_runner.run_episodes(
+            environment,
+            lambda _: environment.random_actions(random),
+            episodes,
+            config.max_steps_per_episode,
+            display.update,
+        )
+    tasks = episode_runner.summarise_returns(config, finished)["tasks"]
+    return {
+        task: {
+            "mean_return": values["mean_return"],
+            # The standard deviation divides by the number of episodes, not by one less.
+            "standard_error": values["standard_deviation"] / (episodes - 1) ** 0.5
+            if episodes > 1
+            else None,
+            "episodes": episodes,
+        }
+        for task, values in tasks.items()
+    }
+
+
+def change_environment(
+    trained_on: environment_config.EnvironmentConfig,
+    values: Mapping[str, Any],
+    given: Mapping[str, Any],
+) -> tuple[environment_config.EnvironmentConfig, dict[str, Any]]:
+    """Returns a run's environment section with other values, and the values that differ.
+
+    Args:
+      trained_on: The run's section.
+      values: Its values.
+      given: The other values.
+
+    Raises:
+      ConfigError: For an unknown key, a wrong value, or a key that must not change.
+    """
+    for key in ("suite", "num_envs"):
+        if key in given:
+            raise errors.ConfigError(
+                f"environment.{key} must be that of the run, got {given[key]!r}. Leave it out."
+            )
+    section = {"environment": {**values, **given}}
+    changed = run_config.parse_section("environment", type(trained_on), section)
+    # Compared as they are parsed, since a task can have several names.
+    differing = {
+        key: getattr(changed, key)
+        for key in given
+        if getattr(changed, key) != getattr(trained_on, key)
+    }
+    return changed, differing
+
+
+def check_spec(
+    spec: types.EnvironmentSpec, trained_on: environment_config.EnvironmentConfig
+) -> None:
+    """Raises ConfigError unless changed environments have the spec of the run's environments."""
+    needed = factory.environment_spec(trained_on)
+    if spec != needed:
+        raise errors.ConfigError(
+            f"--environment must keep the run's {observations.describe(needed)}, got "
+            f"{observations.describe(spec)}. The agent fits no other."
+        )
+
+
+def _evaluate_newest(
+    evaluating: evaluator.Evaluator, workdir: pathlib.Path, config: run_config.RunConfig
+) -> dict[str, Any]:
+    """Evaluates the newest weights; returns the summary with counters and faults."""
+    environment = evaluating.environment
+    learner = learner_checkpoints.restore_learner(workdir, config, environment.spec())
+    weights = [variable.numpy() for variable in learner.agent.acting_variables]
+    agent_steps = int(learner.counters.agent_steps)
+    updates = int(learner.counters.learner_updates)
+    wall_seconds = float(learner.counters.wall_seconds)
+    del learner  # Its optimiser's variables are no longer needed.
+    tasks = environment.tasks
+    title = f"evaluating {tasks[0] if len(tasks) == 1 else f'{len(tasks)} tasks'}"
+    with progress.EvaluationDisplay(evaluating.num_episodes, title) as display:
+        summary = evaluating.evaluate(
+            weights, agent_steps * config.environment.action_repeat, updates, display.update
+        )
+    summary |= {
+        "agent_steps": agent_steps,
+        "wall_seconds": round(wall_seconds, 1),
+        "agent_steps_per_second": round(agent_steps / wall_seconds, 1) if wall_seconds else 0.0,
+        "faults": dict(environment.fault_counts()),
+    }
+    if summary["faults"]:
+        logging.warning(
+            "%d faults of the environment ended episodes early; their returns count as they are",
+            sum(summary["faults"].values()),
+        )
+    return summary

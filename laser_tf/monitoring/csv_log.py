@@ -1,0 +1,216 @@
+"""CSV logs of a run: they grow by complete rows and continue when the run is resumed."""
+
+import collections
+import contextlib
+import logging
+import math
+import os
+import pathlib
+import typing
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+from laser_tf import config_checks, errors
+from laser_tf.host import log_messages
+from laser_tf.workdir import atomic, run_directory
+
+Row = TypeVar("Row", bound=tuple)
+
+
+class CsvLog(Generic[Row]):
+    """A CSV file of named tuples, whose first element is the number of env frames.
+
+    Integers are counts, floats are finite, and an empty cell of `float | None` is None. Any thread
+    may call `add`; one thread calls the other methods.
+    """
+
+    def __init__(self, path: pathlib.Path, row_class: type[Row], columns: Sequence[str]):
+        """Leaves the file unchanged.
+
+        Args:
+          path: File, which may be missing.
+          row_class: Named tuple of a row.
+          columns: Names of the columns.
+        """
+        self.row_count = 0  # rows in the file that this object has kept or written
+        self._path = path
+        self._row_class = row_class
+        self._types = list(typing.get_type_hints(row_class).values())
+        self._header = ",".join(columns)
+        self._unwritten: collections.deque[Row] = collections.deque()
+        self._notice = log_messages.FailureNotice(f"{path} can be written again")
+
+    def exists(self) -> bool:
+        """Returns whether the file exists."""
+        return self._path.exists()
+
+    def read(self) -> list[Row]:
+        """Returns all rows; none if the file is missing.
+
+        Omits an incomplete last line, which a crash or a writer at work leaves. Logs other damage.
+
+        Raises:
+          OSError: If the file exists and cannot be read.
+        """
+        rows, unreadable = self._load()
+        if unreadable:
+            logging.warning("%s: %d damaged rows are left out", self._path, len(unreadable))
+        return rows
+
+    def _load(self) -> tuple[list[Row], list[str]]:
+        """Returns the rows and the unreadable lines."""
+        if not self._path.exists():
+            return [], []
+        # Text after the last line end is incomplete, even if it reads like a row.
+        *lines, _ = self._path.read_text(encoding="utf-8-sig", errors="replace").split("\n")
+        if lines and lines[0] == self._header:
+            del lines[0]
+        elif lines and sorted(lines[0].split(",")) == sorted(self._header.split(",")):
+            return [], lines  # The columns are in another order.
+        rows: list[Row] = []
+        unreadable = []
+        for line in lines:
+            try:
+                rows.append(self._parse(line))
+            except ValueError:
+                unreadable.append(line)
+        return rows, unreadable
+
+    def _parse(self, line: str) -> Row:
+        """Returns the row of a line; raises ValueError if the line is damaged."""
+        cells = zip(line.split(","), self._types, strict=True)
+        return self._row_class(*(_parse_cell(text, expected) for text, expected in cells))
+
+    def check(self) -> tuple[list[Row], int]:
+        """Returns the rows and the number of unreadable lines; writes nothing.
+
+        Raises:
+          WorkdirError: If the file cannot be read, or most of its lines are unreadable.
+        """
+        try:
+            rows, unreadable = self._load()
+        except OSError as error:
+            raise self._failure("read", error) from None
+        if len(unreadable) > len(rows):
+            raise run_directory.WorkdirError(
+                f"{self._path} must hold comma-separated rows of {self._header} in UTF-8, got "
+                f"{len(unreadable):,} unreadable lines and {len(rows):,} rows, e.g. "
+                f"{unreadable[-1][:60]!r}. Restore the file from a backup, or move it elsewhere to "
+                "resume without its rows"
+            )
+        return rows, len(unreadable)
+
+    def _failure(self, action: str, error: OSError) -> run_directory.WorkdirError:
+        return run_directory.WorkdirError(
+            f"cannot {action} {self._path}: {error.strerror}; {errors.file_remedy(error)}, then "
+            "run again"
+        )
+
+    def resume(self, env_frames: int | None, written: int = 0) -> list[Row]:
+        """Creates the file, or drops the rows beyond a checkpoint, which the run will repeat.
+
+        Logs unreadable and missing rows. Copies a file that loses text to one with the suffix
+        `.damaged`.
+
+        Args:
+          env_frames: Env frames of the checkpoint; None drops all rows.
+          written: Number of rows that the checkpoint counts, 0 if unknown.
+
+        Returns:
+          The remaining rows, oldest first.
+
+        Raises:
+          WorkdirError: If the file cannot be read or written, or most of its lines are unreadable.
+        """
+        rows, unreadable = ([], 0) if env_frames is None else self.check()
+        rows = [row for row in rows if row[0] <= env_frames]
+        content = "".join(f"{line}\n" for line in (self._header, *map(self._render, rows))).encode()
+        try:
+            self._report_losses(unreadable, max(0, written - len(rows)), written, content)
+            atomic.write(self._path, content)
+        except OSError as error:
+            raise self._failure("write", error) from None
+        self.row_count = len(rows)
+        return rows
+
+    def _report_losses(self, unreadable: int, missing: int, written: int, content: bytes) -> None:
+        losses = []
+        if unreadable:
+            losses.append(f"unreadable lines: {unreadable:,}")
+        if missing:
+            losses.append(f"missing rows: {missing:,} of {written:,} in the checkpoint's count")
+        if not losses:
+            return
+        if self._path.exists() and self._path.read_bytes() != content:
+            names = (f"{self._path.name}.damaged{number}" for number in ("", *range(2, 1_000)))
+            copy = next(path for path in map(self._path.with_name, names) if not path.exists())
+            atomic.write(copy, self._path.read_bytes())
+            losses.append(f"copied the file to {copy}")
+        logging.warning("%s: %s", self._path, "; ".join(losses))
+
+    def _render(self, row: Row) -> str:
+        return ",".join(map(_render_cell, row, self._types))
+
+    def add(self, row: Row) -> None:
+        """Stores a row for the next `flush`."""
+        self._unwritten.append(row)
+
+    def flush(self) -> None:
+        """Appends the rows since the last call; logs a failure once and tries again next time."""
+        rows = [self._unwritten.popleft() for _ in range(len(self._unwritten))]
+        if not rows:
+            return
+        text = "".join(f"{self._render(row)}\n" for row in rows)
+        try:
+            append(self._path, text.encode(), start=f"{self._header}\n".encode())
+        except OSError as error:
+            self._unwritten.extendleft(reversed(rows))
+            self._notice.failed(
+                f"cannot write {self._path}: {error.strerror}; its rows are kept until it works"
+            )
+        else:
+            self.row_count += len(rows)
+            self._notice.succeeded()
+
+
+def append(path: pathlib.Path, content: bytes, start: bytes) -> None:
+    """Appends to a file, which stays as it is if that fails.
+
+    Args:
+      path: File to append to or to create.
+      content: New content.
+      start: Content that precedes it in a new or empty file.
+
+    Raises:
+      OSError: If the file cannot be written.
+    """
+    size = path.stat().st_size if path.exists() else 0
+    try:
+        with path.open("ab") as file:
+            file.write(content if size else start + content)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.truncate(path, size) if size else path.unlink()
+        raise
+
+
+def _parse_cell(text: str, expected: Any) -> Any:
+    if expected is str:
+        return text
+    if expected is int:
+        count = int(text)
+        if not 0 <= count <= config_checks.MAX_INT64:
+            raise ValueError(f"{count} is out of range")
+        return count
+    if expected is not float and not text:
+        return None
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not finite")
+    return number
+
+
+def _render_cell(value: Any, expected: Any) -> str:
+    if value is None:
+        return ""
+    return str(value) if expected in (int, str) else f"{value:.10g}"
