@@ -54,13 +54,13 @@ gpu: $(INSTALLED)
 
 $(INSTALLED): requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || \
-	  { echo "Python 3.11 is needed (dm-reverb has no other wheels) and '$(PYTHON)' is not it: install python3.11 with its venv module, or name it with make PYTHON=..." >&2; exit 1; }
-	@echo "creating the environment in $(VENV) (a minute or two, about 2 GB)"
+	  { echo "Python 3.11 is needed, because dm-reverb has no other wheels. Install python3.11 with its venv module, or use make PYTHON=..." >&2; exit 1; }
+	@echo "creating the environment in $(VENV) (a minute or two, 2.6 GB)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -r requirements.lock
 	@touch $@
 
-# An environment of its own: what builds the site must not move a version of requirements.lock.
+# A separate environment, so that the site's packages change no version of requirements.lock.
 $(DOCS_INSTALLED): requirements-docs.txt
 	@$(PYTHON) -m venv $(DOCS_VENV)
 	@$(DOCS_VENV)/bin/pip install --quiet --disable-pip-version-check -r requirements-docs.txt

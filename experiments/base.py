@@ -36,7 +36,6 @@ class Experiment:
     config: str  # e.g. "laser:minatar"
     conditions: tuple[Condition, ...]
     draw: Callable[[tables.Runs, pathlib.Path], object]  # runs, directory of the report
-    command: str = "train"  # trains a run; "sweep" trains a sweep
     tasks: tuple[str, ...] = ()  # (): the configuration's task
     overrides: Overrides = dataclasses.field(default_factory=dict)  # of all conditions
     history_lengths: tuple[int, ...] = ()  # agent steps remembered in additional evaluations
@@ -44,20 +43,15 @@ class Experiment:
 
 def find() -> dict[str, Experiment]:
     """Returns all experiments by name: the `EXPERIMENTS` of the modules of this package."""
-    modules = sorted(path.stem for path in pathlib.Path(__file__).parent.glob("*.py"))
     found: dict[str, Experiment] = {}
-    for module in modules:
-        if module not in _INFRASTRUCTURE:
-            found |= importlib.import_module(f"experiments.{module}").EXPERIMENTS
+    for path in pathlib.Path(__file__).parent.glob("*.py"):
+        if path.stem not in _INFRASTRUCTURE:
+            found |= importlib.import_module(f"experiments.{path.stem}").EXPERIMENTS
     return dict(sorted(found.items()))
 
 
 def load(name: str) -> Experiment:
-    """Returns an experiment.
-
-    Raises:
-      UserError: If there is no such experiment.
-    """
+    """Returns an experiment; raises UserError for an unknown name."""
     known = find()
     if name not in known:
         close = config_values.close_names(name, known) or list(known)

@@ -25,6 +25,7 @@ class PlannedRun:
     config: str  # value of --config
     overrides: Mapping[str, Any]  # "section.key" -> value
     parsed: run_config.RunConfig | sweep_config.SweepConfig
+    ray_address: str = ""  # Ray cluster for runs of one process; "" for this machine
 
     @property
     def title(self) -> str:
@@ -37,11 +38,10 @@ class PlannedRun:
         parsed = self.parsed
         return parsed.first if isinstance(parsed, sweep_config.SweepConfig) else parsed
 
-    def command(self, module: str, extend: bool, has_log: bool) -> subcommand.Command:
+    def command(self, extend: bool, has_log: bool) -> subcommand.Command:
         """Returns the command that trains or continues it.
 
         Args:
-          module: Command of `launch`.
           extend: Whether a higher `run.env_frames` is accepted.
           has_log: Whether its output goes to `<workdir>.log`.
         """
@@ -52,6 +52,7 @@ class PlannedRun:
             *(f"--config.{key}={value}" for key, value in self.overrides.items()),
         )
         log = self.workdir.with_name(f"{self.workdir.name}.log") if has_log else None
+        module = "sweep" if isinstance(self.parsed, sweep_config.SweepConfig) else "train"
         return subcommand.Command(module, arguments, f"{self.title}: {self.workdir}", log)
 
 
@@ -79,12 +80,13 @@ def make(
     Raises:
       UserError: If a run's configuration is invalid, or an override would make conditions equal.
     """
-    given = dict(overrides or {})
+    given = overrides or {}
     if "environment.task" in given:
         raise errors.UserError(
             "--override=environment.task must not be given. Use "
             f"--tasks={given['environment.task']}."
         )
+    is_sweep = "sweep" in found_config.load(experiment.config)
     runs = {}  # A task may have several names: each run once.
     for seed, task, condition in itertools.product(
         range(1, seeds + 1), tasks or experiment.tasks or ("",), experiment.conditions
@@ -96,6 +98,11 @@ def make(
             )
         path = condition.config or config or experiment.config
         values = found_config.load(path).to_dict()
+        if ("sweep" in values) != is_sweep:
+            raise errors.UserError(
+                f"--config={path} must{'' if is_sweep else ' not'} be a sweep for {name}. Use e.g. "
+                f"--config={experiment.config}."
+            )
         changes = {
             **experiment.overrides,
             **given,
@@ -104,13 +111,20 @@ def make(
             **({} if experiment.history_lengths else {"run.evaluation_episodes": 0}),
             **condition.overrides,
         }
-        if experiment.command == "sweep":
+        address = ""
+        if is_sweep:
             changes |= {"sweep.label": condition.label, "sweep.seed_index": seed}
-        parsed = _parse(name, experiment, path, values, changes)
-        run = PlannedRun(task, condition.label, seed, workdir, path, changes, parsed)
-        own_task = run.first.environment.task
-        folder = condition.workdir(workdir, own_task, seed)
-        runs[folder] = dataclasses.replace(run, task=own_task, workdir=folder)
+        elif not changes.get("cluster.actors"):
+            address = changes.pop("cluster.address", "")
+        for key in changes:  # The parser reports unknown sections.
+            values.setdefault(key.partition(".")[0], {})
+        parser = sweep_config if is_sweep else run_config
+        parsed = parser.parse(run_config.override(values, changes))
+        first = parsed.first if is_sweep else parsed
+        folder = condition.workdir(workdir, first.environment.task, seed)
+        runs[folder] = PlannedRun(
+            first.environment.task, condition.label, seed, folder, path, changes, parsed, address
+        )
     return list(runs.values())
 
 
@@ -120,21 +134,3 @@ def directories(runs: Iterable[PlannedRun]) -> tables.Runs:
     for run in runs:
         found.setdefault(run.task, {}).setdefault(run.label, []).append(run.workdir)
     return found
-
-
-def _parse(
-    name: str,
-    experiment: base.Experiment,
-    config: str,
-    values: dict[str, Any],
-    changes: Mapping[str, Any],
-) -> run_config.RunConfig | sweep_config.SweepConfig:
-    """Validates the configuration of a run before anything is trained."""
-    unknown = [key for key in changes if key.partition(".")[0] not in values]
-    if unknown or ("sweep" in values) != (experiment.command == "sweep"):
-        reason = f"no section of {unknown[0]}" if unknown else "another kind of configuration"
-        raise errors.UserError(
-            f"--config={config} has {reason} than {name} needs. Use --config={experiment.config}."
-        )
-    parser = sweep_config if experiment.command == "sweep" else run_config
-    return parser.parse(run_config.override(values, changes))

@@ -16,7 +16,8 @@ if __name__ == "__main__":
     interruption.before_imports()
 
 import argparse
-import logging
+import dataclasses
+import itertools
 import pathlib
 import sys
 from collections.abc import Sequence
@@ -30,14 +31,7 @@ from launch import subcommand
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Trains and draws an experiment.
-
-    Args:
-      arguments: Command line without the name of the program.
-
-    Raises:
-      UserError: For an unknown experiment, an invalid value, or a run that fails.
-    """
+    """Trains and draws an experiment; raises UserError for bad input and a run that fails."""
     given = _parse_arguments(arguments)
     experiment = base.load(given.experiment)
     workdir = pathlib.Path(given.workdir or f"runs/{given.experiment}").absolute()
@@ -51,7 +45,7 @@ def main(arguments: Sequence[str]) -> None:
         config=given.config,
     )
     if not given.plot_only:
-        _train(experiment.command, runs, given.parallel, given.extend)
+        _train(runs, given.parallel, given.extend)
         _evaluate_histories(runs, experiment.history_lengths)
     output = workdir / "report"
     output.mkdir(parents=True, exist_ok=True)
@@ -106,14 +100,11 @@ def _parse_overrides(given: Sequence[str]) -> dict[str, Any]:
     return overrides
 
 
-def _train(command: str, runs: Sequence[plan.PlannedRun], parallel: int, extend: bool) -> None:
+def _train(runs: Sequence[plan.PlannedRun], parallel: int, extend: bool) -> None:
     """Trains what is missing of all runs, on this machine or on a cluster."""
-    cluster = runs[0].parsed.cluster if command == "train" else None
-    # A sweep, or a run of several processes, spreads over the cluster by itself.
-    is_spread = bool(cluster and cluster.address and not cluster.actors)
-    has_logs = parallel > 1 or is_spread
-    commands = [run.command(command, extend, has_logs) for run in runs]
-    if not is_spread:
+    cluster, address = runs[0].first.cluster, runs[0].ray_address
+    commands = [run.command(extend, has_log=parallel > 1 or bool(address)) for run in runs]
+    if not address:
         subcommand.run_all(commands, parallel)
         return
     from laser_tf.cluster import ray_session, remote_command
@@ -121,28 +112,27 @@ def _train(command: str, runs: Sequence[plan.PlannedRun], parallel: int, extend:
     requested = cluster.learner_cpus, cluster.learner_gpus
 
     def start(command: subcommand.Command) -> remote_command.RemoteCommand:
-        arguments = (*command.python_arguments, "--config.cluster.address=")
-        return remote_command.RemoteCommand(arguments, command.log, *requested)
+        return remote_command.RemoteCommand(command.python_arguments, command.log, *requested)
 
-    with ray_session.session(cluster, *requested):
+    with ray_session.session(dataclasses.replace(cluster, address=address), *requested):
         subcommand.run_all(commands, parallel, start)
 
 
 def _evaluate_histories(runs: Sequence[plan.PlannedRun], lengths: Sequence[int]) -> None:
     """Evaluates each run with every length of history for which it has no evaluation."""
-    for run in runs if lengths else ():
+    commands = []
+    for run, length in itertools.product(runs, (0, *lengths) if lengths else ()):
         frames, episodes = run.first.run.env_frames, run.first.run.evaluation_episodes
-        for length in (0, *lengths):
-            if evaluation_files.has_standard_evaluation(run.workdir, frames, length, episodes):
-                continue
-            logging.info("Evaluating %s with history length %s", run.title, length or "all")
-            subcommand.run(
-                "evaluate",
+        if not evaluation_files.has_standard_evaluation(run.workdir, frames, length, episodes):
+            arguments = (
                 f"--workdir={run.workdir}",
                 f"--episodes={episodes}",
                 "--trust_config",  # The user named the environment to train this run.
                 f"--history_length={length}",
             )
+            title = f"Evaluating {run.title} with history length {length or 'all'}"
+            commands.append(subcommand.Command("evaluate", arguments, title))
+    subcommand.run_all(commands)
 
 
 if __name__ == "__main__":

@@ -13,13 +13,12 @@ class ArrayFunction:
     """A `tf.function` of nests of arrays for frequent calls, not from several threads at once.
 
     Arrays enter and leave the graph through `tf.numpy_function`, since TensorFlow 2.15 under Python
-    3.11 never frees 16 bytes of each tensor that reaches Python: an actor grew by 3 MB a minute. It
-    is also a quarter faster for a small network than a conversion of each array. There is only one
-    graph, so that no look-up is needed, which took a third of the time of a small network.
+    3.11 never frees 16 bytes of each tensor that reaches Python: an actor grew by 3 MB a minute.
+    There is only one graph, so that no look-up is needed, which took a third of the time of a small
+    network.
     """
 
     def __init__(self, function: Callable[..., Any], *, jit_compile: bool = False):
-        """Compiles `function` of nests of tensors at its first call."""
         self._function = tf.function(function, jit_compile=jit_compile, autograph=False)
         self._call = tf.function(self._trace, autograph=False)
         self._concrete: Any = None  # the graph, once it is traced
@@ -63,7 +62,6 @@ class CancellableFunction(ArrayFunction):
     """An `ArrayFunction` whose call another thread may cancel, since it may never return."""
 
     def __init__(self, function: Callable[..., Any]):
-        """Compiles `function` of nests of tensors at its first call."""
         super().__init__(function)
         self._cancellation = cancellation.CancellationManager()
 

@@ -16,13 +16,10 @@ _DESCRIPTIONS = {bool: "True or False", str: "text", Mapping: "a mapping of name
 
 
 def check_types(config: Any) -> None:
-    """Checks that fields of a dataclass have their types and that numbers fit float32 or int64.
+    """Raises ConfigError unless fields of a dataclass have their types and fit float32 or int64.
 
     Integral floats in integer fields, such as 1e5, are converted to int in place, and lists in
     tuple fields to tuples.
-
-    Raises:
-      ConfigError: If a field has an invalid value.
     """
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
@@ -57,30 +54,18 @@ def _check_type(name: str, value: Any, expected: Any) -> None:
 
 
 def check_number(name: str, value: Any) -> None:
-    """Checks that the value of key `name` is a number in the range of float32.
-
-    Raises:
-      ConfigError: If the value is no number, is not finite, or overflows or underflows float32.
-    """
+    """Raises ConfigError unless the value of key `name` is a number in the range of float32."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise errors.ConfigError(f"{name} must be a number, got {value!r}.")
     # A comparison also works for integers that are too large for a float.
-    if not abs(value) <= MAX_FLOAT32:
+    if value != 0 and not MIN_FLOAT32 <= abs(value) <= MAX_FLOAT32:
         raise errors.ConfigError(
-            f"{name} must be finite and at most 3e38 in size, the range of float32, got {value}."
-        )
-    if value and abs(value) < MIN_FLOAT32:
-        raise errors.ConfigError(
-            f"{name} must be 0 or at least 2e-38 in size, the range of float32, got {value}."
+            f"{name} must be 0 or of a size from 2e-38 to 3e38, the range of float32, got {value}."
         )
 
 
 def check_choice(config: Any, name: str, choices: Collection[str]) -> None:
-    """Checks that field `name` of a dataclass has one of the values `choices`.
-
-    Raises:
-      ConfigError: If it has another value.
-    """
+    """Raises ConfigError unless field `name` of a dataclass has one of the values `choices`."""
     value = getattr(config, name)
     if value not in choices:
         raise errors.ConfigError(
@@ -98,7 +83,7 @@ def check_range(
     above: float = -math.inf,
     below: float = math.inf,
 ) -> None:
-    """Checks the range of field `name` of a dataclass.
+    """Raises ConfigError unless field `name` of a dataclass is within all bounds.
 
     Args:
       config: Section of a configuration.
@@ -108,9 +93,6 @@ def check_range(
       reason: Clause for the error message that explains a bound.
       above: Exclusive lower bound.
       below: Exclusive upper bound.
-
-    Raises:
-      ConfigError: If the value is out of range.
     """
     value = getattr(config, name)
     for is_valid, bound in (

@@ -42,12 +42,10 @@ def parse_value(text: str) -> Any:
 
 
 def parse_text(text: str, expected: Any) -> Any:
-    """Parses the text of a flag for a field of a configuration.
+    """Parses the text of a flag for a field with the type `expected`.
 
-    Args:
-      text: Text of the flag.
-      expected: Type of the field. A field that may be a text gets the text unchanged, and one
-        value of a tuple may be given without parentheses.
+    A field that may be a text gets the text unchanged, and one value of a tuple may be given
+    without parentheses.
     """
     if str in (expected, *typing.get_args(expected)) and typing.get_origin(expected) is not tuple:
         return text

@@ -1,10 +1,6 @@
 """Exceptions that end a command with a one-line message instead of a traceback."""
 
-import errno
 import re
-
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class UserError(RuntimeError):
@@ -32,16 +28,6 @@ def first_line(error: BaseException) -> str:
     """Returns the first line of an error message, without names of TensorFlow graph nodes."""
     text = re.sub(r"\{\{.*?\}\}|\[Op:.*?\]", "", printable(str(error))).strip()
     return text.splitlines()[0][:400].strip() if text else type(error).__name__
-
-
-def file_remedy(error: BaseException) -> str:
-    """Returns the remedy of a failed write, e.g. "free disk space"."""
-    number = getattr(error, "errno", None)
-    if number in _NO_SPACE:
-        return "free disk space"
-    if number in _NOT_WRITABLE:
-        return "make it writable"
-    return "check its path, permissions and disk"
 
 
 def one_line(error: BaseException, max_length: int | None = None) -> str:

@@ -15,9 +15,6 @@ def without(paths: Iterable[str]) -> list[str]:
 
     A user's code may have its own `launch` and `configs`. A copy of the sources keeps its root,
     which holds laser_tf as well.
-
-    Args:
-      paths: Entries of `sys.path` or PYTHONPATH.
     """
     # Ray adds the folder of the command's own file to the path of each of its workers.
     hidden = {FOLDER / "launch"} | ({_INSTALLED} if FOLDER == _INSTALLED else set())

@@ -31,14 +31,7 @@ def stack_specs(observation: Any, depth: int) -> Any:
         if depth == 1 or not is_image(spec):
             return spec
         *size, channels = spec.shape
-        shape = [*size, depth * channels]
-        if not isinstance(spec, specs.BoundedArray):
-            return specs.Array(shape, spec.dtype, spec.name)
-        minimum, maximum = (
-            np.tile(np.broadcast_to(bound, spec.shape), depth)
-            for bound in (spec.minimum, spec.maximum)
-        )
-        return specs.BoundedArray(shape, spec.dtype, minimum, maximum, spec.name)
+        return spec.replace(shape=[*size, depth * channels])
 
     return tree.map_structure(stack, observation)
 
@@ -64,21 +57,18 @@ def describe(spec: types.EnvironmentSpec) -> str:
         "/".join(map(str, (*path, ""))) + f"{leaf.dtype}{list(leaf.shape)}"
         for path, leaf in tree.flatten_with_path(spec.observation)
     ]
-    action = spec.action
-    actions = (
-        f"{action.num_values} actions"
-        if isinstance(action, specs.DiscreteArray)
-        else f"{action.shape[0]} continuous actions in {_bounds(action)}"
-    )
     tasks = f" in {spec.num_tasks} tasks" if spec.num_tasks > 1 else ""
-    return f"observations {', '.join(leaves)} and {actions}{tasks}"
+    return f"observations {', '.join(leaves)} and {describe_action(spec.action)}{tasks}"
 
 
-def _bounds(action: specs.BoundedArray) -> str:
+def describe_action(spec: specs.BoundedArray) -> str:
+    """Describes an action spec for messages."""
+    if isinstance(spec, specs.DiscreteArray):
+        return f"{spec.num_values} actions"
     # A spec may have one bound for all dimensions.
-    bounds = (np.broadcast_to(bound, action.shape) for bound in (action.minimum, action.maximum))
-    pairs = zip(*bounds, strict=True)
-    return " and ".join(dict.fromkeys(f"[{low:g}, {high:g}]" for low, high in pairs))
+    bounds = (np.broadcast_to(bound, spec.shape) for bound in (spec.minimum, spec.maximum))
+    pairs = dict.fromkeys(f"[{low:g}, {high:g}]" for low, high in zip(*bounds, strict=True))
+    return f"{spec.shape[0]} continuous actions in {' and '.join(pairs)}"
 
 
 def path_name(prefix: str, path: tuple) -> str:

@@ -4,7 +4,8 @@ An unroll has T + 1 time steps. The learner holds it time-major, `[T + 1, B, ...
 
     observation      x_t
     reward           received together with x_t: the outcome of a_{t-1} (as in dm_env)
-    discount         received together with x_t: 0 if an episode or a life ended at x_t, else 1
+    discount         received together with x_t: 0 if the episode terminated or a life was
+                     lost at x_t, else 1 (also at a time limit)
     is_first         true if x_t is the first observation of an episode
     previous_action  a_{t-1}
     action           a_t, taken at x_t
@@ -15,7 +16,7 @@ An unroll has T + 1 time steps. The learner holds it time-major, `[T + 1, B, ...
 Consecutive unrolls overlap by one step: the last step of one is the first step of the next. A loss
 therefore reads actions [0..T-1], rewards and discounts [1..T] and values [0..T]. The bootstrap
 value is values[T]. Index t of a `[T, B]` argument of an op belongs to the transition from x_t to
-x_{t+1}, so that rewards[t] and discounts[t] are those received with x_{t+1}.
+x_{t+1}. So rewards[t] and discounts[t] of the op are received with x_{t+1}.
 
 The recurrent core resets its state BEFORE each step with `is_first`.
 
@@ -43,7 +44,7 @@ class TextSpec(specs.BoundedArray):
     """Spec of a text: word ids, int32 [L], padded at the end with zeros."""
 
     def __init__(self, length: int, name: str = "text"):
-        """Creates the spec of texts with at most `length` words (L)."""
+        """Creates the spec of texts with up to `length` words (L)."""
         super().__init__([length], np.int32, 0, VOCABULARY_SIZE - 1, name)
 
     def __reduce__(self) -> tuple:
@@ -89,8 +90,8 @@ class Unroll(NamedTuple):
     is_online: Any  # bool [B]: true if fresh from an actor, false if sampled from replay
     is_own: Any  # bool [B]: false if another member of the sweep collected the unroll
     importance_weight: Any  # float32 [B]; 1 unless replay is prioritised
-    # Only for sequences, otherwise (): recurrent states stored by the actor, [S + 1, B, ...]. They
-    # precede S + 1 evenly spaced steps, including the first and the last step.
+    # Only for sequences, otherwise (): core states stored by the actor before the first step of
+    # each of the S joined unrolls and before the last step, [S + 1, B, ...].
     stored_states: Any = ()
 
 

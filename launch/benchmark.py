@@ -72,20 +72,12 @@ def _measure(config: run_config.RunConfig, dtype: str, jit: bool) -> dict[str, o
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         together = benchmark_parts.end_to_end(config, folder / "run", _SECONDS.value)
-        parts = benchmark_parts.Parts(config, dtype, jit, folder / "replay", _PART_SECONDS.value)
-        alone = {
-            "environment": parts.environment_pace(),
-            "inference": parts.inference_pace(),
-            "writing": parts.writing_pace(),
-            "sampling": parts.sampling_pace(),
-            "update": parts.update_pace(),
-        }
-        if config.replay.recomputes_states:
-            alone["recomputing_states"] = parts.recomputation_pace()
-        parts.close()
+        alone, batch_steps = benchmark_parts.parts_alone(
+            config, dtype, jit, folder / "replay", _PART_SECONDS.value
+        )
     return {
         "agent_steps_per_second_alone": {name: round(pace) for name, pace in alone.items()},
-        "learner_updates_per_second_alone": round(alone["update"] / parts.steps_per_batch, 3),
+        "learner_updates_per_second_alone": round(alone["update"] / batch_steps, 3),
         "end_to_end": together,
     }
 

@@ -50,117 +50,75 @@ def end_to_end(
     }
 
 
-class Parts:
-    """The parts of a run, which are measured one by one on real experience."""
+def parts_alone(
+    config: run_config.RunConfig, dtype: str, jit: bool, folder: pathlib.Path, seconds: float
+) -> tuple[dict[str, float], int]:
+    """Measures the parts of a run one by one, for `seconds` each, on real experience.
 
-    def __init__(
-        self,
-        config: run_config.RunConfig,
-        dtype: str,
-        jit: bool,
-        replay_folder: pathlib.Path,
-        seconds: float,
-    ):
-        """Creates all parts and acts for one entry of a batch.
-
-        Args:
-          config: Configuration of the run.
-          dtype: Compute dtype, "float32" or "bfloat16".
-          jit: Whether XLA compiles the update.
-          replay_folder: New directory of the Reverb server.
-          seconds: Duration of each measurement.
-        """
-        self._seconds = seconds
-        self._config = config
-        self._environment = factory.make_environment(config.environment, seed=1)
-        spec = self._environment.spec()
-        self._learner = assembly.build_learner(config, spec, dtype, jit=jit)
-        signature = assembly.unroll_signature(config, spec, self._learner.agent)
-        self._tables = _paced_tables(config.replay)
-        self._server = server.ReplayServer(self._tables, signature, replay_folder)
-        self._policy = actor.ActingPolicy(
-            self._learner.agent, self._environment, config.replay.frame_stack
+    Returns:
+      Agent steps per second of each part, and the agent steps in a batch, including a burn-in.
+    """
+    replay, tables = config.replay, _paced_tables(config.replay)
+    environment = factory.make_environment(config.environment, seed=1)
+    spec, generator = environment.spec(), np.random.default_rng(1)
+    learner = assembly.build_learner(config, spec, dtype, jit=jit)
+    signature = assembly.unroll_signature(config, spec, learner.agent)
+    replay_server = server.ReplayServer(tables, signature, folder)
+    policy = actor.ActingPolicy(learner.agent, environment, replay.frame_stack)
+    (writer,) = tables.make_writers(
+        schemes_base.ActorContext(
+            replay_server.connect(), signature, learner.agent, environment.task_ids
         )
-        (self._writer,) = self._tables.make_writers(
-            schemes_base.ActorContext(
-                self._server.connect(),
-                signature,
-                self._learner.agent,
-                self._environment.task_ids,
-            )
-        )
-        self._steps = []
-        self._env_output = self._environment.reset()
-        for _ in range(self._tables.steps_per_entry):
-            core_state = self._policy.core_state
-            agent_output = self._policy(self._env_output)
-            self._steps.append(writers.Step(self._env_output, agent_output, core_state, 0))
-            self._env_output = self._environment.step(agent_output.action)
+    )
+    steps = []
+    env_output = environment.reset()
+    for _ in range(tables.steps_per_entry):
+        core_state = policy.core_state
+        agent_output = policy(env_output)
+        steps.append(writers.Step(env_output, agent_output, core_state, 0))
+        env_output = environment.step(agent_output.action)
 
-    def environment_pace(self) -> float:
-        """Steps the environments with random actions."""
-        environment, generator = self._environment, np.random.default_rng(1)
-        return environment.num_envs * self._calls_per_second(
-            lambda: environment.step(environment.random_actions(generator))
-        )
+    def write() -> None:
+        for step in steps:
+            writer.add(step, lambda: False)
+        writer.wait(lambda: False)
 
-    def inference_pace(self) -> float:
-        """Computes the actions of all environments at once."""
-        return self._environment.num_envs * self._calls_per_second(
-            lambda: self._policy(self._env_output)
-        )
+    def pace(call: Callable[[], Any], agent_steps: int) -> float:
+        return agent_steps * _calls_per_second(call, seconds)
 
-    def writing_pace(self) -> float:
-        """Inserts steps into replay."""
+    num_envs, batch_steps = environment.num_envs, tables.batch_size * tables.steps_per_entry
+    alone = {
+        "environment": pace(
+            lambda: environment.step(environment.random_actions(generator)), num_envs
+        ),
+        "inference": pace(lambda: policy(env_output), num_envs),
+        "writing": pace(write, num_envs * len(steps)),
+    }
+    batches = iter(dataset.replayed_batches(replay_server.address, tables))
+    next_batch = array_function.ArrayFunction(batches.get_next)
+    alone["sampling"] = pace(next_batch, batch_steps)
+    is_online = np.arange(replay.batch_size) < replay.online_entries
+    batch = next_batch()._replace(is_online=is_online)
+    alone["update"] = pace(lambda: learner.update(batch), batch_steps)
+    if replay.recomputes_states:
+        count = replay.replayed_entries
+        unrolls = tf.nest.map_structure(lambda column: column[:count], next_batch().unrolls)
+        next_state = episode_replay.state_recomputation(learner.agent, count)
+        # In agent steps of the batch with its online entries.
+        alone["recomputing_states"] = pace(lambda: next_state(unrolls), batch_steps)
+    replay_server.stop()
+    environment.close()
+    return alone, batch_steps
 
-        def write() -> None:
-            for step in self._steps:
-                self._writer.add(step, lambda: False)
-            self._writer.wait(lambda: False)
 
-        return self._environment.num_envs * len(self._steps) * self._calls_per_second(write)
-
-    def sampling_pace(self) -> float:
-        """Samples batches from replay."""
-        batches = dataset.replayed_batches(self._server.address, self._tables)
-        self._next_batch = array_function.ArrayFunction(iter(batches).get_next)
-        return self.steps_per_batch * self._calls_per_second(self._next_batch)
-
-    def update_pace(self) -> float:
-        """Takes gradient steps on one batch."""
-        is_online = np.arange(self._config.replay.batch_size) < self._config.replay.online_entries
-        batch = self._next_batch()._replace(is_online=is_online)
-        return self.steps_per_batch * self._calls_per_second(lambda: self._learner.update(batch))
-
-    @property
-    def steps_per_batch(self) -> int:
-        """Agent steps in a batch, including a burn-in."""
-        return self._tables.batch_size * self._tables.steps_per_entry
-
-    def recomputation_pace(self) -> float:
-        """Recomputes core states of replayed entries; in agent steps of the whole batch."""
-        replay = self._config.replay
-        unrolls = tf.nest.map_structure(
-            lambda column: column[: replay.replayed_entries], self._next_batch().unrolls
-        )
-        next_state = episode_replay.state_recomputation(
-            self._learner.agent, replay.replayed_entries
-        )
-        return self.steps_per_batch * self._calls_per_second(lambda: next_state(unrolls))
-
-    def _calls_per_second(self, call: Callable[[], Any]) -> float:
-        for _ in range(3):  # compilation and caches
-            call()
-        calls, start = 0, time.monotonic()
-        while time.monotonic() - start < self._seconds:
-            call()
-            calls += 1
-        return calls / (time.monotonic() - start)
-
-    def close(self) -> None:
-        """Stops the server and the environments."""
-        self._server.stop()
-        self._environment.close()
+def _calls_per_second(call: Callable[[], Any], seconds: float) -> float:
+    for _ in range(3):  # compilation and caches
+        call()
+    calls, start = 0, time.monotonic()
+    while time.monotonic() - start < seconds:
+        call()
+        calls += 1
+    return calls / (time.monotonic() - start)
 
 
 def _paced_tables(scheme: schemes_base.ReplayScheme) -> replay_only.ReplayOnly:

@@ -45,10 +45,8 @@ def define_trust_config() -> flags.FlagHolder:
 def run(main: Callable[[], None], expected_errors: tuple[type[Exception], ...] = ()) -> None:
     """Parses the flags, runs `main` and exits; does not return.
 
-    Args:
-      main: Called without arguments once the flags are parsed.
-      expected_errors: Types that are printed as one line with exit code 1, in addition to
-        `errors.UserError`. Any other exception is a bug and keeps its traceback.
+    An `errors.UserError` and the `expected_errors` are printed as one line with exit code 1. Any
+    other exception is a bug and keeps its traceback.
     """
 
     def guarded(arguments: list[str]) -> None:
@@ -69,17 +67,13 @@ def divert_native_messages(path: pathlib.Path) -> None:
     """Sends the output of C++ libraries to a file; Python's messages still reach the terminal.
 
     Reverb and TensorFlow would write to standard error in the middle of the progress display.
-
-    Raises:
-      UsageError: If the file cannot be written.
     """
     sys.stderr.flush()
     try:
         log = path.open("ab")
     except OSError as error:
         raise UsageError(
-            f"cannot write {path}: {error.strerror}; {errors.file_remedy(error)}, or move the file "
-            "away"
+            f"cannot write {path}: {error.strerror}. Fix this, or move the file away"
         ) from None
     shown = log_messages.terminal_stream(os.dup(2))
     with log:
@@ -92,15 +86,10 @@ def divert_native_messages(path: pathlib.Path) -> None:
 
 
 def check_elsewhere(server: str, ray: str) -> None:
-    """Checks that this process can reach what a run names on other machines.
-
-    Args:
-      server: Address of its replay server; "" for none.
-      ray: Address of Ray's head; "" for none.
+    """Checks that this process can reach the replay server and the Ray head of a run.
 
     Raises:
-      UsageError: If only the config's file names them, which is read in the private network.
-      ValueError: If the replay server does not answer.
+      UserError: If only the config's file names them, or the replay server does not answer.
     """
     for key, value in (("replay.address", server), ("cluster.address", ray)):
         if value and not private_network.names_others(sys.argv):
@@ -114,12 +103,8 @@ def check_elsewhere(server: str, ray: str) -> None:
 def key_values(flag: flags.FlagHolder, form: str) -> dict[str, str]:
     """Returns the entries KEY=VALUE of a flag that may be given several times.
 
-    Args:
-      flag: Flag of several texts.
-      form: Form of an entry, for the error message.
-
     Raises:
-      UsageError: If an entry has another form, or a key is given twice.
+      UsageError: If an entry has another form, or a key is given twice; the message has `form`.
     """
     values: dict[str, str] = {}
     for entry in flag.value:
@@ -168,7 +153,7 @@ def _parse_flags(arguments: list[str]) -> list[str]:
 
 
 def _config_key(name: str) -> str:
-    """Returns the flag of a config key for a flag that lacks its section; "" if there is none."""
+    """Returns a hint at the keys of this name for a flag that lacks its section, or ""."""
     with contextlib.suppress(errors.UserError):  # Parsing of the configuration would fail, too.
         keys = found_config.close_keys(name, _config.values()) if _config else []
         return f"; use {' or '.join(f'--config.{key}' for key in keys)}" if keys else ""

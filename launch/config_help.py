@@ -34,10 +34,6 @@ def describe_flags(known: Iterable[flags.Flag], width: int) -> str:
 def describe_keys(values: Mapping[str, Mapping[str, Any]], width: int) -> str:
     """Describes the keys of a configuration by section, with values, units and meanings.
 
-    Args:
-      values: Nested values; a missing key has its default.
-      width: Columns of the terminal.
-
     Raises:
       ConfigError: For an unknown key, agent, suite or scheme.
     """

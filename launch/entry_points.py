@@ -1,9 +1,8 @@
-"""The commands of an installed package: `laser-train` is `python -m launch.train` from any folder.
+"""The commands of an installed package: `laser-train` is `python -m launch.train`.
 
-pip puts `launch` and `configs` inside laser_tf (see setup.py): at the top of site-packages names
-so common would meet other packages' own. This file alone is imported from there; it lets Python
-find both under their names and runs the command as `python -m` does, so that what it does before
-its imports comes first there, too.
+pip installs `launch` and `configs` inside laser_tf (see setup.py), because names so common would
+conflict with other packages at the top of site-packages. Only this file is imported from there. It
+makes both importable under their names and runs the command as `python -m` does.
 """
 
 import os

@@ -81,7 +81,7 @@ def main() -> None:
         trust_config=_TRUST_CONFIG.value,
     )
     print(json.dumps(summary, indent=2))
-    logging.info("written to %s", result)
+    logging.info("Wrote %s", result)
 
 
 def _evaluate_random_actions(config: str, changes: dict[str, object]) -> dict:
@@ -94,7 +94,7 @@ def _evaluate_random_actions(config: str, changes: dict[str, object]) -> dict:
 
 
 def _check_writable(result: pathlib.Path) -> None:
-    """Raises UsageError if the result of hours could not be written."""
+    """Raises UsageError if the result cannot be written, before hours of evaluation."""
     if not result.parent.is_dir():
         return  # The search for the run reports it.
     try:
@@ -104,8 +104,8 @@ def _check_writable(result: pathlib.Path) -> None:
             pass
     except OSError as error:
         raise command_line.UsageError(
-            f"cannot write {result}: {error.strerror}; make the run's folder writable, or evaluate "
-            "a copy of it"
+            f"Cannot write {result}: {error.strerror}. Make the run directory writable, or "
+            "evaluate a copy of it."
         ) from None
 
 

@@ -39,7 +39,7 @@ def main() -> None:
     output = pathlib.Path(_OUTPUT.value)
     workdir, dtype = pathlib.Path(_WORKDIR.value), _COMPUTE_DTYPE.value or ""
     exporter.export(workdir, output, dtype, _TRUST_CONFIG.value)
-    logging.info("written to %s; %s describes inputs and outputs", output, output / "README.md")
+    logging.info("Wrote %s; %s describes inputs and outputs", output, output / "README.md")
 
 
 if __name__ == "__main__":

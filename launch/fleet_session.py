@@ -27,14 +27,12 @@ def run(
 
     Returns:
       The signal that stopped the fleet, which has saved itself; None if the job is finished.
-
-    Raises:
-      UserError: If Ray cannot be used, the directory is rejected, or a role has failed for good.
     """
     interrupted = interruption.Interruption()
     try:
         with ray_session.session(cluster, *job.requested_resources, interrupted):
-            if interrupted.stop or not open_workdir():  # After a signal nothing is written.
+            # After a signal nothing is written.
+            if interrupted.stop_requested or not open_workdir():
                 return interrupted.signal_number
             command_line.divert_native_messages(workdir / "native.log")
             # Ray prints to standard output when a process dies; the fleet logs such events.
@@ -47,7 +45,7 @@ def run(
                 running.run(interrupted)
     except interruption.Stopped as stopped:
         return stopped.signal_number
-    if interrupted.stop:  # Even if the job has finished in the meantime.
+    if interrupted.stop_requested:  # Even if the job has finished in the meantime.
         logging.info("%s", running.outcome(interrupted))
     else:
         job.finish()

@@ -20,34 +20,22 @@ _CHOICES = ("agent.kind", "environment.suite", "replay.scheme")  # define which 
 _OVERRIDE = re.compile(r"--?(no)?config\.([^=]+)(?:=(.*))?", re.DOTALL)
 
 
-def find(given: str) -> str:
-    """Returns the configuration file that `--config` names.
-
-    Args:
-      given: Path or name of a file, e.g. "configs/laser.py:catch" or "laser:catch". The part after
-        the colon is the argument of the file's `get_config`.
-
-    Returns:
-      The path as given if the file exists, or if there is no such file; otherwise the path of the
-      file next to `launch/`, so that commands find it from any directory.
-    """
-    path, separator, argument = given.partition(":")
-    if pathlib.Path(path).is_file():
-        return given
-    for own in (_ROOT / path, _ROOT / "configs" / path, _ROOT / "configs" / f"{path}.py"):
-        if own.is_file():
-            return f"{own}{separator}{argument}"
-    return given
-
-
 def load(given: str) -> ml_collections.ConfigDict:
     """Returns the configuration that `--config` names.
 
+    Args:
+      given: Path or name of a file, e.g. "configs/laser.py:catch" or "laser:catch". Commands find
+        the project's own files from any directory. The part after the colon is the argument of the
+        file's `get_config`.
+
     Raises:
-      UserError: If there is no such file, it cannot be run or defines no configuration.
+      UserError: If the file is missing, cannot be run or defines no configuration.
     """
-    path, separator, argument = find(given).partition(":")
-    if not pathlib.Path(path).is_file():
+    name, separator, argument = given.partition(":")
+    own = _ROOT / "configs"
+    paths = (pathlib.Path(name), _ROOT / name, own / name, own / f"{name}.py")
+    path = next((str(path) for path in paths if path.is_file()), "")
+    if not path:
         close = " or ".join(_close_variants(given)) or "a file of configs/"
         raise errors.UserError(f"--config must name a configuration, got {given}. Use {close}.")
     try:
@@ -99,11 +87,7 @@ def section_classes(values: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 class ConfigFlag:
-    """The flag `--config` of a command, and `--config.SECTION.KEY=VALUE` for its keys.
-
-    Attributes:
-      overrides: Texts of the overridden keys, "section.key" -> text.
-    """
+    """The flag `--config` of a command, and `--config.SECTION.KEY=VALUE` for its keys."""
 
     def __init__(self, default: str, *, resumes: bool = False):
         """Defines the flag `--config`.
@@ -112,7 +96,7 @@ class ConfigFlag:
           default: File that is used without the flag.
           resumes: Whether the `config.json` of an existing run in `--workdir` replaces the default.
         """
-        self.overrides: dict[str, str] = {}
+        self.overrides: dict[str, str] = {}  # "section.key" -> text
         self._resumes = resumes
         flags.DEFINE_string(
             "config", default, "a file, or a name of configs/, whose keys, below, are flags, too"

@@ -6,16 +6,15 @@
     python -m launch.plot --csv=results/pong.csv --above=18
     python -m launch.plot --track=wandb --workdir=runs/pong
 
-Curves: returns are those of `episodes.csv`, each point the mean of the last 100; the mean's 95%
-bootstrap interval over seeds is shaded, and two seeds are both drawn. The numbers are written as
-CSV next to the figure.
+Curves: each point is the mean of the last 100 returns of `episodes.csv`. The mean's 95% bootstrap
+interval over seeds is shaded, and two seeds are both drawn. The numbers are written as CSV next to
+the figure.
 
 Report: all sweeps in a directory, at any depth, as one HTML page with figures and CSV files. Sweeps
 with the same label and seed but different tasks count as one.
 
-Tracking: sends a run's metrics to Weights & Biases or MLflow, from the files in its directory. The
-services' own variables say where to: WANDB_MODE=offline keeps files for `wandb sync`, and
-MLFLOW_TRACKING_URI names MLflow's server or file. A second call continues the service's run.
+Tracking: sends a run's metrics to Weights & Biases or MLflow. WANDB_MODE=offline keeps files for
+`wandb sync`, and MLFLOW_TRACKING_URI names MLflow's server or file. A second call continues.
 """
 
 from laser_tf.host import interruption
@@ -56,16 +55,17 @@ _PROJECT = flags.DEFINE_string("project", "laser_tf", "project or experiment of 
 
 
 def main() -> None:
-    """Does what the flags ask for; exactly one of the four uses."""
-    uses = {"curve": _CURVES, "report": _REPORT, "csv": _FILES, "track": _TRACK}
-    chosen = [name for name, flag in uses.items() if flag.value]
+    """Does what the flags request; exactly one of the four uses."""
+    uses = ((_CURVES, _draw), (_REPORT, _report), (_FILES, _print_ends), (_TRACK, _track))
+    chosen = [(flag, use) for flag, use in uses if flag.value]
     if len(chosen) != 1:
-        given = f"got {', '.join(f'--{name}' for name in chosen)}" if chosen else "got none"
+        given = ", ".join(f"--{flag.name}" for flag, _ in chosen) or "none"
         raise command_line.UsageError(
-            f"exactly one of --curve, --report, --csv and --track must be given, {given}. Use e.g. "
-            "--curve=LABEL=WORKDIR,WORKDIR."
+            f"exactly one of --curve, --report, --csv and --track must be given, got {given}. Use "
+            "e.g. --curve=LABEL=WORKDIR,WORKDIR."
         )
-    {"curve": _draw, "report": _report, "csv": _print_ends, "track": _track}[chosen[0]]()
+    ((_, use),) = chosen
+    use()
 
 
 def _draw() -> None:
@@ -89,13 +89,9 @@ def _draw() -> None:
 
 
 def _read_curves() -> dict[str, list[pathlib.Path]]:
-    """Returns label -> run directories; raises UsageError for an invalid label or repeated run."""
+    """Returns label -> run directories; raises UsageError for a repeated run."""
     curves: dict[str, list[pathlib.Path]] = {}
     for label, text in command_line.key_values(_CURVES, "LABEL=WORKDIR[,WORKDIR...]").items():
-        if label.startswith("_"):
-            raise command_line.UsageError(
-                f"--curve must have labels without a leading underscore, got {label}={text}."
-            )
         # The name of a directory may have commas: that of a sweep with several tasks does.
         folders = [text] if pathlib.Path(text).is_dir() else text.split(",")
         curves[label] = list(map(pathlib.Path, folders))
@@ -105,12 +101,7 @@ def _read_curves() -> dict[str, list[pathlib.Path]]:
 
 
 def _check_output(output: pathlib.Path, table: pathlib.Path) -> None:
-    """Checks the names of the figure and its table before all runs are read.
-
-    Raises:
-      UsageError: For a figure of an unknown kind, or a table that would replace another file, e.g.
-        the log of a run.
-    """
+    """Rejects an unknown file type, and a table that would replace another file, e.g. a log."""
     from matplotlib import backend_bases
 
     kinds = sorted(backend_bases.FigureCanvasBase.filetypes.keys() - {"pgf"})  # requires LaTeX

@@ -24,6 +24,7 @@ import pathlib
 import time
 from typing import TYPE_CHECKING
 
+import numpy as np
 from absl import flags
 
 from laser_tf.environments import factory
@@ -41,16 +42,10 @@ _CONFIG = command_line.define_config("configs/laser.py:atari")
 _PORT = flags.DEFINE_integer("port", 5000, "port of the server; 0 selects a free port")
 _FOLDER = flags.DEFINE_string("checkpoint_folder", None, "directory of the server's checkpoints")
 _MEMORY_LIMIT_GB = flags.DEFINE_float(
-    "memory_limit_gb",
-    0.0,
-    "memory of the process in 10^9 bytes, beyond which the oldest items are removed; 0: no limit",
-    lower_bound=0.0,
+    "memory_limit_gb", 0.0, "GB of the process, above which old items are removed; 0: no limit", 0.0
 )
 _CHECKPOINT_MINUTES = flags.DEFINE_float(
-    "checkpoint_minutes",
-    10.0,
-    "period of checkpoints, which block reading and writing",
-    lower_bound=1e-6,
+    "checkpoint_minutes", 10.0, "period of checkpoints, which block reading and writing", 1e-6
 )
 
 _POLL_PERIOD_SECONDS = 0.5
@@ -89,23 +84,24 @@ def main() -> None:
         config.replay, signature, folder / "replay", _PORT.value, is_external=True
     )
     replay.guard_memory(limit_bytes or None)
-    fill = replay.connect().fill()
+    fill = config.replay.fill(replay.connect().size())
     logging.info("Serving replay on port %d, %.0f%% full", replay.port, 100 * fill)
-    _serve(replay, _Health(replay, config.replay.replay_table), interrupted, folder)
+    _serve(replay, config.replay.replay_table, interrupted, folder)
 
 
 def _serve(
     replay: "server.ReplayServer",
-    health: "_Health",
+    table: str | None,
     interrupted: interruption.Interruption,
     folder: pathlib.Path,
 ) -> None:
     """Logs the server's state and saves it until a signal arrives, then ends the process."""
+    health = _Health(replay, table)
     notice = log_messages.FailureNotice("Replay can be saved again")
     period = 60 * _CHECKPOINT_MINUTES.value
     now = time.monotonic()
     next_save, next_health = now + period, now + _HEALTH_PERIOD_SECONDS
-    while not interrupted.stop:
+    while not interrupted.stop_requested:
         time.sleep(_POLL_PERIOD_SECONDS)
         if time.monotonic() >= next_health:
             next_health += _HEALTH_PERIOD_SECONDS
@@ -128,7 +124,7 @@ def _serve(
             f"cannot save replay: {error}. The previous checkpoint is unchanged"
         ) from None
     replay.stop()
-    logging.info("Saved replay; the same command resumes")
+    logging.info("Saved replay; the same command resumes the server")
     interruption.end_by(interrupted.signal_number)
 
 
@@ -138,7 +134,7 @@ class _Health:
     def __init__(self, replay: "server.ReplayServer", table: str | None):
         self._replay = replay
         self._table = table  # None: the server has only a queue
-        self._last = 0.0, 0, 0
+        self._last = np.zeros(3)  # seconds, inserted and sampled items
         self.line()  # Starts counting.
 
     def line(self) -> str:
@@ -148,12 +144,10 @@ class _Health:
         tables = self._replay.tables()
         held, queue = tables[self._table or schemes_base.QUEUE], tables[schemes_base.QUEUE]
         limiter = held.rate_limiter_info
-        before, self._last = self._last, (
-            time.monotonic(), limiter.insert_stats.completed, limiter.sample_stats.completed,
-        )  # fmt: skip
-        seconds, inserted, sampled = (
-            now - then for now, then in zip(self._last, before, strict=True)
-        )
+        inserted, sampled = limiter.insert_stats.completed, limiter.sample_stats.completed
+        now = np.array([time.monotonic(), inserted, sampled])
+        seconds, inserted, sampled = now - self._last
+        self._last = now
         share = 100 * held.current_size / held.max_size
         items = f"{held.current_size:,} items ({share:.0f}% full), " if self._table else ""
         limit = f" of {_MEMORY_LIMIT_GB.value:.2f}" if _MEMORY_LIMIT_GB.value else ""

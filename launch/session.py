@@ -1,4 +1,4 @@
-"""A run in this process: training, evaluation and a list of the results."""
+"""Trains and evaluates a run in this process, and lists its results."""
 
 import logging
 import pathlib
@@ -20,25 +20,20 @@ _RESULTS = {
 }
 
 
-def run_to_the_end(
+def train_and_evaluate(
     run: training.Training, config: run_config.RunConfig, workdir: pathlib.Path
 ) -> int | None:
     """Trains until the budget is spent or a signal arrives, then evaluates.
 
-    Args:
-      run: New or resumed run.
-      config: Configuration of the run.
-      workdir: Run directory.
-
     Returns:
-      The signal that stopped the training, which is saved; None if the budget is spent.
+      The signal that stopped the training, or None if the budget is spent. The run is saved.
     """
-    logging.info("%s %s", "resuming" if run.resumed else "a new run in", workdir)
+    logging.info("%s %s", "Resuming" if run.resumed else "Starting a run in", workdir)
     if run.finished:
-        logging.info("%s frames are trained already", f"{run.env_frames:,}")
+        logging.info("Skipped training: the run has %s frames already", f"{run.env_frames:,}")
     elif signals := _train(run, config, workdir):  # After a signal no evaluation follows.
         logging.info(
-            "stopped at %s frames and saved; the same command resumes", f"{run.env_frames:,}"
+            "Saved the run at %s frames; the same command resumes it", f"{run.env_frames:,}"
         )
         return signals[0]
     interruption.restore_default_handlers()  # An evaluation has nothing to save.
@@ -66,12 +61,12 @@ def _train(
     ):
         run.run(lambda: bool(signals), display.update, evaluator)
     mean = progress.number(run.returns.mean_return(), 2)
-    logging.info("mean return of the last 100 training episodes: %s", mean)
+    logging.info("Reached a mean return of %s in the last 100 training episodes", mean)
     return signals
 
 
 def evaluate(workdir: pathlib.Path, config: run_config.RunConfig) -> None:
-    """Evaluates a finished run, unless that is done, and logs the paths of all results."""
+    """Evaluates a finished run if it has no evaluation yet, and logs the paths of all results."""
     run_evaluation.evaluate_finished(workdir, config)
     for what, name in _RESULTS.items():
         path = workdir / name

@@ -2,7 +2,6 @@
 
 import collections
 import contextlib
-import dataclasses
 import logging
 import pathlib
 import subprocess
@@ -33,7 +32,7 @@ class Command(NamedTuple):
 
 
 class Process(Protocol):
-    """A running command, e.g. a `subprocess.Popen`."""
+    """A running command: a `subprocess.Popen`, or a command on another machine."""
 
     def poll(self) -> int | None:
         """Returns the exit code; None while the command runs."""
@@ -42,19 +41,8 @@ class Process(Protocol):
         """Sends a signal to the command."""
 
 
-@dataclasses.dataclass(eq=False)
-class _Child:
-    command: Command
-    process: Process
-    num_forwarded: int = 0  # signals
-
-
 def start_here(command: Command) -> subprocess.Popen:
-    """Starts a command on this machine.
-
-    Raises:
-      UsageError: If its log cannot be written.
-    """
+    """Starts a command on this machine; raises UsageError if its log cannot be written."""
     with contextlib.ExitStack() as stack:
         output = None
         if command.log:
@@ -77,11 +65,6 @@ def start_here(command: Command) -> subprocess.Popen:
         )
 
 
-def run(module: str, *arguments: str) -> None:
-    """Runs `python -m launch.<module>` with arguments; see `run_all`."""
-    run_all([Command(module, arguments)])
-
-
 def run_all(
     commands: Iterable[Command],
     at_once: int = 1,
@@ -100,29 +83,32 @@ def run_all(
       UsageError: If a command fails.
     """
     waiting, failures = collections.deque(commands), []
-    running: list[_Child] = []
+    running: list[tuple[Command, Process]] = []
     interrupted = interruption.Interruption()
+    num_forwarded = 0  # signals
     while True:
-        while waiting and len(running) < at_once and not (failures or interrupted.stop):
+        while waiting and len(running) < at_once and not (failures or interrupted.stop_requested):
             command = waiting.popleft()
             if command.title:
                 logging.info("%s", command.title)
-            running.append(_Child(command, start(command)))
+            running.append((command, start(command)))
         if not running:
             break
         time.sleep(_POLL_SECONDS)
+        # One signal for each poll, because the second of two may be lost.
+        new_signals = interrupted.signals[num_forwarded : num_forwarded + 1]
+        num_forwarded += len(new_signals)
         for child in list(running):
-            # One signal for each look, because the second of two may be lost.
-            if child.num_forwarded < len(interrupted.signals):
-                child.process.send_signal(interrupted.signals[child.num_forwarded])
-                child.num_forwarded += 1
-            code = child.process.poll()
+            command, process = child
+            for signal_number in new_signals:
+                process.send_signal(signal_number)
+            code = process.poll()
             if code is not None:
                 running.remove(child)
             if code:
-                failures.append(_describe_failure(child.command, code))
-    if interrupted.stop:
-        logging.info("stopped; the same command resumes")
+                failures.append(_describe_failure(command, code))
+    if interrupted.stop_requested:
+        logging.info("Stopped all commands; the same command resumes them")
         interruption.end_by(interrupted.signal_number)
     interruption.restore_default_handlers()
     if failures:

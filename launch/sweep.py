@@ -25,7 +25,7 @@ from typing import Any
 
 from absl import flags
 
-from laser_tf import config_values, types
+from laser_tf import config_values
 from laser_tf.environments import factory
 from laser_tf.sweeps import sweep_config
 from laser_tf.workdir import run_directory
@@ -69,7 +69,10 @@ def _run(
         return None
     spec = factory.environment_spec(config.first.environment)
     if is_new:  # The keys of an existing sweep cannot change.
-        _check_members(config, spec)
+        for member in config.members.values():
+            if member.environment == config.first.environment:
+                member.agent.check_actions(spec.action)
+                member.replay.check_observation(spec.observation)
     from laser_tf.cluster import sweep_job
     from laser_tf.sweeps import sweep_display
     from launch import fleet_session
@@ -85,14 +88,6 @@ def _run(
     return stopped_by
 
 
-def _check_members(config: sweep_config.SweepConfig, spec: types.EnvironmentSpec) -> None:
-    """Raises ConfigError if a member with the first member's environment cannot use its specs."""
-    for member in config.members.values():
-        if member.environment == config.first.environment:
-            member.agent.check_actions(spec.action)
-            member.replay.check_observation(spec.observation)
-
-
 def _open(config: sweep_config.SweepConfig, values: dict[str, Any], workdir: pathlib.Path) -> bool:
     """Opens the sweep's directory; returns whether work is left."""
     extra = {
@@ -103,9 +98,8 @@ def _open(config: sweep_config.SweepConfig, values: dict[str, Any], workdir: pat
         "versions": versions.recorded(),
         run_directory.COMMAND: command_line.given_command("sweep", workdir),
     }
-    defaults = sweep_config.defaults(values)
     resumed = run_directory.open_sweep(
-        workdir, values, extra, defaults=defaults, extend=_EXTEND.value
+        workdir, values, extra, defaults=sweep_config.defaults(values), extend=_EXTEND.value
     )
     logging.info("%s %s", "Resuming" if resumed else "Starting a sweep in", workdir)
     is_finished = (workdir / run_directory.FINISHED).exists()

@@ -1,4 +1,4 @@
-"""Trains an agent on one machine, then evaluates it.
+"""Trains an agent, then evaluates it.
 
     python -m launch.train --config=configs/laser.py:atari --workdir=runs/pong
     python -m launch.train --workdir=runs/pong  # resumes with the configuration of that run
@@ -35,29 +35,31 @@ from laser_tf.training import run_config
 from laser_tf.workdir import lock, run_directory
 from launch import command_line
 
-if TYPE_CHECKING:  # it needs TensorFlow
+if TYPE_CHECKING:  # The module imports TensorFlow.
     from laser_tf.training import initial_weights
 
 _CONFIG = command_line.define_config("configs/laser.py:atari", resumes=True)
-_WORKDIR = flags.DEFINE_string("workdir", None, "the run's folder [runs/<config>-<time>]")
+_WORKDIR = flags.DEFINE_string("workdir", None, "run directory [runs/<config>-<time>]")
 _EXTEND = flags.DEFINE_bool(
-    "extend", False, "take a higher run.env_frames, and a learning-rate schedule to there"
+    "extend", False, "accept a higher run.env_frames; the learning rate schedule then ends there"
 )
 _INIT_FROM = flags.DEFINE_string(
-    "init_from", None, "the folder of another run, whose newest weights a new run begins from"
+    "init_from", None, "run directory whose newest weights are the initial weights of a new run"
 )
 _TRUST_CONFIG = command_line.define_trust_config()
 
 
 def main() -> None:
-    """Trains and evaluates a run."""
+    """Trains and evaluates the run of the command line."""
     if _NETWORK_WARNING:
         logging.warning("%s", _NETWORK_WARNING)
     config = run_config.parse(_CONFIG.values())
     if _CONFIG.run and not _TRUST_CONFIG.value:
-        code = config.environment.user_code()
-        named = code if "environment.task" in _CONFIG.overrides else ()
-        user_modules.check_trusted(_CONFIG.run / run_directory.CONFIG_FILE, code, named)
+        user_code = config.environment.user_code()
+        trusted_modules = user_code if "environment.task" in _CONFIG.overrides else ()
+        user_modules.check_trusted(
+            _CONFIG.run / run_directory.CONFIG_FILE, user_code, trusted_modules
+        )
     command_line.check_elsewhere(config.replay.address, config.cluster.address)
     workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir(_CONFIG)).absolute()
     stopped_by = _run(config, workdir)
@@ -66,19 +68,19 @@ def main() -> None:
 
 
 def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
-    """Returns the signal that stopped the training, if one did."""
-    # Errors of environments, agents and weights come before anything is written.
+    """Checks the run, trains and evaluates it; returns the signal that stopped it, or None."""
+    # Checks environment, agent and weights before writing anything.
     spec = factory.environment_spec(config.environment)
     config.agent.check_actions(spec.action)
-    exists = (workdir / run_directory.CONFIG_FILE).exists()
-    if not exists:  # The keys of an existing run cannot change.
+    is_resumed = (workdir / run_directory.CONFIG_FILE).exists()
+    if not is_resumed:  # The keys of an existing run cannot change.
         config.replay.check_observation(spec.observation)
     strategy = None
     if config.learner.replicas > 1 and not config.cluster.actors:
         from laser_tf.training import strategies
 
         strategy = strategies.make(config.learner)  # Before TensorFlow computes anything.
-    initial = _initial_weights(config, workdir, spec)
+    initial = _initial_weights(config, workdir, spec, is_resumed=is_resumed)
     open_workdir = functools.partial(
         run_directory.open_workdir,
         workdir,
@@ -98,12 +100,12 @@ def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
     from laser_tf.training import assembly, training
     from launch import session
 
-    if not (initial or exists):  # Otherwise the agent has been built before.
+    if not (initial or is_resumed):  # Otherwise the agent has been built before.
         assembly.build_agent(config, spec, "float32", seed=0)
     open_workdir()
     command_line.divert_native_messages(workdir / "native.log")
     run = training.Training(config, workdir, spec, initial=initial, strategy=strategy)
-    return session.run_to_the_end(run, config, workdir)
+    return session.train_and_evaluate(run, config, workdir)
 
 
 def _run_fleet(
@@ -113,18 +115,14 @@ def _run_fleet(
     initial: "initial_weights.InitialWeights | None",
     open_workdir: Callable[[], bool],
 ) -> int | None:
-    """Trains on several processes, then evaluates in this process.
-
-    Returns:
-      The signal that stopped the training, if a signal did.
-    """
+    """Trains on several processes; returns the signal that stopped the training, or None."""
     from laser_tf.cluster import run_job
     from laser_tf.monitoring import progress
     from launch import fleet_session
 
     def open_and_log() -> bool:
         resumed = open_workdir()
-        logging.info("%s %s", "resuming" if resumed else "a new run in", workdir)
+        logging.info("%s %s", "Resuming" if resumed else "Starting a run in", workdir)
         if config.cluster.address and not config.replay.address:
             logging.warning(
                 "Replay listens on every interface of its machine, without authentication. "
@@ -145,17 +143,21 @@ def _run_fleet(
 
 
 def _initial_weights(
-    config: run_config.RunConfig, workdir: pathlib.Path, spec: types.EnvironmentSpec
+    config: run_config.RunConfig,
+    workdir: pathlib.Path,
+    spec: types.EnvironmentSpec,
+    *,
+    is_resumed: bool,
 ) -> "initial_weights.InitialWeights | None":
-    """Returns the weights of another run from which the run has to start, if any."""
+    """Returns the weights of another run that are the initial weights of this run, if any."""
     wanted = pathlib.Path(_INIT_FROM.value).absolute() if _INIT_FROM.value else None
-    is_resumed = (workdir / run_directory.CONFIG_FILE).exists()
     if not wanted and not (is_resumed and run_directory.read_origin(workdir)):
         return None
     from laser_tf.training import initial_weights
 
-    named = config.environment.user_code()
-    initial = initial_weights.find(workdir, wanted, named, _TRUST_CONFIG.value)
+    initial = initial_weights.find(
+        workdir, wanted, config.environment.user_code(), _TRUST_CONFIG.value
+    )
     if initial:
         initial_weights.check(initial, config, spec)
     return initial

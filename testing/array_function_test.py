@@ -13,7 +13,7 @@ from laser_tf import array_function, types
 
 
 def _grown_bytes_a_call() -> list[float]:
-    """How much memory calls leave behind, several times in a row."""
+    """Returns the memory that a call leaves behind, measured several times."""
     call = array_function.ArrayFunction(lambda *arrays: [array + 1 for array in arrays])
     arguments = [np.zeros([8], np.float32) for _ in range(10)]
 
@@ -30,7 +30,7 @@ def _grown_bytes_a_call() -> list[float]:
 
 
 class ArrayFunctionTest(absltest.TestCase):
-    def test_nests_in_and_nests_out(self):
+    def test_nested_arguments_give_nested_results(self):
         def swap(first: types.AgentOutput, second: tf.Tensor):
             return {"sum": first.action + second, "rest": (first._replace(action=()), ())}
 
@@ -45,7 +45,7 @@ class ArrayFunctionTest(absltest.TestCase):
             self.assertEqual(result["rest"][0].action, ())
             self.assertEqual(result["rest"][1], ())
 
-    def test_results_stay_when_it_is_called_again(self):
+    def test_second_call_keeps_results_of_the_first(self):
         call = array_function.ArrayFunction(lambda array: array + 1)
         argument = np.zeros([1000], np.float32)
         first = call(argument)
@@ -57,13 +57,13 @@ class ArrayFunctionTest(absltest.TestCase):
         call = array_function.ArrayFunction(lambda array: 2 * array, jit_compile=True)
         np.testing.assert_array_equal(call(np.arange(4)), [0, 2, 4, 6])
 
-    def test_another_shape_is_refused(self):
+    def test_another_shape_is_rejected(self):
         call = array_function.ArrayFunction(lambda array: array + 1)
         call(np.zeros([2], np.float32))
         with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "shape"):
             call(np.zeros([3], np.float32))
 
-    def test_the_functions_error_comes_out(self):
+    def test_error_of_the_function_is_raised(self):
         iterator = iter(tf.data.Dataset.range(1))
         call = array_function.ArrayFunction(iterator.get_next)
         self.assertEqual(call(), 0)
@@ -71,7 +71,7 @@ class ArrayFunctionTest(absltest.TestCase):
             call()
 
     def test_calls_leave_no_memory_behind(self):
-        # In a process of its own, where nothing that other tests left running takes memory.
+        # In a separate process, where no other test takes memory.
         with futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as processes:
             grown = processes.submit(_grown_bytes_a_call).result()
         # Tensors that reach Python cost 16 bytes each, 320 a call of 10 arguments and 10 results.

@@ -1,9 +1,14 @@
 """Starts the project's commands as a user would."""
 
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
+
+from absl.testing import parameterized
+
+from testing import messages
 
 
 def start(module: str, *arguments: str) -> subprocess.Popen:
@@ -29,3 +34,36 @@ def run(module: str, *arguments: str, seconds: float = 400.0) -> tuple[int, str,
     process = start(module, *arguments)
     output, errors = process.communicate(timeout=seconds)
     return process.returncode, output, errors
+
+
+def without_warnings(errors: str) -> list[str]:
+    """Returns the lines without warnings that depend on the machine."""
+    warnings = ("no private network", "network_util.cc")
+    return [line for line in errors.splitlines() if not any(text in line for text in warnings)]
+
+
+class CommandTest(parameterized.TestCase):
+    """Tests of commands, with the path of a directory `workdir` that does not exist yet."""
+
+    def setUp(self):
+        super().setUp()
+        self.workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
+
+    def succeed(self, module: str, *arguments: str, seconds: float = 400.0) -> tuple[str, str]:
+        """Runs a command that must succeed; returns its output and errors."""
+        code, output, errors = run(module, *arguments, seconds=seconds)
+        self.assertEqual(code, 0, errors)
+        return output, errors
+
+    def assert_rejected(self, named: tuple, module: str, *arguments: str) -> None:
+        """Asserts that a command fails with one line, which names keys and values."""
+        code, _, errors = run(module, *arguments)
+        self.assertNotEqual(code, 0)
+        self.assert_is_error(errors, *named)
+
+    def assert_is_error(self, errors: str, *named: object) -> None:
+        """Asserts that a command printed one error, which names keys and values."""
+        lines = without_warnings(errors)
+        self.assertLen(lines, 1, errors)
+        self.assertStartsWith(lines[0], "error: ")
+        messages.assert_names(lines[0], *named)

@@ -1,4 +1,4 @@
-"""Nested configurations, and what is changed in them by flat keys."""
+"""Nested configurations and changes by flat keys."""
 
 from absl.testing import absltest
 
@@ -6,7 +6,7 @@ from laser_tf import config_values
 
 
 class ConfigValuesTest(absltest.TestCase):
-    def test_changes_reach_any_depth_and_leave_the_original(self):
+    def test_changes_apply_to_a_copy_at_any_depth(self):
         config = {
             "run": {"seed": 1},
             "sweep": {"grid": {"learner": {"rate": (1, 2)}}, "samples": 1},
@@ -21,11 +21,11 @@ class ConfigValuesTest(absltest.TestCase):
             {"run.seed": 1, "sweep.grid.learner.rate": (1, 2), "sweep.samples": 1},
         )
 
-    def test_a_section_that_there_is_not_is_no_new_one(self):
+    def test_unknown_section_is_rejected(self):
         with self.assertRaises(KeyError):
             config_values.override({"run": {}}, {"rnu.seed": 2})
 
-    def test_values_are_pythons_or_words(self):
+    def test_text_is_parsed_as_literal_or_kept(self):
         given = ("0.25", "true", "False", "none", "(1, 2)", "{'size': 9}", "asterix", "a=1", "")
         values = (0.25, True, False, "none", (1, 2), {"size": 9}, "asterix", "a=1", "")
         self.assertEqual(tuple(map(config_values.parse_value, given)), values)

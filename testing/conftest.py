@@ -10,6 +10,7 @@ import pytest
 _FIRST = (
     "launch/sweep_test.py",
     "training/training_test.py",
+    "training/resumed_run_test.py",
     "cluster/recovery_test.py",
     "agents/reactor_test.py",
     "launch/launch_test.py",

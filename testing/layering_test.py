@@ -140,7 +140,7 @@ class RulesTest(parameterized.TestCase):
             self.assertFalse({"tensorflow", "reverb"} & outside, module)
             pending.extend(inside - reached)
 
-    def test_modules_before_the_imports_use_the_standard_library_only(self):
+    def test_modules_before_imports_use_the_standard_library(self):
         early = {
             "laser_tf/host/private_network",
             "laser_tf/host/process_launcher",

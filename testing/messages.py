@@ -1,4 +1,4 @@
-"""Checks that a message names keys and values, whatever its wording."""
+"""Checks that a message names keys and values in any wording."""
 
 import contextlib
 import re

@@ -51,5 +51,5 @@ def _unroll(game: int, number: int) -> stored_unroll.StoredUnroll:
         lambda spec: rng.integers(0, 100, spec.shape).astype(spec.dtype.as_numpy_dtype), SIGNATURE
     )
     return unroll._replace(
-        new_steps=np.int64(U), actor=np.int64(game), number=np.int64(number), task=np.int32(game)
+        new_steps=np.int64(U), stream=np.int64(game), number=np.int64(number), task=np.int32(game)
     )

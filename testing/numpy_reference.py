@@ -19,15 +19,6 @@ def softmax(logits):
     return np.exp(log_softmax(logits))
 
 
-def log_importance_ratios(target_logits, behaviour_logits, actions):
-    """Returns log(pi(a_t|x_t) / mu(a_t|x_t)), [T, B], from logits [T, B, A]."""
-    log_pi, log_mu = log_softmax(target_logits), log_softmax(behaviour_logits)
-    ratios = np.zeros(actions.shape)
-    for t, b in np.ndindex(*actions.shape):
-        ratios[t, b] = log_pi[t, b, actions[t, b]] - log_mu[t, b, actions[t, b]]
-    return ratios
-
-
 def vtrace(log_rhos, discounts, rewards, values, trusted, rho_bar=1.0, c_bar=1.0, lambda_=1.0):
     """Computes trust-region V-trace as a double sum (LASER, equation 8), not as a recursion.
 
@@ -87,19 +78,6 @@ def kl_divergence(p, q):
     )
 
 
-def policy_gradient_loss(logits, actions, weighted_advantages, mask):
-    """Returns - sum rho_t A_t log pi(a_t|x_t) and its gradient with respect to `logits`."""
-    log_pi = log_softmax(logits)
-    loss, gradient = 0.0, np.zeros(logits.shape)
-    for t, b in np.ndindex(*actions.shape):
-        if mask[t, b]:
-            loss -= weighted_advantages[t, b] * log_pi[t, b, actions[t, b]]
-            for a in range(logits.shape[-1]):
-                taken = 1.0 if a == actions[t, b] else 0.0
-                gradient[t, b, a] = -weighted_advantages[t, b] * (taken - np.exp(log_pi[t, b, a]))
-    return loss, gradient
-
-
 def baseline_loss(values, targets, mask):
     """Returns 1/2 sum (v_t - V(x_t))^2 and its gradient with respect to `values`."""
     loss, gradient = 0.0, np.zeros(values.shape)
@@ -107,20 +85,6 @@ def baseline_loss(values, targets, mask):
         if mask[t, b]:
             loss += 0.5 * (targets[t, b] - values[t, b]) ** 2
             gradient[t, b] = values[t, b] - targets[t, b]
-    return loss, gradient
-
-
-def entropy_loss(logits, mask):
-    """Returns sum_t sum_a pi log pi and its gradient with respect to `logits`."""
-    log_pi = log_softmax(logits)
-    loss, gradient = 0.0, np.zeros(logits.shape)
-    for t, b in np.ndindex(*mask.shape):
-        if mask[t, b]:
-            actions = range(logits.shape[-1])
-            entropy = -sum(np.exp(log_pi[t, b, a]) * log_pi[t, b, a] for a in actions)
-            loss -= entropy
-            for a in actions:
-                gradient[t, b, a] = np.exp(log_pi[t, b, a]) * (log_pi[t, b, a] + entropy)
     return loss, gradient
 
 
@@ -290,3 +254,41 @@ def truncated_products(log_rhos, discounts, is_transition, c):
                 k = k + 1 if discounts[k, b] else T
             products[t, b] = min(c, product)
     return products
+
+
+def gaussian_log_density(latent, mean, std):
+    """Returns log-densities [...] of independent normals, [..., D]."""
+    latent, mean, std = (np.asarray(x, np.float64) for x in (latent, mean, std))
+    return (-0.5 * ((latent - mean) / std) ** 2 - np.log(std) - 0.5 * np.log(2 * np.pi)).sum(-1)
+
+
+def gaussian_entropy(mean, std, squashed):
+    """Returns entropies [...], with E log |d tanh(u) / du| as a sum over a fine grid."""
+    mean, std = (np.asarray(x, np.float64) for x in (mean, std))
+    entropy = 0.5 * np.log(2 * np.pi * np.e * std**2)
+    if squashed:
+        z = np.linspace(-8, 8, 4_001)
+        density = np.exp(-0.5 * z**2) / np.exp(-0.5 * z**2).sum()
+        latents = mean[..., None] + std[..., None] * z
+        entropy = entropy - (density * 2 * np.log(np.cosh(latents))).sum(-1)
+    return entropy.sum(-1)
+
+
+def gaussian_kl_divergence(p, q):
+    """Returns KL(p || q), [...], of pairs of means and standard deviations, [..., D] each."""
+    mean_p, std_p, mean_q, std_q = (np.asarray(x, np.float64) for x in (*p, *q))
+    squares = (std_p**2 + (mean_p - mean_q) ** 2) / (2 * std_q**2)
+    return (np.log(std_q / std_p) + squares - 0.5).sum(-1)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def lstm_step(cell, inputs, output, memory):
+    """Advances an `LSTMCell` by one step; all arrays have any leading axes."""
+    gates = inputs @ cell._input.kernel.numpy() + cell._input.bias.numpy()
+    gates = gates + output @ cell._recurrent.kernel.numpy()
+    enter, forget, candidate, leave = np.split(gates, 4, -1)
+    memory = sigmoid(forget + 1) * memory + sigmoid(enter) * np.tanh(candidate)
+    return sigmoid(leave) * np.tanh(memory), memory

@@ -22,14 +22,8 @@ class OneDnnTest(parameterized.TestCase):
             "from tensorflow.python.util import _pywrap_util_port as port\n"
             f"print(os.environ['{_VARIABLE}'], port.IsMklEnabled())"
         )
-        run = subprocess.run(
-            [sys.executable, "-c", program],
-            env=variables,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        self.assertEqual(run.stdout.strip(), expected)
+        output = subprocess.check_output([sys.executable, "-c", program], env=variables, text=True)
+        self.assertEqual(output.strip(), expected)
 
 
 if __name__ == "__main__":

@@ -119,7 +119,7 @@ class PackageTest(absltest.TestCase):
             "--config.run.evaluation_episodes=2",
         )  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("mean return of 2 evaluation episodes", done.stderr)
+        self.assertIn("in 2 evaluation episodes", done.stderr)
         self.assertEmpty(list(self._temporary.iterdir()), "files that are not removed")
 
     def test_users_modules_with_our_names_are_imported(self):

@@ -8,7 +8,6 @@ the limit. The second trains Pong in one process and with one remote actor, in t
 """
 
 import contextlib
-import csv
 import pathlib
 import signal
 import statistics
@@ -18,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+import pandas as pd
 from absl import app, flags
 
 from laser_tf.cluster import run_state
@@ -38,7 +38,7 @@ _BUSY = "throughput/learner_busy_fraction"
 _WAITING = (
     "--config=configs/laser.py:catch",
     "--config.environment.wait_seconds=0.02",
-    "--config.agent.relevance=none",
+    "--config.agent.trust_region=none",
     "--config.replay.scheme=online",
     "--config.replay.batch_size=16",
 )
@@ -48,12 +48,12 @@ _PATIENCE_SECONDS = 600.0  # for all actors to act: each loads TensorFlow first
 
 def main(_: list[str]) -> None:
     """Measures, prints one line for each run, and writes the CSV file."""
-    rows = list(_compare() if _OVERHEAD.value else _scale())
+    rows = []
+    for row in _compare() if _OVERHEAD.value else _scale():
+        print(row, flush=True)
+        rows.append(row)
     if _OUTPUT.value:
-        with pathlib.Path(_OUTPUT.value).open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
+        pd.DataFrame(rows).to_csv(_OUTPUT.value, index=False)
 
 
 def _scale() -> Iterator[dict[str, float]]:
@@ -65,15 +65,13 @@ def _scale() -> Iterator[dict[str, float]]:
         )
         frames, busy = _measure([*_WAITING, *spread], actors)
         base = base or frames / actors
-        row = {
+        yield {
             "actors": actors,
             "environments": actors * _ENVS_PER_ACTOR.value,
             "agent_steps_per_second": round(frames, 1),
             "of_linear": round(frames / (actors * base), 3),
             "learner_busy_fraction": round(busy, 3),
         }
-        print(row, flush=True)
-        yield row
 
 
 def _compare() -> Iterator[dict[str, float]]:
@@ -82,21 +80,15 @@ def _compare() -> Iterator[dict[str, float]]:
         ways = [("one_process", 0), ("one_remote_actor", 1)]
         for name, actors in ways if repeat % 2 == 0 else ways[::-1]:
             paces[name] = _measure([*_PONG, f"--config.cluster.actors={actors}"], actors)[0]
-        row = {
+        yield {
             "repeat": repeat,
             **{f"{name}_env_frames_per_second": round(paces[name], 1) for name, _ in ways},
             "ratio": round(paces["one_remote_actor"] / paces["one_process"], 3),
         }
-        print(row, flush=True)
-        yield row
 
 
 def _measure(arguments: Sequence[str], actors: int = 0) -> tuple[float, float]:
-    """Measures a run once all of its actors act and it is warm.
-
-    Args:
-      arguments: Flags of the run.
-      actors: Number of remote actors; 0: one process.
+    """Measures a run with so many remote actors (0: one process) after its warm-up.
 
     Returns:
       Medians over time of the env frames per second, and of the learner's busy fraction.

@@ -1,73 +1,78 @@
-"""Counts the lines and modules of the project.
+"""Counts the lines of the project, and lists the path of experience to the learner.
 
 python -m tools.count_lines
 """
 
 import ast
 import pathlib
-from collections.abc import Sequence
 
 from laser_tf.replay.schemes import registry
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _CODE = ("laser_tf", "launch", "configs", "experiments")
 _TESTS = ("testing", "tools")
-_CHOOSING = ("configs", "experiments")  # folders that may name replay schemes
-_MAX_SHORT_LINES = 59
-_SCHEMES = pathlib.Path("laser_tf/replay/schemes")
+_CHOOSING = ("configs/", "experiments/", "laser_tf/replay/schemes/")  # Each names its schemes.
+_SHORT_LINES = 60
+# Functions that pass on a step, an unroll or a batch with `replay.scheme=mixed`, from
+# `environment.step` to the learner, as in docs/design.md. Helpers with one caller are left out.
+_PATH = {
+    "training/actor.py": ("Actor._act_on",),
+    "replay/writers.py": (
+        "UnrollWriter.add",
+        "UnrollBuffer.write",
+        "UnrollBuffer.take_unroll",
+        "UnrollStream.write",
+    ),
+    "replay/resilient_writer.py": ("ResilientWriter.append", "ResilientWriter.create_item"),
+    "replay/dataset.py": ("items", "online_batches", "replayed_batches"),
+    "replay/schemes/mixed.py": ("Mixed.mixed_batches",),
+    "replay/server_iterator.py": ("ServerIterator.__call__",),
+    "replay/unroll_check.py": ("UnrollCheck.mask",),
+    "replay/batch_sources.py": ("BackgroundSource._fetch", "BatchSource.get"),
+}
 
 
 def main() -> None:
-    """Prints a Markdown table."""
-    code, tests = _modules(_CODE), _modules(_TESTS)
+    """Prints two Markdown tables."""
+    code, tests = _texts(_CODE), _texts(_TESTS)
     rows = {
-        f"lines of {', '.join(_CODE)}": sum(map(_num_lines, code)),
-        f"lines of {', '.join(_TESTS)}": sum(map(_num_lines, tests)),
+        f"lines of {', '.join(_CODE)}": sum(map(_num_lines, code.values())),
+        f"lines of {', '.join(_TESTS)}": sum(map(_num_lines, tests.values())),
         f"modules of {', '.join(_CODE)}": len(code),
-        f"of these, 1 to {_MAX_SHORT_LINES} lines": sum(
-            0 < _num_lines(path) <= _MAX_SHORT_LINES for path in code
+        f"of these, below {_SHORT_LINES} lines": sum(
+            0 < _num_lines(text) < _SHORT_LINES for text in code.values()
         ),
+        "modules that name a replay scheme outside its package": sum(
+            _names_scheme(text) for path, text in code.items() if not path.startswith(_CHOOSING)
+        ),
+        "functions from environment.step to the batch": sum(map(len, _PATH.values())),
+        "files of these functions": len(_PATH),
     }
-    rows["modules that name a replay scheme outside its package"] = len(_naming_schemes(code))
     print("| measure | number |\n|---|---|")
     for name, number in rows.items():
         print(f"| {name} | {number:,} |")
+    print("\n| function | file |\n|---|---|")
+    for path, functions in _PATH.items():
+        for function in functions:
+            if f"def {function.rpartition('.')[2]}(" not in code[f"laser_tf/{path}"]:
+                raise ValueError(f"{path} has no function {function}")
+            print(f"| `{function}` | `{path}` |")
 
 
-def _modules(folders: Sequence[str]) -> list[pathlib.Path]:
-    """Returns the Python files in folders of the repository, sorted."""
-    return sorted(path for folder in folders for path in (_ROOT / folder).rglob("*.py"))
+def _texts(folders: tuple[str, ...]) -> dict[str, str]:
+    """Returns path -> text of the Python files in folders of the repository."""
+    paths = (path for folder in folders for path in (_ROOT / folder).rglob("*.py"))
+    return {str(path.relative_to(_ROOT)): path.read_text() for path in paths}
 
 
-def _num_lines(path: pathlib.Path) -> int:
-    return len(path.read_text().splitlines())
+def _num_lines(text: str) -> int:
+    return len(text.splitlines())
 
 
-def _naming_schemes(paths: Sequence[pathlib.Path]) -> list[pathlib.Path]:
-    """Returns the modules outside `_SCHEMES` that hold the name of a replay scheme.
-
-    Configurations and experiments choose schemes and are left out, and so are modules that mention
-    no scheme, in which e.g. "episodes" is another name.
-    """
-    choosing = [_ROOT / folder for folder in _CHOOSING]
-    outside = [
-        path
-        for path in paths
-        if not any(map(path.is_relative_to, [_ROOT / _SCHEMES, *choosing]))
-        and "scheme" in path.read_text()
-    ]
-    names = set(registry.names())
-    return [path for path in outside if names & _string_constants(path)]
-
-
-def _string_constants(path: pathlib.Path) -> set[str]:
-    """Returns the strings of a module; a docstring never equals the name of a scheme."""
-    nodes = ast.walk(ast.parse(path.read_text()))
-    return {
-        node.value
-        for node in nodes
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
+def _names_scheme(text: str) -> bool:
+    """Returns whether a module that mentions schemes holds the name of one as a string."""
+    constants = {n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Constant)}
+    return "scheme" in text and bool(constants & set(registry.names()))
 
 
 if __name__ == "__main__":

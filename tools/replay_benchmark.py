@@ -36,7 +36,7 @@ def main(_: list[str]) -> None:
 
 
 def _measure(context: Any, writers: int) -> dict[str, float]:
-    """With so many writers and their samplers."""
+    """Measures with so many writers and their samplers."""
     ports, stop = context.Queue(), context.Event()
     served = context.Process(target=_serve, args=(ports, stop))
     served.start()
@@ -121,7 +121,7 @@ def _write(address: str, stop: synchronize.Event) -> None:
         0, 256, unroll.env_output.observation[:, :_NOISY_ROWS].shape
     )
     replay = connection.ReplayConnection(address, mixed.Mixed())
-    target = writers.UnrollStream(replay, ["replay"])
+    target = writers.UnrollStream(replay, {"replay": True})
     while not stop.is_set():
         target.write([unroll], stop.is_set)
 

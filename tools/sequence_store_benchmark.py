@@ -3,9 +3,9 @@
 python -m tools.sequence_store_benchmark
 python -m tools.sequence_store_benchmark --keys=1000000 --task=breakout
 
-Unrolls are those of random play. The store is as a long run leaves it: full, half of its sequences
-with a priority; all of them refer to the few unrolls that were played, which saves memory and
-changes no time. Processor time, not the wall's, so that other work does not count.
+The store is in the state of a long run: full, and half of its sequences have a priority. All
+sequences refer to the same few unrolls, which saves memory and changes no time. Processor time
+excludes other work of the machine.
 """
 
 import collections
@@ -20,24 +20,18 @@ import tree
 from absl import app, flags
 
 from configs import r2d2
-from laser_tf.agents import base as agents_base
-from laser_tf.environments import base as env_base
-from laser_tf.environments import factory
-from laser_tf.replay import (
-    sequence_store,
-    stored_unroll,
-    writers,
-)
+from laser_tf.replay import sequence_store, stored_unroll
 from laser_tf.replay.schemes import contextual
 from laser_tf.replay.schemes import registry as schemes
-from laser_tf.training import actor, assembly, run_config
+from laser_tf.training import run_config
+from tools import unrolls as tools_unrolls
 
 _KEYS = flags.DEFINE_list("keys", ["100000", "1000000"], "sequences in the store")
 _REPEATS = flags.DEFINE_integer("repeats", 300, "times that each operation is done")
 _TASK = flags.DEFINE_string("task", "pong", "an Atari game")
 
-_PLAYED = 20  # unrolls of each game
-_LEVELS = (1, 3, 6)  # of zlib
+_PLAYED = 20  # Unrolls of each environment.
+_LEVELS = (1, 3, 6)  # Of zlib.
 
 
 def main(_: list[str]) -> None:
@@ -46,37 +40,13 @@ def main(_: list[str]) -> None:
     values["environment"]["task"] = _TASK.value
     values["replay"] = schemes.switched(values["replay"], "contextual") | {"priority_exponent": 0.9}
     config = run_config.parse(values)
-    environment = factory.make_environment(config.environment, seed=1)
-    agent = assembly.build_agent(config, environment.spec(), "float32", seed=1)
-    signature = assembly.unroll_signature(config, environment.spec(), agent)
-    unrolls = _play(config, environment, agent, signature)
+    signature, generated = tools_unrolls.generate(config)
+    parts = [tree.map_structure(np.copy, next(generated)) for _ in range(_PLAYED)]
+    unrolls = [unroll for of_environment in zip(*parts, strict=True) for unroll in of_environment]
     for level in _LEVELS:
         print(json.dumps(_packing(unrolls, level, config.replay.unroll_length)), flush=True)
     for keys in map(int, _KEYS.value):
         print(json.dumps(_operations(values, signature, unrolls, keys)), flush=True)
-
-
-def _play(
-    config: run_config.RunConfig,
-    environment: env_base.BatchedEnvironment,
-    agent: agents_base.Agent,
-    signature: stored_unroll.StoredUnroll,
-) -> list[stored_unroll.StoredUnroll]:
-    """Unrolls in a row, those of each game behind each other."""
-    policy = actor.ActingPolicy(agent, environment, config.replay.frame_stack)
-    buffer = writers.UnrollBuffer(signature, environment.task_ids)
-    games: list[list[stored_unroll.StoredUnroll]] = [[] for _ in range(environment.num_envs)]
-    env_output, first = environment.reset(), 0
-    for _ in range(_PLAYED):
-        for _ in range(first, buffer.last_step + 1):
-            state = policy.core_state
-            answer = policy(env_output)
-            buffer.write(writers.Step(env_output, answer, state, 0))
-            env_output = environment.step(answer.action)
-        for game, played in enumerate(games):
-            played.append(tree.map_structure(np.copy, buffer.unroll(game, 0)))
-        first = 1
-    return [unroll for played in games for unroll in played]
 
 
 def _packing(unrolls: list[stored_unroll.StoredUnroll], level: int, steps: int) -> dict[str, Any]:
@@ -107,7 +77,7 @@ def _operations(
     unrolls: Sequence[stored_unroll.StoredUnroll],
     keys: int,
 ) -> dict[str, Any]:
-    """Microseconds of processor time that each operation takes for a sequence."""
+    """Returns the microseconds of processor time of each operation for a sequence."""
     values["replay"]["capacity"] = keys * 10
     config = run_config.parse(values).replay
     assert isinstance(config, contextual.Contextual)
@@ -125,19 +95,16 @@ def _operations(
     for number in range(size, size + _REPEATS.value):
         parts = [unrolls[(number + place) % len(unrolls)] for place in range(size)]
         new = tree.map_structure(lambda *columns: np.stack(columns), *parts)._replace(
-            actor=np.zeros(size, np.int64), number=np.arange(number, number + size)
+            stream=np.zeros(size, np.int64), number=np.arange(number, number + size)
         )
         timed("add", store.add, new)
-        drawn = timed("draw", store.draw, config.batch_size)
+        sampled = timed("sample", store.sample, config.batch_size)
         priorities = rng.exponential(size=config.batch_size)
-        timed("new priority", store.update, drawn.key, priorities)
-        timed("draw, keys alone", store._tree.sample, config.batch_size)
+        timed("new priority", store.update, sampled.key, priorities)
     row: dict[str, Any] = {"sequences": keys, "steps_per_sequence": config.steps_per_entry}
     for name, total in seconds.items():
         row[name] = round(total / _REPEATS.value / (name == "add" or config.batch_size) * 1e6, 2)
-    of_tree = row["draw, keys alone"] + row["new priority"]
-    row["draws_and_updates_per_second"] = round(1e6 / (row["draw"] + row["new priority"]))
-    row["draws_and_updates_per_second_of_the_tree"] = round(1e6 / of_tree)
+    row["draws_and_updates_per_second"] = round(1e6 / (row["sample"] + row["new priority"]))
     return row
 
 

@@ -1,7 +1,7 @@
 """Measures the throughput and memory of a sweep with one shared replay, or one for each member.
 
-python -m tools.sweep_benchmark --agents=9
-python -m tools.sweep_benchmark --agents=4 --noshared_replay --capacity=50000
+python -m tools.sweep_benchmark --members=9
+python -m tools.sweep_benchmark --members=4 --noshared_replay --capacity=50000
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from absl import app, flags
 from laser_tf.plotting import found_sweeps
 from laser_tf.workdir import run_directory
 
-_AGENTS = flags.DEFINE_integer("agents", 9, "members with the same hyper-parameters")
+_MEMBERS = flags.DEFINE_integer("members", 9, "members with the same hyper-parameters")
 _SHARED_REPLAY = flags.DEFINE_bool("shared_replay", True, "one replay for all members")
 _CONFIG = flags.DEFINE_string("config", "configs/sweeps.py:minatar", "configuration of a sweep")
 _CAPACITY = flags.DEFINE_integer("capacity", 100_000, "capacity of a replay, agent steps")
@@ -50,7 +50,7 @@ def _command(workdir: pathlib.Path) -> list[str]:
         f"--shared_replay={_SHARED_REPLAY.value}",
         "--grid=learner.learning_rate=0.0006",
         "--grid=agent.entropy_cost=0.01",
-        f"--config.sweep.samples={_AGENTS.value}",
+        f"--config.sweep.samples={_MEMBERS.value}",
         f"--config.replay.capacity={_CAPACITY.value}",
         f"--config.run.env_frames={_ENV_FRAMES.value}",
         "--config.run.evaluation_episodes=0",
@@ -59,7 +59,7 @@ def _command(workdir: pathlib.Path) -> list[str]:
 
 
 def _measure(process: subprocess.Popen, workdir: pathlib.Path) -> dict[str, float]:
-    """Measures until the sweep ends; the pace while all members are past the warm-up."""
+    """Measures memory until the sweep ends, and the pace while all members are past the warm-up."""
     first = last = None
     memory = 0
     while process.poll() is None:
@@ -72,7 +72,7 @@ def _measure(process: subprocess.Popen, workdir: pathlib.Path) -> dict[str, floa
     if not first or first == last:
         raise SystemExit("too short to measure: give more --env_frames")
     return {
-        "agents": _AGENTS.value,
+        "members": _MEMBERS.value,
         "shared_replay": _SHARED_REPLAY.value,
         "capacity": _CAPACITY.value,
         "env_frames_per_second": round((last[1] - first[1]) / (last[0] - first[0])),

@@ -50,9 +50,8 @@ class A3C(average_policy.AveragePolicyAgent):
         policy_loss, metrics = self._policy_loss(
             unroll, experience, (weights * advantages)[..., None] * experience.score
         )
-        root_weight = tf.sqrt(unroll.importance_weight * weights)
         value_loss = policy_gradient.baseline_loss(
-            root_weight * values[:-1], root_weight * returns, is_transition
+            values[:-1], returns, is_transition, unroll.importance_weight * weights
         )
         loss = policy_loss + self._config.critic_cost * value_loss
         metrics |= {
@@ -68,7 +67,7 @@ class A3C(average_policy.AveragePolicyAgent):
         return types.LossOutput(loss, metrics, priorities)
 
     def _weights(self, experience: average_policy.Experience) -> tf.Tensor:
-        """Computes w_t, float32 [T, B], without gradient."""
+        """Computes w_t, float32 [T, B]."""
         if self._config.importance == acer_config.NONE:
             return tf.ones_like(experience.log_rhos)
         return importance_truncation.truncated_products(

@@ -18,7 +18,7 @@ class Acer(average_policy.AveragePolicyAgent):
 
     _config: acer_config.AcerConfig
 
-    def __init__(self, config: acer_config.AcerConfig, context: base.Context):
+    def __init__(self, config: acer_config.AcerConfig, context: base.AgentContext):
         super().__init__(config, context)
         self._seed = context.seed
         # The loss does not use the generator of `act`, so that its samples depend only on the
@@ -38,15 +38,12 @@ class Acer(average_policy.AveragePolicyAgent):
         return critic
 
     def after_update(self) -> None:
-        """Updates the average policy."""
+        """Updates the average policy and counts updates."""
         super().after_update()
         self._updates.assign_add(1)
 
     def loss(self, unroll: types.Unroll) -> types.LossOutput:
-        """Computes the loss of algorithms 2 and 3, summed over T and B.
-
-        Steps between two episodes are masked.
-        """
+        """Computes the loss of algorithms 2 and 3, summed over T and B."""
         config = self._config
         experience = self._compute_experience(unroll)
         critic_output = self._critic.evaluate(experience, self._next_seed())
@@ -68,7 +65,7 @@ class Acer(average_policy.AveragePolicyAgent):
                 tf.abs(q_ret - critic_output.q_taken), is_transition
             ),
             "retrace/rho_truncated_fraction": diagnostics.masked_mean(
-                tf.cast(tf.exp(experience.log_rhos) > config.truncation, tf.float32), is_transition
+                tf.exp(experience.log_rhos) > config.truncation, is_transition
             ),
         }
         priorities = diagnostics.critic_priorities(
@@ -81,8 +78,8 @@ class Acer(average_policy.AveragePolicyAgent):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Computes Q^ret, the critic's target, and the policy gradient's return, float32 [T, B].
 
-        The return of the policy gradient is Q^ret or Q^opc. lambda applies to both: Q^opc is the
-        Q(lambda) return, whose traces replace rho_bar by 1 (appendix B).
+        The return of the policy gradient is Q^ret or Q^opc, the Q(lambda) return, whose traces
+        replace rho_bar by 1 (appendix B).
         """
         critic = self._critic
         rho_bars = importance_truncation.truncated_ratios(

@@ -16,8 +16,6 @@ NONE, TRUNCATED = "none", "truncated"  # values of `A3CConfig.importance`
 class AveragePolicyConfig(agent_config.AgentConfig):
     """Hyper-parameters that ACER and its baselines share; the defaults are ACER's."""
 
-    discount: float = 0.99  # factor; gamma, per agent step; section 4
-    reward_clip: str = "none"  # of raw rewards: none, unit, optimistic_asymmetric, soft_asymmetric
     reward_scale: float = 1.0  # factor; multiplies rewards after the clip
     critic_cost: float = 1.0  # weight; half the squared errors of the critic; equation 6
     entropy_cost: float = 0.001  # weight; entropy term at the start of the run; section 4
@@ -30,18 +28,17 @@ class AveragePolicyConfig(agent_config.AgentConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        config_checks.check_choice(self, "reward_clip", agent_config.REWARD_CLIPS)
         config_checks.check_choice(self, "statistics", STATISTICS)
         config_checks.check_range(
             self, "policy_std", 0.01, 10, "most actions would be clipped to the bounds"
         )
-        self._check_fractions("discount", "average_decay")
+        self._check_fractions("average_decay")
         for name in ("critic_cost", "entropy_cost", "delta"):
             config_checks.check_range(self, name, 0)
         self._check_positive("reward_scale", "truncation")
 
     def check_actions(self, action: specs.BoundedArray) -> None:
-        """Rejects an entropy cost for continuous actions, see `AgentConfig`."""
+        """Rejects an entropy cost for continuous actions."""
         if not isinstance(action, specs.DiscreteArray) and self.entropy_cost:
             raise errors.ConfigError(
                 f"agent.entropy_cost must be 0 for continuous actions, got {self.entropy_cost}: "
@@ -73,7 +70,7 @@ class A3CConfig(AveragePolicyConfig):
     """Hyper-parameters of the baselines (ACER, section 6 and appendix E.2)."""
 
     kind: str = "a3c"
-    trust_region: bool = False  # keep the policy close to the average policy (Trust-A3C, Trust-TIS)
+    trust_region: bool = False
     importance: str = NONE  # weights: none (A3C, on-policy) or truncated (TIS, products of ratios)
     truncation: float = 5.0  # ratio; max product of importance ratios; appendix E.2
 

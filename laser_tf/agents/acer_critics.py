@@ -14,7 +14,7 @@ from laser_tf.ops import importance_truncation, policy_gradient
 
 
 class CriticOutput(NamedTuple):
-    """A critic's evaluation of an unroll."""
+    """Evaluation of an unroll."""
 
     values: tf.Tensor  # V(x_t), float32 [T + 1, B]
     q_taken: tf.Tensor  # Q(x_t, a_t), float32 [T, B]; differentiable
@@ -42,14 +42,10 @@ class Critic(tf.Module, abc.ABC):
     ) -> dict[str, tf.Tensor]:
         """Computes the loss 1/2 (Q^ret - Q(x_t, a_t))^2 by name, float32 []   (equation 6).
 
-        Args:
-          critic_output: Result of `evaluate` for the unroll.
-          targets: Q^ret(x_t, a_t), float32 [T, B].
-          experience: Experience of the unroll.
-          weight: Weight of each batch entry, float32 [B].
+        `targets` are Q^ret(x_t, a_t), float32 [T, B]; `weight` of batch entries is float32 [B].
         """
         mask = experience.is_transition
-        return {"q": _squared_error_loss(critic_output.q_taken, targets, weight, mask)}
+        return {"q": policy_gradient.baseline_loss(critic_output.q_taken, targets, mask, weight)}
 
 
 class DiscreteCritic(Critic):
@@ -74,7 +70,7 @@ class DiscreteCritic(Critic):
         return self._head(features)
 
     def evaluate(self, experience: average_policy.Experience, seed: tf.Tensor) -> CriticOutput:
-        """Evaluates the policy as `Critic` describes, without sampling."""
+        """Evaluates the policy without sampling."""
         action_values = self(experience.features)
         values = tf.reduce_sum(tf.nn.softmax(experience.outputs) * action_values, axis=-1)
         values = tf.stop_gradient(values)  # Equation 6 updates Q(x_t, a_t) only.
@@ -160,11 +156,5 @@ class DuelingCritic(Critic):
         errors = tf.stop_gradient(targets - critic_output.q_taken)
         rhos = importance_truncation.truncated_ratios(experience.log_rhos, 1.0)
         value_targets = tf.stop_gradient(values) + rhos * errors
-        value_loss = _squared_error_loss(values, value_targets, weight, mask)
+        value_loss = policy_gradient.baseline_loss(values, value_targets, mask, weight)
         return super().losses(critic_output, targets, experience, weight) | {"value": value_loss}
-
-
-def _squared_error_loss(
-    values: tf.Tensor, targets: tf.Tensor, weight: tf.Tensor, mask: tf.Tensor
-) -> tf.Tensor:
-    return policy_gradient.baseline_loss(tf.sqrt(weight) * values, tf.sqrt(weight) * targets, mask)

@@ -26,6 +26,13 @@ class AgentConfig(trunk_config.TrunkConfig):
     uses_sequences: ClassVar[bool] = False  # whether it learns from sequences of stored unrolls
 
     kind: str = ""  # the agent, which sets the other keys: laser, r2d2, acer, a3c or reactor
+    discount: float = 0.99  # factor; gamma, per agent step
+    reward_clip: str = "none"  # of raw rewards: none, unit, optimistic_asymmetric, soft_asymmetric
+
+    def __post_init__(self):
+        super().__post_init__()
+        config_checks.check_choice(self, "reward_clip", REWARD_CLIPS)
+        self._check_fractions("discount")
 
     def _check_fractions(self, *names: str) -> None:
         for name in names:
@@ -40,7 +47,7 @@ class AgentConfig(trunk_config.TrunkConfig):
 
     @property
     def acting_in_evaluation(self) -> str:
-        """Returns a description of action selection in evaluation, for evaluation files."""
+        """Describes how evaluation selects actions, for evaluation files."""
         return "sampled"
 
     def check_entries(self, scheme: str, online: int, replayed: int) -> None:  # noqa: B027

@@ -33,7 +33,7 @@ class AveragePolicyAgent(base.PolicyAgent):
     Policy and average policy start an unroll from the same stored core states.
     """
 
-    def __init__(self, config: acer_config.AveragePolicyConfig, context: base.Context) -> None:
+    def __init__(self, config: acer_config.AveragePolicyConfig, context: base.AgentContext) -> None:
         spec = context.spec
         config.check_actions(spec.action)
         distribution, self._statistics = factory.make_with_statistics(
@@ -71,13 +71,9 @@ class AveragePolicyAgent(base.PolicyAgent):
         """Returns the policy's weights and the moments that normalise observations."""
         return (*self._policy.trainable_variables, *self._policy.moments)
 
-    def initial_state(self, batch_size: int | tf.Tensor) -> Any:
-        """Returns the core state before an episode, float32 [B, ...]."""
-        return self._policy.initial_state(batch_size)
-
-    def next_state(self, env_output: types.EnvOutput, core_state: Any) -> Any:
-        """Returns the core state after the given steps, see `base.Agent`."""
-        return self._policy(env_output, core_state)[2]
+    @property
+    def _acting_network(self) -> Any:
+        return self._policy
 
     def _policy_outputs(
         self, env_output: types.EnvOutput, core_state: Any
@@ -150,17 +146,12 @@ class AveragePolicyAgent(base.PolicyAgent):
             direction = gradient
         loss = gradient_constraint.ascent_loss(statistics.compute(experience.policy), direction)
         kl = self._distribution.kl_divergence(average, policy)
+        kl_behaviour = self._distribution.kl_divergence(policy, experience.behaviour.policy)
         metrics = {
             "trust_region/kl_average": diagnostics.masked_mean(kl, is_transition),
             "trust_region/constrained_fraction": diagnostics.masked_mean(
-                tf.cast(is_constrained, tf.float32), is_transition
+                is_constrained, is_transition
             ),
-            **diagnostics.policy_metrics(
-                self._distribution.entropy(policy),
-                self._distribution.kl_divergence(policy, experience.behaviour.policy),
-                is_transition=is_transition,
-                is_online=unroll.is_online,
-                is_own=unroll.is_own,
-            ),
+            **self._policy_metrics(policy, kl_behaviour, is_transition, unroll),
         }
         return loss, metrics

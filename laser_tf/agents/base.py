@@ -13,18 +13,19 @@ import tensorflow as tf
 from laser_tf import types
 from laser_tf.agents import agent_config
 from laser_tf.distributions import base as distributions_base
+from laser_tf.ops import diagnostics, joint_batch
 
 
 @dataclasses.dataclass(frozen=True)
-class Context:
-    """Settings of an agent that are not part of its hyper-parameters."""
+class AgentContext:
+    """Settings of an agent other than hyper-parameters."""
 
     spec: types.EnvironmentSpec  # environment spec; images have stacked frames
     frame_stack: int = 1  # K, frames in each image of `spec`
     dtype: str = "float32"  # compute dtype of the torso, "float32" or "bfloat16"
     seed: int = 0  # seed of the actions that `act` samples
     burn_in: int = 0  # steps at the start of an unroll that only update the core state
-    evaluating: bool = False  # True: `act` explores as in evaluation; False: as in training
+    is_evaluating: bool = False  # True: `act` explores as in evaluation; False: as in training
     actor_index: int = 0  # index of this actor, below `num_actors`
     num_actors: int = 1  # number of actors; each has the same number of environments
 
@@ -36,9 +37,17 @@ class Agent(tf.Module, abc.ABC):
     the environment. `laser_tf.types` defines the time convention of all inputs.
     """
 
+    @property
     @abc.abstractmethod
+    def _acting_network(self) -> Any:
+        """Returns the network of `act`, with `moments` and `initial_state` like `trunk.Trunk`.
+
+        It maps an `EnvOutput`, [T, B, ...], and a core state to outputs and the next core state.
+        """
+
     def initial_state(self, batch_size: int | tf.Tensor) -> Any:
         """Returns the core state before an episode, nest of [B, ...]; () without a core."""
+        return self._acting_network.initial_state(batch_size)
 
     @abc.abstractmethod
     def act(
@@ -61,15 +70,15 @@ class Agent(tf.Module, abc.ABC):
     def greedy_action(self, agent_output: types.AgentOutput) -> tf.Tensor:
         """Returns the action that the agent considers best, given its output of `act`."""
 
-    @abc.abstractmethod
     def next_state(self, env_output: types.EnvOutput, core_state: Any) -> Any:
         """Returns the core state after steps [T, B, ...] without selecting actions."""
+        return self._acting_network(env_output, core_state)[-1]
 
     @abc.abstractmethod
     def loss(self, unroll: types.Unroll) -> types.LossOutput:
         """Computes loss, metrics and priorities of a batch of unrolls [T + 1, B, ...].
 
-        Each of several learners calls this method with a part of the joint batch and minimises the
+        Each of several replicas calls this method with a part of the joint batch and minimises the
         sum of the losses. Means and moments must therefore use `ops.joint_batch`.
         """
 
@@ -97,16 +106,13 @@ class Agent(tf.Module, abc.ABC):
 
     @property
     def hyperparameters(self) -> dict[str, tf.Variable]:
-        """Returns the hyper-parameters that may change during a run, by config key.
-
-        Checkpoints contain these variables.
-        """
+        """Returns the hyper-parameters that may change during a run, by config key; saved."""
         return {}
 
     @property
     def acting_variables(self) -> tuple[tf.Variable, ...]:
         """Returns the variables that the learner changes and `act` reads; sent to actors."""
-        return self.trainable_variables
+        return (*self.trainable_variables, *self._acting_network.moments)
 
 
 class PolicyAgent(Agent):
@@ -127,6 +133,22 @@ class PolicyAgent(Agent):
     ) -> tuple[tf.Tensor, Any]:
         """Computes the inputs of the distribution, [T, B, P], and the next core state."""
 
+    def _policy_metrics(
+        self, policy: Any, kl: tf.Tensor, is_transition: tf.Tensor, unroll: types.Unroll
+    ) -> dict[str, joint_batch.Mean]:
+        """Returns means of the entropy of pi and of KL(pi || mu), [T, B], by origin of entries."""
+        online, replayed = is_transition & unroll.is_online, is_transition & ~unroll.is_online
+        own, foreign = replayed & unroll.is_own, replayed & ~unroll.is_own
+        mean = diagnostics.masked_mean
+        return {
+            "policy/entropy": mean(self._distribution.entropy(policy), is_transition),
+            "policy/kl_online": mean(kl, online),
+            "policy/kl_replay": mean(kl, replayed),
+            "policy/kl_own": mean(kl, own),
+            "policy/kl_foreign": mean(kl, foreign),
+            "replay/foreign_fraction": mean(foreign, replayed),
+        }
+
     @property
     def hyperparameters(self) -> dict[str, tf.Variable]:
         """Returns the entropy cost."""
@@ -135,7 +157,7 @@ class PolicyAgent(Agent):
     def act(
         self, env_output: types.EnvOutput, core_state: Any, seed: tf.Tensor | None = None
     ) -> tuple[types.AgentOutput, Any]:
-        """Samples actions and returns them with the policy's parameters, see `Agent`."""
+        """Samples actions and returns them with the policy's parameters."""
         step = tf.nest.map_structure(lambda tensor: tensor[None], env_output)
         outputs, core_state = self._policy_outputs(step, core_state)
         parameters = self._distribution.parameters(outputs[0])
@@ -148,7 +170,7 @@ class PolicyAgent(Agent):
         return self._distribution.mode(agent_output.policy)
 
     def action_preferences(self, agent_output: types.AgentOutput) -> tf.Tensor:
-        """Returns the logits of discrete actions, see `Agent`."""
+        """Returns the logits of discrete actions."""
         if tf.nest.is_nested(agent_output.policy):  # Continuous actions.
             return super().action_preferences(agent_output)
         return agent_output.policy

@@ -1,9 +1,10 @@
 """LASER: off-policy actor-critic with shared experience replay (Schmitt et al. 2020).
 
-With `relevance="none"` and without replay this agent is IMPALA (Espeholt et al. 2018), LASER's
+With `trust_region="none"` and without replay this agent is IMPALA (Espeholt et al. 2018), LASER's
 on-policy baseline. Networks are feed-forward or recurrent; actions are discrete or continuous.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -31,13 +32,13 @@ class _Targets(NamedTuple):
     log_rhos: tf.Tensor  # float32
     kl: tf.Tensor  # KL(pi || mu), float32
     is_transition: tf.Tensor  # bool; false for the step between two episodes
-    trusted: tf.Tensor  # bool; transitions inside the trust region
+    is_trusted: tf.Tensor  # bool; transitions inside the trust region
 
 
 class Laser(base.PolicyAgent):
     """LASER agent; implements `base.Agent`."""
 
-    def __init__(self, config: laser_config.LaserConfig, context: base.Context):
+    def __init__(self, config: laser_config.LaserConfig, context: base.AgentContext):
         spec, dtype = context.spec, context.dtype
         config.check_actions(spec.action)
         super().__init__(
@@ -69,29 +70,17 @@ class Laser(base.PolicyAgent):
             if config.pixel_control_cost
             else {}
         )
-        self._create_weights(spec)
-
-    def _create_weights(self, spec: types.EnvironmentSpec) -> None:
-        """Creates the weights of all layers by a forward pass on a blank step."""
+        # A forward pass on a blank step creates the weights.
         step = tf.nest.map_structure(tf.constant, observations.padding_steps(spec, (1, 1)))
         features, _ = self._trunk(step, self.initial_state(1))
-        self._policy_head(tf.cast(features, tf.float32))
+        self._outputs(features)
         self._state_values(features, tf.zeros([1], tf.int32))
         for auxiliary in self._auxiliary_tasks.values():
             auxiliary(features)
 
     @property
-    def acting_variables(self) -> tuple[tf.Variable, ...]:
-        """Returns the weights and the moments that normalise observations."""
-        return (*self.trainable_variables, *self._trunk.moments)
-
-    def initial_state(self, batch_size: int | tf.Tensor) -> Any:
-        """Returns the core state before an episode, float32 [B, ...]."""
-        return self._trunk.initial_state(batch_size)
-
-    def next_state(self, env_output: types.EnvOutput, core_state: Any) -> Any:
-        """Returns the core state after the given steps, see `base.Agent`."""
-        return self._trunk(env_output, core_state)[1]
+    def _acting_network(self) -> trunk.Trunk:
+        return self._trunk
 
     def _policy_outputs(
         self, env_output: types.EnvOutput, core_state: Any
@@ -115,12 +104,18 @@ class Laser(base.PolicyAgent):
         values = self._state_values(features, unroll.task)
         targets = self._compute_targets(unroll, outputs, values)
         value_targets = self._state_values.value_loss_inputs(
-            features[:-1], values[:-1], targets.vtrace_output.values, targets.trusted, unroll.task
+            features[:-1],
+            values[:-1],
+            targets.vtrace_output.values,
+            targets.is_trusted,
+            unroll.task,
         )
         terms = self._loss_terms(unroll, outputs, targets, value_targets)
         costs = {"policy": 1.0, "value": self._config.baseline_cost, "entropy": self.entropy_cost}
         for name, auxiliary in self._auxiliary_tasks.items():
-            terms[name] = auxiliary.loss(unroll, features, targets.is_transition, targets.trusted)
+            terms[name] = auxiliary.loss(
+                unroll, features, targets.is_transition, targets.is_trusted
+            )
             costs[name] = auxiliary.cost
         loss = tf.add_n([costs[name] * term for name, term in terms.items()])
         metrics = {
@@ -133,7 +128,7 @@ class Laser(base.PolicyAgent):
             **self._off_policy_metrics(unroll, targets),
         }
         priorities = diagnostics.critic_priorities(
-            value_targets.values, value_targets.targets, targets.trusted
+            value_targets.values, value_targets.targets, targets.is_trusted
         )
         return types.LossOutput(loss, metrics, priorities)
 
@@ -146,7 +141,7 @@ class Laser(base.PolicyAgent):
         policy = self._distribution.parameters(tf.stop_gradient(outputs))
         is_transition = tf.logical_not(env_output.is_first[1:])
         kl = self._distribution.kl_divergence(policy, behaviour.policy)
-        trusted = is_transition & self._in_trust_region(policy, behaviour.policy, kl)
+        is_trusted = is_transition & self._in_trust_region(policy, behaviour.policy, kl)
         log_rhos = self._distribution.log_importance_ratio(
             policy, behaviour.policy, behaviour.action, behaviour.extras
         )
@@ -155,12 +150,12 @@ class Laser(base.PolicyAgent):
             config.discount * env_output.discount[1:],
             reward_clipping.REWARD_CLIPS[config.reward_clip](env_output.reward[1:]),
             values,
-            trusted,
+            is_trusted,
             rho_bar=config.rho_bar,
             c_bar=config.c_bar,
             lambda_=config.lambda_,
         )
-        return _Targets(policy, vtrace_output, log_rhos, kl, is_transition, trusted)
+        return _Targets(policy, vtrace_output, log_rhos, kl, is_transition, is_trusted)
 
     def _loss_terms(
         self,
@@ -170,19 +165,20 @@ class Laser(base.PolicyAgent):
         value_targets: state_values.ValueTargets,
     ) -> dict[str, tf.Tensor]:
         """Computes policy, value and entropy losses, without their costs."""
-        trusted, weight = targets.trusted, unroll.importance_weight
+        is_trusted, weight = targets.is_trusted, unroll.importance_weight
         # Masked outputs may be invalid, so they must not reach the gradient.
-        policy = self._distribution.parameters(masking.keep(trusted, outputs))
+        policy = self._distribution.parameters(masking.keep(is_trusted, outputs))
         behaviour = _behaviour(unroll)
         log_probs = self._distribution.log_prob(policy, behaviour.action, behaviour.extras)
         rhos, advantages = targets.vtrace_output.rhos, targets.vtrace_output.advantages
         advantages = rhos * advantages / value_targets.scale
-        with_entropy = trusted & (unroll.is_online | self._config.entropy_on_replay)
-        root_weight = tf.sqrt(weight)
+        with_entropy = is_trusted & (unroll.is_online | self._config.entropy_on_replay)
         return {
-            "policy": policy_gradient.policy_gradient_loss(log_probs, weight * advantages, trusted),
+            "policy": policy_gradient.policy_gradient_loss(
+                log_probs, weight * advantages, is_trusted
+            ),
             "value": policy_gradient.baseline_loss(
-                root_weight * value_targets.values, root_weight * value_targets.targets, trusted
+                value_targets.values, value_targets.targets, is_trusted, weight
             ),
             "entropy": policy_gradient.entropy_loss(
                 weight * self._distribution.entropy(policy), with_entropy
@@ -191,28 +187,36 @@ class Laser(base.PolicyAgent):
 
     def _in_trust_region(self, policy: Any, behaviour: Any, kl: tf.Tensor) -> tf.Tensor:
         """Tests beta(pi, mu, x) < b, bool [T, B]; `kl` is KL(pi || mu), float32 [T, B]."""
-        config, relevance = self._config, kl
-        if config.relevance == "implied":
+        config = self._config
+        if config.trust_region == "none":
+            return tf.ones_like(kl, tf.bool)
+        if config.trust_region == "implied":
             relevance = trust_region.implied_relevance(policy, behaviour, config.rho_bar)
-        # Without a trust region all transitions are trusted, even if the divergence is NaN.
-        return (relevance < config.kl_threshold) | (config.relevance == "none")
+        else:
+            relevance = kl
+        return relevance < config.kl_threshold
 
     def _off_policy_metrics(
         self, unroll: types.Unroll, targets: _Targets
     ) -> dict[str, joint_batch.Mean]:
-        return diagnostics.off_policy_metrics(
-            self._distribution.entropy(targets.policy),
-            targets.kl,
-            targets.log_rhos,
-            targets.vtrace_output.advantages,
-            is_transition=targets.is_transition,
-            trusted=targets.trusted,
-            is_online=unroll.is_online,
-            is_own=unroll.is_own,
-            rho_bar=self._config.rho_bar,
-        )
+        mean = diagnostics.masked_mean
+        is_transition, is_trusted = targets.is_transition, targets.is_trusted
+        replayed = is_transition & ~unroll.is_online
+        own, foreign = replayed & unroll.is_own, replayed & ~unroll.is_own
+        clipped = targets.log_rhos > math.log(self._config.rho_bar)
+        advantages = targets.vtrace_output.advantages
+        return {
+            **self._policy_metrics(targets.policy, targets.kl, is_transition, unroll),
+            "vtrace/rho_clipped_fraction": mean(clipped, is_transition),
+            "vtrace/advantage_own": mean(advantages, own & is_trusted),
+            "vtrace/advantage_foreign": mean(advantages, foreign & is_trusted),
+            "trust_region/accepted_fraction": mean(is_trusted, is_transition),
+            "trust_region/accepted_replay_fraction": mean(is_trusted, replayed),
+            "trust_region/accepted_own_fraction": mean(is_trusted, own),
+            "trust_region/accepted_foreign_fraction": mean(is_trusted, foreign),
+        }
 
 
 def _behaviour(unroll: types.Unroll) -> types.AgentOutput:
-    """Returns the agent outputs whose outcome is part of the unroll, [T, B, ...]."""
+    """Returns the agent outputs of steps 0 to T - 1, [T, B, ...]."""
     return tf.nest.map_structure(lambda leaf: leaf[:-1], unroll.agent_output)

@@ -7,7 +7,7 @@ from dm_env import specs
 from laser_tf import config_checks, errors
 from laser_tf.agents import agent_config
 
-RELEVANCES = ("none", "implied", "behaviour")
+TRUST_REGIONS = ("none", "implied", "behaviour")
 CONTINUOUS_POLICIES = ("squashed", "clipped")
 
 
@@ -16,15 +16,15 @@ class LaserConfig(agent_config.AgentConfig):
     """Hyper-parameters of LASER."""
 
     kind: str = "laser"
-    discount: float = 0.995  # factor; gamma, per agent step
-    reward_clip: str = "unit"  # of raw rewards: none, unit, optimistic_asymmetric, soft_asymmetric
+    discount: float = 0.995
+    reward_clip: str = "unit"
     baseline_cost: float = 0.5  # weight; value loss
     entropy_cost: float = 0.01  # weight; entropy term at the start of the run
     entropy_on_replay: bool = False  # include replayed batch entries in the entropy term
     rho_bar: float = 1.0  # ratio; V-trace: max importance ratio, which sets the fixed point
     c_bar: float = 1.0  # ratio; V-trace: max importance ratio of the traces
     lambda_: float = 1.0  # factor; V-trace: decay of the traces per agent step
-    relevance: str = "implied"  # trust region: implied or behaviour (section 4.3); none: off
+    trust_region: str = "implied"  # relevance: implied or behaviour (section 4.3); none: no region
     kl_threshold: float = 0.1  # nats; b: transitions of smaller relevance are trusted
     popart: bool = False  # learn the values of each task at unit scale
     popart_step: float = 3e-4  # fraction; step size of the moments per update; Hessel et al. 2019
@@ -35,17 +35,13 @@ class LaserConfig(agent_config.AgentConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        for name, choices in (
-            ("reward_clip", agent_config.REWARD_CLIPS),
-            ("relevance", RELEVANCES),
-            ("continuous_policy", CONTINUOUS_POLICIES),
-        ):
-            config_checks.check_choice(self, name, choices)
+        config_checks.check_choice(self, "trust_region", TRUST_REGIONS)
+        config_checks.check_choice(self, "continuous_policy", CONTINUOUS_POLICIES)
         config_checks.check_range(self, "pixel_control_cell", 1)
         config_checks.check_range(
             self, "initial_std", 0.01, 10, "most actions would be at the bounds"
         )
-        self._check_fractions("discount", "lambda_", "popart_step")
+        self._check_fractions("lambda_", "popart_step")
         for name in ("baseline_cost", "entropy_cost", "pixel_control_cost"):
             config_checks.check_range(self, name, 0)
         self._check_positive("rho_bar", "c_bar", "kl_threshold", "popart_step")
@@ -65,10 +61,10 @@ class LaserConfig(agent_config.AgentConfig):
             )
 
     def check_actions(self, action: specs.BoundedArray) -> None:
-        """Rejects the implied relevance for continuous actions, see `AgentConfig`."""
-        if not isinstance(action, specs.DiscreteArray) and self.relevance == "implied":
+        """Rejects the implied relevance for continuous actions."""
+        if not isinstance(action, specs.DiscreteArray) and self.trust_region == "implied":
             raise errors.ConfigError(
-                "agent.relevance must be 'behaviour' or 'none' for continuous actions, got "
+                "agent.trust_region must be 'behaviour' or 'none' for continuous actions, got "
                 "'implied', which has no closed form for them. Use "
-                "--config=configs/laser.py:control or --config.agent.relevance=behaviour."
+                "--config=configs/laser.py:control or --config.agent.trust_region=behaviour."
             )

@@ -14,13 +14,7 @@ class PixelControlTask(tf.Module):
     """Learns Q-values of changing the pixels in each cell of a frame, from an agent's features."""
 
     def __init__(
-        self,
-        spec: types.EnvironmentSpec,
-        *,
-        frame_stack: int,
-        cost: float,
-        cell: int,
-        dtype: str,
+        self, spec: types.EnvironmentSpec, *, frame_stack: int, cost: float, cell: int, dtype: str
     ):
         """Creates the task for cells of `cell` x `cell` pixels.
 
@@ -68,11 +62,8 @@ class PixelControlTask(tf.Module):
     ) -> tf.Tensor:
         """Computes the n-step Q-learning loss, float32 [], summed over time, batch and cells.
 
-        Args:
-          unroll: [T + 1, B, ...].
-          features: [T + 1, B, F].
-          is_transition: bool [T, B]; false for the step between two episodes.
-          trusted: bool [T, B]; transitions inside the trust region.
+        Features are [T + 1, B, F]. `is_transition` is false between two episodes and `trusted`
+        outside of the trust region, bool [T, B].
         """
         image = tree.flatten(unroll.env_output.observation)[self._image]
         rewards = pixel_control.pixel_rewards(image[..., -self._frame_channels :], self._cell)

@@ -23,13 +23,13 @@ class R2D2(target_network.TargetNetworkAgent):
     `AgentOutput.extras` holds the Q-values of the acting network, float32 [B, A].
     """
 
-    def __init__(self, config: r2d2_config.R2D2Config, context: base.Context):
+    def __init__(self, config: r2d2_config.R2D2Config, context: base.AgentContext):
         super().__init__()
         spec = context.spec
         config.check_actions(spec.action)
         self._config = config
         self._num_tasks = spec.num_tasks
-        self._evaluating = context.evaluating
+        self._is_evaluating = context.is_evaluating
         self._actor_index, self._num_actors = context.actor_index, context.num_actors
         self._random = tf.random.Generator.from_seed(context.seed)
         self._create_networks(
@@ -60,7 +60,7 @@ class R2D2(target_network.TargetNetworkAgent):
         return agent_output.extras
 
     def initial_priorities(self, unroll: types.Unroll) -> tf.Tensor:
-        """Computes priorities from the stored Q-values, which also replace the target network's."""
+        """Computes priorities from stored Q-values, which also replace the target network's."""
         learned = self._drop_burn_in(unroll)
         q_values = learned.agent_output.extras
         errors, is_transition = self._td_errors(learned, q_values, q_values)
@@ -69,9 +69,8 @@ class R2D2(target_network.TargetNetworkAgent):
     def loss(self, unroll: types.Unroll) -> types.LossOutput:
         """Computes the n-step double Q-learning loss (section 2.3).
 
-        The loss is a sum over time and a mean over the sequences of the joint batch of all
-        learners. The first `burn_in` steps only update the core states of both networks, without
-        gradient.
+        The loss is a sum over time and a mean over the sequences of the joint batch. The first
+        `burn_in` steps only update the core states of both networks, without gradient.
         """
         self._online.observe(unroll.env_output)
         learned = self._drop_burn_in(unroll)
@@ -95,7 +94,7 @@ class R2D2(target_network.TargetNetworkAgent):
 
     def _epsilons(self, batch_size: tf.Tensor) -> tf.Tensor:
         """Returns the exploration rate of each environment, float32 [B]."""
-        if self._evaluating:
+        if self._is_evaluating:
             return tf.fill([batch_size], self._config.evaluation_epsilon)
         per_task = batch_size // self._num_tasks
         ladder = epsilon_greedy.ladder(

@@ -30,7 +30,7 @@ class Reactor(base.PolicyAgent, target_network.TargetNetworkAgent):
     `AgentOutput.policy` holds log mu, the log-probabilities of the policy that acted.
     """
 
-    def __init__(self, config: reactor_config.ReactorConfig, context: base.Context):
+    def __init__(self, config: reactor_config.ReactorConfig, context: base.AgentContext):
         spec = context.spec
         config.check_actions(spec.action)
         super().__init__(
@@ -62,9 +62,9 @@ class Reactor(base.PolicyAgent, target_network.TargetNetworkAgent):
     def loss(self, unroll: types.Unroll) -> types.LossOutput:
         """Computes the Retrace loss of the critic and the beta-LOO loss of the policy.
 
-        The loss is a sum over time and a mean over the sequences of the joint batch of all
-        learners. Importance weights correct all terms for prioritised sampling (section 3.3). The
-        first `burn_in` steps (0 in the paper) only update the core states, without gradient.
+        The loss is a sum over time and a mean over the sequences of the joint batch. Importance
+        weights correct all terms for prioritised sampling (section 3.3). The first `burn_in` steps
+        (0 in the paper) only update the core states, without gradient.
         """
         self._online.observe(unroll.env_output)
         inputs = self._compute_loss_inputs(unroll)
@@ -106,6 +106,7 @@ class Reactor(base.PolicyAgent, target_network.TargetNetworkAgent):
         values = tf.reduce_sum(tf.exp(log_pi) * q_values, axis=-1)
         q_taken = tf.gather(q_values, transitions.actions, axis=-1, batch_dims=2)
         errors = tf.abs(critic_output.returns - q_taken)
+        kl = self._distribution.kl_divergence(log_pi, inputs.log_mu)
         return {
             "retrace/value": diagnostics.masked_mean(values, is_transition),
             "retrace/absolute_error": diagnostics.masked_mean(errors, is_transition),
@@ -114,13 +115,7 @@ class Reactor(base.PolicyAgent, target_network.TargetNetworkAgent):
                 unroll.importance_weight, tf.ones_like(unroll.is_online)
             ),
             **critic_output.metrics,
-            **diagnostics.policy_metrics(
-                self._distribution.entropy(log_pi),
-                self._distribution.kl_divergence(log_pi, inputs.log_mu),
-                is_transition=is_transition,
-                is_online=unroll.is_online,
-                is_own=unroll.is_own,
-            ),
+            **self._policy_metrics(log_pi, kl, is_transition, unroll),
         }
 
     def _compute_loss_inputs(self, unroll: types.Unroll) -> _LossInputs:

@@ -18,13 +18,12 @@ class ReactorConfig(agent_config.AgentConfig):
     uses_sequences: ClassVar[bool] = True
 
     kind: str = "reactor"
-    torso: str = "reactor"  # shallow, deep, strided_deep, dqn, nature, reactor, minatar, flat
+    torso: str = "reactor"
     core: str = "lstm"  # separate cores of policy and critic: lstm; none: feed-forward
     core_size: int = 128  # units; size of each core; table 3
     hidden_units: int = 32  # units; hidden layers of the heads, before concatenated ReLUs; table 3
     uniform_share: float = 0.01  # probability; share of the uniform policy; section 6.4
-    discount: float = 0.99  # factor; gamma, per agent step; DQN's
-    reward_clip: str = "unit"  # of raw rewards: none, unit, optimistic_asymmetric, soft_asymmetric
+    reward_clip: str = "unit"
     distributional: bool = True  # learn distributions of returns; False: Q-values (Reactor ND)
     bins: int = 51  # number; bins of a distribution; C51's, the paper prints none
     # A fresh critic predicts the middle of v_min and v_max. Choose it near the returns of a random
@@ -39,7 +38,6 @@ class ReactorConfig(agent_config.AgentConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        config_checks.check_choice(self, "reward_clip", agent_config.REWARD_CLIPS)
         config_checks.check_choice(self, "policy_gradient", POLICY_GRADIENTS)
         config_checks.check_range(self, "hidden_units", 1, 16_384, trunk_config.TOO_LARGE)
         config_checks.check_range(self, "bins", 2, 16_384, trunk_config.TOO_LARGE)
@@ -48,7 +46,7 @@ class ReactorConfig(agent_config.AgentConfig):
         config_checks.check_range(self, "truncation", 1)
         config_checks.check_range(self, "entropy_cost", 0)
         config_checks.check_range(self, "target_period", 1)
-        self._check_fractions("discount", "lambda_")
+        self._check_fractions("lambda_")
         if not self.v_min < self.v_max:
             raise errors.ConfigError(
                 f"v_min must be below v_max={self.v_max}, got {self.v_min}. Choose bounds of the "

@@ -23,11 +23,7 @@ DEFAULT = "laser"
 
 
 def config_class(kind: str) -> "type[agent_config.AgentConfig]":
-    """Returns the configuration class of an agent.
-
-    Raises:
-      ValueError: If the kind is unknown.
-    """
+    """Returns the configuration class of an agent; raises ValueError if the kind is unknown."""
     if kind not in tuple(_AGENTS):  # A tuple also accepts unhashable values.
         choices = ", ".join(map(repr, _AGENTS))
         raise errors.ConfigError(
@@ -36,12 +32,8 @@ def config_class(kind: str) -> "type[agent_config.AgentConfig]":
     return _load(_AGENTS[kind][0])
 
 
-def make(config: "agent_config.AgentConfig", context: "base.Context") -> "base.Agent":
-    """Creates an agent with fresh weights.
-
-    Raises:
-      ValueError: If the configuration does not fit the environment.
-    """
+def make(config: "agent_config.AgentConfig", context: "base.AgentContext") -> "base.Agent":
+    """Creates an agent; raises ValueError if the configuration does not fit the environment."""
     return _load(_AGENTS[config.kind][1])(config, context)
 
 

@@ -37,12 +37,8 @@ class StateValues(tf.Module):
     ) -> ValueTargets:
         """Returns predictions and targets of the value loss.
 
-        Args:
-          features: [T, B, F].
-          values: Values that this critic computed from the features, float32 [T, B].
-          targets: Targets in units of reward, float32 [T, B].
-          mask: bool [T, B]; entries that the loss includes.
-          tasks: Task of each batch entry, int32 [B].
+        This critic computed `values` [T, B] from `features` [T, B, F]. Targets, float32 [T, B], are
+        in units of reward. The loss includes entries with a true `mask`, bool [T, B].
         """
         return ValueTargets(values, targets, tf.constant(1.0))
 
@@ -76,9 +72,8 @@ class PopArtStateValues(tf.Module):
     ) -> ValueTargets:
         """Updates the moments, then returns predictions and targets at unit scale.
 
-        The arguments are those of `StateValues.value_loss_inputs`. The update changes the weights
-        of the layer and preserves its unnormalised outputs. The returned predictions are therefore
-        computed from `features` again, with the new weights.
+        The update changes the weights of the layer and preserves its unnormalised outputs. The
+        returned predictions are therefore computed from `features` again, with the new weights.
         """
         old = self._statistics()
         new = popart.update(old, targets, mask, tasks, self._step)

@@ -10,14 +10,10 @@ from laser_tf.ops import joint_batch
 
 
 class TargetNetworkAgent(base.Agent):
-    """Agent with an online network, a target network and burn-in of their core states.
-
-    The networks map a time-major `EnvOutput`, [T, B, ...], and a core state to their output and the
-    next core state.
-    """
+    """Agent with an online network, a target network and burn-in of their core states."""
 
     def _create_networks(
-        self, network_class: type, config: Any, context: base.Context, **settings: Any
+        self, network_class: type, config: Any, context: base.AgentContext, **settings: Any
     ) -> None:
         """Creates online and target network with equal weights."""
         self._online, self._target = (
@@ -37,17 +33,8 @@ class TargetNetworkAgent(base.Agent):
         return self._online.trainable_variables
 
     @property
-    def acting_variables(self) -> tuple[tf.Variable, ...]:
-        """Returns the online network's weights and the moments that normalise observations."""
-        return (*self._online.trainable_variables, *self._online.moments)
-
-    def initial_state(self, batch_size: int | tf.Tensor) -> Any:
-        """Returns the state of all cores before an episode, float32 [B, ...]."""
-        return self._online.initial_state(batch_size)
-
-    def next_state(self, env_output: types.EnvOutput, core_state: Any) -> Any:
-        """Returns the core state after the given steps, see `base.Agent`."""
-        return self._online(env_output, core_state)[1]
+    def _acting_network(self) -> Any:
+        return self._online
 
     def after_update(self) -> None:
         """Copies the weights to the target network every `target_period` updates.

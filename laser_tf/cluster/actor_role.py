@@ -27,19 +27,12 @@ class ActorRole(role.Role):
 
     def __init__(
         self,
-        context: role.Context,
+        context: role.RoleContext,
         config: run_config.RunConfig,
         spec: types.EnvironmentSpec,
         index: int,
     ):
-        """Connects to replay and creates environments and an agent.
-
-        Args:
-          context: See `role.Role`.
-          config: Configuration of the run, with the environments of one actor.
-          spec: Specs of the environment.
-          index: Index of the actor among all actors, from 0.
-        """
+        """Connects to replay and creates the environments and the agent of actor `index`."""
         super().__init__(context, config)
         os.nice(_NICENESS)
         # With entropy, so that a restarted actor does not repeat the previous one's episodes.
@@ -52,9 +45,7 @@ class ActorRole(role.Role):
         signature = assembly.unroll_signature(config, spec, agent)
         replay = replay_role.connect(context, config.replay, signature)
         environment = factory.make_environment(
-            config.environment,
-            seed=seeds.environment,
-            fault_folder=context.fault_folder,
+            config.environment, seed=seeds.environment, fault_directory=context.fault_directory
         )
         self._actor = acting.make_actor(
             config,
@@ -68,13 +59,9 @@ class ActorRole(role.Role):
         )
 
     def run(self) -> bool:
-        """See `role.Role`.
-
-        Raises:
-          EnvironmentFailedError: If the environments cannot continue.
-        """
+        """See `role.Role`."""
         self._context.status = run_state.Status.RUNNING
-        self._actor.run(self._context.stop)
+        self._actor.run(self._context.stop_requested)
         return False
 
     def metrics(self) -> Mapping[str, float]:
@@ -93,18 +80,13 @@ class ActorRole(role.Role):
 class Subscriber:
     """Copies the learner's newest weights into an actor's agent."""
 
-    def __init__(self, context: role.Context, variables: Sequence[tf.Variable]):
-        """Creates the subscriber.
-
-        Args:
-          context: The actor's connection to the run.
-          variables: Variables of an agent with the learner's configuration.
-        """
+    def __init__(self, context: role.RoleContext, variables: Sequence[tf.Variable]):
+        """Creates the subscriber; the agent of `variables` has the learner's configuration."""
         self._context = context
         self._variables = tuple(variables)
         self._assign = array_function.ArrayFunction(self._assign_all)
         self._answer: Any = None
-        self.learner_updates = -1  # Of the present weights; -1 before the first weights.
+        self.learner_updates = -1  # Of the current weights; -1 before the first weights.
 
     def _assign_all(self, values: Sequence[tf.Tensor]) -> tf.Tensor:
         for variable, value in zip(self._variables, values, strict=True):
@@ -112,10 +94,7 @@ class Subscriber:
         return tf.constant(len(values))
 
     def refresh(self) -> int:
-        """Copies new weights without blocking; blocks for the first weights.
-
-        Returns:
-          The learner updates of the weights.
+        """Copies new weights, blocking only for the first; returns their learner updates.
 
         Raises:
           StoppedError: If a stop is requested before the first weights.
@@ -137,11 +116,11 @@ class Subscriber:
                 newest.reference[0], timeout=_TRANSFER_TIMEOUT_SECONDS
             )
         except (ray.exceptions.ObjectLostError, ray.exceptions.GetTimeoutError) as error:
-            # The learner that published them has died; the present weights remain in use.
+            # The learner that published the weights has died; the current weights remain in use.
             logging.info(
                 "No weights of %d updates (%s)", newest.learner_updates, type(error).__name__
             )
-            self._context.stop.wait(1.0)
+            self._context.stop_requested.wait(1.0)
             return
         self._assign(values)
         self.learner_updates = newest.learner_updates

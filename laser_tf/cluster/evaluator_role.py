@@ -20,8 +20,7 @@ _WEIGHTS_TIMEOUT_SECONDS = 60.0
 class RemoteEvaluator:
     """Requests evaluations from an `EvaluatorRole`; see `training.evaluations.Evaluator`."""
 
-    def __init__(self, context: role.Context):
-        """Creates the evaluator; `context` is the learner's."""
+    def __init__(self, context: role.RoleContext):
         self._state = context.state
         self._weights: Any = None  # The reference keeps them in Ray's object store.
         self._request = run_state.Weights(0, 0, None)
@@ -52,14 +51,11 @@ class RemoteEvaluator:
 class EvaluatorRole(role.Role):
     """Evaluates until a stop is requested."""
 
-    def __init__(self, context: role.Context, config: run_config.RunConfig):
-        """Creates environments and an agent; see `role.Role`."""
+    def __init__(self, context: role.RoleContext, config: run_config.RunConfig):
         super().__init__(context, config)
         self._evaluations = 0
         self._evaluator = evaluator.Evaluator.during_training(
-            config,
-            attempt=os.getpid(),
-            fault_folder=context.fault_folder,
+            config, attempt=os.getpid(), fault_directory=context.fault_directory
         )
 
     def run(self) -> bool:
@@ -69,14 +65,14 @@ class EvaluatorRole(role.Role):
           EnvironmentFailedError: If the environments fail, or an episode does not end.
         """
         context = self._context
-        while not context.stop.is_set():
+        while not context.stop_requested.is_set():
             context.status = run_state.Status.WAITING
             if request := context.call("pending_eval"):
                 context.status = run_state.Status.EVALUATING
                 context.call("report_eval", request.env_frames, self._evaluate(request))
                 self._evaluations += 1
             else:
-                context.stop.wait(_POLL_PERIOD_SECONDS)
+                context.stop_requested.wait(_POLL_PERIOD_SECONDS)
         self._evaluator.close()
         return False
 

@@ -1,13 +1,13 @@
-"""The processes of a run or a sweep: started, supervised and stopped. Without TensorFlow."""
+"""Starts, supervises and stops the processes of a run or sweep."""
 
+import abc
 import collections
 import contextlib
-import functools
 import itertools
 import logging
 import pathlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ray
@@ -20,7 +20,7 @@ from laser_tf.workdir import atomic, versions
 ROLES = "roles.csv"  # In the directory of a run or a sweep; one row for each role.
 _HEADER = "role,status,detail,host,process,memory_mebibytes,silent_seconds,restarts"
 _CHECK_PERIOD_SECONDS = 0.5
-_SAVING_SECONDS = 120.0  # More time since the last report of SAVING.
+_SAVING_SECONDS = 120.0  # Extension of the stop deadline after each SAVING heartbeat.
 _REPORT_WAITING_MINUTES = 2.0  # Ray may need this long to place and start a process.
 _MIN_WAIT_MINUTES = 5.0
 
@@ -28,18 +28,12 @@ Roles = Mapping[str, supervision.SupervisedRole]
 Heartbeats = Mapping[str, run_state.Heartbeat]
 
 
-class Job:
-    """The work of a fleet: a run or a sweep."""
+class Job(abc.ABC):
+    """The work of a fleet, a run or a sweep: its roles, and the display of their progress."""
 
     def __init__(
         self, specs: Sequence[role.RoleSpec], display: contextlib.AbstractContextManager[Any]
     ):
-        """Creates the job.
-
-        Args:
-          specs: The roles.
-          display: Shows the progress; entered while the job runs.
-        """
         self.specs = specs
         self.display = display
 
@@ -48,18 +42,18 @@ class Job:
         """The CPUs and GPUs that all roles request together."""
         return sum(spec.num_cpus for spec in self.specs), sum(spec.num_gpus for spec in self.specs)
 
-    def start(self) -> Any:
-        """Starts what the roles need; returns the handle of a sweep's coordinator, if any."""
+    def start(self) -> None:  # noqa: B027 (a run starts only its roles)
+        """Starts services that the roles use."""
 
+    @abc.abstractmethod
     def is_finished(self, roles: Roles) -> bool:
         """Returns whether the fleet's work is complete."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def update(self, roles: Roles, heartbeats: Heartbeats) -> None:
         """Processes the newest state of the roles, e.g. shows it."""
-        raise NotImplementedError
 
-    def finish(self) -> None:
+    def finish(self) -> None:  # noqa: B027 (a run has nothing to complete)
         """Completes the work after `is_finished`.
 
         Raises:
@@ -71,18 +65,13 @@ class Fleet:
     """Roles in processes of Ray, on one machine or on several."""
 
     def __init__(self, job: Job, workdir: pathlib.Path, cluster: cluster_config.ClusterConfig):
-        """Starts all roles; call it in a `ray_session.session`.
-
-        Args:
-          job: The work of the roles.
-          workdir: Directory of the run or the sweep, opened.
-          cluster: Configuration of the cluster.
-        """
+        """Starts all roles; call it in a `ray_session.session`, with an opened directory."""
         self._job = job
         self._workdir = workdir
         self._cluster = cluster
         (workdir / role_process.LOGS).mkdir(exist_ok=True)
-        self._state = machines.start_service(run_state.RunState, job.start())
+        job.start()
+        self._state = machines.start_service(run_state.RunState)
         self._ray = machines.RayMonitor()
         self._versions = versions.of_machine()
         self._started = time.monotonic()
@@ -91,7 +80,7 @@ class Fleet:
         self.roles = {spec.name: self._start(spec) for spec in job.specs}
 
     def _start(self, spec: role.RoleSpec) -> supervision.SupervisedRole:
-        make = ray.remote(
+        process = ray.remote(
             concurrency_groups={role_process.CONTROL: 2},
             max_restarts=0,
             enable_task_events=False,
@@ -99,30 +88,26 @@ class Fleet:
             num_gpus=spec.num_gpus,
             scheduling_strategy=machines.on_this_machine(soft=True) if spec.is_local else "SPREAD",
         )(role_process.RoleProcess)
-        arguments = spec, self._workdir, self._state, self._versions, _thread_variables(spec)
-        actor = supervision.RoleActor(functools.partial(make.remote, *arguments))
-        return supervision.SupervisedRole(spec, actor)
+        arguments = spec, self._workdir, self._state, self._versions, _num_threads(spec)
+        return supervision.SupervisedRole(spec, lambda: process.remote(*arguments))
 
     def _heartbeats(self) -> Heartbeats:
         """Returns the heartbeats of all roles; {} while the run's state is restarted."""
         return role.call(self._state, "heartbeats") or {}
 
     def run(self, interrupted: interruption.Interruption) -> None:
-        """Supervises the roles until the job is finished or the user interrupts, then stops them.
-
-        Args:
-          interrupted: Signals that the process has received.
+        """Supervises the roles until the job is finished or a signal arrives, then stops them.
 
         Raises:
           RoleFailedError: If a required role, or all roles of a group, have failed for good.
           RayLostError: If Ray has ended.
         """
         try:
-            while not interrupted.stop and not self._job.is_finished(self.roles):
+            while not interrupted.stop_requested and not self._job.is_finished(self.roles):
                 self._check()
                 time.sleep(_CHECK_PERIOD_SECONDS)
         finally:
-            if interrupted.stop:
+            if interrupted.stop_requested:
                 logging.info("Stopping and saving; another Ctrl-C kills all processes")
             self._stop(interrupted)
 
@@ -138,14 +123,15 @@ class Fleet:
         if self._cluster.address:  # Otherwise Ray was started with room for all roles.
             self._check_placement(groups)
         rows = [_row(supervised, heartbeats.get(n)) for n, supervised in self.roles.items()]
-        atomic.try_write(self._workdir / ROLES, "\n".join([_HEADER, *rows]) + "\n")
+        with contextlib.suppress(OSError):
+            atomic.write(self._workdir / ROLES, "\n".join([_HEADER, *rows]) + "\n")
         self._job.update(self.roles, heartbeats)
 
     def _groups(self) -> list[list[supervision.SupervisedRole]]:
-        """Returns groups of roles, of each of which one role is required."""
+        """Returns groups of roles; the fleet needs one working role of each."""
         groups = collections.defaultdict(list)
         for supervised in self.roles.values():
-            if supervised.spec.required or supervised.spec.group:
+            if supervised.spec.is_required or supervised.spec.group:
                 groups[supervised.spec.group or supervised.name].append(supervised)
         return list(groups.values())
 
@@ -170,17 +156,33 @@ class Fleet:
 
     def _stop(self, interrupted: interruption.Interruption) -> None:
         """Stops one stage after another, so that no role waits for one that has stopped."""
-        stages = sorted(self.roles.values(), key=lambda supervised: supervised.spec.stop_stage)
-        for number, stage in itertools.groupby(stages, key=lambda r: r.spec.stop_stage):
+        ordered = sorted(self.roles.values(), key=lambda supervised: supervised.spec.stop_stage)
+        for stage, roles in itertools.groupby(ordered, key=lambda r: r.spec.stop_stage):
             stopping = []
-            for supervised in stage:
+            for supervised in roles:
                 if not supervised.spec.stop_seconds:
                     supervised.kill()
                 elif supervised.stop():
                     stopping.append(supervised)
-            wait_until_stopped(stopping, self._heartbeats, interrupted)
-            if number is not role.StopStage.ACTORS:
+            self._wait_until_stopped(stopping, interrupted)
+            if stage is not role.StopStage.ACTORS:
                 self._unsaved += [r.name for r in stopping if not r.has_stopped_cleanly]
+
+    def _wait_until_stopped(
+        self,
+        roles: Sequence[supervision.SupervisedRole],
+        interrupted: interruption.Interruption,
+    ) -> None:
+        """Waits for roles; a role that saves replay gets as long as that takes."""
+        limit_seconds = max((supervised.spec.stop_seconds for supervised in roles), default=0.0)
+        deadline = time.monotonic() + limit_seconds
+        while working := [supervised.name for supervised in roles if supervised.is_working]:
+            heartbeats = self._heartbeats()
+            if any(_is_saving(heartbeats.get(name)) for name in working):
+                deadline = max(deadline, time.monotonic() + _SAVING_SECONDS)
+            if interrupted.kill_requested or time.monotonic() >= deadline:
+                return
+            time.sleep(_CHECK_PERIOD_SECONDS)
 
     def outcome(self, interrupted: interruption.Interruption) -> str:
         """Returns a message for the user who has stopped the fleet."""
@@ -191,51 +193,22 @@ class Fleet:
         return f"{how}. The same command resumes from the last checkpoints."
 
 
-def _thread_variables(spec: role.RoleSpec) -> dict[str, str]:
-    """Returns the environment variables that limit TensorFlow's threads."""
-    threads = spec.num_threads
+def _num_threads(spec: role.RoleSpec) -> int:
     if spec.cores_shared_by:
-        threads = max(1, machines.num_cores() // spec.cores_shared_by)
-    names = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
-    return {name: str(threads) for name in names if threads}
+        return max(1, machines.num_cores() // spec.cores_shared_by)
+    return spec.num_threads
 
 
 def _row(supervised: supervision.SupervisedRole, heartbeat: run_state.Heartbeat | None) -> str:
     status = supervised.status(heartbeat).value
     if heartbeat is None:
         return f"{supervised.name},{status},,,,,,{supervised.restarts}"
-    detail = heartbeat.detail.replace(",", ";") if supervised.has_process else ""
+    detail = heartbeat.detail.replace(",", ";") if supervised.has_reported else ""
     memory = heartbeat.metrics.get(role_process.MEMORY, 0.0)
     return (
         f"{supervised.name},{status},{detail},{heartbeat.host},{heartbeat.process},{memory:.0f},"
         f"{heartbeat.age_seconds:.1f},{supervised.restarts}"
     )
-
-
-def wait_until_stopped(
-    roles: Sequence[supervision.SupervisedRole],
-    read_heartbeats: Callable[[], Heartbeats],
-    interrupted: interruption.Interruption,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> None:
-    """Waits until roles have stopped; a role that saves replay gets as long as that takes.
-
-    Args:
-      roles: Roles whose stop was requested.
-      read_heartbeats: Returns the heartbeats of all roles.
-      interrupted: A second Ctrl-C ends the wait.
-      clock: Returns seconds.
-      sleep: Waits for some seconds.
-    """
-    deadline = clock() + max((supervised.spec.stop_seconds for supervised in roles), default=0.0)
-    while working := [supervised.name for supervised in roles if supervised.is_working]:
-        heartbeats = read_heartbeats()
-        if any(_is_saving(heartbeats.get(name)) for name in working):
-            deadline = max(deadline, clock() + _SAVING_SECONDS)
-        if interrupted.kill_requested or clock() >= deadline:
-            return
-        sleep(_CHECK_PERIOD_SECONDS)
 
 
 def _is_saving(heartbeat: run_state.Heartbeat | None) -> bool:

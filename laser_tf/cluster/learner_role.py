@@ -1,6 +1,5 @@
 """The roles that learn: the base of all, and the learners of a run."""
 
-import abc
 import contextlib
 import functools
 import logging
@@ -29,27 +28,9 @@ from laser_tf.workdir import run_directory
 class TrainingRole(role.Role):
     """Base of the learners of a run and of the members of a sweep."""
 
-    def __init__(self, context: role.Context, config: run_config.RunConfig):
-        """See `role.Role`."""
+    def __init__(self, context: role.RoleContext, config: run_config.RunConfig):
         super().__init__(context, config)
         self._progress: dict[str, float] = {}
-
-    def run(self) -> bool:
-        """See `role.Role`."""
-        try:
-            return self._train()
-        except strategies.LearnersLostError as error:
-            raise role.RestartError(str(error)) from None
-
-    @abc.abstractmethod
-    def _train(self) -> bool:
-        """Trains; returns whether the work is complete.
-
-        Raises:
-          StoppedError: If a stop is requested before it trains.
-          LearnersLostError: If another learner has ended.
-          UserError: For bad input.
-        """
 
     def _run_loop(self, run: training.Training, evaluator: evaluations.Evaluator | None) -> None:
         """Trains until the budget is spent or a stop is requested."""
@@ -57,7 +38,7 @@ class TrainingRole(role.Role):
             "%s at %s frames, %s updates", "Resumed" if run.resumed else "Started",
             f"{run.env_frames:,}", f"{int(run.counters.learner_updates.numpy()):,}",
         )  # fmt: skip
-        run.run(self._context.stop.is_set, self._show, evaluator)
+        run.run(self._context.stop_requested.is_set, self._show, evaluator)
 
     def _show(self, numbers: progress.Progress) -> None:
         """Stores the progress, which the driver shows."""
@@ -77,34 +58,24 @@ class LearnerRole(TrainingRole):
 
     def __init__(
         self,
-        context: role.Context,
+        context: role.RoleContext,
         config: run_config.RunConfig,
         spec: types.EnvironmentSpec,
         rank: int,
         initial: initial_weights.InitialWeights | None,
     ):
-        """Stores the arguments.
-
-        Args:
-          context: See `role.Role`.
-          config: Configuration of the run.
-          spec: Specs of its environment.
-          rank: Rank of the learner.
-          initial: Weights for a run without a checkpoint; None for random weights.
-        """
+        """Stores the arguments; without `initial` and a checkpoint, weights are random."""
         super().__init__(context, config)
         self._spec = spec
         self._rank = rank
         self._initial = initial
 
-    def _train(self) -> bool:
-        """See `TrainingRole`, `training.Training.run` and `following.follow`.
-
-        Raises:
-          WorkdirError: If this machine does not see the run's directory, or no checkpoint can be
-            read.
-        """
-        return self._follow() if self._rank else self._lead()
+    def run(self) -> bool:
+        """See `role.Role`, `training.Training.run` and `learner.follow`."""
+        try:
+            return self._follow() if self._rank else self._lead()
+        except strategies.LearnersLostError as error:
+            raise role.RestartError(str(error)) from None
 
     def _lead(self) -> bool:
         context, config = self._context, self._config
@@ -115,7 +86,7 @@ class LearnerRole(TrainingRole):
             context.workdir,
             self._spec,
             initial=self._initial,
-            act_elsewhere=functools.partial(remote_acting.RemoteActing, context, config),
+            make_actors=functools.partial(remote_acting.RemoteActing, context, config),
             strategy=_join_learners(context, config, self._rank),
             saving_replay=context.saving,
         )
@@ -132,7 +103,7 @@ class LearnerRole(TrainingRole):
         dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
         jit, _ = hardware.choose_jit_compile(config.learner.jit_compile)
         follower = assembly.build_learner(config, self._spec, dtype, jit=jit, strategy=strategy)
-        follower.take_from_chief()
+        follower.broadcast_from_chief()
         signature = assembly.unroll_signature(config, self._spec, follower.agent)
         replay = replay_role.connect_learner(
             context, config.replay, signature, is_chief=False, is_new=False
@@ -140,11 +111,11 @@ class LearnerRole(TrainingRole):
         batches = assembly.make_batches(config, replay, signature, follower, self._spec)
         context.status = run_state.Status.RUNNING
         with contextlib.closing(batches):
-            return learner.follow(config, follower, replay, batches, context.stop.is_set)
+            return learner.follow(config, follower, replay, batches, context.stop_requested.is_set)
 
 
 def _join_learners(
-    context: role.Context, config: run_config.RunConfig, rank: int
+    context: role.RoleContext, config: run_config.RunConfig, rank: int
 ) -> tf.distribute.Strategy | None:
     """Returns the strategy of the run's learners; waits for all of them.
 

@@ -26,25 +26,16 @@ def num_cores() -> int:
 
 
 def on_this_machine(*, soft: bool = False) -> scheduling_strategies.NodeAffinitySchedulingStrategy:
-    """Returns a scheduling strategy for this machine.
-
-    Args:
-      soft: Whether Ray may use another machine if this one lacks resources. Ray ignores a soft
-        strategy for actors without CPUs.
-    """
+    """Returns a scheduling strategy; `soft` allows another machine if this one lacks resources."""
     return scheduling_strategies.NodeAffinitySchedulingStrategy(
         ray.get_runtime_context().get_node_id(), soft=soft
     )
 
 
-def start_service(class_: type, *arguments: Any) -> Any:
+def start_service(class_: type, *arguments: Any, name: str | None = None) -> Any:
     """Starts a Ray actor on this machine that Ray restarts; returns its handle.
 
-    Ray repeats calls whose answer was lost with the process.
-
-    Args:
-      class_: Class of the actor.
-      *arguments: Arguments of the class.
+    Ray repeats calls whose answer was lost with the process. `ray.get_actor` finds it by its name.
     """
     make = ray.remote(
         num_cpus=0,
@@ -52,18 +43,19 @@ def start_service(class_: type, *arguments: Any) -> Any:
         max_task_retries=-1,
         # Ray's control store would keep 3 KB of each call: 4 MB a minute because of heartbeats.
         enable_task_events=False,
+        # Not soft: Ray ignores a soft strategy for actors without CPUs.
         scheduling_strategy=on_this_machine(),
     )(class_)
-    return make.remote(*arguments)
+    return make.options(name=name).remote(*arguments)
 
 
 class RayMonitor:
     """Checks that Ray's processes on which this process depends have not ended."""
 
     def __init__(self):
-        """Creates the monitor of the Ray that this process is connected to."""
         host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
         self._head = host.strip("[]"), int(port)
+        self._node = ray.get_runtime_context().get_node_id()
         self._notice = log_messages.FailureNotice("Ray's head answers again.")
 
     def check(self) -> None:
@@ -81,8 +73,7 @@ class RayMonitor:
             )
             return
         self._notice.succeeded()
-        here = ray.get_runtime_context().get_node_id()
-        if not any(node["Alive"] for node in ray.nodes() if node["NodeID"] == here):
+        if not any(node["Alive"] for node in ray.nodes() if node["NodeID"] == self._node):
             raise RayLostError(
                 "Ray has ended on this machine. Run the same command again: it resumes from the "
                 "last checkpoints."

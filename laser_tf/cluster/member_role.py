@@ -12,7 +12,7 @@ from laser_tf.environments import factory
 from laser_tf.evaluation import evaluator_process, run_evaluation
 from laser_tf.monitoring import tensorboard
 from laser_tf.replay.schemes import base as schemes_base
-from laser_tf.sweeps import sweep_client
+from laser_tf.sweeps import coordinator, sweep_client
 from laser_tf.training import run_config, strategies, training
 from laser_tf.workdir import lock, run_directory, versions
 
@@ -22,37 +22,28 @@ class MemberRole(learner_role.TrainingRole):
 
     def __init__(
         self,
-        context: role.Context,
+        context: role.RoleContext,
         config: run_config.RunConfig,
         index: int,
         *,
         shares_replay: bool,
         columns: Mapping[str, Mapping[str, Any]],
     ):
-        """Stores the arguments.
-
-        Args:
-          context: See `role.Role`; it has the member's name.
-          config: Configuration of the member.
-          index: Index of the member in the sweep, from 0.
-          shares_replay: Whether all members share one replay.
-          columns: Hyper-parameters of all members, if this member writes them, see
-            `tensorboard.MetricsWriter.write_sweep_columns`.
-        """
+        """Stores the arguments; `columns` has all hyper-parameters if this member writes them."""
         super().__init__(context, config)
         self._index = index
         self._shares_replay = shares_replay
         self._columns = columns
         self._workdir = context.workdir / context.name
 
-    def _train(self) -> bool:
-        """See `learner_role.TrainingRole`."""
+    def run(self) -> bool:
+        """See `role.Role`."""
         context, config = self._context, self._config
         strategy = strategies.make(config.learner)  # Before TensorFlow computes anything.
         self._open_workdir()
         if self._shares_replay:
-            replay_role.find(context, config.replay, schemes_base.queue_of(context.name))
-        self._coordinator = context.wait_for("coordinator", what="the coordinator")
+            replay_role.find(context, config.replay, schemes_base.queue_name(context.name))
+        self._coordinator = ray.get_actor(coordinator.NAME)
         member = sweep_client.SweepClient(
             context.name,
             self._index,
@@ -107,7 +98,7 @@ class MemberRole(learner_role.TrainingRole):
         # In a thread, because an evaluation cannot be interrupted.
         executor = concurrent.futures.ThreadPoolExecutor(1)
         evaluation = executor.submit(run_evaluation.evaluate_finished, self._workdir, self._config)
-        while not self._context.stop.is_set():
+        while not self._context.stop_requested.is_set():
             if concurrent.futures.wait([evaluation], timeout=0.2).done:
                 evaluation.result()
                 return True

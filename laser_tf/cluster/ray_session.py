@@ -5,13 +5,10 @@ import fcntl
 import logging
 import os
 import pathlib
-import re
 import secrets
 import shutil
 import signal
-import socket
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
@@ -35,7 +32,6 @@ _MAX_ATTEMPTS = 3  # To start Ray: Ray waits only 15 s for some of its processes
 _STORE_BYTES = 512 * 2**20  # Of the object store of a new Ray: some copies of the weights.
 _MAX_ERROR_LENGTH = 300
 _TOKEN_REJECTED = b"InvalidAuthToken"
-_MAX_FOLDER_AGE_SECONDS = 86_400.0  # Of a killed or failed command; the folder has Ray's logs.
 _WORKER_NICENESS = 0  # Added to the command's; with Ray's 15, any other program would go first.
 _HEAD_TIMEOUT_SECONDS = 20  # Without Ray's head, after which the processes of a new Ray end.
 
@@ -59,8 +55,7 @@ def session(
       cpus: CPUs that the run's processes request together.
       gpus: GPUs that the run's processes request together.
       interrupted: Signals of this process. While Ray starts or answers, a signal raises instead.
-      parent: Directory for the folders of new Rays. Linux limits the paths of Ray's sockets to 107
-        characters.
+      parent: Parent of a new Ray's folder. Linux limits the paths of sockets to 107 characters.
 
     Raises:
       Stopped: If a signal arrives while Ray starts.
@@ -70,7 +65,7 @@ def session(
     logging.getLogger("ray").setLevel(logging.ERROR)
     on_sigterm = signal.getsignal(signal.SIGTERM)
     with contextlib.ExitStack() as stack:
-        folder = "" if config.address else stack.enter_context(_new_folder(pathlib.Path(parent)))
+        folder = "" if config.address else stack.enter_context(_new_folder(parent))
         stack.callback(ray.shutdown)
         with interrupted.raising() if interrupted else contextlib.nullcontext():
             if folder:
@@ -84,38 +79,26 @@ def session(
 
 
 @contextlib.contextmanager
-def _new_folder(parent: pathlib.Path) -> Iterator[str]:
-    """Creates a folder for Ray and removes it at the end. After an error it stays for a day.
+def _new_folder(parent: str) -> Iterator[str]:
+    """Creates a folder for Ray and removes it at the end, unless an error makes its logs useful.
 
     A dedicated folder, because `cluster.address=auto` would find a new Ray in Ray's common folder.
     """
-    _remove_old_folders(parent)
     folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=parent)
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):  # Some file systems have no locks.
+            # systemd removes old folders in /tmp, except locked ones.
             fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield folder
-        shutil.rmtree(folder, ignore_errors=True)
     except interruption.Stopped:
         _end_processes(folder)
         shutil.rmtree(folder, ignore_errors=True)
         raise
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
     finally:
         os.close(descriptor)
-
-
-def _remove_old_folders(parent: pathlib.Path) -> None:
-    for folder in parent.glob(f"{FOLDER_PREFIX}*"):
-        with contextlib.suppress(OSError):  # Of another user, or removed by another command.
-            if time.time() - folder.stat().st_mtime < _MAX_FOLDER_AGE_SECONDS:
-                continue
-            descriptor = os.open(folder, os.O_RDONLY)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(descriptor)
 
 
 def _end_processes(folder: str) -> None:
@@ -228,35 +211,26 @@ def _join(address: str) -> None:
 def _find() -> str:
     """Returns the address of this machine's Ray, as Ray finds it."""
     path = pathlib.Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"
-    given = os.environ.get("RAY_ADDRESS")
     try:
-        address = given or path.read_text().strip()
+        return os.environ.get("RAY_ADDRESS") or path.read_text().strip()
     except OSError:
         raise ClusterError(
             "cluster.address is auto, but this machine has no Ray. Use ray start first, set "
             "cluster.address to the host:port of a head, or leave it empty for a new Ray."
         ) from None
-    if not re.fullmatch(r"\S+:\d+", address):
-        raise ClusterError(
-            f"{'RAY_ADDRESS' if given else path} must be a head's host:port if cluster.address is "
-            f"auto, got {address!r}."
-        )
-    return address
 
 
 def _check_answers(address: str) -> None:
     """Raises ClusterError if no Ray answers: Ray itself would try for minutes."""
-    host, _, port = address.rpartition(":")
+    if os.environ.get("RAY_USE_TLS") == "1":
+        return
     try:
-        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT_SECONDS).close()
-        if os.environ.get("RAY_USE_TLS") != "1":
-            with grpc.insecure_channel(address, (("grpc.enable_http_proxy", 0),)) as channel:
-                grpc.channel_ready_future(channel).result(_CONNECT_TIMEOUT_SECONDS)
-    except (OSError, OverflowError, UnicodeError, grpc.FutureTimeoutError) as error:
-        reason = getattr(error, "strerror", None) or str(error) or "another program listens there"
+        with grpc.insecure_channel(address, (("grpc.enable_http_proxy", 0),)) as channel:
+            grpc.channel_ready_future(channel).result(_CONNECT_TIMEOUT_SECONDS)
+    except grpc.FutureTimeoutError:
         raise ClusterError(
-            f"No Ray answers at {address}, the cluster.address ({reason}). Start it with ray start "
-            "--head, or correct the address."
+            f"No Ray answers at {address} within {_CONNECT_TIMEOUT_SECONDS:g} s. Start it with ray "
+            "start --head, or correct cluster.address or RAY_ADDRESS."
         ) from None
 
 

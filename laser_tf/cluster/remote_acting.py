@@ -2,14 +2,14 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import ray
 
 from laser_tf import array_function
 from laser_tf.cluster import replay_role, role, run_state
-from laser_tf.environments import episode_statistics, faults
+from laser_tf.environments import episode_statistics
 from laser_tf.host import log_messages
 from laser_tf.replay import stored_unroll
 from laser_tf.training import learner, run_config
@@ -23,26 +23,16 @@ class RemoteActing:
 
     def __init__(
         self,
-        context: role.Context,
+        context: role.RoleContext,
         config: run_config.RunConfig,
         trained: learner.Learner,
         signature: stored_unroll.StoredUnroll,
         on_episode: Callable[[episode_statistics.Episode], None],
         is_new: bool,
     ):
-        """Waits for replay, then publishes weights.
+        """Waits for replay, see `replay_role.connect_learner`, then publishes weights.
 
-        Args:
-          context: The learner's connection to the run.
-          config: Configuration of the run.
-          trained: The learner.
-          signature: Signature of an unroll.
-          on_episode: Called with each finished episode, in another thread.
-          is_new: Whether the run has no experience yet.
-
-        Raises:
-          StoppedError: If a stop is requested before replay answers.
-          ValueError: If replay holds other unrolls or serves another run.
+        Another thread calls `on_episode` with each finished episode.
         """
         replay = replay_role.connect_learner(
             context, config.replay, signature, is_chief=True, is_new=is_new
@@ -84,7 +74,7 @@ class RemoteActing:
 
     def metrics(self) -> dict[str, float]:
         """Returns sums over actors, and each role's metrics under its name."""
-        values = {"cluster/actors_heard_of": float(len(self._actors()))}
+        values = {"cluster/reporting_actors": float(len(self._actors()))}
         for heartbeat in self._actors().values():
             for name, value in heartbeat.metrics.items():
                 if name.startswith(_SUMMED):
@@ -95,17 +85,11 @@ class RemoteActing:
                     values[f"cluster/{role_name}/{name}"] = value
         return values
 
-    def faults(self) -> Mapping[str, float]:
-        """Returns counts of environment faults, summed over the running actors."""
-        return {name: self._sum(name) for name in (f"environment/{kind}" for kind in faults.KINDS)}
-
-    def _sum(self, metric: str) -> float:
-        return sum(heartbeat.metrics.get(metric, 0.0) for heartbeat in self._actors().values())
-
     @property
     def time_steps(self) -> int:
         """See `training.acting.Acting`."""
-        return int(self._sum(role.TIME_STEPS))
+        actors = self._actors().values()
+        return int(sum(heartbeat.metrics.get(role.TIME_STEPS, 0.0) for heartbeat in actors))
 
     @property
     def state(self) -> str:
@@ -127,13 +111,7 @@ class Publisher:
     """Copies a learner's weights to Ray's object store. Not thread-safe."""
 
     def __init__(self, trained: learner.Learner, action_repeat: int, period_seconds: float):
-        """Copies nothing yet.
-
-        Args:
-          trained: The learner, which another thread may update.
-          action_repeat: Env frames of an agent step.
-          period_seconds: Min time between two copies.
-        """
+        """Copies nothing yet; another thread may update the learner."""
         counters, agent = trained.counters, trained.agent
         self._read = array_function.ArrayFunction(
             lambda: (
@@ -154,7 +132,7 @@ class Publisher:
         if time.monotonic() < self._next_copy:
             return self._newest
         self._next_copy = time.monotonic() + self._period_seconds
-        # Variables may differ by one update, which is harmless; see `weights.WeightCopier`.
+        # Variables may differ by one update, which is harmless; see `named_variables.WeightCopier`.
         updates, agent_steps, values = self._read()
         env_frames = int(agent_steps) * self._action_repeat
         # While the learner waits for experience, its weights do not change.

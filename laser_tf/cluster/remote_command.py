@@ -34,8 +34,8 @@ class RemoteCommand:
         Args:
           arguments: Arguments of `python -m`, the module first.
           log: File for the output, in a directory that all machines share.
-          cpus: CPUs that Ray reserves for the command.
-          gpus: GPUs that Ray reserves for the command.
+          cpus: CPUs of the command.
+          gpus: GPUs of the command.
 
         Raises:
           UserError: If the cluster has no job server.

@@ -22,21 +22,13 @@ class ReplayRole(role.Role):
 
     def __init__(
         self,
-        context: role.Context,
+        context: role.RoleContext,
         config: run_config.RunConfig,
         spec: types.EnvironmentSpec,
         directory: str = run_directory.REPLAY_CHECKPOINT,
         queues: Sequence[str] = (schemes_base.QUEUE,),
     ):
-        """Starts the server.
-
-        Args:
-          context: See `role.Role`.
-          config: Configuration of the run, or of the first member of the sweep.
-          spec: Specs of its environment.
-          directory: Directory of the checkpoint, relative to that of the run or the sweep.
-          queues: Names of the learners' queues.
-        """
+        """Starts the server; `directory` is relative to the directory of the run or the sweep."""
         super().__init__(context, config)
         context.acquire_lock()
         self._save_period_seconds = 60 * config.run.replay_checkpoint_minutes
@@ -55,7 +47,7 @@ class ReplayRole(role.Role):
         )
         self._notice = log_messages.FailureNotice("Replay can be saved again.")
         port = self._server.port
-        fill = self._server.connect().fill()
+        fill = config.replay.fill(self._server.connect().size())
         logging.info("Serving replay on port %d, %.0f%% full", port, 100 * fill)
         context.served_replay = f"{ray.util.get_node_ip_address()}:{port}"
         context.status = run_state.Status.RUNNING
@@ -64,7 +56,7 @@ class ReplayRole(role.Role):
     def run(self) -> bool:
         """See `role.Role`."""
         next_save = time.monotonic() + self._save_period_seconds
-        while not self._context.stop.wait(_POLL_PERIOD_SECONDS):
+        while not self._context.stop_requested.wait(_POLL_PERIOD_SECONDS):
             if time.monotonic() >= next_save:
                 self._try_to_save()
                 next_save = time.monotonic() + self._save_period_seconds
@@ -103,14 +95,9 @@ class ReplayRole(role.Role):
 
 
 def find(
-    context: role.Context, scheme: schemes_base.ReplayScheme, queue: str = schemes_base.QUEUE
+    context: role.RoleContext, scheme: schemes_base.ReplayScheme, queue: str = schemes_base.QUEUE
 ) -> connection.ReplayConnection:
-    """Waits until replay answers; returns a connection to the fleet's own or an external server.
-
-    Args:
-      context: The role's connection to the fleet.
-      scheme: Replay scheme.
-      queue: Name of the learner's queue.
+    """Waits until replay answers; returns a connection to the server of the fleet or of the user.
 
     Raises:
       StoppedError: If a stop is requested before replay answers.
@@ -119,26 +106,20 @@ def find(
     replay = connection.ReplayConnection(scheme.address or context.replay_address, scheme, queue)
     context.status = run_state.Status.WAITING
     context.detail = f"waiting for the replay server at {replay.address}"
-    if not replay.wait(context.stop.is_set):
+    if not replay.wait(context.stop_requested.is_set):
         raise errors.StoppedError
     context.detail = ""
     return replay
 
 
 def connect(
-    context: role.Context,
+    context: role.RoleContext,
     scheme: schemes_base.ReplayScheme,
     signature: stored_unroll.StoredUnroll,
 ) -> connection.ReplayConnection:
-    """Waits for replay and connects an actor to it.
-
-    Args:
-      context: The actor's connection to the run.
-      scheme: Replay scheme.
-      signature: Signature of an unroll.
+    """Waits for replay and connects to it, see `find`.
 
     Raises:
-      StoppedError: If a stop is requested before replay answers.
       ValueError: If replay holds other unrolls.
     """
     replay = find(context, scheme)
@@ -148,24 +129,16 @@ def connect(
 
 
 def connect_learner(
-    context: role.Context,
+    context: role.RoleContext,
     scheme: schemes_base.ReplayScheme,
     signature: stored_unroll.StoredUnroll,
     *,
     is_chief: bool,
     is_new: bool,
 ) -> client.ReplayClient:
-    """Waits for replay and connects a learner to it.
-
-    Args:
-      context: The learner's connection to the run.
-      scheme: Replay scheme.
-      signature: Signature of an unroll.
-      is_chief: Whether the learner leases a replay server outside the run.
-      is_new: See `client.connect_external`.
+    """Waits for replay and connects a learner to it; the chief leases an external server.
 
     Raises:
-      StoppedError: If a stop is requested before replay answers.
       ValueError: If replay holds other unrolls or serves another run.
     """
     if not scheme.address:

@@ -1,4 +1,4 @@
-"""A role of a fleet: what the driver needs before it starts, its work, and its connection."""
+"""Role, its RoleSpec for the driver, and the RoleContext that connects it to its run."""
 
 import abc
 import collections
@@ -20,7 +20,7 @@ from laser_tf.environments import episode_statistics
 from laser_tf.training import run_config
 from laser_tf.workdir import lock, run_directory
 
-TIME_STEPS = "time_steps"  # Metric of an acting role: steps that its environments have returned.
+TIME_STEPS = "time_steps"  # Metric of an acting role: calls of reset and step, each of N steps.
 _CALL_TIMEOUT_SECONDS = 10.0
 _RETRY_SECONDS = 0.2
 
@@ -39,16 +39,16 @@ class RoleSpec:
 
     name: str
     role_class: str  # "module:class"; only the role's process imports the module.
-    arguments: Mapping[str, Any]  # Of the class, after the context.
+    arguments: Mapping[str, Any]  # Arguments of the class, after the context.
     stop_stage: StopStage
-    stop_seconds: float = 180.0  # For the role to save its state; 0: ended at once.
-    required: bool = False  # Whether the fleet fails if the role fails.
+    stop_seconds: float = 180.0  # Time limit for the role to save its state; 0: killed at once.
+    is_required: bool = False  # Whether the fleet fails if the role fails.
     group: str = ""  # The fleet fails if all roles of a group fail.
     num_cpus: float = 1.0
     num_gpus: float = 0.0
     is_local: bool = False  # Whether the driver's machine is preferred.
-    max_step_seconds: float = 0.0  # See `supervision.SupervisedRole`.
-    num_threads: int = 0  # Of TensorFlow; 0: TensorFlow's default.
+    max_step_seconds: float = 0.0  # Max duration of an environment step; supervision adds 60 s.
+    num_threads: int = 0  # Threads of TensorFlow; 0: TensorFlow's default.
     cores_shared_by: int = 0  # Roles among which TensorFlow's threads are divided; 0: not divided.
 
 
@@ -57,28 +57,25 @@ class RestartError(RuntimeError):
 
 
 def call(state: Any, method: str, *arguments: Any) -> Any:
-    """Calls a method of the `run_state.RunState`; returns None if it does not answer in time."""
+    """Calls a method of the `run_state.RunState`.
+
+    Returns None if RunState died or timed out, or if the method returned None.
+    """
     try:
         return ray.get(getattr(state, method).remote(*arguments), timeout=_CALL_TIMEOUT_SECONDS)
     except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
         return None
 
 
-class Context:
+class RoleContext:
     """A role's connection to its run."""
 
     def __init__(self, name: str, workdir: pathlib.Path, state: Any):
-        """Creates the context.
-
-        Args:
-          name: Name of the role.
-          workdir: Directory of the run or the sweep.
-          state: Handle of the `run_state.RunState`.
-        """
+        """Creates the context; `state` is the handle of the `run_state.RunState`."""
         self.name = name
         self.workdir = workdir
         self.state = state
-        self.stop = threading.Event()  # Set: save the state and stop.
+        self.stop_requested = threading.Event()  # Set: save the state and stop.
         self.status = run_state.Status.STARTING
         self.detail = ""  # See `run_state.Heartbeat`.
         self.may_hang = False  # See `run_state.Heartbeat`.
@@ -89,14 +86,7 @@ class Context:
         self._episodes: collections.deque[episode_statistics.Episode] = collections.deque()
 
     def check_workdir(self, file: str) -> None:
-        """Checks that this machine sees the run's directory.
-
-        Args:
-          file: Name of a file that the directory has.
-
-        Raises:
-          WorkdirError: If the file is missing.
-        """
+        """Raises WorkdirError if this machine does not see a file of the run's directory."""
         if not (self.workdir / file).exists():
             raise run_directory.WorkdirError(
                 f"--workdir must be on a file system that all machines share, got {self.workdir}, "
@@ -104,17 +94,19 @@ class Context:
             )
 
     def acquire_lock(self) -> None:
-        """Waits for an earlier process of this role, which may still save; the driver may be new.
+        """Locks the role.
+
+        Waits for a previous process that may still be saving, also one of a previous driver.
 
         Raises:
-          InUseError: If that process does not end.
+          InUseError: If the previous process does not end within an hour.
         """
         self.status = run_state.Status.WAITING_FOR_LOCK
         # In the run's directory, whose own lock the driver holds.
         lock.acquire(self.workdir / f"{self.name}_lock", lock.SAVE_TIMEOUT_SECONDS)
 
     @property
-    def fault_folder(self) -> pathlib.Path | None:
+    def fault_directory(self) -> pathlib.Path | None:
         """The run's directory, if this machine sees it."""
         return self.workdir if self.workdir.is_dir() else None
 
@@ -133,13 +125,16 @@ class Context:
             self.call("report", self.name, heartbeat, episodes, self.served_replay)
 
     def announce(self, status: run_state.Status) -> None:
-        """Sets the status and reports it. Call before work that holds Python's lock."""
+        """Sets the status and reports it. Call before work that holds the GIL."""
         self.status = status
         self.report()
 
     @contextlib.contextmanager
     def saving(self) -> Iterator[None]:
-        """Reports SAVING, which supervision does not interrupt, while replay is saved."""
+        """Sets the status to SAVING inside the `with` block.
+
+        While the status is reported, the fleet extends the deadline for stopping.
+        """
         before, self.status = self.status, run_state.Status.SAVING
         try:
             yield
@@ -153,21 +148,18 @@ class Context:
     def wait_for(self, method: str, *arguments: Any, what: str) -> Any:
         """Calls a method of the run's state until it returns a value.
 
-        Args:
-          method: Name of the method.
-          *arguments: Arguments of the method.
-          what: Noun phrase for the role's status, e.g. "replay".
+        Sets the detail to "waiting for <what>" until then.
 
         Raises:
           StoppedError: If a stop is requested before.
         """
         self.status, self.detail = run_state.Status.WAITING, f"waiting for {what}"
-        while not self.stop.is_set():
+        while not self.stop_requested.is_set():
             answer = self.call(method, *arguments)
             if answer is not None:
                 self.detail = ""
                 return answer
-            self.stop.wait(_RETRY_SECONDS)
+            self.stop_requested.wait(_RETRY_SECONDS)
         raise errors.StoppedError(f"{self.name} stopped while waiting for {what}")
 
     def replay_address(self) -> str:
@@ -186,19 +178,14 @@ class Context:
 class Role(abc.ABC):
     """The work of a process for a run."""
 
-    def __init__(self, context: Context, config: run_config.RunConfig):
-        """Stores the arguments.
-
-        Args:
-          context: Connection to the run or the sweep.
-          config: Configuration of the run, or of a member of the sweep.
-        """
+    def __init__(self, context: RoleContext, config: run_config.RunConfig):
+        """Stores the context and the configuration of the run or of a member of the sweep."""
         self._context = context
         self._config = config
 
     @abc.abstractmethod
     def run(self) -> bool:
-        """Works until the context's `stop` is set; returns whether the work is complete.
+        """Works until the context's `stop_requested` is set; returns whether the work is complete.
 
         Raises:
           RestartError: If only a restarted role can continue.

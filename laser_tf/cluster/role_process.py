@@ -31,7 +31,7 @@ class MachineDiffersError(errors.UserError):
 
 
 class RoleProcess:
-    """A process with a role; `supervision.RoleActor` makes it a Ray actor."""
+    """A process with a role; `fleet.Fleet._start` makes it a Ray actor."""
 
     def __init__(
         self,
@@ -39,22 +39,16 @@ class RoleProcess:
         workdir: pathlib.Path,
         state: Any,
         driver_versions: Mapping[str, str],
-        variables: Mapping[str, str],
+        num_threads: int,
     ):
-        """Prepares the process.
-
-        Args:
-          spec: The role.
-          workdir: Directory of the run or the sweep.
-          state: Handle of the `run_state.RunState`.
-          driver_versions: Versions of the driver's machine, which must be the same here.
-          variables: Environment variables, e.g. for TensorFlow's threads.
-        """
-        os.environ.update(variables)
+        """Prepares the process; with 0 threads, TensorFlow uses its default number."""
+        if num_threads:
+            os.environ["TF_NUM_INTRAOP_THREADS"] = str(num_threads)
+            os.environ["TF_NUM_INTEROP_THREADS"] = str(num_threads)
         hardware.keep_freed_memory()
         self._spec = spec
         self._versions = driver_versions
-        self._context = role.Context(spec.name, workdir, state)
+        self._context = role.RoleContext(spec.name, workdir, state)
         self._context.metrics = self._metrics
         self._role: role.Role | None = None
         self._gauges: dict[str, ray_metrics.Gauge] = {}
@@ -62,11 +56,10 @@ class RoleProcess:
         threading.Thread(target=self._send_heartbeats, name="heartbeat", daemon=True).start()
 
     def run(self) -> bool:
-        """Runs the role; returns whether its work is complete.
+        """Runs the role, see `role.Role.run`.
 
         Raises:
           MachineDiffersError: If this machine has other versions.
-          RestartError, UserError: See `role.Role.run`.
         """
         logging.info("Started process %d on %s", os.getpid(), socket.gethostname())
         try:
@@ -95,7 +88,7 @@ class RoleProcess:
     @ray.method(concurrency_group=CONTROL)
     def stop(self) -> None:
         """Requests that `run` saves its state and returns."""
-        self._context.stop.set()
+        self._context.stop_requested.set()
 
     def _send_heartbeats(self) -> None:
         while True:
@@ -118,10 +111,7 @@ class RoleProcess:
 
 
 def log_to(path: pathlib.Path) -> None:
-    """Sends the output of this process and of C++ libraries to a file.
-
-    If this machine does not see the file's directory, the output stays in Ray's own logs.
-    """
+    """Sends the output of this process to a file; to Ray's logs if its directory is missing."""
     if path.parent.is_dir():
         with path.open("ab") as log:
             for descriptor in (1, 2):

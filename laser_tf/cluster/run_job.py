@@ -28,15 +28,8 @@ class RunJob(fleet.Job):
         initial: "initial_weights.InitialWeights | None",
         display: progress.ProgressDisplay,
     ):
-        """Creates the job.
-
-        Args:
-          config: Configuration of the run.
-          spec: Specs of its environment.
-          initial: Weights for a run without a checkpoint; None for random weights.
-          display: Shows the learner's progress.
-        """
-        specs = [] if config.replay.address else [_replay(config, spec)]
+        """Creates the job; without `initial` and a checkpoint, weights are random."""
+        specs = [] if config.replay.address else [replay(config, spec)]
         specs += [_learner(config, spec, initial, rank) for rank in range(config.cluster.learners)]
         specs += [_actor(config, spec, index) for index in range(config.cluster.actors)]
         if config.run.evaluate_every_env_frames:
@@ -61,13 +54,16 @@ class RunJob(fleet.Job):
             self.display.update(progress.Progress(**numbers))
 
 
-def _replay(config: run_config.RunConfig, spec: types.EnvironmentSpec) -> role.RoleSpec:
+def replay(
+    config: run_config.RunConfig, spec: types.EnvironmentSpec, **arguments: Any
+) -> role.RoleSpec:
+    """Returns the replay role, with further arguments of `replay_role.ReplayRole`."""
     return role.RoleSpec(
         "replay",
         "laser_tf.cluster.replay_role:ReplayRole",
-        {"config": config, "spec": spec},
+        {"config": config, "spec": spec, **arguments},
         role.StopStage.REPLAY,
-        required=True,
+        is_required=True,
         num_cpus=config.cluster.replay_cpus,
     )
 
@@ -83,7 +79,7 @@ def _learner(
         "laser_tf.cluster.learner_role:LearnerRole",
         {"config": config, "spec": spec, "rank": rank, "initial": None if rank else initial},
         role.StopStage.LEARNERS,
-        required=True,
+        is_required=True,
         num_cpus=config.cluster.learner_cpus,
         num_gpus=config.cluster.learner_gpus,
     )

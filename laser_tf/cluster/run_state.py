@@ -1,4 +1,4 @@
-"""Shared state of a run: what roles report, and what one role needs from another.
+"""Shared state of a run: the reports of roles, weights, episodes and addresses.
 
 Everything is sent again within seconds, so a restarted process soon holds the same state: roles
 send heartbeats every second, and the learner publishes its weights again.
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from laser_tf.environments import episode_statistics, worker_pool
 
 ACTOR = "actor_"  # Prefix of the names of all actors.
-_MAX_EPISODES = 100_000  # Kept while no learner takes them.
+_MAX_EPISODES = 100_000  # Episodes kept until a learner takes them.
 
 
 class Status(enum.Enum):
@@ -22,7 +22,7 @@ class Status(enum.Enum):
     STARTING = "starting"
     WAITING_FOR_LOCK = "waiting for lock"  # of a directory that another process still uses
     WAITING = "waiting"  # for another role
-    RESTORING = "restoring"  # replay; without heartbeats, because Reverb holds Python's lock
+    RESTORING = "restoring"  # replay; without heartbeats, because Reverb holds the GIL
     RUNNING = "running"
     EVALUATING = "evaluating"
     SAVING = "saving"
@@ -54,9 +54,7 @@ class Weights(NamedTuple):
 class RunState:
     """Holds the shared state; `fleet.Fleet` makes it a Ray actor, which runs one call at a time."""
 
-    def __init__(self, coordinator: Any = None):
-        """Creates an empty state; `coordinator` is the handle of a sweep's coordinator."""
-        self._coordinator = coordinator
+    def __init__(self):
         self._heartbeats: dict[str, tuple[float, Heartbeat]] = {}
         self._replay_address: str | None = None
         self._weights: Weights | None = None
@@ -65,10 +63,6 @@ class RunState:
         self._eval_outcome: tuple[int, Mapping[str, Any] | worker_pool.Failure] | None = None
         self._episodes: collections.deque = collections.deque(maxlen=_MAX_EPISODES)
 
-    def coordinator(self) -> Any:
-        """Returns the handle of the sweep's coordinator."""
-        return self._coordinator
-
     def report(
         self,
         role: str,
@@ -76,14 +70,7 @@ class RunState:
         episodes: Sequence[episode_statistics.Episode],
         replay_address: str | None,
     ) -> None:
-        """Stores a role's heartbeat.
-
-        Args:
-          role: Name of the role.
-          heartbeat: State of the role.
-          episodes: Episodes that ended since the last report.
-          replay_address: "host:port", if the role serves replay.
-        """
+        """Stores a role's heartbeat, its new episodes, and "host:port" if it serves replay."""
         self._heartbeats[role] = time.monotonic(), heartbeat
         self._episodes.extend(episodes)
         self._replay_address = replay_address or self._replay_address
@@ -106,11 +93,6 @@ class RunState:
         A restarted learner has another address. Learners that have met its previous process cannot
         continue and restart, too, so a changed address starts a new round.
 
-        Args:
-          rank: Index of the learner.
-          address: "host:port" that no learner has used before.
-          world_size: Number of learners.
-
         Returns:
           The addresses in order of rank; None while some are missing.
         """
@@ -124,11 +106,7 @@ class RunState:
     def exchange(
         self, weights: Weights | None
     ) -> tuple[list[episode_statistics.Episode], dict[str, Heartbeat]]:
-        """Stores the learner's newest weights.
-
-        Returns:
-          The episodes that ended since the last call, and the last heartbeat of each role.
-        """
+        """Stores the learner's newest weights; returns new episodes and all heartbeats."""
         self._weights = weights or self._weights
         episodes = list(self._episodes)
         self._episodes.clear()
@@ -144,12 +122,9 @@ class RunState:
         return self._weights
 
     def request_eval(self, weights: Weights) -> Mapping[str, Any] | worker_pool.Failure | None:
-        """Requests an evaluation of weights, in place of any other one.
+        """Requests an evaluation, in place of any other one; returns its outcome, if any.
 
         Called until there is an outcome, because a restarted state has no requests.
-
-        Returns:
-          The outcome; None while there is none.
         """
         if self._eval_outcome and self._eval_outcome[0] == weights.env_frames:
             return self._eval_outcome[1]
@@ -157,7 +132,7 @@ class RunState:
         return None
 
     def pending_eval(self) -> Weights | None:
-        """Returns the weights to evaluate; None without a request that lacks an outcome."""
+        """Returns the weights to evaluate, if any."""
         return self._pending_eval
 
     def report_eval(

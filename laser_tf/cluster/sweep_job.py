@@ -1,5 +1,6 @@
 """A sweep as the work of a fleet: replay, the members, and their coordinator."""
 
+import dataclasses
 import logging
 import os
 import pathlib
@@ -8,7 +9,7 @@ from typing import Any
 import ray
 
 from laser_tf import errors, types
-from laser_tf.cluster import fleet, machines, role, role_process, run_state, supervision
+from laser_tf.cluster import fleet, machines, role, role_process, run_job, run_state, supervision
 from laser_tf.sweeps import coordinator, lineage, sweep_config, sweep_display
 from laser_tf.workdir import lock, run_directory
 
@@ -39,15 +40,12 @@ class SweepJob(fleet.Job):
         workdir: pathlib.Path,
         display: sweep_display.SweepDisplay,
     ):
-        """Creates the job.
-
-        Args:
-          config: Configuration of the sweep.
-          spec: Specs of the first member's environment.
-          workdir: Directory of the sweep.
-          display: Shows the members' progress.
-        """
-        specs = [_replay(config, spec)] if config.sweep.shared_replay else []
+        """Creates the job; `spec` describes the first member's environment."""
+        specs = []
+        if config.sweep.shared_replay:
+            replay = run_job.replay(config.first, spec, directory="replay", queues=config.queues)
+            cpus = config.cluster.replay_cpus
+            specs.append(dataclasses.replace(replay, num_cpus=cpus, is_local=True))
         specs += [_member(config, name, index) for index, name in enumerate(config.members)]
         super().__init__(specs, display)
         self._config = config
@@ -56,19 +54,20 @@ class SweepJob(fleet.Job):
         self._reports: dict[str, dict[str, Any]] = {}
         self._failed: list[str] = []
 
-    def start(self) -> Any:
-        """Starts the coordinator; returns its handle.
+    def start(self) -> None:
+        """Starts the coordinator.
 
         Raises:
           ConfigError: If the population's lineage is damaged.
         """
         lineage.read(self._workdir / lineage.FILE)  # Rejects damage here, in one line.
-        self._coordinator = machines.start_service(CoordinatorProcess, self._config, self._workdir)
-        return self._coordinator
+        self._coordinator = machines.start_service(
+            CoordinatorProcess, self._config, self._workdir, name=coordinator.NAME
+        )
 
     def is_finished(self, roles: fleet.Roles) -> bool:
         """Returns whether all members have finished or failed."""
-        return all(roles[name].is_over for name in self._config.members)
+        return all(roles[name].is_terminal for name in self._config.members)
 
     def update(self, roles: fleet.Roles, heartbeats: fleet.Heartbeats) -> None:
         """Shows the members' progress."""
@@ -106,20 +105,8 @@ class SweepJob(fleet.Job):
 
 def _describe(member: supervision.SupervisedRole, heartbeat: run_state.Heartbeat | None) -> str:
     state = member.status(heartbeat).value
-    is_restarted = member.restarts and not member.is_over
+    is_restarted = member.restarts and not member.is_terminal
     return f"{state}, {member.restarts} restarts" if is_restarted else state
-
-
-def _replay(config: sweep_config.SweepConfig, spec: types.EnvironmentSpec) -> role.RoleSpec:
-    return role.RoleSpec(
-        "replay",
-        "laser_tf.cluster.replay_role:ReplayRole",
-        {"config": config.first, "spec": spec, "directory": "replay", "queues": config.queues},
-        role.StopStage.REPLAY,
-        required=True,
-        num_cpus=config.cluster.replay_cpus,
-        is_local=True,
-    )
 
 
 def _member(config: sweep_config.SweepConfig, name: str, index: int) -> role.RoleSpec:

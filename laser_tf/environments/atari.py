@@ -15,8 +15,8 @@ SCREEN_HEIGHT, SCREEN_WIDTH = 210, 160
 _NO_LIMIT = 2**31 - 1  # env frames
 _IDS = r"(?:ALE/)?(\w+?)(?:NoFrameskip|Deterministic)?-v\d+"  # of gymnasium
 
-# The games of ale-py without combat, joust, maze_craze and warlords: ALE has no game for one player
-# of these and ends the whole process when it loads them.
+# The games of ale-py without combat, joust, maze_craze and warlords. They need two players, so ALE
+# ends the process when it loads them.
 # fmt: off
 GAMES = (
     "adventure", "air_raid", "alien", "amidar", "assault", "asterix", "asteroids", "atlantis",
@@ -35,16 +35,6 @@ GAMES = (
     "trondead", "turmoil", "tutankham", "up_n_down", "venture", "video_checkers", "video_chess",
     "video_cube", "video_pinball", "wizard_of_wor", "word_zapper", "yars_revenge", "zaxxon",
 )
-ATARI57 = (
-    "alien", "amidar", "assault", "asterix", "asteroids", "atlantis", "bank_heist", "battle_zone",
-    "beam_rider", "berzerk", "bowling", "boxing", "breakout", "centipede", "chopper_command",
-    "crazy_climber", "defender", "demon_attack", "double_dunk", "enduro", "fishing_derby",
-    "freeway", "frostbite", "gopher", "gravitar", "hero", "ice_hockey", "jamesbond", "kangaroo",
-    "krull", "kung_fu_master", "montezuma_revenge", "ms_pacman", "name_this_game", "phoenix",
-    "pitfall", "pong", "private_eye", "qbert", "riverraid", "road_runner", "robotank", "seaquest",
-    "skiing", "solaris", "space_invaders", "star_gunner", "surround", "tennis", "time_pilot",
-    "tutankham", "up_n_down", "venture", "video_pinball", "wizard_of_wor", "yars_revenge", "zaxxon",
-)
 # fmt: on
 
 IMPALA, DOPAMINE, REVISITING = "impala", "dopamine", "revisiting"
@@ -53,19 +43,18 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     IMPALA: {  # Espeholt et al. 2018; the frames are LASER's, appendix D
         "sticky_actions": 0.0,
         "life_loss_is_end": True,
-        "no_op_max": 30,  # env frames, 1 to so many
+        "no_op_max": 30,  # env frames
         "full_action_space": False,
         "max_frames_per_episode": 108_000,  # env frames, 30 minutes
     },
-    # Dopamine's baselines (Castro et al. 2018): Machado et al.'s, but for the last two.
-    DOPAMINE: {
+    DOPAMINE: {  # Castro et al. 2018
         "sticky_actions": 0.25,
         "life_loss_is_end": False,
         "no_op_max": 0,
         "full_action_space": False,
         "max_frames_per_episode": 108_000,  # env frames: 27,000 agent steps of 4
     },
-    REVISITING: {  # Machado et al. 2018, "Revisiting the Arcade Learning Environment"
+    REVISITING: {  # Machado et al. 2018
         "sticky_actions": 0.25,
         "life_loss_is_end": False,
         "no_op_max": 0,
@@ -84,10 +73,10 @@ class AtariConfig(environment_config.EnvironmentConfig):
     max_frames_per_episode: int = 108_000  # env frames; then the episode is cut
     num_threads: int = 0  # threads; of the emulators; 0: one for each core
     action_repeat: int = 4  # env frames; an agent step
-    no_op_max: int = 30  # env frames; no-ops at an episode's start, 1 to so many; 0: none
+    no_op_max: int = 30  # env frames; max no-ops at the start of an episode, min 1; 0: none
     full_action_space: bool = False  # all 18 actions for every game
-    life_loss_is_end: bool = True  # the discount is 0 where a life is lost
-    sticky_actions: float = 0.0  # probability; of playing the last action again
+    life_loss_is_end: bool = True  # a lost life has discount 0
+    sticky_actions: float = 0.0  # probability; of repeating the last action
 
     frames_per_second: ClassVar[float] = 60.0
     known_tasks: ClassVar[tuple[str, ...]] = GAMES
@@ -95,13 +84,11 @@ class AtariConfig(environment_config.EnvironmentConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        config_checks.check_range(
-            self, "num_threads", 0, 1_024, environment_config.TOO_MANY_THREADS
-        )
+        config_checks.check_range(self, "num_threads", 0, 1_024, "more threads are not faster")
         config_checks.check_range(
             self, "no_op_max", 0, 10_000, "emulators count in 32 bits, and games end by then"
         )
-        environment_config.check_sticky_actions(self.sticky_actions)
+        config_checks.check_range(self, "sticky_actions", 0, below=1)
 
     def check_task(self, task: str) -> str:
         """Takes "ms_pacman" and, as gymnasium calls it, "ALE/MsPacman-v5"."""
@@ -109,19 +96,17 @@ class AtariConfig(environment_config.EnvironmentConfig):
 
     def protocol(self) -> dict[str, Any]:
         """See `EnvironmentConfig`."""
-        name = next((name for name in PROTOCOLS if self._follows(name)), "own")
+        values = dataclasses.asdict(self).items()
+        name = next((name for name, own in PROTOCOLS.items() if own.items() <= values), "own")
         return super().protocol() | {
             "protocol": name,
-            # Frames at an episode's start, drawn uniformly.
+            # Env frames at the start of an episode, sampled uniformly.
             "no_ops": f"1 to {self.no_op_max}" if self.no_op_max else "none",
-            "sticky_actions": self.sticky_actions,  # probability of playing the last one again
+            "sticky_actions": self.sticky_actions,
             "full_action_space": self.full_action_space,
             # The discount at a lost life is for the learner only.
             "life_loss_ends_episode": False,
         }
-
-    def _follows(self, protocol: str) -> bool:
-        return all(getattr(self, key) == value for key, value in PROTOCOLS[protocol].items())
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "Atari":
         """See `EnvironmentConfig`."""
@@ -136,7 +121,6 @@ class Atari(base.BatchedEnvironment):
 
     def __init__(self, config: AtariConfig, task: str, num_envs: int, seed: int, rendering: bool):
         """Starts the emulators; see `EnvironmentConfig.make`."""
-        # Not at the top: the check of a configuration needs no emulator.
         from ale_py import vector_env
 
         emulate = functools.partial(
@@ -173,8 +157,8 @@ class Atari(base.BatchedEnvironment):
     def _reset(self) -> np.ndarray:
         observation, info = self._games.reset(seed=self._seed)
         if self._screens:
-            self._pictures, _ = self._screens.reset(seed=self._seed)
-        self._seed = None  # what ALE takes for "let the random streams run on"
+            self._images, _ = self._screens.reset(seed=self._seed)
+        self._seed = None  # With this value, ALE continues the random streams.
         observation, info = self._play_no_ops(self._over, observation, info)
         self._lives, self._has_ended = info["lives"], np.zeros(self.num_envs, bool)
         return _channels_last(observation)
@@ -182,11 +166,10 @@ class Atari(base.BatchedEnvironment):
     def _play_no_ops(
         self, is_first: np.ndarray, observation: np.ndarray, info: dict[str, np.ndarray]
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Restarts the games that have just begun without a no-op.
+        """Restarts the games of `is_first` until each has started with a no-op.
 
-        ALE draws the number of no-ops from 0 on, the papers from 1 on: drawn again until it is
-        above 0, it is uniform over what they draw from. Restarted games show their new start, the
-        others what they showed.
+        ALE samples the number of no-ops from 0, the papers from 1. Sampling again until it is above
+        0 gives the uniform distribution of the papers.
         """
         while self._starts_with_no_ops:
             without = is_first & (info["episode_frame_number"] == 0)
@@ -198,7 +181,7 @@ class Atari(base.BatchedEnvironment):
     def _restart(self, games: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Starts a new episode of the games of a mask bool [N]; the others do not change."""
         if self._screens:
-            self._pictures, _ = self._screens.reset(options={"reset_mask": games})
+            self._images, _ = self._screens.reset(options={"reset_mask": games})
         return self._games.reset(options={"reset_mask": games})
 
     def _step(self, actions: np.ndarray, is_first: np.ndarray) -> base.Transition:
@@ -206,30 +189,30 @@ class Atari(base.BatchedEnvironment):
             self._screens.send(actions)
         observation, reward, terminated, truncated, info = self._games.step(actions)
         if self._screens:
-            self._pictures, *_ = self._screens.recv()
+            self._images, *_ = self._screens.recv()
         # ALE restarts only the games that it has ended itself.
         cut = is_first & ~self._has_ended
         if cut.any():
             observation, info = self._restart(cut)
         observation, info = self._play_no_ops(is_first, observation, info)
         lives = info["lives"]
-        # Not ALE's own life-loss signal: it looks like a game's end, after which nothing restarts,
-        # and it misses the loss of the last but one life where the last is counted as 0.
+        # ALE's own life-loss signal looks like the end of an episode, after which nothing restarts.
+        # It also misses the loss of the last but one life in games that count the last life as 0.
         lost_life = (lives < self._lives) & ~is_first
         ends = terminated | (lost_life & self._life_loss_is_end)
         self._lives, self._has_ended = lives, (terminated | truncated) & ~is_first
         return base.Transition(_channels_last(observation), reward, 1.0 - ends, self._has_ended)
 
     def render(self, index: int) -> np.ndarray:
-        """The screen, 210x160."""
+        """Returns the screen, 210x160."""
         if not self._screens:
-            raise RuntimeError("no screens are drawn: make the environment with rendering=True")
-        return self._pictures[index, 0]
+            raise RuntimeError("render() needs an environment made with rendering=True")
+        return self._images[index, 0]
 
     def close(self) -> None:
-        """Ends the emulators' threads."""
+        """Ends the threads of the emulators."""
         super().close()
-        self._games = self._screens = None  # ALE ends them with its object, not in its close()
+        self._games = self._screens = None  # ALE ends them with its object, not in its close().
 
 
 def _channels_last(observation: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ import collections
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import dm_env
 import numpy as np
 import tree
 from dm_env import specs
@@ -35,12 +36,34 @@ class Transition(NamedTuple):
     is_last: np.ndarray  # bool [N], whether the environment has ended the episode.
 
 
+class Adapter(dm_env.Environment):
+    """One environment with fixed specs, around an engine or an environment of another library."""
+
+    def __init__(self, engine: Any, observation_spec: Any, action_spec: specs.Array):
+        """Takes the engine, which `close` closes."""
+        self._engine = engine
+        self._observation_spec = observation_spec
+        self._action_spec = action_spec
+
+    def observation_spec(self) -> Any:
+        """Returns the nest of native specs."""
+        return self._observation_spec
+
+    def action_spec(self) -> specs.Array:
+        """Returns the native spec of actions."""
+        return self._action_spec
+
+    def close(self) -> None:
+        """Closes the engine."""
+        self._engine.close()
+
+
 class BatchedEnvironment(abc.ABC):
     """N environments of one task that step together and restart by themselves.
 
     Time steps follow the convention of `laser_tf.types`. The step after the end of an episode
     ignores its action. It returns the first observation of the next episode with `is_first`, reward
-    0 and discount 1. `previous_action` is always the action that `step` received.
+    0 and discount 1.
 
     Environment i depends on `seed + i` and its own actions only, so a batch of one environment with
     that seed repeats its episodes. The caller may keep the returned arrays.
@@ -57,7 +80,7 @@ class BatchedEnvironment(abc.ABC):
       tasks: Names of the tasks, usually one.
       task_ids: int32 [N], index in `tasks` of each environment.
       reward_scales: float32 [N], factors of the rewards.
-      faults: Record of what went wrong.
+      faults: Record of the faults.
     """
 
     def __init__(
@@ -80,7 +103,7 @@ class BatchedEnvironment(abc.ABC):
         self._action_spec = action
         self._started = False
         self._over = np.zeros(num_envs, bool)  # The next step starts an episode.
-        self._last_observation: Any = None  # Only of observations with floats.
+        self._last_observation: Any = None  # Kept only for observations with floats.
 
     def observation_spec(self) -> Any:
         """Returns the nest of specs of one environment, with images as single frames."""
@@ -91,11 +114,11 @@ class BatchedEnvironment(abc.ABC):
         return self._action_spec
 
     def native_specs(self) -> list[NativeSpec]:
-        """Returns what the environment of each of `tasks` takes and returns by itself."""
+        """Returns the specs of the environment of each of `tasks` before their conversion."""
         return [NativeSpec(self._action_spec, [0] * len(tree.flatten(self._observation_spec)))]
 
     def spec(self) -> types.EnvironmentSpec:
-        """Returns what an agent for these environments must fit."""
+        """Returns the specs and number of tasks that an agent must fit."""
         return types.EnvironmentSpec(self._observation_spec, self._action_spec, len(self.tasks))
 
     def random_actions(self, generator: np.random.Generator) -> np.ndarray:
@@ -106,7 +129,7 @@ class BatchedEnvironment(abc.ABC):
         return generator.uniform(spec.minimum, spec.maximum, shape).astype(spec.dtype)
 
     def reset(self) -> types.EnvOutput:
-        """Starts a new episode in each environment: NumPy arrays [N, ...] with `is_first` set.
+        """Starts a new episode in each environment and returns NumPy arrays [N, ...].
 
         The first call seeds the environments. A later call continues their random streams.
         """
@@ -120,13 +143,10 @@ class BatchedEnvironment(abc.ABC):
         )
 
     def step(self, actions: np.ndarray) -> types.EnvOutput:
-        """Takes an action in each environment.
+        """Takes an action in each environment and returns NumPy arrays [N, ...].
 
         Args:
           actions: [N, ...], each within the action spec: integers [N], or floats [N, D].
-
-        Returns:
-          NumPy arrays [N, ...].
 
         Raises:
           RuntimeError: Before the first `reset`.
@@ -189,7 +209,7 @@ class BatchedEnvironment(abc.ABC):
         """Replaces observations that are not finite by those of the step before (or zeros).
 
         Returns:
-          The nest of arrays [N, ...], and bool [N]: the environments concerned.
+          Nest of arrays [N, ...], and a mask bool [N] of environments with a replaced observation.
         """
         is_lost = np.zeros(self.num_envs, bool)
         floats = [leaf for leaf in tree.flatten(observation) if leaf.dtype.kind == "f"]
@@ -216,10 +236,6 @@ class BatchedEnvironment(abc.ABC):
             self.faults.note(index, kind, f"its {name} is {value}")
         return is_faulty
 
-    def outside_bounds(self) -> str:
-        """Returns which newest observation is outside its native bounds; "" for none."""
-        return ""
-
     def fault_counts(self) -> collections.Counter[str]:
         """Returns how often each fault has happened so far, by its name in `faults.KINDS`."""
         return self.faults.counts
@@ -240,11 +256,11 @@ class BatchedEnvironment(abc.ABC):
 
     @abc.abstractmethod
     def render(self, index: int) -> np.ndarray:
-        """Returns an image of one environment now: uint8 [height, width, 3], RGB.
+        """Returns an RGB image of one environment, uint8 [height, width, 3].
 
         Raises:
           RenderError: If the environment cannot be rendered.
-          RuntimeError: If the environment needs `rendering=True` and was made without it.
+          RuntimeError: If the environment was made without `rendering=True`.
         """
 
     def close(self) -> None:
@@ -270,7 +286,7 @@ def repeat_action(
       times: Env frames of an agent step.
 
     Returns:
-      The sum of rewards, the product of discounts, and whether the episode has ended.
+      The same three values for the agent step: sum of rewards, product of discounts, last flag.
     """
     total, product = 0.0, 1.0
     for _ in range(times):
@@ -283,13 +299,10 @@ def repeat_action(
 
 
 def action_generator(seed: int) -> np.random.Generator:
-    """Returns a generator for random actions, independent of the environments' own generators.
+    """Returns a generator for random actions, independent of environments with the same seed.
 
-    An environment usually draws from `np.random.default_rng(seed)`. Actions from the same generator
-    would follow its targets.
-
-    Args:
-      seed: Seed of the environments.
+    An environment usually samples from `np.random.default_rng(seed)`. Actions from the same
+    generator would follow its targets.
     """
     (actions,) = np.random.SeedSequence(seed).spawn(1)
     return np.random.default_rng(actions)

@@ -1,7 +1,7 @@
 """Converts the actions of agents to the native actions of an environment.
 
-An action is a `DiscreteArray`, or a `BoundedArray`: an integer becomes a `DiscreteArray` from 0,
-floats of any shape a vector float32 [D] with finite bounds.
+The canonical spec of an integer is a `DiscreteArray` from 0. The canonical spec of floats of any
+shape is a vector float32 [D] with finite bounds.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from dm_env import specs
 
 from laser_tf.environments import canonical_observations, faults
 
-_MAX_ACTIONS = 10_000  # a policy has an output for each
+_MAX_ACTIONS = 10_000  # A policy has an output for each.
 
 
 class Action:
@@ -20,14 +20,12 @@ class Action:
     Attributes:
       spec: Canonical spec.
       native_spec: Native spec.
+
+    Raises:
+      UnsupportedSpaceError: If the native spec has no canonical form.
     """
 
     def __init__(self, spec: Any):
-        """Takes the native spec.
-
-        Raises:
-          UnsupportedSpaceError: If the spec has no canonical form; the message gives the reason.
-        """
         if not isinstance(spec, specs.Array):
             kind = canonical_observations.type_name(spec)
             raise faults.UnsupportedSpaceError(
@@ -77,13 +75,12 @@ def _continuous_action(spec: specs.Array) -> specs.BoundedArray:
             np.broadcast_to(bound, spec.shape).reshape(-1).astype(np.float32)
             for bound in (spec.minimum, spec.maximum)
         )
-        # TF-Agents has float32's extremes for actions without bounds.
+        # TF-Agents uses the extremes of float32 for actions without bounds.
         is_finite = np.isfinite(high - low).all()
     if not is_finite or not (low < high).all():
         raise faults.UnsupportedSpaceError(
             f"its action has the bounds {low.tolist()} and {high.tolist()}: agents need finite "
-            "bounds, each lower one below its upper one; give them to its action space or spec "
-            "(gymnasium.wrappers.TransformAction takes a new space; ClipAction makes bounds "
-            "infinite: leave it out)"
+            "bounds, each minimum below its maximum; gymnasium.wrappers.TransformAction takes a "
+            "new space"
         )
     return specs.BoundedArray(low.shape, np.float32, low, high, "action")

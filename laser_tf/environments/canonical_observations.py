@@ -1,6 +1,6 @@
-"""Converts the native observations of an environment to those of agents.
+"""Converts the native observations of an environment to the observations of agents.
 
-An observation may be any nest of dictionaries and tuples. Its leaves become
+An observation may be any nest of dictionaries and tuples. Its leaves are converted as follows:
 
     uint8 or bool [H, W] or [H, W, C]       an image, uint8 [H, W, C] (bool: 0 and 255)
     other numbers [H, W, C]                 an image, float32 [H, W, C]
@@ -22,10 +22,10 @@ from dm_env import specs
 from laser_tf import errors, observations, types
 from laser_tf.environments import faults
 
-_MAX_CHANNELS = 4  # of an image [C, H, W] that is recognised as such
-_MIN_SIDE = 16  # pixels, of its height and width
-_MAX_VALUES = 100_000  # of a `DiscreteArray`: a network has a weight for each
-# Native kind of dtype -> kinds of dtype that its values may have.
+_MAX_CHANNELS = 4  # Of an image [C, H, W] that is recognised as such.
+_MIN_SIDE = 16  # Pixels of its height and width.
+_MAX_VALUES = 100_000  # Of a `DiscreteArray`: a network has a weight for each.
+# Kind of a native dtype -> kinds of dtype of its values.
 _ACCEPTED_KINDS = {"b": "b", "u": "bui", "i": "bui", "f": "buif"}
 
 
@@ -46,11 +46,11 @@ class Observation:
     """
 
     def __init__(self, spec: Any, max_words: int, offsets: Sequence[Any] = ()):
-        """Takes the native specs.
+        """Converts the specs.
 
         Args:
           spec: Nest of native specs.
-          max_words: L, words of the longest text.
+          max_words: Words of the longest text.
           offsets: Number or array at which the integers of each leaf start, in the order of
             `tree.flatten`; () if all start at 0.
 
@@ -118,22 +118,6 @@ class Observation:
         starts = [np.asarray(0 if leaf.offset is None else leaf.offset) for leaf in self._leaves]
         return [start.reshape(-1).tolist() if start.ndim else start.item() for start in starts]
 
-    def outside_bounds(self, value: Any) -> str:
-        """Returns which part of a valid observation is outside its native bounds; "" for none."""
-        for leaf, part in zip(self._leaves, self._native_leaves(value), strict=True):
-            if not isinstance(leaf.native, specs.BoundedArray):
-                continue
-            array = np.asarray(part)
-            if leaf.native.dtype.kind == "f":  # Rounded like the bounds.
-                array = array.astype(leaf.native.dtype)
-            low, high = leaf.native.minimum, leaf.native.maximum
-            if (array < low).any() or (array > high).any():
-                return (
-                    f"its {leaf.name} has values from {array.min():g} to {array.max():g}, and its "
-                    f"spec's bounds are {low.min():g} and {high.max():g}"
-                )
-        return ""
-
 
 def _canonical_leaf(spec: Any, name: str, max_words: int) -> specs.Array:
     if isinstance(spec, types.TextSpec):
@@ -171,7 +155,7 @@ def _canonical_leaf(spec: Any, name: str, max_words: int) -> specs.Array:
 
 
 def _convert_leaf(leaf: _Leaf, value: Any) -> np.ndarray:
-    """Returns a canonical value; the array may still be the environment's own."""
+    """Returns a canonical value, which may share the memory of the environment."""
     array, native = np.asarray(value), leaf.native
     is_image = leaf.spec.dtype == np.uint8  # Other integers would wrap.
     has_dtype = (
@@ -211,15 +195,15 @@ def _encode_leaf(leaf: _Leaf, value: Any, max_words: int) -> np.ndarray:
 
 
 def encode_text(text: str, length: int) -> np.ndarray:
-    """Hashes each word of a text; upper or lower case and punctuation make no difference.
+    """Hashes each word of a text, without regard to case and punctuation.
 
-    No list of words is needed, and words have the same ids in every process. Of the 57 words of
-    MiniGrid's and BabyAI's missions "ball" and "fetch" share an id, and so do "reach" and "grey":
-    no mission has one in the other's place.
+    Words have the same ids in every process. Of the 57 words of MiniGrid's and BabyAI's missions
+    "ball" and "fetch" share an id, and so do "reach" and "grey". No mission has one in place of the
+    other.
 
     Args:
-      text: Up to L words with any separators.
-      length: L.
+      text: Up to `length` words with any separators.
+      length: Length L of the result.
 
     Returns:
       int32 [L]: for each word 1 + crc32(word) % 1000, then zeros.
@@ -237,7 +221,7 @@ def _words(text: str) -> list[str]:
 
 
 def type_name(value: Any) -> str:
-    """Returns the type of a value, for messages."""
+    """Returns a phrase like "a dict of 2 parts" for messages."""
     if isinstance(value, Mapping | tuple | list):
         return f"a {type(value).__name__} of {len(value)} parts"
     return f"a {type(value).__name__}"

@@ -7,12 +7,12 @@ from typing import ClassVar
 import numpy as np
 from dm_env import specs
 
-from laser_tf import errors, observations
+from laser_tf import config_checks, observations
 from laser_tf.environments import base, small_environment
 
 ROWS, COLUMNS = 10, 5
-STEPS = ROWS - 1  # of an episode
-_PIXELS = 16  # of a cell in an image
+STEPS = ROWS - 1  # Of an episode.
+_PIXELS = 16  # Of a cell in an image.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -27,8 +27,7 @@ class CatchConfig(small_environment.SmallConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        if not 0 <= self.wait_seconds <= 60:
-            raise errors.ConfigError(f"wait_seconds is {self.wait_seconds}: use 0 to 60")
+        config_checks.check_range(self, "wait_seconds", 0, 60)
 
     def _longest_episode(self) -> int:
         return STEPS

@@ -12,20 +12,16 @@ from typing import Any, ClassVar
 
 import dm_env
 import numpy as np
-from dm_env import specs
 
 from laser_tf import errors, observations
-from laser_tf.environments import faults, python_config
+from laser_tf.environments import base, faults, python_config
 
-# Domain -> seconds of an env frame, and tasks: `dm_control.suite.ALL_TASKS` of dm_control 1.0.34
-# but for lqr's, whose actions are as good as unbounded.
+# Domain -> seconds of an env frame, and tasks of `dm_control.suite.ALL_TASKS` of dm_control 1.0.34.
+# The actions of lqr are practically unbounded.
 _DOMAINS = {
     "acrobot": (0.01, "swingup swingup_sparse"),
     "ball_in_cup": (0.02, "catch"),
-    "cartpole": (
-        0.01,
-        "balance balance_sparse swingup swingup_sparse two_poles three_poles",
-    ),
+    "cartpole": (0.01, "balance balance_sparse swingup swingup_sparse two_poles three_poles"),
     "cheetah": (0.01, "run"),
     "dog": (0.015, "stand walk trot run fetch"),
     "finger": (0.02, "spin turn_easy turn_hard"),
@@ -49,11 +45,11 @@ TASKS = {
 }
 
 _HEIGHT, _WIDTH = 240, 320  # Of images of videos.
-_MOST_PIXELS = 480  # rows that MuJoCo's buffer has
-_CAMERA = 0  # the task's own first one
-# MuJoCo's own image is drawn several times for these, on a CPU in four times the time.
+_MAX_PIXELS = 480  # Rows of MuJoCo's buffer.
+_CAMERA = 0  # First camera of the task.
+# Shadows and reflections take four times the time on a CPU.
 _FLAGS = {"shadow": False, "reflection": False}
-_RENDERER = "MUJOCO_GL"  # dm_control reads it when it is imported
+_RENDERER = "MUJOCO_GL"  # Read by dm_control when it is imported.
 _NO_RENDERER = "disabled"
 _LIBRARIES = {"egl": ("libEGL.so.1",), "osmesa": ("libOSMesa.so.8", "libOSMesa.so.6")}
 
@@ -64,7 +60,7 @@ class DmControlConfig(python_config.PythonConfig):
 
     suite: str = "dm_control"
     task: str = "cartpole/swingup"
-    max_frames_per_episode: int = 1_000  # env frames; then the episode is cut; 0: by itself alone
+    max_frames_per_episode: int = 1_000  # env frames; then the episode is cut; 0: no limit
 
     known_tasks: ClassVar[Collection[str]] = TASKS
     example_task: ClassVar[str] = "cheetah/run"
@@ -74,10 +70,10 @@ class DmControlConfig(python_config.PythonConfig):
     def __post_init__(self):
         super().__post_init__()
         pixels = self.keyword_arguments().get("pixels", 0)
-        if type(pixels) is not int or not 0 <= pixels <= _MOST_PIXELS:
+        if type(pixels) is not int or not 0 <= pixels <= _MAX_PIXELS:
             raise errors.ConfigError(
                 f"arguments have pixels={pixels!r}: use rows and columns of an image, up to "
-                f"{_MOST_PIXELS}, or 0 for vectors"
+                f"{_MAX_PIXELS}, or 0 for vectors"
             )
 
     @property
@@ -112,30 +108,24 @@ def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> "C
 
 def _load(task: str, arguments: dict[str, Any]) -> Any:
     """Loads a task of dm_control."""
-    try:
-        from dm_control import suite
-    except Exception as error:  # An unsuitable version causes errors of many kinds.
-        raise _version_error(error) from error
     domain, _, name = task.partition("/")
     try:
+        from dm_control import suite
+
         return suite.load(domain, name, task_kwargs=arguments)
-    except AttributeError as error:  # MuJoCo's structures have other fields in other versions.
-        raise _version_error(error) from error
-
-
-def _version_error(error: Exception) -> faults.UnsupportedSpaceError:
-    return faults.UnsupportedSpaceError(
-        f"dm_control cannot use the installed MuJoCo ({faults.describe(error)}): run make control, "
-        "which installs the version that it needs"
-    )
+    except (AttributeError, ImportError) as error:  # Other versions of MuJoCo have other fields.
+        raise faults.UnsupportedSpaceError(
+            f"dm_control cannot use the installed MuJoCo ({faults.describe(error)}): run make "
+            "control, which installs the version that it needs"
+        ) from error
 
 
 def _choose_renderer(renders: bool) -> None:
-    """Chooses the renderer of dm_control, before its import.
+    """Chooses the renderer of dm_control before its import.
 
-    By default, dm_control tries displays first and logs each that is missing.
+    By default, dm_control tries displays first and logs each missing display.
     """
-    # A worker's share of the cores, see `worker_pool`; Mesa takes all for each environment.
+    # Mesa would start a thread per core for each environment.
     os.environ.setdefault("LP_NUM_THREADS", "0")
     if not renders:
         os.environ[_RENDERER] = _NO_RENDERER
@@ -152,7 +142,7 @@ def _loads(library: str) -> bool:
     return True
 
 
-class Control(dm_env.Environment):
+class Control(base.Adapter):
     """One task, seen as vectors or as images uint8 [H, W, 3]; its episodes end by time alone."""
 
     def __init__(self, environment: Any, pixels: int):
@@ -161,57 +151,45 @@ class Control(dm_env.Environment):
         Raises:
           UnsupportedSpaceError: If images are to be observed and cannot be rendered.
         """
-        self._environment = environment
+        image = observations.image_spec(pixels, pixels, 3)
+        spec = image if pixels else environment.observation_spec()
+        super().__init__(environment, spec, environment.action_spec())
         self._pixels = pixels
         if pixels:
             self._draw(pixels, pixels)
 
     def reset(self) -> dm_env.TimeStep:
         """See `dm_env.Environment`."""
-        return self._with_image(self._environment.reset())
+        return self._with_image(self._engine.reset())
 
     def step(self, action: np.ndarray) -> dm_env.TimeStep:
         """See `dm_env.Environment`."""
-        return self._with_image(self._environment.step(action))
+        return self._with_image(self._engine.step(action))
 
     def _with_image(self, time_step: dm_env.TimeStep) -> dm_env.TimeStep:
         if not self._pixels:
             return time_step
         return time_step._replace(observation=_Image(self._draw, self._pixels))
 
-    def observation_spec(self) -> Any:
-        """See `dm_env.Environment`."""
-        if self._pixels:
-            return observations.image_spec(self._pixels, self._pixels, 3)
-        return self._environment.observation_spec()
-
-    def action_spec(self) -> specs.BoundedArray:
-        """See `dm_env.Environment`."""
-        return self._environment.action_spec()
-
     def render(self) -> np.ndarray:
         """Returns an image for a video, uint8 [240, 320, 3]."""
         return self._draw(_HEIGHT, _WIDTH)
 
     def _draw(self, height: int, width: int) -> np.ndarray:
-        """Renders the view of the task's first camera, uint8 [height, width, 3]."""
+        """Renders the view of the first camera of the task, uint8 [height, width, 3]."""
         try:
-            return self._environment.physics.render(
+            return self._engine.physics.render(
                 height, width, camera_id=_CAMERA, render_flag_overrides=_FLAGS
             )
-        except Exception as error:  # OpenGL's, of many kinds.
+        except Exception as error:  # OpenGL raises many types.
             raise faults.UnsupportedSpaceError(
                 "dm_control renders with libEGL or libOSMesa (Debian: libegl1 and "
                 f"libgl1-mesa-dri): {faults.describe(error)}"
             ) from error
 
-    def close(self) -> None:
-        """See `dm_env.Environment`."""
-        self._environment.close()
-
 
 class _Image:
-    """An image that is rendered when it is read: only for the last of repeated frames."""
+    """An image that is rendered when it is read, so only for the last of repeated frames."""
 
     def __init__(self, draw: Callable[[int, int], np.ndarray], pixels: int):
         self._draw = draw

@@ -16,13 +16,13 @@ import numpy as np
 from dm_env import specs
 
 from laser_tf import config_checks, observations
-from laser_tf.environments import python_config, python_environments
+from laser_tf.environments import base, python_config
 
-HEIGHT, WIDTH = 72, 96  # IMPALA's and all its successors'
+HEIGHT, WIDTH = 72, 96  # As in IMPALA and later work.
 
 # Hessel et al. 2018 (Multi-task Deep Reinforcement Learning with PopArt), the appendix's table of
-# actions; R2D2 took it over (section 2.3), and IMPALA was rerun with it. IMPALA's own set had 9.
-# Looking is in pixels of mouse movement a frame, the other values are directions or buttons.
+# actions, also used by R2D2 (section 2.3). Looking is in pixels of mouse movement per frame, the
+# other values are directions or buttons.
 # fmt: off
 ACTIONS = (
     # look right, look down, strafe right, move forward, fire, jump, crouch
@@ -44,7 +44,7 @@ ACTIONS = (
 )
 # fmt: on
 
-# By their names in training. Two have another level for testing: see `DMLabConfig.level`.
+# Names in training. Two have another level for testing, see `DMLabConfig.level`.
 LEVELS = (
     "rooms_collect_good_objects_train",
     "rooms_exploit_deferred_effects_train",
@@ -78,8 +78,8 @@ LEVELS = (
     "explore_object_rewards_many",
 )
 
-# The engine mixes it into every seed, so that testing meets no map of training (0 in both IMPALA's
-# training and the engine's default). The number is that of IMPALA's published code.
+# Mixed into every seed by the engine, so that tests use no map of training. From IMPALA's published
+# code; the default in training is 0.
 _HOLD_OUT_MIXER_SEED = 0x600D5EED
 _FRAME, _TEXT = "RGB_INTERLEAVED", "INSTR"
 _MAX_SEED = 2**31 - 1  # The engine holds a seed in a C int.
@@ -94,10 +94,10 @@ class DMLabConfig(python_config.WorkerConfig):
     max_frames_per_episode: int = 108_000  # env frames; then the episode is cut
     action_repeat: int = 4  # env frames; an agent step
     instruction_length: int = 16  # words; of the longest text; 0 reads none
-    hold_out: bool = False  # play what is held out for testing
+    hold_out: bool = False  # run the levels and maps held out for testing
     level_cache: str = ""  # folder for compiled maps; "": none are kept
-    dataset_path: str = ""  # folder of the images that two of psychlab's levels show
-    num_workers: int = 1_024  # processes; at most; by default each environment has its own
+    dataset_path: str = ""  # folder of the images of two psychlab levels
+    num_workers: int = 1_024  # processes; at most; by default one per environment
     reply_seconds: float = 120.0  # seconds; an engine that takes longer is killed and restarted
 
     frames_per_second: ClassVar[float] = 60.0
@@ -107,17 +107,14 @@ class DMLabConfig(python_config.WorkerConfig):
     engine_repeats_actions: ClassVar[bool] = True
     package: ClassVar[str] = "deepmind_lab"
     missing_package: ClassVar[str] = (
-        "DeepMind Lab is not installed, and pip has no package of it: clone "
-        "https://github.com/google-deepmind/lab, install what its docs/users/build.md lists "
-        "(Bazel, a C++ compiler, SDL2, OSMesa, libffi, gettext, zip), run 'bazel build -c opt "
-        "//python/pip_package:build_pip_package' against this environment's Python and NumPy, then "
-        "'./bazel-bin/python/pip_package/build_pip_package /tmp/dmlab' and 'pip install "
-        "/tmp/dmlab/*.whl'"
+        "DeepMind Lab is not installed, and has no package on PyPI: build one by 'bazel build -c "
+        "opt //python/pip_package:build_pip_package' with this environment's Python, see "
+        "https://github.com/google-deepmind/lab/blob/master/docs/users/build.md"
     )
 
     def __post_init__(self):
         super().__post_init__()
-        config_checks.check_range(self, "instruction_length", 0, 10_000, "no task shows more")
+        config_checks.check_range(self, "instruction_length", 0, 10_000)
 
     def max_words(self) -> int:
         """See `WorkerConfig`."""
@@ -149,21 +146,13 @@ class DMLabConfig(python_config.WorkerConfig):
         """See `WorkerConfig`."""
         return functools.partial(Level, self, self.level(task))
 
-    def make(
-        self, task: str, num_envs: int, seed: int, rendering: bool
-    ) -> python_environments.PythonEnvironments:
-        """See `EnvironmentConfig`."""
-        if self.level_cache:
-            pathlib.Path(self.level_cache).mkdir(parents=True, exist_ok=True)
-        return super().make(task, num_envs, seed, rendering)
 
-
-class Level(dm_env.Environment):
+class Level(base.Adapter):
     """One level; frames are uint8 [72, 96, 3], with the level's instruction as `text`.
 
-    Actions are the 15 of `ACTIONS`. Rewards are raw. A level ends by its clock, after some minutes:
-    as in IMPALA's code that is an episode's end, with discount 0. The engine shows nothing there,
-    so that step repeats the frame and the text before it.
+    Actions are the 15 actions of `ACTIONS`. Rewards are raw. A level ends by its clock, after some
+    minutes. As in IMPALA's code, this is the end of an episode with discount 0. The engine has no
+    last observation, so the step repeats the previous one.
     """
 
     def __init__(self, config: DMLabConfig, level: str, seed: int):
@@ -171,59 +160,49 @@ class Level(dm_env.Environment):
         import deepmind_lab
 
         self._with_text = config.instruction_length > 0
-        self._lab = deepmind_lab.Lab(
+        lab = deepmind_lab.Lab(
             f"contributed/dmlab30/{level}",
             [_FRAME, _TEXT] if self._with_text else [_FRAME],
             config=config.engine_settings(),
             level_cache=LevelCache(config.level_cache) if config.level_cache else None,
         )
+        image = observations.image_spec(HEIGHT, WIDTH, 3)
+        spec = {"image": image, "text": specs.StringArray(())} if self._with_text else image
+        super().__init__(lab, spec, specs.DiscreteArray(len(ACTIONS), name="action"))
         self._random = np.random.RandomState(seed)
         self._actions = np.array(ACTIONS, np.intc)
         self._action_repeat = config.action_repeat
 
     def reset(self) -> dm_env.TimeStep:
         """See `dm_env.Environment`."""
-        self._lab.reset(seed=int(self._random.randint(_MAX_SEED)))
+        self._engine.reset(seed=int(self._random.randint(_MAX_SEED)))
         return dm_env.restart(self._observe())
 
     def step(self, action: int) -> dm_env.TimeStep:
         """Holds an action of `ACTIONS` for `action_repeat` frames."""
-        reward = self._lab.step(self._actions[action], num_steps=self._action_repeat)
-        if not self._lab.is_running():
+        reward = self._engine.step(self._actions[action], num_steps=self._action_repeat)
+        if not self._engine.is_running():
             return dm_env.termination(reward, self._shown)
         return dm_env.transition(reward, self._observe())
 
     def _observe(self) -> Any:
-        leaves = self._lab.observations()
+        leaves = self._engine.observations()
         frame = leaves[_FRAME]
         self._shown = {"image": frame, "text": leaves[_TEXT]} if self._with_text else frame
         return self._shown
-
-    def observation_spec(self) -> Any:
-        """See `dm_env.Environment`."""
-        image = observations.image_spec(HEIGHT, WIDTH, 3)
-        return {"image": image, "text": specs.StringArray(())} if self._with_text else image
-
-    def action_spec(self) -> specs.DiscreteArray:
-        """See `dm_env.Environment`."""
-        return specs.DiscreteArray(len(ACTIONS), name="action")
-
-    def close(self) -> None:
-        """Ends the engine."""
-        self._lab.close()
 
 
 class LevelCache:
     """Compiled maps in a folder that any number of processes read and write at once.
 
-    Compiling one takes seconds, and many levels have a new one each episode. `fetch` and `write`
-    are what the engine calls; a file is named by the engine's key, as in its documentation, so that
-    folders of maps that were compiled elsewhere can be used.
+    The compilation of a map takes seconds, and many levels have a new map in each episode. The
+    engine calls `fetch` and `write`. Files are named by the key of the engine, as in its
+    documentation, so that maps compiled elsewhere can be used.
     """
 
     def __init__(self, folder: str):
-        """The folder exists already."""
         self._folder = pathlib.Path(folder)
+        self._folder.mkdir(parents=True, exist_ok=True)
 
     def fetch(self, key: str, pk3_path: str) -> bool:
         """Copies the map of a key to `pk3_path`; returns False if it is missing."""

@@ -1,4 +1,4 @@
-"""Checks an environment before training: what agents see, whether it repeats, how fast it steps."""
+"""Checks an environment before training: specs, faults, reproducibility and speed."""
 
 import contextlib
 import dataclasses
@@ -16,9 +16,7 @@ from laser_tf import errors, observations, types
 from laser_tf.environments import base, environment_config, factory, faults
 
 _SPEED_SECONDS = 3.0
-_MAX_CHANNELS = 4  # Of an image that is not channels first.
 _MAX_DARK_BYTE = 25  # Images have brighter pixels.
-_FIELDS = ("observation", "reward", "discount", "is_first")
 
 
 @dataclasses.dataclass
@@ -27,19 +25,11 @@ class CheckReport:
 
     lines: list[str] = dataclasses.field(default_factory=list)  # Each starts with a label.
     fault: str = ""  # One line; "" for none.
-    spec: types.EnvironmentSpec | None = None  # None if the environment cannot be made.
+    spec: types.EnvironmentSpec | None = None  # None if the environment cannot be created.
 
     def add(self, label: str, text: str) -> None:
         """Adds a line."""
         self.lines.append(f"{label:15}{text}")
-
-
-class _CheckFailedError(faults.EnvironmentFailedError):
-    """A fault and its traceback."""
-
-    def __init__(self, fault: str, details: str = ""):
-        super().__init__(fault)
-        self.details = details
 
 
 class _RaisingFaults(faults.Faults):
@@ -47,21 +37,21 @@ class _RaisingFaults(faults.Faults):
 
     def note(self, index: int, kind: str, what: str, details: str = "") -> None:
         """See `faults.Faults`."""
-        what = what.removesuffix(faults.STARTED_AGAIN)
-        raise _CheckFailedError(
-            f"{what} (step {self.episode_steps[index]} of its episode)", details
-        )
+        step = self.episode_steps[index]
+        error = faults.EnvironmentFailedError(f"{what} (step {step} of its episode)")
+        error.add_note(details)
+        raise error
 
 
 class _Rollout(NamedTuple):
     """Random steps of one environment: arrays of T + 1 steps."""
 
-    checksums: np.ndarray  # int64 [T + 1, fields]
+    observation: np.ndarray  # Checksums.
     reward: np.ndarray
     discount: np.ndarray
     is_first: np.ndarray
-    steps_per_second: float
     maxima: np.ndarray  # Of each array of the observation.
+    steps_per_second: float
 
     @property
     def num_steps(self) -> int:
@@ -83,7 +73,6 @@ def check(
     steps: int,
     seed: int,
     seconds: float = math.inf,
-    speed_seconds: float = _SPEED_SECONDS,
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> CheckReport:
     """Takes random steps in one environment, twice with the same seed, then in the batch.
@@ -92,21 +81,20 @@ def check(
       config: Configuration of one task.
       steps: Max steps of one environment.
       seed: Seed of the environments and the actions.
-      seconds: Time limit of one environment's random steps; at least one step is taken.
-      speed_seconds: Seconds that the speed of the batch is measured.
+      seconds: Time limit of the random steps of one environment; at least one step is taken.
       on_progress: Called with a short description of the current work, at every step.
 
     Raises:
       ImportError: If the suite needs a package that is not installed.
-      ValueError: If the environment cannot be made for a reason outside its code, or its specs have
-        no canonical form.
+      ValueError: If the environment cannot be created for a reason outside its code, or its specs
+        have no canonical form.
     """
     if len(config.tasks) > 1:
         raise errors.ConfigError(f"task must be one task, got {config.task!r}.")
     report = CheckReport()
     try:
         on_progress("creating one environment")
-        with _made(config, seed, 1) as environment:
+        with _create(config, seed, 1) as environment:
             report.spec = environment.spec()
             _describe(report, report.spec)
             first = _roll_out(environment, steps, seconds, seed, on_progress)
@@ -114,7 +102,7 @@ def check(
                 environment.reset()
                 environment.step(environment.random_actions(base.action_generator(0)))
         on_progress("creating the environment again")
-        with _made(config, seed, 1) as environment:
+        with _create(config, seed, 1) as environment:
             again = _roll_out(environment, first.num_steps, math.inf, seed, on_progress)
         report.add("episodes", _episodes(first))
         report.add("deterministic", _determinism(first, again))
@@ -125,31 +113,32 @@ def check(
                 "limit: raise --seconds for more",
             )
         on_progress(f"measuring the speed of {config.num_envs} environments")
-        with _made(config, seed, config.num_envs) as environment:
-            together = _speed(environment, seed, min(speed_seconds, seconds))
-        rates = f"{_rate(first.steps_per_second)} steps/s alone, {_rate(together)} steps/s as"
-        report.add("speed", f"{rates} {config.num_envs}")
+        with _create(config, seed, config.num_envs) as environment:
+            together = _speed(environment, seed, min(_SPEED_SECONDS, seconds))
+        report.add(
+            "speed",
+            f"{first.steps_per_second:,.1f} steps/s alone, {together:,.1f} steps/s as "
+            f"{config.num_envs}",
+        )
         for warning in _warnings(first, report.spec):
             report.add("warning", warning)
+    except faults.EnvironmentCreationError as error:
+        if not error.details:  # The cause is outside the code of the environment.
+            raise
+        report.lines += error.details.splitlines()
+        report.fault = f"it cannot be created: {error.reason}"
     except faults.EnvironmentFailedError as error:
-        report.lines += getattr(error, "details", "").splitlines()
+        report.lines += "".join(getattr(error, "__notes__", [])).splitlines()
         report.fault = str(error)
     return report
 
 
-@contextlib.contextmanager
-def _made(
+def _create(
     config: environment_config.EnvironmentConfig, seed: int, num_envs: int
-) -> Iterator[base.BatchedEnvironment]:
-    try:
-        environment = factory.make_environment(config, seed=seed, num_envs=num_envs)
-    except faults.EnvironmentCreationError as error:
-        if not error.details:  # Not a fault of its code.
-            raise
-        raise _CheckFailedError(f"it cannot be made: {error.reason}", error.details) from error
+) -> contextlib.closing[base.BatchedEnvironment]:
+    environment = factory.make_environment(config, seed=seed, num_envs=num_envs)
     environment.faults = _RaisingFaults(num_envs)
-    with contextlib.closing(environment):
-        yield environment
+    return contextlib.closing(environment)
 
 
 def _roll_out(
@@ -164,11 +153,10 @@ def _roll_out(
     env_output, rows = environment.reset(), []
     step, step_seconds = 0, 0.0
     while True:
-        if outside := environment.outside_bounds():
-            raise _CheckFailedError(f"{outside} (step {step} of random steps)")
         scalars = (env_output.reward[0], env_output.discount[0], env_output.is_first[0])
-        maxima = [leaf[0].max(initial=0) for leaf in tree.flatten(env_output.observation)]
-        rows.append((_checksums(env_output), *scalars, maxima))
+        leaves = [leaf[0] for leaf in tree.flatten(env_output.observation)]
+        checksum = zlib.crc32(b"".join(leaf.tobytes() for leaf in leaves))
+        rows.append((checksum, *scalars, [leaf.max(initial=0) for leaf in leaves]))
         on_progress(f"random steps, step {step:,} of {steps:,}")
         start = time.perf_counter()
         if step == steps or (step and start - begin >= seconds):
@@ -177,18 +165,7 @@ def _roll_out(
         step_seconds += time.perf_counter() - start
         step += 1
     sums, rewards, discounts, firsts, maxima = map(np.array, zip(*rows, strict=True))
-    return _Rollout(sums, rewards, discounts, firsts, step / step_seconds, maxima.max(axis=0))
-
-
-def _checksums(env_output: types.EnvOutput) -> list[int]:
-    """Returns a checksum for each of `_FIELDS`."""
-    sums = []
-    for name in _FIELDS:
-        total = 0
-        for leaf in tree.flatten(getattr(env_output, name)):
-            total = zlib.crc32(np.ascontiguousarray(leaf).tobytes(), total)
-        sums.append(total)
-    return sums
+    return _Rollout(sums, rewards, discounts, firsts, maxima.max(axis=0), step / step_seconds)
 
 
 def _speed(environment: base.BatchedEnvironment, seed: int, seconds: float) -> float:
@@ -202,21 +179,12 @@ def _speed(environment: base.BatchedEnvironment, seed: int, seconds: float) -> f
     return steps / (time.perf_counter() - start)
 
 
-def _rate(steps_per_second: float) -> str:
-    return f"{steps_per_second:,.0f}" if steps_per_second >= 10 else f"{steps_per_second:.2g}"
-
-
 def _describe(report: CheckReport, spec: types.EnvironmentSpec) -> None:
     """Adds the specs to a report."""
     for path, leaf in tree.flatten_with_path(spec.observation):
         name = "/".join(map(str, path))
         report.add("observation", f"{name + ': ' if name else ''}{_leaf(leaf)}")
-    action = spec.action
-    if isinstance(action, specs.DiscreteArray):
-        report.add("action", f"one of {action.num_values}")
-    else:
-        bounds = f"{_bounds(action.minimum)} to {_bounds(action.maximum)}"
-        report.add("action", f"{action.shape[0]} floats, {bounds} (continuous)")
+    report.add("action", observations.describe_action(spec.action))
 
 
 def _leaf(spec: specs.Array) -> str:
@@ -226,11 +194,6 @@ def _leaf(spec: specs.Array) -> str:
         return f"one of {spec.num_values}"
     kind = {0: "number", 1: "vector", 3: "image"}[len(spec.shape)]
     return f"{kind} {spec.dtype} {list(spec.shape)}"
-
-
-def _bounds(bounds: np.ndarray) -> str:
-    values = np.unique(bounds)
-    return f"{values[0]:g}" if len(values) == 1 else f"{np.round(bounds, 3).tolist()}"
 
 
 def _episodes(rollout: _Rollout) -> str:
@@ -245,23 +208,23 @@ def _episodes(rollout: _Rollout) -> str:
 
 
 def _span(values: Sequence[float]) -> str:
-    low, high = min(values), max(values)
-    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+    return f"{min(values):g} to {max(values):g}"
 
 
 def _determinism(first: _Rollout, again: _Rollout) -> str:
-    differs = np.argwhere(first.checksums != again.checksums)
-    if not differs.size:
-        return "yes: the same seed and actions gave the same steps"
-    step, field = differs[0].tolist()
-    return (
-        f"no: the same seed and actions gave another {_FIELDS[field]} at step {step}. A run cannot "
-        "be repeated, and its video shows other episodes: let the environment take and use a seed"
-    )
+    for field in ("observation", "reward", "discount", "is_first"):
+        differs = np.flatnonzero(getattr(first, field) != getattr(again, field))
+        if differs.size:
+            return (
+                f"no: the same seed and actions gave another {field} at step {differs[0]}. A run "
+                "cannot be repeated, and its video shows other episodes: let the environment take "
+                "and use a seed"
+            )
+    return "yes: the same seed and actions gave the same steps"
 
 
 def _warnings(rollout: _Rollout, spec: types.EnvironmentSpec) -> Iterator[str]:
-    """Yields what is no fault, but seldom intended."""
+    """Yields descriptions of results that are valid but rarely intended."""
     if not rollout.episodes():
         yield (
             "no episode ended: if none ever does, set max_frames_per_episode (below "
@@ -270,19 +233,13 @@ def _warnings(rollout: _Rollout, spec: types.EnvironmentSpec) -> Iterator[str]:
         )
     if not rollout.reward.any():
         yield "no random step had a reward: learning has nothing to start from"
-    if len(np.unique(rollout.checksums[:, 0])) == 1:
+    if len(np.unique(rollout.observation)) == 1:
         yield "all observations are the same"
     for leaf, maximum in zip(tree.flatten(spec.observation), rollout.maxima, strict=True):
-        if not observations.is_image(leaf):
-            continue
-        if leaf.dtype == np.uint8 and 0 < maximum <= _MAX_DARK_BYTE:
+        is_image = observations.is_image(leaf) and leaf.dtype == np.uint8
+        if is_image and 0 < maximum <= _MAX_DARK_BYTE:
             yield (
                 f"an image {list(leaf.shape)} of bytes has no value above {maximum:g}: agents "
                 "divide bytes by 255, so such small codes hardly differ; return bool, or floats of "
                 "about 1"
-            )
-        if leaf.shape[0] <= _MAX_CHANNELS < leaf.shape[2]:
-            yield (
-                f"an image {list(leaf.shape)} looks like channels first: agents read height, width "
-                "and channels; move the axis, and stack frames by replay.frame_stack"
             )

@@ -1,5 +1,6 @@
 """Base of the configurations of all suites."""
 
+import abc
 import dataclasses
 from collections.abc import Collection
 from typing import Any, ClassVar
@@ -7,11 +8,9 @@ from typing import Any, ClassVar
 from laser_tf import config_checks, errors
 from laser_tf.environments import base, suites
 
-TOO_MANY_THREADS = "more threads are not faster"
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class EnvironmentConfig:
+class EnvironmentConfig(abc.ABC):
     """Configuration of the environments of a run; each suite has a subclass with its own keys.
 
     Raises:
@@ -19,13 +18,13 @@ class EnvironmentConfig:
       ValueError: For a value out of range or an unknown name; the message names the remedy.
     """
 
-    suite: str  # whose keys these are, e.g. atari or gymnasium; all are in environments.suites
-    task: str  # of the suite, several with commas between them, or "all" of it
-    num_envs: int = 32  # environments; of each task, played at once
-    max_broken_episodes: int = 20  # episodes; of one of them in a row (NaN, a crash), then it ends
+    suite: str  # name in environments.suites, e.g. atari or gymnasium
+    task: str  # task of the suite, several with commas between them, or "all"
+    num_envs: int = 32  # environments; of each task, which step together
+    max_broken_episodes: int = 20  # episodes; in a row of one environment, then the run ends
     reward_scales: tuple[float, ...] = ()  # factors; of each task's rewards; (): all 1
     action_repeat: int = 1  # env frames; an agent step; their rewards add up
-    max_frames_per_episode: int = 0  # env frames; then the episode is cut; 0: by itself alone
+    max_frames_per_episode: int = 0  # env frames; then the episode is cut; 0: no limit
 
     frames_per_second: ClassVar[float] = 10.0  # Of videos, if the environment has no clock.
     known_tasks: ClassVar[Collection[str]] = ()  # Names of all tasks, see `check_task`.
@@ -42,7 +41,7 @@ class EnvironmentConfig:
             raise errors.ConfigError(f"task must name each task once, got {self.task!r}.")
         # The suite's own names, so that a run resumes by any name of its task.
         object.__setattr__(self, "task", self.task if self.task == "all" else ",".join(tasks))
-        config_checks.check_range(self, "num_envs", 1, 100_000, "no process plays more of them")
+        config_checks.check_range(self, "num_envs", 1, 100_000, "no process steps more of them")
         config_checks.check_range(self, "max_broken_episodes", 0)
         config_checks.check_range(self, "action_repeat", 1, 1_000, "an agent needs to act")
         config_checks.check_range(
@@ -76,7 +75,7 @@ class EnvironmentConfig:
 
     @property
     def max_steps_per_episode(self) -> int:
-        """Agent steps of the longest episode; 0 if only the environment limits them."""
+        """Returns the agent steps of the longest episode; 0 if only the environment limits them."""
         return -(-self.max_frames_per_episode // self.action_repeat)
 
     @property
@@ -91,6 +90,7 @@ class EnvironmentConfig:
             "max_frames_per_episode": self.max_steps_per_episode * self.action_repeat or None,
         }
 
+    @abc.abstractmethod
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> base.BatchedEnvironment:
         """Creates the environments of one task.
 
@@ -100,10 +100,3 @@ class EnvironmentConfig:
           seed: Environment i is seeded with `seed + i`.
           rendering: Whether `render` will be called.
         """
-        raise NotImplementedError
-
-
-def check_sticky_actions(probability: float) -> None:
-    """Raises ValueError unless a probability is below 1."""
-    if not 0 <= probability < 1:
-        raise errors.ConfigError(f"sticky_actions must be from 0 to below 1, got {probability}.")

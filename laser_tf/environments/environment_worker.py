@@ -37,7 +37,7 @@ class Description(NamedTuple):
 
 
 def map_memory(file: int, observation: Any, num_envs: int) -> np.ndarray:
-    """Maps the newest time step of each of n environments, shared by a worker and its parent.
+    """Maps memory shared by a worker and its parent: the newest time steps of n environments.
 
     A batch of 16 images of 84x84x3 from two workers takes 1.4 ms by pipe and 0.2 ms this way; a
     batch of vectors 0.28 and 0.18 ms.
@@ -48,12 +48,12 @@ def map_memory(file: int, observation: Any, num_envs: int) -> np.ndarray:
       num_envs: n.
 
     Returns:
-      A record: `current_env` (index of the environment that the worker calls), `called_at`
-      (`time.monotonic()` of that call) and `steps`, n records of the leaves of the observation
-      ("0", "1", ... in the order of `tree.flatten`), `reward`, `discount` and `is_last`.
+      A record. `current_env` is the index of the environment that the worker calls, `called_at` the
+      `time.monotonic()` of that call. `steps` has n records of the leaves of the observation ("0",
+      "1", ... in the order of `tree.flatten`), `reward`, `discount` and `is_last`.
 
     Raises:
-      ValueError: If the other side has other specs.
+      ValueError: If the file was mapped with other specs before.
     """
     leaves = [
         (str(index), spec.dtype, spec.shape) for index, spec in enumerate(tree.flatten(observation))
@@ -83,7 +83,7 @@ class Worker:
         action_repeat: int,
         max_words: int,
     ):
-        """Creates no environment yet.
+        """Prepares the creation of environments at their first reset.
 
         Args:
           restarts: Number of restarts of this worker.
@@ -94,7 +94,7 @@ class Worker:
           max_words: Words of the longest text.
         """
         folder = str(pathlib.Path.cwd())
-        if not {"", folder} & set(sys.path):  # Ray's workers do not search the current folder.
+        if not {"", folder} & set(sys.path):  # Ray workers do not search the current folder.
             sys.path.insert(0, folder)
         self._make = make
         self._seeds = list(seeds)
@@ -103,22 +103,19 @@ class Worker:
         self._file = file
         self._restarts = [restarts] * len(seeds)  # Of each environment, those of its worker, too.
         self._environments: list[dm_env.Environment | None] = [None] * len(seeds)
-        self._shown: list[Any] = [None] * len(seeds)  # Last native observations.
         self._memory: np.ndarray | None = None
 
     def describe(self) -> Description | worker_pool.Failure:
-        """Creates the first environment and returns the specs."""
+        """Creates the first environment and returns the specs, or the failure without traceback."""
         try:
             self._create(0)
         except (errors.UserError, ImportError) as error:
             return worker_pool.Failure(errors.one_line(error))
-        except Exception as error:  # The message names any error of user code.
-            return worker_pool.failure_of(error)
         native = base.NativeSpec(self._action.native_spec, self._observation.offsets())
         return Description(self._observation.spec, self._action.spec, native)
 
     def _create(self, index: int) -> dm_env.Environment:
-        """Creates an environment, with a seed that no attempt before it had."""
+        """Creates an environment, with a different seed at each attempt."""
         seed = self._seeds[index]
         if self._restarts[index]:
             sequence = np.random.SeedSequence([seed, self._restarts[index]])
@@ -160,7 +157,9 @@ class Worker:
                         self._step_one(index, actions[index])
                 except Exception as error:  # User code raises anything.
                     failures[index] = worker_pool.failure_of(error)
-                    self._discard(index)
+                    _close(self._environments[index])
+                    self._environments[index] = None
+                    self._restarts[index] += 1
         return failures
 
     def _reset_one(self, index: int) -> None:
@@ -184,37 +183,22 @@ class Worker:
         self._write(index, time_step, scalars)
 
     def _write(self, index: int, time_step: Any, scalars: tuple[float, float, bool]) -> None:
-        self._shown[index] = time_step.observation
         values = [*self._observation(time_step.observation), *scalars]
         for field, value in zip(self._fields, values, strict=True):
             field[index] = value
 
     def _note_call(self, index: int) -> None:
-        """Writes which environment is called and when; the parent's time limit restarts there."""
+        """Writes the index of the called environment and the time; restarts the time limit."""
         if self._memory is not None:
             self._memory["current_env"] = index
             self._memory["called_at"] = time.monotonic()
 
-    def _discard(self, index: int) -> None:
-        environment, self._environments[index] = self._environments[index], None
-        self._restarts[index] += 1
-        _close(environment)
-
-    def outside_bounds(self) -> str:
-        """Returns which last observation is outside its native bounds; "" for none."""
-        shown = [observation for observation in self._shown if observation is not None]
-        return next(filter(None, map(self._observation.outside_bounds, shown)), "")
-
     def render(self, index: int) -> np.ndarray | str:
-        """Returns an image uint8 [height, width, 3], or the reason why there is none."""
+        """Returns an image uint8 [height, width, 3], or the reason of a failure."""
         try:
-            image = np.asarray(self._environments[index].render())
-        except Exception as error:  # User code, or a library that is missing.
+            return result_checks.rgb_image(np.asarray(self._environments[index].render()))
+        except Exception as error:  # User code or a library raises anything.
             return faults.describe(error)
-        try:
-            return result_checks.rgb_image(image)
-        except ValueError as error:
-            return f"its render() returns no image: {error}"
 
     def close(self) -> None:
         """Closes all environments."""

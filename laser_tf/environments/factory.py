@@ -17,22 +17,21 @@ def make_environment(
     seed: int,
     num_envs: int | None = None,
     rendering: bool = False,
-    fault_folder: pathlib.Path | None = None,
+    fault_directory: pathlib.Path | None = None,
 ) -> base.BatchedEnvironment:
-    """Creates a batch of environments: those of the first task, then of the second, and so on.
+    """Creates a batch of environments: `num_envs` of the first task, then of the second, and so on.
 
     Args:
       config: Configuration of a suite.
       seed: Environment i is seeded with `seed + i`, up to 2**31 - 1.
       num_envs: Environments of each task, by default those of the configuration.
       rendering: Whether `render` will be called. Atari then runs each game twice, also in colour.
-      fault_folder: Directory for tracebacks of faults (`faults.FILE`); None to drop them.
+      fault_directory: Directory for tracebacks of faults (`faults.FILE`); None to drop them.
 
     Raises:
       EnvironmentFailedError: For any other error of an environment.
       ImportError: If the suite needs a package that is not installed.
-      ValueError: For a seed out of range, `num_envs` below 1, a text of too many words, or tasks
-        with different observations or actions.
+      ValueError: For an argument out of range, or tasks with different observations or actions.
     """
     if num_envs is None:
         num_envs = config.num_envs
@@ -40,10 +39,10 @@ def make_environment(
         raise errors.ConfigError(f"num_envs must be 1 or more, got {num_envs}.")
     together = num_envs * len(config.tasks)
     max_seed = _MAX_SEED + 1 - together
-    if not 0 <= seed <= max_seed:  # ALE takes a negative seed for a random one.
+    if not 0 <= seed <= max_seed:  # ALE replaces a negative seed by a random seed.
         raise errors.ConfigError(f"seed must be between 0 and {max_seed}, got {seed}.")
     environments = [
-        _make(config, task, num_envs, seed + index * num_envs, rendering, fault_folder)
+        _make(config, task, num_envs, seed + index * num_envs, rendering, fault_directory)
         for index, task in enumerate(config.tasks)
     ]
     if len(environments) == 1:
@@ -59,8 +58,7 @@ def make_environment(
 def environment_spec(config: environment_config.EnvironmentConfig) -> types.EnvironmentSpec:
     """Creates one environment, closes it, and returns the specs that an agent must fit.
 
-    Raises:
-      EnvironmentFailedError, ImportError, ValueError: see `make_environment`.
+    Raises the errors of `make_environment`.
     """
     with contextlib.closing(make_environment(config, seed=0, num_envs=1)) as environment:
         return environment.spec()
@@ -72,10 +70,10 @@ def _make(
     num_envs: int,
     seed: int,
     rendering: bool,
-    fault_folder: pathlib.Path | None,
+    fault_directory: pathlib.Path | None,
 ) -> base.BatchedEnvironment:
     watched = faults.Faults(
-        num_envs, name=task, limit=config.max_broken_episodes, folder=fault_folder
+        num_envs, name=task, limit=config.max_broken_episodes, folder=fault_directory
     )
     try:
         environment = config.make(task, num_envs, seed, rendering)

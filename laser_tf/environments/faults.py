@@ -15,17 +15,16 @@ KINDS = REWARDS, DISCOUNTS, OBSERVATIONS, RESTARTS = (
     "non_finite_rewards",
     "non_finite_discounts",
     "non_finite_observations",
-    "restarted_games",
+    "restarted_environments",
 )
-STARTED_AGAIN = "; it is restarted"  # End of a message about `RESTARTS`.
 
 
 class EnvironmentFailedError(errors.UserError):
-    """An environment cannot continue; the message names it, the reason and the remedy."""
+    """An environment cannot continue; the message names environment, reason and remedy."""
 
 
 class UnsupportedSpaceError(errors.ConfigError):
-    """Agents cannot use an environment or a part of its specs; the message is one line."""
+    """Agents cannot use an environment or a part of its specs."""
 
 
 class EnvironmentCreationError(errors.ConfigError):
@@ -49,8 +48,8 @@ class EnvironmentCreationError(errors.ConfigError):
 class Faults:
     """The faults of a batch of N environments.
 
-    A fault ends an episode as a time limit does. An error is raised for an environment whose
-    episodes end like that too often in a row, because an agent cannot learn from it.
+    A fault ends an episode as a time limit does. An error is raised if too many episodes in a row
+    of one environment end by a fault.
 
     Attributes:
       counts: Number of faults by kind.
@@ -65,7 +64,7 @@ class Faults:
         limit: int = 20,
         folder: pathlib.Path | None = None,
     ):
-        """Starts without faults.
+        """Creates a record without faults.
 
         Args:
           num_envs: N.

@@ -4,6 +4,7 @@
 TF-Agents. Only workers call it; TF-Agents and TensorFlow are loaded by the user's module.
 """
 
+import abc
 import contextlib
 import dataclasses
 import functools
@@ -18,7 +19,7 @@ import numpy as np
 from dm_env import specs
 
 from laser_tf import errors
-from laser_tf.environments import faults, python_config, user_modules
+from laser_tf.environments import base, faults, python_config, user_modules
 
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
@@ -31,7 +32,7 @@ class FunctionConfig(python_config.PythonConfig):
     """
 
     def check_task(self, task: str) -> str:
-        """Checks the form alone: user code runs in workers only."""
+        """Checks the form only, because user code runs in workers only."""
         if not _PATH.fullmatch(task):
             raise errors.ConfigError(
                 f"use module:function with suite={self.suite}, e.g. my_module:make"
@@ -43,17 +44,17 @@ class FunctionConfig(python_config.PythonConfig):
         return self.tasks
 
     def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
-        """See `PythonConfig`."""
+        """See `WorkerConfig`."""
         return functools.partial(self.call, task, self.keyword_arguments())
 
     @staticmethod
+    @abc.abstractmethod
     def call(path: str, arguments: dict[str, Any], seed: int) -> dm_env.Environment:
         """Calls the user's function, in a worker.
 
         Raises:
           UnsupportedSpaceError: If the function is missing, or returns something else.
         """
-        raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -83,7 +84,7 @@ class TFAgentsConfig(FunctionConfig):
     def call(path: str, arguments: dict[str, Any], seed: int) -> dm_env.Environment:
         """See `FunctionConfig`."""
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the learner's
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # The learner uses the GPU.
         environment = user_modules.call(path, arguments, seed)
         module = sys.modules.get("tf_agents.environments.py_environment")
         if module is None or not isinstance(environment, module.PyEnvironment):
@@ -98,48 +99,35 @@ class TFAgentsConfig(FunctionConfig):
         return TFAgents(environment, seed)
 
 
-class TFAgents(dm_env.Environment):
+class TFAgents(base.Adapter):
     """One `PyEnvironment`, whose time steps have the fields of dm_env's."""
 
     def __init__(self, environment: Any, seed: int):
-        """Seeds the environment, if it can be.
+        """Seeds the environment, if it can be seeded.
 
         Raises:
           UnsupportedSpaceError: For specs of another kind.
         """
-        self._environment = environment
-        self._observation_spec = _spec(environment.observation_spec())
-        self._action_spec = _spec(environment.action_spec())
-        with contextlib.suppress(NotImplementedError):  # the user's function may have taken it
+        observation_spec = _spec(environment.observation_spec())
+        super().__init__(environment, observation_spec, _spec(environment.action_spec()))
+        with contextlib.suppress(NotImplementedError):  # The user's function may have taken it.
             environment.seed(seed)
 
     def reset(self) -> dm_env.TimeStep:
         """See `dm_env.Environment`."""
-        return self._environment.reset()
+        return self._engine.reset()
 
     def step(self, action: Any) -> dm_env.TimeStep:
         """See `dm_env.Environment`."""
-        return self._environment.step(action)
-
-    def observation_spec(self) -> Any:
-        """See `dm_env.Environment`."""
-        return self._observation_spec
-
-    def action_spec(self) -> Any:
-        """See `dm_env.Environment`."""
-        return self._action_spec
+        return self._engine.step(action)
 
     def render(self) -> np.ndarray:
         """Returns the rendered image."""
-        return np.asarray(self._environment.render("rgb_array"))
-
-    def close(self) -> None:
-        """See `dm_env.Environment`."""
-        self._environment.close()
+        return np.asarray(self._engine.render("rgb_array"))
 
 
 def _spec(spec: Any) -> Any:
-    """A nest of TF-Agents' array specs as dm_env's."""
+    """Converts a nest of array specs of TF-Agents to specs of dm_env."""
     if isinstance(spec, Mapping):
         return {key: _spec(part) for key, part in spec.items()}
     if isinstance(spec, tuple | list):

@@ -1,8 +1,5 @@
 """Gymnasium environments as dm_env environments. Only workers import this module."""
 
-import pathlib
-import traceback
-from collections.abc import Callable
 from typing import Any
 
 import dm_env
@@ -12,82 +9,69 @@ import tree
 from dm_env import specs
 from gymnasium import spaces
 
-from laser_tf.environments import faults, result_checks
+from laser_tf.environments import base, faults
 
-_PACKAGE = str(pathlib.Path(gymnasium.__file__).parent)
 _IMAGES = "rgb_array"
 
 
-class Gymnasium(dm_env.Environment):
+class Gymnasium(base.Adapter):
     """One environment; an episode that is truncated keeps the discount at 1."""
 
     def __init__(self, environment: gymnasium.Env, seed: int):
-        """Maps the spaces to specs; `seed` is that of the first reset.
+        """Maps the spaces to specs; `seed` is the seed of the first reset.
 
         Raises:
           UnsupportedSpaceError: For a space without a spec.
         """
-        self._environment = environment
+        observation_spec = spec_of(environment.observation_space, "observation")
+        super().__init__(environment, observation_spec, action_spec_of(environment.action_space))
         self._seed: int | None = seed
-        self._observation_spec = spec_of(environment.observation_space, "observation")
-        self._action_spec = action_spec_of(environment.action_space)
 
     def reset(self) -> dm_env.TimeStep:
-        """See `dm_env.Environment`."""
-        result = _call(self._environment.reset, seed=self._seed)
+        """See `dm_env.Environment`; raises ValueError for the API of gym before 0.26."""
+        result = self._engine.reset(seed=self._seed)
         self._seed = None
-        return dm_env.restart(result_checks.gymnasium_reset(result))
+        observation, _ = _check_length("reset", result, 2)
+        return dm_env.restart(observation)
 
     def step(self, action: Any) -> dm_env.TimeStep:
-        """See `dm_env.Environment`."""
-        result = result_checks.gymnasium_step(_call(self._environment.step, action))
-        observation, reward, terminated, truncated = result
-        is_last = terminated or truncated
+        """See `dm_env.Environment`; raises ValueError for invalid results."""
+        result = _check_length("step", self._engine.step(action), 5)
+        observation, reward, terminated, truncated, _ = result
+        for name, flag in (("terminated", terminated), ("truncated", truncated)):
+            if not isinstance(flag, bool | np.bool_):  # Texts and None have a truth value, too.
+                raise ValueError(f"its {name} must be a bool, got {flag!r}. Return bool({name})")
         return dm_env.TimeStep(
-            dm_env.StepType.LAST if is_last else dm_env.StepType.MID,
+            dm_env.StepType.LAST if terminated or truncated else dm_env.StepType.MID,
             reward,
             0.0 if terminated else 1.0,
             observation,
         )
 
-    def observation_spec(self) -> Any:
-        """See `spec_of`."""
-        return self._observation_spec
-
     def observation_offsets(self) -> list[Any]:
         """Returns the number or array at which the integers of each leaf start."""
-        return [
-            getattr(leaf, "start", 0) for leaf in tree.flatten(self._environment.observation_space)
-        ]
-
-    def action_spec(self) -> specs.Array:
-        """See `action_spec_of`."""
-        return self._action_spec
+        return [getattr(leaf, "start", 0) for leaf in tree.flatten(self._engine.observation_space)]
 
     def render(self) -> np.ndarray:
         """Returns the rendered image."""
-        mode = self._environment.render_mode
-        if mode != _IMAGES:
+        if self._engine.render_mode != _IMAGES:
             raise NotImplementedError(
-                f"its render_mode is {mode!r}, not {_IMAGES!r}"
-                if renders_images(self._environment)
-                else f"its render_modes have no {_IMAGES}"
+                f"its render_mode must be {_IMAGES!r}, got {self._engine.render_mode!r}"
             )
-        return np.asarray(self._environment.render())
-
-    def close(self) -> None:
-        """See `dm_env.Environment`."""
-        self._environment.close()
+        return np.asarray(self._engine.render())
 
 
-def _call(method: Callable, *arguments: Any, **keywords: Any) -> Any:
-    """Calls a method; an error that gymnasium's own wrappers raise names the expected API."""
-    try:
-        return method(*arguments, **keywords)
-    except (TypeError, ValueError) as error:
-        if traceback.extract_tb(error.__traceback__)[-1].filename.startswith(_PACKAGE):
-            raise ValueError(f"{error}. {result_checks.GYMNASIUM_API}") from error
-        raise
+def _check_length(method: str, result: Any, length: int) -> Any:
+    """Returns the result of a method, which must have `length` values."""
+    if not isinstance(result, tuple | list) or len(result) != length:
+        is_tuple = isinstance(result, tuple | list)
+        values = f"{len(result)} values" if is_tuple else f"a {type(result).__name__}"
+        raise ValueError(
+            f"its {method}() returned {values}. The API of gymnasium is reset(seed=..., "
+            "options=...) -> (observation, info) and step(action) -> (observation, reward, "
+            "terminated, truncated, info); environments for gym before 0.26 return other values"
+        )
+    return result
 
 
 def spec_of(space: gymnasium.Space, name: str) -> Any:
@@ -130,8 +114,3 @@ def action_spec_of(space: gymnasium.Space) -> specs.Array:
         f"its action is a {type(space).__name__}: agents take Discrete, or Box of floats with "
         "finite bounds; change it by a gymnasium wrapper"
     )
-
-
-def renders_images(environment: Any) -> bool:
-    """Returns whether an environment, or its class, declares that it renders images."""
-    return _IMAGES in environment.metadata.get("render_modes", [])

@@ -13,35 +13,25 @@ from typing import TYPE_CHECKING, Any
 import dm_env
 
 from laser_tf import errors
-from laser_tf.environments import (
-    faults,
-    python_config,
-    suites,
-    user_modules,
-)
+from laser_tf.environments import faults, python_config, suites, user_modules
 
-if TYPE_CHECKING:  # it is loaded in workers
+if TYPE_CHECKING:  # Workers load it.
     import gymnasium
 
 _ID = re.compile(r"([A-Za-z_][\w.]*:)?[\w./-]+")
-_OLD_GYM = "GymV"  # ids whose argument env_id makes the package gym import a module
-_IMAGES = "rgb_array"
-# Package in gymnasium's message -> remedy. Its own advice for Box2D asks for swig, which the
-# wheel does not need. Its advice for MuJoCo installs a version that dm_control rejects.
+_OLD_GYM = "GymV"  # Ids whose argument env_id makes the package gym import a module.
+# Package in an error of gymnasium -> remedy. Gymnasium's remedy for Box2D asks for swig, which the
+# wheel does not need. Its remedy for MuJoCo installs a version that dm_control rejects.
 _REMEDIES = {
     "Box2D": "Box2D is not installed: run make box2d, or pip install box2d",
-    "MuJoCo": "MuJoCo is not installed or cannot be imported: run make control, or install this "
-    "package with its extra [control]",
+    "MuJoCo": "MuJoCo is not installed or cannot be imported: run make control",
 }
-# Pattern of ids of another suite -> the suite, and flags of `launch.train` that choose it.
+# Pattern of ids -> their suite, and a variant of `configs/laser.py`.
 _OTHER_SUITES = {
-    r"ALE/.*|\w+(NoFrameskip|Deterministic)-v\d": ("atari", "--config=configs/laser.py:atari"),
-    r"MinAtar/.*": ("minatar", "--config=configs/laser.py:minatar"),
-    r"(MiniGrid|BabyAI)-.*": ("minigrid", "--config=configs/laser.py:babyai"),
-    r"[a-zA-Z_]+/[a-z_0-9]+": (
-        "dm_control",
-        "--config=configs/laser.py:control --config.environment.suite=dm_control",
-    ),
+    r"ALE/.*|\w+(NoFrameskip|Deterministic)-v\d": ("atari", "atari"),
+    r"MinAtar/.*": ("minatar", "minatar"),
+    r"(MiniGrid|BabyAI)-.*": ("minigrid", "babyai"),
+    r"[a-zA-Z_]+/[a-z_0-9]+": ("dm_control", "control"),
 }
 
 
@@ -53,7 +43,7 @@ class GymnasiumConfig(python_config.PythonConfig):
     task: str = "CartPole-v1"
 
     def check_task(self, task: str) -> str:
-        """Checks the form alone: user code, which registers ids, runs in workers only."""
+        """Checks the form only, because user code, which registers ids, runs in workers only."""
         if not _ID.fullmatch(task):
             raise errors.ConfigError(
                 "use an id of gymnasium, e.g. CartPole-v1, or my_package:MyEnv-v0"
@@ -70,17 +60,16 @@ class GymnasiumConfig(python_config.PythonConfig):
 
 
 def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> dm_env.Environment:
-    """Makes an environment of the registry.
+    """Creates an environment of the registry.
 
     Args:
-      task: Id, after "package:" if importing that package registers it.
+      task: Id, after "package:" if the import of a package registers it.
       arguments: Arguments of `gymnasium.make`.
       rendering: Whether `render` will be called, if the environment can render.
       seed: Seed of the first reset, whose random stream continues.
 
     Raises:
-      UnsupportedSpaceError: For an unknown id, a missing package, or spaces that agents cannot
-        read.
+      UnsupportedSpaceError: For an unknown id, a missing package or unsupported spaces.
     """
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     import gymnasium
@@ -103,31 +92,23 @@ def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> dm
 def _create_rendered(create: Callable[..., "gymnasium.Env"]) -> "gymnasium.Env":
     """Creates an environment that renders images, if it can."""
     try:
-        return create(render_mode=_IMAGES)
+        return create(render_mode="rgb_array")
     except Exception:  # Environments without this mode raise errors of many types.
         return create()
 
 
 def _check_id(package: str, name: str, registry: Mapping[str, Any]) -> None:
-    """Checks that an id is registered and that agents can read its environment.
-
-    Args:
-      package: Package that was imported to register the id; "" if the task names none.
-      name: The id.
-      registry: Specs of all registered ids.
-
-    Raises:
-      UnsupportedSpaceError: For an unknown id, or an id of another suite.
-    """
+    """Checks that an id is registered and not of another suite."""
     # Agents read the texts of MiniGrid in its own suite only.
     is_minigrid = name in registry and str(registry[name].entry_point).startswith("minigrid.")
     if name in registry and not is_minigrid:
         return
-    for pattern, (suite, flags) in _OTHER_SUITES.items():
+    for pattern, (suite, variant) in _OTHER_SUITES.items():
         if re.fullmatch(pattern, name):
             raise faults.UnsupportedSpaceError(
-                f"use the suite {suite}. Train with {flags} --config.environment.task={name}, and "
-                f"check with --suite={suite} --task={name}"
+                f"{name} needs another suite: train with --config=laser:{variant} "
+                f"--config.environment.suite={suite} --config.environment.task={name}, and check "
+                f"with --suite={suite} --task={name}"
             )
     try:
         suites.check_name("gymnasium environment", name, registry, example="CartPole-v1")
@@ -137,7 +118,4 @@ def _check_id(package: str, name: str, registry: Mapping[str, Any]) -> None:
             if package
             else f"name the module that registers it, e.g. my_module:{name}"
         )
-        end = "" if str(error).endswith("?") else "."
-        raise faults.UnsupportedSpaceError(
-            f"{error}{end} If the id is your own, {remedy}"
-        ) from None
+        raise faults.UnsupportedSpaceError(f"{error} (for your own id, {remedy})") from None

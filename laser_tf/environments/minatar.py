@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 from dm_env import specs
 
-from laser_tf import errors, observations
+from laser_tf import config_checks, errors, observations
 from laser_tf.environments import base, environment_config, suites
 
 GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
-SIZE = 10
-MOST_CHANNELS = 10  # of any game
-NUM_ACTIONS = 6  # in every game: stay, left, up, right, down, fire
-_PIXELS = 16  # of a cell in a picture
+_SIZE = 10
+_MAX_CHANNELS = 10  # Of any game.
+_NUM_ACTIONS = 6  # Of every game: stay, left, up, right, down, fire.
+_PIXELS = 16  # Of a cell in an image.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -25,14 +25,14 @@ class MinAtarConfig(environment_config.EnvironmentConfig):
     suite: str = "minatar"
     task: str = "breakout"
     max_frames_per_episode: int = 108_000  # env frames; then the episode is cut
-    sticky_actions: float = 0.0  # probability; of playing the last action again; 0.1 in the paper
+    sticky_actions: float = 0.0  # probability; of repeating the last action; 0.1 in the paper
 
     known_tasks: ClassVar[tuple[str, ...]] = GAMES
     tasks_share_specs: ClassVar[bool] = True
 
     def __post_init__(self):
         super().__post_init__()
-        environment_config.check_sticky_actions(self.sticky_actions)
+        config_checks.check_range(self, "sticky_actions", 0, below=1)
 
     def check_task(self, task: str) -> str:
         """Takes "breakout" and, as MinAtar registers it with gymnasium, "MinAtar/Breakout-v1"."""
@@ -51,22 +51,22 @@ class MinAtar(base.BatchedEnvironment):
     """N games stepped in a Python loop; boards are uint8 [10, 10, channels], 0 or 255."""
 
     def __init__(self, config: MinAtarConfig, task: str, num_envs: int, seed: int):
-        """Makes the games, whose difficulty rises over time; see `EnvironmentConfig.make`."""
+        """Creates the games, whose difficulty rises over time; see `EnvironmentConfig.make`."""
         game_class = _load_game(task)
         self._games = [game_class(ramping=True) for _ in range(num_envs)]
         self._random = [np.random.RandomState(seed + index) for index in range(num_envs)]
         for game, random in zip(self._games, self._random, strict=True):
             game.random = random
         self._sticky_actions = config.sticky_actions
-        self._last_actions = [0] * num_envs  # those played, sticky or not; they outlive an episode
+        self._last_actions = [0] * num_envs  # Sticky or not; they outlive an episode.
         # One agent for several games needs the same channels in all of them.
         is_alone = len(config.tasks) == 1
-        channels = self._games[0].state_shape()[-1] if is_alone else MOST_CHANNELS
+        channels = self._games[0].state_shape()[-1] if is_alone else _MAX_CHANNELS
         super().__init__(
             num_envs,
             action_repeat=config.action_repeat,
-            observation=observations.image_spec(SIZE, SIZE, channels),
-            action=specs.DiscreteArray(NUM_ACTIONS, name="action"),
+            observation=observations.image_spec(_SIZE, _SIZE, channels),
+            action=specs.DiscreteArray(_NUM_ACTIONS, name="action"),
         )
 
     def _reset(self) -> np.ndarray:
@@ -75,16 +75,13 @@ class MinAtar(base.BatchedEnvironment):
         return self._boards()
 
     def _step(self, actions: np.ndarray, is_first: np.ndarray) -> base.Transition:
-        results = [
-            self._start(index) if starts else self._take_action(index, action)
-            for index, (action, starts) in enumerate(zip(actions.tolist(), is_first, strict=True))
-        ]
+        results = []
+        for index, (action, starts) in enumerate(zip(actions.tolist(), is_first, strict=True)):
+            if starts:
+                self._games[index].reset()
+            results.append((0.0, 1.0, False) if starts else self._take_action(index, action))
         reward, discount, is_last = map(np.array, zip(*results, strict=True))
         return base.Transition(self._boards(), reward, discount, is_last)
-
-    def _start(self, index: int) -> tuple[float, float, bool]:
-        self._games[index].reset()
-        return 0.0, 1.0, False
 
     def _take_action(self, index: int, action: int) -> tuple[float, float, bool]:
         def take_frame() -> tuple[float, float, bool]:
@@ -106,15 +103,15 @@ class MinAtar(base.BatchedEnvironment):
         return boards
 
     def render(self, index: int) -> np.ndarray:
-        """The board with a colour for each channel; later channels cover earlier ones."""
+        """Returns the board with a colour for each channel; later channels cover earlier ones."""
         channels = self._games[index].state_shape()[-1]
         hues = np.linspace(0, 2 * np.pi, channels, endpoint=False)
         colours = 128 + 127 * np.cos(hues[:, None] + np.array([0, 2, 4]) * np.pi / 3)
         state = self._games[index].state()
-        picture = np.zeros((SIZE, SIZE, 3), np.uint8)
+        image = np.zeros((_SIZE, _SIZE, 3), np.uint8)
         for channel in range(channels):
-            picture[state[:, :, channel] != 0] = colours[channel]
-        return picture.repeat(_PIXELS, 0).repeat(_PIXELS, 1)
+            image[state[:, :, channel] != 0] = colours[channel]
+        return image.repeat(_PIXELS, 0).repeat(_PIXELS, 1)
 
 
 def _load_game(task: str) -> type[Any]:

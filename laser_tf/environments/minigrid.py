@@ -1,4 +1,4 @@
-"""MiniGrid and BabyAI (Chevalier-Boisvert et al. 2019, 2023): rooms of cells, a text to obey."""
+"""MiniGrid and BabyAI (Chevalier-Boisvert et al. 2019, 2023): grids with text instructions."""
 
 import dataclasses
 import functools
@@ -13,11 +13,11 @@ import numpy as np
 from laser_tf import config_checks, errors
 from laser_tf.environments import python_config, suites
 
-# Of a cell's codes of object (to 10), colour (to 5) and state (to 2; 3 for an agent's direction):
-# a torso divides by 255, so MiniGrid's own small codes would hardly differ.
+# Factors of the codes of object (up to 10), colour (up to 5) and state (up to 3) of a cell. A torso
+# divides by 255, so the small codes of MiniGrid would hardly differ.
 CODE_SCALES = (20, 40, 80)
 _PREFIXES = ("MiniGrid-", "BabyAI-")
-_MAX_CHARACTERS = 10_000  # of a mission
+_MAX_CHARACTERS = 10_000  # Of a mission.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class MiniGridConfig(python_config.WorkerConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        config_checks.check_range(self, "instruction_length", 1, 10_000, "no task shows more")
+        config_checks.check_range(self, "instruction_length", 1, 10_000)
 
     def check_task(self, task: str) -> str:
         """Checks a name against those that MiniGrid registers."""
@@ -52,12 +52,12 @@ class MiniGridConfig(python_config.WorkerConfig):
 def create(task: str, seed: int) -> dm_env.Environment:
     """Creates an environment, in a worker.
 
-    Its `image` is the cells in front of the agent, uint8 [7, 7, 3] in most tasks: MiniGrid's codes
-    of object, colour and state times `CODE_SCALES`. Its `text` is the mission. The agent's
-    direction is left out: the view turns with the agent.
+    Its `image` shows the cells in front of the agent, uint8 [7, 7, 3] in most tasks: MiniGrid's
+    codes of object, colour and state times `CODE_SCALES`. Its `text` is the mission. The direction
+    of the agent is left out, because the view turns with the agent.
 
-    The reward is the task's own: at success 1 - 0.9 * (steps / the task's max steps), otherwise 0.
-    The task's step limit is a cut that leaves the discount at 1.
+    The reward is 1 - 0.9 * (steps / max steps of the task) at success, otherwise 0. The step limit
+    of the task leaves the discount at 1.
     """
     gymnasium = _load_gymnasium()
     from laser_tf.environments import gymnasium_adapter

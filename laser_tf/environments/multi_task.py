@@ -12,13 +12,10 @@ from laser_tf.environments import base
 
 
 class MultiTask(base.BatchedEnvironment):
-    """Environments of several tasks: those of the first task, then those of the second, ...
-
-    An environment depends on its own seed and actions alone.
-    """
+    """Environments of several tasks, in the order of the tasks."""
 
     def __init__(self, tasks: Sequence[str], environments: Sequence[base.BatchedEnvironment]):
-        """Takes the environments of K tasks, and closes them with itself.
+        """Takes the environments of K tasks, which `close` closes.
 
         Raises:
           ValueError: If specs differ; the message names the task and both specs.
@@ -59,11 +56,11 @@ class MultiTask(base.BatchedEnvironment):
         return base.Transition(output.observation, output.reward, output.discount, is_last)
 
     def native_specs(self) -> list[base.NativeSpec]:
-        """See `BatchedEnvironment`: tasks may count from different numbers."""
+        """See `BatchedEnvironment`; the integers of tasks may start at different numbers."""
         return [own for environment in self._environments for own in environment.native_specs()]
 
     def fault_counts(self) -> collections.Counter[str]:
-        """Returns those of all environments, and of rewards that scaling made infinite."""
+        """See `BatchedEnvironment`; includes rewards that scaling made infinite."""
         counts = [environment.fault_counts() for environment in self._environments]
         return sum(counts, super().fault_counts())
 

@@ -1,5 +1,6 @@
 """Configuration of environments that are Python objects: what their suites have in common."""
 
+import abc
 import dataclasses
 import importlib.util
 import json
@@ -22,7 +23,7 @@ class WorkerConfig(environment_config.EnvironmentConfig):
     """
 
     num_workers: int = 0  # processes; they step the environments; 0: as many as cores
-    reply_seconds: float = 60.0  # seconds; if an environment takes longer, its worker is restarted
+    reply_seconds: float = 60.0  # seconds; if an environment takes longer, its worker restarts
 
     engine_repeats_actions: ClassVar[bool] = False  # A step takes `action_repeat` frames.
     package: ClassVar[str] = ""  # Package that workers import.
@@ -31,11 +32,7 @@ class WorkerConfig(environment_config.EnvironmentConfig):
     def __post_init__(self):
         super().__post_init__()
         config_checks.check_range(self, "num_workers", 0, 1_024, "more processes step no faster")
-        if not 0 < self.reply_seconds <= _MAX_REPLY_SECONDS:
-            raise errors.ConfigError(
-                f"reply_seconds must be above 0 and at most {_MAX_REPLY_SECONDS:g}, got "
-                f"{self.reply_seconds}."
-            )
+        config_checks.check_range(self, "reply_seconds", maximum=_MAX_REPLY_SECONDS, above=0)
 
     @property
     def max_step_seconds(self) -> float:
@@ -49,13 +46,13 @@ class WorkerConfig(environment_config.EnvironmentConfig):
         """Returns the words of the longest text in an observation."""
         return 0
 
+    @abc.abstractmethod
     def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
         """Returns a picklable function that creates one environment from its seed, in a worker.
 
-        The environment may have a method `render`, which returns an image, and
+        The environment may have the methods `render`, which returns an image, and
         `observation_offsets`, see `canonical_observations.Observation`.
         """
-        raise NotImplementedError
 
     def make(
         self, task: str, num_envs: int, seed: int, rendering: bool
@@ -72,21 +69,20 @@ class PythonConfig(WorkerConfig):
     """Configuration of Python environments that take keyword arguments."""
 
     num_envs: int = 16
-    # Values as in Python; a bare word is a text. A dictionary is one of what JSON can hold.
-    arguments: str | Mapping[str, Any] = ""  # keywords of what makes it: "name=value, ..."
+    # Python literals or bare words. The values of a dictionary must survive JSON.
+    arguments: str | Mapping[str, Any] = ""  # keywords of the constructor: "name=value, ..."
     text_length: int = 16  # words; of the longest text in an observation
 
     frames_per_second: ClassVar[float] = 30.0
 
     def __post_init__(self):
         super().__post_init__()
-        config_checks.check_range(self, "text_length", 1, 10_000, "no task shows more")
+        config_checks.check_range(self, "text_length", 1, 10_000)
         for name, value in self.keyword_arguments().items():
             if isinstance(self.arguments, Mapping) and not _survives_json(value):
                 raise errors.ConfigError(
-                    f"arguments have {name}={value!r}, which is something else once it is read "
-                    "from a run's config.json: give arguments as a text, "
-                    f"'{name}={value!r}'"
+                    f"arguments have {name}={value!r}, which config.json cannot hold: give "
+                    f"arguments as a text, '{name}={value!r}'"
                 )
 
     def max_words(self) -> int:
@@ -117,13 +113,12 @@ def _survives_json(value: Any) -> bool:
 
 
 def parse_arguments(text: str) -> dict[str, Any]:
-    """Keyword arguments of "name=value, ...".
+    """Parses keyword arguments of the form "name=value, ...".
 
-    Values are Python's (numbers, texts in quotes, tuples, lists, dictionaries, True or true, ...);
-    anything else is taken as a text.
+    Values are Python literals; anything else is a text.
 
     Raises:
-      ValueError: for a part without a name.
+      ConfigError: For a part without a name.
     """
     arguments = {}
     for part in _parts(text):
@@ -135,7 +130,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
 
 
 def _parts(text: str) -> list[str]:
-    """The text between commas, except those in quotes or brackets."""
+    """Splits a text at commas outside quotes and brackets."""
     parts, depth, quote = [""], 0, ""
     for letter in text:
         if quote:

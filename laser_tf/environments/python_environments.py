@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class PythonEnvironments(base.BatchedEnvironment):
     """N environments, each a `dm_env.Environment` in one of several workers.
 
-    An environment that raises, or returns what its specs do not allow, is recreated; so are all
-    environments of a worker that dies or does not answer in time. The result of that step is lost:
-    the observation before replaces it, as the last of the episode, with reward 0 and discount 1.
+    An environment that raises or violates its specs is recreated. All environments of a worker that
+    ends or does not answer in time are recreated, too. The result of that step is lost: the
+    previous observation replaces it as the last of the episode, with reward 0 and discount 1.
     """
 
     def __init__(
@@ -32,14 +32,14 @@ class PythonEnvironments(base.BatchedEnvironment):
         num_envs: int,
         seed: int,
     ):
-        """Starts the workers; environment i is created from `seed + i`.
+        """Starts the workers.
 
         Args:
           config: Configuration.
           make: Creates one environment from its seed; pickled, and called in a worker.
           task: Name of the environment, for messages.
           num_envs: N.
-          seed: See above.
+          seed: Environment i is created from `seed + i`.
 
         Raises:
           ValueError: If an environment cannot be created, or its specs have no canonical form.
@@ -56,10 +56,9 @@ class PythonEnvironments(base.BatchedEnvironment):
             action_repeat=1 if config.engine_repeats_actions else config.action_repeat,
             max_words=config.max_words(),
         )
-        factories = {
-            f"worker {index} of {task}": functools.partial(worker, seeds=(seed + part).tolist())
-            for index, part in enumerate(self._parts)
-        }
+        factories = [
+            functools.partial(worker, seeds=(seed + part).tolist()) for part in self._parts
+        ]
         try:
             self._workers = worker_pool.WorkerPool(
                 factories, config.reply_seconds, self._files, self._progressed_at
@@ -81,11 +80,11 @@ class PythonEnvironments(base.BatchedEnvironment):
         self._native = description.native
 
     def native_specs(self) -> list[base.NativeSpec]:
-        """See `BatchedEnvironment`: a `Discrete` may start at another number than 0."""
+        """See `BatchedEnvironment`; the values of a `Discrete` may start above or below 0."""
         return [self._native]
 
     def _progressed_at(self, worker: int) -> float:
-        """Returns when a worker called its current environment; 0 before the first step."""
+        """Returns the time of the last call of an environment in a worker; 0 before the first."""
         return float(self._memory[worker]["called_at"]) if self._memory else 0.0
 
     def _describe(self) -> environment_worker.Description:
@@ -122,15 +121,15 @@ class PythonEnvironments(base.BatchedEnvironment):
         return transition
 
     def _start_episodes(self, pending: np.ndarray, starting: np.ndarray) -> np.ndarray:
-        """Starts episodes, as often as needed.
+        """Starts episodes until no environment is pending.
 
         Args:
           pending: bool [N], environments that have to start.
-          starting: bool [N], these and the environments that started with this step. They start
-            again if their worker dies.
+          starting: bool [N], these and the environments that started in this step. They start again
+            if their worker ends.
 
         Returns:
-          Bool [N], other environments that were lost.
+          Mask bool [N] of other environments that were lost.
         """
         others = np.zeros(self.num_envs, bool)
         while pending.any():
@@ -140,7 +139,7 @@ class PythonEnvironments(base.BatchedEnvironment):
         return others
 
     def _call(self, commands: np.ndarray, actions: np.ndarray | None = None) -> np.ndarray:
-        """Sends commands to the workers; returns which environments need a reset, bool [N]."""
+        """Sends commands to the workers and returns a mask bool [N] of those that need a reset."""
         lost = np.zeros(self.num_envs, bool)
         requests = [
             ("step", commands[part].tolist(), None if actions is None else actions[part])
@@ -170,8 +169,7 @@ class PythonEnvironments(base.BatchedEnvironment):
     def _note_restart(self, index: int, failure: worker_pool.Failure) -> None:
         if failure.is_final:
             raise faults.EnvironmentFailedError(f"{self._name} failed: {failure.reason}")
-        reason = failure.reason + faults.STARTED_AGAIN
-        self.faults.note(int(index), faults.RESTARTS, reason, failure.details)
+        self.faults.note(int(index), faults.RESTARTS, failure.reason, failure.details)
 
     def _read(self) -> base.Transition:
         """Returns copies of the newest time steps of all workers."""
@@ -182,17 +180,8 @@ class PythonEnvironments(base.BatchedEnvironment):
         observation = tree.unflatten_as(self._observation_spec, leaves)
         return base.Transition(observation, reward, discount, is_last)
 
-    def outside_bounds(self) -> str:
-        """See `BatchedEnvironment`."""
-        answers = self._workers.call([("outside_bounds",)] * len(self._parts))
-        return next((answer for answer in answers if isinstance(answer, str) and answer), "")
-
     def render(self, index: int) -> np.ndarray:
-        """Returns the rendered image, or else the image that the environment observes.
-
-        Raises:
-          RenderError: If there is neither.
-        """
+        """Returns the rendered image, or else an observed image; see `BatchedEnvironment`."""
         requests = [
             ("render", int(index - part[0])) if index in part else None for part in self._parts
         ]

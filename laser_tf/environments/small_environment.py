@@ -1,5 +1,6 @@
 """Common parts of the small suites for tests and controlled experiments: catch and the T-maze."""
 
+import abc
 import dataclasses
 from typing import Any
 
@@ -11,19 +12,20 @@ from laser_tf.environments import base, environment_config
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SmallConfig(environment_config.EnvironmentConfig):
-    """Configuration of a small suite, whose only task has the name of the suite."""
+    """Configuration of a suite with one task of the same name."""
 
     reward_offset: float = 0.0  # reward; added to each agent step
 
     def __post_init__(self):
         super().__post_init__()
-        reason = "float32 would round the environment's own rewards"
-        config_checks.check_range(self, "reward_offset", -1_000, 1_000, reason)
+        config_checks.check_range(
+            self, "reward_offset", -1_000, 1_000, "float32 would round the other rewards"
+        )
         config_checks.check_range(self, "action_repeat", 1, 1, "each action moves one cell")
 
+    @abc.abstractmethod
     def _longest_episode(self) -> int:
         """Returns the agent steps of the longest episode without `max_frames_per_episode`."""
-        raise NotImplementedError
 
     @property
     def max_steps_per_episode(self) -> int:
@@ -47,15 +49,9 @@ class SmallEnvironment(base.BatchedEnvironment):
         self._streams = _hash(seed + np.arange(num_envs, dtype=np.uint64))
         self._episodes = np.zeros(num_envs, np.uint64)
         self._reward_offset = config.reward_offset
-        self.max_steps_per_episode = config.max_steps_per_episode
 
     def _draw(self, starting: np.ndarray, num_values: int) -> np.ndarray:
-        """Returns the number of the next episode of environments that start one.
-
-        Args:
-          starting: bool [N].
-          num_values: Numbers are from 0 to `num_values - 1`.
-        """
+        """Returns numbers below `num_values` for the environments of a mask that start episodes."""
         self._episodes += starting
         return (_hash(self._streams + self._episodes) % num_values)[starting]
 

@@ -1,6 +1,6 @@
-"""The T-maze (Bakker 2001): a cue at the start shows which way to turn at the end of a corridor.
+"""The T-maze (Bakker 2001): a cue at the start shows the arm to choose at the end of a corridor.
 
-Nothing between them shows the cue, so that only an agent that remembers gets more than 0.
+Only the first observation shows the cue, so an agent needs memory for a mean return above 0.
 """
 
 import dataclasses
@@ -14,8 +14,8 @@ from laser_tf.environments import base, small_environment
 
 SIZE = 3
 UP, RIGHT, DOWN, LEFT = range(4)
-_START_COLUMN, _CORRIDOR_COLUMN, _JUNCTION_COLUMN = range(3)  # of an observation
-_PIXELS = 32  # of a cell in a picture
+_START_COLUMN, _CORRIDOR_COLUMN, _JUNCTION_COLUMN = range(3)  # Of an observation.
+_PIXELS = 32  # Of a cell in an image.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,11 +31,11 @@ class TMazeConfig(small_environment.SmallConfig):
     def __post_init__(self):
         super().__post_init__()
         config_checks.check_range(
-            self, "corridor_length", 1, 1_000_000, "an image of a longer one fits no memory"
+            self, "corridor_length", 1, 1_000_000, "the image of the maze would be too large"
         )
 
     def _longest_episode(self) -> int:
-        return 2 * (self.corridor_length + 2)  # twice the shortest way
+        return 2 * (self.corridor_length + 2)  # Twice the shortest path.
 
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> "TMaze":
         """See `EnvironmentConfig`."""
@@ -45,24 +45,23 @@ class TMazeConfig(small_environment.SmallConfig):
 class TMaze(small_environment.SmallEnvironment):
     """N mazes: start, `corridor_length` cells, junction, and an arm above and below the junction.
 
-    An observation is uint8 [3, 3, 1], 0 or 255. The agent is in the middle row: left at the
-    start, centre anywhere in the corridor, right at the junction. The cue is the cell above or
-    below the start, in an episode's first observation only; coming back does not show it again. The
-    last observation has the agent in an arm, above or below the junction.
+    An observation is uint8 [3, 3, 1], 0 or 255. The agent is in the middle row: left at the start,
+    centre in the corridor, right at the junction. The cue is the cell above or below the start, in
+    the first observation of an episode only. The last observation has the agent in an arm, above or
+    below the junction.
 
-    Actions: 0 up, 1 right, 2 down, 3 left. The arm on the cue's side returns 1 and the other -1,
-    both with discount 0. A step forward is free, so the best return is 1 for any length;
-    a step back or into a wall returns -1 / (corridor_length + 2), the share of one step in the
-    shortest way.
+    Actions: 0 up, 1 right, 2 down, 3 left. The arm on the side of the cue returns 1, the other arm
+    -1, both with discount 0. A step forward returns 0, so the best return is 1 for any length. A
+    step back or into a wall returns -1 / (corridor_length + 2), where the shortest path has
+    corridor_length + 2 steps.
 
-    After twice the shortest way the episode is cut. The discount stays 1 there, so that a learner
-    sees an endless maze. The penalty is what makes that a bad bargain: not to turn
-    has a value below 0, to turn blindly 0. A whole episode spent at a wall returns -2, less than
-    the wrong arm.
+    After twice the shortest path the episode is cut and the discount stays 1. Without a penalty, a
+    learner could prefer to walk forever: a random turn has value 0, walking a value below 0. An
+    episode at a wall returns -2, less than the wrong arm.
     """
 
     def __init__(self, config: TMazeConfig, num_envs: int, seed: int):
-        """Makes the mazes; maze i samples its cues from `seed + i`."""
+        """Creates the mazes; maze i samples its cues from `seed + i`."""
         super().__init__(
             config,
             num_envs,
@@ -74,11 +73,11 @@ class TMaze(small_environment.SmallEnvironment):
         self._penalty = 1 / (config.corridor_length + 2)
 
     def _reset(self) -> np.ndarray:
-        self._cell = np.zeros(self.num_envs, int)  # 0 at the start
-        self._row = np.ones(self.num_envs, int)  # of an observation: 0 and 2 in the arms
-        self._cue_row = np.zeros(self.num_envs, int)  # 0 or 2
+        self._cell = np.zeros(self.num_envs, int)  # 0 at the start.
+        self._row = np.ones(self.num_envs, int)  # Of an observation: 0 and 2 in the arms.
+        self._cue_row = np.zeros(self.num_envs, int)  # 0 or 2.
         self._enter(self._over)
-        return self._pictures(self._over)
+        return self._images(self._over)
 
     def _enter(self, starting: np.ndarray) -> None:
         """Starts episodes of the mazes of a mask bool [N]."""
@@ -91,25 +90,25 @@ class TMaze(small_environment.SmallEnvironment):
         forward = (actions == RIGHT) & ~at_junction
         back = (actions == LEFT) & (self._cell > 0)
         self._cell += forward.astype(int) - back
-        self._row = np.where(turns, actions, self._row)  # UP and DOWN are the rows' numbers too
+        self._row = np.where(turns, actions, self._row)  # UP and DOWN are row numbers, too.
         arms = np.where(self._row == self._cue_row, 1.0, -1.0)
         reward = np.where(turns, arms, np.where(forward, 0.0, -self._penalty))
         reward += self._reward_offset
         self._enter(is_first)
-        return base.Transition(self._pictures(is_first), reward, 1.0 - turns, turns)
+        return base.Transition(self._images(is_first), reward, 1.0 - turns, turns)
 
-    def _pictures(self, entering: np.ndarray) -> np.ndarray:
-        pictures = np.zeros((self.num_envs, SIZE, SIZE, 1), np.uint8)
+    def _images(self, entering: np.ndarray) -> np.ndarray:
+        images = np.zeros((self.num_envs, SIZE, SIZE, 1), np.uint8)
         column = np.full(self.num_envs, _CORRIDOR_COLUMN)
         column[self._cell == 0] = _START_COLUMN
         column[self._cell == self._junction] = _JUNCTION_COLUMN
-        pictures[np.arange(self.num_envs), self._row, column] = 255
+        images[np.arange(self.num_envs), self._row, column] = 255
         entering = np.flatnonzero(entering)
-        pictures[entering, self._cue_row[entering], _START_COLUMN] = 255
-        return pictures
+        images[entering, self._cue_row[entering], _START_COLUMN] = 255
+        return images
 
     def render(self, index: int) -> np.ndarray:
-        """The whole maze from above: ways in grey, the agent in white, the right arm in green."""
+        """Returns the maze: paths in grey, the agent in white, the correct arm in green."""
         maze = np.zeros((SIZE, self._junction + 1, 3), np.uint8)
         maze[1] = maze[:, -1] = 64
         maze[self._cue_row[index], -1] = (0, 160, 0)

@@ -1,4 +1,4 @@
-"""Loads what users name as "module:name", in worker processes only."""
+"""Loads modules and calls functions of users, in worker processes only."""
 
 import contextlib
 import importlib
@@ -14,7 +14,7 @@ from laser_tf.environments import faults, suites
 
 
 class UntrustedError(errors.UserError):
-    """A configuration file names code that the user has neither named nor trusted."""
+    """A configuration file names code that the user did not name or trust."""
 
 
 def check_trusted(source: pathlib.Path, code: Collection[str], named: Collection[str]) -> None:
@@ -37,7 +37,7 @@ def check_trusted(source: pathlib.Path, code: Collection[str], named: Collection
 
 
 def load_module(name: str) -> ModuleType:
-    """Imports a module that is installed or lies in the current folder.
+    """Imports a module that is installed or in the current folder.
 
     Raises:
       UnsupportedSpaceError: If the module is missing. Errors of the module itself pass through.
@@ -56,10 +56,10 @@ def load_module(name: str) -> ModuleType:
 
 
 def call(path: str, arguments: dict[str, Any], seed: int) -> Any:
-    """Calls what "module:name" names, with `seed` if it has such a parameter.
+    """Calls the function of a path "module:name", with `seed` if it has such a parameter.
 
     Raises:
-      ConfigError: If it does not exist, or cannot be called.
+      ConfigError: If the function does not exist or is not callable.
     """
     module_name, _, name = path.partition(":")
     module = load_module(module_name)

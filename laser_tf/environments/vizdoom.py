@@ -1,4 +1,4 @@
-"""ViZDoom's standard scenarios (Kempka et al. 2016): Doom from the player's eyes."""
+"""ViZDoom's standard scenarios (Kempka et al. 2016)."""
 
 import dataclasses
 import fcntl
@@ -14,11 +14,11 @@ import numpy as np
 from dm_env import specs
 
 from laser_tf import observations
-from laser_tf.environments import python_config
+from laser_tf.environments import base, python_config
 
 HEIGHT, WIDTH = 72, 96
-SCREEN_HEIGHT, SCREEN_WIDTH = 120, 160
-# Five pixels of a screen make three of an observation: the shares of each in each.
+SCREEN_HEIGHT = 120
+# Shares of five pixels of a screen in three pixels of an observation.
 _SHARES = np.array([[3, 2, 0, 0, 0], [0, 1, 3, 1, 0], [0, 0, 0, 2, 3]], np.float32) / 5
 _COLOUR_SHARES = np.kron(_SHARES, np.eye(3, dtype=np.float32)).T  # [5 * 3, 3 * 3]
 
@@ -26,21 +26,14 @@ _TURNS = (("TURN_LEFT",), ("TURN_RIGHT",))
 _STRAFES = (("MOVE_LEFT",), ("MOVE_RIGHT",))
 _ATTACK = (("ATTACK",),)
 _FORWARD = (("MOVE_FORWARD",),)
+_BACK = (("MOVE_BACKWARD",),)
 _CURVES = (("MOVE_FORWARD", "TURN_LEFT"), ("MOVE_FORWARD", "TURN_RIGHT"))
 _WAIT = ((),)
 
-# The buttons that each action holds down: none, each alone, and those that make a curve.
+# Buttons that each action holds down: none, each alone, and the pairs that make a curve.
 ACTIONS: dict[str, tuple[tuple[str, ...], ...]] = {
     "basic": (*_WAIT, *_STRAFES, *_ATTACK),
-    "deadly_corridor": (
-        *_WAIT,
-        *_STRAFES,
-        *_ATTACK,
-        *_FORWARD,
-        ("MOVE_BACKWARD",),
-        *_TURNS,
-        *_CURVES,
-    ),
+    "deadly_corridor": (*_WAIT, *_STRAFES, *_ATTACK, *_FORWARD, *_BACK, *_TURNS, *_CURVES),
     "defend_the_center": (*_WAIT, *_TURNS, *_ATTACK),
     "defend_the_line": (*_WAIT, *_TURNS, *_ATTACK),
     "health_gathering": (*_WAIT, *_TURNS, *_FORWARD, *_CURVES),
@@ -70,14 +63,14 @@ class VizDoomConfig(python_config.WorkerConfig):
         return functools.partial(Doom, task, self.action_repeat)
 
 
-class Doom(dm_env.Environment):
-    """One game in colour, uint8 [72, 96, 3], in its own engine process.
+class Doom(base.Adapter):
+    """One environment in colour, uint8 [72, 96, 3], in its own engine process.
 
-    Actions are those of `ACTIONS`. Rewards are the scenario's own, raw and summed over the repeated
-    frames; scenarios differ by two orders of magnitude, so that a learner clips or scales them:
+    Actions hold the buttons of `ACTIONS`. Rewards are raw and summed over the repeated frames.
+    Scenarios differ by two orders of magnitude, so a learner should clip or scale them:
 
       basic              -1 a frame, -5 a shot, about 100 for the monster
-      deadly_corridor    the way gone towards the vest (about 2,000 in all), -100 for death
+      deadly_corridor    progress towards the vest (about 2,000 in all), -100 for death
       defend_the_center  1 a monster, -1 for death
       defend_the_line    1 a monster, -1 for death
       health_gathering   1 a frame, -100 for death
@@ -85,48 +78,42 @@ class Doom(dm_env.Environment):
       predict_position   1 for the monster, -0.001 a frame
       take_cover         1 a frame
 
-    The player's death or the scenario's goal ends an episode with discount 0. Every timeout is a
-    cut that leaves the discount at 1: frames do not show how much time is left. This class counts
-    it, because the engine would withhold the last frame, whose value is bootstrapped. After a real
-    end there is no frame: the last observation repeats the one before.
+    The death of the player or the goal of the scenario ends an episode with discount 0. A timeout
+    leaves the discount at 1, because frames do not show the remaining time. This class counts the
+    steps, because the engine would withhold the last frame, whose value is bootstrapped. After a
+    termination there is no frame, so the last observation repeats the previous one.
     """
 
     def __init__(self, task: str, action_repeat: int, seed: int):
-        """Starts the engine; files that it keeps are in `./_vizdoom`."""
+        """Starts the engine, which keeps files in `./_vizdoom`."""
         self._files = tempfile.TemporaryDirectory(prefix="laser_tf_vizdoom_")
-        self._game = _start_game(task, seed, pathlib.Path(self._files.name))
-        self._max_steps = -(-self._game.get_episode_timeout() // action_repeat)
-        self._game.set_episode_timeout(0)
-        buttons = [button.name for button in self._game.get_available_buttons()]
+        game = _start_game(task, seed, pathlib.Path(self._files.name))
+        image = observations.image_spec(HEIGHT, WIDTH, 3)
+        super().__init__(game, image, specs.DiscreteArray(len(ACTIONS[task]), name="action"))
+        self._max_steps = -(-game.get_episode_timeout() // action_repeat)
+        game.set_episode_timeout(0)
+        buttons = [button.name for button in game.get_available_buttons()]
         self._buttons = [[int(name in held) for name in buttons] for held in ACTIONS[task]]
         self._action_repeat = action_repeat
 
     def reset(self) -> dm_env.TimeStep:
         """See `dm_env.Environment`."""
-        self._game.new_episode()
+        self._engine.new_episode()
         self._steps = 0
         return dm_env.restart(self._observe())
 
     def step(self, action: int) -> dm_env.TimeStep:
         """Holds the buttons of an action for `action_repeat` frames."""
-        reward = self._game.make_action(self._buttons[action], self._action_repeat)
+        reward = self._engine.make_action(self._buttons[action], self._action_repeat)
         self._steps += 1
-        if self._game.is_episode_finished():  # A finished game has no screen.
+        if self._engine.is_episode_finished():  # A finished episode has no screen.
             return dm_env.termination(reward, _shrink(self._screen))
         end = dm_env.truncation if self._steps == self._max_steps else dm_env.transition
         return end(reward, self._observe())
 
     def _observe(self) -> np.ndarray:
-        self._screen = self._game.get_state().screen_buffer
+        self._screen = self._engine.get_state().screen_buffer
         return _shrink(self._screen)
-
-    def observation_spec(self) -> specs.BoundedArray:
-        """See `dm_env.Environment`."""
-        return observations.image_spec(HEIGHT, WIDTH, 3)
-
-    def action_spec(self) -> specs.DiscreteArray:
-        """See `dm_env.Environment`."""
-        return specs.DiscreteArray(len(self._buttons), name="action")
 
     def render(self) -> np.ndarray:
         """Returns the screen, 120x160."""
@@ -134,12 +121,12 @@ class Doom(dm_env.Environment):
 
     def close(self) -> None:
         """Ends the engine."""
-        self._game.close()
+        super().close()
         self._files.cleanup()
 
 
 def _start_game(task: str, seed: int, folder: pathlib.Path) -> Any:
-    """Starts an engine that shows nothing, plays no sound and writes its settings to a folder."""
+    """Starts an engine without window and sound, which writes its settings to a folder."""
     import vizdoom as library
 
     game = library.DoomGame()
@@ -150,7 +137,7 @@ def _start_game(task: str, seed: int, folder: pathlib.Path) -> Any:
     game.set_sound_enabled(False)
     game.set_doom_config_path(str(folder / "settings.ini"))
     game.set_seed(seed)
-    # Engines that started at the same time were seen to hang on a busy machine.
+    # Engines that start at the same time can hang on a busy machine.
     lock = pathlib.Path(tempfile.gettempdir()) / f"laser_tf_vizdoom_{os.getuid()}.lock"
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -159,7 +146,7 @@ def _start_game(task: str, seed: int, folder: pathlib.Path) -> Any:
 
 
 def _shrink(screen: np.ndarray) -> np.ndarray:
-    """Means over areas of 5/3 x 5/3 pixels: uint8 [120, 160, 3] to uint8 [72, 96, 3]."""
+    """Averages areas of 5/3 x 5/3 pixels of uint8 [120, 160, 3] to uint8 [72, 96, 3]."""
     rows = _SHARES @ screen.reshape(SCREEN_HEIGHT // 5, 5, -1).astype(np.float32)
     pixels = rows.reshape(-1, 5 * 3) @ _COLOUR_SHARES
     return (pixels + 0.5).astype(np.uint8).reshape(HEIGHT, WIDTH, 3)

@@ -1,27 +1,28 @@
-"""Objects in worker processes, for engines that crash, block or need one process each.
+"""Pool of worker processes, for engines that crash, block or need one process each.
 
-A worker starts as a fresh interpreter that imports the modules of its object and nothing else.
-Python's `multiprocessing` would import the parent's main module as well: TensorFlow, with seconds
-and hundreds of megabytes per worker. Requests and answers are anything that can be pickled.
+A worker is a new interpreter that imports only the modules of its object. Python's
+`multiprocessing` would also import the main module of the parent, and so TensorFlow, which takes
+seconds and hundreds of megabytes per worker. Requests and answers are picklable.
 """
 
 import contextlib
-import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing import connection
 from typing import Any, NamedTuple
 
 from laser_tf import errors, installed_commands
-from laser_tf.environments import faults, worker_output
+from laser_tf.environments import faults
 from laser_tf.host import process_launcher
 
 _CLOSE_TIMEOUT_SECONDS = 10.0
 
-# The parent decides what signals mean that reach all processes of a terminal or a job. An engine
-# that a worker starts inherits what is ignored, but must end where the worker terminates it.
+_STANDARD_ERROR = 2  # The standard output of a command may be JSON.
+
+# The parent handles signals to all processes of a terminal or a job. An engine that a worker starts
+# inherits ignored signals, but must end when the worker terminates it.
 _CHILD = """
 import os, signal
 for number in (signal.SIGINT, signal.SIGHUP):
@@ -59,64 +60,54 @@ def failure_of(error: Exception) -> Failure:
 
 
 class WorkerPool:
-    """Objects that live in one process each and are called at the same time.
+    """Pool of worker processes, each with one object; calls run in parallel.
 
-    A worker that raises, dies or does not answer in time is restarted; its next call finds a new
-    object. Workers end with their parent, however the parent ends. Each worker has its own session
-    and process group, so the processes that it has started end with it.
+    A worker that raises, ends or does not answer in time is restarted; its next call finds a new
+    object. Workers end with their parent in any case. Each worker has its own session and process
+    group, so the processes that it has started end with it.
     """
 
     def __init__(
         self,
-        factories: Mapping[str, Callable[..., Any]],
+        factories: Sequence[Callable[..., Any]],
         reply_seconds: float,
         files: Sequence[int] = (),
         progressed_at: Callable[[int], float] = lambda _: 0.0,
-        close_seconds: float = _CLOSE_TIMEOUT_SECONDS,
     ):
-        """Starts the workers and waits until all objects are made.
+        """Starts the workers without waiting for their objects.
 
         Args:
-          factories: Name of a worker, for messages -> function that makes its object. It is called
-            with the number of restarts and, if there are `files`, the file descriptor. It can be
-            pickled and comes from a module that is light to import. The object may have a `close`.
-          reply_seconds: Time limit of a call, and of restarting a worker before the call. It
-            restarts whenever `progressed_at` does.
+          factories: For each worker a picklable function that creates its object. It receives the
+            number of restarts and, if there are `files`, the file descriptor. The object may have a
+            method `close`.
+          reply_seconds: Time limit of a call, and of the start of a worker before the call.
+            Progress within a call restarts the limit.
           files: Descriptor of an open file for each worker, which inherits it.
           progressed_at: Maps the index of a worker to the `time.monotonic()` of its last progress
             within a call, e.g. when it moved to the next of several environments.
-          close_seconds: Time limit of `close`, after which workers are killed.
-
-        Raises:
-          RuntimeError: If an object cannot be made; the message names its worker.
         """
         self._reply_seconds = reply_seconds
         self._progressed_at = progressed_at
-        self._close_seconds = close_seconds
-        self._workers: list[WorkerProcess] = []
-        try:
-            for index, factory in enumerate(factories.values()):
-                self._workers.append(WorkerProcess(factory, files[index : index + 1]))
-            answers = self._collect(range(len(self._workers)))
-            for name, answer in zip(factories, answers, strict=True):
-                if isinstance(answer, Failure):
-                    raise RuntimeError(f"{name} cannot be made: {answer.reason}")
-        except BaseException:
-            self.close()
-            raise
+        self._workers = [
+            WorkerProcess(factory, files[index : index + 1])
+            for index, factory in enumerate(factories)
+        ]
 
     def call(self, requests: Sequence[tuple | None]) -> list[Any]:
-        """Calls a method of each object, at the same time.
+        """Calls a method of each object in parallel. Any exception closes the pool.
 
         Args:
           requests: For each worker (name of the method, *arguments), or None to skip the worker.
 
         Returns:
-          Results of the methods in the order of the workers: None for a skipped worker, a `Failure`
-          for a failed one.
+          For each worker a result, None for a skipped worker, or a `Failure`.
+
+        Raises:
+          RuntimeError: If the pool is closed.
+          BaseException: Any exception, also KeyboardInterrupt; the pool is closed before.
         """
         if not self._workers:
-            raise RuntimeError("the workers are closed: make new ones")
+            raise RuntimeError("the workers are closed")
         try:
             asked = [index for index, request in enumerate(requests) if request is not None]
             for index in asked:
@@ -159,7 +150,7 @@ class WorkerPool:
         """Ends all workers: they close their objects, or are killed after the time limit."""
         for worker in self._workers:
             worker.pipe.close()
-        deadline = time.monotonic() + self._close_seconds
+        deadline = time.monotonic() + _CLOSE_TIMEOUT_SECONDS
         for worker in self._workers:
             worker.end(max(0.0, deadline - time.monotonic()))
         self._workers = []
@@ -170,45 +161,43 @@ class WorkerProcess:
 
     Attributes:
       pipe: Connection to the worker.
-      is_starting: True after a restart, until the worker reports that its object is made.
+      is_starting: True until the worker reports that its object is created.
     """
 
     def __init__(self, factory: Callable[..., Any], files: Sequence[int] = ()):
-        """Starts the process; its first answer reports whether the object could be made."""
+        """Starts the process; its first answer reports whether the object could be created."""
         self._factory = factory
         self._files = files
         self._restarts = 0
-        self._output = worker_output.WorkerOutput()
-        self.is_starting = False
         self._start()
 
     def _start(self) -> None:
         self.pipe, theirs = connection.Pipe()
-        with theirs, os.fdopen(self._output.open(), "wb") as output:
+        with theirs:
             self._process = process_launcher.LaunchedProcess(
                 [sys.executable, "-c", _CHILD],
                 installed_commands.environment(),
-                [output.fileno(), theirs.fileno(), *self._files],
+                [_STANDARD_ERROR, theirs.fileno(), *self._files],
             )
         self.send(installed_commands.without(sys.path))
         self.send((self._factory, self._restarts))
+        self.is_starting = True
 
     @property
     def pid(self) -> int:
-        """Process id, and id of the process group."""
+        """Returns the process id, which is also the id of the process group."""
         return self._process.pid
 
     def restart(self) -> None:
-        """Kills the process and starts another one, without waiting for its object."""
+        """Kills the process and starts another one without waiting for its object."""
         self.pipe.close()
         self.end(0.0)
         self._restarts += 1
         self._start()
-        self.is_starting = True
 
     def send(self, message: Any) -> None:
         """Sends a message."""
-        with contextlib.suppress(OSError):  # `receive` finds a dead process.
+        with contextlib.suppress(OSError):  # `receive` detects that the process has ended.
             self.pipe.send(message)
 
     def receive(self) -> Any:
@@ -218,17 +207,15 @@ class WorkerProcess:
         except (EOFError, OSError):
             # A process that closed its pipe is about to end: it may still write its core file.
             code = self._process.wait(_CLOSE_TIMEOUT_SECONDS)
-            self._output.drain()
             return Failure(f"died with exit code {code}: see its last messages")
 
     def end(self, seconds: float) -> None:
-        """Waits until the process has ended, and kills its process group."""
+        """Waits up to `seconds` for the process to end, then kills its process group."""
         self._process.end(seconds)
-        self._output.drain()
 
 
 def serve(pipe: connection.Connection, files: Sequence[int]) -> None:
-    """Runs a worker: makes its object from the first message and answers until the pipe closes."""
+    """Creates the object of the first message and answers requests until the pipe closes."""
     target = None
     with contextlib.suppress(EOFError, OSError), contextlib.closing(pipe):
         factory, restarts = pipe.recv()

@@ -120,14 +120,7 @@ def _same_size(images: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
     """
     first = next(images)
     height, width = (size + size % 2 for size in first.shape[:2])
-    is_logged = False
     for image in itertools.chain([first], images):
-        if image.shape != first.shape and not is_logged:
-            is_logged = True
-            logging.warning(
-                "render() must return images of one size for a video, got %s after %s: cropped and "
-                "padded to the first size", list(image.shape), list(first.shape),
-            )  # fmt: skip
         fitted = np.zeros((height, width, 3), np.uint8)
         fitted[: image.shape[0], : image.shape[1]] = image[:height, :width]
         yield fitted

@@ -87,5 +87,5 @@ def has_standard_evaluation(
             and protocol["action_selection"] != "greedy"
             and "changed_environment" not in protocol
         )
-    except (OSError, ValueError, KeyError, TypeError):  # Missing, damaged or another kind of file.
+    except (OSError, ValueError, KeyError, TypeError):  # Missing, damaged or another file.
         return False

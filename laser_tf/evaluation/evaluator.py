@@ -35,7 +35,7 @@ class Evaluator:
         episodes: int,
         *,
         seeds: tuple[int, int],
-        fault_folder: pathlib.Path | None = None,
+        fault_directory: pathlib.Path | None = None,
         greedy: bool = False,
         history_length: int = 0,
     ):
@@ -45,7 +45,7 @@ class Evaluator:
           config: Configuration of the run, with the environments of the evaluation.
           episodes: Number of episodes of each task, at least 1.
           seeds: Seeds of the first environment and of sampled actions.
-          fault_folder: Directory for tracebacks of failed environments; None to drop them.
+          fault_directory: Directory for tracebacks of failed environments; None to drop them.
           greedy: Whether to take the action of the largest probability or value.
           history_length: Agent steps of an episode that the policy sees; 0 for all.
 
@@ -55,18 +55,17 @@ class Evaluator:
         """
         self._config = config.environment
         self._episodes = episodes
-        self._history_length = history_length
         num_tasks = len(config.environment.tasks)
         self.num_episodes = episodes * num_tasks
         self.environment = factory.make_environment(
             config.environment,
             seed=seeds[0],
             num_envs=episode_runner.environments_per_task(episodes, num_tasks),
-            fault_folder=fault_folder,
+            fault_directory=fault_directory,
         )
         dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
         self._agent = assembly.build_agent(
-            config, self.environment.spec(), dtype, seeds[1], evaluating=True
+            config, self.environment.spec(), dtype, seeds[1], is_evaluating=True
         )
         frame_stack = config.replay.frame_stack
         self._policy: actor.ActingPolicy | restricted_policy.RestrictedPolicy
@@ -86,25 +85,19 @@ class Evaluator:
         config: run_config.RunConfig,
         *,
         attempt: int = 0,
-        fault_folder: pathlib.Path | None = None,
+        fault_directory: pathlib.Path | None = None,
     ) -> "Evaluator":
         """Creates the evaluator of a run's periodic evaluations.
 
-        Args:
-          config: Configuration of the run.
-          attempt: Number of earlier evaluators of the run; selects the seeds.
-          fault_folder: Directory for tracebacks of failed environments; None to drop them.
-
-        Raises:
-          EnvironmentFailedError, ImportError, ValueError: See `factory.make_environment`.
+        `attempt` is the number of earlier evaluators of the run and selects the seeds.
         """
         sequence = np.random.SeedSequence([config.run.seed, _TRAINING_STREAM, attempt])
         environment_seed, action_seed = (int(seed) >> 2 for seed in sequence.generate_state(2))
         return cls(
             config,
-            config.run.evaluation_episodes_beside,
+            config.run.periodic_evaluation_episodes,
             seeds=(environment_seed, action_seed),
-            fault_folder=fault_folder,
+            fault_directory=fault_directory,
         )
 
     def evaluate(
@@ -124,7 +117,7 @@ class Evaluator:
 
         Returns:
           The result of `episode_runner.summarise_returns`, `env_frames`, `learner_updates`,
-          `seconds` (duration), and for a restricted history `history_length` and the result of
+          `seconds` (duration), and for a restricted history the result of
           `RestrictedPolicy.agreement`.
 
         Raises:
@@ -152,7 +145,6 @@ class Evaluator:
             **episode_runner.summarise_returns(self._config, self.finished_episodes),
         }
         if isinstance(self._policy, restricted_policy.RestrictedPolicy):
-            summary["history_length"] = self._history_length
             summary |= self._policy.agreement(self.finished_episodes)
         return summary
 

@@ -34,12 +34,7 @@ _Outcome = Mapping[str, Any] | worker_pool.Failure
 def maybe_start(
     config: run_config.RunConfig, workdir: pathlib.Path
 ) -> Iterator["EvaluatorProcess | None"]:
-    """Yields the evaluator of a run with periodic evaluations, otherwise None; closes it.
-
-    Args:
-      config: Configuration of the run.
-      workdir: Directory for tracebacks of failed environments.
-    """
+    """Yields the evaluator of a run with periodic evaluations, otherwise None; closes it."""
     if not config.run.evaluate_every_env_frames:
         yield None
         return
@@ -55,13 +50,14 @@ class EvaluatorProcess:
     """
 
     def __init__(self, config: run_config.RunConfig, workdir: pathlib.Path):
-        """Starts the process; see `maybe_start`."""
+        """Starts the process; `workdir` gets the tracebacks of failed environments."""
         # Plain values, since sections can hold objects that cannot be pickled.
         factory = functools.partial(_make, dataclasses.asdict(config), workdir)
         self._process = worker_pool.WorkerProcess(factory)
-        self._is_made = False  # Whether the process has reported that its evaluator exists.
         self._has_failed = False
         self._thread = futures.ThreadPoolExecutor(max_workers=1, thread_name_prefix="evaluator")
+        # The first answer of a process: None if its evaluator exists.
+        self._start = self._thread.submit(self._process.receive)
         self._outcome: futures.Future[_Outcome] | None = None
 
     @property
@@ -71,15 +67,16 @@ class EvaluatorProcess:
 
     def begin(self, weights: Sequence["np.ndarray"], env_frames: int, learner_updates: int) -> None:
         """Starts an evaluation; see `evaluator.Evaluator.evaluate`."""
-        request = ("evaluate", weights, env_frames, learner_updates)
-        try:
-            if self._has_failed:
+        if self._has_failed:
+            try:
                 self._process.restart()
-                self._is_made = self._has_failed = False
-            self._outcome = self._thread.submit(self._call, request)
-        except OSError as error:  # No process can be started.
-            self._outcome = futures.Future()
-            self._outcome.set_result(worker_pool.Failure(errors.one_line(error)))
+            except OSError as error:  # E.g. too little memory for a process.
+                self._outcome = futures.Future()
+                self._outcome.set_result(worker_pool.Failure(errors.one_line(error)))
+                return
+            self._start = self._thread.submit(self._process.receive)
+        request = ("evaluate", weights, env_frames, learner_updates)
+        self._outcome = self._thread.submit(self._call, request)
 
     def result(self) -> _Outcome | None:
         """Returns the summary of the evaluation, or its failure, once; None while it is running."""
@@ -95,11 +92,8 @@ class EvaluatorProcess:
         self._thread.shutdown()
 
     def _call(self, request: tuple) -> _Outcome:
-        if not self._is_made:
-            failure = self._process.receive()
-            if failure:
-                return failure
-            self._is_made = True
+        if failure := self._start.result():
+            return failure
         self._process.send(request)
         return self._process.receive()
 
@@ -117,4 +111,4 @@ def _make(
     from laser_tf.evaluation import evaluator
 
     config = run_config.parse(values)
-    return evaluator.Evaluator.during_training(config, attempt=attempt, fault_folder=workdir)
+    return evaluator.Evaluator.during_training(config, attempt=attempt, fault_directory=workdir)

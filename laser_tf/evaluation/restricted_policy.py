@@ -34,7 +34,7 @@ class RestrictedPolicy:
         frame_stack: int,
         history_length: int,
     ):
-        """Creates the policy of one batch of environments.
+        """Creates the policy of N environments.
 
         Args:
           agent: Agent with a core.
@@ -91,12 +91,10 @@ class RestrictedPolicy:
 
         The last time step of an episode is no decision: the environment ignores its action.
 
-        Args:
-          episodes: At least one episode.
-
         Returns:
-          `greedy_match_fraction`, the fraction of steps at which both policies have the same greedy
-          action, and `max_logit_difference`, the mean of |max - max| of logits or Q-values.
+          `history_length`; `greedy_match_fraction`, the fraction of steps at which both policies
+          have the same greedy action; and `max_logit_difference`, the mean of |max - max| of logits
+          or Q-values.
         """
         decisions = [
             (slice(episode.first_step, episode.first_step + episode.length), episode.environment)
@@ -108,13 +106,14 @@ class RestrictedPolicy:
             return float(np.concatenate([column[where] for where in decisions]).mean())
 
         return {
+            "history_length": self._length,
             "greedy_match_fraction": mean(self._is_match),
             "max_logit_difference": mean(self._difference),
         }
 
     def _act_twice(
         self, history: types.EnvOutput, full_state: Any
-    ) -> tuple[types.AgentOutput, tuple[tf.Tensor, tf.Tensor], Any]:
+    ) -> tuple[types.AgentOutput, tuple[tf.Tensor, ...], Any]:
         """Acts on the last time step of the history [k, N, ...].
 
         Returns:
@@ -128,8 +127,5 @@ class RestrictedPolicy:
             state = self._agent.next_state(earlier, state)
         output, _ = self._agent.act(newest, state)
         full_output, full_state = self._agent.act(newest, full_state)
-        preferences = (
-            self._agent.action_preferences(output),
-            self._agent.action_preferences(full_output),
-        )
+        preferences = tuple(map(self._agent.action_preferences, (output, full_output)))
         return output, preferences, full_state

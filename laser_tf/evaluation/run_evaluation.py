@@ -9,12 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from laser_tf import errors, observations, types
-from laser_tf.environments import (
-    base,
-    environment_config,
-    factory,
-    user_modules,
-)
+from laser_tf.environments import base, environment_config, factory, user_modules
 from laser_tf.evaluation import episode_runner, episode_video, evaluation_files, evaluator
 from laser_tf.monitoring import progress
 from laser_tf.training import learner_checkpoints, run_config
@@ -67,7 +62,7 @@ def evaluate(
         user_modules.check_trusted(workdir / run_directory.CONFIG_FILE, code, named)
     evaluating = evaluator.Evaluator(
         dataclasses.replace(config, environment=environment), episodes, seeds=(seed, seed),
-        fault_folder=workdir, greedy=greedy, history_length=history_length,
+        fault_directory=workdir, greedy=greedy, history_length=history_length,
     )  # fmt: skip
     with contextlib.closing(evaluating):
         if changes:
@@ -102,12 +97,7 @@ def evaluate(
 
 
 def evaluate_finished(workdir: pathlib.Path, config: run_config.RunConfig) -> None:
-    """Evaluates a finished run as `run.evaluation_episodes` requests, unless that is done.
-
-    Args:
-      workdir: Run directory.
-      config: Configuration of the run.
-    """
+    """Evaluates a finished run as `run.evaluation_episodes` requests, unless that is done."""
     episodes = config.run.evaluation_episodes
     # An earlier evaluation counts only if its weights have the whole training.
     if not episodes or evaluation_files.has_standard_evaluation(workdir, config.run.env_frames):
@@ -117,7 +107,9 @@ def evaluate_finished(workdir: pathlib.Path, config: run_config.RunConfig) -> No
         workdir, episodes=episodes, seed=config.run.seed, video=True, trust_config=True
     )
     logging.info(
-        "mean return of %d evaluation episodes: %.2f", summary["episodes"], summary["mean_return"]
+        "Reached a mean return of %.2f in %d evaluation episodes",
+        summary["mean_return"],
+        summary["episodes"],
     )
 
 
@@ -169,8 +161,8 @@ def change_environment(
     """Returns a run's environment section with other values, and the values that differ.
 
     Args:
-      trained_on: The run's section.
-      values: Its values.
+      trained_on: Section of the run.
+      values: The same section as in the run's `config.json`.
       given: The other values.
 
     Raises:

@@ -19,9 +19,6 @@ from laser_tf.export import description, portable_policy
 from laser_tf.training import learner_checkpoints, run_config
 from laser_tf.workdir import atomic, run_directory
 
-_BATCH_SIZE = tf.TensorSpec([], tf.int32, "batch_size")
-_SEED = tf.TensorSpec([2], tf.int32, "seed")
-
 
 def export(
     workdir: pathlib.Path,
@@ -70,8 +67,7 @@ def export(
         atomic.replace(unfinished, output)
     except (OSError, tf.errors.OpError) as error:
         raise run_directory.WorkdirError(
-            f"cannot write {output}: {errors.first_line(error)}; {errors.file_remedy(error)}, or "
-            "choose another --output"
+            f"cannot write {output}: {errors.first_line(error)}. Fix this, or use another --output"
         ) from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -99,7 +95,13 @@ def save(policy: portable_policy.PortablePolicy, folder: pathlib.Path, train_ste
                 "gin-config==0.5.0 gym==0.23.0 gym-notices==0.1.0"
             ) from None
         saver = tf_agents_policy.make_saver(policy, train_step)
-        for name, (function, signature) in _functions(policy).items():
+        acting = [*policy.step_signature(), policy.state_signature()]
+        for function, signature in (
+            (policy.initial_state, [tf.TensorSpec([], tf.int32, "batch_size")]),
+            (policy.greedy, acting),
+            (policy.sample, [*acting, tf.TensorSpec([2], tf.int32, "seed")]),
+        ):
+            name = function.__name__
             compiled = tf.function(function, input_signature=signature, autograph=False)
             saver.register_concrete_function(name, compiled)
             saver.signatures[name] = _flat(function, signature)
@@ -117,16 +119,6 @@ def _silenced() -> Iterator[None]:
             yield
     finally:
         logging.disable(before)
-
-
-def _functions(policy: portable_policy.PortablePolicy) -> dict[str, tuple[Callable, list]]:
-    """Returns functions and their signatures by name, for Python: nests in, nests out."""
-    acting = [*policy.step_signature(), policy.state_signature()]
-    return {
-        "initial_state": (policy.initial_state, [_BATCH_SIZE]),
-        "greedy": (policy.greedy, acting),
-        "sample": (policy.sample, [*acting, _SEED]),
-    }
 
 
 def _flat(function: Callable, signature: list) -> Callable:

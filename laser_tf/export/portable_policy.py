@@ -74,14 +74,11 @@ class PortablePolicy:
     def initial_state(self, batch_size: int | tf.Tensor) -> State:
         """Returns the state before the first step of B environments: zeros."""
         action = self.spec.action
-        return {
-            **_named(_CORE, self._agent.initial_state(batch_size)),
-            **{
-                name: tf.zeros([batch_size, *shape], dtype)
-                for name, (shape, dtype) in self._histories().items()
-            },
-            _ACTION: tf.zeros([batch_size, *action.shape], action.dtype),
-        }
+        state = _named(_CORE, self._agent.initial_state(batch_size))
+        for name, (shape, dtype) in self._histories().items():
+            state[name] = tf.zeros([batch_size, *shape], dtype)
+        state[_ACTION] = tf.zeros([batch_size, *action.shape], action.dtype)
+        return state
 
     def greedy(
         self,
@@ -106,10 +103,7 @@ class PortablePolicy:
         state: State,
         seed: tf.Tensor,
     ) -> tuple[tf.Tensor, State]:
-        """Returns an action as `launch.evaluate` samples it, and the next state.
-
-        `seed` is int32 [2].
-        """
+        """Returns an action as `launch.evaluate` samples it, and the next state; seed int32 [2]."""
         step = observation, reward, discount, is_first
         output, carried = self._act(step, state, seed)
         return self._with_action(output.action, carried)

@@ -35,7 +35,7 @@ class TFAgentsPolicy(tf_policy.TFPolicy):
             clip=False,  # Actions are within their bounds.
             automatic_state_reset=False,  # The policy resets its state, as in training.
         )
-        # The saver makes an attribute of this spec, and of whatever it shares with others.
+        # The saver makes attributes of this spec's parts, which other specs must not share.
         self._trajectory_spec = tf.nest.map_structure(lambda spec: spec, self.trajectory_spec)
 
     def _get_initial_state(self, batch_size: tf.Tensor) -> portable_policy.State:
@@ -50,12 +50,7 @@ class TFAgentsPolicy(tf_policy.TFPolicy):
 
 
 def make_saver(policy: portable_policy.PortablePolicy, train_step: int) -> policy_saver.PolicySaver:
-    """Creates the writer of a SavedModel with TF-Agents' functions.
-
-    Args:
-      policy: Policy to save.
-      train_step: Learner updates behind the weights.
-    """
+    """Creates the writer of a SavedModel of a policy after `train_step` learner updates."""
     learner_updates = tf.Variable(train_step, dtype=tf.int64, trainable=False)
     return policy_saver.PolicySaver(
         TFAgentsPolicy(policy),

@@ -20,9 +20,8 @@ def keep_freed_memory() -> None:
     """Makes glibc keep freed memory for the next use; does nothing on another C library.
 
     By default, glibc returns freed blocks of some megabytes to the kernel. The kernel clears their
-    pages for the next allocation: 10,000 page faults in an update of LASER on Atari. Other arenas
-    than the first have a limited size and return memory, too. Variables such as MALLOC_ARENA_MAX
-    take precedence.
+    pages for the next allocation: 10,000 page faults in an update of LASER on Atari. Variables such
+    as MALLOC_ARENA_MAX take precedence.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None or any(name.startswith("MALLOC_") for name in os.environ):

@@ -20,8 +20,7 @@ _SIGACTION_BYTES = 1024  # more than C's structure has anywhere
 def before_imports() -> None:
     """Makes Ctrl-C end the process at once, without a traceback, while there is nothing to save.
 
-    A library's callback would print KeyboardInterrupt and lose it. `launch/__init__.py` does the
-    same if Python imports it first.
+    A library's callback would print KeyboardInterrupt and lose it.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     log_messages.ignore_closed_terminal()
@@ -43,8 +42,7 @@ def restore_default_handlers() -> None:
 def keeping_sigterm() -> Iterator[None]:
     """Restores the handler of SIGTERM after a library may have replaced it.
 
-    Uses C's `sigaction`, because Python allows this in the main thread only, and Ray runs a role in
-    another thread.
+    Uses C's `sigaction`, because Ray runs a role outside of the main thread.
     """
     kept = ctypes.create_string_buffer(_SIGACTION_BYTES)
     _LIBRARY.sigaction(signal.SIGTERM, None, kept)
@@ -55,10 +53,7 @@ def keeping_sigterm() -> Iterator[None]:
 
 
 def end_with_parent() -> None:
-    """Makes the system end this process by SIGTERM when its parent ends.
-
-    Call it in a child process, e.g. as `preexec_fn` of `subprocess.Popen`.
-    """
+    """Makes the system end this child process by SIGTERM when its parent ends."""
     _LIBRARY.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
@@ -71,8 +66,7 @@ def _signals() -> tuple[int, ...]:
 def end_by(signal_number: int) -> NoReturn:
     """Ends the process by the signal, after everything is saved.
 
-    The shell then sees 128 + the signal's number (130 for Ctrl-C) and ends a loop of commands. If a
-    process exits with such a code itself, bash continues the loop.
+    If a process exits with 128 + the signal's number itself, bash continues a loop of commands.
     """
     log_messages.flush()
     signal.signal(signal_number, signal.SIG_DFL)
@@ -90,19 +84,18 @@ class Stopped(BaseException):
 
 
 class Interruption:
-    """The signals that have asked the process to end.
+    """The signals that have asked the process to end. Creation installs the handlers.
 
     Without `threading.Event`, because a handler would block on a lock that its own thread holds.
     """
 
     def __init__(self):
-        """Installs the handlers."""
         self.signals: list[int] = []  # In the order in which they arrived.
         self.kill_requested = False  # Whether to end without waiting for saves.
         install_handlers(self._note)
 
     @property
-    def stop(self) -> bool:
+    def stop_requested(self) -> bool:
         """True if a signal has arrived: save and stop."""
         return bool(self.signals)
 
@@ -120,7 +113,7 @@ class Interruption:
         try:
             yield
         finally:
-            if not self.stop:
+            if not self.stop_requested:
                 install_handlers(self._note)
 
     def _raise(self, signal_number: int, frame: object) -> None:
@@ -131,6 +124,6 @@ class Interruption:
     def _note(self, signal_number: int, _: object) -> None:
         # Only a second Ctrl-C is deliberate: Linux sends SIGTERM for each thread of a killed parent
         # (see `end_with_parent`), and the shell and the terminal both send SIGHUP.
-        if self.stop and signal_number == signal.SIGINT:
+        if self.stop_requested and signal_number == signal.SIGINT:
             self.kill_requested = True
         self.signals.append(signal_number)

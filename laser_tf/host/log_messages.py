@@ -15,9 +15,6 @@ def show(message_format: str = "%(message)s") -> None:
     """Logs messages of this project, and warnings of libraries, to standard error.
 
     This project logs by the root logger, libraries log by their own loggers.
-
-    Args:
-      message_format: Format of `logging.Formatter`; times have no fraction of a second.
     """
     logging.basicConfig(
         level=logging.INFO,
@@ -32,10 +29,9 @@ def show(message_format: str = "%(message)s") -> None:
 
 
 class FailureNotice:
-    """Logs the first of several failures in a row, and the success after them."""
+    """Logs the first of several failures in a row, and `success` after them."""
 
     def __init__(self, success: str):
-        """Takes the message of a success after a failure."""
         self._success = success
         self._is_failing = False
 

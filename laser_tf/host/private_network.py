@@ -29,11 +29,7 @@ _INTERFACE_REQUEST = "16sH14x"  # struct ifreq with ifr_flags
 
 
 def names_others(arguments: Sequence[str]) -> bool:
-    """Returns whether a command line names replay servers or a Ray head on other machines.
-
-    Args:
-      arguments: Command line with the name of the program first.
-    """
+    """Returns whether a command line names replay servers or a Ray head on other machines."""
     given = dict.fromkeys(ELSEWHERE_FLAGS, "")
     for number, argument in enumerate(arguments):
         name, has_value, value = argument.removeprefix("-").removeprefix("-").partition("=")
@@ -45,11 +41,8 @@ def names_others(arguments: Sequence[str]) -> bool:
 def enter(arguments: Sequence[str] = ()) -> str | None:
     """Moves this process, with the threads that it starts later, into a private network.
 
-    Environment workers stay in the present network, see `process_launcher`.
-
-    Args:
-      arguments: Command line. If it names replay servers or a Ray head on other machines, the
-        process stays.
+    Environment workers stay in the present network, see `process_launcher`. If the command line
+    names replay servers or a Ray head on other machines, the process stays.
 
     Returns:
       None, or one line with the reason why nothing has changed, and the consequence.

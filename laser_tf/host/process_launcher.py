@@ -81,11 +81,8 @@ def _connect() -> socket.socket:
 class LaunchedProcess:
     """A process with its own session, in the network of the launcher.
 
-    Its process group is killed when the process ends, by `end`, and when the process that holds
-    this object ends in any way.
-
-    Attributes:
-      pid: Process id, and id of the process group.
+    Its process group is killed by `end`, at the end of the process, and at any end of the process
+    that holds this object. `pid` is the id of the process and of its group.
     """
 
     def __init__(

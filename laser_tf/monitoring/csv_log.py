@@ -10,7 +10,7 @@ import typing
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
-from laser_tf import config_checks, errors
+from laser_tf import config_checks
 from laser_tf.host import log_messages
 from laser_tf.workdir import atomic, run_directory
 
@@ -20,19 +20,12 @@ Row = TypeVar("Row", bound=tuple)
 class CsvLog(Generic[Row]):
     """A CSV file of named tuples, whose first element is the number of env frames.
 
-    Integers are counts, floats are finite, and an empty cell of `float | None` is None. Any thread
-    may call `add`; one thread calls the other methods.
+    Integers are counts, floats are finite, and an optional float without a value is an empty cell.
+    Any thread may call `add`; one thread calls the other methods. Creation leaves the file
+    unchanged.
     """
 
     def __init__(self, path: pathlib.Path, row_class: type[Row], columns: Sequence[str]):
-        """Leaves the file unchanged.
-
-        Args:
-          path: File, which may be missing.
-          row_class: Named tuple of a row.
-          columns: Names of the columns.
-        """
-        self.row_count = 0  # rows in the file that this object has kept or written
         self._path = path
         self._row_class = row_class
         self._types = list(typing.get_type_hints(row_class).values())
@@ -48,9 +41,7 @@ class CsvLog(Generic[Row]):
         """Returns all rows; none if the file is missing.
 
         Omits an incomplete last line, which a crash or a writer at work leaves. Logs other damage.
-
-        Raises:
-          OSError: If the file exists and cannot be read.
+        Raises OSError if the file cannot be read.
         """
         rows, unreadable = self._load()
         if unreadable:
@@ -102,51 +93,41 @@ class CsvLog(Generic[Row]):
 
     def _failure(self, action: str, error: OSError) -> run_directory.WorkdirError:
         return run_directory.WorkdirError(
-            f"cannot {action} {self._path}: {error.strerror}; {errors.file_remedy(error)}, then "
-            "run again"
+            f"cannot {action} {self._path}: {error.strerror}. Fix this, then run again"
         )
 
-    def resume(self, env_frames: int | None, written: int = 0) -> list[Row]:
+    def resume(self, env_frames: int | None) -> list[Row]:
         """Creates the file, or drops the rows beyond a checkpoint, which the run will repeat.
 
-        Logs unreadable and missing rows. Copies a file that loses text to one with the suffix
-        `.damaged`.
+        Logs unreadable lines, and copies a file with such lines to one with the suffix `.damaged`.
 
         Args:
           env_frames: Env frames of the checkpoint; None drops all rows.
-          written: Number of rows that the checkpoint counts, 0 if unknown.
 
         Returns:
           The remaining rows, oldest first.
 
         Raises:
-          WorkdirError: If the file cannot be read or written, or most of its lines are unreadable.
+          WorkdirError: If the file cannot be written, or see `check`.
         """
         rows, unreadable = ([], 0) if env_frames is None else self.check()
         rows = [row for row in rows if row[0] <= env_frames]
-        content = "".join(f"{line}\n" for line in (self._header, *map(self._render, rows))).encode()
+        lines = (self._header, *map(self._render, rows))
         try:
-            self._report_losses(unreadable, max(0, written - len(rows)), written, content)
-            atomic.write(self._path, content)
+            if unreadable:
+                self._copy_damaged(unreadable)
+            atomic.write(self._path, "".join(f"{line}\n" for line in lines))
         except OSError as error:
             raise self._failure("write", error) from None
-        self.row_count = len(rows)
         return rows
 
-    def _report_losses(self, unreadable: int, missing: int, written: int, content: bytes) -> None:
-        losses = []
-        if unreadable:
-            losses.append(f"unreadable lines: {unreadable:,}")
-        if missing:
-            losses.append(f"missing rows: {missing:,} of {written:,} in the checkpoint's count")
-        if not losses:
-            return
-        if self._path.exists() and self._path.read_bytes() != content:
-            names = (f"{self._path.name}.damaged{number}" for number in ("", *range(2, 1_000)))
-            copy = next(path for path in map(self._path.with_name, names) if not path.exists())
-            atomic.write(copy, self._path.read_bytes())
-            losses.append(f"copied the file to {copy}")
-        logging.warning("%s: %s", self._path, "; ".join(losses))
+    def _copy_damaged(self, unreadable: int) -> None:
+        names = (f"{self._path.name}.damaged{number}" for number in ("", *range(2, 1_000)))
+        copy = next(path for path in map(self._path.with_name, names) if not path.exists())
+        atomic.write(copy, self._path.read_bytes())
+        logging.warning(
+            "%s has %d unreadable lines: copied the file to %s", self._path, unreadable, copy
+        )
 
     def _render(self, row: Row) -> str:
         return ",".join(map(_render_cell, row, self._types))
@@ -169,20 +150,13 @@ class CsvLog(Generic[Row]):
                 f"cannot write {self._path}: {error.strerror}; its rows are kept until it works"
             )
         else:
-            self.row_count += len(rows)
             self._notice.succeeded()
 
 
 def append(path: pathlib.Path, content: bytes, start: bytes) -> None:
-    """Appends to a file, which stays as it is if that fails.
+    """Appends to a file, or to `start` in a new or empty file.
 
-    Args:
-      path: File to append to or to create.
-      content: New content.
-      start: Content that precedes it in a new or empty file.
-
-    Raises:
-      OSError: If the file cannot be written.
+    An OSError leaves the file unchanged.
     """
     size = path.stat().st_size if path.exists() else 0
     try:

@@ -1,7 +1,7 @@
 """`episodes.csv`: every finished training episode of a run, one row each.
 
-Columns: `env_frames`, frames that the learner had consumed for the first time when the episode was
-reported; `task`, its name; `return`, the sum of raw rewards; `length` in agent steps.
+Columns: `env_frames`, frames that the learner had consumed when the episode was reported; `task`,
+its name; `return`, the sum of raw rewards; `length` in agent steps.
 """
 
 import pathlib
@@ -35,15 +35,9 @@ class Row(NamedTuple):
 
 
 class EpisodeLog(csv_log.CsvLog[Row]):
-    """The log of a run."""
+    """The log of a run, in which rows of other tasks are damaged."""
 
     def __init__(self, workdir: pathlib.Path, tasks: Sequence[str]):
-        """Leaves the file unchanged.
-
-        Args:
-          workdir: Run directory.
-          tasks: Names of the run's tasks; rows of other tasks are damaged.
-        """
         super().__init__(workdir / FILE, Row, _COLUMNS)
         self._tasks = tuple(tasks)
 
@@ -55,11 +49,7 @@ class EpisodeLog(csv_log.CsvLog[Row]):
 
 
 def read(workdir: pathlib.Path) -> dict[str, Episodes]:
-    """Returns the episodes of a run by task; see `csv_log.CsvLog.read` for damage.
-
-    Raises:
-      OSError: If the file exists and cannot be read.
-    """
+    """Returns the episodes of a run by task; see `csv_log.CsvLog.read`."""
     tasks: dict[str, list[Row]] = {}
     for row in csv_log.CsvLog(workdir / FILE, Row, _COLUMNS).read():
         tasks.setdefault(row.task, []).append(row)
@@ -74,11 +64,7 @@ def read(workdir: pathlib.Path) -> dict[str, Episodes]:
 
 
 def check(workdir: pathlib.Path, tasks: Mapping[str, Episodes]) -> None:
-    """Checks that the result of `read` has a learning curve.
-
-    Raises:
-      UserError: If there is no finished episode, or see `check_order`.
-    """
+    """Raises UserError if the result of `read` has no learning curve."""
     if not tasks:
         raise errors.UserError(
             f"{workdir} holds no finished episode ({FILE}): name the folder of a run, wait for its "
@@ -88,11 +74,7 @@ def check(workdir: pathlib.Path, tasks: Mapping[str, Episodes]) -> None:
 
 
 def check_order(workdir: pathlib.Path, tasks: Mapping[str, Episodes]) -> None:
-    """Checks that the episodes that `read` returns are in the order of env frames.
-
-    Raises:
-      UserError: If some are out of order.
-    """
+    """Raises UserError if the episodes that `read` returns are not in the order of env frames."""
     if any((np.diff(task.env_frames) < 0).any() for task in tasks.values()):
         raise errors.UserError(
             f"{workdir / FILE} has episodes that are not in the order of env frames: sort its "

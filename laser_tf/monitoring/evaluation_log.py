@@ -35,7 +35,6 @@ class EvaluationLog(csv_log.CsvLog[Row]):
     """The log of a run."""
 
     def __init__(self, workdir: pathlib.Path):
-        """Leaves the file in the run directory `workdir` unchanged."""
         super().__init__(workdir / FILE, Row, Row._fields)
 
     def add_summary(self, summary: Mapping[str, Any]) -> None:

@@ -53,8 +53,8 @@ DESCRIPTIONS = {
     "learner/gradient_norm": "norm of the gradient before clipping",
     "learner/learning_rate": "learning rate after its schedule",
     "learner/new_steps": "agent steps of an update that are new",
-    "learner/non_finite_updates": "updates dropped so far because they were not finite",
-    "cluster/actors_heard_of": "remote actors that have reported",
+    "learner/non_finite_updates": "updates skipped so far because they were not finite",
+    "cluster/reporting_actors": "remote actors that have reported",
     "cluster/*/*": "measurements of a role, such as its memory (MiB)",
     "replay/fill": "used fraction of the capacity",
     "replay/foreign_fraction": "replayed transitions of other members",
@@ -74,7 +74,7 @@ DESCRIPTIONS = {
     "environment/non_finite_rewards": "rewards that were not finite so far",
     "environment/non_finite_discounts": "discounts that were not finite so far",
     "environment/non_finite_observations": "observations that were not finite so far",
-    "environment/restarted_games": "environments that were restarted so far",
+    "environment/restarted_environments": "environments that were restarted so far",
 }
 
 _PATTERNS = [
@@ -107,7 +107,8 @@ def page() -> str:
         if name.split("/")[0] != group:
             group = name.split("/")[0]
             parts.append(f"\n## {group}\n\n| metric | description |\n|---|---|")
-        parts.append(f"| `{name}` | {text} |")
+        cell = text.replace("|", r"\|")
+        parts.append(f"| `{name}` | {cell} |")
     return "\n".join(parts)
 
 

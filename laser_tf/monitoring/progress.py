@@ -19,11 +19,11 @@ class LiveText:
     """A context manager that shows the newest state of something.
 
     On a terminal it is redrawn in place, and lines logged in the meantime appear above it.
-    Elsewhere (a pipe, a file, CI) its plain text is printed every few seconds.
+    Elsewhere (a pipe, a file, CI) its plain text is printed every few seconds. The default stream
+    is standard output.
     """
 
     def __init__(self, stream: TextIO | None = None):
-        """Shows nothing yet; `stream` is by default standard output."""
         stream = stream or sys.stdout
         # CI services set FORCE_COLOR, with which rich would take a pipe for a terminal.
         self._console = console.Console(file=stream, force_terminal=stream.isatty())
@@ -58,12 +58,7 @@ class LiveText:
                 self._log_streams.append((handler, stream))
 
     def show(self, plain: str, drawn: console.RenderableType) -> None:
-        """Replaces the state.
-
-        Args:
-          plain: One or more lines of text.
-          drawn: The same state for a terminal.
-        """
+        """Replaces the state, in plain lines of text and as it is drawn on a terminal."""
         if self._is_live:
             self._live.update(drawn, refresh=True)
             return
@@ -121,13 +116,6 @@ class ProgressDisplay(LiveText):
     """Shows how far a run is; a context manager."""
 
     def __init__(self, total_env_frames: int, title: str, stream: TextIO | None = None):
-        """Creates the display.
-
-        Args:
-          total_env_frames: Budget of the run, before action repeat.
-          title: Start of every line.
-          stream: Output, by default standard output.
-        """
         super().__init__(stream)
         self._total = total_env_frames
         self._title = title
@@ -160,16 +148,12 @@ class ProgressDisplay(LiveText):
 
 
 class EvaluationDisplay(LiveText):
-    """Shows how many episodes of an evaluation are complete; a context manager."""
+    """Shows how many episodes of all tasks are complete; a context manager.
+
+    The default stream is standard error, since standard output may get the result.
+    """
 
     def __init__(self, episodes: int, title: str, stream: TextIO | None = None):
-        """Creates the display.
-
-        Args:
-          episodes: Number of episodes of all tasks together.
-          title: Start of every line.
-          stream: Output, by default standard error, since standard output may get the result.
-        """
         super().__init__(stream or sys.stderr)
         self._episodes = episodes
         self._title = title
@@ -177,12 +161,7 @@ class EvaluationDisplay(LiveText):
         self._next = 0.0
 
     def update(self, games: Sequence[Any], agent_steps: int) -> None:
-        """Shows the newest numbers; cheap enough for every step.
-
-        Args:
-          games: Complete episodes, each with an `episode_return`.
-          agent_steps: Steps of all environments together.
-        """
+        """Shows the newest numbers; cheap enough for every step."""
         now = time.monotonic()
         if now < self._next and len(games) < self._episodes:
             return

@@ -19,7 +19,6 @@ class EpisodeReturns:
     """
 
     def __init__(self, suite: str, tasks: Sequence[str]):
-        """Starts without episodes of the tasks of a suite."""
         self._suite = suite
         self._episodes: dict[str, collections.deque[tuple[float, int]]] = {
             task: collections.deque(maxlen=100) for task in tasks
@@ -76,7 +75,11 @@ class EpisodeReturns:
 
 
 class Reporter:
-    """Averages the learner's metrics and measures the pace between two reports."""
+    """Averages the learner's metrics and measures the pace between two reports.
+
+    A row is due after `metrics_seconds` or `metrics_frames`. Before this command the run had
+    trained for `env_frames` and `wall_seconds`. The pace of the first row includes a warm-up.
+    """
 
     def __init__(
         self,
@@ -90,19 +93,6 @@ class Reporter:
         wall_seconds: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ):
-        """Starts the first period.
-
-        Args:
-          show: Shows the progress.
-          writer: Writes the rows of TensorBoard.
-          returns: Returns of training episodes.
-          episodes: Log of training episodes.
-          metrics_seconds: Max seconds between two rows.
-          metrics_frames: Max env frames between two rows.
-          env_frames: Env frames before this command. The pace of the first row includes a warm-up.
-          wall_seconds: Seconds of training before this command.
-          clock: Returns monotonic seconds.
-        """
         self._clock = clock
         self._wall_start = clock() - wall_seconds
         self._show = show
@@ -137,11 +127,7 @@ class Reporter:
     ) -> None:
         """Shows the progress and writes a row and new episodes, each if it is due.
 
-        Args:
-          env_frames: Env frames so far.
-          replay_fill: Returns the used share of replay's capacity.
-          metrics: Returns metrics that need no average over updates.
-          last: Whether this is the last call, for which both are due.
+        `metrics` returns values that need no average over updates. At the last call both are due.
         """
         now = self._clock()
         seconds = max(now - self._period_start, 1e-9)

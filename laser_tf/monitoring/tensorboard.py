@@ -37,14 +37,13 @@ _FILE = re.compile(r"tfevents\.(\d+)")
 
 
 class MetricsWriter:
-    """Writes scalars over env frames into a new event file.
+    """Writes scalars over env frames into a new event file in `folder`.
 
     A resumed run adds a file to the directory, and TensorBoard drops the older rows from its first
     row on. Rows that cannot be written, e.g. on a full disk, are lost with one warning.
     """
 
     def __init__(self, folder: pathlib.Path):
-        """Writes nothing yet; `folder` is the directory of the event files."""
         self._folder = folder
         self._path: pathlib.Path | None = None
         self._has_rows = False
@@ -106,15 +105,10 @@ class MetricsWriter:
         self._has_rows |= self._append(env_frames, *starts, {"summary": row})
 
     def write_video(self, env_frames: int, name: str, gif: bytes) -> None:
-        """Writes a short video for TensorBoard's IMAGES page.
+        """Writes a GIF for TensorBoard's IMAGES page.
 
         TensorBoard ignores an event file if the directory has a later one, so the directory must
         differ from that of the run's scalars.
-
-        Args:
-          env_frames: Env frames of the agent.
-          name: Tag of the video.
-          gif: Content of the GIF.
         """
         size = [str(number).encode() for number in struct.unpack("<HH", gif[6:10])]
         metadata = image_metadata.create_summary_metadata(
@@ -125,11 +119,7 @@ class MetricsWriter:
         self._append(env_frames, {"summary": _summary(name, [*size, gif], metadata)})
 
     def write_sweep_columns(self, hyperparameters: Mapping[str, Mapping[str, Any]]) -> None:
-        """Writes which hyper-parameters a sweep varies, for the HPARAMS page.
-
-        Args:
-          hyperparameters: Member -> "section.key" -> value.
-        """
+        """Writes which hyper-parameters, `section.key`, a sweep varies, for the HPARAMS page."""
         names = sorted({name for given in hyperparameters.values() for name in given})
         columns = hparams.hparams_config_pb(
             hparams=[hparams.HParam(name) for name in names],
@@ -150,7 +140,6 @@ def _number(path: pathlib.Path) -> int:
 
 
 def _record(**fields: Any) -> bytes:
-    """Returns an event in the format of event files."""
     buffer = io.BytesIO()
     event = event_pb2.Event(wall_time=time.time(), **fields)
     record_writer.RecordWriter(buffer).write(event.SerializeToString())
@@ -166,17 +155,12 @@ def _summary(
 
 
 def _markdown(config: Mapping[str, Any]) -> str:
-    """Returns a table of names and values."""
     cells = ((name, str(value).replace("|", "\\|") or " ") for name, value in config.items())
     return "\n".join(["| key | value |", "|---|---|", *(f"| {a} | `{b}` |" for a, b in cells)])
 
 
 def read_scalars(folder: pathlib.Path, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Reads one metric of a run.
-
-    Args:
-      folder: Directory of event files, which may be missing.
-      name: Name of the metric, e.g. "episode/mean_return_last_100".
+    """Reads one metric of a run from a directory of event files, which may be missing.
 
     Returns:
       Env frames int64 [n], ascending, and values float64 [n]. If frames were run twice, after a

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from laser_tf.networks import lstm_cell
+from laser_tf.networks import lstm_cell, trunk_config
 
 
 class _Core(tf.Module):
@@ -23,9 +23,8 @@ class _Core(tf.Module):
 
     def initial_state(self, batch_size: int) -> lstm_cell.LSTMState:
         """Returns a state of zeros."""
-        return lstm_cell.LSTMState(
-            tf.zeros([batch_size, self._size]), tf.zeros([batch_size, self._size])
-        )
+        zeros = tf.zeros([batch_size, self._size])
+        return lstm_cell.LSTMState(zeros, zeros)
 
     def __call__(
         self,
@@ -41,8 +40,7 @@ class _Core(tf.Module):
           features: [T, B, F].
           previous_action: One-hot encoding, float32 [T, B, A], ignored at the first step of an
             episode; None excludes actions from the input (unsupported by `PreCoLSTMCore`).
-          reward: Reward that arrived with each step, float32 [T, B]; None excludes rewards from
-            the input.
+          reward: Reward that arrived with each step, float32 [T, B]; None excludes rewards.
           is_first: bool [T, B].
           state: Core state before step 0.
 
@@ -129,6 +127,13 @@ class PreCoLSTMCore(_Core):
     ) -> lstm_cell.LSTMState:
         state = lstm_cell.LSTMState(*(keep * part for part in state))
         return self._corrector.step(projected[1], self._predictor.step(projected[0], state))
+
+
+def make(config: trunk_config.TrunkConfig) -> _Core | None:
+    """Creates the core of a configuration; None for a feed-forward network."""
+    if config.core == "none":
+        return None
+    return CORES[config.core](config.core_size, config.core_memory_span)
 
 
 CORES: dict[str, Callable[[int, int], _Core]] = {"lstm": LSTMCore, "preco_lstm": PreCoLSTMCore}

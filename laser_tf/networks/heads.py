@@ -16,7 +16,7 @@ class DuelingHead(tf.Module):
     Network Architectures for Deep Reinforcement Learning"; R2D2, appendix).
     """
 
-    def __init__(self, num_actions: int, hidden_units: int = 512):
+    def __init__(self, num_actions: int, hidden_units: int):
         super().__init__()
         # A ReLU halves the variance, so the layer before it doubles the variance (He et al. 2015).
         self._value_hidden = dense(hidden_units, 2.0)
@@ -38,9 +38,8 @@ class DuelingHead(tf.Module):
 class ConcatenatedReLUHead(tf.Module):
     """Hidden layer with a concatenated ReLU, followed by a linear layer.
 
-    The concatenated ReLU returns both relu(x) and relu(-x). Reactor uses this head for each of its
-    streams (Gruslys et al. 2018, table 3). `output_scale` / fan-in is the variance of the initial
-    weights of the linear layer.
+    Reactor uses this head for each of its streams (Gruslys et al. 2018, table 3). `output_scale` /
+    fan-in is the variance of the initial weights of the linear layer.
     """
 
     def __init__(self, hidden_units: int, outputs: int, output_scale: float = 1.0):
@@ -56,10 +55,9 @@ class ConcatenatedReLUHead(tf.Module):
 class CategoricalDuelingHead(tf.Module):
     """Dueling head of distributions with N bins per action (Reactor, section 6.5; Rainbow).
 
-    The advantage stream is initialised close to zero, so that a fresh head gives all actions
-    nearly the same value. Larger random weights would separate action values by more than most
-    returns, and similarly in all states. The policy would collapse to a single action before the
-    critic had learned anything.
+    The advantage stream is initialised close to zero. Larger random weights would separate action
+    values by more than most returns, and similarly in all states. The policy would collapse to a
+    single action before the critic had learned anything.
     """
 
     def __init__(self, num_actions: int, bins: int, hidden_units: int):

@@ -1,7 +1,6 @@
-"""LSTM cell of the recurrent cores and the instruction encoder.
+"""LSTM cell that projects the inputs of all time steps at once and resets states in an unroll.
 
-Unlike Keras' layer, this cell can project the inputs of all time steps at once and reset states
-within an unroll. Keras also selects a cuDNN kernel, which XLA rejects.
+Keras' layer would select a cuDNN kernel, which XLA rejects.
 """
 
 from collections.abc import Callable

@@ -141,11 +141,9 @@ class InstructionEncoder(tf.Module):
         self._cell = lstm_cell.LSTMCell(TEXT_UNITS)
 
     def __call__(self, instruction: tf.Tensor) -> tf.Tensor:
-        """Encodes instructions as float32 [N, 64]; an empty instruction gives zeros.
+        """Encodes word ids padded with 0, int32 [N, L], as float32 [N, 64]; zeros without words.
 
-        Args:
-          instruction: Word ids (1 or more) padded with 0, int32 [N, L]; L is static. The amount of
-            padding does not change the encoding.
+        L is static. The amount of padding does not change the encoding.
         """
         # The input projection is computed once per vocabulary entry instead of for all N * L words.
         gates = tf.gather(self._cell.project(self._embedding), tf.transpose(instruction))

@@ -30,13 +30,10 @@ def _map_size(cells: int) -> int:
 class PixelControlHead(tf.Module):
     """Dueling Q-values from a spatial map and two deconvolutions (UNREAL).
 
-    A dense ReLU layer outputs a map of 32 channels. Two 4x4/2 deconvolutions turn the map into
-    state values and advantages. Their outputs are linear, without the rectifier that some
-    reimplementations add.
-
-    The paper prints a 7x7 map for its 20x20 grid, but a 4x4/2 deconvolution of 7x7 outputs 16x16.
-    The map size therefore follows from the grid: 9x9 for 20x20, 8x11 for 18x24, 2x2 for 5x5. For
-    grids of odd size the last row or column of the deconvolution is dropped.
+    A dense ReLU layer outputs a map of 32 channels. Two linear 4x4/2 deconvolutions turn the map
+    into state values and advantages. The paper prints a 7x7 map for its 20x20 grid, but a 4x4/2
+    deconvolution of 7x7 outputs 16x16. The map size therefore follows from the grid: 9x9 for 20x20.
+    For grids of odd size the last row or column of the deconvolution is dropped.
     """
 
     def __init__(self, num_actions: int, grid: tuple[int, int], dtype: str = "float32"):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from laser_tf import types
-from laser_tf.networks import cores, heads, observation_encoder, trunk, trunk_config
+from laser_tf.networks import cores, heads, trunk, trunk_config
 
 
 class ReactorState(NamedTuple):
@@ -26,7 +26,7 @@ class ReactorOutput(NamedTuple):
     critic: tf.Tensor  # logits of q_i(x, a), float32 [T, B, A, N]
 
 
-class ReactorNetwork(tf.Module):
+class ReactorNetwork(trunk.EncoderNetwork):
     """Policy and critic with separate cores over a shared encoder.
 
     Only the critic trains the encoder. As in table 3, the cores read the features of the encoder
@@ -44,23 +44,12 @@ class ReactorNetwork(tf.Module):
         hidden_units: int = 32,
         uniform_share: float = 0.01,
     ):
-        super().__init__()
-        self._encoder = observation_encoder.ObservationEncoder(spec.observation, config, dtype)
-        self._policy_core, self._critic_core = (
-            cores.CORES[config.core](config.core_size, config.core_memory_span)
-            if config.core != "none"
-            else None
-            for _ in range(2)
-        )
+        super().__init__(config, spec, dtype)
+        self._policy_core, self._critic_core = (cores.make(config) for _ in range(2))
         num_actions = spec.action.num_values
         self._policy_head = heads.ConcatenatedReLUHead(hidden_units, num_actions)
         self._critic_head = heads.CategoricalDuelingHead(num_actions, bins, hidden_units)
         self._uniform_share = uniform_share
-
-    @property
-    def moments(self) -> tuple[tf.Variable, ...]:
-        """Returns the moments that normalise observations; acting reads them."""
-        return self._encoder.moments
 
     def initial_state(self, batch_size: int | tf.Tensor) -> ReactorState:
         """Returns the states of both cores before an episode."""
@@ -71,10 +60,6 @@ class ReactorNetwork(tf.Module):
             )
         )
 
-    def observe(self, env_output: types.EnvOutput) -> None:
-        """Updates the moments of the encoder, see `trunk.observe`."""
-        trunk.observe(self._encoder, env_output)
-
     def __call__(
         self, env_output: types.EnvOutput, core_state: ReactorState
     ) -> tuple[ReactorOutput, ReactorState]:
@@ -84,7 +69,7 @@ class ReactorNetwork(tf.Module):
         does not change the features of the critic.
         """
         core_state = ReactorState(*core_state)
-        features = tf.cast(trunk.encode(self._encoder, env_output), tf.float32)
+        features = tf.cast(self._encode(env_output), tf.float32)
         critic_features, critic_state = _apply_core(
             self._critic_core, features, env_output.is_first, core_state.critic
         )

@@ -30,7 +30,7 @@ class StochasticDuelingNetwork(tf.Module):
     def action_values(
         self, features: tf.Tensor, values: tf.Tensor, actions: tf.Tensor, samples: tf.Tensor
     ) -> tf.Tensor:
-        """Computes Q~ of k actions in each state, using the same n samples for all of them.
+        """Computes Q~ of k actions in each state with the same n samples, float32 [k, ...].
 
         Args:
           features: float32 [..., F].
@@ -38,9 +38,6 @@ class StochasticDuelingNetwork(tf.Module):
           actions: Actions within the bounds, float32 [k, ..., D].
           samples: Actions sampled from the policy, float32 [n, ..., D]. With n = 0 the result is
             V + A, which need not be consistent with V.
-
-        Returns:
-          float32 [k, ...].
         """
         count = actions.shape[0]
         advantages = self._advantages(features, tf.concat([actions, samples], axis=0))

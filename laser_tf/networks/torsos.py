@@ -9,6 +9,7 @@ all inputs of a convolution are positive, so all of its weights move in the same
 first RMSProp updates then leave most channels permanently inactive.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -54,18 +55,23 @@ def dense(units: int, dtype: str, scale: float = 2.0) -> Layer:
 
 
 class _Torso(tf.Module):
-    """Scales uint8 images by 1 / 255, applies the convolutions and flattens the result.
+    """Scales uint8 images by 1 / 255 and applies convolutions and a dense layer.
 
-    Images of other dtypes are not scaled. Subclasses set `_convolutions` or override `_features`.
+    Images of other dtypes are not scaled. Without `units` there is no dense layer.
     """
 
-    _activation = staticmethod(tf.nn.relu)
-
-    def __init__(self, center: bool, dtype: str):
+    def __init__(
+        self,
+        units: int,
+        center: bool,
+        dtype: str,
+        activation: Callable[[tf.Tensor], tf.Tensor] = tf.nn.relu,
+    ):
         super().__init__()
+        self._dense = dense(units, dtype) if units else None
+        self._activation = activation
         self._center = center
         self._dtype = dtype
-        self._convolutions: list[Layer] = []
 
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
         """Maps images [N, H, W, C] to features [N, F] of the compute dtype."""
@@ -75,81 +81,41 @@ class _Torso(tf.Module):
         if self._center:
             scaled -= tf.reduce_mean(scaled, axis=[1, 2, 3], keepdims=True)
         features = self._features(scaled)
-        return tf.reshape(features, [-1, features.shape[1:].num_elements()])
+        features = tf.reshape(features, [-1, features.shape[1:].num_elements()])
+        return self._activation(self._dense(features)) if self._dense else features
+
+    def _features(self, scaled: tf.Tensor) -> tf.Tensor:
+        raise NotImplementedError
+
+
+class ConvolutionalTorso(_Torso):
+    """Convolutions and a dense layer, each followed by the activation.
+
+    `convolutions` are channels, size and stride of each layer.
+    """
+
+    def __init__(
+        self,
+        channel_multiplier: int,
+        center: bool,
+        dtype: str,
+        *,
+        convolutions: Sequence[tuple[int, int, int]],
+        units: int,
+        activation: Callable[[tf.Tensor], tf.Tensor] = tf.nn.relu,
+    ):
+        # Without convolutions the multiplier scales the dense layer.
+        units *= 1 if convolutions else channel_multiplier
+        super().__init__(units, center, dtype, activation)
+        self._convolutions = [
+            _conv(channels * channel_multiplier, size, stride, "valid", dtype)
+            for channels, size, stride in convolutions
+        ]
 
     def _features(self, scaled: tf.Tensor) -> tf.Tensor:
         for convolution in self._convolutions:
             scaled = self._activation(convolution(scaled))
         return scaled
-
-
-class _DenseTorso(_Torso):
-    """Torso that ends with a dense layer and an activation."""
-
-    def __init__(self, units: int, center: bool, dtype: str):
-        super().__init__(center, dtype)
-        self._dense = dense(units, dtype)
-
-    def __call__(self, observation: tf.Tensor) -> tf.Tensor:
-        """Maps images [N, H, W, C] to features of the compute dtype, [N, units] for a ReLU."""
-        return self._activation(self._dense(super().__call__(observation)))
-
-
-def _dqn_convolutions(channel_multiplier: int, dtype: str) -> list[Layer]:
-    return [
-        _conv(32 * channel_multiplier, 8, 4, "valid", dtype),
-        _conv(64 * channel_multiplier, 4, 2, "valid", dtype),
-        _conv(64 * channel_multiplier, 3, 1, "valid", dtype),
-    ]
-
-
-class DQNTorso(_Torso):
-    """DQN's convolutions (Mnih et al. 2015): conv 32 8x8/4, conv 64 4x4/2, conv 64 3x3/1.
-
-    R2D2's core reads the convolutions directly. The hidden layers of the dueling head replace
-    DQN's dense layer of 512 units (Wang et al. 2016), see `heads.DuelingHead`.
-    """
-
-    def __init__(self, channel_multiplier: int, center: bool, dtype: str):
-        super().__init__(center, dtype)
-        self._convolutions = _dqn_convolutions(channel_multiplier, dtype)
-
-
-class NatureTorso(_DenseTorso):
-    """DQN's convolutions and dense layer of 512 units, as in ACER (section 4)."""
-
-    def __init__(self, channel_multiplier: int, center: bool, dtype: str):
-        super().__init__(512, center, dtype)
-        self._convolutions = _dqn_convolutions(channel_multiplier, dtype)
-
-
-class ShallowTorso(_DenseTorso):
-    """IMPALA's shallow network (figure 3, left): conv 16 8x8/4, conv 32 4x4/2, dense 256."""
-
-    def __init__(self, channel_multiplier: int, center: bool, dtype: str):
-        super().__init__(256, center, dtype)
-        self._convolutions = [
-            _conv(16 * channel_multiplier, 8, 4, "valid", dtype),
-            _conv(32 * channel_multiplier, 4, 2, "valid", dtype),
-        ]
-
-
-class ReactorTorso(_DenseTorso):
-    """Reactor's torso for single frames (Gruslys et al. 2018, table 3).
-
-    Conv 16 8x8/4, conv 32 4x4/2, conv 32 3x3/1, dense 128. A concatenated ReLU after each layer
-    returns both relu(x) and relu(-x), which doubles the channels.
-    """
-
-    _activation = staticmethod(tf.nn.crelu)
-
-    def __init__(self, channel_multiplier: int, center: bool, dtype: str):
-        super().__init__(128, center, dtype)
-        self._convolutions = [
-            _conv(16 * channel_multiplier, 8, 4, "valid", dtype),
-            _conv(32 * channel_multiplier, 4, 2, "valid", dtype),
-            _conv(32 * channel_multiplier, 3, 1, "valid", dtype),
-        ]
 
 
 class _ResidualBlock(tf.Module):
@@ -174,22 +140,20 @@ class _ResidualBlock(tf.Module):
         return inputs + outputs
 
 
-class DeepTorso(_DenseTorso):
+class DeepTorso(_Torso):
     """IMPALA's deep network (figure 3, right): 15 convolutional layers, dense 256.
 
     Each of three sections consists of a conv 3x3, a max-pool 3x3/2 and two residual blocks. The
     sections have 16, 32 and 32 channels. LASER multiplies the channels by 4 on Atari (section 5.1).
     """
 
-    _STRIDE = 1  # Stride of the first convolution.
-
-    def __init__(self, channel_multiplier: int, center: bool, dtype: str):
+    def __init__(self, channel_multiplier: int, center: bool, dtype: str, first_stride: int = 1):
         super().__init__(256, center, dtype)
         self._sections = []
         # The max of nine values has 2.6 times the mean square of a single value. The layer after
         # each max-pool compensates this factor.
         for channels, stride, scale in (
-            (16, self._STRIDE, 1.0),
+            (16, first_stride, 1.0),
             (32, 1, 1 / 2.6),
             (32, 1, 1 / 2.6),
         ):
@@ -204,34 +168,6 @@ class DeepTorso(_DenseTorso):
             for block in blocks:
                 scaled = block(scaled)
         return tf.nn.relu(scaled)
-
-
-class StridedDeepTorso(DeepTorso):
-    """IMPALA's deep network with a first convolution of stride 2, at a quarter of the computation.
-
-    MuZero's representation network also starts with a stride of 2 (Schrittwieser et al. 2020,
-    "Network Architecture").
-    """
-
-    _STRIDE = 2
-
-
-class MinAtarTorso(_DenseTorso):
-    """Torso for 10x10 observations (Young and Tian 2019, "MinAtar"): conv 16 3x3, dense 128."""
-
-    def __init__(self, channel_multiplier: int, center: bool, dtype: str):
-        super().__init__(128, center, dtype)
-        self._convolution = _conv(16 * channel_multiplier, 3, 1, "valid", dtype)
-
-    def _features(self, scaled: tf.Tensor) -> tf.Tensor:
-        return self._activation(self._convolution(scaled))
-
-
-class FlatTorso(_DenseTorso):
-    """Dense layer of 64 units over the flattened observation, for catch."""
-
-    def __init__(self, channel_multiplier: int, center: bool, dtype: str):
-        super().__init__(64 * channel_multiplier, center, dtype)
 
 
 # Each activation with the variance, times fan-in, of the initial weights before it.
@@ -263,13 +199,28 @@ class MLP(tf.Module):
         return vectors
 
 
+_DQN = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
+_REACTOR = ((16, 8, 4), (32, 4, 2), (32, 3, 1))
 TORSOS: dict[str, Callable[[int, bool, str], _Torso]] = {
-    "shallow": ShallowTorso,
+    # IMPALA, figure 3, left.
+    "shallow": functools.partial(
+        ConvolutionalTorso, convolutions=((16, 8, 4), (32, 4, 2)), units=256
+    ),
     "deep": DeepTorso,
-    "strided_deep": StridedDeepTorso,
-    "dqn": DQNTorso,
-    "nature": NatureTorso,
-    "reactor": ReactorTorso,
-    "minatar": MinAtarTorso,
-    "flat": FlatTorso,
+    # A quarter of the computation. MuZero's representation network also starts with a stride of 2
+    # (Schrittwieser et al. 2020, "Network Architecture").
+    "strided_deep": functools.partial(DeepTorso, first_stride=2),
+    # Mnih et al. 2015. R2D2's core reads the convolutions directly. The hidden layers of the
+    # dueling head replace DQN's dense layer (Wang et al. 2016), see `heads.DuelingHead`.
+    "dqn": functools.partial(ConvolutionalTorso, convolutions=_DQN, units=0),
+    # As in ACER, section 4.
+    "nature": functools.partial(ConvolutionalTorso, convolutions=_DQN, units=512),
+    # Gruslys et al. 2018, table 3, for single frames. A concatenated ReLU returns both relu(x) and
+    # relu(-x), which doubles the channels.
+    "reactor": functools.partial(
+        ConvolutionalTorso, convolutions=_REACTOR, units=128, activation=tf.nn.crelu
+    ),
+    # Young and Tian 2019, "MinAtar", for 10x10 observations.
+    "minatar": functools.partial(ConvolutionalTorso, convolutions=((16, 3, 1),), units=128),
+    "flat": functools.partial(ConvolutionalTorso, convolutions=(), units=64),  # For catch.
 }

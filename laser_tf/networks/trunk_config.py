@@ -62,11 +62,7 @@ class TrunkConfig:
 
 
 def check_layers(config: TrunkConfig, name: str) -> None:
-    """Checks the sizes of layers, field `name` of a configuration.
-
-    Raises:
-      ValueError: If a layer is empty or too large.
-    """
+    """Raises ValueError if a layer in field `name` is empty or too large."""
     units = getattr(config, name)
     if not all(1 <= size <= 16_384 for size in units):
         raise errors.ConfigError(
@@ -76,22 +72,14 @@ def check_layers(config: TrunkConfig, name: str) -> None:
 
 
 def check_image(torso: str, shape: Sequence[int]) -> None:
-    """Checks that images [H, W, C] are large enough for a torso of `TORSOS`.
-
-    Raises:
-      ValueError: If the images are too small.
-    """
+    """Raises ValueError if images [H, W, C] are too small for a torso of `TORSOS`."""
     side, min_size = min(shape[:2]), MIN_IMAGE_SIZES[torso]
     if side < min_size:
         alternatives = [name for name, size in MIN_IMAGE_SIZES.items() if side >= size]
-        alternatives.sort(key=_is_for_large_images)
+        # Torsos for small images come first.
+        alternatives.sort(key=lambda name: name not in ("minatar", "flat"))
         raise errors.ConfigError(
             f"agent.torso must accept images of {'x'.join(map(str, shape))}, got {torso!r}, which "
             f"needs at least {min_size}x{min_size} pixels. Use larger images or "
             f"--config.agent.torso={' or '.join(alternatives)}."
         )
-
-
-def _is_for_large_images(torso: str) -> bool:
-    """Returns False for torsos designed for small images, so that they sort first."""
-    return torso not in ("minatar", "flat")

@@ -25,7 +25,7 @@ class TrunkNetwork(tf.Module):
         return self._trunk.initial_state(batch_size)
 
     def observe(self, env_output: types.EnvOutput) -> None:
-        """Updates the moments of the encoder, see `trunk.observe`."""
+        """Updates the moments that normalise observations, see `trunk.EncoderNetwork`."""
         self._trunk.observe(env_output)
 
 

@@ -66,8 +66,7 @@ def pixel_control_loss(
         nor gradient.
       discount: Discount gamma of the pixel rewards.
     """
-    is_transition = tf.cast(is_transition, tf.bool)
-    has_loss = tf.logical_and(is_transition, tf.cast(mask, tf.bool))
+    has_loss = tf.logical_and(is_transition, mask)
     targets = _returns(tf.reduce_max(q[-1], axis=-1), rewards, is_transition, discount)
 
     # A masked sum instead of a gather, whose gradient would be a scatter.

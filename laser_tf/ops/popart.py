@@ -69,7 +69,7 @@ def update(
     targets: tf.Tensor,
     mask: tf.Tensor,
     tasks: tf.Tensor,
-    step: float = 3e-4,
+    step: float,
 ) -> Statistics:
     """Returns statistics after one step toward the moments of the targets G of each task.
 
@@ -96,7 +96,6 @@ def update(
       step: Step size of the moving averages, in (0, 1].
     """
     mean, variance = statistics
-    mask = tf.cast(mask, tf.bool)
     has_task = tf.one_hot(tasks, mean.shape[0], True, False, dtype=tf.bool)  # [B, K]
 
     # Subtracting the means before squaring keeps the squares small and precise.

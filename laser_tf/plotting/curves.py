@@ -1,5 +1,6 @@
 """Figures of learning curves of several seeds."""
 
+import functools
 import pathlib
 from collections.abc import Iterable
 from typing import Any
@@ -7,9 +8,6 @@ from typing import Any
 import matplotlib
 import numpy as np
 import pandas as pd
-
-matplotlib.use("Agg")
-
 import seaborn
 from matplotlib import axes as axes_module
 from matplotlib import figure as figure_module
@@ -20,6 +18,8 @@ from laser_tf.scores import ranking, reference
 from laser_tf.workdir import run_directory
 
 INTERVAL = ("ci", 95)  # bootstrap interval of the mean, percent
+
+matplotlib.use("Agg")
 
 
 def draw(
@@ -39,23 +39,22 @@ def draw(
     """
     order = list(dict.fromkeys(table["label"]))
     unit, axis_label = _axis_unit(table, x)
-    arguments = {
-        "x": x, "y": "value", "hue": "label", "style": "label", "hue_order": order,
-        "style_order": order, "palette": "colorblind", "ax": axes,
-        "marker": "o" if table[x].nunique() == 1 else None,
-    }  # fmt: skip
+    plot = functools.partial(
+        seaborn.lineplot, x=x, y="value", hue="label", style="label", hue_order=order,
+        style_order=order, palette="colorblind", ax=axes,
+        marker="o" if table[x].nunique() == 1 else None,
+    )  # fmt: skip
     scaled = table.assign(**{x: table[x] / unit})
     if errorbar != INTERVAL:
-        seaborn.lineplot(scaled, errorbar=errorbar, **arguments)
+        plot(scaled, errorbar=errorbar)
     else:
-        seaborn.lineplot(scaled, errorbar=None, **arguments)
+        plot(scaled, errorbar=None)
         is_few = table.groupby("label")["seed"].transform("nunique") < tables.MIN_INTERVAL_SEEDS
-        arguments["legend"] = False
         if not is_few.all():
-            seaborn.lineplot(scaled[~is_few], errorbar=INTERVAL, n_boot=300, seed=0, **arguments)
+            plot(scaled[~is_few], errorbar=INTERVAL, n_boot=300, seed=0, legend=False)
         if is_few.any():
-            lines = {"units": "seed", "estimator": None, "linewidth": 0.7, "alpha": 0.6}
-            seaborn.lineplot(scaled[is_few], **lines, **arguments)
+            style = {"units": "seed", "estimator": None, "linewidth": 0.7, "alpha": 0.6}
+            plot(scaled[is_few], legend=False, **style)
     axes.grid(alpha=0.3)
     axes.locator_params(axis="x", nbins=5)
     axes.set_xlabel(axis_label)
@@ -100,13 +99,7 @@ def make_panels(count: int, columns: int) -> tuple[figure_module.Figure, np.ndar
 
 
 def save(figure: figure_module.Figure, path: pathlib.Path, title: str = "") -> None:
-    """Writes a figure whose axes share one legend, placed below them, and closes the figure.
-
-    Args:
-      figure: The figure.
-      path: Image file.
-      title: Title of the legend.
-    """
+    """Writes a figure with one legend below all axes, which may have a title, and closes it."""
     handles: dict[str, object] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -136,7 +129,7 @@ def write(
     """Writes curves with a panel for each game: `curves.png` and `curves.csv`, over env frames.
 
     Args:
-      runs: tables.Runs.
+      runs: Run directories.
       output: Directory of the files.
       metric: Name of a scalar in TensorBoard.
       with_time: Whether a second row of panels is over time of training. The tables are then
@@ -148,11 +141,9 @@ def write(
     Raises:
       UserError: If a run lacks values.
     """
-    names = (
-        {tables.ENV_FRAMES: "by_frames", tables.SECONDS: "by_time"}
-        if with_time
-        else {tables.ENV_FRAMES: "curves"}
-    )
+    names = {tables.ENV_FRAMES: "curves"}
+    if with_time:
+        names = {tables.ENV_FRAMES: "by_frames", tables.SECONDS: "by_time"}
     curves = {x: tables.read(runs, metric, x) for x in names}
     figure, axes = make_panels(len(names) * len(runs), len(runs))
     for row, (x, table) in zip(axes, curves.items(), strict=True):
@@ -165,9 +156,8 @@ def write(
 def write_agents(runs: tables.Runs, output: pathlib.Path) -> None:
     """Compares agents: writes curves over env frames and time, `agents.csv` and `standings.csv`.
 
-    `agents.csv` has a row for each game and agent: the mean of the last `tables.EPISODES` returns
-    at the env frames that all its seeds have reached. `standings.csv` has a row for each agent over
-    all games.
+    `agents.csv` holds means of the last `tables.EPISODES` returns of each game and agent, at the
+    env frames that all its seeds have reached. `standings.csv` compares agents over all games.
 
     Raises:
       UserError: If a run is missing or lacks values.

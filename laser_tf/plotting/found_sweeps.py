@@ -41,7 +41,7 @@ _INDIVIDUAL_KEYS = {"environment.task", "run.seed", "sweep.label", "sweep.seed_i
 
 
 class Sweep(NamedTuple):
-    """Members that differ in their hyper-parameters."""
+    """A sweep of members that differ in their hyper-parameters."""
 
     workdir: pathlib.Path
     label: str
@@ -66,7 +66,7 @@ def find(folder: pathlib.Path) -> tuple[list[Sweep], list[str]]:
       The sweeps in the order of their paths, and a line for each that cannot be read.
 
     Raises:
-      WorkdirError: If there is none.
+      WorkdirError: If no sweep can be read.
     """
     sweeps, notes = [], []
     for path in sorted(folder.rglob(run_directory.SWEEP_FILE)):
@@ -126,32 +126,22 @@ def _task_names(suite: str, tasks: str) -> tuple[str, ...]:
 def read_diagnostics(sweeps: Iterable[Sweep]) -> pd.DataFrame:
     """Returns the finite diagnostics of shared replay that TensorBoard's files hold.
 
-    Returns:
-      The columns `KEYS`, run (its directory), metric, env_frames and value.
-
-    Raises:
-      OSError: If the events cannot be read.
+    The columns are `KEYS`, run (its directory), metric, env_frames and value.
     """
-    parts = [pd.DataFrame(columns=[*KEYS, "run", "metric", "env_frames", "value"])]
+    rows: list[tuple] = []
     for sweep in sweeps:
         for member in sweep.members:
             run = sweep.workdir / member
             found = tensorboard.read_several(run / "tensorboard", ("policy/entropy", *UNITS))
-            names = {"label": sweep.label, "seed": sweep.seed, "member": member, "run": str(run)}
-            for metric, (frames, values) in found.items():
-                columns = {"metric": metric, "env_frames": frames, "value": values}
-                parts.append(pd.DataFrame(names | columns))
-    table = pd.concat(parts[1:] or parts, ignore_index=True)
+            for metric, points in found.items():
+                names = (sweep.label, sweep.seed, member, str(run), metric)
+                rows += [(*names, *point) for point in zip(*points, strict=True)]
+    table = pd.DataFrame(rows, columns=[*KEYS, "run", "metric", "env_frames", "value"])
     return table[np.isfinite(table["value"].astype(float))]
 
 
 def measures(diagnostics: pd.DataFrame) -> pd.DataFrame:
-    """Summarises the diagnostics of each member, as means over its runs.
-
-    Returns:
-      The last entropy, which shows a collapse, and means of other metrics; NaN without values.
-      The index is `KEYS`.
-    """
+    """Returns `_MEASURES` of each member, as means over its runs; the index is `KEYS`."""
     runs = diagnostics.groupby([*KEYS, "run", "metric"])["value"].agg(["last", "mean"])
     members = runs.groupby([*KEYS, "metric"]).mean().unstack()
     columns = {

@@ -30,10 +30,6 @@ def write_staleness(runs: tables.Runs, output: pathlib.Path) -> None:
     the mean over the second half of its env frames. It is zero at the first state for stored states
     without burn-in: both states that are compared are then the stored one. A run whose episodes are
     shorter than its sequences has no value and is left out with a warning.
-
-    Raises:
-      WorkdirError: If a run is missing.
-      UserError: If a run lacks episodes.
     """
     rows = [
         (game, label, state, seed, value)
@@ -70,11 +66,11 @@ def write_memory(runs: tables.Runs, output: pathlib.Path, history_lengths: Seque
 
     Args:
       runs: Runs evaluated with all of their memory and with each length of history.
-      output: Directory.
+      output: Directory of the files.
       history_lengths: Agent steps that a policy remembers, including the current one.
 
     Raises:
-      UserError: If an evaluation is missing or damaged, or a run's are of different weights.
+      UserError: If an evaluation is missing or damaged, or a run has evaluations of other weights.
     """
     lengths = (0, *sorted(history_lengths, reverse=True))  # 0: all; longest first as in the paper
     rows = [

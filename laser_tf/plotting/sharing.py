@@ -25,7 +25,7 @@ def write(runs: tables.Runs, output: pathlib.Path, failed_below: float) -> None:
 
     Args:
       runs: One task; its sweeps by label, one for each seed.
-      output: Directory.
+      output: Directory of the files.
       failed_below: Mean return of the normal members below which a seed counts as failed.
 
     Raises:

@@ -5,10 +5,8 @@ from collections.abc import Sequence
 import matplotlib
 import numpy as np
 import pandas as pd
-
-matplotlib.use("Agg")
-
 from matplotlib import colors, pyplot
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from laser_tf.plotting import curves, found_sweeps, sweep_results
@@ -20,11 +18,9 @@ _LEARNING_RATE = "learner.learning_rate"
 def conditions(results: sweep_results.Results, best: pd.DataFrame) -> Figure:
     """Draws each label's best member: mean over seeds, shaded from the worst to the best seed.
 
-    Args:
-      results: Results of a suite.
-      best: Columns label, seed, env_frames, value.
+    `best` has the columns label, seed, env_frames and value.
     """
-    figure, axes = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
+    figure, axes = _subplots(4.2)
     curves.draw(axes, curves.with_seed_counts(best), errorbar=("pi", 100))
     axes.set_ylabel(_score_label(results) + "\nbest member of the sweep")
     return figure
@@ -50,9 +46,8 @@ def members(
         for _, row in order.iterrows()
     }
     table = curve.assign(label=curve["member"].map(labels), value=curve["score"])
-    ranks = list(labels)
-    table = table.sort_values("member", key=lambda column: column.map(ranks.index), kind="stable")
-    figure, axes = pyplot.subplots(figsize=(7, 3.7 + 0.2 * len(labels)), layout="constrained")
+    figure, axes = _subplots(3.7 + 0.2 * len(labels))
+    table = _ordered(table, "member", list(labels))
     curves.draw(axes, table, errorbar=None)
     axes.set_ylabel(_score_label(results))
     return figure, ", ".join(["member", *(name.rpartition(".")[2] for name in varied)])
@@ -67,12 +62,10 @@ def diagnostics(table: pd.DataFrame, bucket: int) -> Figure:
     """
     # A row describes the frames before it: the last one belongs to the last bucket.
     buckets = (table["env_frames"].astype(int) - 1).clip(lower=0) // bucket
-    order = list(found_sweeps.UNITS)
-    table = table.assign(env_frames=(buckets + 0.5) * bucket).sort_values(
-        "metric", key=lambda column: column.map(order.index), kind="stable"
-    )
+    table = table.assign(env_frames=(buckets + 0.5) * bucket)
+    table = _ordered(table, "metric", list(found_sweeps.UNITS))
     titles = {
-        name: f"{name}, {unit}".removesuffix(", ") for name, unit in found_sweeps.UNITS.items()
+        name: f"{name}, {unit}" if unit else name for name, unit in found_sweeps.UNITS.items()
     }
     figure, axes = curves.make_panels(table["metric"].nunique(), 2)
     table["metric"] = table["metric"].map(titles)
@@ -83,9 +76,7 @@ def diagnostics(table: pd.DataFrame, bucket: int) -> Figure:
 def population(decisions: Sequence[lineage.Record], env_frames: int) -> Figure:
     """Draws each member as a line coloured by its learning rate, with arrows to its copies.
 
-    Args:
-      decisions: Records of the population.
-      env_frames: Env frames that the members have reached.
+    The lines end at `env_frames`, or at the last decision if that is later.
     """
     names = sorted({d.member for d in decisions} | {d.parent for d in decisions if d.parent})
     end = float(max(1, env_frames, *(d.env_frames for d in decisions)))
@@ -94,7 +85,7 @@ def population(decisions: Sequence[lineage.Record], env_frames: int) -> Figure:
     values = [d.hyperparameters.get(coloured, np.nan) for d in decisions]
     norm = colors.LogNorm(np.nanmin(values) / 1.1, np.nanmax(values) * 1.1) if coloured else None
     colour_map = matplotlib.colormaps["viridis"]
-    figure, axes = pyplot.subplots(figsize=(7, 1.3 + 0.27 * len(names)), layout="constrained")
+    figure, axes = _subplots(1.3 + 0.27 * len(names))
     for decision, value in zip(decisions, values, strict=True):
         # Up to the end: later decisions are drawn over it.
         colour = colour_map(norm(value)) if norm else "0.6"
@@ -114,6 +105,14 @@ def population(decisions: Sequence[lineage.Record], env_frames: int) -> Figure:
         bar = figure.colorbar(matplotlib.cm.ScalarMappable(norm, colour_map), ax=axes)
         bar.set_label(coloured.rpartition(".")[2].replace("_", " "))
     return figure
+
+
+def _subplots(height: float) -> tuple[Figure, Axes]:
+    return pyplot.subplots(figsize=(7, height), layout="constrained")
+
+
+def _ordered(table: pd.DataFrame, column: str, order: list[str]) -> pd.DataFrame:
+    return table.sort_values(column, key=lambda values: values.map(order.index), kind="stable")
 
 
 def _score_label(results: sweep_results.Results) -> str:

@@ -1,6 +1,7 @@
 """Report of sweeps: one HTML page, its figures, and their numbers as CSV."""
 
 import base64
+import collections
 import html
 import itertools
 import logging
@@ -38,15 +39,12 @@ _MEMBERS_NOTE = "Hyper-parameters are those at the start; PBT changes them durin
 
 
 def write(folder: pathlib.Path, output: pathlib.Path, bucket: int = 0) -> pathlib.Path:
-    """Reports on all sweeps in a directory.
+    """Reports on all sweeps in a directory, at any depth, and returns the path of the page.
 
     Args:
-      folder: Searched at any depth.
+      folder: Directory that contains sweeps.
       output: Directory of the report; created if missing.
       bucket: Env frames averaged into a point; 0: `aggregates.choose_bucket`.
-
-    Returns:
-      Path of the page.
 
     Raises:
       WorkdirError: If there is no sweep.
@@ -58,27 +56,27 @@ def write(folder: pathlib.Path, output: pathlib.Path, bucket: int = 0) -> pathli
         logging.warning("%s", note)
     output.mkdir(parents=True, exist_ok=True)
     page = _Page(output, f"Sweeps in {folder.resolve().name}", unread + missing)
-    csv_files: dict[str, list[pd.DataFrame]] = {}
+    csv_files = collections.defaultdict(list)
     for suite in results:
         prefix = f"{suite.suite}: " if len(results) > 1 else ""
         for name, table in _report_suite(page, suite).items():
-            csv_files.setdefault(name, []).append(table.assign(label=prefix + table["label"]))
+            csv_files[name].append(table.assign(label=prefix + table["label"]))
     for name, parts in csv_files.items():
         tables.write_csv(pd.concat(parts, ignore_index=True), output / name)
     return page.write()
 
 
 class _Page:
-    """An HTML page that contains its figures; each is a file, too."""
+    """An HTML page that contains its figures; each is also a file."""
 
     def __init__(self, output: pathlib.Path, title: str, notes: Sequence[str]):
         self._output = output
         self._title = html.escape(title)
-        self._sections: list[str] = []
+        self._content: list[str] = []
         self._names: set[str] = set()
         if notes:
             lines = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
-            self._sections.append(f'<h2>What is missing</h2>\n<ul class="note">{lines}</ul>\n')
+            self._content.append(f'<h2>What is missing</h2>\n<ul class="note">{lines}</ul>\n')
 
     def add(
         self,
@@ -87,14 +85,13 @@ class _Page:
         note: str = "",
         figures: Sequence[str] = (),
     ) -> None:
-        """Adds a section; `figures` are results of `figure`."""
-        parts = [f"<h2>{html.escape(heading)}</h2>\n", *figures]
+        """Adds a heading with results of `figure`, a table and a note."""
+        self._content += [f"<h2>{html.escape(heading)}</h2>\n", *figures]
         if table is not None:
             text = table.to_html(index=False, na_rep="–", float_format="{:.4g}".format, border=0)
-            parts.append(f'<div class="table">{text}</div>\n')
+            self._content.append(f'<div class="table">{text}</div>\n')
         if note:
-            parts.append(f'<p class="note">{html.escape(note)}</p>\n')
-        self._sections.append(f"<section>\n{''.join(parts)}</section>\n")
+            self._content.append(f'<p class="note">{html.escape(note)}</p>\n')
 
     def figure(self, name: str, figure: Figure, caption: str, legend_title: str = "") -> str:
         """Writes a figure to its own file; returns its HTML."""
@@ -110,13 +107,13 @@ class _Page:
         )
 
     def write(self) -> pathlib.Path:
-        """Writes the page and returns its path."""
+        """Writes and returns `report.html`."""
         path = self._output / "report.html"
         path.write_text(
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
             f"<title>{self._title}</title>\n<style>{_STYLE}</style>\n</head>\n"
-            f"<body>\n<h1>{self._title}</h1>\n{''.join(self._sections)}</body>\n</html>\n",
+            f"<body>\n<h1>{self._title}</h1>\n{''.join(self._content)}</body>\n</html>\n",
             encoding="utf-8",
         )
         return path
@@ -163,7 +160,8 @@ def _member_figures(
     """Returns the figures of a label: the members of each seed, and populations."""
     figures = []
     members = results.members()
-    for label, seed in dict.fromkeys((sweep.label, sweep.seed) for sweep in sweeps):
+    label = sweeps[0].label
+    for seed in dict.fromkeys(sweep.seed for sweep in sweeps):
         chosen = "label == @label and seed == @seed"
         curve = results.curve.query(chosen).dropna()
         if len(curve):
@@ -180,6 +178,7 @@ def _member_figures(
 
 
 def _describe(results: sweep_results.Results) -> str:
+    """Returns the caption of the curves."""
     median = ", median over tasks" if len(results.tasks) > 1 else ""
     return (
         f"Training episodes ({results.measure}), {results.bucket:,} env frames a point{median}, "

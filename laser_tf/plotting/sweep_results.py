@@ -36,7 +36,7 @@ class Results(NamedTuple):
 
     @property
     def measure(self) -> str:
-        """Describes a score."""
+        """Name of a score, for the label of an axis."""
         if not self.is_normalised:
             return "raw return"
         is_human = reference.kind(self.suite) == reference.HUMAN
@@ -95,7 +95,7 @@ def summarise(
       bucket: Env frames averaged into a point; 0: see `aggregates.choose_bucket`.
 
     Returns:
-      The results of each suite, and a line for each thing that is missing.
+      The results of each suite, and a line for everything that is missing.
     """
     notes: list[str] = []
     kept: dict[tuple, found_sweeps.Sweep] = {}
@@ -168,17 +168,17 @@ def _final_scores(episodes: pd.DataFrame) -> pd.DataFrame:
 
 
 def _missing(results: Results) -> list[str]:
-    """Returns a line for each kind of thing that the sweeps of a suite lack."""
+    """Returns a line for everything that the sweeps of a suite lack."""
     notes = []
     for (label, seed), parts in itertools.groupby(results.sweeps, lambda s: (s.label, s.seed)):
         where, sweeps = f"{label!r}, seed {seed}", list(parts)
         played = {task for sweep in sweeps for task in sweep.episodes["task"]}
         if absent := [task for task in results.tasks if task not in played]:
-            notes.append(f"{where}: no episodes yet of {shortened(absent)}")
+            notes.append(f"{where}: no episodes yet of {_shorten(absent)}")
         for sweep in sweeps:
             counts = sweep.episodes.groupby("member")["task"].nunique()
             if late := [name for name in sweep.members if counts.get(name, 0) < counts.max()]:
-                notes.append(f"{sweep.workdir}: no episodes yet of some task of {shortened(late)}")
+                notes.append(f"{sweep.workdir}: no episodes yet of some task of {_shorten(late)}")
             slowest = min(sweep.progress().values(), default=0)
             is_finished = (sweep.workdir / run_directory.FINISHED).exists()
             if not is_finished and slowest < sweep.env_frames - results.bucket:
@@ -198,7 +198,7 @@ def _missing(results: Results) -> list[str]:
     return notes
 
 
-def shortened(names: Sequence[str]) -> str:
-    """Returns the names on one line; only the first four if there are more."""
+def _shorten(names: Sequence[str]) -> str:
+    """Returns the first four names."""
     shown = ", ".join(names[:4])
     return f"{shown} and {len(names) - 4} more" if len(names) > 4 else shown

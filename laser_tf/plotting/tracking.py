@@ -89,10 +89,7 @@ SERVICES = tuple(_SERVICES)
 
 
 def hand_over(workdir: pathlib.Path, service: str, project: str) -> int:
-    """Creates or continues the service's run: configuration, scalars over env frames, results.
-
-    `FILE` in the run directory holds the id of the service's run, so that the service gets each row
-    once.
+    """Sends configuration, new rows of scalars and results to a new or continued run of a service.
 
     Args:
       workdir: Directory of a run, which may be in progress.
@@ -100,7 +97,7 @@ def hand_over(workdir: pathlib.Path, service: str, project: str) -> int:
       project: W&B's project or MLflow's experiment.
 
     Returns:
-      The number of new rows of scalars that the service got.
+      The number of new rows.
 
     Raises:
       WorkdirError: If the directory holds no run.
@@ -117,45 +114,36 @@ def hand_over(workdir: pathlib.Path, service: str, project: str) -> int:
     rows = tensorboard.read_rows(workdir / "tensorboard")
     if not rows:
         raise errors.UserError(f"{workdir} holds no metrics yet. Train first.")
-    entries = _read_entries(workdir)
-    run_id, last = entries.get(f"{service}:{project}", ("", -1))
+    path = workdir / FILE
+    try:
+        entries = json.loads(path.read_text()) if path.exists() else {}
+        entry = entries.setdefault(f"{service}:{project}", {"id": "", "env_frames": -1})
+        run_id, last = entry["id"], entry["env_frames"]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise errors.UserError(
+            f"{path} is damaged. Delete it to create a new run at the service."
+        ) from None
     newer = {frames: row for frames, row in rows.items() if frames > last}
     name = workdir.absolute().name
     try:
         with chosen.open(package, project, name, config, run_id) as run:
-            # Noted before the rows are sent, so that a failed call continues this run.
-            _write_entry(workdir, f"{service}:{project}", run.id, last)
+            # Written before the rows are sent, so that a failed call continues this run.
+            entry["id"] = run.id
+            atomic.write(path, json.dumps(entries, indent=2) + "\n")
             for env_frames, row in newer.items():
                 run.log(env_frames, row)
-            for path in _result_files(workdir):
-                run.save(path)
+            for result in _result_files(workdir):
+                run.save(result)
     except getattr(package, chosen.failure) as error:
         remedy = chosen.remedy
         if run_id:
-            remedy += f"; to create a new run at the service, delete {workdir / FILE}"
+            remedy += f"; to create a new run at the service, delete {path}"
         raise errors.UserError(f"{service}: {errors.one_line(error)}; {remedy}") from None
-    _write_entry(workdir, f"{service}:{project}", run.id, max(rows))
+    entry["env_frames"] = max(rows)
+    atomic.write(path, json.dumps(entries, indent=2) + "\n")
     return len(newer)
 
 
 def _result_files(workdir: pathlib.Path) -> list[pathlib.Path]:
     names = (episode_log.FILE, evaluation_log.FILE, evaluation_files.result_file(workdir).name)
     return [workdir / name for name in names if (workdir / name).exists()]
-
-
-def _read_entries(workdir: pathlib.Path) -> dict[str, tuple[str, int]]:
-    """Returns "service:project" -> id of the service's run and env frames of its last row."""
-    path = workdir / FILE
-    try:
-        entries = json.loads(path.read_text()) if path.exists() else {}
-        return {key: (str(e["id"]), int(e["env_frames"])) for key, e in entries.items()}
-    except (ValueError, TypeError, KeyError, AttributeError):
-        raise errors.UserError(
-            f"{path} is damaged. Delete it to create a new run at the service."
-        ) from None
-
-
-def _write_entry(workdir: pathlib.Path, key: str, run_id: str, env_frames: int) -> None:
-    entries = _read_entries(workdir) | {key: (run_id, env_frames)}
-    content = {name: {"id": i, "env_frames": frames} for name, (i, frames) in entries.items()}
-    atomic.write(workdir / FILE, json.dumps(content, indent=2) + "\n")

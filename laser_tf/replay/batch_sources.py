@@ -15,7 +15,7 @@ _POLL_SECONDS = 0.5
 
 
 class BackgroundSource:
-    """Fetches elements in a thread: one waits to be taken while the next one is fetched.
+    """Prefetches at most two elements in a daemon thread.
 
     A thread rather than tf.data's prefetch: waiting for it can be interrupted, so that a failed
     actor or Ctrl-C ends a run whose queue stays empty. The thread is a daemon, since Reverb may
@@ -27,12 +27,7 @@ class BackgroundSource:
         elements: Iterable[Any],
         sources: "Sequence[server_iterator.ServerIterator | BackgroundSource]",
     ):
-        """Starts fetching.
-
-        Args:
-          elements: Elements, computed in the thread.
-          sources: The sources of `elements`, which are closed with this source.
-        """
+        """Starts fetching elements, which are computed in the thread from `sources`."""
         self._sources = sources
         self._fetched: queue.Queue[Any] = queue.Queue(maxsize=1)
         self._closed = threading.Event()
@@ -42,14 +37,18 @@ class BackgroundSource:
     def _fetch(self, elements: Iterable[Any]) -> None:
         try:
             for element in elements:
-                while not (is_closed := self._closed.is_set()):
-                    with contextlib.suppress(queue.Full):
-                        self._fetched.put(element, timeout=_POLL_SECONDS)
-                        break
-                if is_closed:
+                if not self._put(element):
                     return
-        except Exception as error:  # raised in the learner's thread by `check`
+        except Exception as error:  # `check` raises it in the learner's thread.
             self._error = error
+
+    def _put(self, element: Any) -> bool:
+        """Waits for room and adds an element; returns False if the source was closed before."""
+        while not self._closed.is_set():
+            with contextlib.suppress(queue.Full):
+                self._fetched.put(element, timeout=_POLL_SECONDS)
+                return True
+        return False
 
     def check(self) -> None:
         """Raises the error that ended fetching, if any; see `ServerIterator.check`, too."""
@@ -86,33 +85,36 @@ class BatchSource(BackgroundSource):
         """Starts fetching.
 
         Args:
-          context: What the batches are made for.
+          context: Learner that the batches are made for.
           batches: Batches of arrays, computed in the thread.
-          sources: The sources of the batches, which are closed with this source.
+          sources: Sources of the batches, which are closed with this source.
           counter: Counter of unrolls that are not in batches themselves.
         """
         self._counter = counter or UnrollCounter()
-        self._consumed = 0  # Steps of the counter that returned batches count.
+        self._consumed = 0  # Counted steps that returned batches include.
         super().__init__(map(context.check.mask, batches) if context.check else batches, sources)
 
     def get(self, should_stop: Callable[[], bool]) -> stored_unroll.Batch | None:
-        """Returns the next batch; None once `should_stop`, which may raise, is True."""
+        """Returns the next batch; None once `should_stop` returns True.
+
+        Raises:
+          ConfigError: If the replay server was rejected.
+          RuntimeError: If the replay server returned an error.
+          Exception: The error of `should_stop`.
+        """
         while not should_stop():
             batch = self.poll(_POLL_SECONDS)
             if batch is None:
                 continue
             unrolls, is_online = batch.unrolls, batch.is_online
-            self._counter.add(unrolls.actor[is_online], unrolls.number[is_online])
+            self._counter.add(unrolls.stream[is_online], unrolls.number[is_online])
             self._consumed += 0 if is_online.any() else int(batch.new_steps)
             return batch
         return None
 
     @property
     def unconsumed_steps(self) -> int:
-        """New agent steps that have left the queue and that no returned batch counts.
-
-        0 where new unrolls themselves are learned from.
-        """
+        """Agent steps taken from the queue but not yet in a returned batch."""
         return self._counter.steps - self._consumed
 
     def metrics(self) -> dict[str, float]:
@@ -121,7 +123,7 @@ class BatchSource(BackgroundSource):
 
 
 class UnrollCounter:
-    """Counts unrolls that were lost between writer and learner, and those that came twice.
+    """Counts lost and duplicate unrolls between writer and learner.
 
     A killed server loses unrolls, and a writer that reconnects may send some again; both are
     harmless to learning. The counts are estimates: each environment numbers its unrolls from 0 on,
@@ -132,18 +134,12 @@ class UnrollCounter:
     """
 
     def __init__(self):
-        """Creates a counter at 0."""
         self.steps = 0
         # Stream -> its first and last number and how many unrolls have arrived.
         self._streams: dict[int, tuple[int, int, int]] = {}
 
     def add(self, streams: np.ndarray, numbers: np.ndarray) -> None:
-        """Counts unrolls in the order of their arrival.
-
-        Args:
-          streams: int64 [B], see `stored_unroll.StoredUnroll.actor`.
-          numbers: int64 [B].
-        """
+        """Counts unrolls by their `stream` and `number`, int64 [B]."""
         for stream, number in zip(streams.tolist(), numbers.tolist(), strict=True):
             first, last, count = self._streams.get(stream, (number, number, 0))
             self._streams[stream] = min(first, number), max(last, number), count + 1

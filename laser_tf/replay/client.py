@@ -5,7 +5,6 @@ import pathlib
 import socket
 
 import numpy as np
-import reverb
 
 from laser_tf import errors
 from laser_tf.replay import connection, lease, server, server_address, stored_unroll
@@ -25,16 +24,9 @@ class ReplayClient:
         served: server.ReplayServer | None = None,
         leased: lease.Lease | None = None,
     ):
-        """Uses a connection.
-
-        Args:
-          connected: Connection to the server.
-          served: The server, if this process runs it.
-          leased: Lease of the queue, if the server is not part of the run.
-        """
         self.connection = connected
-        self._server = served
-        self._lease = leased
+        self._server = served  # if this process runs the server
+        self._lease = leased  # if the server is not part of the run
 
     def size(self) -> int:
         """Returns the items in replay, of `steps_per_item` agent steps each."""
@@ -42,19 +34,14 @@ class ReplayClient:
 
     def fill(self) -> float:
         """Returns the agent steps in replay divided by its capacity, in [0, 1]."""
-        return self.connection.fill()
+        return self.connection.scheme.fill(self.size())
 
     def metrics(self) -> dict[str, float]:
-        """Returns further metrics for TensorBoard."""
+        """Returns additional metrics for TensorBoard."""
         return {}
 
-    def take_priorities(self, batch: stored_unroll.Batch, priorities: np.ndarray) -> None:
-        """Updates the priorities of the replayed entries of a batch.
-
-        Args:
-          batch: Batch of arrays.
-          priorities: float [B], at least 0. Priorities of online entries are ignored.
-        """
+    def update_priorities(self, batch: stored_unroll.Batch, priorities: np.ndarray) -> None:
+        """Updates the priorities, float [B], of the replayed entries of a batch of arrays."""
         replayed = ~batch.is_online
         if replayed.any():
             self.connection.update_priorities(batch.key[replayed], priorities[replayed])
@@ -89,8 +76,7 @@ def connect_external(
     Args:
       scheme: Replay scheme.
       signature: Signature of an unroll.
-      workdir: Directory of the run, which leases the queue; None if another learner of the same run
-        has leased it.
+      workdir: Run directory, to lease the queue; None if another learner of the run leases it.
       is_new: Whether the run has no experience yet: existing experience is logged.
 
     Raises:
@@ -102,7 +88,7 @@ def connect_external(
         connected.check(signature)
     except errors.UserError:
         raise
-    except (RuntimeError, reverb.ReverbError) as error:
+    except RuntimeError as error:
         message = server_address.unreachable(scheme.address, errors.first_line(error))
         raise errors.ConfigError(message) from None
     leased = None

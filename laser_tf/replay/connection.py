@@ -27,9 +27,6 @@ def bypass_proxy(*hosts: str) -> None:
 
     Reverb passes no options to its channels. gRPC ignores `no_proxy` if `no_grpc_proxy` is set, so
     the new value includes the entries of `no_proxy`.
-
-    Args:
-      *hosts: Names or IP addresses.
     """
     present = os.environ.get(NO_PROXY_VARIABLE) or os.environ.get("no_proxy", "")
     entries = [entry.strip() for entry in present.split(",") if entry.strip()]
@@ -42,11 +39,12 @@ bypass_proxy()
 
 
 class ReplayConnection:
-    """Requests to a replay server, except writing and sampling.
+    """Connection to a replay server: polls its tables, detects restarts and updates priorities.
 
     Attributes:
       address: "host:port" of the server's last known location.
       client: Reverb client of that server.
+      scheme: Replay scheme of the server.
       queue: Name of the learner's queue.
       num_skipped_updates: Number of priorities that could not be updated.
     """
@@ -57,23 +55,19 @@ class ReplayConnection:
         scheme: base.ReplayScheme,
         queue: str = base.QUEUE,
     ):
-        """Sends nothing.
+        """Creates the connection without a request.
 
-        Args:
-          address: "host:port" of the Reverb server, or a function that returns the address. The
-            function is called again while the server does not answer.
-          scheme: Replay scheme.
-          queue: Name of the learner's queue.
+        If `address` is a function, it is called while the server is unreachable.
         """
-        self._scheme = scheme
+        self.scheme = scheme
         self._find: Callable[[], str] = address if callable(address) else lambda: address
         self._connect(self._find())
         self.queue = queue
         self.num_skipped_updates = 0
-        self._expected: dict[str, Any] = {}  # signatures, by table
-        self._accepted: dict[str, Any] = {}  # the same, as encoded by the server
+        self._expected: dict[str, Any] = {}  # Table -> signature.
+        self._accepted: dict[str, Any] = {}  # Queue or table name -> encoded signature.
         self._liveness = table_info.Liveness()
-        self._sizes: dict[str, int] = {}  # items of each table at the last poll
+        self._sizes: dict[str, int] = {}  # Items of each table at the last poll.
         self._rejection: ValueError | None = None
         self._polling = threading.RLock()
         self._stopped = threading.Event()
@@ -83,7 +77,7 @@ class ReplayConnection:
     def _connect(self, address: str) -> None:
         self.address = address
         # A run reaches its own server directly; `replay.address` may need the user's proxy.
-        if address != self._scheme.address:
+        if address != self.scheme.address:
             bypass_proxy(address.rpartition(":")[0].strip("[]"))
         self.client = reverb.Client(address)
 
@@ -98,18 +92,14 @@ class ReplayConnection:
         return self._liveness.is_answering
 
     def check(self, signature: stored_unroll.StoredUnroll) -> None:
-        """Checks that the server's tables are compatible. Later polls check them again.
-
-        Args:
-          signature: Signature of an unroll.
+        """Checks that the server's tables fit unrolls of a signature. Later polls check them again.
 
         Raises:
           ConfigError: For the first difference.
-          RuntimeError: If the server answers with an error.
-          DeadlineExceededError: If the server does not answer in time.
+          RuntimeError: If the server does not answer in time, or answers with an error.
         """
         infos = table_info.read(self.client, TIMEOUT_SECONDS)
-        self._expected = self._scheme.signatures(signature)
+        self._expected = self.scheme.signatures(signature)
         with self._polling:
             self._accept(infos)
 
@@ -127,10 +117,10 @@ class ReplayConnection:
             self._stopped.wait(_POLL_PERIOD_SECONDS)
 
     def wait(self, should_stop: Callable[[], bool]) -> bool:
-        """Blocks until the server answers; returns False if `should_stop` returned True.
+        """Blocks until `poll` succeeds; returns False if `should_stop` returned True.
 
         Raises:
-          ValueError: If the server is rejected.
+          ConfigError: If the server is rejected, see `poll`.
         """
         while not should_stop():
             if self.poll():
@@ -139,18 +129,21 @@ class ReplayConnection:
         return False
 
     def poll(self) -> bool:
-        """Asks the server for its tables; returns whether the server answers.
+        """Requests the tables of the server; returns whether the server answers.
 
         Raises:
-          ValueError: If the server is rejected, e.g. because its tables are incompatible.
+          ConfigError: If the server is rejected, e.g. because its tables are incompatible.
         """
         with self._polling:
             self.raise_if_rejected()
             try:
                 infos = table_info.read(self.client, POLL_TIMEOUT_SECONDS)
-            except (reverb.ReverbError, RuntimeError):
-                self._liveness.record_silence(self.address, POLL_TIMEOUT_SECONDS)
-                self._follow()
+            except RuntimeError:
+                self._liveness.record_silence(self.address)
+                address = self._find()
+                if address != self.address:
+                    self._connect(address)
+                    self._liveness.record_move()
                 return False
             try:
                 self._accept(infos)
@@ -168,13 +161,6 @@ class ReplayConnection:
         """Rejects the server: later polls raise the error."""
         self._rejection = error
 
-    def _follow(self) -> None:
-        """Connects to the server's new address, if any."""
-        address = self._find()
-        if address != self.address:
-            self._connect(address)
-            self._liveness.record_move()
-
     def _accept(self, infos: Mapping[str, table_info.TableInfo]) -> None:
         for table in self._expected or (base.QUEUE,):
             self._check_table(table, infos)
@@ -182,7 +168,7 @@ class ReplayConnection:
         if self._liveness.record_answer(infos, self.address):
             logging.warning(
                 "Replay server at %s was restarted: it holds %d items",
-                self.address, self._sizes.get(self._scheme.replay_table or self.queue, 0),
+                self.address, self._sizes.get(self.scheme.replay_table or self.queue, 0),
             )  # fmt: skip
 
     def _check_table(self, table: str, infos: Mapping[str, table_info.TableInfo]) -> None:
@@ -196,9 +182,9 @@ class ReplayConnection:
         info, expected = infos[name], self._expected.get(table)
         if expected is None:
             return
-        if table == self._scheme.replay_table:
+        if table == self.scheme.replay_table:
             self._check_exponent(info)
-            self._scheme.check_server(info.max_size)
+            self.scheme.check_server(info.max_size)
         # Decoding a signature leaks memory, so a signature that was accepted is not decoded again.
         if info.signature == self._accepted.get(name):
             return
@@ -211,7 +197,7 @@ class ReplayConnection:
 
     def _check_exponent(self, info: table_info.TableInfo) -> None:
         server = info.sampler_options.prioritized.priority_exponent  # 0 for a uniform table
-        run = self._scheme.sampler_exponent
+        run = self.scheme.sampler_exponent
         if server != run:
             raise errors.ConfigError(
                 f"replay.priority_exponent must be {server:g} as on the replay server at "
@@ -222,32 +208,29 @@ class ReplayConnection:
     def size(self) -> int:
         """Returns the items in replay, of `steps_per_item` agent steps each.
 
-        The number is 0 without a replay table, and the last known one while the server is silent.
+        The number is 0 without a replay table, and the last known number while the server is
+        unreachable. Sends a request unless polling was started.
+
+        Raises:
+          ConfigError: If the server is rejected, see `poll`.
         """
-        if not self._scheme.replay_table:
+        if not self.scheme.replay_table:
             return 0
         if self._poller is None:
             self.poll()
-        return self._sizes.get(self._scheme.replay_table, 0)
+        return self._sizes.get(self.scheme.replay_table, 0)
 
     def num_held(self) -> int:
         """Returns the items in replay and in the learner's queue at the last poll."""
-        names = {self.queue, self._scheme.replay_table or self.queue}
+        names = {self.queue, self.scheme.replay_table or self.queue}
         return sum(self._sizes.get(name, 0) for name in names)
 
-    def fill(self) -> float:
-        """Returns the agent steps in replay divided by its capacity, in [0, 1]."""
-        return self._scheme.fill(self.size())
-
     def update_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
-        """Updates the priorities of items; ignores items that were removed.
+        """Updates the priorities of items; ignores items that were removed. Blocks up to 3 s.
 
-        Skips all updates while the server does not answer. Skips invalid priorities, because
-        Reverb would store them and then fail to load its checkpoint.
-
-        Args:
-          keys: uint64 [B], keys of the items.
-          priorities: float [B], at least 0. NaN or infinite after a failed update.
+        Skips the update while the server does not answer or the previous update is in progress.
+        Skips invalid priorities, because Reverb would store them and then fail to load its
+        checkpoint.
         """
         usable = np.isfinite(priorities) & (priorities >= 0)
         self.num_skipped_updates += int(np.sum(~usable))
@@ -268,8 +251,8 @@ class ReplayConnection:
     def _update(self, client: reverb.Client, keys: np.ndarray, priorities: np.ndarray) -> None:
         updates = dict(zip(keys.tolist(), priorities.tolist(), strict=True))
         try:
-            client.mutate_priorities(self._scheme.replay_table, updates)
-        except RuntimeError:  # The server has just gone.
+            client.mutate_priorities(self.scheme.replay_table, updates)
+        except RuntimeError:  # The server has just become unreachable.
             self.num_skipped_updates += len(keys)
 
     def stop(self) -> None:

@@ -35,20 +35,12 @@ class ContextualReplay(client.ReplayClient):
         signature: stored_unroll.StoredUnroll,
         workdir: pathlib.Path,
     ):
-        """Creates the store and fills it from the run's checkpoint.
-
-        Args:
-          source: The server that the actors write to.
-          scheme: Replay scheme.
-          signature: Signature of an unroll.
-          workdir: The run directory.
-        """
+        """Creates the store of the actors' server, filled from the run's checkpoint."""
         super().__init__(source.connection)
         memory.warn_if_too_large(scheme, signature)
         self._source = source
-        self._scheme = scheme
-        directory = workdir / run_directory.SEQUENCES_CHECKPOINT
-        self._saved = sequence_checkpoint.SequenceCheckpoints(directory)
+        path = workdir / run_directory.SEQUENCES_CHECKPOINT
+        self._saved = sequence_checkpoint.SequenceCheckpoints(path)
         self.store = self._saved.restore(
             lambda: sequence_store.SequenceStore(scheme, signature, has_room=memory.has_room)
         )
@@ -57,11 +49,7 @@ class ContextualReplay(client.ReplayClient):
         """See `client.ReplayClient`."""
         return len(self.store)
 
-    def fill(self) -> float:
-        """See `client.ReplayClient`."""
-        return self._scheme.fill(self.size())
-
-    def take_priorities(self, batch: stored_unroll.Batch, priorities: np.ndarray) -> None:
+    def update_priorities(self, batch: stored_unroll.Batch, priorities: np.ndarray) -> None:
         """See `client.ReplayClient`; all entries are sampled from the store."""
         self.store.update(batch.key, priorities)
 
@@ -99,8 +87,8 @@ def make_batches(
     # would block the actors, and with them the steps that the learner waits for.
     filling = batch_sources.BackgroundSource(_fill(replay.store, iter(new, None)), [new])
     counter = batch_sources.UnrollCounter()
-    pace = replay_only.UpdatePace(scheme, replay.size, counter)
-    batches = pace.batches(iter(counts, None), sampled_batches(scheme, replay.store))
+    limiter = replay_only.UpdateRateLimiter(scheme, replay.size, counter)
+    batches = limiter.batches(iter(counts, None), sampled_batches(scheme, replay.store))
     return batch_sources.BatchSource(context, batches, [counts, filling], counter)
 
 
@@ -121,4 +109,4 @@ def sampled_batches(
         functools.partial(dataset.replayed_batch, scheme=scheme)
     )
     for _ in itertools.count():
-        yield to_batch(store.draw(scheme.replayed_entries))
+        yield to_batch(store.sample(scheme.replayed_entries))

@@ -14,13 +14,7 @@ _TIMEOUT_SECONDS = 60  # For the first answer of a server.
 
 
 def online_batches(server_address: str, scheme: base.ReplayScheme, queue: str) -> tf.data.Dataset:
-    """Returns endless `stored_unroll.Batch`es of `online_entries` new unrolls.
-
-    Args:
-      server_address: "host:port" of the Reverb server.
-      scheme: Replay scheme of the tables.
-      queue: The learner's queue.
-    """
+    """Returns endless `stored_unroll.Batch`es of `online_entries` new unrolls of a queue."""
     entries = scheme.online_entries
     is_online, new_steps = np.ones(entries, bool), entries * scheme.unroll_length
     return items(
@@ -35,10 +29,6 @@ def replayed_batches(server_address: str, scheme: table_replay.TableReplay) -> t
     """Returns endless `stored_unroll.Batch`es of `replayed_entries` unrolls or sequences.
 
     Reverb's selectors take no seed, so samples are not reproducible.
-
-    Args:
-      server_address: "host:port" of the Reverb server.
-      scheme: Replay scheme of the tables.
     """
     entries, table = scheme.replayed_entries, scheme.replay_table
     assert table
@@ -46,37 +36,34 @@ def replayed_batches(server_address: str, scheme: table_replay.TableReplay) -> t
     def to_batch(sample: reverb.ReplaySample) -> stored_unroll.Batch:
         info = sample.info
         return replayed_batch(
-            stored_unroll.Drawn(sample.data, info.key, info.probability, info.table_size), scheme
+            stored_unroll.ReplaySample(sample.data, info.key, info.probability, info.table_size),
+            scheme,
         )
 
     return items(server_address, table, entries, in_flight=2 * entries, convert=to_batch)
 
 
 def replayed_batch(
-    drawn: stored_unroll.Drawn, scheme: table_replay.TableReplay
+    samples: stored_unroll.ReplaySample, scheme: table_replay.TableReplay
 ) -> stored_unroll.Batch:
     """Converts samples to a batch: joins sequences, weights entries, none of them new.
 
     The weights are (1 / (N P(i)))^beta over the largest of the batch (Schaul et al. 2015, section
     3.4), for the size N of the table and probabilities P.
-
-    Args:
-      drawn: Tensors of samples [B, ...], sequences [B, S, ...].
-      scheme: Replay scheme of the samples.
     """
-    unrolls, states = drawn.unrolls, ()
+    unrolls, states = samples.unrolls, ()
     if scheme.uses_sequences:
         unrolls, states = stored_unroll.join(unrolls)
     if scheme.core_state == "zero":
         zeros = tf.nest.map_structure(tf.zeros_like, unrolls.core_state)
         unrolls = unrolls._replace(core_state=zeros)
-    is_online = np.zeros(drawn.key.shape[0], bool)
+    is_online = np.zeros(samples.key.shape[0], bool)
     batch = stored_unroll.unweighted(unrolls, is_online)._replace(stored_states=states)
     if not scheme.uses_priorities:
         return batch
-    ratios = 1 / (tf.cast(drawn.table_size, tf.float64) * drawn.probability)
+    ratios = 1 / (tf.cast(samples.table_size, tf.float64) * samples.probability)
     weights = tf.cast(ratios, tf.float32) ** scheme.importance_exponent
-    return batch._replace(key=drawn.key, importance_weight=weights / tf.reduce_max(weights))
+    return batch._replace(key=samples.key, importance_weight=weights / tf.reduce_max(weights))
 
 
 def items(
@@ -91,7 +78,7 @@ def items(
     Args:
       server_address: "host:port" of the Reverb server.
       table: Name of the table.
-      entries: Number of items in a batch [entries, ...]; None: no batches.
+      entries: Number of items in a batch; None means single items.
       in_flight: Max number of items that are fetched ahead. Online items that wait in a buffer grow
         stale, and are lost when the run stops.
       convert: Converts a sample, or a batch of samples.

@@ -27,14 +27,7 @@ class EnvWriter(writers.Writer):
         *,
         separate_chunks: bool = False,
     ):
-        """Creates a writer for each environment, which its first unroll opens.
-
-        Args:
-          context: What the writer is made for.
-          signature: Signature of an unroll in replay.
-          unrolls_kept: Unrolls of each environment that items may refer to.
-          separate_chunks: Whether no item waits for the unroll after it, see `ResilientWriter`.
-        """
+        """Creates a `ResilientWriter` for each environment, which its first unroll opens."""
         self._buffer = writers.UnrollBuffer(signature, context.task_ids, context.member)
         self._writers = [
             resilient_writer.ResilientWriter(
@@ -42,8 +35,8 @@ class EnvWriter(writers.Writer):
             )
             for _ in context.task_ids
         ]
-        self._unrolls = np.zeros(len(self._writers), int)  # appended of the episode
-        self._new_steps = np.zeros(len(self._writers), int)  # that no unroll counts yet
+        self._unrolls = np.zeros(len(self._writers), int)  # Appended unrolls of the episode.
+        self._new_steps = np.zeros(len(self._writers), int)  # Agent steps that no unroll contains.
 
     def add(self, step: writers.Step, should_stop: Callable[[], bool]) -> None:
         """See `Writer`."""
@@ -71,7 +64,7 @@ class EnvWriter(writers.Writer):
         self, index: int, learner_update: int, should_stop: Callable[[], bool]
     ) -> None:
         """Writes the rest of the episode that ended in the step before, if any."""
-        if self._buffer.steps[index] > 1:  # a single step is an end that the last unroll has
+        if self._buffer.steps[index] > 1:  # The previous unroll contains step 0.
             self._buffer.end_episode(index)
             self._write_unroll(index, learner_update, should_stop)
         if self._unrolls[index]:
@@ -86,7 +79,7 @@ class EnvWriter(writers.Writer):
         self, index: int, learner_update: int, should_stop: Callable[[], bool]
     ) -> None:
         """Writes a full unroll, with another Reverb writer if the first is lost."""
-        unroll = self._buffer.unroll(index, learner_update, self._new_steps[index])
+        unroll = self._buffer.take_unroll(index, learner_update, self._new_steps[index])
         self._new_steps[index] = 0
         while self._writers[index].open(should_stop):
             try:

@@ -4,7 +4,7 @@ An episode is stored as the unrolls that cut it from its start: [n, T + 1, ...],
 each is the first step of the next.
 
 Reverb counts items, the capacity is in agent steps: an episode of n unrolls takes n items. The
-first item is the whole episode and has priority 1. The others only mark the room that it takes.
+first item is the whole episode and has priority 1. The others are placeholders for its capacity.
 Each refers to one of its unrolls, which costs no memory, and has priority 0: it is never sampled.
 The first item is also the first to be removed, so that replay never exceeds its capacity.
 """
@@ -21,7 +21,7 @@ from laser_tf.agents import base as agents_base
 from laser_tf.replay import batch_sources, dataset, env_writer, stored_unroll
 from laser_tf.replay.schemes import base, episodes
 
-EPISODE_TIMEOUT_SECONDS = 5.0  # To get an episode from a replay that has some.
+EPISODE_TIMEOUT_SECONDS = 5.0  # To get an episode from a replay that is not empty.
 
 NextState = Callable[[stored_unroll.StoredUnroll], Any]
 
@@ -33,7 +33,6 @@ class EpisodeWriter(env_writer.EnvWriter):
     """
 
     def __init__(self, scheme: episodes.Episodes, context: base.ActorContext):
-        """Creates the writer of an actor."""
         signature = scheme.stored_signature(context.signature)
         super().__init__(context, signature, context.max_unrolls_per_episode)
         self._table = scheme.replay_table
@@ -68,13 +67,8 @@ class Replayer:
     ):
         """Creates a replayer without any episode.
 
-        Args:
-          entries: Number of replayed entries of a batch.
-          signature: Signature of an unroll with its core state.
-          next_state: Advances the core states of a batch [entries, ...] from before step 0 to
-            before the last step, which is the first step of the next unrolls.
-          sample: Returns another episode, arrays [n, ...], or None while replay is empty. An entry
-            without an episode gets an unroll without transitions.
+        `sample` returns another episode, arrays [n, ...], or None while replay is empty. An entry
+        without an episode gets an unroll without transitions.
         """
         blank = stored_unroll.blank(signature)
         self._states = tree.map_structure(
@@ -123,21 +117,12 @@ def mix(
     sampled: batch_sources.BackgroundSource,
     next_state: NextState,
 ) -> Iterator[stored_unroll.Batch]:
-    """Yields batches of arrays, online entries first.
-
-    Args:
-      scheme: Replay scheme.
-      context: What the batches are made for.
-      online: Batches of the online entries.
-      sampled: Whole episodes.
-      next_state: See `Replayer`.
-    """
+    """Yields batches of arrays: online entries, then entries that replay sampled episodes."""
     has_episodes = False
 
     def sample() -> stored_unroll.StoredUnroll | None:
-        # Until an episode ends somewhere, waiting for one would block the learner, with it the
-        # queue, and with it the actors that run it: at the start, and after a server restarts
-        # empty.
+        # Replay is empty at the start and after a server restarts without data. Waiting for its
+        # first episode would block the learner, then the queue, then the actors that fill replay.
         nonlocal has_episodes
         episode = sampled.poll(EPISODE_TIMEOUT_SECONDS if has_episodes else 0)
         has_episodes = episode is not None
@@ -154,14 +139,9 @@ def mix(
 
 
 def state_recomputation(agent: agents_base.Agent, entries: int) -> NextState:
-    """Returns a function that advances core states with the agent's newest weights.
+    """Returns a function from arrays of unrolls to the core states before their last step.
 
-    Args:
-      agent: The learner's agent.
-      entries: Number of unrolls.
-
-    Returns:
-      Arrays `StoredUnroll [entries, ...]` -> the core states before their last step.
+    It advances the states with the newest weights of the learner's agent.
     """
 
     def next_state(stored: stored_unroll.StoredUnroll) -> Any:

@@ -88,12 +88,12 @@ def push_frame(stack: tf.Tensor, frame: tf.Tensor, is_first: tf.Tensor) -> tf.Te
     """Appends the newest frame to a stack that is a tensor.
 
     Args:
-      stack: The K - 1 frames before, [B, H, W, (K - 1) * C]; zeros before the first frame.
-      frame: [B, H, W, C].
-      is_first: bool [B], whether a frame opens an episode: the frames before it become zeros.
+      stack: Tensor [B, H, W, (K - 1) * C]. It holds zeros before the first frame.
+      frame: Tensor [B, H, W, C].
+      is_first: bool [B]. A first frame of an episode follows zeros.
 
     Returns:
-      [B, H, W, K * C], newest frame last; its last K - 1 frames are the next call's `stack`.
+      Stack [B, H, W, K * C], whose last K - 1 frames are the next call's `stack`.
     """
     kept = tf.where(is_first[:, None, None, None], tf.zeros_like(stack), stack)
     return tf.concat([kept, frame], axis=-1)
@@ -103,13 +103,7 @@ class FrameStacker:
     """Stacks the images in observations of N environments step by step, like `stack_frames`."""
 
     def __init__(self, num_envs: int, observation: Any, depth: int):
-        """Starts with zeros.
-
-        Args:
-          num_envs: N.
-          observation: Nest of specs of single frames [H, W, C].
-          depth: K, the number of frames in a stack.
-        """
+        """Starts with zeros; `observation` has specs of single frames [H, W, C]."""
         self._depth = depth
         self._stacks = [
             np.zeros([num_envs, *spec.shape[:2], depth * spec.shape[2]], spec.dtype)
@@ -119,11 +113,7 @@ class FrameStacker:
         ]
 
     def push(self, observation: Any, is_first: np.ndarray) -> Any:
-        """Adds the newest frames.
-
-        Args:
-          observation: Arrays [N, ...], images [N, H, W, C].
-          is_first: bool [N], whether a frame opens an episode: the frames before it become zeros.
+        """Adds the newest frames, [N, H, W, C]; a first frame of an episode follows zeros.
 
         Returns:
           Arrays [N, ...], images [N, H, W, K * C] with the newest frame last. Images are views:

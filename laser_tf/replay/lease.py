@@ -48,18 +48,10 @@ class Lease:
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
         stale_seconds: float = STALE_SECONDS,
     ):
-        """Acquires nothing.
-
-        Args:
-          server: Connection to the server. It is rejected if another run takes the lease over.
-          run: Name of the run, e.g. host and run directory. A resumed run has the same name.
-          heartbeat_seconds: Period of renewals.
-          stale_seconds: Time without a renewal after which a lease may be taken over.
-        """
-        self._server = server
-        self._run = run
+        self._server = server  # rejected if another run takes over the lease
+        self._run = run  # name, e.g. host and run directory, which a resumed run keeps
         self._heartbeat_seconds = heartbeat_seconds
-        self._stale_seconds = stale_seconds
+        self._stale_seconds = stale_seconds  # without a renewal, before another run may take over
         self._table = f"{PREFIX}{server.queue}"
         self._released = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="replay lease", daemon=True)

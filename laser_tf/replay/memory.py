@@ -1,7 +1,6 @@
 """Memory that replay takes, and that the machine or the container has left."""
 
 import logging
-import math
 import os
 import pathlib
 
@@ -46,11 +45,9 @@ def unroll_bytes(signature: stored_unroll.StoredUnroll) -> int:
     return sum(spec.shape.num_elements() * spec.dtype.size for spec in tf.nest.flatten(signature))
 
 
-def min_server_bytes(
-    scheme: base.ReplayScheme, signature: stored_unroll.StoredUnroll, queues: int = 1
-) -> int:
-    """Returns the bytes of full queues and one batch from replay, without compression."""
-    return unroll_bytes(signature) * scheme.min_server_unrolls(queues)
+def min_server_bytes(scheme: base.ReplayScheme, signature: stored_unroll.StoredUnroll) -> int:
+    """Returns the bytes of a full queue and one batch from replay, without compression."""
+    return unroll_bytes(signature) * scheme.min_server_unrolls
 
 
 def warn_if_too_large(scheme: base.ReplayScheme, signature: stored_unroll.StoredUnroll) -> None:
@@ -63,21 +60,11 @@ def warn_if_too_large(scheme: base.ReplayScheme, signature: stored_unroll.Stored
     per_step = unroll_bytes(scheme.stored_signature(signature)) / scheme.unroll_length
     left, total = min(_free_and_total())
     free = max(0.0, left - _MIN_FREE_SHARE * total)
-    if scheme.capacity * per_step <= free:
-        return
-    fitting = _round_down(free / per_step)
-    is_usable = fitting >= scheme.min_capacity
-    remedy = f"replay.capacity={fitting}" if is_usable else "smaller observations or more memory"
-    logging.warning(
-        "replay.capacity=%d needs up to %.2f GB (%.0f bytes per agent step before compression). "
-        "Replay may take %.2f GB of the %.2f GB of memory here. Use %s, or replay removes its "
-        "oldest experience early if memory runs out",
-        scheme.capacity, scheme.capacity * per_step / GIGABYTE, per_step, free / GIGABYTE,
-        total / GIGABYTE, remedy,
-    )  # fmt: skip
-
-
-def _round_down(number: float) -> int:
-    """Returns a number with its first two digits and zeros."""
-    unit = 10 ** max(0, math.floor(math.log10(max(1, number))) - 1)
-    return int(number // unit) * unit
+    if scheme.capacity * per_step > free:
+        logging.warning(
+            "replay.capacity=%d needs up to %.2f GB (%.0f bytes per agent step before "
+            "compression). Replay may take %.2f GB of the %.2f GB of memory here. Use "
+            "replay.capacity=%d, or replay removes its oldest experience early if memory runs out",
+            scheme.capacity, scheme.capacity * per_step / GIGABYTE, per_step, free / GIGABYTE,
+            total / GIGABYTE, free / per_step,
+        )  # fmt: skip

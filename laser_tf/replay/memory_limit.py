@@ -4,9 +4,9 @@ Reverb has no limit in bytes, and the `max_size` of a table is fixed. The compre
 is known only once the item is stored. When the process exceeds its limit, or the machine has hardly
 any memory left, `MemoryLimit` computes the number of items that fit. It then deletes older items.
 
-Only Reverb's checkpoints list items, oldest first. If the newest checkpoint is too old, another one
-is written for the list and deleted. Reverb frees deleted items one by one with later inserts and
-samples; until then the process is as large as before.
+Only Reverb's checkpoints list items, oldest first. A checkpoint is therefore written for the list
+and deleted, about once in the time that replay takes to fill. Reverb frees deleted items one by one
+with later inserts and samples; until then the process is as large as before.
 """
 
 import ctypes
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from laser_tf import errors
-from laser_tf.replay import memory, table_checkpoint, table_info
+from laser_tf.replay import memory, table_info
 
 if TYPE_CHECKING:
     from laser_tf.replay import server
@@ -39,28 +39,18 @@ class MemoryLimit:
         min_items: int = 1,
         has_room: Callable[[], bool] = memory.has_room,
     ):
-        """Removes nothing yet.
-
-        Args:
-          replay: Server in this process.
-          table: Name of its replay table.
-          limit_bytes: Limit of the process's resident memory; None for none.
-          base_bytes: Memory of the process without any replay.
-          min_items: Number of items that stay even if the machine has no memory left.
-          has_room: Returns whether the machine has memory left.
-        """
-        self._limit_bytes = limit_bytes
         self._replay = replay
         self._table = table
-        self._base_bytes = base_bytes
-        self._min_items = min_items
-        self._has_room = has_room
+        self._limit_bytes = limit_bytes  # of the process's resident memory; None for no limit
+        self._base_bytes = base_bytes  # memory of the process without any replay
+        self._min_items = min_items  # that stay even if the machine has no memory left
+        self._has_room = has_room  # returns whether the machine has memory left
         self._max_items = self._logged_items = math.inf
         self._is_error_logged = False
         self._unfreed = 0  # deleted items that may still take memory
-        self._inserts = table_info.num_inserts(self._info())
+        self._keys: list[int] = []  # of all items when they were listed, oldest first
+        self._removed_before = 0  # items that were removed before the listing
         self._malloc_trim = ctypes.CDLL(None).malloc_trim
-        self._note_listing(None)
 
     def try_to_enforce(self) -> None:
         """Calls `enforce`; logs the first error, because the next call may succeed."""
@@ -74,15 +64,11 @@ class MemoryLimit:
 
     def enforce(self) -> None:
         """Deletes the oldest items if the process or the machine is beyond its limit."""
-        if self._replay.newest_checkpoint() != self._checkpoint:
-            self._note_listing(None)
-        info = self._info()
-        before, self._inserts = self._inserts, table_info.num_inserts(info)
-        self._unfreed = max(0, self._unfreed - max(0, self._inserts - before))
+        size = self._info().current_size
         if not self._unfreed:
-            self._update_max_items(info.current_size)
-        if info.current_size > self._max_items:
-            self._remove(info.current_size - int(self._max_items))
+            self._update_max_items(size)
+        if size > self._max_items:
+            self._remove(size - int(self._max_items))
         if self._unfreed:
             self._drain()
             self._malloc_trim(0)  # Otherwise the pages stay with this process.
@@ -112,39 +98,27 @@ class MemoryLimit:
         keys = self._oldest(surplus)
         if len(keys) < surplus:
             try:
-                listed = self._replay.list_keys(self._table)
+                self._keys = self._replay.list_keys(self._table)
             except RuntimeError as error:
                 logging.warning(
                     "Emptied replay to free memory, because the oldest items are unknown without "
                     "a checkpoint, and it cannot be saved: %s", error,
                 )  # fmt: skip
                 self._replay.client.reset(self._table)
-                self._unfreed = 0
-                # No checkpoint lists the items from now on, and Reverb counts inserts from 0 again.
-                self._note_listing([])
+                self._unfreed, self._keys = 0, []
                 self._malloc_trim(0)
                 return
-            self._note_listing(listed)
+            self._removed_before = self._num_removed()
             keys = self._oldest(surplus)
         self._replay.client.mutate_priorities(self._table, deletes=keys)
         self._unfreed += len(keys)
 
-    def _note_listing(self, keys: list[int] | None) -> None:
-        """Records which items are in replay: keys, or None if the newest checkpoint lists them."""
-        self._keys = keys
-        self._checkpoint = self._replay.newest_checkpoint()
-        self._removed_before = _num_removed(self._info())
-
     def _oldest(self, number: int) -> list[int]:
         """Returns the keys of the oldest items; fewer if not enough keys are known."""
-        if self._keys is None:
-            try:
-                path = self._checkpoint
-                self._keys = table_checkpoint.keys(path, self._table) if path else []
-            except Exception:  # A damaged checkpoint lists nothing; another one is written.
-                self._keys = []
+        if not self._keys:
+            return []
         # Items that were removed since the listing were the oldest.
-        removed = _num_removed(self._info()) - self._removed_before
+        removed = self._num_removed() - self._removed_before
         return self._keys[removed : removed + number]
 
     def _drain(self) -> None:
@@ -158,9 +132,9 @@ class MemoryLimit:
             if time.monotonic() > deadline:
                 break
 
+    def _num_removed(self) -> int:
+        info = self._info()
+        return table_info.num_inserts(info) - info.current_size
+
     def _info(self) -> table_info.TableInfo:
         return self._replay.tables()[self._table]
-
-
-def _num_removed(info: table_info.TableInfo) -> int:
-    return table_info.num_inserts(info) - info.current_size

@@ -42,7 +42,7 @@ class PriorityTree:
         Args:
           num_leaves: Number of leaves, a power of two. 1 million take 33 MB.
           uniform_share: epsilon, the share of the samples that are uniform.
-          seed: Seed of the samples; None: a random one.
+          seed: Seed of the samples; None means a random seed.
         """
         self._uniform_share = uniform_share
         self._random = np.random.default_rng(seed)
@@ -71,19 +71,14 @@ class PriorityTree:
         self._refresh_above(nodes)
 
     def update(self, keys: Sequence[int], priorities: Sequence[float]) -> None:
-        """Sets the priorities of keys in the tree; the last one counts if a key is named twice.
-
-        Args:
-          keys: Keys.
-          priorities: Finite, 0 or more, after their exponent.
-        """
+        """Sets finite priorities of at least 0; the last one counts if a key is named twice."""
         nodes = [self._leaves + key for key in keys]
         for node, priority in zip(nodes, priorities, strict=True):
             self._masses[node] = priority
         self._refresh_above(nodes)
 
     def sample(self, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Samples keys independently of each other, with replacement; the tree must have some.
+        """Samples keys independently with replacement from a tree that has any.
 
         Returns:
           Keys int64 [size] and their probabilities float64 [size].

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import reverb
 import tree
@@ -16,7 +16,10 @@ _CLOSING_SECONDS = 5.0
 
 
 class WriterLostError(Exception):
-    """Unconfirmed data is lost, and so is the history that items may refer to."""
+    """Unconfirmed data is lost, and so is the history that items may refer to.
+
+    All methods of a `ResilientWriter` that use its Reverb writer raise this error.
+    """
 
 
 class ResilientWriter:
@@ -25,13 +28,9 @@ class ResilientWriter:
     def __init__(
         self, replay: connection.ReplayConnection, unrolls_kept: int, signature: Any | None = None
     ):
-        """Creates a closed writer; see `open`.
+        """Creates a closed writer; items may refer to the last `unrolls_kept` appended unrolls.
 
-        Args:
-          replay: Connection to the server.
-          unrolls_kept: Number of appended unrolls that items may refer to.
-          signature: Signature of appended data. It makes each unroll a separate chunk, so that no
-            item waits for the next unroll. None: Reverb's default.
+        With a signature of the data each unroll is a chunk: no item waits for the next unroll.
         """
         self._replay = replay
         self._unrolls_kept = unrolls_kept
@@ -41,25 +40,20 @@ class ResilientWriter:
         self._closed_at = -_RETRY_SECONDS
 
     def open(self, should_stop: Callable[[], bool]) -> bool:
-        """Opens the writer if needed; returns False if `should_stop` ended the attempt.
-
-        Raises:
-          ValueError: If the server takes other data.
-        """
+        """Opens the writer if needed; returns False if `should_stop` ended the attempt."""
         while self._writer is None:
             if time.monotonic() - self._closed_at < _RETRY_SECONDS:
                 time.sleep(_RETRY_SECONDS / 10)
             elif self._replay.wait(should_stop):
-                self._start()
+                self._server = self._replay.address, self._replay.restarts
+                self._writer = self._replay.client.trajectory_writer(self._unrolls_kept)
+                for path in self._paths:
+                    self._writer.configure(
+                        path, num_keep_alive_refs=self._unrolls_kept, max_chunk_length=1
+                    )
             if should_stop():
                 return self._writer is not None
         return True
-
-    def _start(self) -> None:
-        self._server = self._replay.address, self._replay.restarts
-        self._writer = self._replay.client.trajectory_writer(self._unrolls_kept)
-        for path in self._paths:
-            self._writer.configure(path, num_keep_alive_refs=self._unrolls_kept, max_chunk_length=1)
 
     @property
     def history(self) -> Any:
@@ -67,27 +61,15 @@ class ResilientWriter:
         return self._writer.history
 
     def append(self, data: Any) -> None:
-        """Appends a step, e.g. an unroll.
-
-        Raises:
-          WriterLostError: If the writer has ended.
-        """
+        """Appends a step, e.g. an unroll."""
         self._attempt(lambda writer: writer.append(data))
 
     def create_item(self, table: str, priority: float, trajectory: Any) -> None:
-        """Starts inserting an item; returns at once.
-
-        Raises:
-          WriterLostError: If the writer has ended.
-        """
+        """Starts to insert an item without waiting."""
         self._attempt(lambda writer: writer.create_item(table, priority, trajectory))
 
     def flush(self, should_stop: Callable[[], bool], pending: int = 0) -> None:
-        """Blocks until all but `pending` items are in their tables.
-
-        Raises:
-          WriterLostError: If they cannot get there.
-        """
+        """Blocks until all but `pending` items are in their tables."""
         if self._writer is None:
             return
         self._repeat(
@@ -96,11 +78,7 @@ class ResilientWriter:
         )
 
     def end_episode(self, should_stop: Callable[[], bool]) -> None:
-        """Blocks until all items are in their tables, and clears the history.
-
-        Raises:
-          WriterLostError: If they cannot get there.
-        """
+        """Blocks until all items are in their tables, and clears the history."""
         self.flush(should_stop)
         self._repeat(lambda writer: writer.end_episode(timeout_ms=_TIMEOUT_MS), should_stop)
 
@@ -121,16 +99,16 @@ class ResilientWriter:
         # Reverb's own writer waits forever if the server has moved, or if its machine has restarted
         # without closing connections.
         if (self._replay.address, self._replay.restarts) != self._server:
-            self._lose("the server was moved or restarted")
-        try:
-            act(self._writer)
-        except RuntimeError as error:
-            self._lose(str(error))
-
-    def _lose(self, reason: str) -> NoReturn:
+            reason = "the server was moved or restarted"
+        else:
+            try:
+                act(self._writer)
+                return
+            except RuntimeError as error:
+                reason = str(error)
         self.close()
         self._closed_at = time.monotonic()
-        raise WriterLostError(reason) from None
+        raise WriterLostError(reason)
 
     def close(self) -> None:
         """Closes the writer without waiting for a server that may be gone."""

@@ -26,12 +26,6 @@ class SequenceCheckpoints:
     """Newest and previous checkpoint of a sequence store at a path."""
 
     def __init__(self, path: pathlib.Path):
-        """Touches no file.
-
-        Args:
-          path: File of the newest checkpoint. See `checkpoint_rotation.CheckpointRotation` for the
-            others.
-        """
         self._checkpoints = checkpoint_rotation.CheckpointRotation(path)
 
     def save(self, contents: sequence_store.Contents) -> None:
@@ -50,11 +44,7 @@ class SequenceCheckpoints:
     def restore(
         self, make_store: Callable[[], sequence_store.SequenceStore]
     ) -> sequence_store.SequenceStore:
-        """Returns a store with the contents of the newest usable checkpoint, if any.
-
-        Args:
-          make_store: Creates an empty store.
-        """
+        """Returns a new store with the contents of the newest usable checkpoint, if any."""
 
         def load(path: pathlib.Path) -> sequence_store.SequenceStore:
             store = make_store()

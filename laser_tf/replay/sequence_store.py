@@ -29,7 +29,7 @@ class StoredSequence(NamedTuple):
     """A sequence of the store. Adjacent sequences share the unrolls that they overlap by."""
 
     key: int  # the place in the tree, modulo the number of its leaves
-    stream: int  # `actor` of its unrolls
+    stream: int  # `stream` of its unrolls
     numbers: tuple[int, ...]  # of its unrolls; -1 for blank ones
     unrolls: tuple[bytes, ...]  # compressed
 
@@ -38,7 +38,7 @@ class Contents(NamedTuple):
     """Contents of a store in a checkpoint: n sequences, oldest first."""
 
     layout: str  # of sequences
-    priorities: np.ndarray  # float64 [n]; NaN where none is known
+    priorities: np.ndarray  # float64 [n]; NaN if unknown
     sequences: list[StoredSequence]
 
 
@@ -61,16 +61,7 @@ class SequenceStore:
         has_room: Callable[[], bool] = lambda: True,
         spare_leaves: int = _SPARE_LEAVES,
     ):
-        """Creates an empty store.
-
-        Args:
-          scheme: Replay scheme.
-          signature: Signature of an unroll.
-          seed: Seed of the samples; None: a random one.
-          has_room: Returns whether this machine has memory left; if not, the oldest sequences
-            leave early.
-          spare_leaves: Leaves of blocks that are not full.
-        """
+        """Creates an empty store that removes old sequences early if `has_room` is False."""
         self._scheme = scheme
         self._max_size = self._logged_size = scheme.max_items
         self._num_leaves = 1 << (4 * self._max_size + spare_leaves - 1).bit_length()
@@ -91,17 +82,12 @@ class SequenceStore:
         return len(self._sequences)
 
     def add(self, sequence: stored_unroll.StoredUnroll) -> bool:
-        """Adds a sequence without a priority; for one thread.
+        """Adds a sequence, arrays [S, ...], without a priority; returns whether it is new.
 
-        Args:
-          sequence: Arrays [S, ...], unrolls in a row of one environment, blank ones at either end.
-
-        Returns:
-          Whether it is newer than the stream's newest one: a server that restarts may bring again
-          what it has sent before.
+        A server that restarts may send sequences again. Only one thread may add sequences.
         """
         numbers = np.where(sequence.new_steps > 0, sequence.number, _BLANK).tolist()
-        stream = int(sequence.actor[np.argmax(numbers)])
+        stream = int(sequence.stream[np.argmax(numbers)])
         before = self._newest.get(stream)
         if before and max(numbers) <= max(before.numbers):
             return False
@@ -164,18 +150,15 @@ class SequenceStore:
     def _bytes_per_step(self) -> float:
         return self._packed_bytes / max(1, self._added) / self._scheme.steps_per_item
 
-    def draw(self, size: int) -> stored_unroll.Drawn:
-        """Samples sequences independently, with replacement: arrays [size, S, ...].
-
-        The store must have some.
-        """
+    def sample(self, size: int) -> stored_unroll.ReplaySample:
+        """Samples sequences independently and with replacement; the store must not be empty."""
         with self._lock:
             leaves, probabilities = self._tree.sample(size)
-            drawn = [self._sequences[leaf] for leaf in leaves.tolist()]
+            sampled = [self._sequences[leaf] for leaf in leaves.tolist()]
             held = len(self._sequences)
-        return stored_unroll.Drawn(
-            self._unpack([sequence.unrolls for sequence in drawn]),
-            np.array([sequence.key for sequence in drawn], np.uint64),
+        return stored_unroll.ReplaySample(
+            self._unpack([sequence.unrolls for sequence in sampled]),
+            np.array([sequence.key for sequence in sampled], np.uint64),
             probabilities,
             np.full(size, held, np.int64),
         )
@@ -198,12 +181,9 @@ class SequenceStore:
         return tree.unflatten_as(self._structure, arrays)
 
     def update(self, keys: np.ndarray, priorities: np.ndarray) -> None:
-        """Sets the priorities of sequences; ignores sequences that were removed.
+        """Sets priorities before their exponent; ignores sequences that were removed.
 
-        Args:
-          keys: uint64 [B], keys of samples.
-          priorities: float [B], before their exponent. Ignored if NaN, infinite or negative, since
-            an update may fail.
+        An update may fail, so NaN, infinite and negative priorities are ignored.
         """
         usable = np.isfinite(priorities) & (priorities >= 0)
         powers = priorities[usable].astype(np.float64) ** self._scheme.priority_exponent

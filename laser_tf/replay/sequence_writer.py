@@ -40,11 +40,7 @@ class SequenceWriter(env_writer.EnvWriter):
     def __init__(self, scheme: sequences.Sequences, context: base.ActorContext, priority: Priority):
         """Creates a Reverb writer for each environment.
 
-        Args:
-          scheme: Replay scheme.
-          context: What the writer is made for.
-          priority: Returns the priority of a new sequence, given its unrolls [S, ...] without
-            observations and states.
+        `priority` gets the unrolls [S, ...] of a new sequence without observations and states.
         """
         length = scheme.unroll_length
         self._burn_in = scheme.burn_in // length

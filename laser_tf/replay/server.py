@@ -56,8 +56,7 @@ class ReplayServer:
         Args:
           scheme: Replay scheme. A restored table keeps the sizes of its checkpoint.
           signature: Signature of an unroll.
-          checkpoint_path: Directory of the newest checkpoint. See
-            `checkpoint_rotation.CheckpointRotation` for the others.
+          checkpoint_path: Directory of the newest checkpoint.
           port: Port to listen on; 0 selects a free port.
           queues: Names of the learners' queues. The queue of this process is the first.
           is_external: Whether the server is not part of a run. Runs then lease its queues, and a
@@ -106,7 +105,15 @@ class ReplayServer:
             raise checkpoint_rotation.DamagedError("it is empty")
         items = table_checkpoint.verify(checkpoint)
         made = self._make_tables()
-        self._check_tables(path, table_checkpoint.tables(checkpoint), made)
+        saved = table_checkpoint.tables(checkpoint)
+        difference = _compare_signatures(saved, made)
+        if self._is_external and (difference := difference or _compare_options(saved, made)):
+            raise errors.ConfigError(
+                f"{path} must hold a replay of the same configuration: {difference}. Use that "
+                "configuration, or another --checkpoint_folder."
+            )
+        if difference:
+            raise checkpoint_rotation.DamagedError(difference)
         try:
             server = self._serve(made, checkpoint)
         except Exception as error:  # Reverb raises almost any exception.
@@ -118,22 +125,6 @@ class ReplayServer:
             server.stop()
             raise checkpoint_rotation.DamagedError(f"{items} items were saved, {found} restored")
         return server
-
-    def _check_tables(
-        self,
-        path: pathlib.Path,
-        saved: Mapping[str, table_checkpoint.Table],
-        made: Sequence[reverb.Table],
-    ) -> None:
-        """Checks that a checkpoint has the tables of the configuration."""
-        difference = _compare_signatures(saved, made)
-        if self._is_external and (difference := difference or _compare_options(saved, made)):
-            raise errors.ConfigError(
-                f"{path} must hold a replay of the same configuration: {difference}. Use that "
-                "configuration, or another --checkpoint_folder."
-            )
-        if difference:
-            raise checkpoint_rotation.DamagedError(difference)
 
     def _serve(
         self, made: list[reverb.Table], checkpoint: pathlib.Path | None = None
@@ -161,10 +152,6 @@ class ReplayServer:
             for name, table in self.tables().items()
         }
 
-    def newest_checkpoint(self) -> pathlib.Path | None:
-        """Returns the directory that Reverb wrote last; None without a checkpoint."""
-        return table_checkpoint.find(self._checkpoints.newest)
-
     def checkpoint(self) -> None:
         """Saves all tables and keeps the previous checkpoint.
 
@@ -175,13 +162,7 @@ class ReplayServer:
             table_checkpoint.write_manifest(self._write_checkpoint(path))
 
     def list_keys(self, table: str) -> list[int]:
-        """Returns the keys of a table's items, oldest first.
-
-        Only checkpoints list items, so this writes a checkpoint, reads it and deletes it.
-
-        Raises:
-          RuntimeError: If the checkpoint cannot be written.
-        """
+        """Returns the keys of a table's items, oldest first, from a temporary `checkpoint`."""
         with self._described_errors(), self._checkpoints.temporary() as path:
             return table_checkpoint.keys(self._write_checkpoint(path), table)
 
@@ -201,16 +182,10 @@ class ReplayServer:
             raise RuntimeError("Reverb wrote no checkpoint")
         return checkpoint
 
-    def guard_memory(
-        self,
-        limit_bytes: int | None = None,
-        period_seconds: float = _ENFORCEMENT_PERIOD_SECONDS,
-    ) -> None:
+    def guard_memory(self, limit_bytes: int | None = None) -> None:
         """Starts a thread that removes the oldest items if memory runs out, until `stop`.
 
-        Args:
-          limit_bytes: Limit of the process's resident memory; None for the machine's memory only.
-          period_seconds: Period of the checks.
+        Memory is that of the machine, and with a limit also the resident memory of the process.
         """
         if not self._scheme.replay_table:
             return
@@ -223,7 +198,7 @@ class ReplayServer:
         )
 
         def enforce() -> None:
-            while not self._stopped.wait(period_seconds):
+            while not self._stopped.wait(_ENFORCEMENT_PERIOD_SECONDS):
                 limit.try_to_enforce()
 
         self._guard = threading.Thread(target=enforce, name="replay memory", daemon=True)

@@ -24,8 +24,8 @@ class StoredUnroll(NamedTuple):
     task: Any  # int32 [], index of the environment's task
     member: Any  # int32 [], index of the sweep's member that acted; 0 in a single run
     learner_update: Any  # int64 [], number of updates of the weights that acted at the first steps
-    new_steps: Any  # int64 [], agent steps that it adds to the unrolls before it
-    actor: Any  # int64 [], random number of the stream of unrolls of an environment
+    new_steps: Any  # int64 [], agent steps that no earlier unroll contains
+    stream: Any  # int64 [], random number of the stream of unrolls of an environment
     number: Any  # int64 [], index of the unroll in its stream
 
 
@@ -33,13 +33,13 @@ class Count(NamedTuple):
     """Fields of an unroll that the queue holds if all batches are replayed."""
 
     new_steps: Any
-    actor: Any
+    stream: Any
     number: Any
 
 
 def count_of(unroll: StoredUnroll) -> Count:
     """Returns the count of an unroll, of its signature, or of its columns."""
-    return Count(unroll.new_steps, unroll.actor, unroll.number)
+    return Count(unroll.new_steps, unroll.stream, unroll.number)
 
 
 class Batch(NamedTuple):
@@ -49,11 +49,11 @@ class Batch(NamedTuple):
     is_online: Any  # bool [B]
     key: Any  # uint64 [B], keys of the samples from replay; 0 for other entries
     importance_weight: Any  # float32 [B]
-    new_steps: Any  # int64 [], agent steps that no earlier batch counts
+    new_steps: Any  # int64 [], agent steps that no earlier batch contains
     stored_states: Any = ()  # of sequences, [B, S + 1, ...]: see `types.Unroll`
 
 
-class Drawn(NamedTuple):
+class ReplaySample(NamedTuple):
     """Samples from replay with their probabilities."""
 
     unrolls: StoredUnroll  # [B, ...]; sequences are [B, S, ...], S unrolls in a row
@@ -78,15 +78,9 @@ def signature(
     frame_stack: int,
     for_sequences: bool = False,
 ) -> StoredUnroll:
-    """Returns the `tf.TensorSpec`s of a stored unroll.
+    """Returns the `tf.TensorSpec`s of a stored unroll, from specs of one step and a core state.
 
-    Args:
-      spec: Spec of the environment.
-      agent_output: `TensorSpec`s [...] of the agent's output at one step.
-      core_state: `TensorSpec`s [...] of the agent's core state.
-      unroll_length: T.
-      frame_stack: K.
-      for_sequences: Whether sequences are joined from the unrolls.
+    Sequences are joined from unrolls that also store their next core state.
     """
     steps, with_history = unroll_length + 1, unroll_length + frame_stack
 
@@ -107,18 +101,14 @@ def signature(
         previous_action=named(spec.action, "previous_action", steps),
     )
     fields = zip(agent_output._fields, agent_output, strict=True)
-    int32s = {name: tf.TensorSpec([], tf.int32, name) for name in ("task", "member")}
-    int64s = {
-        name: tf.TensorSpec([], tf.int64, name)
-        for name in ("learner_update", "new_steps", "actor", "number")
-    }
+    int64s = ("learner_update", "new_steps", "stream", "number")
     return StoredUnroll(
         env_output=env_output,
         agent_output=types.AgentOutput(*(named(part, name, steps) for name, part in fields)),
         core_state=named(core_state, "core_state"),
         next_core_state=named(core_state, "next_core_state") if for_sequences else (),
-        **int32s,
-        **int64s,
+        **{name: tf.TensorSpec([], tf.int32, name) for name in ("task", "member")},
+        **{name: tf.TensorSpec([], tf.int64, name) for name in int64s},
     )
 
 
@@ -142,11 +132,9 @@ def blank(unroll_signature: StoredUnroll) -> StoredUnroll:
 
 
 def unpack(batch: Batch, member: int = 0) -> types.Unroll:
-    """Converts a batch to the loss's unroll: time-major, with stacked frames.
+    """Converts a batch of tensors to the loss's unroll: time-major, with stacked frames.
 
-    Args:
-      batch: Batch of tensors.
-      member: Index of the agent that learns in its sweep.
+    `member` is the index of the learning agent in its sweep.
     """
     stored = batch.unrolls
     env_output, agent_output, stored_states = tf.nest.map_structure(
@@ -165,10 +153,7 @@ def unpack(batch: Batch, member: int = 0) -> types.Unroll:
 
 
 def join(parts: StoredUnroll) -> tuple[StoredUnroll, Any]:
-    """Joins unrolls in a row to sequences. The last step of each is the first step of the next.
-
-    Args:
-      parts: Tensors [B, S, ...], S unrolls in a row.
+    """Joins S unrolls in a row, [B, S, ...]. The last step of each is the first of the next.
 
     Returns:
       Unrolls of S T transitions, [B, ...], and the core states before the first step of each part
@@ -186,7 +171,7 @@ def join(parts: StoredUnroll) -> tuple[StoredUnroll, Any]:
     env_output, agent_output = tf.nest.map_structure(
         join_steps, (parts.env_output, parts.agent_output)
     )
-    names = ("task", "member", "learner_update", "actor", "number")
+    names = ("task", "member", "learner_update", "stream", "number")
     joined = parts._replace(
         env_output=env_output,
         agent_output=agent_output,

@@ -33,12 +33,7 @@ def find(root: pathlib.Path) -> pathlib.Path | None:
 
 
 def write_manifest(checkpoint: pathlib.Path) -> None:
-    """Writes the manifest of a new checkpoint.
-
-    Raises:
-      DamagedError: If Reverb's files are incomplete.
-      OSError: If a file cannot be read or written.
-    """
+    """Writes the manifest of a new checkpoint; raises DamagedError for incomplete files."""
     # Reverb ignores errors of closing a file, when a full disk is reported for small files.
     for name in (_TABLES, _CHUNKS):
         collections.deque(_decompressed(checkpoint / name), maxlen=0)
@@ -74,12 +69,7 @@ def tables(checkpoint: pathlib.Path) -> dict[str, Table]:
 
 
 def keys(checkpoint: pathlib.Path, table: str) -> list[int]:
-    """Returns the keys of a table's items, oldest first, as Reverb saves them.
-
-    Raises:
-      DamagedError: If the checkpoint is incomplete.
-      OSError: If the checkpoint cannot be read.
-    """
+    """Returns the keys of a table's items, oldest first, as Reverb saves them."""
     return [item.key for item in _items(checkpoint) if item.table == table]
 
 
@@ -87,11 +77,16 @@ def _items(checkpoint: pathlib.Path) -> Iterator[schema_pb2.PrioritizedItem]:
     return map(schema_pb2.PrioritizedItem.FromString, _records(checkpoint / _ITEMS))
 
 
-def _crc32(path: pathlib.Path) -> int:
-    checksum = 0
+def _blocks(path: pathlib.Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         while block := file.read(_BLOCK_BYTES):
-            checksum = zlib.crc32(block, checksum)
+            yield block
+
+
+def _crc32(path: pathlib.Path) -> int:
+    checksum = 0
+    for block in _blocks(path):
+        checksum = zlib.crc32(block, checksum)
     return checksum
 
 
@@ -116,9 +111,7 @@ def _decompressed(path: pathlib.Path) -> Iterator[bytes]:
     """Yields a file's contents in blocks; zlib verifies its checksum at the end."""
     stream = zlib.decompressobj()
     try:
-        with path.open("rb") as file:
-            while block := file.read(_BLOCK_BYTES):
-                yield stream.decompress(block)
+        yield from map(stream.decompress, _blocks(path))
     except zlib.error:
         raise checkpoint_rotation.DamagedError(f"{path.name} cannot be decompressed") from None
     if not stream.eof or stream.unused_data:

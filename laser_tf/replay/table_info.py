@@ -16,29 +16,18 @@ from reverb.cc import schema_pb2
 
 TableInfo: TypeAlias = schema_pb2.TableInfo
 
-_SILENCE_WARNING_SECONDS = 5.0  # without an answer, before a warning
+_SILENCE_WARNING_SECONDS = 8.0  # since the last answer
 _AGE_TOLERANCE_SECONDS = 4.0  # by which a server's reported age may lag behind
 
 
 def read(client: reverb.Client, timeout_seconds: int = 0) -> dict[str, TableInfo]:
-    """Asks a server for its tables; returns them by name.
-
-    Args:
-      client: Client of the server.
-      timeout_seconds: Timeout; 0 for none.
+    """Requests the tables of a server; returns name -> table. A timeout of 0 means no timeout.
 
     Raises:
-      DeadlineExceededError: If the server does not answer in time.
-      RuntimeError: If the server answers with an error.
+      RuntimeError: If the server does not answer in time, or answers with an error.
     """
-    try:
-        # Reverb's public method is this call and the decoding.
-        encoded = client._client.ServerInfo(timeout_seconds)
-    except RuntimeError as error:
-        if "Deadline Exceeded" in str(error):
-            raise reverb.DeadlineExceededError(str(error)) from None
-        raise
-    infos = [TableInfo.FromString(table) for table in encoded]
+    # Reverb's public method is this call and the decoding.
+    infos = map(TableInfo.FromString, client._client.ServerInfo(timeout_seconds))
     return {info.name: info for info in infos}
 
 
@@ -64,30 +53,17 @@ class Liveness:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
-        """Assumes a server that answers.
-
-        Args:
-          clock: Returns the time in seconds.
-        """
         self._clock = clock
         self.is_answering = True
         self.restarts = 0
-        self._last: tuple[float, float] | None = None  # time and server's age of the last answer
-        self._silent_since: float | None = None
+        self._answered_at = clock()
+        self._age = -math.inf  # of the server at its last answer; -inf before the first answer
         self._is_silence_logged = False
 
-    def record_silence(self, address: str, seconds: float) -> None:
-        """Records a poll without an answer; logs a warning once if the silence lasts.
-
-        Args:
-          address: Address of the server.
-          seconds: Duration of the poll.
-        """
-        now = self._clock()
+    def record_silence(self, address: str) -> None:
+        """Records a poll without an answer; logs a warning once if the silence lasts."""
         self.is_answering = False
-        if self._silent_since is None:
-            self._silent_since = now - seconds
-        silence = now - self._silent_since
+        silence = self._clock() - self._answered_at
         if silence >= _SILENCE_WARNING_SECONDS and not self._is_silence_logged:
             self._is_silence_logged = True
             logging.warning(
@@ -96,26 +72,18 @@ class Liveness:
 
     def record_move(self) -> None:
         """Records a new address: the next answer comes from another server."""
-        if self._last:
-            self._last = self._clock(), math.inf
+        if self._age >= 0:
+            self._age = math.inf
 
     def record_answer(self, infos: Mapping[str, TableInfo], address: str) -> bool:
-        """Records an answer; returns whether another server gave it than the last answer.
-
-        Args:
-          infos: The server's tables, by name.
-          address: Address of the server.
-        """
-        now, age = self._clock(), _age(infos)
-        time_before, age_before = self._last or (now, 0.0)
-        self._last = now, age
-        expected = age_before + now - time_before - _AGE_TOLERANCE_SECONDS
-        is_restarted = age < max(age_before, expected)
+        """Records an answer; returns whether another server gave it than the last answer."""
+        age, silence = _age(infos), self._clock() - self._answered_at
+        is_restarted = age < max(self._age, self._age + silence - _AGE_TOLERANCE_SECONDS)
         self.restarts += is_restarted
         if self._is_silence_logged and not is_restarted:
-            silence = now - self._silent_since
             logging.info("Replay server at %s answered after %.0f s", address, silence)
-        self.is_answering, self._silent_since, self._is_silence_logged = True, None, False
+        self._age, self._answered_at = age, self._answered_at + silence
+        self.is_answering, self._is_silence_logged = True, False
         return is_restarted
 
 

@@ -16,13 +16,7 @@ def make_tables(
     signature: stored_unroll.StoredUnroll,
     queues: Sequence[str] = (base.QUEUE,),
 ) -> list[reverb.Table]:
-    """Creates the tables of a server: all but `replay_table` are queues.
-
-    Args:
-      scheme: Replay scheme.
-      signature: Signature of an unroll.
-      queues: Names of the learners' queues.
-    """
+    """Creates the tables of a server: all but `replay_table` are queues."""
     signatures = scheme.signatures(signature)
     queue_signatures = dict.fromkeys(queues, signatures.pop(base.QUEUE)) | signatures
     replayed = queue_signatures.pop(scheme.replay_table, None)
@@ -39,8 +33,8 @@ def make_tables(
                 sampler=sampler or reverb.selectors.Uniform(),
                 remover=reverb.selectors.Fifo(),
                 max_size=scheme.max_items,
-                # A limit that waited for more than one item would block the learner, and with it
-                # the queue and the actors that fill replay.
+                # Sampling starts when replay holds one item. A higher minimum would block the
+                # learner, then the queue, then the actors that fill replay.
                 rate_limiter=reverb.rate_limiters.MinSize(1),
                 signature=replayed,
             )
@@ -49,7 +43,7 @@ def make_tables(
 
 
 def several(signature: stored_unroll.StoredUnroll, unrolls: int | None) -> Any:
-    """Returns the signature of n unrolls in a row, [n, ...]; None: of any number."""
+    """Returns the signature of successive unrolls, [unrolls, ...]; None means any number."""
     return tree.map_structure(
         lambda spec: tf.TensorSpec([unrolls, *spec.shape], spec.dtype, spec.name), signature
     )

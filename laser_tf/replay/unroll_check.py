@@ -28,7 +28,6 @@ class UnrollCheck:
     """Finds, masks and counts unrolls with values that no actor of the run writes."""
 
     def __init__(self, spec: types.EnvironmentSpec):
-        """Creates the check of unrolls of an environment with this spec."""
         self._num_tasks = spec.num_tasks
         # Steps without a transition hold zeros, also where the bounds exclude 0.
         self._action_bounds = np.minimum(spec.action.minimum, 0), np.maximum(spec.action.maximum, 0)
@@ -41,12 +40,7 @@ class UnrollCheck:
     def find_invalid(
         self, unrolls: stored_unroll.StoredUnroll, stored_states: Any = ()
     ) -> dict[str, np.ndarray]:
-        """Returns for each field with invalid values which unrolls have them, bool [B].
-
-        Args:
-          unrolls: Arrays [B, ...].
-          stored_states: Arrays, see `stored_unroll.Batch`.
-        """
+        """Returns for each field with invalid values which unrolls have them, bool [B]."""
         env_output, agent_output = unrolls.env_output, unrolls.agent_output
         observation = tree.flatten(env_output.observation)
         words = [leaf for leaf, is_text in zip(observation, self._texts, strict=True) if is_text]
@@ -69,18 +63,11 @@ class UnrollCheck:
         return {field: entries for field, entries in invalid.items() if entries.any()}
 
     def has_any(self, unrolls: stored_unroll.StoredUnroll) -> bool:
-        """Returns whether an unroll of an episode is invalid, and counts the unroll.
-
-        Args:
-          unrolls: Arrays [n, ...].
-        """
+        """Returns whether an unroll of an episode is invalid, and counts the unroll."""
         return bool(self._find(unrolls).any())
 
     def mask(self, batch: stored_unroll.Batch) -> stored_unroll.Batch:
-        """Replaces invalid unrolls by unrolls without transitions.
-
-        Args:
-          batch: Arrays.
+        """Replaces invalid unrolls of a batch of arrays by unrolls without transitions.
 
         Raises:
           InvalidExperienceError: If none of many batches had a valid unroll.
@@ -102,7 +89,7 @@ class UnrollCheck:
 
         unrolls, states = tree.map_structure(blank, (batch.unrolls, batch.stored_states))
         unrolls.env_output.is_first[is_invalid] = True
-        unrolls = unrolls._replace(actor=batch.unrolls.actor, number=batch.unrolls.number)
+        unrolls = unrolls._replace(stream=batch.unrolls.stream, number=batch.unrolls.number)
         return batch._replace(unrolls=unrolls, stored_states=states)
 
     def _find(self, unrolls: stored_unroll.StoredUnroll, stored_states: Any = ()) -> np.ndarray:

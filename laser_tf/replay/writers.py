@@ -2,7 +2,7 @@
 
 import abc
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,16 +26,14 @@ class Step(NamedTuple):
 
 
 class Writer(abc.ABC):
-    """Takes the steps of N environments and writes them to tables of replay."""
+    """Takes the steps of N environments and writes them to tables of replay.
+
+    `should_stop` returns True to stop waiting for the server.
+    """
 
     @abc.abstractmethod
     def add(self, step: Step, should_stop: Callable[[], bool]) -> None:
-        """Takes the next step.
-
-        Args:
-          step: Step of all environments.
-          should_stop: Returns True to stop waiting for the server.
-        """
+        """Takes the next step of all environments."""
 
     @abc.abstractmethod
     def wait(self, should_stop: Callable[[], bool]) -> None:
@@ -51,29 +49,21 @@ class UnrollBuffer:
 
     Attributes:
       last_step: T.
-      steps: integers [N], the number of filled steps. T + 1 make an unroll, whose last step is the
-        first step of the next unroll.
+      steps: Filled steps of each environment, integers [N]; T + 1 complete an unroll.
     """
 
     def __init__(
         self, signature: stored_unroll.StoredUnroll, task_ids: np.ndarray, member: int = 0
     ):
-        """Allocates the arrays.
-
-        Args:
-          signature: Signature of an unroll.
-          task_ids: integers [N], the tasks of the environments.
-          member: Index of the agent in its sweep.
-        """
         num_envs = len(task_ids)
         length = stored_unroll.num_steps(signature.env_output)
         self.last_step = length - 1
         self.steps = np.zeros(num_envs, int)
         self._task_ids = task_ids
         self._member = np.int32(member)
-        # Of 63 bits, so that the streams of two environments of a fleet are never equal.
+        # 63 random bits, so that a collision is improbable.
         self._streams = [np.int64(secrets.randbits(63)) for _ in task_ids]
-        self._numbers = np.zeros(num_envs, np.int64)  # of the next unrolls
+        self._next_numbers = np.zeros(num_envs, np.int64)  # Of the next unrolls.
         self._stores_next_state = signature.next_core_state != ()
         states = tree.map_structure(
             lambda spec: tf.TensorSpec([length, *spec.shape], spec.dtype), signature.core_state
@@ -86,37 +76,44 @@ class UnrollBuffer:
             for spec in tree.flatten(every_step)
         ]
         self._histories = [len(array) - length for array in self._arrays]
-        self._is_first = len(tree.flatten(signature.env_output[:3]))  # its place among them
+        self._is_first = len(
+            tree.flatten(signature.env_output[:3])
+        )  # Index of `is_first` in `_arrays`.
 
     def write(self, step: Step) -> None:
-        """Stores the next step of every environment; full unrolls make way for the next ones."""
+        """Stores the next step of every environment.
+
+        Carries the last step of full unrolls over first.
+        """
         full = np.flatnonzero(self.steps > self.last_step)
         if full.size:
             self.carry_over(full)
         leaves = tree.flatten((step.env_output, step.agent_output, step.core_state))
-        rows, environments = self.steps, np.arange(len(self.steps))
-        if (rows == rows[0]).all():
-            rows, environments = rows[0], slice(None)  # which is faster
+        time_steps, environments = self.steps, np.arange(len(self.steps))
+        if (time_steps == time_steps[0]).all():  # A slice is faster than an index array.
+            time_steps, environments = time_steps[0], slice(None)
         # Some unrolls hold no states, which come last.
         for array, history, leaf in zip(self._arrays, self._histories, leaves, strict=False):
-            array[rows + history, environments] = leaf
+            array[time_steps + history, environments] = leaf
         self.steps += 1
 
-    def unroll(
+    def take_unroll(
         self, index: int, learner_update: int, new_steps: int | None = None
     ) -> stored_unroll.StoredUnroll:
-        """Returns the filled unroll of one environment (views), with its next number.
+        """Returns views of the filled unroll of an environment and increments its unroll number.
+
+        The views are valid until the next write.
 
         Args:
           index: Index of the environment.
           learner_update: Number of updates of the weights that acted.
-          new_steps: Agent steps that the unroll adds to the unrolls before it; None: T.
+          new_steps: Agent steps that no earlier unroll contains; None means T.
         """
         env_output, agent_output, states = tree.unflatten_as(
             self._structure, [array[:, index] for array in self._arrays]
         )
-        number = self._numbers[index]
-        self._numbers[index] += 1
+        number = self._next_numbers[index]
+        self._next_numbers[index] += 1
         next_states = tree.map_structure(lambda state: state[self.last_step], states)
         return stored_unroll.StoredUnroll(
             env_output=env_output,
@@ -127,23 +124,19 @@ class UnrollBuffer:
             member=self._member,
             learner_update=np.int64(learner_update),
             new_steps=np.int64(self.last_step if new_steps is None else new_steps),
-            actor=self._streams[index],
+            stream=self._streams[index],
             number=number,
         )
 
     def carry_over(self, index: int | np.ndarray) -> None:
-        """Makes the last step, with its history, the first step of the next unroll.
-
-        Args:
-          index: Index of an environment, or indices.
-        """
+        """Makes the last step, with its history, the first step of the next unroll."""
         for array in self._arrays:
             kept = len(array) - self.last_step
             array[:kept, index] = array[self.last_step :, index].copy()
         self.steps[index] = 1
 
     def end_episode(self, index: int) -> None:
-        """Marks the steps that an environment has not filled as no transitions."""
+        """Sets `is_first` on the unfilled steps of an environment, so that losses mask them."""
         first = self._histories[self._is_first] + self.steps[index]
         self._arrays[self._is_first][first:, index] = True
 
@@ -157,22 +150,10 @@ class UnrollStream:
     its tables is written again.
     """
 
-    def __init__(
-        self,
-        replay: connection.ReplayConnection,
-        table_names: Sequence[str],
-        counting: Sequence[str] = (),
-    ):
-        """Creates a stream, which the first unroll opens.
-
-        Args:
-          replay: Connection to the server.
-          table_names: Tables that get an item of every unroll, see `ReplayScheme.unroll_tables`.
-          counting: Tables that get only its `Count`.
-        """
+    def __init__(self, replay: connection.ReplayConnection, table_names: Mapping[str, bool]):
+        """Creates a stream to tables, see `ReplayScheme.unroll_tables`."""
         self._writer = resilient_writer.ResilientWriter(replay, unrolls_kept=1)
         self._table_names = table_names
-        self._counting = counting
         self._unrolls: Sequence[stored_unroll.StoredUnroll] = ()
 
     def write(
@@ -181,15 +162,9 @@ class UnrollStream:
         should_stop: Callable[[], bool],
         max_pending: int = _MAX_PENDING,
     ) -> None:
-        """Sends unrolls in the background; blocks while too many items are pending.
+        """Sends unrolls in the background; blocks while more than `max_pending` items are pending.
 
-        Args:
-          unrolls: Arrays that stay unchanged until `wait` or the next call.
-          should_stop: Returns True to stop waiting for the server.
-          max_pending: Max number of pending items at the end.
-
-        Raises:
-          ValueError: If another server with other tables has taken the server's place.
+        The arrays must stay unchanged until `wait` or the next call.
         """
         writer, self._unrolls = self._writer, unrolls
         while writer.open(should_stop):
@@ -197,10 +172,9 @@ class UnrollStream:
                 for unroll in unrolls:
                     writer.append(unroll)
                     trajectory = tree.map_structure(lambda leaf: leaf[-1], writer.history)
-                    for table in self._table_names:
-                        writer.create_item(table, 1.0, trajectory)
-                    for table in self._counting:
-                        writer.create_item(table, 1.0, stored_unroll.count_of(trajectory))
+                    for table, is_full_unroll in self._table_names.items():
+                        item = trajectory if is_full_unroll else stored_unroll.count_of(trajectory)
+                        writer.create_item(table, 1.0, item)
                     writer.flush(should_stop, _MAX_PENDING)
                 writer.flush(should_stop, max_pending)
                 return
@@ -208,11 +182,7 @@ class UnrollStream:
                 continue
 
     def wait(self, should_stop: Callable[[], bool]) -> None:
-        """Blocks until all items are in their tables, also while the queue is full.
-
-        Raises:
-          ValueError: See `write`.
-        """
+        """Blocks until all items are in their tables, also while the queue is full."""
         try:
             self._writer.flush(should_stop)
         except resilient_writer.WriterLostError:
@@ -228,19 +198,15 @@ class UnrollWriter(Writer):
     """Fills unrolls of N environments in parallel and writes all of them at once."""
 
     def __init__(self, scheme: base.ReplayScheme, context: base.ActorContext):
-        """Creates the writer to the tables that a scheme names."""
-        queue = context.replay.queue
-        self._stream = UnrollStream(
-            context.replay, scheme.unroll_tables(queue), scheme.counting_tables(queue)
-        )
+        self._stream = UnrollStream(context.replay, scheme.unroll_tables(context.replay.queue))
         self._buffer = UnrollBuffer(context.signature, context.task_ids, context.member)
 
     def add(self, step: Step, should_stop: Callable[[], bool]) -> None:
         """See `Writer`."""
         self._buffer.write(step)
         full = np.flatnonzero(self._buffer.steps > self._buffer.last_step)
-        if full.size:  # then all are
-            unrolls = [self._buffer.unroll(index, step.learner_update) for index in full]
+        if full.size:  # All environments fill in lockstep.
+            unrolls = [self._buffer.take_unroll(index, step.learner_update) for index in full]
             self._stream.write(unrolls, should_stop)
 
     def wait(self, should_stop: Callable[[], bool]) -> None:

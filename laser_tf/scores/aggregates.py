@@ -1,8 +1,7 @@
-"""One number for many tasks, and means of episodes over env frames, by the papers' protocols.
+"""Aggregates normalised scores over tasks and env frames, by the papers' protocols.
 
-Scores are normalised (`scores.reference`): 0 for random play, 1 for the reference, which is the
-human in the papers. Normalising is linear, so that it may come before or after an average of
-episodes, but never after a median or a cap.
+Normalisation is linear, so it may come before or after an average of episodes, but not after a
+median or a cap.
 """
 
 from collections.abc import Mapping
@@ -16,32 +15,20 @@ _MIN_POINTS, _POINTS = 20, 50  # of a curve that keeps the papers' buckets, and 
 
 
 def median_normalised(scores: Mapping[str, float]) -> float:
-    """Returns the median over tasks (LASER, section 5 and appendix A.3).
-
-    Args:
-      scores: Task -> finite normalised score, at least one.
-    """
+    """Returns the median over tasks (LASER, section 5 and appendix A.3)."""
     return float(np.median(list(scores.values())))
 
 
 def mean_capped_normalised(scores: Mapping[str, float]) -> float:
-    """Returns the mean of min(1, score), so that no task makes up for another (IMPALA, 5.3.1).
-
-    Args:
-      scores: Task -> finite normalised score, at least one.
-    """
+    """Returns the mean of min(1, score), so that no task makes up for another (IMPALA, 5.3.1)."""
     return float(np.minimum(1.0, list(scores.values())).mean())
 
 
 def choose_bucket(suite: str, env_frames: int) -> tuple[int, int]:
-    """Returns the papers' bucket if a run is long enough for it, otherwise a fiftieth of the run.
+    """Returns env frames of a bucket, and the number of buckets averaged into one point.
 
-    Args:
-      suite: Name of the suite; "atari" and "dmlab" have buckets of the papers'.
-      env_frames: Budget of the run.
-
-    Returns:
-      Env frames of a bucket, and the number of buckets that are averaged into one point.
+    These are the papers' for Atari and DMLab if the run is long enough. Otherwise a bucket is a
+    fiftieth of the run.
     """
     papers = {"atari": (ATARI_BUCKET, 1), "dmlab": (DMLAB_BUCKET, DMLAB_GROUP)}
     bucket, group = papers.get(suite, (env_frames, 1))
@@ -60,12 +47,12 @@ def sweep_curves(episodes: pd.DataFrame, bucket: int, group: int = 1) -> pd.Data
 
     Args:
       episodes: Columns member, task, env_frames (when the episode ended) and score.
-      bucket: Env frames; bucket k holds the frames from k * bucket to below (k + 1) * bucket.
+      bucket: Env frames of a bucket.
       group: Buckets averaged into a point; 10 on DMLab ("downsampling to 100M env steps").
 
     Returns:
-      Columns member, env_frames (the middle of a point) and score: NaN if a task has no episode in
-      one of the point's buckets.
+      Columns member, env_frames (the middle of a point) and score. The score is NaN if a task has
+      no episode in a bucket of the point.
     """
     buckets = episodes["env_frames"] // bucket
     means = episodes.groupby(["member", buckets, "task"])["score"].mean().unstack()
@@ -76,33 +63,20 @@ def sweep_curves(episodes: pd.DataFrame, bucket: int, group: int = 1) -> pd.Data
 
 
 def trailing_means(steps: np.ndarray, values: np.ndarray, at: np.ndarray, count: int) -> np.ndarray:
-    """Returns the mean of the last `count` episodes at some env frames.
+    """Returns the mean of the last `count` or fewer episodes at env frames `at`, float64 [K].
 
-    Args:
-      steps: Integers [E], env frames at which episodes ended, ascending.
-      values: float [E], returns of the episodes.
-      at: [K], env frames at which the means are taken.
-      count: Episodes in a mean; fewer at the beginning.
-
-    Returns:
-      float64 [K]; NaN before the first episode.
+    Episodes end at ascending env frames `steps`, [E], with returns `values`, [E]. The mean is NaN
+    before the first episode.
     """
     ends = np.searchsorted(steps, at, side="right")
     return _means_between(values, np.maximum(0, ends - count), ends)
 
 
 def window_means(steps: np.ndarray, values: np.ndarray, at: np.ndarray, window: int) -> np.ndarray:
-    """Returns the mean of the episodes that ended within the last env frames.
+    """Returns the mean of the episodes that end in (n - window, n] for each n in `at`, float64 [K].
 
-    Args:
-      steps: Integers [E], env frames at which episodes ended, ascending.
-      values: float [E], returns of the episodes.
-      at: [K], env frames at which the means are taken.
-      window: Env frames; the mean at frame n is of the episodes that ended after n - window and
-        not after n.
-
-    Returns:
-      float64 [K]; NaN if no episode ended.
+    Episodes end at ascending env frames `steps`, [E], with returns `values`, [E]. The mean is NaN
+    if no episode ends.
     """
     starts = np.searchsorted(steps, np.asarray(at) - window, side="right")
     return _means_between(values, starts, np.searchsorted(steps, at, side="right"))

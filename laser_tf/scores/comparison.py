@@ -14,7 +14,7 @@ from scipy import stats
 
 
 class Estimate(NamedTuple):
-    """One number, and its 95% percentile bootstrap interval: NaN for one seed."""
+    """Value and 95% percentile bootstrap interval, which is NaN for a single seed."""
 
     value: float
     low: float
@@ -26,9 +26,8 @@ def interval(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the bounds of a statistic's 95% percentile bootstrap interval, [...].
 
-    Args:
-      samples: Arrays [seeds, ...]; each is resampled separately along its first axis.
-      statistic: Function of as many arrays along its argument `axis`.
+    Each of the samples, [seeds, ...], is resampled separately along its first axis. The statistic
+    is a function of these arrays along its argument `axis`.
     """
     found = stats.bootstrap(
         tuple(samples), statistic, n_resamples=2_000, batch=100, method="percentile", rng=0
@@ -56,11 +55,9 @@ def interquartile_mean(scores: np.ndarray) -> Estimate:
 
 
 def probability_of_improvement(scores: np.ndarray, others: np.ndarray) -> Estimate:
-    """Returns how likely a seed scores above one of another agent: mean over games, ties count 0.5.
+    """Returns how likely a seed scores above a seed of another agent: the mean over games.
 
-    Args:
-      scores: [seeds, games].
-      others: [other seeds, games], of the agent compared with, which are not resampled.
+    Ties count 0.5. Scores of the other agent, [other seeds, games], are not resampled.
     """
 
     def improvement(table: np.ndarray) -> np.ndarray:

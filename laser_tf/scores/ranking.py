@@ -24,20 +24,18 @@ def standings(scores: pd.DataFrame, normalised: pd.DataFrame | None = None) -> p
       normalised: The same scores normalised; None, or NaNs, without references.
 
     Returns:
-      The columns label, median_normalised and mean_normalised over tasks (not capped; NaN without
-      references), mean_rank, and elo, see `elo_ratings`.
+      Columns label, median_normalised and mean_normalised over tasks (not capped; NaN without
+      references), mean_rank and elo.
 
     Raises:
-      ValueError: See `mean_ranks`.
+      ValueError: If there are no scores, or a score is not finite.
     """
+    if normalised is None:
+        normalised = scores * np.nan
     table = pd.DataFrame(
         {
-            "median_normalised": np.nan
-            if normalised is None
-            else normalised.median(axis=1, skipna=False),
-            "mean_normalised": np.nan
-            if normalised is None
-            else normalised.mean(axis=1, skipna=False),
+            "median_normalised": normalised.median(axis=1, skipna=False),
+            "mean_normalised": normalised.mean(axis=1, skipna=False),
             "mean_rank": mean_ranks(scores),
             "elo": elo_ratings(scores),
         },
@@ -50,12 +48,6 @@ def mean_ranks(scores: pd.DataFrame) -> pd.Series:
     """Returns each agent's mean over tasks of its rank, 1 for the best (section 6.2).
 
     Agents of equal score share the last of their places: a tie at the top is rank 2 for both.
-
-    Args:
-      scores: Raw or normalised, which makes no difference.
-
-    Raises:
-      ValueError: If there are no scores, or a score is not finite.
     """
     _check(scores)
     return scores.rank(ascending=False, method="max").mean(axis=1)
@@ -66,16 +58,8 @@ def elo_ratings(scores: pd.DataFrame) -> pd.Series:
 
     The higher score on a task wins; a tie is half a win for both. Ratings maximise the likelihood
     of these wins (Bradley and Terry 1952), if i wins against j with odds 10^((e_i - e_j) / 400).
-
-    Args:
-      scores: Raw or normalised, which makes no difference.
-
-    Returns:
-      NaN for all agents if no ratings are the likeliest: some agents win every task against all
-      others, and the likelihood grows with the distance.
-
-    Raises:
-      ValueError: See `mean_ranks`.
+    Ratings are NaN for all agents if some agents win every task against all others: the likelihood
+    then grows with the distance.
     """
     _check(scores)
     values = scores.to_numpy(float)

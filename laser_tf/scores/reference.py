@@ -39,7 +39,7 @@ _FOLDER = pathlib.Path(__file__).parent
 
 
 def kind(suite: str) -> str | None:
-    """Returns whose score is 1: "human", or "single_task" for LASER on one task; None: no one's."""
+    """Returns the agent whose score is 1: "human", or "single_task" for LASER on a single task."""
     return _KINDS.get(suite)
 
 
@@ -90,12 +90,7 @@ def normalised(suite: str, task: str, score: Score) -> Score:
 
 
 def normalised_scores(suite: str, scores: Mapping[str, float]) -> dict[str, float] | None:
-    """Returns normalised scores by task; None unless each task has a finite score and a reference.
-
-    Args:
-      suite: Name of the suite.
-      scores: Task -> raw score.
-    """
+    """Returns normalised scores by task; None if a score or reference is missing."""
     values = {task: normalised(suite, task, score) for task, score in scores.items()}
     if any(math.isnan(value) for value in values.values()):
         return None

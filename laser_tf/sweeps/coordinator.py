@@ -14,6 +14,7 @@ from laser_tf import errors
 from laser_tf.sweeps import lineage, population, speed_limiter, sweep_config
 from laser_tf.workdir import atomic, run_directory
 
+NAME = "coordinator"  # Of its Ray actor.
 Weights = Mapping[str, np.ndarray]  # See `sweep_client.get_state`.
 
 
@@ -46,11 +47,6 @@ class Coordinator:
     ):
         """Expects all members that have not finished.
 
-        Args:
-          config: Configuration of the sweep.
-          workdir: Directory of the sweep, with the lineage and the names of finished members.
-          clock: Returns seconds.
-
         Raises:
           ConfigError: If the lineage is damaged.
           OSError: If the lineage cannot be read.
@@ -76,22 +72,14 @@ class Coordinator:
         self._limiter.expect(name)
 
     def report(self, name: str, env_frames: int, mean_return: float, fitness: float) -> float:
-        """Records the progress of a member.
-
-        Args:
-          name: Name of the member.
-          env_frames: Env frames that it has learned from.
-          mean_return: Mean return of its training; NaN before the first episode.
-          fitness: Fitness of its weights; NaN if unknown.
+        """Records the progress of a member, NaN for unknown values.
 
         Returns:
           The env frames up to which it may learn now; infinite without equal speed.
         """
         self._reports[name] = {
-            "env_frames": env_frames,
-            "mean_return": mean_return,
-            "fitness": fitness,
-        }
+            "env_frames": env_frames, "mean_return": mean_return, "fitness": fitness
+        }  # fmt: skip
         self._limiter.report(name, env_frames)
         return self._limiter.limit(name) if self._config.sweep.equal_speed else math.inf
 
@@ -99,10 +87,6 @@ class Coordinator:
         """Returns the newest decision about a member, without what the member has applied.
 
         The result is the same until the member has a checkpoint after the decision.
-
-        Args:
-          name: Name of the member.
-          env_frames: Env frames that it has learned from.
 
         Raises:
           UnreadableError: If the weights cannot be read.
@@ -126,15 +110,7 @@ class Coordinator:
         hyperparameters: Mapping[str, float],
         weights: Weights,
     ) -> Decision:
-        """Decides whether a member of a population continues or copies a better one.
-
-        Args:
-          name: Name of the member.
-          env_frames: Env frames that it has learned from.
-          fitness: Fitness of its weights; NaN if unknown.
-          hyperparameters: Its present hyper-parameters.
-          weights: Its weights, which others may copy.
-        """
+        """Decides whether a member of a population continues or copies a better one."""
         assert self._population  # Otherwise the member is never due.
         latest = self._population.latest(name)
         if latest and latest.env_frames == env_frames:  # The first answer was lost.

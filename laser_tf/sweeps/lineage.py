@@ -29,11 +29,7 @@ class Lineage:
     """A CSV file of records, which each new record replaces atomically. Not thread-safe."""
 
     def __init__(self, path: pathlib.Path, tuned: Sequence[str]):
-        """Reads the file, if it exists.
-
-        Args:
-          path: Path of the file.
-          tuned: Names of the tuned hyper-parameters.
+        """Reads the file, if it exists; `tuned` names the tuned hyper-parameters.
 
         Raises:
           ConfigError: If the file is damaged or has other hyper-parameters.

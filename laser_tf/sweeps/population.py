@@ -1,6 +1,6 @@
 """Population based training (Jaderberg et al. 2017): which member copies which weights.
 
-No member waits for another one. The last report of a dead member stays in the ranking until the
+No member waits for another one. The last report of a failed member stays in the ranking until the
 run ends.
 """
 
@@ -37,13 +37,13 @@ class Config:
     burn_in_env_frames: int = 0  # env frames; of a member before the first decision about it
     truncation_fraction: float = 0.2  # fraction; the lowest copy from as many highest; 1: all
     copy_margin: float = 0.0  # fitness; by which a parent must be better, and more
-    perturbation_factors: tuple[float, ...] = (1.2, 1 / 1.2)  # factors; of which one is drawn
+    perturbation_factors: tuple[float, ...] = (1.2, 1 / 1.2)  # factors; of which one is sampled
     perturbation_probability: float = 1.0  # probability; of each hyper-parameter by itself
-    explore_without_copy: bool = False  # whether those perturb, too, that keep their weights
+    explore_without_copy: bool = False  # whether members that keep their weights perturb, too
     # IMPALA's; LASER fixes the epsilon on DMLab-30. A sweep that names none takes those that its
     # members have: see `sweep_config`.
     tuned: tuple[str, ...] = learner_config.TUNABLE  # hyper-parameters that change, as section.key
-    seed: int = 1  # seed; of the draws
+    seed: int = 1  # seed; of the decisions
 
     def __post_init__(self):
         config_checks.check_types(self)
@@ -52,10 +52,7 @@ class Config:
         config_checks.check_range(self, "burn_in_env_frames", 0)
         config_checks.check_range(self, "seed", 0)
         for name in ("truncation_fraction", "perturbation_probability"):
-            if not 0 < getattr(self, name) <= 1:
-                raise errors.ConfigError(
-                    f"{name} must be above 0 and at most 1, got {getattr(self, name)}."
-                )
+            config_checks.check_range(self, name, maximum=1, above=0)
         config_checks.check_range(self, "copy_margin", 0)
         factors = self.perturbation_factors
         if not factors or not all(factor > 0 for factor in factors):
@@ -74,12 +71,7 @@ class Population:
     """The decisions about all members. Not thread-safe."""
 
     def __init__(self, config: Config, log: lineage.Lineage):
-        """Continues from the records of a lineage.
-
-        Args:
-          config: Configuration of the population.
-          log: Lineage with the same tuned hyper-parameters.
-        """
+        """Continues from the records of a lineage with the same tuned hyper-parameters."""
         self._config = config
         self._log = log
 
@@ -121,16 +113,36 @@ class Population:
         Args:
           member: Name of the member.
           env_frames: Env frames that it has learned from, before action repeat.
-          fitness: Fitness of its present weights, higher is better. A member whose fitness is not
+          fitness: Fitness of its current weights, higher is better. A member whose fitness is not
             finite does not copy and is not copied.
-          hyperparameters: Its present hyper-parameters, the tuned ones among them.
-          others: Present fitness of other members, by which they are ranked. Without a finite one,
+          hyperparameters: Its current hyper-parameters, including the tuned ones.
+          others: Current fitness of other members, by which they are ranked. Without a finite one,
             the fitness of their newest record counts.
         """
         own = {name: float(hyperparameters[name]) for name in self._config.tuned}
-        known = float(fitness) if math.isfinite(fitness) else math.nan
-        parent, values = self._choose(member, known, own, others)
-        return lineage.Record(env_frames, member, parent, known, values)
+        kept = lineage.Record(env_frames, member, None, float(fitness), own)
+        records = self._records
+        if not math.isfinite(fitness):
+            return dataclasses.replace(kept, fitness=math.nan)
+        if member not in records:
+            return kept
+        # Seeded by the number of records, so that a restarted population decides the same.
+        generator = random.Random(f"{self._config.seed}/{len(self._log.records)}")
+        recorded = {n: r.fitness for n, r in records.items() if not math.isnan(r.fitness)}
+        # Records are as old as a ready interval: while all improve, the first member to be ranked
+        # would be above them all and never copy.
+        present = {n: f for n, f in others.items() if n in recorded and math.isfinite(f)}
+        ranked = {**recorded, **present, member: kept.fitness}
+        parent = select_parent(member, ranked, self._config, generator)
+        # The member would get the weights of the parent's record, which may be worse by now.
+        if parent and recorded[parent] - kept.fitness > self._config.copy_margin:
+            inherited = records[parent].hyperparameters
+            values = explore(inherited, self._config, generator)
+            return dataclasses.replace(kept, parent=parent, hyperparameters=values)
+        if self._config.explore_without_copy:
+            values = explore(own, self._config, generator)
+            return dataclasses.replace(kept, hyperparameters=values)
+        return kept
 
     def record(self, decided: lineage.Record) -> None:
         """Puts a decision in force, so that others may copy the member.
@@ -140,37 +152,6 @@ class Population:
         """
         self._log.append(decided)
 
-    def _choose(
-        self, member: str, fitness: float, own: dict[str, float], others: Mapping[str, float]
-    ) -> tuple[str | None, dict[str, float]]:
-        """Returns the parent, None for the member itself, and the hyper-parameters."""
-        records = self._records
-        if member not in records or math.isnan(fitness):
-            return None, own
-        # Seeded by the number of records, so that a restarted population decides the same.
-        generator = random.Random(f"{self._config.seed}/{len(self._log.records)}")
-        recorded = {
-            name: record.fitness
-            for name, record in records.items()
-            if not math.isnan(record.fitness)
-        }
-        # Records are as old as a ready interval: while all improve, the first member to be ranked
-        # would be above them all and never copy.
-        present = {
-            name: fitness_now
-            for name, fitness_now in others.items()
-            if name in recorded and math.isfinite(fitness_now)
-        }
-        ranked = {**recorded, **present, member: fitness}
-        parent = select_parent(member, ranked, self._config, generator)
-        # The member would get the weights of the parent's record, which may be worse by now.
-        if parent and recorded[parent] - fitness > self._config.copy_margin:
-            inherited = records[parent].hyperparameters
-            return parent, explore(inherited, self._config, generator)
-        if self._config.explore_without_copy:
-            return None, explore(own, self._config, generator)
-        return None, own
-
 
 def select_parent(
     member: str, fitnesses: Mapping[str, float], config: Config, generator: random.Random
@@ -178,12 +159,7 @@ def select_parent(
     """Returns the member to copy by truncation selection, or None.
 
     A fraction of 1 is IMPALA's rule: any other member whose fitness is higher by the margin.
-
-    Args:
-      member: One of the names in `fitnesses`.
-      fitnesses: Name -> fitness, finite.
-      config: Configuration of the population.
-      generator: Random generator.
+    Fitnesses are finite.
     """
     order = sorted(fitnesses)
     generator.shuffle(order)  # Members of equal fitness are on either side of a boundary.

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable, Sequence
 
-SILENCE_SECONDS = 20.0  # After which a member counts as dead.
-START_SECONDS = 180.0  # For a member's process to start.
+SILENCE_SECONDS = 20.0  # Time without a report after which no member waits.
+START_SECONDS = 180.0  # Time for the process of a member to start.
 
 
 class SpeedLimiter:
@@ -12,7 +12,7 @@ class SpeedLimiter:
 
     Distances count from the point at which a member has joined the others. A member that joins
     late, or again after a crash, runs at the speed of the others from its own point on. The others
-    do not wait for a member that starts again, nor for a member that is silent.
+    do not wait for a member that restarts, nor for a member that does not report.
     """
 
     def __init__(
@@ -21,13 +21,7 @@ class SpeedLimiter:
         max_lead_frames: int,
         clock: Callable[[], float] = time.monotonic,
     ):
-        """Expects all members.
-
-        Args:
-          members: Names of the members.
-          max_lead_frames: Max lead of a member over the slowest, in env frames.
-          clock: Returns seconds.
-        """
+        """Expects all members; limits the lead over the slowest member, in env frames."""
         self._max_lead_frames = max_lead_frames
         self._clock = clock
         self._deadline = {member: clock() + START_SECONDS for member in members}  # Of a report.

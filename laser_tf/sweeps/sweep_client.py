@@ -12,7 +12,8 @@ import tensorflow as tf
 from laser_tf import errors
 from laser_tf.monitoring import reporting
 from laser_tf.sweeps import coordinator
-from laser_tf.training import learner, named_variables
+from laser_tf.training import learner as learner_module
+from laser_tf.training import named_variables
 
 _REPORT_PERIOD_SECONDS = 0.5
 
@@ -48,14 +49,9 @@ class SweepClient:
         call("join", name)
 
     def resume(
-        self, trained: learner.Learner, env_frames: int, returns: reporting.EpisodeReturns
+        self, learner: learner_module.Learner, env_frames: int, returns: reporting.EpisodeReturns
     ) -> int:
         """Applies the population's decision that the learner has missed, if any.
-
-        Args:
-          trained: The learner, new or restored.
-          env_frames: Env frames that it has learned from.
-          returns: The member's returns, which this client reports.
 
         Returns:
           The env frames at which the member last became a copy of another member; -1: never.
@@ -65,17 +61,17 @@ class SweepClient:
         """
         self._env_frames, self._returns = env_frames, returns
         missed: coordinator.Decision = self._call("resume", self.name, env_frames)
-        self._apply(trained, missed)
+        self._apply(learner, missed)
         return missed.copied
 
-    def _apply(self, trained: learner.Learner, decided: coordinator.Decision) -> bool:
+    def _apply(self, learner: learner_module.Learner, decided: coordinator.Decision) -> bool:
         """Applies a decision; returns whether weights changed."""
         self._next_ready = decided.next_ready
-        trained.set_hyperparameters(decided.hyperparameters)
+        learner.set_hyperparameters(decided.hyperparameters)
         if decided.weights is None:
             return False
         logging.info("%s becomes a copy of %s", self.name, decided.parent)
-        set_state(trained, decided.weights)
+        set_state(learner, decided.weights)
         self._returns.clear()  # Of another policy.
         return True
 
@@ -87,9 +83,8 @@ class SweepClient:
         while not self._closed.is_set():
             mean_return, fitness = self._returns.mean_return(), self._returns.fitness()
             try:
-                self._limit = self._call(
-                    "report", self.name, self._env_frames, mean_return, fitness
-                )
+                report = self.name, self._env_frames, mean_return, fitness
+                self._limit = self._call("report", *report)
             except Exception as error:  # Raised by `check` in the learner's thread.
                 self._lost = error
                 return
@@ -106,7 +101,7 @@ class SweepClient:
         while env_frames >= self._limit and not should_stop():
             time.sleep(0.02)
 
-    def after_update(self, trained: learner.Learner, env_frames: int) -> bool:
+    def after_update(self, learner: learner_module.Learner, env_frames: int) -> bool:
         """Applies a decision of the population if one is due; returns whether weights changed.
 
         Raises:
@@ -115,25 +110,20 @@ class SweepClient:
         self._env_frames = env_frames
         if self._next_ready is None or env_frames < self._next_ready:
             return False
-        fitness, values = self._returns.fitness(), trained.hyperparameters()
-        state = get_state(trained)
+        fitness, values = self._returns.fitness(), learner.hyperparameters()
+        state = get_state(learner)
         return self._apply(
-            trained, self._call("decide", self.name, env_frames, fitness, values, state)
+            learner, self._call("decide", self.name, env_frames, fitness, values, state)
         )
 
     def close(self, *, finished: bool = False) -> None:
-        """Stops to report.
-
-        Args:
-          finished: Whether the budget is spent and the member saved; the others then continue
-            without this member.
-        """
+        """Stops to report; the others continue without a member that has finished."""
         self._closed.set()
         if finished:
             self._call("finish", self.name)
 
 
-def get_state(source: learner.Learner) -> dict[str, np.ndarray]:
+def get_state(source: learner_module.Learner) -> dict[str, np.ndarray]:
     """Returns what a copy of an agent gets, by name (Jaderberg et al. 2017).
 
     This is the agent's variables, with PopArt's moments, and the optimiser's state. Counters,
@@ -150,7 +140,7 @@ def get_state(source: learner.Learner) -> dict[str, np.ndarray]:
     return arrays
 
 
-def set_state(target: learner.Learner, state: Mapping[str, np.ndarray]) -> None:
+def set_state(target: learner_module.Learner, state: Mapping[str, np.ndarray]) -> None:
     """Assigns the `get_state` of a learner with the same architecture, between two updates.
 
     Raises:
@@ -166,7 +156,7 @@ def set_state(target: learner.Learner, state: Mapping[str, np.ndarray]) -> None:
         variable.assign(state[name])
 
 
-def _variables(source: learner.Learner) -> dict[str, tf.Variable]:
+def _variables(source: learner_module.Learner) -> dict[str, tf.Variable]:
     """Returns variables by their path from the learner's attributes, as in checkpoints."""
     seen = {id(variable): variable for variable in source.hyperparameter_variables.values()}
     return {

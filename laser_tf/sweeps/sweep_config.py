@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from laser_tf import config_checks, config_values, errors
+from laser_tf.networks import trunk_config
 from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.sweeps import population
 from laser_tf.training import cluster_config, run_config
@@ -26,18 +27,15 @@ _MAY_DIFFER = (
 )
 # Keys that, with the section environment, decide which weights a member can copy. A member without
 # such a key has None.
-OF_WEIGHTS = (
-    "learner.optimizer", "replay.frame_stack",
-    *(
-        f"agent.{key}"
-        for key in (
-            "kind", "torso", "channel_multiplier", "center_observation", "normalise_images",
-            "mlp_units", "mlp_activation", "normalise_vectors", "fusion_units", "core", "core_size",
-            "hidden_units", "advantage_units", "bins", "v_min", "v_max", "distributional",
-            "continuous_policy", "popart", "pixel_control_cell",
-        )
-    ),
+_OF_AGENTS = (
+    "kind", "hidden_units", "advantage_units", "bins", "v_min", "v_max", "distributional",
+    "continuous_policy", "popart", "pixel_control_cell",
 )  # fmt: skip
+_OF_TRUNKS = {field.name for field in dataclasses.fields(trunk_config.TrunkConfig)}
+_OF_WEIGHTS = (
+    *("learner.optimizer", "replay.frame_stack"),
+    *(f"agent.{key}" for key in (*_OF_AGENTS, *sorted(_OF_TRUNKS - {"core_memory_span"}))),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,12 +57,12 @@ class Config:
     )  # values of which the i-th of all keys together are a member, (a, b, ...)
     log_uniform: Mapping[str, Mapping[str, Sequence[float]]] = dataclasses.field(
         default_factory=dict
-    )  # (lowest, highest) of values drawn between them
+    )  # (lowest, highest) between which values are sampled
     choices: Mapping[str, Mapping[str, Sequence]] = dataclasses.field(
         default_factory=dict
-    )  # values of which each member draws one, (a, b, ...)
-    samples: int = 1  # members; for each point of grid and zipped, each with separate draws
-    seed: int = 1  # seed; of the draws; members' own seeds count up from run.seed
+    )  # values of which each member samples one, (a, b, ...)
+    samples: int = 1  # members; for each point of grid and zipped, each sampled separately
+    seed: int = 1  # seed; of the sampled values; members' own seeds count up from run.seed
     shared_replay: bool = True  # one replay for all members, or one for each
     equal_speed: bool = True  # whether members wait for each other
     max_lead_env_frames: int = 20_000  # env frames; that a member may be ahead of the slowest
@@ -147,7 +145,7 @@ class SweepConfig:
     @property
     def queues(self) -> list[str]:
         """The queues of the members' learners, in the order of the members."""
-        return [schemes_base.queue_of(name) for name in self.members]
+        return [schemes_base.queue_name(name) for name in self.members]
 
 
 def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
@@ -208,11 +206,7 @@ def _parse_member(
 
 
 def check_given(values: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any]) -> None:
-    """Checks that the user sets no key that the sweep varies.
-
-    Args:
-      values: Nested configuration of the sweep.
-      given: Values from flags, `section.key` -> value.
+    """Checks that the user gives no value, `section.key` -> value, of a key that the sweep varies.
 
     Raises:
       ConfigError: For a key that would have no effect.
@@ -302,7 +296,7 @@ def _tunable(config: run_config.RunConfig) -> dict[str, float]:
 
 def _values_of_weights(config: run_config.RunConfig) -> dict[str, Any]:
     flat = _flatten(config)
-    values = _of_sections(flat, "environment.") | {key: flat.get(key) for key in OF_WEIGHTS}
+    values = _of_sections(flat, "environment.") | {key: flat.get(key) for key in _OF_WEIGHTS}
     values["agent.pixel_control_cost above 0"] = flat.get("agent.pixel_control_cost", 0.0) > 0
     return values
 

@@ -29,13 +29,7 @@ class SweepDisplay:
     """Shows the progress of all members; a context manager."""
 
     def __init__(self, total_env_frames: int, title: str, stream: TextIO | None = None):
-        """Creates the display.
-
-        Args:
-          total_env_frames: Budget of one member.
-          title: First words of the line of all members.
-          stream: Output; by default standard output.
-        """
+        """Creates the display; `total_env_frames` is the budget of one member."""
         self._total = total_env_frames
         self._title = title
         self._text = progress.LiveText(stream)
@@ -49,16 +43,16 @@ class SweepDisplay:
         self._text.__exit__(*_)
 
     def update(self, reports: Mapping[str, Mapping[str, Any]], states: Mapping[str, str]) -> None:
-        """Shows the newest numbers.
-
-        Args:
-          reports: Member -> its last report, which may be empty.
-          states: Member -> a word, e.g. "running".
-        """
-        rows = [self._row(name, reports.get(name, {}), state) for name, state in states.items()]
+        """Shows each member's last report, which may be empty, and its state, e.g. "running"."""
+        rows = []
+        for name, state in states.items():
+            report = reports.get(name, {})
+            frames = report.get("env_frames", 0)
+            mean_return = report.get("mean_return", math.nan)
+            pace = self._pace(name, frames)
+            rows.append(_Row(name, frames, frames / self._total, pace, mean_return, state))
         done, budget = sum(row.env_frames for row in rows), self._total * len(rows)
         pace = sum(row.pace for row in rows)
-        share = done / budget
         seconds_left = max(0, budget - done) / pace if pace else math.nan
         best = np.fmax.reduce([row.mean_return for row in rows])  # Ignores NaN.
         numbers = (
@@ -66,18 +60,10 @@ class SweepDisplay:
             f"{pace:,.0f} frames/s",
             f"best mean return {progress.number(best, 2)}",
         )
-        plain, drawn = progress.render(self._title, share, seconds_left, numbers)
+        plain, drawn = progress.render(self._title, done / budget, seconds_left, numbers)
         # The total comes first, since a short terminal cuts the end.
-        self._text.show(
-            "\n".join([*map(_line, rows), plain]),
-            console.Group(drawn, _table(rows)),
-        )
-
-    def _row(self, name: str, report: Mapping[str, Any], state: str) -> _Row:
-        env_frames = report.get("env_frames", 0)
-        mean_return = report.get("mean_return", math.nan)
-        share = env_frames / self._total
-        return _Row(name, env_frames, share, self._pace(name, env_frames), mean_return, state)
+        text = "\n".join([*map(_line, rows), plain])
+        self._text.show(text, console.Group(drawn, _table(rows)))
 
     def _pace(self, name: str, env_frames: int) -> float:
         """Returns recent frames per second, since the last restart if there was one."""

@@ -1,18 +1,17 @@
 """Actors of a learner, in its process or in others, and the replay that they fill."""
 
 import logging
-import pathlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from laser_tf.agents import base as agents_base
-from laser_tf.environments import base, episode_statistics, factory
+from laser_tf.environments import base, episode_statistics
 from laser_tf.replay import client, connection, stored_unroll
 from laser_tf.replay.schemes import base as schemes_base
-from laser_tf.training import actor, assembly, learner, named_variables, run_config
+from laser_tf.training import actor, run_config
 
 
 class Acting(Protocol):
@@ -24,66 +23,18 @@ class Acting(Protocol):
         """Raises the error that ended acting, if any."""
 
     def metrics(self) -> dict[str, float]:
-        """Returns metrics for TensorBoard, `faults` among them."""
-
-    def faults(self) -> Mapping[str, float]:
-        """Returns the number of each fault of the environments, by metric name."""
+        """Returns metrics for TensorBoard; names of fault counts start with `environment/`."""
 
     @property
     def time_steps(self) -> int:
-        """Number of time steps that environments have returned."""
+        """Number of calls of reset and step, each of which returns N time steps."""
 
     @property
     def state(self) -> str:
         """Current activity, in words that follow "the actor"."""
 
     def stop(self) -> None:
-        """Ends acting."""
-
-
-def act_locally(
-    config: run_config.RunConfig,
-    replay: client.ReplayClient,
-    signature: stored_unroll.StoredUnroll,
-    learner: learner.Learner,
-    *,
-    dtype: str,
-    workdir: pathlib.Path,
-    member: int,
-    on_episode: Callable[[episode_statistics.Episode], None],
-) -> actor.Actor:
-    """Starts an actor with the newest weights of a learner in this process.
-
-    Args:
-      config: Configuration of the run.
-      replay: Where the actor writes.
-      signature: Signature of an unroll.
-      learner: The learner.
-      dtype: Compute dtype, "float32" or "bfloat16".
-      workdir: The run directory, for errors of environments and sequences that the learner stores.
-      member: Index of the run in its sweep.
-      on_episode: Called with each finished episode, in another thread.
-    """
-    learner_replay = config.replay.learner_replay(replay, signature, workdir)
-    # A resumed run continues with fresh randomness instead of repeating its first episodes.
-    seeds = draw_seeds(config.run.seed, int(learner.counters.agent_steps.numpy()))
-    environment = factory.make_environment(
-        config.environment, seed=seeds.environment, fault_folder=workdir
-    )
-    agent = assembly.build_agent(config, environment.spec(), dtype, seeds.actions)
-    copier = named_variables.WeightCopier(learner.agent, agent, learner.counters.learner_updates)
-    acting = make_actor(
-        config,
-        environment,
-        agent,
-        replay.connection,
-        signature,
-        member=member,
-        refresh=copier.refresh,
-        on_episode=on_episode,
-    )
-    acting.start(learner_replay)
-    return acting
+        """Stops acting."""
 
 
 class Seeds(NamedTuple):
@@ -110,18 +61,7 @@ def make_actor(
     refresh: Callable[[], int],
     on_episode: Callable[[episode_statistics.Episode], None],
 ) -> actor.Actor:
-    """Creates an actor of a run.
-
-    Args:
-      config: Configuration of the run.
-      environment: Environments of the actor.
-      agent: Agent that acts.
-      replay: Where the actor writes.
-      signature: Signature of an unroll.
-      member: Index of the run in its sweep.
-      refresh: See `actor.Actor`.
-      on_episode: See `actor.Actor`.
-    """
+    """Creates an actor, which does not act before `Actor.start` or `Actor.run`."""
     context = schemes_base.ActorContext(
         replay, signature, agent, environment.task_ids, member, config.max_unrolls_per_episode
     )
@@ -130,22 +70,16 @@ def make_actor(
         actor.ActingPolicy(agent, environment, config.replay.frame_stack),
         config.replay.make_writers(context),
         max_steps_per_episode=config.environment.max_steps_per_episode,
-        refresh_steps=config.replay.unroll_length,
+        unroll_length=config.replay.unroll_length,
         refresh=refresh,
         on_episode=on_episode,
     )
 
 
 class StallDetector:
-    """Logs, once per stall, that a learner which waits for experience gets none."""
+    """Logs each stall once: a period of `seconds` in which environments return no step."""
 
     def __init__(self, acting: Acting, seconds: float):
-        """Starts with no stall.
-
-        Args:
-          acting: The actors that the learner waits for.
-          seconds: Time without a step of their environments, in seconds, that is a stall.
-        """
         self._acting = acting
         self._seconds = seconds
         self.reset()

@@ -19,21 +19,20 @@ from laser_tf.replay import writers as replay_writers
 
 _STOP_TIMEOUT_SECONDS = 30
 _STATES = {
-    "start": "has not begun to act",
-    "environment": "waits for the environment, whose reset or step has not returned",
-    "inference": "computes actions",
-    "writing": "writes to replay, which takes nothing",
-    "waiting": "waits for replay to take what it wrote",
+    "start": "has not started",
+    "environment": "is resetting or stepping the environment",
+    "inference": "is computing actions",
+    "writing": "is writing to replay",
+    "waiting": "is waiting for replay to confirm its items",
 }
 
 
 class ActingPolicy:
-    """An agent's `act`, compiled, for environments that show single frames."""
+    """Compiled `act` of an agent; stacks frames and keeps the core state of N environments."""
 
     def __init__(
         self, agent: agents_base.Agent, environment: base.BatchedEnvironment, frame_stack: int
     ):
-        """Creates the policy of one batch of environments; `frame_stack` is K."""
         self._act = array_function.ArrayFunction(agent.act)
         self._stacker = frame_stacking.FrameStacker(
             environment.num_envs, environment.observation_spec(), frame_stack
@@ -55,17 +54,9 @@ class ActingPolicy:
 
 
 class Actor:
-    """Steps environments with the newest weights and writes each step.
+    """Steps environments with the newest weights and writes each step."""
 
-    Attributes:
-      seconds: Time spent in each part, in seconds.
-      agent_steps: Agent steps of complete unrolls.
-      time_steps: Time steps that all environments together have returned.
-      part: The current part, a key of `seconds`, or "start".
-      replay: Where the learner reads what this actor writes, if the learner is in this process.
-    """
-
-    replay: client.ReplayClient
+    replay: client.ReplayClient  # where the learner in this process reads; set by `start`
 
     def __init__(
         self,
@@ -74,20 +65,20 @@ class Actor:
         writers: Sequence[replay_writers.Writer],
         *,
         max_steps_per_episode: int,
-        refresh_steps: int,
+        unroll_length: int,
         refresh: Callable[[], int],
         on_episode: Callable[[episode_statistics.Episode], None],
     ):
-        """Creates the actor.
+        """Creates the actor of a batch of environments.
 
         Args:
-          environment: Batch of N environments.
-          policy: Policy of all environments.
-          writers: Writers of every step.
-          max_steps_per_episode: Agent steps of the longest episode; 0 if unknown.
-          refresh_steps: Agent steps of an environment from one copy of the weights to the next.
-          refresh: Copies the learner's newest weights into the policy and returns the number of
-            their updates.
+          environment: Batch of N environments; `run` closes it.
+          policy: Policy of these environments.
+          writers: Writers that receive each step.
+          max_steps_per_episode: Max agent steps of an episode; 0 if unknown.
+          unroll_length: Steps of an unroll of the writers, T.
+          refresh: Copies the learner's newest weights and returns their number of updates. Called
+            before the first step and after each unroll.
           on_episode: Called with each finished episode.
         """
         self._environment = environment
@@ -95,56 +86,55 @@ class Actor:
         self._writers = writers
         self._tracker = episode_statistics.EpisodeTracker(environment)
         self._length_limit = episode_statistics.length_limit(max_steps_per_episode)
-        self._has_warned = False  # of a longer episode
-        self._refresh_steps = refresh_steps
+        self._has_warned = False  # Whether a longer episode was logged.
+        self._unroll_length = unroll_length
         self._refresh = refresh
-        self._version = 0  # number of updates of the weights
+        self._learner_update = 0  # Number of updates of the weights.
         self._on_episode = on_episode
-        self.seconds: dict[str, float] = collections.defaultdict(float)
-        self.agent_steps = self.time_steps = 0
+        self.seconds: dict[str, float] = collections.defaultdict(float)  # Spent in each part.
+        self.agent_steps = 0  # Number of agent steps in complete unrolls.
+        self.time_steps = 0  # Calls of reset and step, each of which returns N time steps.
         self.part = "start"
         self._stop = threading.Event()
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._run_in_thread, name="actor", daemon=True)
 
     def run(self, stop: threading.Event) -> None:
-        """Acts until `stop` is set; blocks while the learner's queue is full.
+        """Acts until `stop` is set, then closes the environment and the writers.
+
+        Blocks while the learner's queue is full. After an error, only the environment is closed.
 
         Raises:
           EnvironmentFailedError: If the environments cannot continue.
         """
         environment = self._environment
         with contextlib.closing(environment):
-            self._version = self._refresh()
+            self._learner_update = self._refresh()
             with self._timed("environment"):
                 env_output = environment.reset()
             action = self._act_on(env_output, stop)
             while not stop.is_set():
-                for _ in range(self._refresh_steps):
+                for _ in range(self._unroll_length):
                     with self._timed("environment"):
                         env_output = environment.step(action)
                     action = self._act_on(env_output, stop)
                 with self._timed("waiting"):
                     for writer in self._writers:
                         writer.wait(stop.is_set)
-                self.agent_steps += environment.num_envs * self._refresh_steps
-                self._version = self._refresh()
+                self.agent_steps += environment.num_envs * self._unroll_length
+                self._learner_update = self._refresh()
             for writer in self._writers:
                 writer.close()
 
     def start(self, replay: client.ReplayClient) -> None:
-        """Acts in a thread until `stop` is called.
-
-        Args:
-          replay: Where the learner reads what this actor writes.
-        """
+        """Acts in a thread until `stop` is called; the learner in this process reads `replay`."""
         self.replay = replay
         self._thread.start()
 
     def _run_in_thread(self) -> None:
         try:
             self.run(self._stop)
-        except Exception as error:  # raised in the learner's thread by `check`
+        except Exception as error:  # Raised in the learner's thread by `check`.
             self._error = error
 
     def check(self) -> None:
@@ -153,22 +143,21 @@ class Actor:
             raise self._error
 
     def stop(self) -> None:
-        """Ends the thread after the current step."""
+        """Asks the thread to end after the current step and waits up to 30 s for its end.
+
+        A blocked environment keeps the thread alive. Never raises an error.
+        """
         self._stop.set()
         self._thread.join(_STOP_TIMEOUT_SECONDS)
 
     def metrics(self) -> dict[str, float]:
-        """Returns `faults`, and the agent steps per second spent in each part since the start."""
-        return self.faults() | {
+        """Returns the number of faults, and the agent steps per second of each part."""
+        counts = self._environment.fault_counts()
+        return {f"environment/{kind}": float(counts[kind]) for kind in faults.KINDS} | {
             f"throughput/{part}_steps_per_second": self.agent_steps / seconds
             for part, seconds in self.seconds.copy().items()
             if seconds and part != "waiting"
         }
-
-    def faults(self) -> dict[str, float]:
-        """Returns the number of each fault of the environments since the start."""
-        counts = self._environment.fault_counts()
-        return {f"environment/{kind}": float(counts[kind]) for kind in faults.KINDS}
 
     @property
     def state(self) -> str:
@@ -176,7 +165,7 @@ class Actor:
         return _STATES[self.part]
 
     def _act_on(self, env_output: types.EnvOutput, stop: threading.Event) -> np.ndarray:
-        """Records a step and returns the actions int32 [N] taken there."""
+        """Records a step and returns its actions, int32 [N] or float32 [N, D]."""
         self.time_steps += 1
         for episode in self._tracker.update(env_output):
             self._on_episode(episode)
@@ -184,7 +173,7 @@ class Actor:
         core_state = self._policy.core_state
         with self._timed("inference"):
             agent_output = self._policy(env_output)
-        step = replay_writers.Step(env_output, agent_output, core_state, self._version)
+        step = replay_writers.Step(env_output, agent_output, core_state, self._learner_update)
         with self._timed("writing"):
             for writer in self._writers:
                 writer.add(step, stop.is_set)

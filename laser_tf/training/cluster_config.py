@@ -26,23 +26,16 @@ class ClusterConfig:
     learner_cpus: float = 1.0  # CPUs; that Ray keeps for each learner
     learner_gpus: float = 0.0  # GPUs; that Ray keeps for each learner
     replay_cpus: float = 1.0  # CPUs; that Ray keeps for replay, where it is the run's own
-    evaluator_cpus: float = 1.0  # CPUs; that Ray keeps for the evaluator, where there is one
+    evaluator_cpus: float = 1.0  # CPUs; that Ray keeps for the evaluator, if there is any
     wait_minutes: float = 0.0  # minutes; for machines with room to join; 0: refuse the run at once
     weights_seconds: float = 0.2  # seconds; from one copy of the weights for actors to the next
 
     def __post_init__(self):
         config_checks.check_types(self)
         config_checks.check_range(self, "learners", 1)
-        for name in (
-            "actors",
-            "envs_per_actor",
-            "learners",
-            "actor_cpus",
-            "learner_cpus",
-            "learner_gpus",
-            "replay_cpus",
-            "evaluator_cpus",
-        ):
+        for name in ("actors", "envs_per_actor", "learners", "learner_gpus"):
+            config_checks.check_range(self, name, 0, MOST_PROCESSES)
+        for name in ("actor_cpus", "learner_cpus", "replay_cpus", "evaluator_cpus"):
             config_checks.check_range(self, name, 0, MOST_PROCESSES)
         if self.learner_gpus > 1 and self.learner_gpus % 1:
             raise errors.ConfigError(
@@ -57,21 +50,13 @@ class ClusterConfig:
             )
 
     def check_one_process(self) -> None:
-        """Checks that a run of one process has no keys for several.
-
-        Raises:
-          ConfigError: If it has.
-        """
+        """Raises ConfigError if a run of one process has keys for several."""
         self._check_defaults(
             ("envs_per_actor", "address", "learners"), "without cluster.actors, which needs Ray"
         )
 
     def check_sweep(self) -> None:
-        """Checks that each member of a sweep is one process.
-
-        Raises:
-          ConfigError: If a member has several processes.
-        """
+        """Raises ConfigError if a member of a sweep has several processes."""
         keys = ("actors", "envs_per_actor", "learners")
         self._check_defaults(keys, "in a sweep, whose members are one process each")
 

@@ -26,10 +26,11 @@ class Evaluator(Protocol):
 
 
 class Evaluations:
-    """The evaluations of a run, for the learner's thread.
+    """The evaluations of a run, for the learner's thread; none without an evaluator.
 
     At most one runs at a time. If it takes longer than the period, the evaluations that become due
-    in the meantime are skipped: the next one uses the newest weights.
+    in the meantime are skipped: the next one uses the newest weights. A run that has spent its
+    budget waits up to `last_seconds` for the last one.
     """
 
     def __init__(
@@ -40,15 +41,6 @@ class Evaluations:
         evaluator: Evaluator | None,
         last_seconds: float = 60.0,
     ):
-        """Starts no evaluation.
-
-        Args:
-          config: Configuration of the run.
-          workdir: Run directory.
-          agent: Agent of the learner.
-          evaluator: Evaluator; None runs no evaluations.
-          last_seconds: Time limit of the evaluation that runs when the budget is spent.
-        """
         self.log = evaluation_log.EvaluationLog(workdir)
         self._suite = config.environment.suite
         self._period = config.run.evaluate_every_env_frames if evaluator else 0
@@ -60,20 +52,14 @@ class Evaluations:
         self._is_running = False
         self._has_chart = False
 
-    def resume(self, env_frames: int | None, written: int = 0) -> None:
+    def resume(self, env_frames: int | None) -> None:
         """Drops the rows of the log beyond a checkpoint and schedules the next evaluation.
 
-        An evaluation that ran when the run ended has no row and is due at once.
-
-        Args:
-          env_frames: Env frames of the checkpoint; None for a new run.
-          written: Number of rows that the checkpoint counts, 0 if unknown.
-
-        Raises:
-          WorkdirError: See `csv_log.CsvLog.resume`.
+        An evaluation that ran when the run ended has no row and is due at once. For the arguments
+        and errors see `csv_log.CsvLog.resume`.
         """
-        if self._period or written or self.log.exists():
-            rows = self.log.resume(env_frames, written)
+        if self._period or self.log.exists():
+            rows = self.log.resume(env_frames)
             self._schedule(max((row.env_frames for row in rows), default=0))
 
     def _schedule(self, env_frames: int) -> None:
@@ -84,13 +70,7 @@ class Evaluations:
     def update(
         self, env_frames: int, learner_updates: int, writer: tensorboard.MetricsWriter
     ) -> None:
-        """Records a result and starts an evaluation that is due. Call it after each update.
-
-        Args:
-          env_frames: Env frames so far.
-          learner_updates: Updates so far.
-          writer: Writes the metrics of results.
-        """
+        """Records a result and starts an evaluation that is due. Call it after each update."""
         self._record(writer)
         if self._evaluator and not self._is_running and env_frames >= self._due:
             self._schedule(env_frames)
@@ -108,14 +88,13 @@ class Evaluations:
             time.sleep(0.02)
 
     def _record(self, writer: tensorboard.MetricsWriter) -> None:
-        """Writes the result of the evaluation that runs, if it has one."""
         outcome = self._evaluator.result() if self._evaluator and self._is_running else None
         if outcome is None:
             return
         self._is_running = False
         if isinstance(outcome, worker_pool.Failure):
             self._notice.failed(
-                f"the evaluation beside training failed: {outcome.reason}; training continues, and "
+                f"the evaluation during training failed: {outcome.reason}; training continues, and "
                 "the next one starts when it is due"
             )
             return

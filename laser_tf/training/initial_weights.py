@@ -41,15 +41,11 @@ def find(
 ) -> InitialWeights | None:
     """Returns the weights from which a run has to start; None if it has its own or random ones.
 
-    Args:
-      workdir: Run directory, which may be missing.
-      wanted: Directory of the other run; None for that in the run's `config.json`, if any.
-      named: Tasks with code that the user named, see `EnvironmentConfig.user_code`.
-      trust_config: Whether the other run's `config.json` may name other tasks with code.
+    `wanted` is the directory of the other run, by default that in the run's `config.json`. Tasks
+    with code have to be in `named`, unless `trust_config` accepts all tasks of that run.
 
     Raises:
-      WorkdirError: If the run started from another run, or there are no such weights.
-      UntrustedError, ValueError, ImportError, EnvironmentFailedError: See `read`.
+      WorkdirError: If the run started from another run. For other errors see `read`.
     """
     if (workdir / run_directory.CONFIG_FILE).exists():
         origin = run_directory.read_origin(workdir)
@@ -68,11 +64,6 @@ def read(
     source: pathlib.Path, named: Collection[str] = (), trust_config: bool = False
 ) -> InitialWeights:
     """Reads the newest usable weights of another run.
-
-    Args:
-      source: Directory of the other run.
-      named: See `find`.
-      trust_config: See `find`.
 
     Raises:
       WorkdirError: If the directory holds no run or no usable checkpoint.
@@ -93,20 +84,12 @@ def read(
 def check(
     initial: InitialWeights, config: run_config.RunConfig, spec: types.EnvironmentSpec
 ) -> None:
-    """Checks that weights fit the agent of a run.
-
-    Raises:
-      ConfigError: If they do not fit. The message names variables with both shapes.
-    """
+    """Raises ConfigError, which names variables with both shapes, if weights do not fit a run."""
     _find_variables(initial, assembly.build_agent(config, spec, "float32", seed=0))
 
 
 def assign(initial: InitialWeights, agent: agents_base.Agent) -> None:
-    """Assigns weights to an agent.
-
-    Raises:
-      ConfigError: If they do not fit, see `check`. Nothing is assigned.
-    """
+    """Assigns weights to an agent, or raises ConfigError and assigns none, see `check`."""
     for name, variable in _find_variables(initial, agent).items():
         variable.assign(initial.arrays[name])
 

@@ -1,4 +1,4 @@
-"""The learner, which updates the weights of an agent from batches of unrolls."""
+"""Learner that updates the weights of an agent from batches of unrolls."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -13,15 +13,15 @@ from laser_tf.ops import joint_batch
 from laser_tf.replay import batch_sources, client, stored_unroll
 from laser_tf.training import learner_config, optimizers, run_config, strategies
 
-NEW_STEPS = "learner/new_steps"  # metric: agent steps that were new in an update
+NEW_STEPS = "learner/new_steps"  # Metric: number of new agent steps in an update.
 
 
 class NonFiniteLossError(errors.UserError):
-    """Several updates in a row had a loss or a gradient that is not finite."""
+    """Several successive updates had a loss or gradient that is not finite."""
 
 
 class Counters(tf.Module):
-    """Counts of a run, which are saved with the weights."""
+    """Counters of a run, saved with the weights."""
 
     def __init__(self):
         super().__init__()
@@ -29,9 +29,6 @@ class Counters(tf.Module):
         self.agent_steps = tf.Variable(0, trainable=False, dtype=tf.int64)
         self.non_finite_updates = tf.Variable(0, trainable=False, dtype=tf.int64)
         self.wall_seconds = tf.Variable(0.0, trainable=False, dtype=tf.float64)
-        # Rows in the logs of the run directory.
-        self.episode_rows = tf.Variable(0, trainable=False, dtype=tf.int64)
-        self.evaluation_rows = tf.Variable(0, trainable=False, dtype=tf.int64)
 
 
 class Learner(tf.Module):
@@ -49,14 +46,15 @@ class Learner(tf.Module):
     ):
         """Creates the learner.
 
+        Create the agent and this learner in a `strategies.variables(strategy)` block.
+
         Args:
           agent: Agent whose variables exist.
-          config: Configuration of the optimiser.
-          total_agent_steps: Budget of the run, at which a linear learning rate reaches zero.
+          config: Learner configuration.
+          total_agent_steps: Budget of the run, where a linear learning rate schedule ends at zero.
           jit: Whether XLA compiles the update.
           member: Index of the agent in its sweep.
-          strategy: Strategy of several learners; the agent and the learner are created within its
-            `strategies.variables`. None for one learner.
+          strategy: Distribution strategy; None for a single replica.
         """
         super().__init__()
         self.agent = agent
@@ -77,13 +75,13 @@ class Learner(tf.Module):
             self._compiled_update = array_function.ArrayFunction(self._update, jit_compile=jit)
 
     def update(self, batch: stored_unroll.Batch) -> tuple[dict[str, float], np.ndarray]:
-        """Takes one step and counts it.
+        """Runs one update and increments the counters.
 
         Each of several learners calls it with its share of the joint batch, and blocks until all
         have called it.
 
         Args:
-          batch: Arrays [B, ...].
+          batch: NumPy batch [B, ...]; all calls need the same shapes and dtypes.
 
         Returns:
           Metrics of the joint batch, and the priorities [B] of this batch.
@@ -100,17 +98,18 @@ class Learner(tf.Module):
         if self._non_finite_in_a_row >= self._config.non_finite_limit:
             env_output = batch.unrolls.env_output
             raise NonFiniteLossError(
-                f"{self._non_finite_in_a_row} updates in a row had a loss or gradient that is not "
-                "finite; none of them was applied. In the last batch rewards are up to "
-                f"{_largest(env_output.reward):g} and observations up to "
-                f"{_largest(env_output.observation):g}. Use another --workdir with observations of "
-                "about 1, agent.reward_clip=unit, learner.gradient_clip=40, "
-                "learner.compute_dtype=float32, or a lower learner.learning_rate."
+                f"Skipped {self._non_finite_in_a_row} successive updates, because their loss or "
+                "gradient was not finite. The max absolute value in the last batch is "
+                f"{_largest(env_output.reward):g} for rewards and "
+                f"{_largest(env_output.observation):g} for observations. Start a new --workdir "
+                "with one of: observations scaled to about 1, --config.agent.reward_clip=unit, "
+                "--config.learner.gradient_clip=40, --config.learner.compute_dtype=float32, a "
+                "lower --config.learner.learning_rate."
             )
         return metrics, priorities
 
-    def all_agree(self, agrees: bool) -> bool:
-        """Returns whether the argument is True in all learners; blocks until all have called it.
+    def all_reduce_and(self, agrees: bool) -> bool:
+        """Returns whether the argument is True in all learners; blocks until all call it.
 
         Call it before each update: if one learner stopped without the others, they would block.
 
@@ -122,15 +121,15 @@ class Learner(tf.Module):
         with strategies.watch(self._strategy):
             return int(self._vote(np.array(agrees))) == self._strategy.num_replicas_in_sync
 
-    def take_from_chief(self) -> None:
-        """Copies the chief's variables, e.g. of a restored checkpoint, to all learners.
+    def broadcast_from_chief(self) -> None:
+        """Copies all variables of the chief, e.g. of a restored checkpoint, to all learners.
 
         Raises:
           LearnersLostError: If another learner has ended.
         """
         if self._strategy:
             with strategies.watch(self._strategy):
-                strategies.copy_from_chief(self._strategy, self.variables)
+                strategies.broadcast_from_chief(self._strategy, self.variables)
 
     @property
     def hyperparameter_variables(self) -> dict[str, tf.Variable]:
@@ -141,15 +140,15 @@ class Learner(tf.Module):
         return variables | self.agent.hyperparameters
 
     def hyperparameters(self) -> dict[str, float]:
-        """Returns the values for the next update; the learning rate is before its schedule."""
-        # Text has the shortest number with this float32, as in the configuration.
+        """Returns the values for the next update; the learning rate excludes its schedule."""
+        # str() gives the shortest decimal of a float32, e.g. 0.001.
         return {
             name: float(str(variable.numpy()))
             for name, variable in self.hyperparameter_variables.items()
         }
 
     def set_hyperparameters(self, values: Mapping[str, float]) -> None:
-        """Changes some or all of `hyperparameters`, from the next update on.
+        """Changes some or all of `hyperparameters` for the following updates.
 
         Raises:
           ConfigError: For an unknown name or a value out of range. Nothing is changed.
@@ -158,8 +157,8 @@ class Learner(tf.Module):
         for name, value in values.items():
             if name not in variables:
                 raise errors.ConfigError(
-                    f"{name} is no hyper-parameter of {type(self.agent).__name__} with "
-                    f"{self._config.optimizer} that can change. Use one of {', '.join(variables)}."
+                    f"{name} must be a tunable hyper-parameter of {type(self.agent).__name__} with "
+                    f"{self._config.optimizer}, got {value}. Use one of {', '.join(variables)}."
                 )
             stored = float(np.float32(value))
             is_zero_allowed = name == agent_config.ENTROPY_COST and value == 0
@@ -198,7 +197,7 @@ class Learner(tf.Module):
         self.agent.after_update()
 
     def _schedule(self) -> tf.Tensor:
-        """Returns the factor of the learning rate."""
+        """Returns the factor of the learning rate, float32 []."""
         if self._config.learning_rate_schedule == "constant":
             return tf.constant(1.0)
         done = tf.cast(self.counters.agent_steps, tf.float32) / self._total_agent_steps
@@ -206,7 +205,7 @@ class Learner(tf.Module):
 
 
 def _largest(arrays: Any) -> float:
-    """Returns the largest absolute value of all float arrays in a nest; 0 without any."""
+    """Returns the max absolute value of all float arrays in a nest; 0 without float arrays."""
     floats = [leaf for leaf in tf.nest.flatten(arrays) if np.issubdtype(leaf.dtype, np.floating)]
     return max((float(np.abs(leaf).max()) for leaf in floats), default=0.0)
 
@@ -214,22 +213,17 @@ def _largest(arrays: Any) -> float:
 def experience_age(
     batch: stored_unroll.Batch, learner_updates: int, member: int
 ) -> dict[str, float]:
-    """Returns the mean age, in updates, of the weights that acted in a batch.
+    """Returns the mean policy lag of online entries and the mean age of replayed entries.
 
-    Unrolls of other members and unrolls without transitions have no age. A metric without any age
-    is left out.
-
-    Args:
-      batch: Batch of arrays.
-      learner_updates: Updates of this learner so far.
-      member: Index of the agent in its sweep.
+    Both are numbers of updates since the weights that acted. Unrolls of other members and unrolls
+    without transitions have no age. A metric without any age is left out.
     """
     unrolls = batch.unrolls
-    counts = (unrolls.member == member) & ~np.all(unrolls.env_output.is_first, axis=1)
+    has_age = (unrolls.member == member) & ~np.all(unrolls.env_output.is_first, axis=1)
     ages = learner_updates - unrolls.learner_update
     parts = {
-        "replay/policy_lag_updates": ages[counts & batch.is_online],
-        "replay/age_updates": ages[counts & ~batch.is_online],
+        "replay/policy_lag_updates": ages[has_age & batch.is_online],
+        "replay/age_updates": ages[has_age & ~batch.is_online],
     }
     return {name: float(ages.mean()) for name, ages in parts.items() if ages.size}
 
@@ -241,29 +235,27 @@ def follow(
     batches: batch_sources.BatchSource,
     should_stop: Callable[[], bool],
 ) -> bool:
-    """Takes part in the chief's updates until the budget is spent or any learner has to stop.
+    """Joins the chief's updates until the budget is spent or a learner has to stop.
+
+    For the errors see `Learner.update`.
 
     Args:
       config: Configuration of the run.
-      follower: Learner with the chief's variables, see `Learner.take_from_chief`.
-      replay: Replay of the batches.
+      follower: Learner of this process, which is not the chief.
+      replay: Replay whose priorities are updated.
       batches: This learner's share of each batch.
-      should_stop: Returns True to stop.
+      should_stop: Polled while the learner waits for a batch.
 
     Returns:
       Whether the budget is spent.
-
-    Raises:
-      NonFiniteLossError: See `Learner.update`.
-      LearnersLostError: If another learner has ended.
     """
     agent_steps = int(follower.counters.agent_steps.numpy())
     while agent_steps < config.total_agent_steps:
         batch = batches.get(should_stop)
-        if not follower.all_agree(batch is not None):
+        if not follower.all_reduce_and(batch is not None):
             return False
         metrics, priorities = follower.update(batch)
         agent_steps += int(metrics[NEW_STEPS])
         if config.replay.uses_priorities:
-            replay.take_priorities(batch, priorities)
+            replay.update_priorities(batch, priorities)
     return True

@@ -24,21 +24,12 @@ class LearnerCheckpoints:
     """Checkpoints of a `tf.Module`, numbered by learner updates."""
 
     def __init__(self, directory: pathlib.Path, module: tf.Module):
-        """Touches no file.
-
-        Args:
-          directory: Directory of the checkpoints.
-          module: Module to save and restore.
-        """
         self._directory = directory
         self._module = module
         self._checkpoint = tf.train.Checkpoint(learner=module)
 
     def save(self, number: int) -> None:
         """Writes a checkpoint, then deletes all but the newest `MAX_CHECKPOINTS`.
-
-        Args:
-          number: Learner updates so far.
 
         Raises:
           NonFiniteWeightsError: If a variable is not finite. Nothing is written.
@@ -79,40 +70,28 @@ class LearnerCheckpoints:
             atomic.replace(path, self._directory / path.name)
 
     def _delete_all_but_the_newest(self, newest: int) -> None:
-        numbers = self.numbers()
         # Checkpoints with larger numbers were damaged when the run resumed.
-        kept = [number for number in numbers if number <= newest][-MAX_CHECKPOINTS:]
+        kept = [number for number in self.numbers() if number <= newest][-MAX_CHECKPOINTS:]
         try:
-            for old in {*numbers, *self._without_index()} - set(kept):
-                for path in self._directory.glob(f"checkpoint-{old}.*"):
+            for path in self._directory.glob("checkpoint-*"):
+                if path.stem not in {f"checkpoint-{number}" for number in kept}:
                     path.unlink()
         except OSError as error:
-            logging.warning(
-                "Cannot delete an old checkpoint: %s: %s. Delete it by hand; the newest checkpoint "
-                "is saved",
-                error.filename, error.strerror,
-            )  # fmt: skip
+            logging.warning("Cannot delete an old checkpoint: %s. Delete it by hand", error)
 
     def restore(self) -> int | None:
-        """Restores the newest checkpoint that is readable and finite.
+        """Restores the newest checkpoint that is readable and finite, and returns its number.
 
-        Returns:
-          Number of the checkpoint, or None if there is no checkpoint.
+        Returns None if there is no checkpoint.
 
         Raises:
           WorkdirError: If all checkpoints are damaged.
         """
-        numbers = self.numbers()
-        for number in self._without_index():
-            if number > max(numbers, default=-1):
-                logging.warning(
-                    "checkpoint-%d in %s is incomplete, or checkpoint-%d.index was deleted: using "
-                    "an older checkpoint, if any",
-                    number, self._directory, number,
-                )  # fmt: skip
+        # A checkpoint without its index, e.g. if the file was deleted, is damaged.
+        numbers = self._numbers_of(r"(index|data-\d+-of-\d+)")
         paths = [self._directory / f"checkpoint-{number}" for number in reversed(numbers)]
         restored = checkpoint_rotation.load_first_usable(paths, self._read)
-        if numbers and restored is None:
+        if restored is None and self.numbers():
             raise run_directory.WorkdirError(
                 f"all checkpoints in {self._directory} are damaged. Restore them from a backup, or "
                 "start again with another --workdir."
@@ -120,7 +99,6 @@ class LearnerCheckpoints:
         return restored
 
     def _read(self, path: pathlib.Path) -> int:
-        """Restores a checkpoint and returns its number; raises DamagedError if it is damaged."""
         try:
             with _plain_name(self._directory) as plain:
                 status = self._checkpoint.read(f"{plain}/{path.name}")
@@ -136,13 +114,10 @@ class LearnerCheckpoints:
         # From the files themselves, because a state file could be damaged, too.
         return self._numbers_of("index")
 
-    def _without_index(self) -> list[int]:
-        return sorted(set(self._numbers_of(r"data-\d+-of-\d+")) - set(self.numbers()))
-
     def _numbers_of(self, suffix: str) -> list[int]:
         pattern = rf"checkpoint-(\d+)\.{suffix}"
         matches = [re.fullmatch(pattern, path.name) for path in self._directory.glob("*")]
-        return sorted(int(match[1]) for match in matches if match)
+        return sorted({int(match[1]) for match in matches if match})
 
 
 def _describe(error: Exception) -> str:
@@ -181,18 +156,11 @@ def restore_agent(
 ) -> tuple[agents_base.Agent, learner.Counters]:
     """Returns an agent for evaluation with a run's newest weights, and their counters.
 
-    Args:
-      workdir: Run directory.
-      config: Configuration of the run.
-      spec: Specs of the environment, images as single frames.
-      seed: Seed of the actions.
-
-    Raises:
-      WorkdirError: If there is no checkpoint, or all are damaged.
+    For the errors see `restore_learner`. The spec has images as single frames.
     """
     restored = restore_learner(workdir, config, spec)
     dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
-    agent = assembly.build_agent(config, spec, dtype, seed, evaluating=True)
+    agent = assembly.build_agent(config, spec, dtype, seed, is_evaluating=True)
     counters = restored.counters
     named_variables.WeightCopier(restored.agent, agent, counters.learner_updates).refresh()
     return agent, counters

@@ -15,11 +15,7 @@ TUNABLE = (LEARNING_RATE, agent_config.ENTROPY_COST, RMSPROP_EPSILON)
 
 @dataclasses.dataclass(frozen=True)
 class LearnerConfig:
-    """Batches, optimiser and numerics of the learner.
-
-    Raises:
-      ConfigError: For an invalid value.
-    """
+    """Batches, optimiser and numerics of the learner."""
 
     learning_rate: float = 6e-4  # step size; at the run's start
     learning_rate_schedule: str = "linear"  # linear, to zero at the run's last frame, or constant

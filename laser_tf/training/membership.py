@@ -4,29 +4,23 @@ from collections.abc import Callable
 from typing import Protocol
 
 from laser_tf.monitoring import reporting
-from laser_tf.training import learner
+from laser_tf.training import learner as learner_module
 
 
 class Membership(Protocol):
-    """A run's place in a sweep; see `sweeps.sweep_client.SweepClient`.
-
-    Attributes:
-      name: Name of the member.
-      index: Index of the member in the sweep, from 0.
-      replay_address: Returns "host:port" of the shared replay; None if each run has its own.
-    """
+    """A run's place in a sweep; see `sweeps.sweep_client.SweepClient`."""
 
     name: str
     index: int
     replay_address: Callable[[], str] | None
 
     def resume(
-        self, trained: learner.Learner, env_frames: int, returns: reporting.EpisodeReturns
+        self, learner: learner_module.Learner, env_frames: int, returns: reporting.EpisodeReturns
     ) -> int:
-        """Catches up; returns the env frames of the last copy of another member, -1 for none."""
+        """Applies a missed decision; returns the env frames of the member's last copy or -1."""
 
     def start(self) -> None:
-        """Starts to report."""
+        """Starts to report progress."""
 
     def check(self) -> None:
         """Raises the error that ended the membership."""
@@ -34,7 +28,7 @@ class Membership(Protocol):
     def throttle(self, env_frames: int, should_stop: Callable[[], bool]) -> None:
         """Blocks while the member is too far ahead."""
 
-    def after_update(self, trained: learner.Learner, env_frames: int) -> bool:
+    def after_update(self, learner: learner_module.Learner, env_frames: int) -> bool:
         """Applies decisions that are due; returns whether weights have changed."""
 
     def close(self, *, finished: bool = False) -> None:

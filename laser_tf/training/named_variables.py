@@ -14,13 +14,9 @@ def walk(
 ) -> Iterator[tuple[str, tf.Variable]]:
     """Yields each variable below an object once, except those of random generators.
 
-    A name is the path of attributes, as in checkpoints. TensorFlow's names would depend on the
-    number of variables that the process has created.
-
-    Args:
-      trackable: The object.
-      path: Name of the object.
-      seen: Objects to omit, by `id`; gets all objects that are found.
+    A name is the path of attributes from `path`, as in checkpoints. TensorFlow's names would depend
+    on the number of variables that the process has created. Objects in `seen`, by their `id`, are
+    omitted, and all objects that are found are added to it.
     """
     if id(trackable) in seen or isinstance(trackable, tf.random.Generator):
         return

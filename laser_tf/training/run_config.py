@@ -20,11 +20,7 @@ _CHOICES = {"agent": "kind", "environment": "suite", "replay": "scheme"}
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """Length, seed, checkpoints, metrics and evaluations of a run.
-
-    Raises:
-      ConfigError: For an invalid value.
-    """
+    """Length, seed, checkpoints, metrics and evaluations of a run."""
 
     env_frames: int = 3_000_000  # env frames; the run's budget
     seed: int = 1  # seed; of weights, actions and environments
@@ -33,8 +29,8 @@ class Config:
     metrics_seconds: float = 10.0  # seconds; between rows in TensorBoard, 200 in all at least
     replay_port: int = 0  # port; of the embedded Reverb server; 0 takes a free one
     evaluation_episodes: int = 30  # episodes; of each task after training; 0 for none
-    evaluate_every_env_frames: int = 0  # env frames; between evaluations beside training; 0: none
-    evaluation_episodes_beside: int = 10  # episodes; of each task in each of these
+    evaluate_every_env_frames: int = 0  # env frames; between evaluations during training; 0: none
+    periodic_evaluation_episodes: int = 10  # episodes; of each task in each of these
 
     def __post_init__(self):
         config_checks.check_types(self)
@@ -42,7 +38,7 @@ class Config:
         config_checks.check_range(self, "seed", 0, 2_000_000_000, "environments count up from it")
         config_checks.check_range(self, "evaluation_episodes", 0)
         config_checks.check_range(self, "evaluate_every_env_frames", 0)
-        config_checks.check_range(self, "evaluation_episodes_beside", 1)
+        config_checks.check_range(self, "periodic_evaluation_episodes", 1)
         config_checks.check_range(self, "replay_port", 0, 65_535, "0 takes a free port")
         for name, year in (
             ("checkpoint_minutes", 525_600),
@@ -102,7 +98,7 @@ class RunConfig:
     def share_of_replay(self) -> schemes_base.ReplayScheme:
         """The replay scheme with one learner's share of each batch."""
         learners = self.cluster.learners
-        return self.replay if learners == 1 else self.replay.share(learners)
+        return self.replay if learners == 1 else self.replay.per_learner(learners)
 
     @property
     def total_agent_steps(self) -> int:
@@ -118,7 +114,6 @@ class RunConfig:
 
 @contextlib.contextmanager
 def _in_section(name: str) -> Iterator[None]:
-    """Adds the section to the message of a ValueError."""
     try:
         yield
     except ValueError as error:
@@ -156,12 +151,7 @@ def section_classes(values: Mapping[str, Mapping[str, Any]]) -> dict[str, type]:
 def defaults(values: Mapping[str, Mapping[str, Any]], **others: type) -> dict[str, dict[str, Any]]:
     """Returns the default of each key, for the agent, suite and scheme in the values.
 
-    Args:
-      values: Configuration, section -> key -> value.
-      **others: Dataclasses of sections in addition to those of a run.
-
-    Raises:
-      ConfigError: See `section_classes`.
+    Other arguments are the dataclasses of further sections. For the errors see `section_classes`.
     """
     return {name: _defaults(known) for name, known in (section_classes(values) | others).items()}
 
@@ -178,11 +168,7 @@ def _defaults(section_class: Any) -> dict[str, Any]:
 
 
 def check_nesting(values: Any) -> None:
-    """Checks that values are mappings, section -> key -> value, with texts as keys.
-
-    Raises:
-      ConfigError: If they are not.
-    """
+    """Raises ConfigError unless values are mappings, section -> key -> value, with text keys."""
     if not isinstance(values, Mapping):
         raise errors.ConfigError(f"the config must have sections, such as run, got {values!r}.")
     for name, section in values.items():
@@ -196,22 +182,14 @@ def check_nesting(values: Any) -> None:
 def parse_section(
     name: str, section_class: type[Section], values: Mapping[str, Mapping[str, Any]]
 ) -> Section:
-    """Builds the dataclass of one section.
-
-    Raises:
-      ConfigError: For an unknown, a missing or an invalid key; the message names `section.key`.
-    """
+    """Builds the dataclass of one section; see `parse`."""
     check_keys(name, section_class, values)
     with _in_section(name):
         return section_class(**values.get(name, {}))
 
 
 def check_keys(name: str, section_class: type, values: Mapping[str, Mapping[str, Any]]) -> None:
-    """Checks that the dataclass of a section has all keys of the section.
-
-    Raises:
-      ConfigError: For an unknown key; the message names `section.key`.
-    """
+    """Raises ConfigError, which names the key, for a key that the dataclass of a section lacks."""
     section = values.get(name, {})
     known = [field.name for field in dataclasses.fields(cast(Any, section_class))]
     if name == "replay":
@@ -223,7 +201,6 @@ def check_keys(name: str, section_class: type, values: Mapping[str, Mapping[str,
 
 
 def _check_scheme_keys(section: Mapping[str, Any], known: Iterable[str]) -> None:
-    """Raises ConfigError for a key of another replay scheme."""
     scheme = section.get("scheme", schemes.DEFAULT)
     for key in section:
         if key not in known and (owners := schemes.schemes_with(key)):
@@ -240,9 +217,6 @@ def override(
     """Returns a copy of nested values with other values under keys `section.key`.
 
     A change of `replay.scheme` drops the keys that the new scheme does not have.
-
-    Raises:
-      ConfigError: If there is no such scheme.
     """
     result = config_values.override(values, {})
     if scheme := changes.get("replay.scheme"):

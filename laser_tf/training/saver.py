@@ -17,7 +17,9 @@ Saving = Callable[[], contextlib.AbstractContextManager]
 class Saver:
     """Saves weights often and replay, which is larger, seldom.
 
-    Weights are saved first, so that replay does not use up their disk space.
+    Weights are saved first, so that replay does not use up their disk space. `before_weights`
+    writes logs that a resumed run cannot recreate. Replay is saved within the context of
+    `saving_replay`.
     """
 
     def __init__(
@@ -31,19 +33,6 @@ class Saver:
         before_weights: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ):
-        """Starts the clocks.
-
-        Args:
-          config: Section `run` of the configuration.
-          workdir: Run directory.
-          checkpoints: Checkpoints of the weights.
-          replay: Replay, which saves itself.
-          counters: Counters that are saved with the weights.
-          saving_replay: Context in which replay is saved.
-          before_weights: Called before weights are saved; writes logs that a resumed run cannot
-            recreate.
-          clock: Returns monotonic seconds.
-        """
         self._saving_replay = saving_replay
         self._before_weights = before_weights
         self._workdir = workdir
@@ -98,14 +87,9 @@ class Saver:
         """Saves weights, then replay; a failure to save replay is only logged.
 
         Raises:
-          NonFiniteWeightsError: If the weights are not finite. Older checkpoints are unchanged.
-          LostError: If the run directory no longer belongs to this process.
-          WorkdirError: If weights cannot be written. Older checkpoints are unchanged.
+          WorkdirError: If weights cannot be written. For other errors see `save_when_due`.
         """
-        try:
-            self._save_learner()
-        except run_directory.WorkdirError as error:
-            raise run_directory.WorkdirError(f"{error}. Fix this, then run again") from None
+        self._save_learner()
         try:
             self._save_replay()
         except run_directory.WorkdirError as error:

@@ -1,7 +1,7 @@
-"""Synchronous learners on several devices or machines.
+"""Synchronous updates by replicas on several devices or machines.
 
 Each replica has its own copy of all variables and computes the loss of its share of the joint
-batch. `ops.joint_batch` sums what depends on the joint batch, so that all replicas take the same
+batch. `ops.joint_batch` sums what depends on the joint batch. All replicas therefore take the same
 step and the copies stay equal. Replicas exchange nothing else.
 """
 
@@ -32,26 +32,26 @@ _ERRORS_OF_OTHERS = (
 
 
 class LearnersLostError(errors.UserError):
-    """Another learner has ended, so that this one cannot continue."""
+    """Another learner has ended, so that this learner cannot continue."""
 
 
 def make(
     config: learner_config.LearnerConfig, addresses: Sequence[str] = (), index: int = 0
 ) -> tf.distribute.Strategy | None:
-    """Creates the strategy of several learners; returns None for one learner.
+    """Creates the strategy of several replicas; returns None for one replica.
 
     Call it once in a process, before TensorFlow computes anything, because it defines the devices.
+    The devices are all cores of a TPU, GPUs if there are any, or logical CPUs (for tests).
     With several processes it blocks until all have called it.
 
     Args:
-      config: Configuration with the number of devices of this machine: all cores of a TPU, or GPUs
-        if there are any, otherwise logical CPUs, which is for tests.
+      config: Configuration with the number of replicas of this machine.
       addresses: "host:port" of each learning process, in the same order in all of them.
       index: Index of this process in `addresses`; 0 is the chief.
 
     Raises:
       ConfigError: If there are too few devices, or XLA cannot compile for them.
-      LearnersLostError: If the processes do not find each other.
+      LearnersLostError: If the processes cannot connect to each other.
     """
     replicas = config.replicas
     if len(addresses) < 2 and replicas == 1:
@@ -66,11 +66,11 @@ def make(
     devices = strategy.extended.worker_devices
     if config.jit_compile == "on" and "CPU" in devices[0]:
         raise errors.ConfigError(
-            "learner.jit_compile must be auto or off for several learners on CPUs, whose sums XLA "
+            "learner.jit_compile must be auto or off for several replicas on CPUs, whose sums XLA "
             "cannot compile, got 'on'."
         )
     logging.info(
-        "%d learners share each batch, here on %s", strategy.num_replicas_in_sync,
+        "Splitting each batch among %d replicas, here on %s", strategy.num_replicas_in_sync,
         ", ".join(devices),
     )  # fmt: skip
     return strategy
@@ -81,8 +81,7 @@ def variables(strategy: tf.distribute.Strategy | None) -> Iterator[None]:
     """Gives each replica its own copy of every variable that is created in the context.
 
     Unlike the mirrored variables of `tf.distribute`, each replica assigns to its own copy, also
-    within a condition. Outside of replicas, the value is that of the first replica. Checkpoints
-    contain it like any other variable.
+    within a condition. Elsewhere and in checkpoints, the first replica gives the value.
     """
     if strategy is None:
         yield
@@ -105,15 +104,10 @@ def replicated(
     *,
     jit: bool,
 ) -> Callable[[stored_unroll.Batch], tuple[dict[str, tf.Tensor], tf.Tensor]]:
-    """Returns an update in which each replica of this process takes its share of a batch.
+    """Returns an update in which each replica of this process receives its share of a batch.
 
-    Args:
-      strategy: Strategy of several learners.
-      update: Update of one replica: share -> metrics, equal on all replicas, and its priorities.
-      jit: Whether XLA compiles it.
-
-    Returns:
-      Function: batch -> metrics, and priorities in the order of the batch.
+    `update` returns metrics, which are equal on all replicas, and the priorities of its share. The
+    result returns the same metrics, and priorities in the order of the batch.
     """
     compiled = tf.function(update, jit_compile=True, autograph=False) if jit else update
     replicas = len(strategy.extended.worker_devices)
@@ -125,8 +119,8 @@ def replicated(
             lambda context: shares[context.replica_id_in_sync_group % replicas]
         )
         metrics, priorities = strategy.run(compiled, (own,))
-        one = {name: strategy.experimental_local_results(m)[0] for name, m in metrics.items()}
-        return one, tf.concat(strategy.experimental_local_results(priorities), axis=0)
+        first = {name: strategy.experimental_local_results(m)[0] for name, m in metrics.items()}
+        return first, tf.concat(strategy.experimental_local_results(priorities), axis=0)
 
     return take
 
@@ -142,8 +136,10 @@ def _share_out(batch: stored_unroll.Batch, replicas: int) -> list[stored_unroll.
     ]
 
 
-def copy_from_chief(strategy: tf.distribute.Strategy, variables: Sequence[tf.Variable]) -> None:
-    """Copies the variables of the chief's first replica to all others; all processes call it."""
+def broadcast_from_chief(
+    strategy: tf.distribute.Strategy, variables: Sequence[tf.Variable]
+) -> None:
+    """Copies variables of the chief's first replica to all replicas; all processes call it."""
 
     def copy() -> None:
         is_first = tf.equal(tf.distribute.get_replica_context().replica_id_in_sync_group, 0)
@@ -155,7 +151,7 @@ def copy_from_chief(strategy: tf.distribute.Strategy, variables: Sequence[tf.Var
 
 
 def vote(strategy: tf.distribute.Strategy) -> Callable[[np.ndarray], np.ndarray]:
-    """Returns a function, called by all processes, that counts the replicas with True."""
+    """Returns a function that counts the replicas with True; all processes call it."""
 
     def count(mine: tf.Tensor) -> tf.Tensor:
         votes = strategy.run(joint_batch.all_reduce_sum, (tf.cast(mine, tf.float32),))
@@ -166,31 +162,24 @@ def vote(strategy: tf.distribute.Strategy) -> Callable[[np.ndarray], np.ndarray]
 
 @contextlib.contextmanager
 def watch(strategy: tf.distribute.Strategy | None) -> Iterator[None]:
-    """Converts errors of the connection to other learners.
+    """Converts errors of the connection to other learners to LearnersLostError.
 
-    Raises:
-      LearnersLostError: If another learner does not respond. This process has to end, and all
-        learners have to be restarted.
+    This process then has to end, and all learners have to be restarted.
     """
     try:
         yield
     except _ERRORS_OF_OTHERS as error:
-        if not _spans_machines(strategy):
+        if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
             raise
         raise LearnersLostError(
-            f"another learner has ended ({_reason(error)}), so this one cannot continue. Start "
-            "all learners again to resume from the newest checkpoint."
+            f"Another learner has ended ({_reason(error)}), so this learner cannot continue. "
+            "Restart all learners to resume from the newest checkpoint."
         ) from None
 
 
 def _reason(error: tf.errors.OpError) -> str:
-    """Returns one sentence of TensorFlow's many lines."""
     found = re.search(r"Collective ops is aborted by: (.*?)(\. |\n|$)", error.message)
     return found[1] if found else error.message.strip().splitlines()[-1]
-
-
-def _spans_machines(strategy: tf.distribute.Strategy | None) -> bool:
-    return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
 
 
 def _local_devices(replicas: int) -> list[str]:
@@ -248,6 +237,6 @@ def _across_machines(replicas: int, addresses: Sequence[str], index: int) -> tf.
             return tf.distribute.MultiWorkerMirroredStrategy(resolver)
     except tf.errors.OpError as error:
         raise LearnersLostError(
-            f"learner {index} of {', '.join(addresses)} cannot join the others ({_reason(error)}). "
-            "Free its port, and start all learners together."
+            f"Learner {index} of {', '.join(addresses)} cannot join the other learners "
+            f"({_reason(error)}). Free its port, and start all learners together."
         ) from None

@@ -11,10 +11,11 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from laser_tf import config_values, types
-from laser_tf.environments import episode_statistics
+from laser_tf.environments import episode_statistics, factory
 from laser_tf.host import hardware
 from laser_tf.monitoring import episode_log, progress, reporting, tensorboard
-from laser_tf.replay import batch_sources, client, stored_unroll
+from laser_tf.replay import batch_sources, client, connection, server, stored_unroll
+from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.training import (
     acting,
     assembly,
@@ -23,6 +24,7 @@ from laser_tf.training import (
     learner,
     learner_checkpoints,
     membership,
+    named_variables,
     run_config,
     saver,
 )
@@ -30,7 +32,7 @@ from laser_tf.workdir import run_directory
 
 # Connects to actors in other processes, given the learner, the signature of an unroll, a consumer
 # of finished episodes and whether the run is new.
-ActElsewhere = Callable[
+ActorFactory = Callable[
     [
         learner.Learner,
         stored_unroll.StoredUnroll,
@@ -40,11 +42,11 @@ ActElsewhere = Callable[
     acting.Acting,
 ]
 
-_STALL_SECONDS = 60.0  # without experience, until a warning
+_STALL_SECONDS = 60.0  # Time without experience before a warning.
 
 
 class Training:
-    """A run, new or resumed from its directory, which trains until its budget is spent."""
+    """Trains a run, new or resumed from its directory, until its budget is spent."""
 
     def __init__(
         self,
@@ -53,40 +55,39 @@ class Training:
         spec: types.EnvironmentSpec,
         member: membership.Membership | None = None,
         initial: initial_weights.InitialWeights | None = None,
-        act_elsewhere: ActElsewhere | None = None,
+        make_actors: ActorFactory | None = None,
         strategy: tf.distribute.Strategy | None = None,
         saving_replay: saver.Saving = contextlib.nullcontext,
     ):
-        """Builds the learner and restores the checkpoint of the run directory.
+        """Builds the learner and restores the newest checkpoint, if any.
+
+        Call after `run_directory.open_workdir`.
 
         Args:
           config: Configuration of the run.
-          workdir: Run directory, opened.
-          spec: Specs of the environment, see `factory.environment_spec`.
-          member: Connection to the sweep of the run; None without a sweep.
+          workdir: Run directory.
+          spec: Spec of the environment.
+          member: Connection to the sweep of the run; None for a single run.
           initial: Weights of a run without a checkpoint; None for random weights.
-          act_elsewhere: Connects to actors in other processes; None acts in this process.
-          strategy: Strategy of several learners, from `strategies.make`; this process is their
-            chief. None for one learner.
-          saving_replay: Context in which replay is saved.
+          make_actors: Connects to actors in other processes; None for an actor thread.
+          strategy: Distribution strategy, whose chief is this process; None for a single replica.
+          saving_replay: Creates the context in which replay is saved.
 
         Raises:
           WorkdirError: If all checkpoints are damaged.
           ValueError: If `initial` does not fit.
         """
-        if config.learner.replicas > 1 and not strategy:
-            raise ValueError(f"learner.replicas is {config.learner.replicas}, without a strategy")
         self._config = config
         self._workdir = workdir
         self._spec = spec
         self._member = member
-        self._act_elsewhere = act_elsewhere
+        self._make_actors = make_actors
         self._saving_replay = saving_replay
         self._member_index = member.index if member else 0
         self._dtype, why_dtype = hardware.choose_compute_dtype(config.learner.compute_dtype)
         jit, why_jit = hardware.choose_jit_compile(config.learner.jit_compile)
         on = "on" if jit else "off"
-        logging.info("compute dtype: %s (%s); XLA: %s (%s)", self._dtype, why_dtype, on, why_jit)
+        logging.info("Computing in %s (%s) with XLA %s (%s)", self._dtype, why_dtype, on, why_jit)
 
         self._learner = assembly.build_learner(
             config, spec, self._dtype, jit=jit, member=self._member_index, strategy=strategy
@@ -100,14 +101,14 @@ class Training:
         if initial and not self.resumed:
             initial_weights.assign(initial, self._learner.agent)
             updates = f"{initial.learner_updates:,}"
-            logging.info("weights of %s after %s updates", initial.source, updates)
-        self._learner.take_from_chief()
+            logging.info("Loaded weights of %s after %s updates", initial.source, updates)
+        self._learner.broadcast_from_chief()
         # Copies of the counters: TensorFlow keeps 16 bytes of each read of a variable.
         self._learner_updates = int(self.counters.learner_updates.numpy())
         self._agent_steps = int(self.counters.agent_steps.numpy())
         self.returns = reporting.EpisodeReturns(config.environment.suite, config.environment.tasks)
         self._episodes = episode_log.EpisodeLog(workdir, config.environment.tasks)
-        self.learner_seconds = 0.0  # spent in updates by this process
+        self.learner_seconds = 0.0  # Spent in updates by this process.
 
     @property
     def env_frames(self) -> int:
@@ -128,13 +129,16 @@ class Training:
         """Trains until the budget is spent or the run is stopped, then saves everything.
 
         Args:
-          should_stop: Polled all the time; returns True to stop.
-          show: Shows the progress.
-          evaluator: Evaluates during training; None for no such evaluations.
+          should_stop: Polled before each update and every 0.5 s while the learner waits for a
+            batch. It may raise an error.
+          show: Called with the progress of the run.
+          evaluator: Evaluator for periodic evaluations; None for a run without any.
 
         Raises:
-          EnvironmentFailedError: If the environments cannot continue. The run is saved.
-          NonFiniteLossError: See `learner.Learner.update`. The run is saved.
+          EnvironmentFailedError, NonFiniteLossError: If the run cannot continue. It is saved.
+          LearnersLostError: If another learner has ended. The run is saved.
+          NonFiniteWeightsError: If a weight is not finite. Older checkpoints are unchanged.
+          lock.LostError: If the run directory no longer belongs to this process.
           WorkdirError: If a log is rejected or the last checkpoint cannot be written.
           ValueError: If the replay's port is in use, a shared replay has other unrolls or another
             run, or the sweep's population rejects a value.
@@ -146,18 +150,22 @@ class Training:
         if self._member:
             self._member.start()
         actors = self._start_actors()
-        batches = assembly.make_batches(
-            self._config, actors.replay, self._signature, self._learner, self._spec
-        )
-        saver_ = saver.Saver(
-            self._config.run,
-            self._workdir,
-            self._checkpoints,
-            actors.replay,
-            self.counters,
-            self._saving_replay,
-            functools.partial(self._flush_logs, evaluations_),
-        )
+        with contextlib.ExitStack() as on_error:
+            on_error.callback(actors.replay.stop)
+            on_error.callback(actors.stop)
+            saver_ = saver.Saver(
+                self._config.run,
+                self._workdir,
+                self._checkpoints,
+                actors.replay,
+                self.counters,
+                self._saving_replay,
+                self._episodes.flush,
+            )
+            batches = assembly.make_batches(
+                self._config, actors.replay, self._signature, self._learner, self._spec
+            )
+            on_error.pop_all()
         try:
             self._learn(should_stop, show, actors, batches, saver_, evaluations_)
         finally:
@@ -168,7 +176,7 @@ class Training:
                 saver_.save_all()
             finally:
                 actors.replay.stop()
-            self._log_dropped_data(actors)
+            self._log_skipped_updates_and_faults(actors)
         if self._member:  # The other members do not wait for the evaluation of this member.
             self._member.close(finished=self.finished)
 
@@ -177,63 +185,94 @@ class Training:
         if self.resumed:
             self._episodes.check()
             evaluations_.log.check()
-        copied = -1
+        last_copy_frames = -1
         if self._member:
-            copied = self._member.resume(self._learner, self.env_frames, self.returns)
+            last_copy_frames = self._member.resume(self._learner, self.env_frames, self.returns)
         frames = self.env_frames if self.resumed else None
-        for row in self._episodes.resume(frames, int(self.counters.episode_rows.numpy())):
-            if row.env_frames > copied:  # Earlier returns are those of weights that were replaced.
+        for row in self._episodes.resume(frames):
+            # Earlier episodes belong to weights that this member has replaced by a copy.
+            if row.env_frames > last_copy_frames:
                 self.returns.add(row)
-        evaluations_.resume(frames, int(self.counters.evaluation_rows.numpy()))
-
-    def _flush_logs(self, evaluations_: evaluations.Evaluations) -> None:
-        """Writes pending episodes and counts the rows of each log."""
-        self._episodes.flush()
-        self.counters.episode_rows.assign(self._episodes.row_count)
-        self.counters.evaluation_rows.assign(evaluations_.log.row_count)
+        evaluations_.resume(frames)
 
     def _count_unconsumed_steps(self, batches: batch_sources.BatchSource) -> None:
-        """Counts steps that have left the queue, because a resumed run cannot count them.
+        """Adds prefetched but unused steps to the counters, because they are lost on resumption.
 
-        A run that has spent its budget ends with the steps of its updates.
+        Skipped after the budget is spent.
         """
         if not self.finished:
             steps = batches.unconsumed_steps
             self.counters.agent_steps.assign_add(steps)
             self._agent_steps += steps
 
-    def _log_dropped_data(self, actors: acting.Acting) -> None:
-        """Logs how many updates and episodes were dropped."""
-        if dropped := int(self.counters.non_finite_updates.numpy()):
+    def _log_skipped_updates_and_faults(self, actors: acting.Acting) -> None:
+        if skipped := int(self.counters.non_finite_updates.numpy()):
             # `_learner_updates` lacks the update that ended the run.
             updates = int(self.counters.learner_updates.numpy())
             logging.warning(
-                "%d of %d updates were dropped, as their loss or gradient was not finite "
-                "(learner/non_finite_updates in TensorBoard)", dropped, updates,
+                "Skipped %d of %d updates, because their loss or gradient was not finite "
+                "(learner/non_finite_updates in TensorBoard)", skipped, updates,
             )  # fmt: skip
-        if counts := [f"{name} {count:.0f}" for name, count in actors.faults().items() if count]:
+        counts = [
+            f"{name} {count:.0f}"
+            for name, count in actors.metrics().items()
+            if count and name.startswith("environment/")
+        ]
+        if counts:
             logging.warning(
-                "faults of the environments, each of which cost an episode: %s", ", ".join(counts)
+                "Environment faults, each of which ended an episode: %s", ", ".join(counts)
             )
 
     def _start_actors(self) -> acting.Acting:
-        if self._act_elsewhere:
-            return self._act_elsewhere(
+        if self._make_actors:
+            return self._make_actors(
                 self._learner, self._signature, self._add_episode, not self.resumed
             )
-        replay = assembly.open_replay(
-            self._config, self._workdir, self._signature, self._member, is_new=not self.resumed
-        )
-        return acting.act_locally(
-            self._config,
-            replay,
-            self._signature,
-            self._learner,
-            dtype=self._dtype,
-            workdir=self._workdir,
-            member=self._member_index,
-            on_episode=self._add_episode,
-        )
+        config, replay = self._config, self._open_replay()
+        with contextlib.ExitStack() as on_error:
+            on_error.callback(replay.stop)
+            learner_replay = config.replay.learner_replay(replay, self._signature, self._workdir)
+            # A resumed run continues with fresh randomness instead of repeating its first episodes.
+            seeds = acting.draw_seeds(config.run.seed, self._agent_steps)
+            environment = factory.make_environment(
+                config.environment, seed=seeds.environment, fault_directory=self._workdir
+            )
+            on_error.callback(environment.close)
+            agent = assembly.build_agent(config, environment.spec(), self._dtype, seeds.actions)
+            copier = named_variables.WeightCopier(
+                self._learner.agent, agent, self.counters.learner_updates
+            )
+            actor = acting.make_actor(
+                config,
+                environment,
+                agent,
+                replay.connection,
+                self._signature,
+                member=self._member_index,
+                refresh=copier.refresh,
+                on_episode=self._add_episode,
+            )
+            actor.start(learner_replay)
+            on_error.pop_all()
+        return actor
+
+    def _open_replay(self) -> client.ReplayClient:
+        """Connects to the replay of the run, and starts its server if the run has its own."""
+        config, signature, is_new = self._config, self._signature, not self.resumed
+        if self._member and self._member.replay_address:
+            queue = schemes_base.queue_name(self._member.name)
+            replay = connection.ReplayConnection(self._member.replay_address, config.replay, queue)
+            replay.check(signature)
+            replay.start_polling()
+            return client.ReplayClient(replay)
+        if config.replay.address:
+            return client.connect_external(config.replay, signature, self._workdir, is_new=is_new)
+        checkpoint = self._workdir / run_directory.REPLAY_CHECKPOINT
+        served = server.ReplayServer(config.replay, signature, checkpoint, config.run.replay_port)
+        served.guard_memory()
+        if not is_new and config.replay.replay_table and not served.is_restored:
+            logging.warning("Found no usable replay checkpoint: the run resumes with empty replay")
+        return client.ReplayClient(served.connect(), served)
 
     def _add_episode(self, episode: episode_statistics.Episode) -> None:
         task = self._config.environment.tasks[episode.task]
@@ -250,7 +289,6 @@ class Training:
         saver_: saver.Saver,
         evaluations_: evaluations.Evaluations,
     ) -> None:
-        """Learns until the budget is spent or the run is stopped."""
         config, replay = self._config, actors.replay
         writer = tensorboard.MetricsWriter(self._workdir / "tensorboard")
         writer.hyperparameters(config_values.flatten(dataclasses.asdict(config)))
@@ -277,7 +315,7 @@ class Training:
             if self._member:
                 self._member.throttle(self.env_frames, check_and_should_stop)
             batch = batches.get(stalls.wrap(check_and_should_stop))
-            if not self._learner.all_agree(batch is not None):
+            if not self._learner.all_reduce_and(batch is not None):
                 break
             stalls.reset()
             reporter.add_update(*self._update(batch, replay))
@@ -292,14 +330,14 @@ class Training:
     def _update(
         self, batch: stored_unroll.Batch, replay: client.ReplayClient
     ) -> tuple[dict[str, float], float]:
-        """Takes one step; returns its metrics and the seconds that it took."""
+        """Runs an update; returns its metrics and its duration in seconds."""
         start = time.monotonic()
         values, priorities = self._learner.update(batch)
         self._learner_updates += 1
         self._agent_steps += int(values[learner.NEW_STEPS])
         values |= learner.experience_age(batch, self._learner_updates, self._member_index)
         if self._config.replay.uses_priorities:
-            replay.take_priorities(batch, priorities)
+            replay.update_priorities(batch, priorities)
         seconds = time.monotonic() - start
         self.learner_seconds += seconds
         return values, seconds
@@ -307,9 +345,9 @@ class Training:
     def _metrics(
         self, actors: acting.Acting, batches: batch_sources.BatchSource
     ) -> dict[str, float]:
-        """Returns the metrics of actors and replay, lost unrolls and dropped updates."""
-        dropped = float(self.counters.non_finite_updates.numpy())
+        """Returns the metrics of actors and replay, lost unrolls and skipped updates."""
+        skipped = float(self.counters.non_finite_updates.numpy())
         values = actors.metrics() | actors.replay.metrics()
-        # None of several learners sees all unrolls of an actor.
+        # With several learners, no single learner receives all unrolls of an actor.
         unrolls = batches.metrics() if self._config.cluster.learners == 1 else {}
-        return values | unrolls | {"learner/non_finite_updates": dropped}
+        return values | unrolls | {"learner/non_finite_updates": skipped}

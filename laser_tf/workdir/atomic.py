@@ -1,18 +1,14 @@
 """Atomic writes: a file is complete or absent, even after a crash of the process or the machine."""
 
-import contextlib
 import errno
 import os
 import pathlib
 
 
 def write(path: pathlib.Path, content: str | bytes) -> None:
-    """Writes text, as UTF-8, or bytes to a file. After a failure the previous file is unchanged.
+    """Writes text, as UTF-8, or bytes to a file. After an OSError the previous file is unchanged.
 
     Processes that write the same path do not share a temporary file.
-
-    Raises:
-      OSError: If the file cannot be written.
     """
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
@@ -23,20 +19,11 @@ def write(path: pathlib.Path, content: str | bytes) -> None:
         raise
 
 
-def try_write(path: pathlib.Path, content: str) -> None:
-    """Writes an optional file atomically; ignores errors of the file system."""
-    with contextlib.suppress(OSError):
-        write(path, content)
-
-
 def replace(source: pathlib.Path, target: pathlib.Path) -> None:
     """Renames a file or directory once its content is on the disk.
 
     Without fsync, a power failure could leave the new name with empty content. An existing file or
     empty directory at `target`, on the same file system, is replaced.
-
-    Raises:
-      OSError: If the content cannot be written or `source` cannot be renamed.
     """
     sync(source)
     source.replace(target)
@@ -44,11 +31,7 @@ def replace(source: pathlib.Path, target: pathlib.Path) -> None:
 
 
 def sync(path: pathlib.Path) -> None:
-    """Flushes a file, or a directory with all its files, to the disk.
-
-    Raises:
-      OSError: If the content cannot be written.
-    """
+    """Flushes a file, or a directory with all its files, to the disk."""
     if path.is_dir():
         for child in path.iterdir():
             sync(child)

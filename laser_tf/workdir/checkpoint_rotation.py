@@ -18,14 +18,9 @@ class DamagedError(ValueError):
 
 
 def load_first_usable(checkpoints: Iterable[C], load: Callable[[C], R]) -> R | None:
-    """Loads the first checkpoint that is not damaged; logs a warning for each damaged one.
+    """Returns the result of `load` for the first checkpoint that is not damaged, or None.
 
-    Args:
-      checkpoints: Checkpoints, newest first.
-      load: Loads a checkpoint. Raises DamagedError if the checkpoint is damaged.
-
-    Returns:
-      The result of `load`, or None if all checkpoints are damaged.
+    Logs a warning for each damaged checkpoint, for which `load` raises DamagedError.
     """
     for checkpoint in checkpoints:
         try:
@@ -43,11 +38,6 @@ class CheckpointRotation:
     """
 
     def __init__(self, path: pathlib.Path):
-        """Sets the paths; touches no file.
-
-        Args:
-          path: Path of the newest checkpoint.
-        """
         # Checkpoints at other paths are found, renamed and deleted by this class only.
         self.newest = path
         self._previous, self._damaged, self.unfinished = (
@@ -56,13 +46,10 @@ class CheckpointRotation:
 
     @contextlib.contextmanager
     def saving(self) -> Iterator[pathlib.Path]:
-        """Makes the file or directory written in the context the newest checkpoint.
+        """Yields a path that does not exist, and makes it the newest checkpoint.
 
-        After an exception the newest checkpoint is unchanged and the new one is deleted. The disk
-        never holds more than two complete checkpoints.
-
-        Yields:
-          The path to write to, which does not exist.
+        After an exception in the context the newest checkpoint is unchanged and the new one is
+        deleted. The disk never holds more than two complete checkpoints.
         """
         if _exists(self.newest):
             _delete(self._previous)
@@ -84,13 +71,9 @@ class CheckpointRotation:
             _delete(self.unfinished)
 
     def restore(self, load: Callable[[pathlib.Path], R]) -> R | None:
-        """Loads the newest usable checkpoint and keeps the last damaged one for inspection.
+        """Returns the result of `load` for the newest usable checkpoint, or None.
 
-        Args:
-          load: Loads the checkpoint at a path. Raises DamagedError if the checkpoint is damaged.
-
-        Returns:
-          The result of `load`, or None if there is no usable checkpoint.
+        Keeps the last checkpoint for which `load` raises DamagedError for inspection.
         """
         _delete(self.unfinished)  # left by a process that was killed
         if not _exists(self.newest) and _exists(self._previous):

@@ -24,7 +24,7 @@ CHANGEABLE_KEYS = (
     "run.checkpoint_minutes",
     "run.evaluate_every_env_frames",
     "run.evaluation_episodes",
-    "run.evaluation_episodes_beside",
+    "run.periodic_evaluation_episodes",
     "run.metrics_seconds",
     "run.replay_checkpoint_minutes",
     "run.replay_port",

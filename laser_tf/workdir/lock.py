@@ -27,7 +27,7 @@ class InUseError(errors.UserError):
 
 
 class LostError(errors.UserError):
-    """The directory that this process locked is gone or belongs to another process."""
+    """The directory that this process locked is gone."""
 
 
 def command_timeout() -> float:
@@ -38,17 +38,11 @@ def command_timeout() -> float:
 def acquire(path: pathlib.Path, patience_seconds: float = 0.0, flag: str = "--workdir") -> None:
     """Creates a file and locks it until this process ends.
 
-    Child processes do not inherit the lock. If the file system does not support locks, a warning
-    is logged.
-
-    Args:
-      path: Lock file in the directory.
-      patience_seconds: Timeout for another process that holds the lock.
-      flag: Command-line flag that names the directory, for the message.
+    Child processes do not inherit the lock. If the file system does not support locks, a warning is
+    logged. The error names the directory by its `flag` on the command line.
 
     Raises:
-      InUseError: If another process still holds the lock after the timeout.
-      OSError: If the file cannot be created.
+      InUseError: If another process still holds the lock after `patience_seconds`.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     deadline = time.monotonic() + patience_seconds
@@ -85,30 +79,19 @@ def _try_lock(descriptor: int, path: pathlib.Path) -> bool:
 def check(directory: pathlib.Path) -> None:
     """Checks that this process still owns a directory. Call before each save.
 
-    A lock file that was deleted is created and locked again.
-
-    Args:
-      directory: Directory to check. A directory that this process did not lock passes.
+    A directory that this process did not lock passes.
 
     Raises:
-      LostError: If the directory was deleted, renamed or replaced, or another process locked it.
+      LostError: If the directory was deleted, renamed or replaced.
     """
-    for path, (file, parent) in list(_held.items()):
-        if path.parent != directory.absolute():
-            continue
-        if not _is_same(directory, parent):
+    for path, (_, parent) in _held.items():
+        if path.parent == directory.absolute() and not _is_same(directory, parent):
             now = pathlib.Path(f"/proc/self/fd/{parent}").readlink()
             raise LostError(
                 f"{directory} was deleted, renamed or replaced while this process used it, and is "
                 f"now {now}. Nothing was saved since the last checkpoint. Rename it back, or "
                 "restore it from a backup, then run the same command."
             )
-        if not _is_same(path, file):
-            logging.warning("%s was deleted; locking it again. Keep it while a run is active", path)
-            try:
-                acquire(path)
-            except (InUseError, OSError) as error:
-                raise LostError(f"cannot lock {path} again: {error}") from None
 
 
 def _is_same(path: pathlib.Path, descriptor: int) -> bool:

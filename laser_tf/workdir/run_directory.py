@@ -24,12 +24,10 @@ _DIRECTORIES = {
     SWEEP_FILE: ("tensorboard",),
 }
 # Glob patterns of files that exist only after the start of a run or a sweep.
-_TRACES = {
-    CONFIG_FILE: (
-        "evaluation.json", "episodes.csv", f"{REPLAY_CHECKPOINT}/*", f"{LEARNER_CHECKPOINTS}/*",
-    ),
-    SWEEP_FILE: ("member_*/config.json", "population/*", f"{FINISHED_MEMBERS}/*", "replay/*"),
-}  # fmt: skip
+_TRACES = (
+    "evaluation.json", "episodes.csv", f"{REPLAY_CHECKPOINT}/*", f"{LEARNER_CHECKPOINTS}/*",
+    "member_*/config.json", "population/*", f"{FINISHED_MEMBERS}/*", "replay/*",
+)  # fmt: skip
 _SCHEDULE = "learner.learning_rate_schedule"
 
 
@@ -61,7 +59,7 @@ def open_workdir(
       workdir: Run directory.
       config: Resolved configuration, nested.
       extra: Further content of `config.json`, e.g. versions.
-      defaults: Default values, nested, of keys that are missing in the `config.json` of the run.
+      defaults: Values of keys that are missing in the `config.json` of the run, nested.
       sweep_id: Id of the sweep that the run is part of; "" for a single run.
       patience_seconds: Timeout for another process that is leaving the directory.
       extend: Whether a learning rate schedule may end later than before.
@@ -145,23 +143,21 @@ def _open(
 
 
 def _check_unused(path: pathlib.Path) -> None:
-    """Raises WorkdirError if the configuration file is missing next to other files of a run."""
     workdir = path.parent
     if path.exists():
         return
     if any((workdir / name).exists() for name in _KINDS):
         raise WorkdirError(f"{workdir} already holds a run or sweep. Use another --workdir.")
-    for name, kind in _KINDS.items():
-        found = next((match for trace in _TRACES[name] for match in workdir.glob(trace)), None)
-        if found:
-            raise WorkdirError(
-                f"{workdir} holds files of a {kind} (e.g. {found.relative_to(workdir)}) but no "
-                f"{name}. Restore that file from a backup, or use another --workdir."
-            )
+    found = next((match for trace in _TRACES for match in workdir.glob(trace)), None)
+    if found:
+        raise WorkdirError(
+            f"{workdir} holds files of an earlier run or sweep (e.g. {found.relative_to(workdir)}) "
+            f"but no {' or '.join(_KINDS)}. Restore that file from a backup, or use another "
+            "--workdir."
+        )
 
 
 def _extend(path: pathlib.Path, before: dict[str, Any], now: dict[str, Any], extend: bool) -> None:
-    """Records a larger number of env frames."""
     content = _read(path) | {"config": now}
     before, now = config_values.flatten(before), config_values.flatten(now)
     old, new = before[identity.LENGTH], now[identity.LENGTH]
@@ -191,11 +187,7 @@ def _extend(path: pathlib.Path, before: dict[str, Any], now: dict[str, Any], ext
 
 
 def mark_checkpointed(workdir: pathlib.Path) -> None:
-    """Records in `config.json` that weights were saved, so that their loss is detected.
-
-    Raises:
-      WorkdirError: If the file is missing or cannot be written.
-    """
+    """Records in `config.json` that weights were saved, so that their loss is detected."""
     content = _read(workdir / CONFIG_FILE)
     if not content.get(_HAS_CHECKPOINT):
         _write(workdir / CONFIG_FILE, content | {_HAS_CHECKPOINT: True})
@@ -204,8 +196,7 @@ def mark_checkpointed(workdir: pathlib.Path) -> None:
 def read_config(workdir: pathlib.Path, name: str = CONFIG_FILE) -> dict[str, Any]:
     """Reads the configuration of a run, or with `SWEEP_FILE` of a sweep.
 
-    Raises:
-      WorkdirError: If the file is missing or damaged.
+    Like the other functions that read, it raises WorkdirError if the file is missing or damaged.
     """
     return _read(workdir / name)["config"]
 
@@ -218,20 +209,12 @@ def check_no_sweep(workdir: pathlib.Path) -> None:
 
 
 def read_origin(workdir: pathlib.Path) -> str:
-    """Returns the directory of the run that provided the initial weights; "" for fresh weights.
-
-    Raises:
-      WorkdirError: If the run's configuration is missing or damaged.
-    """
+    """Returns the directory of the run that provided the initial weights; "" for fresh weights."""
     return _read(workdir / CONFIG_FILE).get(ORIGIN, {}).get("workdir", "")
 
 
 def read_sweep_id(workdir: pathlib.Path) -> str:
-    """Returns the id of the sweep in a directory.
-
-    Raises:
-      WorkdirError: If the sweep's configuration is missing or damaged.
-    """
+    """Returns the id of the sweep in a directory."""
     return _read(workdir / SWEEP_FILE).get("id", "")
 
 
@@ -262,6 +245,6 @@ def _write(path: pathlib.Path, content: dict[str, Any]) -> None:
 
 def _not_writable(path: pathlib.Path, error: OSError) -> WorkdirError:
     return WorkdirError(
-        f"cannot write {error.filename or path}: {error.strerror}; {errors.file_remedy(error)}, or "
-        "choose another --workdir"
+        f"cannot write {error.filename or path}: {error.strerror}. Fix this, or use another "
+        "--workdir"
     )

@@ -17,11 +17,7 @@ class VersionError(SystemExit):
 
 
 def check() -> None:
-    """Checks that Python is 3.11 and TensorFlow is the one that Reverb was built against.
-
-    Raises:
-      VersionError: If a version differs. The message states the remedy.
-    """
+    """Raises VersionError unless Python and TensorFlow fit Reverb."""
     installed = recorded()
     installed.setdefault("tensorflow", _version("tensorflow-cpu") or "not installed")
     for name, required in _REQUIRED.items():
@@ -55,7 +51,6 @@ def differing(expected: Mapping[str, str]) -> str:
 
 
 def _sources() -> str:
-    """Returns a hash of the text of all modules of this package."""
     package = pathlib.Path(__file__).resolve().parents[1]
     digest = hashlib.sha1(usedforsecurity=False)
     for path in sorted(package.rglob("*.py")):

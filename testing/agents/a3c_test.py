@@ -4,11 +4,7 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from configs import acer
-from laser_tf.agents import acer_config
-from laser_tf.replay.schemes import registry as schemes
-from laser_tf.training import run_config
-from testing import messages, numpy_reference
+from testing import numpy_reference
 from testing.agents import acer_test, unrolls
 from testing.agents.acer_test import B, T
 
@@ -69,20 +65,6 @@ class A3CTest(parameterized.TestCase):
         unrolls.assert_gradients_equal(
             lambda: agent.loss(unroll).loss, expected, agent.trainable_variables, 5e-4, 5e-4
         )
-
-    @parameterized.parameters("replay_only", "mixed", "alternating")
-    def test_on_policy_it_does_not_learn_from_replay(self, scheme):
-        values = acer.get_config("control_a3c").to_dict()
-        run_config.parse(values)
-        values["replay"] = schemes.switched(values["replay"], scheme)
-        with messages.raises(ValueError, "config.agent", "agent.importance=truncated"):
-            run_config.parse(values)
-        values["agent"]["importance"] = "truncated"
-        run_config.parse(values)
-
-    def test_unknown_importance_raises(self):
-        with messages.raises(ValueError, "importance"):
-            acer_config.A3CConfig(importance="some")
 
 
 if __name__ == "__main__":

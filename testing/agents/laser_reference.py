@@ -41,24 +41,13 @@ class _Gaussian:
         return mean, 1e-3 + np.log1p(np.exp(spread + self._shift))
 
     def log_prob(self, parameters):
-        mean, std = parameters
-        squares = ((self._latent - mean) / std) ** 2
-        return -(0.5 * squares + np.log(std) + 0.5 * np.log(2 * np.pi)).sum(-1)
+        return numpy_reference.gaussian_log_density(self._latent, *parameters)
 
     def entropy(self, parameters):
-        mean, std = parameters
-        entropy = 0.5 * np.log(2 * np.pi * np.e * std**2)
-        if self._squashed:
-            z = np.linspace(-8, 8, 2_001)
-            density = np.exp(-0.5 * z**2) / np.exp(-0.5 * z**2).sum()
-            latents = mean[..., None] + std[..., None] * z
-            entropy = entropy - (density * 2 * np.log(np.cosh(latents))).sum(-1)
-        return entropy.sum(-1)
+        return numpy_reference.gaussian_entropy(*parameters, self._squashed)
 
     def kl(self, p, q):
-        (mean, std), (mean_q, std_q) = p, q
-        squares = (std**2 + (mean - mean_q) ** 2) / (2 * std_q**2)
-        return (np.log(std_q / std) + squares - 0.5).sum(-1)
+        return numpy_reference.gaussian_kl_divergence(p, q)
 
 
 class Reference:
@@ -70,13 +59,13 @@ class Reference:
         self._family = (_Categorical if is_discrete else _Gaussian)(agent, unroll)
         policy, behaviour = self._family.parameters(outputs), self._family.behaviour
         self.trusted = ~unroll.env_output.is_first.numpy()[1:]
-        if config.relevance == "implied":
+        if config.trust_region == "implied":
             pi, mu = (np.exp(p).reshape(-1, outputs.shape[-1]) for p in (policy, behaviour))
             implied = numpy_reference.implied_policy(pi, mu, config.rho_bar)
             self.relevance = numpy_reference.kl_divergence(pi, implied).reshape(self.trusted.shape)
         else:
             self.relevance = self._family.kl(policy, behaviour)
-        if config.relevance != "none":
+        if config.trust_region != "none":
             self.trusted &= self.relevance < config.kl_threshold
         rewards = unroll.env_output.reward.numpy()[1:]
         self._targets, advantages, rhos = numpy_reference.vtrace(

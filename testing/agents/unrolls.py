@@ -33,7 +33,7 @@ def make(
       terminations: Steps whose observation ends an episode with a discount of 0.
       time_limits: Steps whose observation ends an episode with a discount of 1.
       lost_lives: Steps with a discount of 0 within an episode.
-      poison: Value of rewards, policies and extras that belong to steps between two episodes.
+      poison: Value of rewards, policies and extras of steps between episodes and the last step.
     """
     generator = np.random.default_rng(0)
     is_first, discount = np.zeros([T + 1, B], bool), np.ones([T + 1, B])
@@ -60,6 +60,7 @@ def make(
     agent_output, core_state = fakes.act(agent, env_output)
     shake(agent.trainable_variables, scale=0.3)
     ends = np.roll(is_first, -1, axis=0)
+    ends[-1] = True  # The outcome of the last step is in the next unroll.
 
     def poisoned(leaf: tf.Tensor) -> tf.Tensor:
         mask = ends.reshape(*ends.shape, *[1] * (leaf.shape.rank - 2))

@@ -18,7 +18,7 @@ class EvaluatorRoleTest(absltest.TestCase):
         made.return_value.evaluate.side_effect = faults.EnvironmentFailedError("no end")
         self.enter_context(mock.patch.object(ray, "get"))
         context = mock.MagicMock()
-        context.stop.is_set.side_effect = [False, True]
+        context.stop_requested.is_set.side_effect = [False, True]
         asked = run_state.Weights(learner_updates=3, env_frames=280, reference=[None])
         context.call.side_effect = lambda method, *_: {"pending_eval": asked}.get(method)
         role = evaluator_role.EvaluatorRole(context, mock.Mock())
@@ -29,7 +29,7 @@ class EvaluatorRoleTest(absltest.TestCase):
 
 
 class RemoteEvaluatorTest(absltest.TestCase):
-    def test_evaluation_without_room_fails_and_the_next_succeeds(self):
+    def test_evaluation_after_one_without_room_succeeds(self):
         evaluator = evaluator_role.RemoteEvaluator(mock.Mock())
         full = ray.exceptions.OutOfDiskError("no space left")
         put = self.enter_context(mock.patch.object(ray, "put", side_effect=full))

@@ -4,7 +4,6 @@ import contextlib
 import csv
 import pathlib
 import tempfile
-import time
 from unittest import mock
 
 from absl.testing import absltest, parameterized
@@ -51,16 +50,21 @@ class FleetTest(parameterized.TestCase):
         self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self._stopped: list[str] = []
         self._heartbeats: dict[str, run_state.Heartbeat] = {}
-        self._interrupted = mock.Mock(stop=False, kill_requested=False)
+        self._interrupted = mock.Mock(stop_requested=False, kill_requested=False)
+        self._now = 0.0
+        clock = mock.Mock(monotonic=lambda: self._now, sleep=self._sleep)
+        self.enter_context(mock.patch.object(fleet, "time", clock))
         self.enter_context(mock.patch.object(fleet, "machines"))
         self.enter_context(mock.patch.object(role, "call", lambda *_: self._heartbeats))
         self.enter_context(mock.patch.object(fleet.Fleet, "_start", self._start))
 
+    def _sleep(self, seconds: float) -> None:
+        self._now += seconds
+
     def _start(self, spec: role.RoleSpec) -> mock.Mock:
         supervised = mock.Mock(
-            spec_set=supervision.SupervisedRole(spec, mock.Mock()), is_done=False,
-            is_over=False, is_working=False, has_process=True, was_placed=True, restarts=1,
-            has_stopped_cleanly=True, failure="",
+            spec=supervision.SupervisedRole, is_working=False, has_reported=True, was_placed=True,
+            restarts=1, has_stopped_cleanly=True, failure="",
         )  # fmt: skip
         supervised.name, supervised.spec = spec.name, spec
         supervised.status.side_effect = lambda heartbeat: (
@@ -93,7 +97,7 @@ class FleetTest(parameterized.TestCase):
         running.roles["evaluator"].kill.assert_called_once_with()
 
     @parameterized.parameters(("replay", True), ("actor_00", False))
-    def test_only_roles_that_save_state_are_reported_as_unsaved(self, name, is_reported):
+    def test_only_roles_with_state_are_reported_as_unsaved(self, name, is_reported):
         running = self._make()
         running.roles[name].has_stopped_cleanly = False
         self._run(running)
@@ -118,7 +122,7 @@ class FleetTest(parameterized.TestCase):
         running = self._make(address="head:1", actors=2, wait_minutes=wait_minutes)
         for name in waiting:
             running.roles[name].was_placed = False
-        running._started = time.monotonic() - 60 * minutes
+        self._now = 60.0 * minutes
         if is_failure:
             with messages.raises(
                 supervision.RoleFailedError, *waiting, minutes, "cluster.wait_minutes"
@@ -146,44 +150,26 @@ class FleetTest(parameterized.TestCase):
             },
         )  # fmt: skip
 
-
-class WaitTest(absltest.TestCase):
-    def setUp(self):
-        super().setUp()
-        self._now, self._ends_after, self._status = 0.0, 2_000.0, Status.SAVING
-        self._state_is_away = range(0)
-        self._role = mock.Mock(**{"spec.stop_seconds": 180.0})
-        self._role.name = "replay"
-        type(self._role).is_working = mock.PropertyMock(
-            side_effect=lambda: self._now < self._ends_after
-        )
-
-    def _sleep(self, seconds: float) -> None:
-        self._now += seconds
-
-    def _read(self) -> dict[str, run_state.Heartbeat]:
-        is_away = int(self._now) in self._state_is_away
-        return {} if is_away else {"replay": _heartbeat(self._status)}
-
-    def _wait(self, is_killed: bool = False) -> None:
-        fleet.wait_until_stopped(
-            [self._role], self._read, mock.Mock(kill_requested=is_killed),
-            clock=lambda: self._now, sleep=self._sleep,
-        )  # fmt: skip
-
-    def test_saving_extends_the_limit_also_while_the_state_restarts(self):
-        self._state_is_away = range(500, 600)
-        self._wait()
-        self.assertBetween(self._now, 2_000.0, 2_001.0)
-
-    def test_role_that_saves_nothing_has_a_limit(self):
-        self._status = Status.RUNNING
-        self._wait()
-        self.assertBetween(self._now, 180.0, 181.0)
+    @parameterized.named_parameters(
+        ("while_it_saves", Status.SAVING, range(0), 2_000),
+        ("while_it_saves_and_the_state_restarts", Status.SAVING, range(500, 600), 2_000),
+        ("for_a_limited_time", Status.RUNNING, range(0), 180),
+    )
+    def test_stop_waits(self, status, state_restarts, seconds):
+        running = self._make()
+        replay = running.roles["replay"]
+        type(replay).is_working = mock.PropertyMock(side_effect=lambda: self._now < 2_000)
+        heartbeat = {"replay": _heartbeat(status)}
+        running._heartbeats = lambda: {} if int(self._now) in state_restarts else heartbeat
+        self._run(running)
+        self.assertBetween(self._now, seconds, seconds + 1)
 
     def test_second_interrupt_ends_the_wait(self):
-        self._wait(is_killed=True)
-        self.assertEqual(self._now, 0.0)
+        running = self._make()
+        running.roles["replay"].is_working = True
+        self._interrupted.kill_requested = True
+        self._run(running)
+        self.assertLess(self._now, 1.0)
 
 
 class SweepJobTest(parameterized.TestCase):
@@ -212,7 +198,7 @@ class SweepJobTest(parameterized.TestCase):
         self._job.start()
         done, running, restarted, waiting = (self._roles[name] for name in self._names)
         done.is_done = True
-        running.has_process = restarted.has_process = True
+        running.has_reported = restarted.has_reported = True
         restarted.restarts = 2
         self._job.update(self._roles, {name: _heartbeat() for name in self._names})
         _, states = self._display.update.call_args.args

@@ -29,7 +29,7 @@ class RemoteActingTest(absltest.TestCase):
         self.assertTrue(opened.call_args.kwargs["is_new"])
         return acting.replay
 
-    def test_with_contextual_priorities_it_keeps_the_sequences_and_saves_them(self):
+    def test_contextual_replay_keeps_and_saves_sequences(self):
         source = mock.Mock()
         with tempfile.TemporaryDirectory() as folder:
             workdir = pathlib.Path(folder)
@@ -43,7 +43,7 @@ class RemoteActingTest(absltest.TestCase):
 
 
 class PublisherTest(absltest.TestCase):
-    def test_weights_are_published_again_once_the_object_store_has_room(self):
+    def test_weights_are_published_once_there_is_room(self):
         trained = mock.Mock()
         trained.counters.learner_updates = tf.Variable(7, dtype=tf.int64)
         trained.counters.agent_steps = tf.Variable(70, dtype=tf.int64)

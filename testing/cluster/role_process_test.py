@@ -15,7 +15,7 @@ from testing import messages
 class _Ended(role.Role):
     """A role without metrics, e.g. replay whose server has stopped."""
 
-    def __init__(self, context: role.Context):
+    def __init__(self, context: role.RoleContext):
         super().__init__(context, None)
 
     def run(self) -> bool:
@@ -28,7 +28,7 @@ class _Ended(role.Role):
 class _Failing(role.Role):
     """A role whose work or constructor raises an error."""
 
-    def __init__(self, context: role.Context, start: Exception | None, work: Exception | None):
+    def __init__(self, context: role.RoleContext, start: Exception | None, work: Exception | None):
         if start:
             raise start
         self._error = work
@@ -48,7 +48,7 @@ class RoleProcessTest(parameterized.TestCase):
         self.enter_context(mock.patch.object(role_process.threading, "Thread"))
         self._call = self.enter_context(mock.patch.object(role, "call"))
         spec = role.RoleSpec("replay", f"{__name__}:{name}", arguments, role.StopStage.REPLAY)
-        return role_process.RoleProcess(spec, folder, None, versions_, {})
+        return role_process.RoleProcess(spec, folder, None, versions_, 0)
 
     @parameterized.parameters(
         ({"start": ValueError("bug"), "work": None}, True),
@@ -90,7 +90,7 @@ class ContextTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
         self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        self._context = role.Context("replay", self._folder, None)
+        self._context = role.RoleContext("replay", self._folder, None)
 
     def test_saving_is_reported_until_it_ends_or_fails(self):
         self._context.status = run_state.Status.RUNNING
@@ -100,7 +100,7 @@ class ContextTest(absltest.TestCase):
         self.assertEqual(self._context.status, run_state.Status.RUNNING)
 
     def test_wait_ends_with_a_stop(self):
-        self._context.stop.set()
+        self._context.stop_requested.set()
         with self.assertRaises(errors.StoppedError):
             self._context.replay_address()
 

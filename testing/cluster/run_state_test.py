@@ -21,7 +21,7 @@ class EvaluationTest(absltest.TestCase):
 
 
 class ExchangeTest(absltest.TestCase):
-    def test_learner_gets_episodes_once_and_actors_get_other_weights(self):
+    def test_exchange_returns_episodes_once_and_keeps_weights(self):
         state = run_state.RunState()
         heartbeat = run_state.Heartbeat("host", 7, run_state.Status.RUNNING, "", False, {})
         state.report("actor_00", heartbeat, ["episode"], None)

@@ -1,5 +1,7 @@
 """When a role is restarted and when it fails for good, without processes."""
 
+from unittest import mock
+
 import ray
 from absl.testing import absltest, parameterized
 
@@ -14,51 +16,44 @@ def _task_error(error: Exception) -> ray.exceptions.RayTaskError:
     return ray.exceptions.RayTaskError("run", "Traceback", error)
 
 
-class _Actor:
-    """A `supervision.RoleActor` whose work ends with `outcome`."""
-
-    def __init__(self):
-        self.starts = 0
-        self.kills = 0  # Of a process that works.
-        self.exits = 0  # Kills of a process that has no work.
-        self.stops = 0
-        self.outcome: bool | Exception | None = None
-
-    def start(self) -> None:
-        self.starts += 1
-        self.outcome = None
-
-    @property
-    def is_working(self) -> bool:
-        return self.outcome is None
-
-    def result(self) -> bool:
-        if self.outcome is None:
-            raise ray.exceptions.GetTimeoutError
-        if isinstance(self.outcome, Exception):
-            raise self.outcome
-        return self.outcome
-
-    def stop(self) -> None:
-        self.stops += 1
-
-    def kill(self) -> None:
-        if self.outcome is None:
-            self.kills += 1
-            self.outcome = _DEAD
-        else:
-            self.exits += 1
-
-
 class SupervisedRoleTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
         self._now = 1000.0
-        self._actor = _Actor()
+        self._ending: bool | Exception | None = None  # Of the work; None while it continues.
+        self._kills = 0  # Of a process that works.
+        self._handle = mock.Mock()
+        self._make_process = mock.Mock(side_effect=self._start)
+        self.enter_context(
+            mock.patch.multiple(ray, wait=self._wait, get=self._get, kill=self._kill)
+        )
+
+    def _start(self) -> mock.Mock:
+        self._ending = None
+        return self._handle
+
+    def _wait(self, work: list, timeout: float) -> tuple[list, list]:
+        return ([], work) if self._ending is None else (work, [])
+
+    def _get(self, work: object, timeout: float) -> bool:
+        if self._ending is None:
+            raise ray.exceptions.GetTimeoutError
+        if isinstance(self._ending, Exception):
+            raise self._ending
+        return self._ending
+
+    def _kill(self, handle: mock.Mock) -> None:
+        if self._ending is None:
+            self._kills += 1
+            self._ending = _DEAD
+
+    @property
+    def _starts(self) -> int:
+        return self._make_process.call_count
 
     def _make(self, **options) -> supervision.SupervisedRole:
         spec = role.RoleSpec("actor_00", "", {}, role.StopStage.ACTORS, **options)
-        return supervision.SupervisedRole(spec, self._actor, clock=lambda: self._now)
+        return supervision.SupervisedRole(spec, self._make_process, clock=lambda: self._now)
 
     def _pass(
         self,
@@ -81,12 +76,12 @@ class SupervisedRoleTest(parameterized.TestCase):
             supervised.check(heartbeat if status else None)
 
     def _end(self, supervised: supervision.SupervisedRole, outcome: bool | Exception) -> None:
-        self._actor.outcome = outcome
+        self._ending = outcome
         self._pass(supervised, 1)
 
-    def _end_early(self, supervised: supervision.SupervisedRole, error: Exception) -> None:
+    def _end_early(self, supervised: supervision.SupervisedRole, outcome: bool | Exception) -> None:
         self._pass(supervised, 5)
-        self._end(supervised, error)
+        self._end(supervised, outcome)
         self._pass(supervised, 3, None)
 
     def test_completed_work_ends_the_role(self):
@@ -97,25 +92,23 @@ class SupervisedRoleTest(parameterized.TestCase):
         self.assertEqual(supervised.status(None), Status.FINISHED)
 
     def test_crash_restarts_the_role_after_a_delay(self):
-        supervised = self._make(required=True)
+        supervised = self._make(is_required=True)
         self._pass(supervised, 5)
         self._end(supervised, _task_error(ValueError("bug")))
-        self.assertEqual((self._actor.starts, self._actor.exits), (1, 1))
+        self.assertEqual(self._starts, 1)
         self._pass(supervised, 3)
-        self.assertEqual((self._actor.starts, supervised.restarts), (2, 1))
+        self.assertEqual((self._starts, supervised.restarts), (2, 1))
 
     def test_four_early_failures_end_the_role_with_its_error(self):
         supervised = self._make()
-        for count in (1, 2, 3):
+        for _ in range(4):
             self._end_early(supervised, _task_error(ValueError("no such level")))
-            self.assertEqual(supervised.restarts, count)
-        self._end_early(supervised, _task_error(ValueError("no such level")))
-        self.assertTrue(supervised.failure)
+        self.assertEqual(supervised.restarts, 3)
         self.assertIn("no such level", supervised.failure)
         self.assertEqual(supervised.status(None), Status.FAILED)
 
     def test_four_early_failures_of_a_required_role_raise(self):
-        supervised = self._make(required=True)
+        supervised = self._make(is_required=True)
         with self.assertRaises(supervision.RoleFailedError):
             for _ in range(4):
                 self._end_early(supervised, _DEAD)
@@ -135,7 +128,7 @@ class SupervisedRoleTest(parameterized.TestCase):
         supervised = self._make()
         for _ in range(4):
             self._pass(supervised, 300, status)
-            self._actor.outcome = _DEAD
+            self._ending = _DEAD
             self._pass(supervised, 1, status)
             self._pass(supervised, 3, None)
         self.assertTrue(supervised.failure)
@@ -146,7 +139,7 @@ class SupervisedRoleTest(parameterized.TestCase):
         self._end(supervised, _DEAD)
         self._pass(supervised, 3, None)
         self._pass(supervised, 5, age=60.0, grows=True)
-        self.assertFalse(supervised.has_process)
+        self.assertFalse(supervised.has_reported)
         heartbeat = run_state.Heartbeat("host", 7, Status.RUNNING, "", False, {}, 70.0)
         self.assertEqual(supervised.status(heartbeat), Status.STARTING)
 
@@ -155,51 +148,45 @@ class SupervisedRoleTest(parameterized.TestCase):
     )
     def test_end_without_a_failure_restarts_without_limit(self, outcome):
         supervised = self._make()
-        for count in range(10):
-            self._pass(supervised, 5)
-            self._end(supervised, outcome)
-            self._pass(supervised, 3, None)
-            self.assertEqual(self._actor.exits, count + 1)
+        for _ in range(10):
+            self._end_early(supervised, outcome)
         self.assertFalse(supervised.failure)
 
-    def test_bad_input_ends_a_required_role_at_once(self):
-        supervised = self._make(required=True)
-        self._pass(supervised, 5)
+    @parameterized.parameters(
+        (errors.UserError("no space"), True), (role_process.MachineDiffersError("numpy"), False)
+    )
+    def test_error_that_a_restart_repeats_ends_the_run(self, error, is_required):
+        supervised = self._make(is_required=is_required)
         with self.assertRaises(supervision.RoleFailedError):
-            self._end(supervised, _task_error(errors.UserError("no space")))
-
-    def test_other_versions_end_any_role_at_once(self):
-        supervised = self._make()
-        with self.assertRaises(supervision.RoleFailedError):
-            self._end(supervised, _task_error(role_process.MachineDiffersError("numpy")))
+            self._end(supervised, _task_error(error))
 
     @parameterized.parameters((Status.RUNNING, 120), (Status.RESTORING, 3_600))
     def test_silent_process_is_killed(self, status, limit):
         supervised = self._make()
         self._pass(supervised, 10, status)
         self._pass(supervised, limit - 5, status, grows=True)
-        self.assertEqual(self._actor.kills, 0)
+        self.assertEqual(self._kills, 0)
         self._pass(supervised, 20, status, age=limit, grows=True)
-        self.assertEqual((self._actor.kills, self._actor.starts, supervised.restarts), (1, 2, 1))
+        self.assertEqual((self._kills, self._starts, supervised.restarts), (1, 2, 1))
 
-    def test_silence_does_not_count_while_the_state_or_the_driver_stands_still(self):
+    def test_silence_of_the_state_or_the_driver_does_not_count(self):
         supervised = self._make()
         self._pass(supervised, 200)
         self._pass(supervised, 150, None)  # The run's state does not answer.
         self._pass(supervised, 100, age=150.0, grows=True)
         self._now += 150.0  # The driver stands still.
         self._pass(supervised, 100, age=400.0, grows=True)
-        self.assertEqual(self._actor.kills, 0)
+        self.assertEqual(self._kills, 0)
         self._pass(supervised, 30, age=500.0, grows=True)
-        self.assertEqual(self._actor.kills, 1)
+        self.assertEqual(self._kills, 1)
 
     @parameterized.parameters(0.0, 120.0)
     def test_hanging_environment_step_is_killed(self, max_step_seconds):
         supervised = self._make(max_step_seconds=max_step_seconds)
         self._pass(supervised, 60 + int(max_step_seconds), may_hang=True, time_steps=5.0)
-        self.assertEqual(self._actor.kills, 0)
+        self.assertEqual(self._kills, 0)
         self._pass(supervised, 3, may_hang=True, time_steps=5.0)
-        self.assertEqual(self._actor.kills, 1)
+        self.assertEqual(self._kills, 1)
 
     @parameterized.parameters((0.0, True), (None, False))
     def test_hanging_in_the_first_step_counts_as_failure(self, time_steps, has_failed):
@@ -210,21 +197,23 @@ class SupervisedRoleTest(parameterized.TestCase):
             self._end(supervised, _DEAD)
             self._pass(supervised, 3, None)
         self.assertEqual(bool(supervised.failure), has_failed)
-        self.assertEqual(self._actor.kills, 4)
+        self.assertEqual(self._kills, 4)
 
-    def test_stop_tells_a_process_and_kills_a_role_without_one(self):
+    def test_stop_kills_a_role_without_a_process(self):
         supervised = self._make()
         self._pass(supervised, 10)
         self.assertTrue(supervised.stop())
-        self.assertEqual((self._actor.stops, self._actor.kills), (1, 0))
+        self._handle.stop.remote.assert_called_once_with()
+        self.assertEqual(self._kills, 0)
         waiting = self._make()
         self.assertFalse(waiting.stop())
-        self.assertEqual((self._actor.stops, self._actor.kills), (1, 1))
+        self._handle.stop.remote.assert_called_once_with()
+        self.assertEqual(self._kills, 1)
 
     @parameterized.parameters((False, True), (_DEAD, False), (None, False))
     def test_clean_stop(self, outcome, is_clean):
         supervised = self._make()
-        self._actor.outcome = outcome
+        self._ending = outcome
         self.assertEqual(supervised.has_stopped_cleanly, is_clean)
 
 

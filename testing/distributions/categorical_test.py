@@ -44,7 +44,11 @@ class CategoricalTest(absltest.TestCase):
         for action, expected in enumerate((2e4, 0.0, -2e4)):
             ratio = self._family.log_importance_ratio(pi, mu, tf.constant([action]), ())
             np.testing.assert_allclose(ratio, [expected])
-        np.testing.assert_array_equal(self._family.entropy(pi), [0.0])
+        with tf.GradientTape() as tape:
+            tape.watch(pi)
+            entropy = self._family.entropy(pi)
+        np.testing.assert_array_equal(entropy, [0.0])
+        self.assertTrue(np.isfinite(tape.gradient(entropy, pi)).all())
 
     def test_samples_follow_probabilities_and_seed(self):
         logits = tf.repeat(_logits(0)[0, :1], 40_000, axis=0)

@@ -6,6 +6,7 @@ from absl.testing import absltest, parameterized
 from dm_env import specs
 
 from laser_tf.distributions import factory, gaussian
+from testing import numpy_reference
 
 A, D, STD, STEP = 4, 3, 0.3, 1e-6
 DISCRETE = specs.DiscreteArray(A)
@@ -23,10 +24,6 @@ def _differences(function, phi):
     return result
 
 
-def _softmax(logits):
-    return np.exp(logits) / np.exp(logits).sum()
-
-
 class DiscreteTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
@@ -40,15 +37,19 @@ class DiscreteTest(parameterized.TestCase):
         _, statistics = factory.make_with_statistics(DISCRETE, name, STD)
         logits, action = tf.constant(self._logits), tf.constant([1, 3])
         phi = statistics.compute(logits).numpy()
-        to_pi = _softmax if name == "logits" else lambda p: p
+        to_pi = numpy_reference.softmax if name == "logits" else lambda p: p
         for n in range(2):
-            np.testing.assert_allclose(to_pi(phi[n]), _softmax(self._logits[n]))
+            np.testing.assert_allclose(to_pi(phi[n]), numpy_reference.softmax(self._logits[n]))
         score = statistics.score(logits, action)
         expected_score = statistics.expected_score(logits, tf.constant(self._weights))
         k = statistics.divergence_gradient(tf.constant(self._average), logits)
         entropy = statistics.entropy_gradient(logits)
         for n in range(2):
-            chosen, mean, pi = int(action[n]), _softmax(self._average[n]), to_pi(phi[n])
+            chosen, mean, pi = (
+                int(action[n]),
+                numpy_reference.softmax(self._average[n]),
+                to_pi(phi[n]),
+            )
 
             def log_pi(p, a=chosen):
                 return np.log(to_pi(p))[a]

@@ -1,4 +1,4 @@
-"""Facts about Atari games that ALE's vector environment does not give by itself."""
+"""Tests of Atari games: lost lives, time limits, starts, rendering, protocols."""
 
 import pathlib
 
@@ -15,12 +15,12 @@ from testing.environments import rollouts
 
 
 def lost_lives(rows):
-    """Rows bool [T, N] with discount 0 after which the game goes on."""
+    """Returns the steps bool [T, N] with discount 0 within an episode."""
     return (rows.discount[:-1] == 0) & ~rows.is_first[1:]
 
 
 def native_threads():
-    """How many threads the process has: Python does not know of ALE's."""
+    """Returns the number of threads, including those of ALE."""
     return len(list(pathlib.Path("/proc/self/task").iterdir()))
 
 
@@ -29,7 +29,7 @@ class LifeLossTest(absltest.TestCase):
         with rollouts.make("atari", "breakout", seed=1, **options) as environment:
             return rollouts.play(environment, rollouts.random_actions(environment, 400))
 
-    def test_a_lost_life_zeroes_the_discount_and_the_game_goes_on(self):
+    def test_lost_life_has_discount_0_within_the_episode(self):
         split, whole = (self._play_breakout(life_loss_is_end=value) for value in (True, False))
         for field in ("observation", "reward", "is_first", "previous_action"):
             np.testing.assert_array_equal(getattr(split, field), getattr(whole, field), field)
@@ -40,21 +40,21 @@ class LifeLossTest(absltest.TestCase):
         self.assertGreater(len(starts), 1)
         np.testing.assert_array_equal(split.discount[: starts[1], 0].sum(), starts[1] - 5)
 
-    def test_a_life_lost_where_the_time_limit_cuts_still_ends_the_episode(self):
+    def test_life_lost_at_the_time_limit_has_discount_0(self):
         rows = self._play_breakout()
         loss = np.flatnonzero(lost_lives(rows)[:, 0])[0]
         cut = self._play_breakout(max_frames_per_episode=4 * int(loss))
         self.assertEqual(cut.discount[loss, 0], 0)
         self.assertTrue(cut.is_first[loss + 1, 0])
 
-    def test_the_last_life_counts_where_ale_numbers_it_zero(self):
+    def test_last_life_counts_if_ale_counts_it_as_zero(self):
         with rollouts.make("atari", "bank_heist", seed=3, num_envs=1) as environment:
             rows = rollouts.play(environment, rollouts.random_actions(environment, 900, seed=1))
         end = np.flatnonzero(rows.is_first)[1]
-        self.assertEqual((rows.discount[:end] == 0).sum(), 5)  # four spare lives and the end
+        self.assertEqual((rows.discount[:end] == 0).sum(), 5)  # Four spare lives and the end.
 
-    def test_a_game_that_opens_with_fewer_lives_has_lost_none(self):
-        # demon_attack says 1 life on its first frame and 4 from then on.
+    def test_rising_number_of_lives_is_no_loss(self):
+        # demon_attack has 1 life on its first frame and 4 afterwards.
         options = {"no_op_max": 0, "max_frames_per_episode": 40}
         with rollouts.make("atari", "demon_attack", num_envs=1, **options) as environment:
             rows = rollouts.play(environment, rollouts.random_actions(environment, 25))
@@ -64,7 +64,7 @@ class LifeLossTest(absltest.TestCase):
 
 class TimeLimitTest(parameterized.TestCase):
     @parameterized.parameters((40, 10), (41, 11), (44, 11))
-    def test_the_limit_counts_env_frames_after_the_no_ops(self, frames, agent_steps):
+    def test_time_limit_counts_frames_after_the_no_ops(self, frames, agent_steps):
         with rollouts.make("atari", "pong", max_frames_per_episode=frames) as environment:
             rows = rollouts.play(environment, rollouts.random_actions(environment, 30))
         np.testing.assert_array_equal(rows.discount, 1)
@@ -74,7 +74,7 @@ class TimeLimitTest(parameterized.TestCase):
 
 
 class StartTest(parameterized.TestCase):
-    def test_an_episode_starts_with_one_no_op_to_the_maximum(self):
+    def test_episode_starts_with_one_to_max_no_ops(self):
         # IMPALA: "uniformly chosen from [1, 30]". Each frame of freeway's start differs from the
         # one before; four frames cut an episode, so that every second row is a start.
         def starts(no_op_max):
@@ -115,8 +115,8 @@ class StartTest(parameterized.TestCase):
 
 
 class RenderTest(absltest.TestCase):
-    def test_a_game_plays_again_with_pictures(self):
-        # Every second start draws no no-op at first: the pictures, too, are to start again.
+    def test_rendering_does_not_change_the_episodes(self):
+        # Every second start samples 0 no-ops at first, so the images must restart, too.
         options = {"sticky_actions": 0.25, "max_frames_per_episode": 200, "no_op_max": 1}
         with rollouts.make("atari", "breakout", num_envs=3, seed=5, **options) as environment:
             actions = rollouts.random_actions(environment, 250)
@@ -126,15 +126,15 @@ class RenderTest(absltest.TestCase):
         ) as environment:
             rows = [environment.reset()]
             for action in actions[:, 2:]:
-                self._assert_picture_shows(environment.render(0), rows[-1].observation[0])
+                self._assert_image_shows(environment.render(0), rows[-1].observation[0])
                 rows.append(environment.step(action))
         for field in ("observation", "reward", "discount", "is_first"):
             again = np.stack([getattr(row, field)[0] for row in rows])
             np.testing.assert_array_equal(getattr(played, field)[:, 2], again, field)
 
-    def _assert_picture_shows(self, picture, observation):
-        self.assertEqual((picture.dtype, picture.shape), (np.uint8, (210, 160, 3)))
-        grey = picture @ [0.299, 0.587, 0.114]
+    def _assert_image_shows(self, image, observation):
+        self.assertEqual((image.dtype, image.shape), (np.uint8, (210, 160, 3)))
+        grey = image @ [0.299, 0.587, 0.114]
         # Both sizes divide into 42 x 4 tiles, whose means survive the resizing by areas.
         tiles = [
             image.reshape(42, image.shape[0] // 42, 4, -1).mean((1, 3))
@@ -142,7 +142,7 @@ class RenderTest(absltest.TestCase):
         ]
         np.testing.assert_allclose(*tiles, atol=1.5)
 
-    def test_without_rendering_the_error_says_what_to_do(self):
+    def test_render_without_rendering_raises(self):
         with rollouts.make("atari", "pong", num_envs=1) as environment:
             environment.reset()
             with messages.raises(RuntimeError, "rendering=True"):
@@ -155,7 +155,7 @@ class ProtocolTest(parameterized.TestCase):
         ("dopamine", 0.25, False, 0, False, 108_000),
         ("revisiting", 0.25, False, 0, True, 18_000),
     )
-    def test_variant_of_the_configuration_sets_all_five_values(self, name, *expected):
+    def test_variant_sets_the_values_of_its_protocol(self, name, *expected):
         keys = atari.PROTOCOLS[name]
         values = laser.get_config(f"atari_{name}" if name != "impala" else "atari").to_dict()
         environment = run_config.parse(values).environment
@@ -165,7 +165,7 @@ class ProtocolTest(parameterized.TestCase):
             values["environment"][key] = laser.get_config("atari").environment[key]
         self.assertEqual(values, laser.get_config("atari").to_dict())
 
-    def test_other_values_are_an_own_protocol(self):
+    def test_other_values_are_own_protocol(self):
         self.assertEqual(atari.AtariConfig().protocol()["protocol"], "impala")
         for key, value in (("sticky_actions", 0.1), ("life_loss_is_end", True)):
             values = atari.PROTOCOLS["dopamine"] | {key: value}
@@ -173,16 +173,14 @@ class ProtocolTest(parameterized.TestCase):
 
 
 class TaskTest(parameterized.TestCase):
-    def test_the_benchmark_is_the_reference_scores_games(self):
-        self.assertCountEqual(atari.ATARI57, reference.reference_scores("atari"))
-        for game in atari.ATARI57:
-            atari.AtariConfig(task=game)
+    def test_games_are_those_of_ale_for_one_player(self):
+        two_players = {"combat", "joust", "maze_craze", "warlords"}
+        self.assertCountEqual(atari.GAMES, {*roms.get_all_rom_ids()} - two_players)
 
-    def test_the_names_are_those_of_the_games_that_can_be_played(self):
-        unplayable = {"combat", "joust", "maze_craze", "warlords"}  # for two players only
-        self.assertCountEqual(atari.GAMES, {*roms.get_all_rom_ids()} - unplayable)
+    def test_games_of_the_benchmark_are_known(self):
+        self.assertContainsSubset(reference.reference_scores("atari"), atari.GAMES)
 
-    def test_close_ends_the_emulators_threads(self):
+    def test_close_ends_the_threads_of_emulators(self):
         before = native_threads()
         with rollouts.make("atari", "pong", rendering=True, num_threads=2) as environment:
             environment.reset()

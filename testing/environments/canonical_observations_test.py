@@ -1,4 +1,4 @@
-"""From observation spaces and specs to what agents read: docs/environments.md, and refusals."""
+"""Tests of canonical observations: the table of docs/environments.md, and rejected specs."""
 
 import numpy as np
 from absl.testing import absltest, parameterized
@@ -9,7 +9,7 @@ from laser_tf import types
 from laser_tf.environments import canonical_observations, faults, gymnasium_adapter
 from testing import messages
 
-LENGTH = 4  # words of a text
+LENGTH = 4  # Words of a text.
 
 
 def observation_of(spec):
@@ -36,7 +36,7 @@ class ObservationTest(parameterized.TestCase):
         (spaces.Discrete(3), [], np.int32),
         (spaces.Discrete(3, start=-4), [], np.int32),
     )
-    def test_each_space_becomes_an_array(self, space, shape, dtype):
+    def test_space_becomes_an_array(self, space, shape, dtype):
         observation = of_space(space)
         self.assertEqual(
             (list(observation.spec.shape), observation.spec.dtype), (shape, np.dtype(dtype))
@@ -59,13 +59,13 @@ class ObservationTest(parameterized.TestCase):
         (specs.BoundedArray([], np.int64, 0, 9), 7, [], 7.0),
         (specs.Array([2], np.float32), [0.5, 2], [2], 2.0),
     )
-    def test_specs_of_dm_env(self, spec, value, shape, greatest):
+    def test_spec_of_dm_env_becomes_an_array(self, spec, value, shape, greatest):
         observation = observation_of(spec)
         (leaf,) = observation(value)
         observation.spec.validate(leaf)
         self.assertEqual((list(leaf.shape), leaf.max()), (shape, greatest))
 
-    def test_texts_become_ids_of_words(self):
+    def test_text_becomes_word_ids(self):
         observation = of_space(spaces.Text(100))
         self.assertEqual(observation.spec, types.TextSpec(LENGTH))
         (leaf,) = observation("Open the door!")
@@ -81,7 +81,7 @@ class ObservationTest(parameterized.TestCase):
         with messages.raises(ValueError):
             observation(3)
 
-    def test_nests_keep_their_structure_and_the_order_of_their_leaves(self):
+    def test_nest_keeps_structure_and_order_of_leaves(self):
         space = spaces.Dict(
             z=spaces.Box(0, 1, [2], np.float32),
             a=spaces.Tuple([spaces.Discrete(3, start=5), spaces.Dict(b=spaces.Discrete(2))]),
@@ -94,14 +94,14 @@ class ObservationTest(parameterized.TestCase):
         leaves = observation({"z": np.array([0.25, 0.5]), "a": (7, {"b": 1})})
         self.assertEqual([leaf.tolist() for leaf in leaves], [2, 1, [0.25, 0.5]])
 
-    def test_words_have_ids_that_never_change(self):
+    def test_word_ids_are_stable(self):
         # crc32 of "go", "to", "the", "red" and "ball", or checkpoints would mean other words.
         ids = canonical_observations.encode_text("Go to, the  RED ball.", 7)
         self.assertEqual(ids.dtype, np.int32)
         np.testing.assert_array_equal(ids, [775, 757, 79, 456, 380, 0, 0])
         np.testing.assert_array_equal(canonical_observations.encode_text("", 3), 0)
 
-    def test_ids_fit_the_vocabulary_and_words_differ(self):
+    def test_word_ids_cover_the_vocabulary(self):
         words = " ".join(f"word{number}" for number in range(5000))
         ids = canonical_observations.encode_text(words, 5000)
         self.assertEqual((ids.min(), ids.max()), (1, types.VOCABULARY_SIZE - 1))
@@ -117,7 +117,7 @@ class ObservationTest(parameterized.TestCase):
         (spaces.Dict({}), ()),
         (spaces.Dict(a=spaces.Discrete(2**33)), ("['a']", "8589934592")),
     )
-    def test_what_no_agent_reads_is_refused(self, space, named):
+    def test_unsupported_space_is_rejected(self, space, named):
         with messages.raises(faults.UnsupportedSpaceError, *named) as context:
             of_space(space)
         self.assertNotIn("\n", str(context.exception))
@@ -128,7 +128,7 @@ class ObservationTest(parameterized.TestCase):
         ({"a": [3]}, ("['a']", "[0]")),
         (None, ("NoneType",)),
     )
-    def test_specs_that_no_agent_reads_are_refused(self, spec, named):
+    def test_unsupported_spec_is_rejected(self, spec, named):
         with messages.raises(faults.UnsupportedSpaceError, *named):
             observation_of(spec)
 
@@ -144,22 +144,13 @@ class ObservationTest(parameterized.TestCase):
         ({"a": specs.DiscreteArray(3)}, 1, ()),
         ((specs.DiscreteArray(3),), (1, 2), ("2", "1")),
     )
-    def test_a_value_that_does_not_fit_its_spec_is_named(self, spec, value, named):
+    def test_value_that_violates_its_spec_is_named(self, spec, value, named):
         with messages.raises(ValueError, *named):
             observation_of(spec)(value)
 
-
-class BoundsTest(absltest.TestCase):
-    def test_a_value_is_compared_as_the_bounds_were_rounded(self):
-        observation = of_space(spaces.Box(0, 0.7, [2], np.float32))
-        self.assertEqual(observation.outside_bounds(np.array([0.2, 0.7])), "")
-        messages.assert_names(observation.outside_bounds(np.array([0.2, 0.701])), 0.2, 0.701)
-
-
-class KeysTest(parameterized.TestCase):
     @parameterized.parameters(({2: 5, 10: 3}, "2, 10"), ({"a": 5, 1: 3}, "'a', 1"))
-    def test_keys_that_are_no_texts_are_refused(self, sizes, shown):
-        # TensorFlow writes the structure of a batch down, in which it has no numbers as keys.
+    def test_keys_other_than_texts_are_rejected(self, sizes, shown):
+        # TensorFlow stores the structure of a batch, which cannot have numbers as keys.
         spec = {key: specs.DiscreteArray(size) for key, size in sizes.items()}
         with messages.raises(faults.UnsupportedSpaceError, shown):
             observation_of(spec)

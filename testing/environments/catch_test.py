@@ -1,4 +1,4 @@
-"""Catch against a loop over one board."""
+"""Tests of catch against a loop over one board."""
 
 import numpy as np
 from absl.testing import absltest
@@ -7,7 +7,7 @@ from testing.environments import rollouts
 
 
 class CatchTest(absltest.TestCase):
-    def test_plays_the_game_of_a_plain_loop(self):
+    def test_steps_equal_a_loop_over_one_board(self):
         with rollouts.make("catch", "catch", num_envs=5, seed=11) as environment:
             actions = rollouts.random_actions(environment, 100)
             rows = rollouts.play(environment, actions)
@@ -25,7 +25,7 @@ class CatchTest(absltest.TestCase):
                     self.assertEqual(rows.discount[step, index], 0 if landed else 1)
                     paddle = min(max(paddle + actions[step, index] - 1, 0), 4)
 
-    def test_balls_fall_evenly_and_independently(self):
+    def test_columns_are_uniform_and_independent(self):
         with rollouts.make("catch", "catch", num_envs=2000, seed=1) as environment:
             columns = [environment.reset().observation[:, 0, :, 0].argmax(-1) for _ in range(4)]
         for episode in columns:
@@ -35,12 +35,12 @@ class CatchTest(absltest.TestCase):
         self.assertLess(abs(np.corrcoef(columns[0][1:], columns[0][:-1])[0, 1]), 0.1)
         self.assertLess(abs(np.corrcoef(columns[0][1:], columns[1][:-1])[0, 1]), 0.1)
 
-    def test_a_picture_shows_ball_and_paddle(self):
+    def test_image_shows_ball_and_paddle(self):
         with rollouts.make("catch", "catch") as environment:
             observation = environment.reset().observation[1]
-            picture = environment.render(1)
-        self.assertEqual((picture.dtype, picture.shape), (np.uint8, (160, 80, 3)))
-        np.testing.assert_array_equal(picture[8::16, 8::16], observation.repeat(3, axis=-1))
+            image = environment.render(1)
+        self.assertEqual((image.dtype, image.shape), (np.uint8, (160, 80, 3)))
+        np.testing.assert_array_equal(image[8::16, 8::16], observation.repeat(3, axis=-1))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What holds for every environment: the time convention, the specs and the seeds."""
+"""Tests of all environments: the time convention, the specs and the seeds."""
 
 import importlib.util
 
@@ -11,7 +11,7 @@ from testing import messages
 from testing.environments import rollouts
 
 SMALL = "testing.environments.small_environments"
-# Limits of few env frames cut episodes that would last; the others end by themselves.
+# Small limits cut long episodes; the others end by themselves.
 ENVIRONMENTS = (
     ("catch", {"suite": "catch", "task": "catch"}),
     ("tmaze", {"suite": "tmaze", "task": "tmaze", "corridor_length": 2}),
@@ -28,7 +28,7 @@ ENVIRONMENTS = (
 )
 PY_ENVIRONMENT = {"suite": "tf_agents", "task": "testing.environments.small_py_environment:make"}
 HEAVY = (("py_environment", PY_ENVIRONMENT),) if importlib.util.find_spec("tf_agents") else ()
-STEPS = 250  # agent steps: enough for each to end more than once
+STEPS = 250  # Agent steps, enough for two episodes of each environment.
 
 
 def make(**options):
@@ -43,7 +43,7 @@ def make(**options):
 
 class ConventionTest(parameterized.TestCase):
     @parameterized.named_parameters(*ENVIRONMENTS, *HEAVY)
-    def test_rows_follow_the_convention_and_the_specs(self, options):
+    def test_steps_follow_the_convention_and_the_specs(self, options):
         if options["suite"] == "atari":  # A lost life has discount 0 too, without an end.
             options = {**options, "life_loss_is_end": False}
         with make(**options, num_envs=3) as environment:
@@ -76,7 +76,7 @@ class ConventionTest(parameterized.TestCase):
                 np.testing.assert_array_equal(lengths[is_cut], -(-limit // frames))
 
     @parameterized.named_parameters(*ENVIRONMENTS)
-    def test_action_after_an_end_is_ignored_and_arrays_are_the_callers(self, options):
+    def test_action_after_an_end_is_ignored_and_arrays_are_copies(self, options):
         with make(**options) as environment:
             actions = rollouts.random_actions(environment, STEPS)
             expected = rollouts.play(environment, actions)
@@ -99,7 +99,7 @@ class ConventionTest(parameterized.TestCase):
         {"suite": "catch", "task": "catch"},
         {"suite": "tmaze", "task": "tmaze", "corridor_length": 2},
     )
-    def test_reward_offset_is_in_each_transition_alone(self, **options):
+    def test_reward_offset_is_added_to_transitions_only(self, **options):
         plays = []
         for offset in (0.0, 1.5):
             with make(**options, num_envs=3, reward_offset=offset) as environment:
@@ -142,8 +142,8 @@ class SeedTest(parameterized.TestCase):
 
 
 class InvalidActionTest(parameterized.TestCase):
-    @parameterized.named_parameters(*ENVIRONMENTS)
-    def test_invalid_actions_raise_and_do_no_harm(self, options):
+    @parameterized.named_parameters(ENVIRONMENTS[0], ENVIRONMENTS[-1])
+    def test_invalid_actions_raise_and_change_nothing(self, options):
         with make(**options) as environment:
             spec = environment.action_spec()
             with self.assertRaises(RuntimeError):

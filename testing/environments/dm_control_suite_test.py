@@ -1,4 +1,4 @@
-"""The control suite's adapter over a stand-in for the package, in worker processes."""
+"""Tests of the suite dm_control with a stand-in for the package, in worker processes."""
 
 import importlib.util
 import os
@@ -30,7 +30,7 @@ class DmControlTest(parameterized.TestCase):
         self.enter_context(fake_packages.installed())
         self.enter_context(mock.patch.dict(os.environ, {"MUJOCO_GL": "osmesa"}))
 
-    def test_each_environment_has_its_own_seed_and_arrays_become_vectors(self):
+    def test_environments_have_own_seeds_and_vectors(self):
         with make(seed=5) as environment:
             rows = rollouts.play(environment, constant(101))
         for index in range(2):
@@ -41,29 +41,28 @@ class DmControlTest(parameterized.TestCase):
                 arms = rows.observation["arms"][start, index]
                 np.testing.assert_array_equal(arms, np.full(6, place, np.float32))
 
-    def test_images_take_the_place_of_all_else(self):
+    def test_images_replace_the_vectors(self):
         with make(arguments="pixels=20, time_limit=0.5", action_repeat=3) as environment:
             self.assertEqual(environment.observation_spec().shape, (20, 20, 3))
             rows = rollouts.play(environment, constant(2))
-        self.assertEqual((rows.observation.dtype, rows.observation.shape[1:]),
-                         (np.uint8, (2, 20, 20, 3)))  # fmt: skip
+        self.assertEqual(rows.observation.dtype, np.uint8)
         np.testing.assert_array_equal(rows.observation[..., :10, :], 2)
-        # The other half counts pictures: one when it was made, then one for each step.
+        # The other half counts images: one at the creation, then one for each step.
         np.testing.assert_array_equal(rows.observation[:, 0, 0, 15, 0], [2, 3, 4])
 
-    def test_a_film_has_pictures_in_the_tasks_own_time(self):
+    def test_render_returns_the_image_of_a_video(self):
         with make(rendering=True) as environment:
             environment.reset()
-            picture = environment.render(1)
-        self.assertEqual((picture.dtype, picture.shape), (np.uint8, (240, 320, 3)))
+            image = environment.render(1)
+        self.assertEqual((image.dtype, image.shape), (np.uint8, (240, 320, 3)))
 
-    def test_what_is_not_drawn_needs_no_renderer(self):
+    def test_environment_without_images_needs_no_renderer(self):
         with make() as environment:
             environment.reset()
             with messages.raises(base.RenderError, "libEGL"):
                 environment.render(0)
 
-    def test_images_that_nothing_draws_are_refused_in_one_line(self):
+    def test_images_without_renderer_are_rejected(self):
         with mock.patch.dict(os.environ, {"MUJOCO_GL": "disabled"}):
             with messages.raises(ValueError, "cheetah/run", "libEGL", "libOSMesa") as context:
                 with make(arguments={"pixels": 20}):
@@ -75,8 +74,8 @@ class DmControlTest(parameterized.TestCase):
         (("libOSMesa.so.6",), "osmesa"),
         ((), "disabled"),
     )
-    def test_the_renderer_is_the_first_whose_library_is_there(self, libraries, expected):
-        self.enter_context(mock.patch.dict(sys.modules))  # the stand-in leaves with its test
+    def test_renderer_is_the_first_with_a_library(self, libraries, expected):
+        self.enter_context(mock.patch.dict(sys.modules))  # Removes the stand-in.
         with mock.patch.dict(os.environ), mock.patch("ctypes.CDLL") as load:
             load.side_effect = lambda name: None if name in libraries else self.fail_to_load()
             del os.environ["MUJOCO_GL"]
@@ -93,7 +92,7 @@ class MujocoVersionTest(parameterized.TestCase):
         "raise AttributeError('no mjtObj')",
         "def load(*_, **__): raise AttributeError('no mjtObj')",
     )
-    def test_unsuitable_mujoco_is_refused_with_the_remedy(self, program):
+    def test_unsuitable_mujoco_names_the_remedy(self, program):
         folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         (folder / "dm_control").mkdir()
         (folder / "dm_control/__init__.py").write_text("")
@@ -106,7 +105,7 @@ class MujocoVersionTest(parameterized.TestCase):
 
 
 class MissingPackageTest(absltest.TestCase):
-    def test_the_message_of_a_missing_package_names_the_remedy(self):
+    def test_missing_package_names_the_remedy(self):
         with mock.patch.object(importlib.util, "find_spec", return_value=None):
             with messages.raises(ImportError, "dm_control", "make control"):
                 factory.environment_spec(dm_control_suite.DmControlConfig())

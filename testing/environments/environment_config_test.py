@@ -1,4 +1,4 @@
-"""Configurations of all suites: rejected values, names of tasks, keyword arguments."""
+"""Tests of the configurations of all suites."""
 
 import dataclasses
 import json
@@ -88,11 +88,11 @@ class TaskTest(parameterized.TestCase):
         ("atari", "ALE/Pong-v5,breakout", "pong,breakout"),
         ("minatar", "MinAtar/SpaceInvaders-v1", "space_invaders"),
     )
-    def test_ids_of_gymnasium_are_the_suites_own_names(self, suite, task, own):
+    def test_id_of_gymnasium_becomes_the_name_of_the_suite(self, suite, task, own):
         self.assertEqual(suites.config_class(suite)(task=task).task, own)
 
     @parameterized.parameters(("minatar", 5), ("dmlab", 30))
-    def test_all_are_the_tasks_of_the_suite(self, suite, number):
+    def test_all_names_every_task(self, suite, number):
         self.assertLen(suites.config_class(suite)(task="all").tasks, number)
 
     def test_suite_has_its_own_keys_only(self):
@@ -106,8 +106,12 @@ class TaskTest(parameterized.TestCase):
 
 
 class WorkerConfigTest(parameterized.TestCase):
+    def test_time_limit_of_episodes_is_rounded_up_to_agent_steps(self):
+        config = GYMNASIUM(action_repeat=2, max_frames_per_episode=3)
+        self.assertEqual(config.max_steps_per_episode, 2)
+
     @parameterized.parameters((1, 80.0), (3, 30.0), (8, 10.0))
-    def test_time_limit_of_a_step_covers_all_environments_of_a_worker(self, workers, seconds):
+    def test_time_limit_of_a_step_covers_a_worker(self, workers, seconds):
         config = GYMNASIUM(num_envs=8, num_workers=workers, reply_seconds=5.0)
         self.assertEqual(config.max_step_seconds, seconds)
 

@@ -1,4 +1,4 @@
-"""Games that return NaN or raise: what leaves the environment, what is told, when it gives up."""
+"""Tests of environments that return NaN or raise: results, messages, limits."""
 
 import pathlib
 import pickle
@@ -17,10 +17,10 @@ LENGTH = 5  # steps of an episode
 
 
 class Counting(base.BatchedEnvironment):
-    """Shows each game's step of its episode, as floats; reward and discount 1 until the end."""
+    """Shows the step of each episode as floats; reward and discount are 1 until the end."""
 
     def __init__(self, num_envs=3, wrong=()):
-        """`wrong` is (row, environment) -> {column: value}; row 0 is the reset's."""
+        """Maps (step, environment) in `wrong` to {field: value}; step 0 is the reset."""
         super().__init__(
             num_envs,
             observation=specs.Array([2], np.float32, "observation"),
@@ -72,9 +72,7 @@ class FaultsTest(parameterized.TestCase):
         ("discount", NAN, ("discount", "nan"), faults.DISCOUNTS),
         ("observation", (1.0, INF), ("observation", "inf"), faults.OBSERVATIONS),
     )
-    def test_a_value_that_is_not_finite_ends_its_episode_as_a_time_limit(
-        self, column, value, named, kind
-    ):
+    def test_non_finite_value_truncates_its_episode(self, column, value, named, kind):
         environment = Counting(wrong={(3, 1): {column: value}})
         environment.faults = faults.Faults(3, name="counting")
         with self.assertLogs(level="WARNING") as logs:
@@ -83,7 +81,7 @@ class FaultsTest(parameterized.TestCase):
         messages.assert_names(logs.output[0], 1, "counting", *named, 3)
         self.assertEqual(environment.fault_counts(), {kind: 1})
         self.assertEqual((rows.reward[3, 1], rows.discount[3, 1]), (0, 1))
-        # Its own observation, unless that is lost; then the next episode, from its start.
+        # The observation is kept unless it is lost. Then the next episode starts.
         last = 2 if column == "observation" else 3
         np.testing.assert_array_equal(rows.observation[:6, 1, 0], [0, 1, 2, last, 0, 1])
         np.testing.assert_array_equal(np.flatnonzero(rows.is_first[:, 1]), [0, 4, 10])
@@ -93,12 +91,12 @@ class FaultsTest(parameterized.TestCase):
                 getattr(rows, name)[:, [0, 2]], getattr(clean, name)[:, [0, 2]]
             )
 
-    def test_the_first_observation_may_be_lost_too(self):
+    def test_lost_first_observation_is_zero(self):
         rows = _play(Counting(wrong={(0, 0): {"observation": NAN}}))
         np.testing.assert_array_equal(rows.observation[:3, 0, 0], [0, 0, 1])
         np.testing.assert_array_equal(rows.is_first[:3, 0], [True, True, False])
 
-    def test_each_game_is_told_once(self):
+    def test_each_environment_is_logged_once(self):
         wrong = {(row, game): {"reward": NAN} for row in (2, 5, 8) for game in (0, 2)}
         environment = Counting(wrong=wrong)
         with self.assertLogs(level="WARNING") as logs:
@@ -107,9 +105,9 @@ class FaultsTest(parameterized.TestCase):
         self.assertEqual(environment.fault_counts(), {faults.REWARDS: 6})
 
     @parameterized.parameters((2, False), (3, True))
-    def test_a_game_that_breaks_off_again_and_again_is_given_up(self, breaks, gives_up):
+    def test_repeated_faults_raise_above_the_limit(self, breaks, gives_up):
         wrong = {(2 * (n + 1), 1): {"reward": NAN} for n in range(breaks)}
-        # After a whole episode the count begins anew.
+        # A complete episode resets the count.
         wrong |= {(row, 1): {"reward": NAN} for row in (16, 18)}
         environment = Counting(wrong=wrong)
         environment.faults = faults.Faults(3, name="counting", limit=2)
@@ -120,7 +118,7 @@ class FaultsTest(parameterized.TestCase):
         with messages.raises(faults.EnvironmentFailedError, *named):
             _play(environment, 4 * LENGTH)
 
-    def test_tasks_side_by_side_name_their_own_games_and_count_together(self):
+    def test_tasks_name_their_faults_and_count_together(self):
         parts = [Counting(2), Counting(2, {(1, 0): {"reward": NAN}})]
         parts[1].faults = faults.Faults(2, name="second")
         environment = multi_task.MultiTask(("first", "second"), parts)
@@ -132,7 +130,7 @@ class FaultsTest(parameterized.TestCase):
         np.testing.assert_array_equal(rows.is_first[2], [False, False, True, False])
         self.assertEqual(environment.fault_counts(), {faults.REWARDS: 1})
 
-    def test_a_game_that_raises_is_named_and_its_traceback_kept(self):
+    def test_error_is_named_and_its_traceback_kept(self):
         folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         for row in (0, 2):
             environment = Counting(wrong={(row, 0): {"error": KeyError("the ball\nis lost")}})
@@ -145,13 +143,13 @@ class FaultsTest(parameterized.TestCase):
             self.assertIn(str(folder / faults.FILE), message)
         self.assertEqual((folder / faults.FILE).read_text().count("Traceback"), 2)
 
-    def test_why_none_can_be_played_comes_whole_from_another_process(self):
+    def test_creation_error_can_be_pickled(self):
         error = faults.EnvironmentCreationError("Maze-v0", "KeyError: 'wall'", "Traceback")
         other = pickle.loads(pickle.dumps(error))
         self.assertEqual(str(other), str(error))
         self.assertEqual((other.reason, other.details), ("KeyError: 'wall'", "Traceback"))
 
-    def test_a_traceback_that_cannot_be_kept_is_no_second_error(self):
+    def test_unwritable_traceback_is_no_second_error(self):
         environment = Counting(wrong={(2, 0): {"error": ValueError()}})
         environment.faults = faults.Faults(3, folder=pathlib.Path("/nonexistent"))
         with messages.raises(faults.EnvironmentFailedError, "ValueError"):

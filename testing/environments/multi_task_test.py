@@ -1,4 +1,4 @@
-"""Several tasks in one batch: whose games are whose, scaled rewards, tasks that do not fit."""
+"""Tests of several tasks in one batch: order, scaled rewards, different specs."""
 
 import numpy as np
 from absl.testing import absltest
@@ -12,7 +12,7 @@ MINATAR = {"suite": "minatar", "sticky_actions": 0.1, "max_frames_per_episode": 
 
 
 class MultiTaskTest(absltest.TestCase):
-    def test_each_task_plays_its_own_games(self):
+    def test_environments_are_in_the_order_of_tasks(self):
         with rollouts.make(task=GAMES, num_envs=2, seed=5, **MINATAR) as environment:
             self.assertEqual(environment.num_envs, 10)
             self.assertEqual(environment.tasks, tuple(GAMES.split(",")))
@@ -34,7 +34,7 @@ class MultiTaskTest(absltest.TestCase):
                     getattr(rows, name)[:, games], getattr(expected, name), name
                 )
 
-    def test_rewards_are_scaled_and_pictures_are_the_games_own(self):
+    def test_rewards_are_scaled_and_images_unchanged(self):
         options = {"task": "breakout,asterix", "num_envs": 2, **MINATAR}
         scales = (10.0, 0.5)
         with (
@@ -49,12 +49,12 @@ class MultiTaskTest(absltest.TestCase):
         self.assertTrue(expected.reward[:, :2].any() and expected.reward[:, 2:].any())
         np.testing.assert_array_equal(actual.reward, expected.reward * scaled.reward_scales)
 
-    def test_tasks_that_differ_are_named(self):
+    def test_tasks_with_different_specs_are_named(self):
         config = atari.AtariConfig(task="pong,breakout,seaquest", num_envs=1)
         with messages.raises(ValueError, "pong", "breakout", 4, 6):
             factory.make_environment(config, seed=0)
 
-    def test_the_full_action_set_lets_atari_games_share_an_agent(self):
+    def test_atari_games_share_the_full_action_set(self):
         with rollouts.make("atari", "pong,breakout", num_envs=1, full_action_space=True) as both:
             self.assertEqual(both.action_spec().num_values, 18)
             self.assertEqual(both.reset().observation.shape, (2, atari.HEIGHT, atari.WIDTH, 1))

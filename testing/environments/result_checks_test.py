@@ -1,4 +1,4 @@
-"""Checks of what user environments return."""
+"""Tests of the checks of time steps and images."""
 
 import dm_env
 import numpy as np
@@ -10,15 +10,11 @@ from testing import messages
 
 class TimeStepTest(parameterized.TestCase):
     @parameterized.parameters(
-        ({"step_type": 2.7}, ("step_type", 2.7)),
-        ({"step_type": "2"}, ("step_type", "'2'")),
-        ({"step_type": 7}, ("step_type", 7)),
-        ({"step_type": -1}, ("step_type", -1)),
-        ({"step_type": True}, ("step_type", True)),
-        ({"step_type": None}, ("step_type", None)),
+        ({"step_type": 7}, ("StepType", 7)),
+        ({"step_type": -1}, ("StepType", -1)),
         ({"step_type": dm_env.StepType.FIRST}, ("step()",)),
-        ({"reward": np.zeros(2)}, ("reward", "float64[2]")),
-        ({"reward": None}, ("reward", "object[]")),
+        ({"reward": np.zeros(2)}, ("reward", "array([0., 0.])")),
+        ({"reward": None}, ("reward", None)),
         ({"discount": 1.5}, ("discount", 1.5)),
     )
     def test_invalid_time_step_is_named(self, values, named):
@@ -29,15 +25,6 @@ class TimeStepTest(parameterized.TestCase):
     def test_arrays_of_rank_0_are_accepted(self):
         time_step = dm_env.TimeStep(np.int32(2), np.float32(0.5), np.array(0), None)
         self.assertEqual(result_checks.time_step(time_step, starts=False), (0.5, 0.0, True))
-
-    @parameterized.parameters(
-        ((0, 1.0, "False", False, {}), ("terminated", "'False'")),
-        ((0, 1.0, False, None, {}), ("truncated", None)),
-        ((0, 1.0, False, {}), ("step", 4)),
-    )
-    def test_invalid_step_of_gymnasium_is_named(self, result, named):
-        with messages.raises(ValueError, *named):
-            result_checks.gymnasium_step(result)
 
 
 class RenderedImageTest(parameterized.TestCase):

@@ -1,8 +1,8 @@
-"""Creates environments, and plays them with given or random actions."""
+"""Creates environments and steps them with given or random actions."""
 
 import contextlib
 
-# Here already: a process can load it only once, and some tests put `sys.modules` back.
+# A process can load it only once, and some tests restore `sys.modules`.
 import ale_py  # noqa: F401
 import numpy as np
 import tree
@@ -11,11 +11,13 @@ from laser_tf import types
 from laser_tf.environments import factory, suites
 
 
-def make(suite, task, *, seed=0, num_envs=2, rendering=False, fault_folder=None, **options):
+def make(suite, task, *, seed=0, num_envs=2, rendering=False, fault_directory=None, **options):
     """Makes an environment that closes when its `with` block ends."""
     config = suites.config_class(suite)(task=task, num_envs=num_envs, **options)
     return contextlib.closing(
-        factory.make_environment(config, seed=seed, rendering=rendering, fault_folder=fault_folder)
+        factory.make_environment(
+            config, seed=seed, rendering=rendering, fault_directory=fault_directory
+        )
     )
 
 
@@ -26,7 +28,7 @@ def random_actions(environment, steps, seed=0):
 
 
 def play(environment, actions):
-    """Resets and plays actions [T, N, ...]; returns an EnvOutput of arrays [T + 1, N, ...]."""
+    """Resets, takes actions [T, N, ...] and returns an EnvOutput of arrays [T + 1, N, ...]."""
     rows = [environment.reset(), *(environment.step(action) for action in actions)]
     return map_columns(lambda *column: np.stack(column), *rows)
 

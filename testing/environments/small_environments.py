@@ -1,4 +1,4 @@
-"""Environments as users write them, for gymnasium and dm_env, and one that breaks on demand."""
+"""Environments of users for gymnasium and dm_env, some of which fail on request."""
 
 import os
 import pathlib
@@ -15,7 +15,7 @@ from gymnasium import spaces
 
 
 class Corridor(gymnasium.Env):
-    """An own class of 30 lines: the exit is at the side that the first observation names."""
+    """The exit is at the side that observations name."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 5}
 
@@ -51,9 +51,9 @@ gymnasium.register("Corridor-v0", Corridor)
 
 
 class Breaking(Corridor):
-    """Does something wrong at a step: of its first episode, where the seed is `bad_seed`.
+    """Fails in the first episode of an environment with seed `bad_seed`, or in other episodes.
 
-    Or of every episode, or of each n-th episode that this process has begun.
+    These are all episodes (`every_time`), or every n-th episode of the process (`each`).
     """
 
     episodes = 0
@@ -98,10 +98,6 @@ class Breaking(Corridor):
                 observation = observation * np.nan
             case "nan reward":
                 reward = np.nan
-            case "huge reward":
-                reward = 1e300
-            case "bounds":
-                observation = observation + 2
             case "shape":
                 observation = observation[:1]
         return observation, reward
@@ -135,7 +131,7 @@ gymnasium.register("Rendered-v0", Rendered)
 
 
 class Timed(gymnasium.Env):
-    """Ends by itself after `ends` steps and is cut after `cut`; shows its process and its count."""
+    """Terminates after `ends` steps and truncates after `cut`; shows process and step."""
 
     observation_space = spaces.Box(0, 1e9, [3], np.float64)
     action_space = spaces.Discrete(3, start=-1)
@@ -169,7 +165,7 @@ gymnasium.register("Zero-v0", Zero)
 
 
 class Started(gymnasium.Env):
-    """Shows what agents do not see as it is: bool, texts, and integers that begin elsewhere."""
+    """Shows bool, texts and integers that do not start at 0."""
 
     observation_space = spaces.Dict(
         board=spaces.Box(0, 1, [6, 5], bool),
@@ -205,7 +201,7 @@ gymnasium.register("Started-v0", Started)
 
 
 class Beacons(dm_env.Environment):
-    """Two lamps and a number: press the button of the lamp that is lit, as the number says."""
+    """Two lamps and a number: press the button of the lit lamp, or of the dark lamp if it is 1."""
 
     def __init__(self, seed=0, steps=5):
         self._random = np.random.default_rng(seed)
@@ -225,7 +221,7 @@ class Beacons(dm_env.Environment):
         return dm_env.restart(self._draw())
 
     def step(self, action):
-        if self._step >= self._steps:  # as dm_env asks for, whatever the action
+        if self._step >= self._steps:  # As dm_env requires.
             return self.reset()
         reward = float(action - 5 == self._lit ^ self._flip)
         self._step += 1
@@ -242,7 +238,7 @@ class Beacons(dm_env.Environment):
 
 
 def counted_beacons(log, seed=0):
-    """`Beacons`, and a line in a file for each that is made."""
+    """Returns `Beacons` and adds a line to a file."""
     with pathlib.Path(log).open("a") as file:
         file.write("made\n")
     return Beacons(seed)
@@ -284,7 +280,7 @@ class Constant(dm_env.Environment):
 
 
 class Still(Constant):
-    """Never ends and pays nothing; its number is 3 or, `unseeded`, another one each time."""
+    """Never ends and has no rewards; its number is 3, or random if `unseeded`."""
 
     ACTIONS = specs.BoundedArray([2], np.float32, -1, [1, 2])
 
@@ -303,44 +299,14 @@ class Images(Constant):
 
 
 class Unseeded(Constant):
-    """Draws from the global generators at its start only."""
+    """Samples its observation from the global generators at its creation."""
 
     def __init__(self):
         super().__init__(np.array([random.random(), np.random.random()]))
 
 
-class Doubled(Constant):
-    """Doubles the action in place, shows it and pays it."""
-
-    ACTIONS = specs.BoundedArray([1], np.float32, -1, 1)
-
-    def __init__(self):
-        super().__init__(np.zeros([1], np.float32))
-
-    def step(self, action):
-        action *= 2
-        return dm_env.transition(float(action[0]), action)
-
-
-class SeededTarget(Constant):
-    """Pays for an action that equals the next number of `default_rng(seed)`."""
-
-    ACTIONS = specs.DiscreteArray(4)
-
-    def __init__(self, seed):
-        super().__init__(np.zeros([1], np.float32))
-        self._random = np.random.default_rng(seed)
-        self._steps = 0
-
-    def step(self, action):
-        self._steps += 1
-        reward = float(action == self._random.integers(4, size=1, dtype=np.int32)[0])
-        end = dm_env.transition if self._steps % 20 else dm_env.termination
-        return end(reward, self._value)
-
-
 class Named(Beacons):
-    """`Beacons` with a key of its observation that the caller chooses."""
+    """`Beacons` with a chosen key of its observation."""
 
     def __init__(self, key):
         super().__init__()

@@ -1,10 +1,9 @@
-"""A game that a child process can make, to see how children live and die."""
+"""An object for worker processes that fails on request."""
 
 import multiprocessing
 import os
 import signal
 import subprocess
-import sys
 import time
 
 
@@ -31,9 +30,6 @@ class SmallWorker:
     def process(self):
         return os.getpid()
 
-    def modules(self):
-        return sorted(sys.modules)
-
     def wait(self, seconds=0.05):
         time.sleep(seconds)
 
@@ -41,14 +37,14 @@ class SmallWorker:
         raise KeyError("lost")
 
     def hang(self):
-        """As an engine in an endless loop: nothing but SIGKILL ends it."""
+        """Blocks until SIGKILL."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         while True:
             time.sleep(600)
 
     def end_engine(self, kind):
-        """What an engine of its own, which would run for long, ends with once it is terminated."""
+        """Returns the exit code of an engine that this worker terminates."""
         if kind == "command":
             engine = subprocess.Popen(["sleep", "60"])
             engine.terminate()
@@ -66,10 +62,6 @@ class SmallWorker:
         """Starts an engine and returns its process id."""
         return subprocess.Popen(["sleep", "1000"]).pid
 
-    def shout(self, size):
-        """Prints so many bytes, and where they begin and end."""
-        print(f"first words{'x' * size}last words", flush=True)
-
     def say(self, text):
         print(text, flush=True)
 
@@ -77,5 +69,5 @@ class SmallWorker:
         os._exit(3)
 
     def close(self):
-        if self._number < 0:  # a game that hangs
+        if self._number < 0:  # A worker that hangs.
             time.sleep(600)

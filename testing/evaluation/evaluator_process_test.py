@@ -23,7 +23,7 @@ DROP = catch.Catch._drop
 
 
 def _config(**sections) -> run_config.RunConfig:
-    run = {"evaluate_every_env_frames": 1_000, "evaluation_episodes_beside": EPISODES}
+    run = {"evaluate_every_env_frames": 1_000, "periodic_evaluation_episodes": EPISODES}
     return fakes.catch_config(run=run, **sections)
 
 

@@ -127,7 +127,7 @@ class RestrictedPolicyTest(parameterized.TestCase):
         self.assertAlmostEqual(agreement["max_logit_difference"], (0.5 + 1.5 + 2.5 + 3.5) / 9)
         np.testing.assert_array_equal(actions, 1)  # The restricted policy acts.
         agreement = policy.agreement([episodes[-1]._replace(length=5)])
-        self.assertEqual(list(agreement.values()), [1.0, 0.0])
+        self.assertEqual(list(agreement.values()), [3, 1.0, 0.0])
 
     def test_agent_without_a_core_raises(self):
         config = fakes.catch_config()

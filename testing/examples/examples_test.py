@@ -1,11 +1,10 @@
-"""The examples do what they say."""
+"""The examples of the documentation."""
 
 import json
 import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 
 from absl.testing import absltest
 
@@ -24,42 +23,33 @@ def _run(module, *arguments):
     )  # fmt: skip
 
 
-class ExamplesTest(absltest.TestCase):
-    def setUp(self):
-        super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self._workdir = pathlib.Path(folder.name) / "run"
-
-    def test_an_own_environment_in_under_40_lines_is_learned(self):
-        source = (ROOT / "examples/own_environment.py").read_text()
-        self.assertLess(len(source.splitlines()), 40)
+class ExamplesTest(commands.CommandTest):
+    def test_custom_environment_is_learned(self):
         done = _run(
-            "own_environment", f"--workdir={self._workdir}", "--config.run.env_frames=30000",
+            "own_environment", f"--workdir={self.workdir}", "--config.run.env_frames=30000",
             "--config.run.evaluation_episodes=20",
         )  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stderr)
-        summary = json.loads((self._workdir / "evaluation.json").read_text())
+        summary = json.loads((self.workdir / "evaluation.json").read_text())
         self.assertGreater(summary["mean_return"], 0.9)  # at random below 0.5; at most 1
 
-    def test_vtrace_learns_in_a_loop_of_ones_own(self):
+    def test_vtrace_learns_in_a_custom_loop(self):
         self.assertGreater(vtrace_loop.main(updates=150), 0.8)  # at the start 0.5
 
     def test_replay_is_read_into_a_table(self):
-        code, _, errors = commands.run(
-            "train", "--config=configs/laser.py:catch", f"--workdir={self._workdir}",
+        self.succeed(
+            "train", "--config=configs/laser.py:catch", f"--workdir={self.workdir}",
             "--config.run.env_frames=2000", "--config.run.evaluation_episodes=0",
         )  # fmt: skip
-        self.assertEqual(code, 0, errors)
-        before = sorted((self._workdir / "checkpoints").rglob("*"))
-        done = _run("read_replay", str(self._workdir))
+        before = sorted((self.workdir / "checkpoints").rglob("*"))
+        done = _run("read_replay", str(self.workdir))
         self.assertEqual(done.returncode, 0, done.stderr)
         lines = done.stdout.splitlines()
         self.assertEqual(
             lines[0].split(),
             ["unroll", "learner_update", "step", "action", "reward", "discount", "starts_again"],
         )
-        self.assertEqual(sorted((self._workdir / "checkpoints").rglob("*")), before)
+        self.assertEqual(sorted((self.workdir / "checkpoints").rglob("*")), before)
         counts = [int(float(line.split()[1])) for line in lines[-3:]]  # of three actions
         self.assertBetween(sum(counts), 1700, 1900)  # nine of ten of 200 unrolls' 2000 steps
 

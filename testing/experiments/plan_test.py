@@ -38,6 +38,16 @@ class PlanTest(parameterized.TestCase):
         runs = _make("reactor_3", seeds=1, overrides={"run.env_frames": 1_234})
         self.assertEqual({run.parsed.run.env_frames for run in runs}, {1_234})
 
+    def test_runs_of_one_process_spread_over_a_ray_cluster(self):
+        (run, *_) = _make("reactor_3", seeds=1, overrides={"cluster.address": "auto"})
+        self.assertEqual(run.ray_address, "auto")
+        self.assertNotIn("cluster.address", str(run.command(extend=False, has_log=True)))
+
+    def test_runs_of_several_processes_use_ray_themselves(self):
+        overrides = {"cluster.address": "auto", "cluster.actors": 2}
+        (run, *_) = _make("agents_pong", seeds=1, overrides=overrides)
+        self.assertEqual((run.ray_address, run.parsed.cluster.address), ("", "auto"))
+
     def test_laser_conditions_have_equally_many_online_unrolls(self):
         for name in ("laser_2_left", "laser_3_left", "laser_4_left"):
             for run in _make(name, seeds=1, tasks=("breakout",)):

@@ -79,7 +79,7 @@ def make(kind: str) -> Example:
         environment = ContinuousEnvironment(NUM_ENVS, seed=2)
     else:
         environment = factory.make_environment(config.environment, seed=2, num_envs=NUM_ENVS)
-    agent = assembly.build_agent(config, environment.spec(), "float32", 1, evaluating=True)
+    agent = assembly.build_agent(config, environment.spec(), "float32", 1, is_evaluating=True)
     for index, variable in enumerate(agent.acting_variables):
         # Fresh weights would take one action in all states, and moments would be initial.
         noise = tf.random.stateless_uniform(variable.shape, [index, 7], 0.1, 0.9)
@@ -99,7 +99,7 @@ def _config(kind: str) -> run_config.RunConfig:
     if kind == "continuous":
         return fakes.catch_config(
             replay={"frame_stack": 3},
-            agent={"core": "preco_lstm", "core_size": 16, "relevance": "behaviour"},
+            agent={"core": "preco_lstm", "core_size": 16, "trust_region": "behaviour"},
         )
     values = laser.get_config("tmaze").to_dict()
     values["environment"]["corridor_length"] = 3

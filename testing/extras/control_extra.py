@@ -9,7 +9,7 @@ from absl.testing import absltest, parameterized
 from laser_tf.environments import dm_control_suite
 from testing.environments import rollouts
 
-# Those of ACER's section 5, and the dense variants of two.
+# Tasks of section 5 of ACER, and dense variants of two.
 TASKS = (
     "cartpole/swingup_sparse",
     "cartpole/swingup",
@@ -26,13 +26,8 @@ def make(task, **options):
     return rollouts.make("dm_control", task, num_workers=1, **options)
 
 
-def random_actions(environment, steps):
-    generator = np.random.default_rng(1)
-    return [environment.random_actions(generator) for _ in range(steps)]
-
-
 class ControlExtra(parameterized.TestCase):
-    def test_the_tasks_are_the_packages_own_and_as_long(self):
+    def test_tasks_and_time_steps_are_those_of_the_package(self):
         from dm_control import suite
 
         known = {f"{domain}/{task}" for domain, task in suite.ALL_TASKS if domain != "lqr"}
@@ -45,20 +40,20 @@ class ControlExtra(parameterized.TestCase):
             self.assertEqual(environment._step_limit, 1_000)
 
     @parameterized.parameters(*TASKS)
-    def test_an_episode_of_a_task(self, task):
+    def test_task_repeats_with_its_seed(self, task):
         with make(task, arguments="time_limit=1", action_repeat=2) as environment:
-            actions = random_actions(environment, 60)
-            played = rollouts.play(environment, actions)
+            actions = rollouts.random_actions(environment, 60)
+            rows = rollouts.play(environment, actions)
         with make(task, arguments="time_limit=1", action_repeat=2, seed=1,
                   num_envs=1) as environment:  # fmt: skip
-            alone = rollouts.play(environment, [action[1:] for action in actions])
-        self.assertGreater(played.is_first[1:].sum(), 0)
-        np.testing.assert_array_equal(played.discount, 1)  # its episodes end by time alone
-        self.assertBetween(played.reward.min(), 0.0, 2.0)
-        self.assertBetween(played.reward.max(), 0.0, 2.0)
-        np.testing.assert_array_equal(played.reward[:, 1:], alone.reward)
+            alone = rollouts.play(environment, actions[:, 1:])
+        self.assertGreater(rows.is_first[1:].sum(), 0)
+        np.testing.assert_array_equal(rows.discount, 1)  # Episodes end by time alone.
+        self.assertBetween(rows.reward.min(), 0.0, 2.0)
+        self.assertBetween(rows.reward.max(), 0.0, 2.0)
+        np.testing.assert_array_equal(rows.reward[:, 1:], alone.reward)
         for leaf, same in zip(
-            tree.flatten(played.observation), tree.flatten(alone.observation), strict=True
+            tree.flatten(rows.observation), tree.flatten(alone.observation), strict=True
         ):
             self.assertEqual(leaf.dtype, np.float32)
             self.assertGreater(leaf.std(), 0)
@@ -68,18 +63,18 @@ class ControlExtra(parameterized.TestCase):
         with make(
             "cartpole/swingup", arguments="pixels=84", action_repeat=4, rendering=True
         ) as environment:
-            played = rollouts.play(environment, random_actions(environment, 20))
-            picture = environment.render(0)
-        self.assertEqual(played.observation.shape, (21, 2, 84, 84, 3))
-        self.assertGreater(played.observation[0].astype(int).std(), 1)
-        self.assertGreater(np.ptp(played.observation[:, 0].astype(int), axis=0).max(), 50)
-        self.assertEqual((picture.dtype, picture.shape), (np.uint8, (240, 320, 3)))
-        self.assertGreater(picture.std(), 1)
+            rows = rollouts.play(environment, rollouts.random_actions(environment, 20))
+            image = environment.render(0)
+        self.assertEqual(rows.observation.shape, (21, 2, 84, 84, 3))
+        self.assertGreater(rows.observation[0].astype(int).std(), 1)
+        self.assertGreater(np.ptp(rows.observation[:, 0].astype(int), axis=0).max(), 50)
+        self.assertEqual((image.dtype, image.shape), (np.uint8, (240, 320, 3)))
+        self.assertGreater(image.std(), 1)
 
     @parameterized.parameters("Ant-v5", "Humanoid-v5", "HalfCheetah-v4")
     def test_mujoco_ids_of_gymnasium_step(self, task):
         with rollouts.make("gymnasium", task, num_workers=1) as environment:
-            rows = rollouts.play(environment, random_actions(environment, 20))
+            rows = rollouts.play(environment, rollouts.random_actions(environment, 20))
         self.assertTrue(np.isfinite(rows.observation).all())
         self.assertTrue(rows.reward.any())
 

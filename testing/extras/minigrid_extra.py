@@ -7,12 +7,12 @@ from testing.environments import rollouts
 
 
 class MiniGridExtra(absltest.TestCase):
-    def test_an_episode_of_a_task_with_a_text(self):
+    def test_task_with_a_text_steps(self):
         with rollouts.make("minigrid", "BabyAI-GoToRedBlueBall-v0", num_envs=2,
                            instruction_length=16) as environment:  # fmt: skip
-            played = rollouts.play(environment, rollouts.random_actions(environment, 150))
-        self.assertGreater(played.is_first[1:].sum(), 0)
-        for leaf in tree.flatten(played.observation):
+            rows = rollouts.play(environment, rollouts.random_actions(environment, 150))
+        self.assertGreater(rows.is_first[1:].sum(), 0)
+        for leaf in tree.flatten(rows.observation):
             self.assertEqual(leaf.shape[:2], (151, 2))
             self.assertGreater(leaf.std(), 0)
 

@@ -6,12 +6,12 @@ from testing.environments import rollouts
 
 
 class VizDoomExtra(absltest.TestCase):
-    def test_an_episode_of_the_engine(self):
+    def test_engine_steps(self):
         with rollouts.make("vizdoom", "basic", num_envs=1) as environment:
-            played = rollouts.play(environment, rollouts.random_actions(environment, 100))
-        self.assertEqual(played.observation.shape[:2], (101, 1))
-        self.assertGreater(played.observation.std(), 1)
-        self.assertLess(played.reward[1:].min(), 0)  # basic takes something for each step
+            rows = rollouts.play(environment, rollouts.random_actions(environment, 100))
+        self.assertEqual(rows.observation.shape[:2], (101, 1))
+        self.assertGreater(rows.observation.std(), 1)
+        self.assertLess(rows.reward[1:].min(), 0)  # Each step has a penalty.
 
 
 if __name__ == "__main__":

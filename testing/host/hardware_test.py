@@ -1,4 +1,4 @@
-"""What `auto` means on processors."""
+"""Tests of settings that depend on the machine."""
 
 import os
 import pathlib
@@ -83,7 +83,7 @@ class AllocatorTest(absltest.TestCase):
         for faults in _faults("as it is"):  # 40 MiB blocks alone have 20,480 pages
             self.assertGreater(faults, 10_000)
 
-    def test_the_user_s_own_settings_stand(self):
+    def test_malloc_variables_take_precedence(self):
         for faults in _faults("keep", MALLOC_MMAP_THRESHOLD_="65536"):
             self.assertGreater(faults, 10_000)
 

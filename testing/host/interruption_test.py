@@ -1,4 +1,4 @@
-"""Signals are heard once or often, and what is being saved is not ended by them."""
+"""Tests of signals that ask the process to end."""
 
 import ctypes
 import os
@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from unittest import mock
 
 from absl.testing import absltest, parameterized
@@ -27,7 +26,7 @@ WAITS = """import time
 from laser_tf.host import interruption
 interrupted = interruption.Interruption()
 print("ready", flush=True)
-while not interrupted.stop:
+while not interrupted.stop_requested:
     time.sleep(0.05)
 print("saved")
 interruption.end_by(interrupted.signal_number)"""
@@ -40,23 +39,23 @@ class InterruptionTest(parameterized.TestCase):
             self.addCleanup(signal.signal, signal_number, signal.getsignal(signal_number))
 
     @parameterized.parameters(signal.SIGTERM, signal.SIGHUP)
-    def test_a_second_ctrl_c_hurries_and_no_number_of_others(self, signal_number):
+    def test_only_a_second_ctrl_c_requests_a_kill(self, signal_number):
         interrupted = interruption.Interruption()
-        self.assertFalse(interrupted.stop)
+        self.assertFalse(interrupted.stop_requested)
         for _ in range(3):
             os.kill(os.getpid(), signal_number)
-            self.assertTrue(interrupted.stop)
+            self.assertTrue(interrupted.stop_requested)
             self.assertFalse(interrupted.kill_requested)
         os.kill(os.getpid(), signal.SIGINT)
         self.assertTrue(interrupted.kill_requested)
         self.assertEqual(interrupted.signal_number, signal_number)  # the first
         interrupted = interruption.Interruption()
         os.kill(os.getpid(), signal.SIGINT)
-        self.assertTrue(interrupted.stop)
+        self.assertTrue(interrupted.stop_requested)
         self.assertFalse(interrupted.kill_requested)
 
     @parameterized.parameters(*SIGNALS)
-    def test_what_has_nothing_to_save_is_ended_by_an_exception(self, signal_number):
+    def test_signal_raises_if_there_is_nothing_to_save(self, signal_number):
         interrupted = interruption.Interruption()
         with interrupted.raising():
             pass
@@ -71,7 +70,7 @@ class InterruptionTest(parameterized.TestCase):
         with self.assertRaises(interruption.Stopped), interrupted.raising():
             self.fail("begun although a signal had come")
 
-    def test_sigterm_is_taken_back_from_a_library_in_any_thread(self):
+    def test_handler_of_sigterm_survives_a_library(self):
         came = []
         signal.signal(signal.SIGTERM, lambda *_: came.append(1))
 
@@ -85,24 +84,7 @@ class InterruptionTest(parameterized.TestCase):
         os.kill(os.getpid(), signal.SIGTERM)
         self.assertEqual(came, [1])
 
-    @parameterized.parameters(signal.SIGTERM, signal.SIGHUP)
-    def test_a_run_that_is_told_often_to_end_saves_itself(self, signal_number):
-        run = mock.Mock(finished=False, env_frames=0)
-        run.returns.mean_return.return_value = 0.0
-
-        def train(should_stop: Callable[[], bool], *_: object) -> None:
-            for _ in range(3):
-                os.kill(os.getpid(), signal_number)
-            self.assertTrue(should_stop())
-            run.saved = True
-
-        run.run = train
-        stopped_by = session.run_to_the_end(run, fakes.catch_config(), None)
-        self.assertEqual(stopped_by, signal_number)
-        self.assertTrue(run.saved)
-        self.assertEqual(signal.getsignal(signal_number), signal.SIG_IGN)
-
-    def test_under_nohup_a_hangup_stays_ignored(self):
+    def test_nohup_keeps_hangups_ignored(self):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         interruption.Interruption()
         self.assertEqual(signal.getsignal(signal.SIGHUP), signal.SIG_IGN)
@@ -110,7 +92,7 @@ class InterruptionTest(parameterized.TestCase):
         self.assertEqual(signal.getsignal(signal.SIGHUP), signal.SIG_IGN)
 
     @parameterized.parameters(*SIGNALS)
-    def test_the_shell_sees_which_signal_ended_it(self, signal_number):
+    def test_exit_status_names_the_signal(self, signal_number):
         process = subprocess.run(
             ["bash", "-c", f"'{sys.executable}' -c '{ENDS.format(int(signal_number))}'; echo $?"],
             capture_output=True, text=True, check=True,
@@ -118,7 +100,7 @@ class InterruptionTest(parameterized.TestCase):
         self.assertEqual(process.stdout, f"saved\n{128 + signal_number}\n")
         self.assertNotIn("Traceback", process.stderr)
 
-    def test_ctrl_c_ends_a_shells_loop_too(self):
+    def test_ctrl_c_ends_the_loop_of_a_shell(self):
         """As a terminal sends it: to the shell and to its command."""
         command = f"'{sys.executable}' -c '{WAITS}'"
         shell = subprocess.Popen(
@@ -130,12 +112,12 @@ class InterruptionTest(parameterized.TestCase):
         output, _ = shell.communicate(timeout=60)
         self.assertEqual(("".join(lines), output), ("1\nready\n", "saved\n"))
 
-    def test_the_first_process_of_a_container_ends_as_well(self):
+    def test_first_process_of_a_container_ends(self):
         with mock.patch.object(os, "kill"), mock.patch.object(os, "_exit") as ended:
             interruption.end_by(signal.SIGTERM)
         ended.assert_called_once_with(143)
 
-    def test_an_evaluation_has_nothing_to_save(self):
+    def test_evaluation_has_default_handlers(self):
         run = mock.Mock(finished=True, env_frames=0)
         found = []
         with mock.patch.object(
@@ -143,7 +125,7 @@ class InterruptionTest(parameterized.TestCase):
             "evaluate_finished",
             lambda *_: found.extend(map(signal.getsignal, SIGNALS)),
         ):
-            session.run_to_the_end(run, fakes.catch_config(), pathlib.Path("nowhere"))
+            session.train_and_evaluate(run, fakes.catch_config(), pathlib.Path("nowhere"))
         self.assertEqual(found, [signal.SIG_DFL] * 3)
 
 

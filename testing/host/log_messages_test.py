@@ -1,3 +1,5 @@
+"""Tests of the log format."""
+
 import contextlib
 import io
 import logging
@@ -22,7 +24,7 @@ class LogMessagesTest(absltest.TestCase):
         fonts = logging.getLogger("matplotlib.font_manager")
         self.addCleanup(fonts.setLevel, fonts.level)
 
-    def test_of_libraries_shows_warnings_only(self):
+    def test_libraries_log_only_warnings(self):
         with contextlib.redirect_stderr(io.StringIO()) as shown:
             log_messages.show()
             logging.info("ours")
@@ -32,7 +34,7 @@ class LogMessagesTest(absltest.TestCase):
             logging.getLogger("matplotlib.font_manager").warning("building the font cache")
         self.assertEqual(shown.getvalue(), "ours\nsomething is wrong\n")
 
-    def test_takes_a_format(self):
+    def test_format_is_used(self):
         with contextlib.redirect_stderr(io.StringIO()) as shown:
             log_messages.show("%(asctime)s %(message)s")
             logging.info("ours")

@@ -1,4 +1,4 @@
-"""A run's replay server cannot be reached from outside; where that fails, the run is told."""
+"""Tests of the private network of a replay server."""
 
 import contextlib
 import socket
@@ -116,7 +116,7 @@ class PrivateNetworkTest(parameterized.TestCase):
                 messages.assert_names(warning, "network")
                 self.assertNotEmpty(_reachable(port))
 
-    def test_a_plain_user_moves_or_stays_with_a_working_loopback(self):
+    def test_plain_user_has_a_working_loopback(self):
         output = _run("""
             become_plain_user()
             owner = os.geteuid(), os.getegid()
@@ -135,7 +135,7 @@ class PrivateNetworkTest(parameterized.TestCase):
         """)
         self.assertEqual(output, "True")
 
-    def test_files_stay_the_users_own(self):
+    def test_files_keep_their_owner(self):
         output = _run("""
             become_plain_user()
             owner = os.geteuid(), os.getegid()

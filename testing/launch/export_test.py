@@ -1,4 +1,4 @@
-"""A trained policy leaves by `launch.export`, and a new run begins from its weights."""
+"""launch.export of a trained policy, and new runs that start from its weights."""
 
 import contextlib
 import dataclasses
@@ -36,7 +36,7 @@ FINE_TUNED = (
 )
 
 
-class ExportTest(absltest.TestCase):
+class ExportTest(commands.CommandTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -52,15 +52,10 @@ class ExportTest(absltest.TestCase):
 
     def _assert_rejected(self, named: tuple, module: str, *arguments: str) -> None:
         before = sorted(self.folder.rglob("*"))
-        code, output, errors = commands.run(module, *arguments)
-        self.assertEqual((code, output), (1, ""))
-        lines = [line for line in errors.splitlines() if not line.startswith("no private network")]
-        self.assertLen(lines, 1, errors)
-        self.assertStartsWith(lines[0], "error: ")
-        messages.assert_names(lines[0], *named)
+        self.assert_rejected(named, module, *arguments)
         self.assertEqual(sorted(self.folder.rglob("*")), before)
 
-    def test_says_one_line_and_describes_itself(self):
+    def test_exported_policy_describes_itself(self):
         code, output, errors = self.exported
         self.assertEqual((code, output), (0, ""), errors)
         self.assertLen(errors.splitlines(), 1)
@@ -109,7 +104,7 @@ class ExportTest(absltest.TestCase):
         self.assertEqual(returns, summary["tasks"]["catch"]["returns"])
         self.assertGreater(np.mean(returns), 0.5)
 
-    def test_what_cannot_be_exported_leaves_nothing_behind(self):
+    def test_unusable_run_is_rejected_and_nothing_written(self):
         empty, damaged = self.folder / "empty", self.folder / "damaged"
         empty.mkdir()
         shutil.copy(self.run_folder / "config.json", empty)
@@ -131,12 +126,9 @@ class ExportTest(absltest.TestCase):
         none = self.folder / "none"
         self._assert_rejected((none,), "export", f"--workdir={none}", f"--output={new}")
 
-    def test_fine_tuning_starts_at_the_return_that_was_learnt(self):
+    def test_fine_tuning_starts_at_the_learned_return(self):
         workdir = self.folder / "fine_tuned"
-        code, _, errors = commands.run(
-            "train", *FINE_TUNED, f"--workdir={workdir}", f"--init_from={self.run_folder}"
-        )
-        self.assertEqual(code, 0, errors)
+        self.succeed("train", *FINE_TUNED, f"--workdir={workdir}", f"--init_from={self.run_folder}")
         evaluation = json.loads((workdir / "evaluation.json").read_text())
         self.assertGreater(evaluation["mean_return"], 0.5)  # fresh weights: about -0.6
         self.assertLess(evaluation["learner_updates"], 100)  # its own
@@ -155,7 +147,7 @@ class ExportTest(absltest.TestCase):
         shutil.rmtree(workdir / "checkpoints/learner")
         self.assertEqual(initial_weights.find(workdir, None).source, self.run_folder)
 
-    def test_weights_that_do_not_fit_are_named(self):
+    def test_weights_of_another_network_are_rejected(self):
         flags = (*FINE_TUNED, f"--workdir={self.folder}/refused")
         self._assert_rejected(
             (f"--init_from={self.run_folder}", "missing"),
@@ -164,7 +156,7 @@ class ExportTest(absltest.TestCase):
 
 
 class InitialWeightsTest(absltest.TestCase):
-    def test_weights_and_moments_are_taken_over_and_nothing_else(self):
+    def test_only_weights_and_moments_are_copied(self):
         source, target = policies.make("continuous").agent, policies.make("continuous").agent
         r2d2 = policies.make("r2d2").agent
         learnt = initial_weights.learnt(source)
@@ -181,7 +173,7 @@ class InitialWeightsTest(absltest.TestCase):
             np.testing.assert_array_equal(variable, arrays[name])
         self.assertEqual(target.entropy_cost.numpy(), 0.25)
 
-    def test_other_shapes_are_named_and_nothing_is_assigned(self):
+    def test_other_shapes_are_rejected_and_nothing_assigned(self):
         agent = policies.make("feed_forward").agent
         learnt = initial_weights.learnt(agent)
         before = {name: variable.numpy() for name, variable in learnt.items()}
@@ -197,7 +189,7 @@ class InitialWeightsTest(absltest.TestCase):
 
 
 class OwnObservationsTest(absltest.TestCase):
-    def test_the_examples_show_the_policy_what_training_has_shown_it(self):
+    def test_program_converts_observations_as_in_training(self):
         task = "testing.environments.small_environments:Started-v0"
         config = gymnasium_suite.GymnasiumConfig(task=task, num_workers=1, text_length=3)
         with contextlib.closing(
@@ -207,7 +199,7 @@ class OwnObservationsTest(absltest.TestCase):
             trained = tree.flatten(environment.reset().observation)
         run = fakes.catch_config()
         run = dataclasses.replace(run, environment=config)
-        agent = assembly.build_agent(run, spec, "float32", 1, evaluating=True)
+        agent = assembly.build_agent(run, spec, "float32", 1, is_evaluating=True)
         policy = portable_policy.PortablePolicy(agent, spec, frame_stack=1)
         about = description.describe(policy, run, 0, {task: own})
         about = json.loads(json.dumps(about))
@@ -220,12 +212,12 @@ class OwnObservationsTest(absltest.TestCase):
             self.assertEqual(converted.dtype, part[1]["dtype"])
 
 
-class OwnActionsTest(absltest.TestCase):
-    def test_the_examples_act_where_actions_count_from_elsewhere_and_floats_are_long(self):
+class OwnActionsTest(commands.CommandTest):
+    def test_program_runs_with_other_action_numbers_and_floats(self):
         # Actions from -1 to 1, observations of float64; gymnasium's own checker refuses others.
         task = "testing.environments.small_environments:Timed-v0"
-        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        code, _, errors = commands.run(
+        folder = self.workdir.parent
+        self.succeed(
             "train",
             "--config=configs/laser.py:gymnasium",
             f"--config.environment.task={task}",
@@ -233,10 +225,9 @@ class OwnActionsTest(absltest.TestCase):
             "--config.environment.num_workers=1",
             "--config.run.env_frames=500",
             "--config.run.evaluation_episodes=0",
-            f"--workdir={folder / 'run'}",
+            f"--workdir={self.workdir}",
         )
-        self.assertEqual(code, 0, errors)
-        exporter.export(folder / "run", folder / "policy", trust_config=True)
+        exporter.export(self.workdir, folder / "policy", trust_config=True)
         about = json.loads((folder / "policy/policy.json").read_text())
         own = about["tasks"][task]["action"]
         self.assertEqual((own["first"], own["minimum"], own["maximum"]), (-1, -1, 1))
@@ -244,13 +235,13 @@ class OwnActionsTest(absltest.TestCase):
         environment = gymnasium.make(task, ends=4)
         self.assertLen(act.run(folder / "policy", environment, 3, task), 3)
 
-    def test_arrays_of_actions_get_the_environments_shape(self):
+    def test_description_has_the_shape_of_actions(self):
         canonical = specs.BoundedArray([6], np.float32, -1, 1)
         own = base.NativeSpec(specs.BoundedArray([2, 3], np.float64, -1, 1), [0])
         meaning = description.describe_action(canonical, {"a": own, "b": own})["meaning"]
         self.assertIn("the environment gets it in the shape [2, 3]", meaning)
 
-    def test_the_examples_send_what_the_environments_own_space_contains(self):
+    def test_program_sends_actions_within_the_space(self):
         # 0.1 as float32 is above 0.1.
         low, high = np.array([[-0.3], [-1.0]]), np.array([[0.1], [5.0]])
         space = gymnasium.spaces.Box(low, high, dtype=np.float64)
@@ -262,7 +253,7 @@ class OwnActionsTest(absltest.TestCase):
         self.assertTrue(space.contains(sent))
         np.testing.assert_allclose(sent, [[0.1], [-0.5]], rtol=1e-6)
 
-    def test_each_task_counts_from_its_own_numbers(self):
+    def test_each_task_has_its_first_action_number(self):
         tasks = [f"testing.environments.small_environments:{name}-v0" for name in ("Timed", "Zero")]
         config = gymnasium_suite.GymnasiumConfig(task=",".join(tasks), num_workers=1)
         with contextlib.closing(
@@ -271,7 +262,7 @@ class OwnActionsTest(absltest.TestCase):
             spec, own = environment.spec(), environment.native_specs()
         self.assertEqual([each.action.minimum.item() for each in own], [-1, 0])
         run = dataclasses.replace(fakes.catch_config(), environment=config)
-        agent = assembly.build_agent(run, spec, "float32", 1, evaluating=True)
+        agent = assembly.build_agent(run, spec, "float32", 1, is_evaluating=True)
         policy = portable_policy.PortablePolicy(agent, spec, frame_stack=1)
         about = description.describe(policy, run, 0, dict(zip(tasks, own, strict=True)))
         firsts = {task: entry["action"]["first"] for task, entry in about["tasks"].items()}

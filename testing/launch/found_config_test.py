@@ -115,19 +115,31 @@ class ConfigFlagTest(parameterized.TestCase):
         self.assertEqual(run_config.parse(values).replay.scheme, "online")
 
     @parameterized.parameters(
-        ("--config.foo=1", "foo"),
-        ("--config.run.seed.x=1", "--config.run.seed.x", "seed"),
-        ("--config.agent.discout=0.9", "discout", "discount"),
-        ("--config.learner.lr=1", "lr", "learning_rate"),
-        ("--config.env.task=pong", "env", "environment"),
-        ("--config.replay.steps_per_update=80", "steps_per_update", "replay_only"),
-        ("--config.agent.kind=lazer", "kind", "lazer", "laser"),
-        ("--config.agent.discount=much", "discount", "much"),
-        ("--config.run.env_frames=1.5", "env_frames", 1.5),
+        ("laser:catch", "--config.foo=1", "foo"),
+        ("laser:catch", "--config.run.seed.x=1", "--config.run.seed.x", "seed"),
+        ("laser:catch", "--config.agent.discout=0.9", "discout", "discount"),
+        ("laser:catch", "--config.learner.lr=1", "lr", "learning_rate"),
+        ("laser:catch", "--config.env.task=pong", "env", "environment"),
+        ("laser:catch", "--config.replay.scheme=contextul", "contextual"),
+        ("laser:catch", "--config.replay.address=localhost", "address", "localhost"),
+        ("laser:catch", "--config.replay.address=localhost:70000", "localhost:70000"),
+        ("laser:catch", "--config.replay.address=a:1,b:1", "a:1,b:1"),
+        ("laser:catch", "--config.replay.address=http://a:1", "http://a:1"),
+        ("laser:catch", "--config.replay.steps_per_update=80", "steps_per_update", "replay_only"),
+        ("laser:catch", "--config.agent.kind=lazer", "kind", "lazer", "laser"),
+        ("laser:catch", "--config.agent.discount=much", "discount", "much"),
+        ("laser:catch", "--config.run.env_frames=1.5", "env_frames", 1.5),
+        ("laser:atari", "--config.environment.task=pogn", "pogn", "pong"),
+        ("laser:atari", "--config.replay.scheme=episodes", "replay.capacity", 27000),
+        ("laser:atari", "--config.replay.scheme=replay_only", "agent.entropy_on_replay"),
+        ("r2d2:tmaze", "--config.agent.entropy_cost=0.1", "entropy_cost"),
+        ("r2d2:tmaze", "--config.replay.sequence_length=50", "sequence_length", 50),
+        ("reactor:minatar", "--config.replay.priority_exponent=0", "priority_exponent"),
+        ("reactor:minatar", "--config.replay.uniform_share=2", "uniform_share", 2.0),
     )
-    def test_invalid_override_is_rejected(self, argument, *named):
+    def test_invalid_override_is_rejected(self, config, argument, *named):
         with messages.raises(errors.UserError, *named):
-            run_config.parse(self._values(argument))
+            run_config.parse(self._values(argument, config=config))
 
     def _make_run(self, content: str) -> pathlib.Path:
         run = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))

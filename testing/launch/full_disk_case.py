@@ -1,12 +1,8 @@
-"""A disk without room for replay, for tests of what a run does.
-
-A limit on the size of files stands for it, which takes no rights.
-"""
+"""A disk without space for replay, which a limit on the size of files simulates."""
 
 import pathlib
-import tempfile
 
-from absl.testing import absltest
+from testing import commands
 
 LIMIT = 60_000  # bytes; weights have 46,000, 500 unrolls of catch over 65,000
 FLAGS = (
@@ -17,14 +13,8 @@ FLAGS = (
 )
 
 
-class FullDiskCase(absltest.TestCase):
-    """Has a folder for a run, and looks for what is left of saving in it."""
-
-    def setUp(self):
-        super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.workdir = pathlib.Path(folder.name) / "run"
+class FullDiskCase(commands.CommandTest):
+    """Base of tests of runs on a full disk."""
 
     def assert_no_parts(self, folder: pathlib.Path) -> None:
         self.assertEmpty(list(folder.rglob("*_saving")) + list(folder.rglob("unfinished")))

@@ -16,16 +16,11 @@ from absl.testing import absltest, parameterized
 from testing import commands
 
 CATCH = "--config=configs/laser.py:catch"
-COMMANDS = (
-    "benchmark",
-    "check_environment",
-    "evaluate",
-    "export",
-    "plot",
-    "replay_server",
-    "sweep",
-    "train",
-)  # fmt: skip
+COMMANDS = sorted(
+    path.stem
+    for path in (pathlib.Path(__file__).resolve().parents[2] / "launch").glob("*.py")
+    if 'if __name__ == "__main__"' in path.read_text()
+)
 
 
 def _start_in_terminal(*arguments: str) -> tuple[subprocess.Popen, int]:
@@ -60,7 +55,7 @@ class ClosedTerminalTest(parameterized.TestCase):
             shown += os.read(terminal, 4096)
         return process, terminal, workdir
 
-    def test_a_run_saves_itself(self):
+    def test_closed_terminal_saves_the_run(self):
         process, terminal, workdir = self._train()
         os.close(terminal)  # the system sends SIGHUP, and output fails from now on
         self.assertEqual(process.wait(timeout=120), -signal.SIGHUP)
@@ -68,7 +63,7 @@ class ClosedTerminalTest(parameterized.TestCase):
         self.assertNotEmpty(list((workdir / "checkpoints/replay").iterdir()))
         self.assertGreater(len((workdir / "episodes.csv").read_text().splitlines()), 2)
 
-    def test_under_nohup_it_goes_on_until_it_is_told_to_end(self):
+    def test_nohup_run_continues_until_sigterm(self):
         before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup: a child inherits it
         self.addCleanup(signal.signal, signal.SIGHUP, before)
         process, terminal, workdir = self._train()
@@ -90,7 +85,7 @@ def _length(path: pathlib.Path) -> int:
 
 class EarlyInterruptTest(parameterized.TestCase):
     @parameterized.parameters(*((name, 0.7) for name in COMMANDS), ("train", 2.0), ("train", 4.0))
-    def test_ctrl_c_while_it_starts_is_no_traceback(self, name, seconds):
+    def test_ctrl_c_during_the_start_prints_no_traceback(self, name, seconds):
         process = commands.start(name, *([CATCH] if name == "train" else []))
         time.sleep(seconds)
         process.send_signal(signal.SIGINT)
@@ -103,16 +98,8 @@ class EarlyInterruptTest(parameterized.TestCase):
             self.assertStartsWith(errors, "error: ")
         for folder in ("/launch/", "/laser_tf/"):  # what Python itself says before is not ours
             self.assertNotIn(folder, errors)
-        lines = [line for line in errors.splitlines() if not line.startswith("no private network")]
         if "frozen runpy" not in errors:
-            self.assertLessEqual(len(lines), 1, errors)
-
-    def test_all_commands_are_here(self):
-        folder = pathlib.Path(__file__).resolve().parents[2] / "launch"
-        mains = [
-            p.stem for p in folder.glob("*.py") if 'if __name__ == "__main__"' in p.read_text()
-        ]
-        self.assertCountEqual(mains, COMMANDS)
+            self.assertLessEqual(len(commands.without_warnings(errors)), 1, errors)
 
 
 if __name__ == "__main__":

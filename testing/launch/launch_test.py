@@ -1,176 +1,136 @@
-"""The commands as a user types them: errors in one line, Ctrl-C and resuming, evaluation."""
+"""Training and evaluation from the command line: errors, Ctrl-C, resuming."""
 
 import json
-import pathlib
 import signal
-import tempfile
 
 import pytest
 from absl.testing import absltest, parameterized
 
-from testing import commands, messages, sweep_folders
+from testing import commands, sweep_folders
 
 CATCH = ("--config=configs/laser.py:catch", "--config.run.metrics_seconds=0.5")
 
 
-class LaunchTest(parameterized.TestCase):
+class LaunchTest(commands.CommandTest):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self._workdir = pathlib.Path(folder.name) / "run"
+        self._flag = f"--workdir={self.workdir}"
 
-    def _assert_rejected(self, named: tuple, module: str, *arguments: str) -> None:
-        """Asserts that a command prints one line which names keys and values."""
-        code, _, errors = commands.run(module, *arguments)
-        self.assertNotEqual(code, 0)
-        lines = [line for line in errors.splitlines() if not line.startswith("no private network")]
-        self.assertLen(lines, 1, errors)
-        self.assertStartsWith(lines[0], "error: ")
-        messages.assert_names(lines[0], *named)
+    def _summary(self) -> dict:
+        return json.loads((self.workdir / "evaluation.json").read_text())
 
     @parameterized.parameters(
-        ("laser:atari", "--config.agent.discout=0.9", "discout", "discount"),
-        ("laser:atari", "--config.environment.task=pogn", "pogn", "pong"),
         ("laser:atari", "--config.environment.task=pong,breakout", "breakout", 4),
-        ("laser:atari", "--config.replay.scheme=episodes", "replay.capacity", 27000),
-        ("laser:atari", "--config.replay.scheme=replay_only", "agent.entropy_on_replay"),
-        ("laser:atari", "--config.replay.steps_per_update=80", "steps_per_update", "replay_only"),
         ("laser:dmlab30", "--config.run.seed=1", "DeepMind Lab"),
-        ("lasr:atari", "--config.run.seed=1", "lasr:atari", "laser:atari"),
-        ("r2d2:tmaze", "--config.agent.entropy_cost=0.1", "entropy_cost"),
-        ("r2d2:tmaze", "--config.replay.sequence_length=50", "sequence_length", 50),
         ("r2d2:tmaze", "--config.agent.kind=laser", "kind", "laser"),
     )
-    def test_bad_flags_are_rejected_before_anything_is_written(self, config, flag, *named):
-        workdir = f"--workdir={self._workdir}"
-        self._assert_rejected(named, "train", f"--config={config}", flag, workdir)
-        self.assertFalse(self._workdir.exists())
+    def test_bad_flag_is_rejected_and_nothing_written(self, config, flag, *named):
+        self.assert_rejected(named, "train", f"--config={config}", flag, self._flag)
+        self.assertFalse(self.workdir.exists())
 
-    def test_an_unusable_workdir_is_refused_in_one_line(self):
-        self._workdir.write_text("a file, not a folder")
-        self._assert_rejected((self._workdir,), "train", *CATCH, f"--workdir={self._workdir}")
+    def test_file_as_workdir_is_rejected(self):
+        self.workdir.write_text("a file, not a directory")
+        self.assert_rejected((self.workdir,), "train", *CATCH, self._flag)
 
-    def test_an_unwritable_native_log_gives_one_line(self):
-        (self._workdir / "native.log").mkdir(parents=True)
-        self._assert_rejected(("native.log",), "train", *CATCH, f"--workdir={self._workdir}")
+    def test_unwritable_native_log_is_rejected(self):
+        (self.workdir / "native.log").mkdir(parents=True)
+        self.assert_rejected(("native.log",), "train", *CATCH, self._flag)
 
     def test_ctrl_c_saves_and_the_same_command_resumes(self):
-        workdir = f"--workdir={self._workdir}"
         flags = (*CATCH, "--config.run.env_frames=12000", "--config.run.evaluation_episodes=4")
-        process = commands.start("train", *flags, workdir)
-        first_line = process.stdout.readline()
-        self.assertIn("frames", first_line)
+        process = commands.start("train", *flags, self._flag)
+        self.assertIn("frames", process.stdout.readline())
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=120)
         self.assertEqual(process.returncode, -signal.SIGINT, errors)  # a shell's 130
         self.assertIn("the same command resumes", errors)
-        self.assertNotEmpty(list((self._workdir / "checkpoints/learner").iterdir()))
+        self.assertNotEmpty(list((self.workdir / "checkpoints/learner").iterdir()))
 
-        self._assert_rejected(
-            ("agent.discount", 0.99, 0.9),
-            "train", *flags, workdir, "--config.agent.discount=0.9",
-        )  # fmt: skip
-
-        sweep_folders.forget(self._workdir / "config.json", "environment.reward_offset")
-        code, output, errors = commands.run("train", *flags, workdir)
-        self.assertEqual(code, 0, errors)
-        self.assertIn("resuming", errors)
+        other = ("agent.discount", 0.99, 0.9), "train", "--config.agent.discount=0.9", self._flag
+        self.assert_rejected(*other, *flags)
+        sweep_folders.forget(self.workdir / "config.json", "environment.reward_offset")
+        output, errors = self.succeed("train", *flags, self._flag)
+        self.assertIn("Resuming", errors)
         self.assertIn("100.0%", output)
-        self.assertNotIn("reverb", output + errors)  # native chatter is diverted
-        summary = json.loads((self._workdir / "evaluation.json").read_text())
+        self.assertNotIn("reverb", output + errors)  # The output of C++ libraries is diverted.
+        summary = self._summary()
         self.assertEqual(summary["episodes"], 4)
         self.assertGreaterEqual(summary["env_frames"], 12_000)
 
         # The configuration of the run is in its directory.
-        self._assert_rejected(
-            ("agent.discount", 0.99, 0.9),
-            "train", workdir, "--config.agent.discount=0.9",
-        )  # fmt: skip
-        code, output, errors = commands.run("train", workdir)
-        self.assertEqual(code, 0, errors)
-        self.assertIn("trained already", errors)
+        self.assert_rejected(*other)
+        _, errors = self.succeed("train", self._flag)
+        self.assertIn("Skipped training", errors)
+        self._check_evaluations()
 
-        code, output, errors = commands.run("evaluate", workdir, "--episodes=7")
-        self.assertEqual(code, 0, errors)
-        self.assertEqual(json.loads(output)["episodes"], 7)
-        self.assertIn("evaluating catch: 7 of 7 episodes", errors)
-        self.assertEqual(json.loads(output)["protocol"]["action_selection"], "sampled")
-        code, output, errors = commands.run("evaluate", workdir, "--episodes=7", "--greedy")
-        self.assertEqual(code, 0, errors)
-        self.assertEqual(json.loads(output)["protocol"]["action_selection"], "greedy")
-        code, output, errors = commands.run(
-            "evaluate", workdir, "--episodes=7", "--environment=reward_offset=100",
-            "--environment=max_broken_episodes=3",
-        )  # fmt: skip
-        self.assertEqual(code, 0, errors)
+    def _check_evaluations(self) -> None:
+        evaluate = "evaluate", self._flag, "--episodes=7"
+        output, errors = self.succeed(*evaluate)
         summary = json.loads(output)
+        self.assertEqual(summary["episodes"], 7)
+        self.assertIn("7 of 7 episodes", errors)
+        self.assertEqual(summary["protocol"]["action_selection"], "sampled")
+        output, _ = self.succeed(*evaluate, "--greedy")
+        self.assertEqual(json.loads(output)["protocol"]["action_selection"], "greedy")
+        changed = {"reward_offset": 100, "max_broken_episodes": 3}
+        flags = [f"--environment={key}={value}" for key, value in changed.items()]
+        summary = json.loads(self.succeed(*evaluate, *flags)[0])
         self.assertGreater(summary["mean_return"], 800)  # nine steps, each with the offset
         self.assertEqual(summary["protocol"]["reward_offset"], 100.0)
-        changed = {"reward_offset": 100, "max_broken_episodes": 3}
         self.assertEqual(summary["protocol"]["changed_environment"], changed)
         for given, *named in (
-            ("rows=12", "rows"),
-            ("reward_offset=1e9", "reward_offset", 1e9),
-            ("suite=minatar", "suite", "minatar"),
+            ("--environment=rows=12", "rows"),
+            ("--environment=reward_offset=1e9", "reward_offset", 1e9),
+            ("--environment=suite=minatar", "suite", "minatar"),
+            ("--history_length=3", "--history_length", 3),
         ):
-            self._assert_rejected(named, "evaluate", workdir, f"--environment={given}")
-        kept = sorted((self._workdir / "evaluations").iterdir())
-        kept_episodes = [json.loads(path.read_text())["episodes"] for path in kept]
-        self.assertEqual(kept_episodes, [4, 7, 7, 7])
-        self._assert_rejected(("--history_length", 3), "evaluate", workdir, "--history_length=3")
+            self.assert_rejected(named, "evaluate", self._flag, given)
+        files = sorted((self.workdir / "evaluations").iterdir())
+        episodes = [json.loads(path.read_text())["episodes"] for path in files]
+        self.assertEqual(episodes, [4, 7, 7, 7])
 
     @pytest.mark.long
-    def test_more_frames_train_on_and_are_evaluated(self):
+    def test_more_frames_continue_and_are_evaluated(self):
         flags = (
-            *CATCH, f"--workdir={self._workdir}", "--config.run.evaluation_episodes=4",
+            *CATCH, self._flag, "--config.run.evaluation_episodes=4",
             "--config.learner.learning_rate_schedule=constant",
         )  # fmt: skip
-        for env_frames, beginning in ((2_000, "a new run"), (4_000, "resuming")):
-            code, _, errors = commands.run("train", *flags, f"--config.run.env_frames={env_frames}")
-            self.assertEqual(code, 0, errors)
+        for env_frames, beginning in ((2_000, "Starting a run"), (4_000, "Resuming")):
+            _, errors = self.succeed("train", *flags, f"--config.run.env_frames={env_frames}")
             self.assertIn(beginning, errors)
-            summary = json.loads((self._workdir / "evaluation.json").read_text())
-            self.assertBetween(summary["env_frames"], env_frames, env_frames + 1_000)
+            self.assertBetween(self._summary()["env_frames"], env_frames, env_frames + 1_000)
 
-    def test_more_frames_on_a_schedule_take_a_flag(self):
-        flags = (*CATCH, f"--workdir={self._workdir}", "--config.run.evaluation_episodes=0")
-        code, _, errors = commands.run("train", *flags, "--config.run.env_frames=2000")
-        self.assertEqual(code, 0, errors)
+    def test_more_frames_on_a_schedule_require_extend(self):
+        flags = (*CATCH, self._flag, "--config.run.evaluation_episodes=0")
+        self.succeed("train", *flags, "--config.run.env_frames=2000")
         longer = (*flags, "--config.run.env_frames=4000")
-        self._assert_rejected(("run.env_frames", 2000, 4000, "--extend"), "train", *longer)
-        code, _, errors = commands.run("train", *longer, "--extend")
-        self.assertEqual(code, 0, errors)
-        noted = json.loads((self._workdir / "config.json").read_text())
+        self.assert_rejected(("run.env_frames", 2000, 4000, "--extend"), "train", *longer)
+        self.succeed("train", *longer, "--extend")
+        noted = json.loads((self.workdir / "config.json").read_text())
         self.assertEqual(noted["extended_from_env_frames"], [2_000])
 
     @pytest.mark.long
-    def test_a_restricted_memory_is_evaluated_beside_the_full_one(self):
-        workdir = f"--workdir={self._workdir}"
-        code, _, errors = commands.run(
-            "train", *CATCH, workdir, "--config.agent.core=lstm", "--config.agent.core_size=16",
+    def test_history_length_has_its_own_files(self):
+        self.succeed(
+            "train", *CATCH, self._flag, "--config.agent.core=lstm", "--config.agent.core_size=16",
             "--config.run.env_frames=2000", "--config.run.evaluation_episodes=2",
         )  # fmt: skip
-        self.assertEqual(code, 0, errors)
-        others = [self._workdir / "evaluation.json", self._workdir / "videos/evaluation_001.mp4"]
+        others = [self.workdir / "evaluation.json", self.workdir / "videos/evaluation_001.mp4"]
         before = [path.read_bytes() for path in others]
-        code, output, errors = commands.run(
-            "evaluate", workdir, "--episodes=3", "--history_length=2", "--video"
+        output, _ = self.succeed(
+            "evaluate", self._flag, "--episodes=3", "--history_length=2", "--video"
         )
-        self.assertEqual(code, 0, errors)
         self.assertEqual([path.read_bytes() for path in others], before)
-        path = self._workdir / "evaluation_history_2.json"
-        self.assertIn(f"written to {path}", errors)
-        summary = json.loads(path.read_text())
+        summary = json.loads((self.workdir / "evaluation_history_2.json").read_text())
         self.assertEqual(json.loads(output), summary)
         added = {"history_length", "greedy_match_fraction", "max_logit_difference"}
         self.assertEqual(set(summary), set(json.loads(before[0])) | added)
         self.assertEqual((summary["history_length"], summary["episodes"]), (2, 3))
         self.assertBetween(summary["greedy_match_fraction"], 0, 1)
         self.assertGreater(summary["max_logit_difference"], 1e-5)
-        film = self._workdir / "videos/evaluation_history_2_001.mp4"
-        self.assertEqual(summary["videos"], [str(film)])
-        self.assertGreater(film.stat().st_size, 1000)
+        video = self.workdir / "videos/evaluation_history_2_001.mp4"
+        self.assertEqual(summary["videos"], [str(video)])
+        self.assertGreater(video.stat().st_size, 1000)
 
     @parameterized.parameters(
         (("--episodes=2",), "--workdir"),
@@ -179,19 +139,17 @@ class LaunchTest(parameterized.TestCase):
         (("--workdir=runs/none", "--environment=task"), "--environment", "task"),
         (("--workdir=runs/none", "--environment=task=a", "--environment=task=b"), "task=b"),
     )
-    def test_evaluate_rejects_bad_flags(self, flags, *named):
-        self._assert_rejected(named, "evaluate", *flags)
+    def test_bad_flag_of_evaluate_is_rejected(self, flags, *named):
+        self.assert_rejected(named, "evaluate", *flags)
 
-    def test_report_writes_its_page(self):
-        self._workdir.mkdir()
-        sweep_folders.write(self._workdir / "s", {"member_00": {"breakout": [(0, 1.0), (19, 2.0)]}})
-        code, output, errors = commands.run("plot", f"--report={self._workdir}")
-        self.assertEqual(code, 0, errors)
-        self.assertIn(f"{self._workdir}/report/report.html", output)
+    def test_report_of_a_sweep_is_written(self):
+        self.workdir.mkdir()
+        sweep_folders.write(self.workdir / "s", {"member_00": {"breakout": [(0, 1.0), (19, 2.0)]}})
+        output, _ = self.succeed("plot", f"--report={self.workdir}")
+        self.assertIn(f"{self.workdir}/report/report.html", output)
 
     def test_random_actions_give_the_zero_of_scores(self):
-        code, output, errors = commands.run("evaluate", "--random=laser:catch", "--episodes=300")
-        self.assertEqual(code, 0, errors)
+        output, _ = self.succeed("evaluate", "--random=laser:catch", "--episodes=300")
         summary = json.loads(output)["catch"]
         self.assertEqual(summary["episodes"], 300)
         self.assertBetween(summary["mean_return"], -0.8, -0.4)

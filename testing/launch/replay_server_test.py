@@ -1,4 +1,4 @@
-"""Replay servers of their own as a user runs them: processes, signals, refusals."""
+"""launch.replay_server: processes, signals and bad flags."""
 
 import json
 import os
@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from unittest import mock
 
@@ -27,20 +26,21 @@ def _free_port() -> int:
         return probe.getsockname()[1]
 
 
-class ReplayServerTest(parameterized.TestCase):
+class ReplayServerTest(commands.CommandTest):
     def setUp(self):
         super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        self._folder = self.workdir.parent
+        self._checkpoint = f"--checkpoint_folder={self._folder / 's'}"
 
-    def _start(self, name: str, port: int, *flags: str) -> tuple[subprocess.Popen, pathlib.Path]:
+    def _start(self, port: int, *flags: str) -> tuple[subprocess.Popen, pathlib.Path]:
         """Starts a server and waits until it serves; also returns its log."""
-        log = self._folder / f"{name}.log"
+        log = self._folder / "s.log"
         with log.open("a") as file:
             started = log.read_text().count("Serving replay")
             process = subprocess.Popen(
                 [
                     sys.executable, "-m", "launch.replay_server", CATCH, f"--port={port}",
-                    f"--checkpoint_folder={self._folder / name}", *flags,
+                    self._checkpoint, *flags,
                 ],
                 stderr=file,
             )  # fmt: skip
@@ -59,61 +59,57 @@ class ReplayServerTest(parameterized.TestCase):
 
     def test_run_trains_on_a_server_and_resumes_after_its_restart(self):
         port = _free_port()
-        process, log = self._start("s", port)
+        process, log = self._start(port)
         flags = (
             CATCH,
             f"--config.replay.address=localhost:{port}",
             "--config.learner.learning_rate_schedule=constant",
             "--config.run.evaluation_episodes=0",
-            f"--workdir={self._folder / 'run'}",
+            f"--workdir={self.workdir}",
         )
-        code, _, errors = commands.run("train", *flags, "--config.run.env_frames=8000")
-        self.assertEqual(code, 0, errors)
-        self.assertEmpty(list((self._folder / "run/checkpoints/replay").iterdir()))
+        self.succeed("train", *flags, "--config.run.env_frames=8000")
+        self.assertEmpty(list((self.workdir / "checkpoints/replay").iterdir()))
         self._end(process)
         held = re.findall(r"replay: ([0-9,]+) items", log.read_text())
         self.assertGreater(int(held[-1].replace(",", "")), 500)
 
         # The server comes back with its items at another port.
         moved = _free_port()
-        again, log = self._start("s", moved)
+        again, log = self._start(moved)
         full = int(re.findall(r"Serving replay on port \d+, (\d+)% full", log.read_text())[-1])
         self.assertGreater(full, 25)
         flags = (*flags, f"--config.replay.address=localhost:{moved}")
-        code, _, errors = commands.run("train", *flags, "--config.run.env_frames=16000")
-        self.assertEqual(code, 0, errors)
-        self.assertIn("resuming", errors)
-        config = json.loads((self._folder / "run/config.json").read_text())["config"]
+        _, errors = self.succeed("train", *flags, "--config.run.env_frames=16000")
+        self.assertIn("Resuming", errors)
+        config = json.loads((self.workdir / "config.json").read_text())["config"]
         self.assertEqual(config["run"]["env_frames"], 16000)
         self._end(again)
 
     @pytest.mark.long
     def test_killed_server_of_a_cluster_run_resumes(self):
         port = _free_port()
-        process, log = self._start("s", port, "--checkpoint_minutes=0.02")
+        process, log = self._start(port, "--checkpoint_minutes=0.02")
         flags = (
             CATCH, f"--config.replay.address=localhost:{port}", "--config.run.env_frames=8000",
-            "--config.run.evaluation_episodes=0", f"--workdir={self._folder / 'run'}",
+            "--config.run.evaluation_episodes=0", f"--workdir={self.workdir}",
             "--config.cluster.actors=2",
         )  # fmt: skip
-        code, _, errors = commands.run("train", *flags)
-        self.assertEqual(code, 0, errors)
-        roles = (self._folder / "run/roles.csv").read_text()
+        self.succeed("train", *flags)
+        roles = (self.workdir / "roles.csv").read_text()
         self.assertRegex(roles, r"\nlearner,finished,(?s:.*)\nactor_01,")
         self.assertNotIn("replay,", roles)
         time.sleep(5)
         process.kill()
         process.wait()
-        again, log = self._start("s", port)
+        again, log = self._start(port)
         full = int(re.findall(r"Serving replay on port \d+, (\d+)% full", log.read_text())[-1])
         self.assertGreater(full, 25)
         self._end(again)
-        code, _, errors = commands.run(
-            "replay_server", CATCH, "--config.replay.capacity=30000",
-            f"--checkpoint_folder={self._folder / 's'}", f"--port={_free_port()}",
-        )  # fmt: skip
+        named = "'replay'", 2000, 3000, "--checkpoint_folder"
+        flags = CATCH, "--config.replay.capacity=30000", self._checkpoint, "--port=0"
+        code, _, errors = commands.run("replay_server", *flags)
         self.assertEqual(code, 1)
-        messages.assert_names(errors, "'replay'", 2000, 3000, "--checkpoint_folder")
+        messages.assert_names(errors, *named)
 
     @parameterized.parameters(
         ((), "--checkpoint_folder"),
@@ -136,32 +132,16 @@ class ReplayServerTest(parameterized.TestCase):
             # Found before TensorFlow itself.
             (self._folder / "tensorflow.py").write_text("raise RuntimeError('it was loaded')")
             with mock.patch.dict(os.environ, PYTHONPATH=str(self._folder)):
-                code, output, errors = commands.run("replay_server", CATCH, *given)
-        self._assert_rejected(code, output + errors, *named)
+                self.assert_rejected(named, "replay_server", CATCH, *given)
 
     def test_memory_limit_below_the_process_is_rejected(self):
-        code, _, errors = commands.run(
-            "replay_server", CATCH, "--port=0", f"--checkpoint_folder={self._folder / 's'}",
-            "--memory_limit_gb=0.1",
-        )  # fmt: skip
-        self._assert_rejected(code, errors, "--memory_limit_gb", 0.1)
+        flags = CATCH, "--port=0", self._checkpoint, "--memory_limit_gb=0.1"
+        self.assert_rejected(("--memory_limit_gb", 0.1), "replay_server", *flags)
 
-    def _assert_rejected(self, code: int, output: str, *named: object) -> None:
-        self.assertNotEqual(code, 0)
-        self.assertStartsWith(output, "error: ")
-        self.assertLen(output.splitlines(), 1)
-        messages.assert_names(output, *named)
-
-    @parameterized.parameters(
-        "localhost", "localhost:0", "localhost:70000", "a:1,b:1", "http://a:1", "localhost:1"
-    )
-    def test_bad_address_is_rejected_and_nothing_is_written(self, address):
-        workdir = self._folder / "run"
-        code, _, errors = commands.run(
-            "train", CATCH, f"--config.replay.address={address}", f"--workdir={workdir}"
-        )
-        self._assert_rejected(code, errors, "address", address)
-        self.assertFalse(workdir.exists())
+    def test_unreachable_server_is_rejected_and_nothing_written(self):
+        flags = CATCH, "--config.replay.address=localhost:1", f"--workdir={self.workdir}"
+        self.assert_rejected(("address", "localhost:1"), "train", *flags)
+        self.assertFalse(self.workdir.exists())
 
     @parameterized.parameters(
         (("--config.replay.address=a:1",), True),

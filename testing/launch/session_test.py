@@ -1,4 +1,4 @@
-"""What follows a training: the evaluation, or the end that a signal asked for."""
+"""The end of a training: an evaluation, or the signal that stopped it."""
 
 import math
 import pathlib
@@ -45,16 +45,18 @@ class SessionTest(parameterized.TestCase):
         (signal.SIGINT, True, signal.SIGINT),
         (signal.SIGTERM, True, signal.SIGTERM),
     )
-    def test_who_stops_a_run_waits_for_no_evaluation(self, number, is_spent, expected):
+    def test_stopped_run_is_not_evaluated(self, number, is_spent, expected):
         # Evaluating would fail: there is no run in the folder.
         config = fakes.catch_config(run={"evaluation_episodes": 0 if number is None else 4})
         workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         run = _Run(number, is_spent=is_spent)
         with self.assertLogs(level="INFO") as logs:
-            self.assertEqual(session.run_to_the_end(run, config, workdir), expected)
-        self.assertIn("INFO:root:mean return of the last 100 training episodes: -", logs.output)
+            self.assertEqual(session.train_and_evaluate(run, config, workdir), expected)
+        self.assertIn(
+            "INFO:root:Reached a mean return of - in the last 100 training episodes", logs.output
+        )
 
-    def test_empty_folders_are_not_listed_as_results(self):
+    def test_empty_directories_are_not_listed_as_results(self):
         config = fakes.catch_config(run={"evaluation_episodes": 0})
         workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         (workdir / "videos").mkdir()

@@ -1,4 +1,4 @@
-"""A command that is run from another: whoever ends the one ends the other in order."""
+"""Commands that other commands run: signals, failures and logs."""
 
 import os
 import pathlib
@@ -32,8 +32,8 @@ import logging, sys
 from launch import subcommand
 logging.basicConfig(level=logging.INFO, format="%(message)s")
 sys.executable = sys.argv[1]
-subcommand.run("sweep", sys.argv[2])
-print("went on")
+subcommand.run_all([subcommand.Command("sweep", (sys.argv[2],))])
+print("continues")
 """
 # In place of launch.train: fails where it is told to.
 TRAIN = f"""#!{sys.executable}
@@ -75,28 +75,28 @@ class RunAllTest(absltest.TestCase):
                 self.assertEqual(logs, {f"{n}.log": f"all of {n}" for n in started})
                 self.assertEqual("".join(sorted(started)), self.expected)
 
-    def test_several_run_at_once_and_each_has_its_log(self):
+    def test_commands_run_at_once_with_a_log_each(self):
         self.expected = (
             "acd"  # a ends when c has started, c when d has: with one at a time none would
         )
         self._run(("a", "c"), ("c", "d"), ("d", "a"), at_once=3)
 
-    def test_after_a_failure_none_is_started_and_those_that_run_end(self):
+    def test_failure_starts_no_command_and_waits_for_others(self):
         self.expected = "ab"
         with messages.raises(command_line.UsageError, "launch.train", 1, "b.log"):
             self._run(("a", "b"), ("b", "a"), ("c", "a"), at_once=2)
 
-    def test_what_a_command_has_refused_is_told(self):
+    def test_error_of_a_command_is_in_the_message(self):
         self.expected = "ae"
         with messages.raises(command_line.UsageError, "launch.train", 1, "no game e", "e.log"):
             self._run(("a", "e"), ("e", "a"), at_once=2)
 
-    def test_a_log_that_cannot_be_written_is_refused_in_one_line(self):
+    def test_unwritable_log_is_rejected(self):
         command = subcommand.Command("train", ("x",), log=pathlib.Path(__file__) / "a.log")
         with messages.raises(command_line.UsageError, command.log):
             subcommand.run_all([command])
 
-    def test_a_command_that_never_had_a_machine_has_no_log(self):
+    def test_missing_log_is_named(self):
         command = subcommand.Command("train", ("x",), log=pathlib.Path("/no/such.log"))
         process = mock.Mock(spec=subcommand.Process)
         process.poll.return_value = 1
@@ -108,7 +108,7 @@ class RunAllTest(absltest.TestCase):
 
 class SubcommandTest(parameterized.TestCase):
     @parameterized.parameters(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
-    def test_whoever_ends_it_ends_the_command_in_order(self, signal_number):
+    def test_signal_ends_the_command_in_order(self, signal_number):
         with tempfile.TemporaryDirectory() as folder:
             command, record = pathlib.Path(folder) / "command", pathlib.Path(folder) / "record"
             command.write_text(SWEEP)

@@ -1,8 +1,6 @@
 """A run directory from another author runs no code that the user has neither named nor trusted."""
 
 import json
-import pathlib
-import tempfile
 
 from absl.testing import absltest, parameterized
 
@@ -11,16 +9,20 @@ from laser_tf.environments import function_suites, gymnasium_suite, user_modules
 from laser_tf.evaluation import run_evaluation
 from laser_tf.export import exporter
 from laser_tf.training import initial_weights
-from testing import commands, fakes
+from testing import commands, fakes, messages
 
 TASK = "os:system"
 
 
-class TrustConfigTest(parameterized.TestCase):
+class TrustConfigTest(commands.CommandTest):
     def setUp(self):
         super().setUp()
-        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        self._run, self._marker, self._output = folder / "run", folder / "marker", folder / "policy"
+        folder = self.workdir.parent
+        self._run, self._marker, self._output = (
+            folder / "other",
+            folder / "marker",
+            folder / "policy",
+        )
         self._run.mkdir()
         values = fakes.config_values(fakes.catch_config())
         values["environment"] = {
@@ -41,19 +43,15 @@ class TrustConfigTest(parameterized.TestCase):
             "init_from": lambda: initial_weights.read(self._run),
             "replay": lambda: read_replay.read(self._run, unrolls=1),
         }[command]
-        with self.assertRaises(user_modules.UntrustedError) as caught:
+        named = TASK, self._run / "config.json", "--trust_config"
+        with messages.raises(user_modules.UntrustedError, *named):
             run()
-        for part in (TASK, str(self._run / "config.json"), "--trust_config"):
-            self.assertIn(part, str(caught.exception))
         self.assertFalse(self._marker.exists())
 
-    def test_other_changes_do_not_trust_the_task(self):
+    @parameterized.parameters({"arguments": ""}, {"task": "my_module:make"})
+    def test_other_changes_do_not_trust_the_task(self, **changes):
         with self.assertRaises(user_modules.UntrustedError):
-            self._evaluate(environment_changes={"arguments": ""})
-
-    def test_a_changed_task_does_not_trust_the_old_one(self):
-        with self.assertRaises(user_modules.UntrustedError):
-            self._evaluate(environment_changes={"task": "my_module:make"})
+            self._evaluate(environment_changes=changes)
 
     @parameterized.parameters({"trust_config": True}, {"environment_changes": {"task": TASK}})
     def test_trusted_or_named_code_runs(self, **arguments):
@@ -61,7 +59,7 @@ class TrustConfigTest(parameterized.TestCase):
             self._evaluate(**arguments)
         self.assertTrue(self._marker.exists())
 
-    def test_a_task_that_training_names_is_trusted(self):
+    def test_task_that_training_names_is_trusted(self):
         with self.assertRaises(ValueError):
             initial_weights.read(self._run, named=[TASK])
         self.assertTrue(self._marker.exists())
@@ -86,11 +84,8 @@ class TrustConfigTest(parameterized.TestCase):
     @parameterized.parameters(
         ("evaluate",), ("train",), ("train", "--config.environment.suite=dm_env")
     )
-    def test_an_untrusted_config_gives_one_line(self, module, *flags):
-        code, _, errors = commands.run(module, f"--workdir={self._run}", *flags)
-        self.assertEqual(code, 1)
-        self.assertLen(errors.splitlines(), 1, errors)
-        self.assertIn("--trust_config", errors)
+    def test_untrusted_config_is_rejected_in_one_line(self, module, *flags):
+        self.assert_rejected(("--trust_config",), module, f"--workdir={self._run}", *flags)
         self.assertFalse(self._marker.exists())
 
     def test_resume_trusts_a_task_of_the_command_line(self):

@@ -31,7 +31,7 @@ class FullDiskTest(FullDiskCase):
         self.assertEqual(process.returncode, 0, errors)
         self.assertNotIn("Restarting", errors)
         log = (self.workdir / "logs/replay.log").read_text()
-        # Once for all attempts while the sweep runs, and once at its end.
+        # One line for all attempts while the sweep runs, and one at its end.
         self.assertEqual(log.count("Cannot save replay"), 2, log)
         self.assert_no_parts(self.workdir)
 

@@ -1,4 +1,4 @@
-"""Variants of agents learn, as those of `training_test`."""
+"""Further variants of agents learn catch, see `training_test`."""
 
 import pathlib
 import tempfile
@@ -39,7 +39,7 @@ class VariantsTest(parameterized.TestCase):
         ("reactor_nd", fakes.reactor_catch_config(agent=_ND, run=_RUN)),
         ("trust_tis", fakes.acer_catch_config("a3c", agent=_TRUST_TIS, run=_RUN)),
     )
-    def test_it_learns_catch(self, config: run_config.RunConfig):
+    def test_variant_learns_catch(self, config: run_config.RunConfig):
         workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
         runs.train(config, workdir)
         summary = run_evaluation.evaluate(workdir, episodes=50, seed=2, video=False)

@@ -1,4 +1,4 @@
-"""The log of evaluations beside training: its rows, their reading, and what TensorBoard gets."""
+"""Tests of the log of periodic evaluations and their metrics."""
 
 import pathlib
 import tempfile
@@ -32,7 +32,7 @@ class EvaluationLogTest(absltest.TestCase):
         self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self._path = self._workdir / "evaluations.csv"
 
-    def test_an_evaluation_is_a_row_of_each_task(self):
+    def test_evaluation_is_one_row_per_task(self):
         log = evaluation_log.EvaluationLog(self._workdir)
         self.assertFalse(log.exists())
         log.resume(None)
@@ -50,21 +50,6 @@ class EvaluationLogTest(absltest.TestCase):
         self.assertGreater(breakout.normalised_score, 0)
         self.assertEqual((asterix.median_return, asterix.seconds), (15.0, 1.25))
 
-    def test_rows_beyond_a_checkpoint_are_dropped(self):
-        log = evaluation_log.EvaluationLog(self._workdir)
-        log.resume(None)
-        for frames in (100, 200, 300):
-            log.add_summary(_summary(frames, "catch", [1.0], suite="catch"))
-        self.assertEqual(log.row_count, 3)
-        kept = self._path.read_text().splitlines(keepends=True)[:3]
-        with self._path.open("a") as file:
-            file.write("400,100,cat")  # of a crashed process
-        again = evaluation_log.EvaluationLog(self._workdir)
-        again.resume(250)
-        self.assertEqual(self._path.read_text(), "".join(kept))
-        again.add_summary(_summary(260, "catch", [1.0], suite="catch"))
-        self.assertEqual([row.env_frames for row in again.read()], [100, 200, 260])
-
     def test_rows_with_missing_cells_are_damaged(self):
         row = "400,100,catch,4,0.5,0.75,1,-1,1,,1.25\n"
         damaged = (row.replace(",,", ","), row.replace("1.25", ""), row.replace("0.5", ""))
@@ -75,14 +60,14 @@ class EvaluationLogTest(absltest.TestCase):
 
 
 class MetricsTest(absltest.TestCase):
-    def test_of_one_task(self):
+    def test_metrics_of_one_task(self):
         summary = _summary(400, "catch", [1.0, 0.0], suite="catch")
         self.assertEqual(
             evaluation_log.metrics("catch", summary),
             {"episode/evaluation_mean_return": 0.5, "throughput/evaluation_seconds": 1.25},
         )
 
-    def test_of_several_tasks_with_their_scores(self):
+    def test_metrics_of_several_tasks_with_scores(self):
         summary = _summary(400, "breakout,asterix", [1.0, 3.0], [10.0, 20.0])
         metrics = evaluation_log.metrics("minatar", summary)
         self.assertEqual(metrics["episode/evaluation_mean_return"], 8.5)
@@ -92,7 +77,7 @@ class MetricsTest(absltest.TestCase):
         self.assertAlmostEqual(metrics[name], sum(scores) / 2)
         self.assertIn("episode/evaluation_mean_capped_single_task_normalised", metrics)
 
-    def test_of_several_tasks_without_a_reference(self):
+    def test_metrics_of_tasks_without_references(self):
         summary = _summary(400, "breakout,asterix", [1.0], [3.0])
         for of_task in summary["tasks"].values():
             of_task["normalised_score"] = None

@@ -1,4 +1,4 @@
-"""The display keeps to terminals, and what is said meanwhile is not lost on them."""
+"""Tests of the progress displays, on terminals and in files."""
 
 import io
 import logging
@@ -13,6 +13,7 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.evaluation import episode_runner
 from laser_tf.monitoring import progress
+from testing import messages
 
 ROW = progress.Progress(
     env_frames=500,
@@ -55,7 +56,7 @@ class ProgressTest(parameterized.TestCase):
         self.enter_context(mock.patch.object(logging.getLogger(), "handlers", [self._handler]))
 
     @parameterized.parameters(60, 200)
-    def test_what_is_logged_or_printed_meanwhile_stays_above_one_display(self, columns):
+    def test_logged_and_printed_lines_stay_above_the_display(self, columns):
         stream = _Terminal()
         environment = {"TERM": "xterm", "COLUMNS": str(columns)}
         with (
@@ -86,7 +87,7 @@ class ProgressTest(parameterized.TestCase):
     @parameterized.parameters(
         (io.StringIO, {"FORCE_COLOR": "1", "TERM": "xterm"}), (_Terminal, {"TERM": "dumb"})
     )
-    def test_no_control_codes_where_they_are_not_understood(self, make_stream, environment):
+    def test_pipe_or_dumb_terminal_gets_no_control_codes(self, make_stream, environment):
         stream = make_stream()
         with (
             mock.patch.dict(os.environ, environment),
@@ -96,7 +97,7 @@ class ProgressTest(parameterized.TestCase):
         self.assertStartsWith(stream.getvalue(), "pong: frames 500 of 2,000 (25.0%)")
         self.assertNotIn("\x1b", stream.getvalue())
 
-    def test_plain_lines_where_there_is_no_terminal(self):
+    def test_pipe_gets_a_plain_line_every_ten_seconds(self):
         stream = io.StringIO()
         with (
             mock.patch.object(progress.time, "monotonic", side_effect=range(100, 200, 2)),
@@ -109,15 +110,10 @@ class ProgressTest(parameterized.TestCase):
         self.assertLess(len(lines), 5)  # one every ten seconds, not one an update
         self.assertIn("return -", lines[0])
         self.assertIn("left -", lines[0])
-        self.assertRegex(
-            lines[-1],
-            r"^pong: frames 1,500 of 2,000 \(75\.0%\)  \d+ frames/s  12\.3 updates/s  "
-            r"mean return -3\.21  replay 41% full  actor 6\.5 updates behind  "
-            r"learner computes 93% of the time  left 0:00:\d\d$",
-        )
-        self.assertNotIn("\x1b", stream.getvalue())
+        self.assertStartsWith(lines[-1], "pong: frames 1,500 of 2,000 (75.0%)")
+        messages.assert_names(lines[-1], "12.3", "-3.21", "41%", "6.5", "93%")
 
-    def test_the_pace_of_a_resumed_run_counts_from_where_it_resumed(self):
+    def test_pace_counts_from_the_resumption(self):
         stream = io.StringIO()
         with (
             mock.patch.object(progress.time, "monotonic", side_effect=[0, 0, 0, 100, 100, 100]),
@@ -142,14 +138,14 @@ class ProgressTest(parameterized.TestCase):
             display.update(ROW._replace(env_frames=env_frames, mean_return=-12345.67))
         return _screen(stream).splitlines()
 
-    def test_a_bar_the_numbers_and_the_time_left_within_80_columns(self):
-        lines = self._lines(80, 1_500_000)
+    @parameterized.parameters(80, 40)
+    def test_display_fits_the_terminal(self, width):
+        lines = self._lines(width, 1_500_000)
         self.assertEqual(lines[0], "ms_pacman, seed 1234567")
         self.assertRegex(lines[1], r"^━+╸? +50\.0%  left 0:01:40$")
-        self.assertLen(lines[1], 80)
+        self.assertLen(lines[1], width)
         bar = len(lines[1]) - len("  50.0%  left 0:01:40")
         self.assertLessEqual(abs(lines[1].count("━") - bar / 2), 1)
-        self.assertLen(lines, 5)
         shown = " ".join(" ".join(lines[2:]).split())
         for words in (
             "frames 1,500,000 of 3,000,000", "15,000 frames/s", "12.3 updates/s",
@@ -157,17 +153,9 @@ class ProgressTest(parameterized.TestCase):
             "learner computes 93% of the time",
         ):  # fmt: skip
             self.assertIn(words, shown)
-        self.assertLessEqual(max(map(len, lines)), 80)
+        self.assertLessEqual(max(map(len, lines)), width)
 
-    def test_nothing_is_lost_on_a_narrow_terminal(self):
-        wide, narrow = self._lines(80, 3_000_000), self._lines(40, 3_000_000)
-        self.assertLessEqual(max(map(len, narrow)), 40)
-        # Without the bar, whose length is the terminal's.
-        words = [sorted(" ".join(lines).replace("━", "").split()) for lines in (wide, narrow)]
-        self.assertEqual(*words)
-        self.assertEndsWith(wide[1], "100.0%  left 0:00:00")
-
-    def test_who_cannot_be_shown_the_progress_is_no_reason_to_stop(self):
+    def test_full_disk_is_logged(self):
         with pathlib.Path("/dev/full").open("w") as stream:
             with self.assertLogs(level="WARNING") as logs:
                 with progress.LiveText(stream) as text:
@@ -180,7 +168,7 @@ class EvaluationDisplayTest(absltest.TestCase):
     def _game(self, episode_return: float) -> episode_runner.Episode:
         return episode_runner.Episode(0, 0, 0, episode_return, 9)
 
-    def test_a_bar_on_a_terminal(self):
+    def test_terminal_shows_a_bar(self):
         stream, clock = _Terminal(), [0.0]
         with (
             mock.patch.dict(os.environ, {"TERM": "xterm", "COLUMNS": "80", "NO_COLOR": "1"}),
@@ -197,11 +185,9 @@ class EvaluationDisplayTest(absltest.TestCase):
         self.assertEqual(title, "evaluating pong")
         self.assertRegex(bar, r"^\S+ +25\.0%  left 0:03:00$")
         self.assertLen(bar, 80)
-        self.assertEqual(
-            numbers.split("   "), ["2 of 8 episodes", "mean return so far 3.50", "640 agent steps"]
-        )
+        messages.assert_names(numbers, "2 of 8", "3.50", 640)
 
-    def test_plain_lines_elsewhere_and_the_last_one_in_any_case(self):
+    def test_pipe_gets_the_first_and_last_line(self):
         stream = io.StringIO()
         with (
             mock.patch.object(progress.time, "monotonic", return_value=100.0),
@@ -209,15 +195,9 @@ class EvaluationDisplayTest(absltest.TestCase):
         ):
             for games in range(3):
                 display.update([self._game(2.0)] * games, 10 * games)
-        self.assertEqual(
-            stream.getvalue().splitlines(),
-            [
-                "evaluating pong: 0 of 2 episodes (0.0%)  mean return so far -  0 agent steps  "
-                "left -",
-                "evaluating pong: 2 of 2 episodes (100.0%)  mean return so far 2.00  "
-                "20 agent steps  left 0:00:00",
-            ],
-        )
+        first, last = stream.getvalue().splitlines()
+        messages.assert_names(first, "0 of 2", "0.0%")
+        messages.assert_names(last, "2 of 2", "100.0%", "2.00", 20)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Averages over updates and episodes, and the pace that a run reports."""
+"""Tests of averages over updates and episodes, and of the pace of a run."""
 
 import math
 from unittest import mock
@@ -10,7 +10,7 @@ from laser_tf.scores import reference
 
 
 class ReporterTest(absltest.TestCase):
-    def test_averages_updates_and_measures_the_pace(self):
+    def test_updates_are_averaged_and_pace_is_measured(self):
         show, writer, log = mock.Mock(), mock.Mock(), mock.Mock()
         returns = reporting.EpisodeReturns("catch", ["catch"])
         for value in (1.0, 3.0):
@@ -44,7 +44,7 @@ class ReporterTest(absltest.TestCase):
         self.assertEqual(row["run/wall_seconds"], 40.0)
         self.assertEqual(show.call_args.args[0].learner_busy, 0.6)
 
-    def test_a_short_run_has_a_curve_by_its_frames(self):
+    def test_short_run_has_rows_by_its_frames(self):
         writer, log = mock.Mock(), mock.Mock()
         returns = reporting.EpisodeReturns("catch", ["catch"])
         reporter = reporting.Reporter(
@@ -78,7 +78,7 @@ class FitnessTest(parameterized.TestCase):
         returns.add(episode_log.Row(0, task, value, 9))
 
     @parameterized.parameters(("minatar", ("asterix", "breakout")), ("catch", ("catch", "other")))
-    def test_is_unknown_before_each_task_has_an_episode(self, suite, tasks):
+    def test_fitness_is_nan_before_each_task_has_an_episode(self, suite, tasks):
         returns = reporting.EpisodeReturns(suite, tasks)
         self.assertTrue(math.isnan(returns.fitness()))
         self._add(returns, tasks[0], 5.0)
@@ -89,7 +89,7 @@ class FitnessTest(parameterized.TestCase):
         self._add(returns, tasks[1], 3.0)
         self.assertTrue(math.isnan(returns.fitness()))
 
-    def test_is_the_median_of_normalised_means_where_references_exist(self):
+    def test_fitness_with_references_is_the_normalised_median(self):
         returns = reporting.EpisodeReturns("minatar", ["asterix", "breakout"])
         references = reference.reference_scores("minatar")
         for task, share in (("asterix", 0.2), ("breakout", 0.6)):
@@ -97,7 +97,7 @@ class FitnessTest(parameterized.TestCase):
             self._add(returns, task, random_score + share * (score - random_score))
         self.assertAlmostEqual(returns.fitness(), 0.4)
 
-    def test_is_the_mean_of_raw_means_elsewhere(self):
+    def test_fitness_without_references_is_the_mean(self):
         returns = reporting.EpisodeReturns("catch", ["catch", "other"])
         for task, value in (("catch", 1.0), ("catch", 3.0), ("other", 6.0)):
             self._add(returns, task, value)

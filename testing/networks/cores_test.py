@@ -5,6 +5,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from laser_tf.networks import cores, lstm_cell
+from testing import numpy_reference
 
 R, B, F, A, H = 7, 3, 5, 4, 6
 
@@ -30,21 +31,9 @@ def _made(name, inputs=None):
     return core
 
 
-def _sigmoid(values):
-    return 1 / (1 + np.exp(-values))
-
-
-def _step(cell, inputs, output, memory):
-    gates = inputs @ cell._input.kernel.numpy() + cell._input.bias.numpy()
-    gates = gates + output @ cell._recurrent.kernel.numpy()
-    enter, forget, candidate, leave = np.split(gates, 4, -1)
-    memory = _sigmoid(forget + 1) * memory + _sigmoid(enter) * np.tanh(candidate)
-    return _sigmoid(leave) * np.tanh(memory), memory
-
-
 def _reference(core, features, action, reward, is_first, state):
     """Computes outputs and state with loops over batch and time; action and reward may be None."""
-    outputs, states = np.zeros((R, B, H)), []
+    outputs, states, step = np.zeros((R, B, H)), [], numpy_reference.lstm_step
     for b in range(B):
         output, memory = (part[b] for part in state)
         for t in range(R):
@@ -53,10 +42,12 @@ def _reference(core, features, action, reward, is_first, state):
             seen = features[t, b] if reward is None else np.append(features[t, b], reward[t, b])
             last = np.zeros(0) if action is None else keep * action[t, b]
             if isinstance(core, cores.LSTMCore):
-                output, memory = _step(core._cell, np.append(seen, last), output, memory)
+                output, memory = numpy_reference.lstm_step(
+                    core._cell, np.append(seen, last), output, memory
+                )
             else:
-                output, memory = _step(core._predictor, last, output, memory)
-                output, memory = _step(core._corrector, seen, output, memory)
+                output, memory = step(core._predictor, last, output, memory)
+                output, memory = step(core._corrector, seen, output, memory)
             outputs[t, b] = output
         states.append((output, memory))
     return outputs, [np.stack(part) for part in zip(*states, strict=True)]
@@ -113,7 +104,7 @@ class CoresTest(parameterized.TestCase):
         self.assertTrue((spans > 2 - 1e-3).all() and (spans < 50 + 1e-3).all())
         np.testing.assert_allclose(spans.mean(), 26, atol=2)  # Mean of a uniform distribution.
         enter, *_ = np.split(cell.project(tf.zeros([1, 3])).numpy()[0], 4)
-        np.testing.assert_allclose(_sigmoid(enter), 1 - kept, rtol=1e-4)
+        np.testing.assert_allclose(numpy_reference.sigmoid(enter), 1 - kept, rtol=1e-4)
 
     @parameterized.parameters("lstm", "preco_lstm")
     def test_initial_state_is_zero(self, name):

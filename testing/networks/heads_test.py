@@ -39,12 +39,6 @@ class DuelingHeadTest(parameterized.TestCase):
         np.testing.assert_allclose(q, expected, rtol=1e-4, atol=1e-4)
         self.assertTrue(all(v.dtype == tf.float32 for v in head.trainable_variables))
 
-    def test_paper_streams_have_expected_parameter_count(self):
-        head = heads.DuelingHead(18)
-        head(tf.zeros([1, 512]))
-        count = sum(int(np.prod(v.shape)) for v in head.trainable_variables)
-        self.assertEqual(count, 2 * 513 * 512 + 513 + 513 * 18)
-
 
 class StochasticDuelingTest(absltest.TestCase):
     def test_q_values_equal_equation_13(self):

@@ -106,34 +106,6 @@ class ReactorNetworkTest(parameterized.TestCase):
         self.assertGreater(np.ptp(critic, axis=(0, 1)).max(), 0.3)  # States differ.
         self.assertLess(np.ptp(critic, axis=2).max(), 0.05)
 
-    def test_single_steps_equal_unroll(self):
-        network = _network()
-        is_first = tf.constant(np.arange(R)[:, None] == [9, 0, 3])
-        steps = _steps(is_first=is_first)
-        unrolled, last = _call(network, steps)
-        state = network.initial_state(B)
-        for row in range(R):
-            step = tf.nest.map_structure(lambda leaf, row=row: leaf[row : row + 1], steps)
-            output, state = network(step, state)
-            for one, of_all in zip(output, unrolled, strict=True):
-                np.testing.assert_allclose(one[0], of_all[row], rtol=1e-4, atol=1e-5)
-        tf.nest.map_structure(
-            lambda one, of_all: np.testing.assert_allclose(one, of_all, rtol=1e-4, atol=1e-5),
-            state,
-            last,
-        )
-
-    def test_core_state_affects_own_output_only(self):
-        network = _network()
-        before, _ = _call(network, _steps(rows=1))
-        state = network.initial_state(B)
-        for part, name in enumerate(state._fields):
-            other = tf.nest.map_structure(lambda leaf: leaf + 1.0, state[part])
-            output, _ = network(_steps(rows=1), state._replace(**{name: other}))
-            for index in range(2):
-                changed = np.abs(output[index] - before[index]).max() > 1e-4
-                self.assertEqual(changed, index == part)
-
 
 if __name__ == "__main__":
     absltest.main()

@@ -8,11 +8,9 @@ import numpy as np
 import tensorflow as tf
 
 from laser_tf.ops import (
-    categorical,
     distributional_retrace,
     importance_truncation,
     leave_one_out,
-    masking,
     n_step,
     pixel_control,
     policy_gradient,
@@ -37,7 +35,6 @@ class Case(NamedTuple):
     reference: Callable[..., Any] | None = None
     settings: tuple[dict[str, Any], ...] = ({},)
     receiver: str = ""  # the only argument that receives a gradient; "" for targets
-    is_sum: bool = False  # the output is a sum over T and B
 
 
 def episodes() -> tuple[np.ndarray, np.ndarray]:
@@ -159,24 +156,10 @@ def pixel_control_inputs(seed: int = 0) -> Inputs:
 def _loss_inputs(*names: str) -> Callable[[int], Inputs]:
     def inputs(seed: int) -> Inputs:
         rng = np.random.default_rng(seed)
-        floats = ("logits", "weighted_advantages", "values", "targets")
-        arrays = {name: rng.normal(size=[T, B]).astype(np.float32) for name in floats}
-        arrays["logits"] = 2 * rng.normal(size=[T, B, A]).astype(np.float32)
-        arrays["actions"] = rng.integers(A, size=[T, B]).astype(np.int32)
-        arrays["mask"] = rng.uniform(size=[T, B]) > 0.3
-        return {name: arrays[name] for name in (*names, "mask")}
+        arrays = {name: rng.normal(size=[T, B]).astype(np.float32) for name in names}
+        return arrays | {"mask": rng.uniform(size=[T, B]) > 0.3}
 
     return inputs
-
-
-def _policy_gradient_loss(logits, actions, weighted_advantages, mask):
-    """Masks logits before log-probabilities, as LASER does."""
-    log_probs = categorical.log_probability(masking.keep(mask, logits), actions)
-    return policy_gradient.policy_gradient_loss(log_probs, weighted_advantages, mask)
-
-
-def _entropy_loss(logits, mask):
-    return policy_gradient.entropy_loss(categorical.entropy(masking.keep(mask, logits)), mask)
 
 
 def _unread(mask: str, *names: str) -> Callable[[Inputs], Inputs]:
@@ -296,12 +279,14 @@ CASES = {
         receiver="q",
     ),
     "policy_gradient_loss": Case(
-        _policy_gradient_loss,
-        _loss_inputs("logits", "actions", "weighted_advantages"),
-        _unread("mask", "logits", "weighted_advantages"),
-        numpy_reference.policy_gradient_loss,
-        receiver="logits",
-        is_sum=True,
+        policy_gradient.policy_gradient_loss,
+        _loss_inputs("log_probs", "weighted_advantages"),
+        _unread("mask", "log_probs", "weighted_advantages"),
+        lambda log_probs, weighted_advantages, mask: (
+            -(log_probs * weighted_advantages)[mask].sum(),
+            -np.where(mask, weighted_advantages, 0.0),
+        ),
+        receiver="log_probs",
     ),
     "baseline_loss": Case(
         policy_gradient.baseline_loss,
@@ -309,15 +294,13 @@ CASES = {
         _unread("mask", "values", "targets"),
         numpy_reference.baseline_loss,
         receiver="values",
-        is_sum=True,
     ),
     "entropy_loss": Case(
-        _entropy_loss,
-        _loss_inputs("logits"),
-        _unread("mask", "logits"),
-        numpy_reference.entropy_loss,
-        receiver="logits",
-        is_sum=True,
+        policy_gradient.entropy_loss,
+        _loss_inputs("entropies"),
+        _unread("mask", "entropies"),
+        lambda entropies, mask: (-entropies[mask].sum(), -1.0 * mask),
+        receiver="entropies",
     ),
 }
 

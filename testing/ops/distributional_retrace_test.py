@@ -41,23 +41,6 @@ class DistributionalRetraceTest(parameterized.TestCase):
         means = _targets(arguments).numpy() @ wide
         np.testing.assert_allclose(means, np.nan_to_num(expected), rtol=1e-4, atol=1e-4)
 
-    def test_two_steps_match_a_manual_calculation(self):
-        # One action, support (0, 1, 2). All mass of x_1 is at 1. x_2 has half at 0 and half at 2.
-        arguments = {
-            "rewards": np.float32([[0.5], [1.0]]),
-            "discounts": np.float32([[0.5], [0.5]]),
-            "q_taken": np.float32([[[np.nan] * 3], [[0, 1, 0]]]),
-            "values": np.float32([[[np.nan] * 3], [[0, 1, 0]], [[0.5, 0, 0.5]]]),
-            "traces": np.float32([[np.nan], [0.25]]),
-            "is_transition": np.ones([2, 1], bool),
-            "support": np.float32([0, 1, 2]),
-        }
-        # t = 1: 1/2 at 1 + 0, 1/2 at 1 + 1.
-        # t = 0: 3/4 at 0.5 + 0.5 = 1, 1/8 at 0.5 + 0.5 + 0 = 1, 1/8 at 0.5 + 0.5 + 0.25 * 2 = 1.5.
-        np.testing.assert_allclose(
-            _targets(arguments)[:, 0], [[0.0, 0.9375, 0.0625], [0.0, 0.5, 0.5]], rtol=1e-6
-        )
-
 
 class ProjectTest(parameterized.TestCase):
     @parameterized.parameters(2, 3, 9, 51)

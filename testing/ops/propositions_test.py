@@ -62,19 +62,6 @@ def _mixed_ascent_direction(logits, mu, q, online_weights, replay_weights, rho_b
     return online + _ascent_direction(logits, mu, q, replay_weights, rho_bar)
 
 
-def _ascend(direction, policy):
-    """Returns the policy to which gradient ascent from `policy` converges."""
-    logits = tf.Variable(_log(policy))
-
-    @tf.function
-    def ascend():
-        for _ in tf.range(500):
-            logits.assign_add(2.0 * direction(logits))
-
-    ascend()
-    return tf.nn.softmax(logits).numpy()
-
-
 class Proposition1Test(parameterized.TestCase):
     """Tests that V-trace estimates the value of the implied policy, not of pi."""
 
@@ -83,18 +70,6 @@ class Proposition1Test(parameterized.TestCase):
         pi, mu = np.array([[1 - phi, phi]]), np.array([[phi, 1 - phi]])
         implied = trust_region.implied_policy_log_probabilities(_log(pi), _log(mu))
         np.testing.assert_allclose(tf.exp(implied), [[0.5, 0.5]], rtol=1e-5)
-
-    @parameterized.parameters(0.3, 1e-2, 1e-3)
-    def test_fixed_point_of_opposite_policies_is_the_average(self, phi):
-        pi, mu = np.array([[1 - phi, phi]]), np.array([[phi, 1 - phi]])
-
-        def expected_target(value):
-            return np.sum(mu * _bandit_vtrace(_log(pi), mu, np.array([[0.0, 1.0]]), value).values)
-
-        # E_mu[v] = V + speed (fixed point - V). Two values of V determine both unknowns.
-        speed = 1 - (expected_target(1.0) - expected_target(0.0))
-        np.testing.assert_allclose(speed, 2 * phi, rtol=1e-3)
-        np.testing.assert_allclose(expected_target(0.0) / speed, 0.5, rtol=1e-3)  # V^pi is phi
 
 
 class Proposition2Test(absltest.TestCase):
@@ -114,27 +89,9 @@ class Proposition2Test(absltest.TestCase):
         np.testing.assert_allclose(on_policy, [[-0.75, 0.75]], rtol=1e-5)
         np.testing.assert_allclose(off_policy, [[0.25, -0.25]], rtol=1e-5)
 
-    def test_gradient_ascent_converges_to_a_worse_policy(self):
-        # The policy (1, 0) of the paper is greedy in the initial Q^omega. But omega depends on pi,
-        # and the ascent converges to equal values of Q^omega: 2 = 5 * 0.1 / pi(1).
-        policy = _ascend(lambda x: _ascent_direction(x, self.mu, self.q, [1.0]), self.pi)
-        np.testing.assert_allclose(policy, [[0.75, 0.25]], rtol=1e-4)
-
 
 class Proposition3Test(parameterized.TestCase):
     """Tests that a share alpha of online data restores the argmax."""
-
-    @parameterized.parameters((0.3, 0.7), (0.4, 1.0))
-    def test_online_data_solves_the_example_of_proposition_2(self, alpha, probability):
-        # As pi approaches (0, 1), Q^omega approaches (2, 0.5). Equation 13 then requires
-        # alpha / (1 - alpha) > (2 - 0.5) / (5 - 2) = 1 / 3. Below that share, the ascent converges
-        # to equal values of Q^alpha: 2 = 0.3 * 5 + 0.7 * 0.5 / pi(1).
-        example = Proposition2Test
-        policy = _ascend(
-            lambda x: _mixed_ascent_direction(x, example.mu, example.q, [alpha], [1 - alpha]),
-            example.pi,
-        )
-        np.testing.assert_allclose(policy[0, 1], probability, atol=1e-2)
 
     @parameterized.parameters(1.0, 1.5)  # below 1, rho_bar would clip online data, too
     def test_equation_13_is_the_exact_bound_of_online_data(self, rho_bar):

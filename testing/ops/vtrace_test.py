@@ -7,21 +7,6 @@ from testing.ops import cases
 
 
 class VtraceTest(parameterized.TestCase):
-    @parameterized.parameters(("trusted", False), ("discounts", 0.0))
-    def test_end_of_the_return_hides_later_steps(self, name, end):
-        # A mask outside of the recursion would not have this property.
-        inputs = cases.vtrace_inputs()
-        inputs["trusted"][:], inputs["discounts"][:] = True, cases.GAMMA
-        inputs[name][4] = end
-        before = vtrace.vtrace(**inputs)
-        for argument in ("rewards", "discounts", "log_rhos"):
-            inputs[argument][5:] = 0.25
-        inputs["values"][5:] += 1.0
-        after = vtrace.vtrace(**inputs)
-        np.testing.assert_array_equal(before.values[:5], after.values[:5])
-        np.testing.assert_array_equal(before.advantages[:4], after.advantages[:4])
-        self.assertGreater(np.abs(before.values[5:] - after.values[5:]).min(), 0.0)
-
     @parameterized.named_parameters(("terminated", 0.0), ("truncated", 1.0))
     def test_only_time_limits_bootstrap_at_the_end(self, discount):
         # On policy. x_2 ends the episode and x_3 starts the next, so step 2 is not a transition.

@@ -6,10 +6,8 @@ import tempfile
 import pandas as pd
 from absl.testing import absltest
 
-from laser_tf import errors
 from laser_tf.plotting import atari
 from laser_tf.scores import reference
-from testing import messages
 from testing.plotting import run_logs
 
 MILLION = 1_000_000
@@ -105,6 +103,13 @@ class MilestonesTest(absltest.TestCase):
         self.assertEqual(float(iqn["probability_of_improvement"]), 0.5)
         self.assertEqual(float(rows[4, "DQN"]["probability_of_improvement"]), 1.0)
 
+    def test_episodes_of_all_runs_are_written(self):
+        table = pd.read_csv(self._folder / atari.EPISODES_FILE)
+        columns = ["game", "run", "trained_env_frames", "env_frames", "return"]
+        self.assertEqual(list(table.columns), columns)
+        self.assertEqual(table.iloc[-1].to_list(), ["breakout", 2, 4 * MILLION, 4 * MILLION, 18.0])
+        self.assertLen(table, 2 * 2 * 7)
+
     def test_figure_and_its_numbers(self):
         self.assertEqual((self._folder / "curves.png").read_bytes()[:4], b"\x89PNG")
         rows = run_logs.read_csv(self._folder / "curves.csv")
@@ -113,80 +118,13 @@ class MilestonesTest(absltest.TestCase):
         self.assertEqual([float(pong[0]["mean"]), float(pong[-1]["mean"])], [-14, 4])
 
 
-class EpisodesTest(absltest.TestCase):
-    def setUp(self):
-        super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-
-    def _runs(self, *games):
-        """Runs of 20,080 and 30,080 frames."""
-        pong = _write_run(self._folder / "p", "pong", 20_080, [(9_000, -21.0), (20_000, -19.0)])
-        breakout = _write_run(self._folder / "b", "breakout", 30_080, [(9_000, 1.0)])
-        runs = {"pong": {"LASER": [pong]}, "breakout": {"LASER": [breakout]}}
-        return {game: runs[game] for game in games}
-
-    def _report(self, name):
-        output = self._folder / name / "report"
-        output.mkdir(parents=True)
-        return output
-
+class ShortRunTest(absltest.TestCase):
     def test_shorter_run_is_compared_at_its_end(self):
-        output = self._report("x")
-        atari.write(self._runs("pong"), output)
-        (row,) = run_logs.read_csv(output / "returns.csv")
+        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        run = _write_run(folder / "p", "pong", 20_080, [(9_000, -21.0), (20_000, -19.0)])
+        atari.write({"pong": {"LASER": [run]}}, folder)
+        (row,) = run_logs.read_csv(folder / "returns.csv")
         self.assertEqual((row["env_frames"], row["mean"], row["rainbow"]), ("20080", "-20", ""))
-
-    def test_episodes_of_another_machine_are_drawn_as_their_runs_were(self):
-        whole, joined = self._report("whole"), self._report("joined")
-        runs = self._runs(*GAMES)
-        atari.write(runs, whole)
-        atari.write({"pong": runs["pong"]}, joined)
-        elsewhere = joined.parent / atari.ELSEWHERE
-        elsewhere.mkdir()
-        breakout = self._report("breakout")
-        atari.write({"breakout": runs["breakout"]}, breakout)
-        (breakout / atari.EPISODES_FILE).rename(elsewhere / "one.csv.gz")
-        atari.write({"pong": runs["pong"]}, joined)
-        for name in ("curves.csv", "returns.csv", "summary.csv", "curves.png"):
-            self.assertEqual((joined / name).read_bytes(), (whole / name).read_bytes(), name)
-
-    def test_file_with_other_episodes_is_kept(self):
-        output = self._report("x")
-        runs = self._runs(*GAMES)
-        atari.write(runs, output)
-        atari.write({"pong": runs["pong"]}, output)
-        self.assertTrue((output / f"1_{atari.EPISODES_FILE}").exists())
-        atari.write({"pong": runs["pong"]}, output)
-        self.assertFalse((output / f"2_{atari.EPISODES_FILE}").exists())
-
-    def test_run_that_is_given_twice_is_rejected(self):
-        output = self._report("x")
-        runs = self._runs("pong")
-        atari.write(runs, output)
-        (output.parent / atari.ELSEWHERE).mkdir()
-        (output / atari.EPISODES_FILE).rename(output.parent / atari.ELSEWHERE / "a.csv.gz")
-        with messages.raises(errors.UserError, "pong"):
-            atari.write(runs, output)
-
-    def test_different_numbers_of_runs_are_rejected(self):
-        runs = self._runs(*GAMES)
-        other = _write_run(self._folder / "q", "pong", 20_080, [(9_100, -21.0)])
-        runs["pong"]["LASER"].append(other)
-        with messages.raises(errors.UserError, "pong", 2, "breakout", 1):
-            atari.write(runs, self._report("x"))
-
-    def test_damaged_file_is_named(self):
-        path = self._folder / "a.csv.gz"
-        for content in (b"", b"abc", b"game,run\n1,2\n"):
-            path.write_bytes(content)
-            with messages.raises(errors.UserError, path):
-                atari.read_episodes(path)
-
-    def test_published_curve_ends_where_the_run_does(self):
-        points = pd.Series([MILLION, 4 * MILLION, 10 * MILLION])
-        numbers = {99_999: 0, 100_000: 1, 3_999_999: 1, 4_000_160: 2, 10_000_160: 3}
-        for last, number in numbers.items():
-            self.assertEqual(atari.is_shown(points, last).sum(), number)
 
 
 if __name__ == "__main__":

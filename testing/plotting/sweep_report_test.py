@@ -1,6 +1,5 @@
 """Sweeps measured by the paper's protocol and reported, with numbers by hand."""
 
-import csv
 import pathlib
 import re
 import tempfile
@@ -14,6 +13,7 @@ from laser_tf.plotting import found_sweeps, sweep_report, sweep_results
 from laser_tf.training import run_config
 from laser_tf.workdir import run_directory
 from testing import messages, sweep_folders
+from testing.plotting import run_logs
 
 LINEAGE = """env_frames,member,parent,fitness,learner.learning_rate
 0,member_00,,,0.001
@@ -178,10 +178,9 @@ class ReportTest(_FolderTest):
         return sweep_report.write(self._folder, self._output, bucket).read_text()
 
     def _rows(self, name):
-        with (self._output / name).open(newline="") as file:
-            return list(csv.DictReader(file))
+        return run_logs.read_csv(self._output / name)
 
-    def test_numbers(self):
+    def test_csv_files_and_page_hold_the_results(self):
         sweep_folders.write_comparison(self._folder)
         for task, entropy, advantage in (("x", 1.0, 2.0), ("y", 0.5, 5.0)):
             run = self._folder / "seed_1" / task / "member_01"

@@ -40,7 +40,7 @@ class TrackingTest(absltest.TestCase):
         with mock.patch.dict(sys.modules, {service: package}):
             return tracking.hand_over(self._workdir, service, "project")
 
-    def test_wandb(self):
+    def test_wandb_gets_configuration_and_rows(self):
         self._write_rows()
         wandb = mock.Mock()
         self.assertEqual(self._hand_over("wandb", wandb), 2)
@@ -59,7 +59,7 @@ class TrackingTest(absltest.TestCase):
         )
         run.finish.assert_called_once_with()
 
-    def test_mlflow(self):
+    def test_mlflow_gets_configuration_rows_and_results(self):
         self._write_rows()
         mlflow = _mlflow()
         self.assertEqual(self._hand_over("mlflow", mlflow), 2)
@@ -97,9 +97,9 @@ class TrackingTest(absltest.TestCase):
 
     def test_failed_call_is_continued_with_all_rows(self):
         self._write_rows()
-        refuses = type("Refused", (Exception,), {})
-        first, second = mock.Mock(Error=refuses), mock.Mock()
-        first.init.return_value.log.side_effect = refuses("offline")
+        failure = type("Failure", (Exception,), {})
+        first, second = mock.Mock(Error=failure), mock.Mock()
+        first.init.return_value.log.side_effect = failure("offline")
         with self.assertRaises(errors.UserError):
             self._hand_over("wandb", first)
         self.assertEqual(self._hand_over("wandb", second), 2)
@@ -114,13 +114,13 @@ class TrackingTest(absltest.TestCase):
 
     def test_error_of_a_service_is_one_line(self):
         self._write_rows()
-        refuses = type("Refused", (Exception,), {})
-        wandb = mock.Mock(Error=refuses)
-        wandb.init.side_effect = refuses("no API key\nconfigured")
+        failure = type("Failure", (Exception,), {})
+        wandb = mock.Mock(Error=failure)
+        wandb.init.side_effect = failure("no API key\nconfigured")
         with messages.raises(errors.UserError, "wandb", "no API key configured", "WANDB_MODE"):
             self._hand_over("wandb", wandb)
-        mlflow = mock.MagicMock(MlflowException=refuses)
-        mlflow.set_experiment.side_effect = refuses("no such server")
+        mlflow = mock.MagicMock(MlflowException=failure)
+        mlflow.set_experiment.side_effect = failure("no such server")
         with messages.raises(errors.UserError, "mlflow", "MLFLOW_TRACKING_URI"):
             self._hand_over("mlflow", mlflow)
 

@@ -63,20 +63,14 @@ class AlternatingBatchesTest(absltest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        served = server.ReplayServer(CONFIG, SIGNATURE, pathlib.Path(folder.name) / "r")
+        folder = self.enter_context(tempfile.TemporaryDirectory())
+        served = server.ReplayServer(CONFIG, SIGNATURE, pathlib.Path(folder) / "r")
         self.addCleanup(served.stop)
         self._replay = served.connect()
 
     def _write(self, *numbers: int) -> None:
-        queue = base.QUEUE
-        target = writers.UnrollStream(
-            self._replay, CONFIG.unroll_tables(queue), CONFIG.counting_tables(queue)
-        )
-        zeros = tree.map_structure(
-            lambda spec: np.zeros(spec.shape, spec.dtype.as_numpy_dtype), SIGNATURE
-        )
+        target = writers.UnrollStream(self._replay, CONFIG.unroll_tables(base.QUEUE))
+        zeros = stored_unroll.blank(SIGNATURE)
         for number in numbers:
             unroll = zeros._replace(new_steps=np.int64(T), number=np.int64(number))
             target.write([unroll], _never)
@@ -88,13 +82,14 @@ class AlternatingBatchesTest(absltest.TestCase):
         self.addCleanup(stream.close)
         return stream
 
-    def test_an_unroll_goes_into_replay_and_then_into_the_queue(self):
-        self.assertEqual(CONFIG.unroll_tables("queue"), ("replay", "queue"))
-        self.assertEqual(CONFIG.counting_tables("queue"), ())
+    def test_unroll_enters_replay_before_the_queue(self):
+        self.assertEqual(
+            list(CONFIG.unroll_tables("queue").items()), [("replay", True), ("queue", True)]
+        )
         self.assertEqual((CONFIG.online_entries, CONFIG.replayed_entries), (2, 2))
         self.assertEqual(CONFIG.steps_per_update, 2 * T)
 
-    def test_every_unroll_is_new_once_and_replayed_as_often_as_drawn(self):
+    def test_every_unroll_is_online_once(self):
         self._write(*range(40))
         stream = self._stream()
         shapes, online, steps = None, [], 0
@@ -114,7 +109,7 @@ class AlternatingBatchesTest(absltest.TestCase):
         self.assertEqual(steps, 40 * T)
         self.assertEqual(set(stream.metrics().values()), {0.0})
 
-    def test_an_empty_replay_is_not_waited_for_and_waiting_can_be_interrupted(self):
+    def test_empty_queue_can_be_interrupted(self):
         stream = self._stream()
         looks = iter([False, True])
         self.assertIsNone(stream.get(lambda: next(looks)))  # nobody has played yet
@@ -132,7 +127,7 @@ class AlternatingBatchesTest(absltest.TestCase):
                     lambda array: np.stack([array] * 2), stored_unroll.blank(SIGNATURE)
                 )
                 batch = stored_unroll.unweighted(unrolls, np.array(is_online))
-                client.ReplayClient(self._replay).take_priorities(batch, np.ones(2))
+                client.ReplayClient(self._replay).update_priorities(batch, np.ones(2))
         update.assert_called_once()
 
 

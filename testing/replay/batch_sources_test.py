@@ -1,4 +1,4 @@
-"""Counts of unrolls, and the pace of updates that they allow."""
+"""Counts of unrolls, and the rate limit of updates."""
 
 import itertools
 
@@ -41,7 +41,7 @@ def _new_steps(number: int, unroll_steps, sizes=None, full_seconds: float = 60.0
       number: Number of batches.
       unroll_steps: Steps of each unroll that arrives.
       sizes: Number of items in replay whenever it is looked at.
-      full_seconds: See `UpdatePace`.
+      full_seconds: See `UpdateRateLimiter`.
       **overrides: Overrides of the scheme.
     """
     values = {"unroll_length": U, "steps_per_update": 10, "capacity": 10_000, "batch_size": 1}
@@ -51,9 +51,9 @@ def _new_steps(number: int, unroll_steps, sizes=None, full_seconds: float = 60.0
         for place, steps in enumerate(unroll_steps)
     )
     sizes, counter = sizes or itertools.repeat(10**6), batch_sources.UnrollCounter()
-    pace = replay_only.UpdatePace(scheme, lambda: next(sizes), counter, full_seconds)
+    limiter = replay_only.UpdateRateLimiter(scheme, lambda: next(sizes), counter, full_seconds)
     replayed = itertools.repeat(stored_unroll.Batch(*[()] * 5))
-    batches = itertools.islice(pace.batches(counts, replayed), number)
+    batches = itertools.islice(limiter.batches(counts, replayed), number)
     return [int(batch.new_steps) for batch in batches]
 
 
@@ -61,11 +61,11 @@ def _unrolls(first: int = U + 1):
     return itertools.chain([first], itertools.repeat(U))
 
 
-class UpdatePaceTest(parameterized.TestCase):
-    def test_a_batch_waits_for_steps_per_update(self):
+class UpdateRateLimiterTest(parameterized.TestCase):
+    def test_batch_waits_for_steps_per_update(self):
         self.assertEqual(_new_steps(4, _unrolls(U)), [12, 8, 12, 8])
 
-    def test_an_unroll_may_bring_the_steps_of_several_batches(self):
+    def test_long_unrolls_allow_several_batches(self):
         # No updates are due for the steps that came before the first batch. Then one for every 10
         # steps: of 32, 2 beyond the first 30, and 30 of the next.
         steps = _new_steps(101, itertools.repeat(32))
@@ -78,13 +78,13 @@ class UpdatePaceTest(parameterized.TestCase):
         sizes = itertools.chain([0, 3, 3], itertools.repeat(4))
         self.assertEqual(_new_steps(4, _unrolls(), sizes, warm_up=4 * U), [25, 8, 8, 12])
 
-    def test_replay_that_came_back_empty_warms_up_again(self):
+    def test_emptied_replay_warms_up_again(self):
         # Warm at 13, 3 beyond, and 11, 1 beyond; cold at 13 and 17, warm at 21, of which 1 is
         # beyond the last 10: no two batches follow at once.
         sizes = itertools.chain([4, 4, 1, 2], itertools.repeat(4))
         self.assertEqual(_new_steps(4, _unrolls(), sizes, warm_up=4 * U), [13, 8, 20, 12])
 
-    def test_replay_that_keeps_less_than_the_warm_up_is_learned_from(self):
+    def test_full_replay_below_the_warm_up_is_warm(self):
         # Warm at 13 and 8; cold at 12, and 16 more have come without replay's growing; from then
         # on, 9 being beyond the last 10, as if it were warm.
         sizes = itertools.chain([4, 4], itertools.repeat(2))

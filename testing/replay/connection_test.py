@@ -73,7 +73,7 @@ class LivenessTest(absltest.TestCase):
         self.assertFalse(self._answer(age=3))
         self.assertEqual(self._liveness.restarts, 1)
 
-    def test_server_that_started_within_a_long_silence_is_a_restart(self):
+    def test_start_within_a_long_silence_is_a_restart(self):
         self._answer(age=1)
         self._time += 60
         self.assertTrue(self._answer(age=40))
@@ -89,7 +89,7 @@ class LivenessTest(absltest.TestCase):
         with self.assertLogs(level="INFO") as logs:
             for _ in range(4):
                 self._time += 3
-                self._liveness.record_silence(ADDRESS, 3)
+                self._liveness.record_silence(ADDRESS)
                 self.assertFalse(self._liveness.is_answering)
             self._time += 1
             self.assertFalse(self._answer(age=63))
@@ -102,7 +102,7 @@ class LivenessTest(absltest.TestCase):
         self._answer(age=50)
         with self.assertNoLogs():
             self._time += 3
-            self._liveness.record_silence(ADDRESS, 3)
+            self._liveness.record_silence(ADDRESS)
             self._time += 1
             self._answer(age=54)
 

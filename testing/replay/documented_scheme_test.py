@@ -42,7 +42,7 @@ class DocumentedSchemeTest(absltest.TestCase):
         with messages.raises(ValueError, "max_replays", 2, 3):
             fakes.catch_config(replay={"scheme": "newest", "max_replays": 2})
 
-    def test_its_key_belongs_to_no_other_scheme(self):
+    def test_key_of_another_scheme_is_rejected(self):
         with messages.raises(ValueError, "max_replays", "mixed", "newest"):
             fakes.catch_config(replay={"max_replays": 2})
 

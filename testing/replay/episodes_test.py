@@ -70,9 +70,8 @@ def _never() -> bool:
 class _ReplayTestCase(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self._folder = pathlib.Path(folder.name) / "replay"
+        folder = self.enter_context(tempfile.TemporaryDirectory())
+        self._folder = pathlib.Path(folder) / "replay"
 
     def _write(self, lengths: list[list[int]], capacity: int = 1000) -> connection.ReplayConnection:
         """Starts a server and writes the episodes of several environments to it."""
@@ -98,7 +97,7 @@ class _ReplayTestCase(parameterized.TestCase):
 
 class EpisodesTest(_ReplayTestCase):
     @parameterized.parameters(1, T - 1, T, T + 1, 2 * T, 2 * T + 3, 8 * T)
-    def test_each_transition_of_an_episode_appears_exactly_once(self, length):
+    def test_each_transition_is_stored_once(self, length):
         replay = self._write([[3, length, 2]])
         numbers = range(100, 100 + length + 1)
         episode = next(e for e in self._draw(replay, 200) if e.env_output.reward[0, 0] == 100)
@@ -117,7 +116,7 @@ class EpisodesTest(_ReplayTestCase):
         self.assertEqual(transitions, list(itertools.pairwise(numbers)))
         self.assertTrue(episode.env_output.is_first[0, K - 1])
 
-    def test_columns_belong_to_their_game(self):
+    def test_columns_belong_to_their_environment(self):
         replay = self._write([[3, 9], [12], [7, 4]])
         for episode in self._draw(replay, 60):
             game = int(episode.env_output.reward[0, 0] // 10_000)
@@ -146,7 +145,7 @@ class EpisodesTest(_ReplayTestCase):
             episode.env_output.observation[1], frames[T - K + 1 : 2 * T + 1]
         )
 
-    def test_episodes_are_drawn_uniformly_whatever_their_length(self):
+    def test_episodes_of_any_length_are_sampled_uniformly(self):
         replay = self._write([[1, 4 * T, 2, T]])
         counts = {0: 0, 100: 0, 200: 0, 300: 0}
         for episode in self._draw(replay, 2000):
@@ -158,30 +157,17 @@ class EpisodesTest(_ReplayTestCase):
         # Binomial of 2000 and 1/4: five standard deviations are 97.
         self.assertTrue(all(abs(count - 500) < 97 for count in counts.values()), counts)
 
-    def test_the_oldest_episodes_go_and_the_capacity_is_never_exceeded(self):
+    def test_full_replay_removes_the_oldest_episodes(self):
         replay = self._write([[2 * T, 3 * T, T, 2 * T, 2 * T]], capacity=6 * T)
-        self.assertEqual(replay.fill(), 1.0)
+        self.assertEqual(replay.size(), 6)
         kept = {int(episode.env_output.reward[0, 0]) for episode in self._draw(replay, 300)}
         self.assertEqual(kept, {200, 300, 400})
-
-    def test_a_checkpoint_keeps_episodes(self):
-        self._write([[3, 9]])
-        self._server.checkpoint()
-        self._server.stop()
-        again = server.ReplayServer(
-            episodes.Episodes(unroll_length=T, frame_stack=K, batch_size=4),
-            SIGNATURE,
-            self._folder,
-        )
-        self.addCleanup(again.stop)
-        drawn = {int(episode.env_output.reward[0, 0]) for episode in self._draw(again, 100)}
-        self.assertEqual(drawn, {0, 100})
 
 
 def _agent(core: str) -> laser.Laser:
     config = laser_config.LaserConfig(torso="flat", core=core, core_size=SIZE)
     seen = SPEC._replace(observation=observations.stack_specs(SPEC.observation, K))
-    agent = laser.Laser(config, base.Context(seen, frame_stack=K))
+    agent = laser.Laser(config, base.AgentContext(seen, frame_stack=K))
     generator = np.random.default_rng(3)
     for variable in agent.trainable_variables:
         variable.assign(generator.normal(size=variable.shape) / np.sqrt(variable.shape[0]))
@@ -190,7 +176,7 @@ def _agent(core: str) -> laser.Laser:
 
 class ReplayerTest(_ReplayTestCase):
     @parameterized.parameters("lstm", "preco_lstm")
-    def test_recomputed_states_equal_stepping_the_episode_with_those_weights(self, core):
+    def test_recomputed_states_equal_acting_step_by_step(self, core):
         agent = _agent(core)
         length = 3 * T + 2
         replay = self._write([[length, 4, length]])
@@ -232,7 +218,7 @@ class ReplayerTest(_ReplayTestCase):
             previous = step.observation
         return states
 
-    def test_without_an_episode_a_row_has_no_transitions(self):
+    def test_entry_without_an_episode_has_no_transitions(self):
         source = episode_replay.Replayer(
             2, SIGNATURE, lambda stored: stored.core_state, lambda: None
         )
@@ -241,7 +227,7 @@ class ReplayerTest(_ReplayTestCase):
         self.assertEqual(batch.env_output.observation.shape, (2, T + K, 4, 3, 1))
         self.assertEqual([part.shape for part in batch.core_state], [(2, SIZE)] * 2)
 
-    def test_an_empty_replay_does_not_stall_the_learner(self):
+    def test_empty_replay_does_not_block_the_learner(self):
         config = episodes.Episodes(
             unroll_length=T, frame_stack=K, batch_size=2, replay_fraction=0.5
         )

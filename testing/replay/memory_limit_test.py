@@ -12,17 +12,9 @@ from collections.abc import Iterator
 from unittest import mock
 
 import numpy as np
-import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from laser_tf.replay import (
-    client,
-    dataset,
-    memory,
-    memory_limit,
-    server,
-    writers,
-)
+from laser_tf.replay import client, dataset, memory, memory_limit, server, stored_unroll, writers
 from laser_tf.replay.schemes import contextual, episodes, mixed, online, sequences
 from testing import fakes, messages
 
@@ -53,7 +45,7 @@ class MemoryLimitTest(absltest.TestCase):
         self._server = server.ReplayServer(CONFIG, SIGNATURE, self._folder / "replay")
         self.addCleanup(self._server.stop)
         self._replay = self._server.connect()
-        self._target = writers.UnrollStream(self._replay, ["replay"])
+        self._target = writers.UnrollStream(self._replay, {"replay": True})
         self._random = np.random.default_rng(0)
         self._number = 0
         self._write(100)  # buffers of gRPC's are part of what the process takes anyway
@@ -65,9 +57,7 @@ class MemoryLimitTest(absltest.TestCase):
 
     def _write(self, unrolls: int) -> None:
         """Writes unrolls that cannot be compressed."""
-        blank = tf.nest.map_structure(
-            lambda spec: np.zeros(spec.shape, spec.dtype.as_numpy_dtype), SIGNATURE
-        )
+        blank = stored_unroll.blank(SIGNATURE)
         shape = blank.env_output.observation.shape
         for _ in range(unrolls):
             picture = self._random.integers(0, 256, shape, np.uint8)
@@ -109,8 +99,6 @@ class MemoryLimitTest(absltest.TestCase):
 
     def test_full_disk_empties_replay_within_the_limit(self):
         self._write(400)
-        self._server.checkpoint()
-        self._limit.enforce()  # what the checkpoint lists is gone when replay has been emptied
         most, sizes = 0, []
         with (
             mock.patch.object(self._server, "list_keys", side_effect=RuntimeError("disk full")),
@@ -136,20 +124,10 @@ class MemoryLimitTest(absltest.TestCase):
         kept = self._numbers()
         self.assertIn(self._number - 1, kept)
         self.assertGreaterEqual(min(kept), self._number - self._replay.size())
-        self.assertIsNone(self._server.newest_checkpoint())  # A run saves replay after weights.
+        self.assertFalse((self._folder / "replay").exists())  # A run saves replay after weights.
         self._write(50)
         limit.enforce()
         self.assertLessEqual(self._replay.size(), 190)
-
-    def test_without_memory_left_a_batch_stays(self):
-        self._write(12)
-        limit = memory_limit.MemoryLimit(
-            self._server, "replay", None, 0, min_items=8, has_room=lambda: False
-        )
-        with self.assertLogs(level="WARNING"):
-            for _ in range(20):
-                limit.enforce()
-        self.assertEqual(self._replay.size(), 8)
 
     def test_repeated_error_is_logged_once(self):
         with (
@@ -162,12 +140,12 @@ class MemoryLimitTest(absltest.TestCase):
 
     def test_guarded_server_removes_items_until_it_stops(self):
         before = set(threading.enumerate())
-        with _machine(0, 10**9):
+        with _machine(0, 10**9), mock.patch.object(server, "_ENFORCEMENT_PERIOD_SECONDS", 0.01):
             served = server.ReplayServer(CONFIG, SIGNATURE, self._folder / "guarded")
             replay = served.connect()
-            self._target = writers.UnrollStream(replay, ["replay"])
+            self._target = writers.UnrollStream(replay, {"replay": True})
             self._write(30)
-            served.guard_memory(period_seconds=0.01)
+            served.guard_memory()
             for _ in range(1_000):
                 if replay.size() == CONFIG.batch_size:
                     break
@@ -177,9 +155,9 @@ class MemoryLimitTest(absltest.TestCase):
         started = set(threading.enumerate()) - before
         self.assertNotIn("replay memory", [thread.name for thread in started])
 
-    def test_min_server_bytes_count_queues_and_a_batch(self):
-        bytes_ = memory.min_server_bytes(CONFIG, SIGNATURE, queues=2)
-        self.assertAlmostEqual(bytes_ / (UNROLL_BYTES * (2 * 20_000 + 4)), 1.0, delta=0.02)
+    def test_min_server_bytes_count_a_queue_and_a_batch(self):
+        bytes_ = memory.min_server_bytes(CONFIG, SIGNATURE)
+        self.assertAlmostEqual(bytes_ / (UNROLL_BYTES * (20_000 + 4)), 1.0, delta=0.02)
 
 
 class MemoryEstimateTest(parameterized.TestCase):
@@ -195,7 +173,7 @@ class MemoryEstimateTest(parameterized.TestCase):
         ),
         ("contextual", contextual.Contextual, {"sequence_length": 2 * T, "sequence_overlap": T}),
     )
-    def test_replay_beyond_the_memory_is_announced_once(self, scheme, values):
+    def test_capacity_beyond_the_memory_is_logged_once(self, scheme, values):
         config = scheme(unroll_length=T, frame_stack=1, batch_size=4, capacity=10_000 * T, **values)
         full = config.capacity / T * UNROLL_BYTES
         folder = self.enter_context(tempfile.TemporaryDirectory())

@@ -10,14 +10,8 @@ import reverb
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from laser_tf.replay import (
-    connection,
-    dataset,
-    server,
-    stored_unroll,
-    writers,
-)
-from laser_tf.replay.schemes import base, mixed, online, registry, replay_only
+from laser_tf.replay import connection, dataset, server, stored_unroll, writers
+from laser_tf.replay.schemes import base, mixed, registry, replay_only
 from testing import fakes, messages
 
 T = 5
@@ -30,13 +24,11 @@ def _never() -> bool:
 
 
 def _unroll(number: int) -> stored_unroll.StoredUnroll:
-    unroll = tf.nest.map_structure(
-        lambda spec: np.zeros(spec.shape, spec.dtype.as_numpy_dtype), SIGNATURE
-    )
+    unroll = stored_unroll.blank(SIGNATURE)
     return unroll._replace(
         learner_update=np.int64(number),
         new_steps=np.int64(T),
-        actor=np.int64(1),
+        stream=np.int64(1),
         number=np.int64(number),
         env_output=unroll.env_output._replace(
             observation=np.full(unroll.env_output.observation.shape, number % 256, np.uint8)
@@ -45,28 +37,17 @@ def _unroll(number: int) -> stored_unroll.StoredUnroll:
 
 
 def _config(scheme: type[base.ReplayScheme] = mixed.Mixed, **overrides) -> base.ReplayScheme:
-    values = {
-        "unroll_length": T,
-        "frame_stack": 2,
-        "batch_size": 4,
-        "capacity": 50,
-        "queue_capacity": 20,
-    }
-    values |= overrides
+    values = {"unroll_length": T, "frame_stack": 2, "batch_size": 4}
+    values |= {"capacity": 50, "queue_capacity": 20} | overrides
     known = registry.keys(scheme.scheme)
     return scheme(**{key: value for key, value in values.items() if key in known})
-
-
-def _proxy_exceptions() -> list[str]:
-    return os.environ[connection.NO_PROXY_VARIABLE].split(",")
 
 
 class ReplayTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self._folder = pathlib.Path(folder.name) / "replay"
+        folder = self.enter_context(tempfile.TemporaryDirectory())
+        self._folder = pathlib.Path(folder) / "replay"
 
     def _serve(self, config: base.ReplayScheme, **arguments) -> connection.ReplayConnection:
         self._server = server.ReplayServer(config, SIGNATURE, self._folder, **arguments)
@@ -74,7 +55,7 @@ class ReplayTest(parameterized.TestCase):
         return self._server.connect()
 
     @parameterized.parameters("http_proxy", "grpc_proxy")
-    def test_proxy_in_the_environment_is_not_asked_for_loopback(self, name):
+    def test_loopback_bypasses_the_proxy(self, name):
         with mock.patch.dict(os.environ, {name: "http://localhost:9"}):
             self._serve(_config()).check(SIGNATURE)  # raises where nobody answers
 
@@ -86,27 +67,23 @@ class ReplayTest(parameterized.TestCase):
         }
         with mock.patch.dict(os.environ, proxied):
             self._serve(_config()).check(SIGNATURE)
-            excepted = _proxy_exceptions()
-            self.assertContainsSubset(["a.org", "b", "localhost", "127.0.0.1"], excepted)
+            hosts = os.environ[connection.NO_PROXY_VARIABLE]
+            self.assertContainsSubset(["a.org", "b", "localhost", "127.0.0.1"], hosts.split(","))
             connection.ReplayConnection("10.1.2.3:5000", _config(address="10.1.2.3:5000"))
-            self.assertEqual(_proxy_exceptions(), excepted)
+            self.assertEqual(os.environ[connection.NO_PROXY_VARIABLE], hosts)
             connection.ReplayConnection(lambda: "10.1.2.3:5000", _config())
-            self.assertIn("10.1.2.3", _proxy_exceptions())
+            self.assertIn("10.1.2.3", os.environ[connection.NO_PROXY_VARIABLE].split(","))
 
-    def _write(self, replay, config, numbers) -> writers.UnrollStream:
+    def _write(self, replay, config, numbers) -> None:
         target = self._stream(replay, config)
         for number in numbers:
             target.write([_unroll(number)], _never)
         target.wait(_never)
-        return target
 
     def _stream(self, replay, config) -> writers.UnrollStream:
-        queue = base.QUEUE
-        return writers.UnrollStream(
-            replay, config.unroll_tables(queue), config.counting_tables(queue)
-        )
+        return writers.UnrollStream(replay, config.unroll_tables(base.QUEUE))
 
-    def test_from_replay_alone_new_steps_are_only_counted(self):
+    def test_replay_only_counts_new_steps(self):
         config = _config(replay_only.ReplayOnly, steps_per_update=2 * T, capacity=1000)
         replay = self._serve(config)
         self._write(replay, config, range(6))
@@ -143,24 +120,24 @@ class ReplayTest(parameterized.TestCase):
                 stored.env_output.observation.numpy()[:, 0, 0, 0, 0], stored.learner_update.numpy()
             )
 
-    def test_capacity_is_in_agent_steps_and_removal_first_in_first_out(self):
+    def test_capacity_in_agent_steps_removes_the_oldest(self):
         config = _config(queue_capacity=40)  # 50 agent steps are 10 unrolls
         replay = self._serve(config)
         self._write(replay, config, range(25))
         self.assertEqual(replay.size(), 10)
-        self.assertEqual(replay.fill(), 1.0)
+        self.assertEqual(config.fill(10), 1.0)
         stream = iter(dataset.items(replay.address, "replay", 200, in_flight=200))
         drawn = next(stream).learner_update.numpy()
         self.assertEqual(set(drawn), set(range(15, 25)))
 
-    def test_prioritised_replay_draws_by_priority_and_weighs_against_it(self):
+    def test_samples_and_weights_follow_priorities(self):
         config = _config(
             batch_size=100, replay_fraction=0.99, capacity=500, priority_exponent=0.5,
             importance_exponent=1.0, queue_capacity=100,
         )  # fmt: skip
         replay = self._serve(config)
         self._write(replay, config, range(4))
-        queue = writers.UnrollStream(replay, [replay.queue])
+        queue = writers.UnrollStream(replay, {replay.queue: True})
         for number in range(40):
             queue.write([_unroll(number)], _never)
         queue.wait(_never)
@@ -201,7 +178,7 @@ class ReplayTest(parameterized.TestCase):
             batch.unrolls.core_state[0], np.array([[1.0], [0], [0], [0]]) * np.ones(3)
         )
 
-    def test_a_full_queue_holds_the_writer_until_it_is_told_to_stop(self):
+    def test_full_queue_blocks_the_writer_until_stopped(self):
         config = _config(queue_capacity=2)
         replay = self._serve(config)
         target = self._stream(replay, config)
@@ -212,11 +189,6 @@ class ReplayTest(parameterized.TestCase):
         self.assertEqual(replay.client.server_info()[base.QUEUE].current_size, 2)
         next(iter(config.mixed_batches(replay.address, base.QUEUE)))
         target.wait(_never)
-
-    def test_a_missing_table_is_an_error_not_a_hang(self):
-        replay = self._serve(_config(online.Online))
-        with self.assertRaises((reverb.ReverbError, RuntimeError, ValueError, tf.errors.OpError)):
-            dataset.items(replay.address, "replay", 1, in_flight=1)
 
 
 class SchemeTest(parameterized.TestCase):

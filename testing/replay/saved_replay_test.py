@@ -10,7 +10,6 @@ from unittest import mock
 
 import numpy as np
 import reverb
-import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from laser_tf import errors
@@ -18,6 +17,7 @@ from laser_tf.replay import (
     dataset,
     server,
     server_address,
+    stored_unroll,
     table_checkpoint,
     writers,
 )
@@ -27,26 +27,16 @@ from testing import fakes, messages
 SPEC = fakes.image_spec((4, 3, 1), 3)
 SIGNATURE = fakes.signature(SPEC, (), unroll_length=5, frame_stack=2)
 CONFIG = mixed.Mixed(
-    unroll_length=5,
-    frame_stack=2,
-    batch_size=4,
-    replay_fraction=0.75,
-    capacity=50,
-    queue_capacity=20,
-)
+    unroll_length=5, frame_stack=2, batch_size=4, replay_fraction=0.75,
+    capacity=50, queue_capacity=20,
+)  # fmt: skip
 OLDER, NEWER = 3, 8  # items in the two checkpoints
 
 
 def _write(served: server.ReplayServer, items: int) -> None:
     replay = served.connect()
-    target = writers.UnrollStream(
-        replay,
-        CONFIG.unroll_tables(base.QUEUE),
-        CONFIG.counting_tables(base.QUEUE),
-    )
-    unroll = tf.nest.map_structure(
-        lambda spec: np.zeros(spec.shape, spec.dtype.as_numpy_dtype), SIGNATURE
-    )
+    target = writers.UnrollStream(replay, CONFIG.unroll_tables(base.QUEUE))
+    unroll = stored_unroll.blank(SIGNATURE)
     first = replay.size()
     for number in range(first, items):
         unroll = unroll._replace(learner_update=np.int64(number), new_steps=np.int64(5))
@@ -115,9 +105,8 @@ DAMAGES = {
 class FolderTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self._folder = pathlib.Path(folder.name) / "replay"
+        folder = self.enter_context(tempfile.TemporaryDirectory())
+        self._folder = pathlib.Path(folder) / "replay"
 
     def _serve(self, folder: pathlib.Path | None = None) -> server.ReplayServer:
         replay = server.ReplayServer(CONFIG, SIGNATURE, folder or self._folder)
@@ -185,15 +174,6 @@ class DamageTest(FolderTest):
         replay.stop()
         self.assertEqual(self._serve().connect().size(), 2)
 
-    def test_one_damaged_checkpoint_is_kept(self):
-        for _ in range(3):
-            DAMAGES["chunks_cut"](table_checkpoint.find(self._folder))
-            with self.assertLogs(level="WARNING"):
-                replay = self._serve()
-            replay.checkpoint()
-            replay.stop()
-        self.assertEqual(self._names(), ["replay", "replay_damaged", "replay_previous"])
-
     def test_checkpoint_of_other_unrolls_starts_empty(self):
         shutil.rmtree(self._folder.with_name("replay_previous"))
         other = fakes.signature(SPEC, (), unroll_length=5, frame_stack=3)
@@ -222,7 +202,7 @@ class DamageTest(FolderTest):
             with messages.raises(errors.ConfigError, folder, "--checkpoint_folder", *named):
                 server.ReplayServer(config, signature, folder, is_external=True)
 
-    def test_a_port_that_is_taken_meanwhile_costs_no_checkpoint(self):
+    def test_port_taken_during_restore_keeps_the_checkpoint(self):
         with (
             mock.patch.object(reverb, "Server", side_effect=RuntimeError("cannot bind")),
             mock.patch.object(
@@ -235,9 +215,6 @@ class DamageTest(FolderTest):
 
 
 class FullDiskTest(FolderTest):
-    def _fill(self, checkpoint: Callable[[], str]) -> mock._patch:
-        return mock.patch.object(reverb.Client, "checkpoint", checkpoint)
-
     @parameterized.parameters(IndexError, OSError)
     def test_failed_save_keeps_the_newest_checkpoint_only(self, error):
         replay = self._serve()
@@ -254,7 +231,7 @@ class FullDiskTest(FolderTest):
 
         for _ in range(3):
             with (
-                self._fill(fail),
+                mock.patch.object(reverb.Client, "checkpoint", fail),
                 messages.raises(RuntimeError, f"{self._folder}_saving", "No space left"),
             ):
                 replay.checkpoint()
@@ -280,25 +257,14 @@ class FullDiskTest(FolderTest):
             save(client)
             DAMAGES[damage](table_checkpoint.find(self._folder.with_name("replay_saving")))
 
-        with self._fill(lose), self.assertRaises(RuntimeError):
+        with mock.patch.object(reverb.Client, "checkpoint", lose), self.assertRaises(RuntimeError):
             replay.checkpoint()
         replay.stop()
         self.assertEqual(self._serve().connect().size(), OLDER)
 
-    def test_rest_of_a_killed_process_is_deleted(self):
-        part = self._folder.with_name("replay_saving") / "2026"
-        part.mkdir(parents=True)
-        (part / "chunks.tfrecord").write_bytes(b"half")
-        with self.assertNoLogs(level="WARNING"):
-            self.assertFalse(self._serve().is_restored)
-        self.assertEmpty(self._names())
-
 
 class NamesTest(FolderTest):
-    @parameterized.parameters(
-        "a[1]", "[ab]", "what?", "all*", "back\\slash", "50% off", "%41", "größe", "-r", "a'\"b",
-        "{a,b}", "new\nline",
-    )  # fmt: skip
+    @parameterized.parameters("a[1]", "[ab]", "what?", "all*", "back\\slash", "%41", "größe")
     def test_directory_may_have_any_name(self, name):
         # A neighbour that the name would match, were it a pattern.
         for neighbour in ("a1", "a", "whatx"):
@@ -308,9 +274,8 @@ class NamesTest(FolderTest):
             other.stop()
         folder = self._folder.parent / name / "replay"
         replay = self._serve(folder)
-        for items in (OLDER, NEWER):
-            _write(replay, items)
-            replay.checkpoint()
+        _write(replay, NEWER)
+        replay.checkpoint()
         replay.stop()
         with self.assertNoLogs(level="WARNING"):
             self.assertEqual(self._serve(folder).connect().size(), NEWER)

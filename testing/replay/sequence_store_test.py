@@ -10,13 +10,7 @@ import numpy as np
 import tree
 from absl.testing import absltest, parameterized
 
-from laser_tf.replay import (
-    dataset,
-    memory,
-    sequence_checkpoint,
-    sequence_store,
-    stored_unroll,
-)
+from laser_tf.replay import dataset, memory, sequence_checkpoint, sequence_store, stored_unroll
 from testing import messages, numbered_sequences
 
 S, U = numbered_sequences.S, numbered_sequences.U  # unrolls of a sequence, steps of an unroll
@@ -37,9 +31,9 @@ def _keys(store: sequence_store.SequenceStore) -> dict[tuple[int, int], int]:
     return dict(zip(_contents(store), _key_array(store).tolist(), strict=True))
 
 
-def _newest(drawn: stored_unroll.Drawn) -> list[tuple[int, int]]:
+def _newest(drawn: stored_unroll.ReplaySample) -> list[tuple[int, int]]:
     """Game and newest number of what was drawn."""
-    tags = drawn.unrolls.actor[:, -1], drawn.unrolls.number[:, -1]
+    tags = drawn.unrolls.stream[:, -1], drawn.unrolls.number[:, -1]
     return list(zip(*(tag.tolist() for tag in tags), strict=True))
 
 
@@ -54,9 +48,9 @@ def _filled(config=None, sequences: int = 50, games: int = 2, **arguments):
 
 
 class SequenceStoreTest(parameterized.TestCase):
-    def test_what_is_drawn_is_what_was_added(self):
+    def test_samples_equal_added_sequences(self):
         store = _filled()
-        drawn = store.draw(200)
+        drawn = store.sample(200)
         for row, (game, number) in enumerate(_newest(drawn)):
             tree.map_structure(
                 np.testing.assert_array_equal,
@@ -67,44 +61,44 @@ class SequenceStoreTest(parameterized.TestCase):
         np.testing.assert_allclose(drawn.probability, 1 / 50)
         np.testing.assert_array_equal(drawn.table_size, 50)
 
-    def test_blank_unrolls_at_both_ends_come_back(self):
+    def test_blank_unrolls_at_both_ends_are_kept(self):
         store = sequence_store.SequenceStore(numbered_sequences.config(), SIGNATURE, seed=1)
         added = numbered_sequences.make(7, 0, blanks=(1, 1))
         self.assertTrue(store.add(added))
         self.assertFalse(store.add(added))
-        drawn = tree.map_structure(lambda column: column[0], store.draw(1).unrolls)
+        drawn = tree.map_structure(lambda column: column[0], store.sample(1).unrolls)
         tree.map_structure(np.testing.assert_array_equal, drawn, added)
 
-    def test_a_new_priority_reaches_the_sequence_that_was_drawn(self):
+    def test_priority_is_set_for_the_sampled_sequence(self):
         store = _filled(numbered_sequences.config(priority_exponent=0.5))
-        drawn = store.draw(400)  # all 50, each several times
+        drawn = store.sample(400)  # all 50, each several times
         wanted = {name: 1.0 + place for place, name in enumerate(sorted(set(_newest(drawn))))}
         store.update(drawn.key, np.array([wanted[name] for name in _newest(drawn)]))
         total = sum(value**0.5 for value in wanted.values())
-        again = store.draw(100)
+        again = store.sample(100)
         for name, probability in zip(_newest(again), again.probability, strict=True):
             self.assertAlmostEqual(probability, wanted[name] ** 0.5 / total)
 
-    def test_neighbours_of_the_same_game_stand_in_for_an_unknown_priority(self):
+    def test_unknown_priority_is_estimated_in_its_stream(self):
         # Two games that come in turn: in the order of coming each would have the other beside it.
         store = _filled(sequences=60)
         keys = _keys(store)
         for name, key in keys.items():
             if name[1] % 3 == 0:  # each third sequence is known: 9 of game 0, 1 of game 1
                 store.update(np.array([key], np.uint64), np.array([9.0 - 8 * name[0]]))
-        drawn = store.draw(2_000)
+        drawn = store.sample(2_000)
         for (game, number), probability in zip(_newest(drawn), drawn.probability, strict=True):
             self.assertAlmostEqual(probability, (9 - 8 * game) / (30 * 9 + 30), msg=f"{number}")
         self.assertAlmostEqual(store.metrics()["replay/unknown_priorities"], 40 / 60)
 
-    def test_a_new_games_first_sequences_begin_a_block_of_their_own(self):
+    def test_new_stream_starts_its_own_block(self):
         store = _filled(sequences=10, games=1)
         store.add(numbered_sequences.make(game=5, newest=3))
         keys = _keys(store)
         self.assertEqual(keys[5, 3] % sequence_store.BLOCK, 0)
         self.assertNotEqual(keys[5, 3] // sequence_store.BLOCK, keys[0, 3] // sequence_store.BLOCK)
 
-    def test_the_oldest_of_all_games_leave_first(self):
+    def test_oldest_of_all_streams_leave_first(self):
         store = sequence_store.SequenceStore(
             numbered_sequences.config(capacity=20 * U), SIGNATURE, seed=1
         )
@@ -115,18 +109,18 @@ class SequenceStoreTest(parameterized.TestCase):
                 added.append((game, number + S))
                 store.add(numbered_sequences.make(*added[-1]))
                 self.assertEqual(_contents(store), added[-20:])
-        self.assertContainsSubset(_newest(store.draw(300)), added[-20:])
+        self.assertContainsSubset(_newest(store.sample(300)), added[-20:])
 
-    def test_what_left_meanwhile_gets_no_priority(self):
+    def test_removed_sequence_gets_no_priority(self):
         store = _filled(numbered_sequences.config(capacity=20 * U), sequences=20)
-        drawn = store.draw(50)
+        drawn = store.sample(50)
         for number in range(100, 120):
             store.add(numbered_sequences.make(0, number))
         store.update(drawn.key, np.full(50, 100.0))
         self.assertEqual(store.metrics()["replay/unknown_priorities"], 1.0)
-        np.testing.assert_allclose(store.draw(10).probability, 1 / 20)
+        np.testing.assert_allclose(store.sample(10).probability, 1 / 20)
 
-    def test_a_game_that_hardly_goes_on_holds_up_no_other(self):
+    def test_slow_stream_does_not_block_others(self):
         store = sequence_store.SequenceStore(
             numbered_sequences.config(capacity=20 * U),
             SIGNATURE,
@@ -140,9 +134,9 @@ class SequenceStoreTest(parameterized.TestCase):
         held = _contents(store)
         self.assertBetween(len(held), 18, 20)
         self.assertEqual(held[-1], (0, 999 + S))
-        self.assertContainsSubset(_newest(store.draw(200)), held)
+        self.assertContainsSubset(_newest(store.sample(200)), held)
 
-    def test_adjacent_sequences_share_what_they_overlap_by(self):
+    def test_adjacent_sequences_share_unrolls(self):
         store = sequence_store.SequenceStore(numbered_sequences.config(), SIGNATURE)
         store.add(numbered_sequences.make(0, 1, blanks=(1, 0)))
         store.add(numbered_sequences.make(0, 2))
@@ -154,7 +148,7 @@ class SequenceStoreTest(parameterized.TestCase):
         self.assertIs(parts[0, 3][1], parts[0, 2][2])
         self.assertNotIn(parts[0, 2][0], parts[1, 2])
 
-    def test_what_comes_again_is_not_kept_twice(self):
+    def test_repeated_sequence_is_stored_once(self):
         store = sequence_store.SequenceStore(numbered_sequences.config(), SIGNATURE)
         for number, is_new in ((5, True), (7, True), (7, False), (5, False), (8, True)):
             self.assertEqual(store.add(numbered_sequences.make(3, number)), is_new)
@@ -163,7 +157,7 @@ class SequenceStoreTest(parameterized.TestCase):
             store.add(numbered_sequences.make(3, number))
         self.assertFalse(store.add(numbered_sequences.make(3, 7)))  # that has left since
 
-    def test_priorities_of_a_failed_update_are_passed_over(self):
+    def test_invalid_priorities_are_ignored(self):
         store = _filled(sequences=10)
         keys = _key_array(store)
         values = np.array([1, np.nan, np.inf, -1, 2, 0, 1, 1, 1, 1], np.float32)
@@ -172,7 +166,7 @@ class SequenceStoreTest(parameterized.TestCase):
         np.testing.assert_array_equal(np.isnan(known), ~np.isfinite(values) | (values < 0))
         np.testing.assert_array_equal(known[~np.isnan(known)], [1, 2, 0, 1, 1, 1, 1])
 
-    def test_without_memory_left_it_keeps_what_it_has_room_for(self):
+    def test_without_memory_left_the_oldest_are_removed(self):
         has_room = mock.Mock(side_effect=[True, False, False, *[True] * 10])
         config = numbered_sequences.config(capacity=10_000 * U)
         with self.assertLogs(level="WARNING") as logs:
@@ -182,12 +176,12 @@ class SequenceStoreTest(parameterized.TestCase):
         messages.assert_names(logs.output[0], f"{held * U:,}", "40,000", "replay.capacity")
         self.assertLen(store, int(0.95 * held))
 
-    def test_a_batch_has_the_weights_of_its_probabilities(self):
+    def test_batch_weights_follow_probabilities(self):
         config = numbered_sequences.config(importance_exponent=0.6, batch_size=8)
         store = _filled(config)
-        drawn = store.draw(50)
+        drawn = store.sample(50)
         store.update(drawn.key, np.random.default_rng(2).exponential(size=50))
-        drawn = store.draw(8)
+        drawn = store.sample(8)
         batch = dataset.replayed_batch(drawn, config)
         weights = (1 / (50 * drawn.probability)) ** 0.6
         np.testing.assert_allclose(batch.importance_weight, weights / weights.max(), rtol=1e-5)
@@ -205,12 +199,7 @@ class SequenceStoreTest(parameterized.TestCase):
         with messages.raises(ValueError, *named):
             numbered_sequences.config(**overrides)
 
-
-class MemoryLeftTest(absltest.TestCase):
-    def test_here_there_is_room(self):
-        self.assertTrue(memory.has_room())
-
-    def test_a_containers_limit_counts_without_its_cached_files(self):
+    def test_container_limit_excludes_cached_files(self):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             for file, content in (("max", "1000"), ("current", "990"), ("stat", "anon 9\nfile 5")):
@@ -224,9 +213,8 @@ class MemoryLeftTest(absltest.TestCase):
 class CheckpointTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self._path = pathlib.Path(folder.name) / "run/checkpoints/sequences.zip"
+        folder = self.enter_context(tempfile.TemporaryDirectory())
+        self._path = pathlib.Path(folder) / "run/checkpoints/sequences.zip"
         self._saved = sequence_checkpoint.SequenceCheckpoints(self._path)
 
     def _restored(self, config=None) -> sequence_store.SequenceStore:
@@ -247,7 +235,7 @@ class CheckpointTest(parameterized.TestCase):
     def _names(self) -> list[str]:
         return sorted(path.name for path in self._path.parent.iterdir())
 
-    def test_a_restored_store_is_the_same_and_goes_on(self):
+    def test_restored_store_continues_identically(self):
         config = numbered_sequences.config(capacity=60 * U, uniform_share=0.1)
         store = _filled(config, sequences=150, games=3)
         store.update(_key_array(store)[::3], np.random.default_rng(3).exponential(size=20))
@@ -256,16 +244,16 @@ class CheckpointTest(parameterized.TestCase):
         self._assert_same(store, again)
         for one in (store, again):
             one._tree._random = np.random.default_rng(5)
-        tree.map_structure(np.testing.assert_array_equal, store.draw(300), again.draw(300))
+        tree.map_structure(np.testing.assert_array_equal, store.sample(300), again.sample(300))
         self.assertFalse(again.add(numbered_sequences.make(2, 49 + S)))  # which is there already
         for number in range(50, 90):  # both go on alike, the next sequences beside the last
             for game in range(3):
                 for one in (store, again):
                     one.add(numbered_sequences.make(game, number + S))
         np.testing.assert_array_equal(_key_array(store), _key_array(again))
-        tree.map_structure(np.testing.assert_array_equal, store.draw(300), again.draw(300))
+        tree.map_structure(np.testing.assert_array_equal, store.sample(300), again.sample(300))
 
-    def test_what_sequences_share_is_saved_once(self):
+    def test_shared_unrolls_are_saved_once(self):
         store = _filled(sequences=100, games=1)
         self._saved.save(store.contents())
         unique = {id(u): len(u) for s in store.contents().sequences for u in s.unrolls}
@@ -274,12 +262,12 @@ class CheckpointTest(parameterized.TestCase):
         parts = [s.unrolls for s in self._restored().contents().sequences]
         self.assertLen({id(unroll) for unrolls in parts for unroll in unrolls}, 100 + S - 1)
 
-    def test_an_empty_store_is_saved_and_restored(self):
+    def test_empty_store_is_saved_and_restored(self):
         self._saved.save(_filled(sequences=0).contents())
         self.assertEmpty(self._restored())
 
     @parameterized.parameters(*np.linspace(0, 1, 7))
-    def test_one_bit_that_changed_does_no_harm(self, where):
+    def test_changed_bit_restores_a_valid_checkpoint(self, where):
         self._saved.save(_filled(sequences=10).contents())
         store = _filled(sequences=20)
         self._saved.save(store.contents())
@@ -303,7 +291,7 @@ class CheckpointTest(parameterized.TestCase):
         ("unknown_compression", lambda path: _flip(path, _directory(path) + 10)),
         ("encrypted", lambda path: _flip(path, _directory(path) + 8)),
     )
-    def test_of_a_damaged_one_the_one_before_is_taken(self, damage):
+    def test_damaged_checkpoint_restores_the_previous(self, damage):
         self._saved.save(_filled(sequences=10).contents())
         self._saved.save(_filled(sequences=20).contents())
         damage(self._path)
@@ -317,12 +305,12 @@ class CheckpointTest(parameterized.TestCase):
         damage(self._path)
         self.assertEmpty(self._restored())
 
-    def test_one_of_other_unrolls_is_not_taken(self):
+    def test_checkpoint_of_other_unrolls_starts_empty(self):
         self._saved.save(_filled().contents()._replace(layout="others"))
         with self.assertLogs(level="WARNING"):
             self.assertEmpty(self._restored())
 
-    def test_a_full_disk_leaves_the_one_before(self):
+    def test_full_disk_keeps_the_previous_checkpoint(self):
         self._saved.save(_filled(sequences=10).contents())
         before = self._path.read_bytes()
         limits = resource.getrlimit(resource.RLIMIT_FSIZE)

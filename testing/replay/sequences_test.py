@@ -79,9 +79,8 @@ def _numbered(lengths: list[list[int]]):
 class SequencesTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self._folder = pathlib.Path(folder.name) / "replay"
+        folder = self.enter_context(tempfile.TemporaryDirectory())
+        self._folder = pathlib.Path(folder) / "replay"
         self._new = []  # the rewards of every new sequence
         self._stop = threading.Event()
 
@@ -134,7 +133,7 @@ class SequencesTest(parameterized.TestCase):
         ),
         (_config(sequence_overlap=0, burn_in=2 * U), 5 * U + 1),
     )
-    def test_an_episode_is_cut_into_overlapping_sequences(self, config, length):
+    def test_episode_is_cut_into_overlapping_sequences(self, config, length):
         replay = self._write(config, [[2, length, 3]])
         first = 40 + 1  # the number of the episode's first step
         starts = set()
@@ -170,7 +169,7 @@ class SequencesTest(parameterized.TestCase):
         expected = range(-config.burn_in, last + config.steps_per_item, config.steps_per_item)
         self.assertEqual(starts, set(expected))
 
-    def test_columns_belong_to_their_game(self):
+    def test_columns_belong_to_their_environment(self):
         config = _config()
         replay = self._write(config, [[9], [2, 2], [13]])
         for unroll, _ in self._drawn(replay, config, 100):
@@ -178,7 +177,7 @@ class SequencesTest(parameterized.TestCase):
             games = unroll.env_output.reward[~is_first] // 100
             np.testing.assert_array_equal(games, unroll.task)
 
-    def test_a_learners_own_store_has_the_same_sequences(self):
+    def test_contextual_store_has_the_same_sequences(self):
         lengths = [[9, 2, 5 * U], [2, 2, 13], [1, 3 * U + 1]]
         large = {"batch_size": 400}
         expected = self._drawn(self._write(_config(), lengths), _config(**large), 1)
@@ -191,47 +190,19 @@ class SequencesTest(parameterized.TestCase):
         self.addCleanup(stream.close)
         replay_processes.wait_until(lambda: replay.size() == asked)
         self.assertEqual(source.size(), 0)
-        drawn = dataset.replayed_batch(replay.store.draw(400), config)
+        drawn = dataset.replayed_batch(replay.store.sample(400), config)
         found = self._different([drawn], config)
         self.assertLen(found, len(expected))
         for pair in zip(*(sorted(some, key=_name) for some in (found, expected)), strict=True):
             (one, states), (other, others) = pair
-            no_tags = {"actor": (), "number": ()}
+            no_tags = {"stream": (), "number": ()}
             tree.map_structure(
                 np.testing.assert_array_equal,
                 (one._replace(**no_tags), states),
                 (other._replace(**no_tags), others),
             )
 
-    def test_frequencies_are_priorities_to_the_power_of_the_exponent(self):
-        config = _config(priority_exponent=0.9, importance_exponent=0.6, batch_size=10)
-        replay = self._write(config, [[U * 6]])
-        probe = _config(batch_size=100, priority_exponent=0.9)
-        keys = sorted(
-            {
-                int(key)
-                for batch in dataset.replayed_batches(replay.address, probe).take(5)
-                for key in batch.key.numpy()
-            }
-        )
-        priorities = np.array([0.5, 1.0, 2.0, 4.0, 8.0])
-        self.assertLen(keys, len(priorities))
-        replay.update_priorities(np.array(keys, np.uint64), priorities)
-        probabilities = priorities**0.9 / np.sum(priorities**0.9)
-        counts, draws = dict.fromkeys(keys, 0), 0
-        for batch in dataset.replayed_batches(replay.address, config).take(1_000):
-            drawn = batch.key.numpy()
-            draws += len(drawn)
-            for key in drawn:
-                counts[int(key)] += 1
-            ours = probabilities[[keys.index(int(key)) for key in drawn]]
-            weights = (1 / (len(keys) * ours)) ** 0.6
-            np.testing.assert_allclose(batch.importance_weight, weights / weights.max(), rtol=1e-4)
-        expected = draws * probabilities
-        chi_square = np.sum((np.array([counts[key] for key in keys]) - expected) ** 2 / expected)
-        self.assertLess(chi_square, 23.5)  # 4 degrees of freedom: one run in 10,000 is above
-
-    def test_what_is_no_priority_is_passed_over_and_the_checkpoint_can_be_loaded(self):
+    def test_checkpoint_after_invalid_priorities_is_restored(self):
         config = _config(priority_exponent=0.9, batch_size=10)
         replay = self._write(config, [[U * 6]])
         (batch,) = dataset.replayed_batches(replay.address, config).take(1)
@@ -247,7 +218,7 @@ class SequencesTest(parameterized.TestCase):
         self.assertEqual(again.connect().size(), held)
 
     @parameterized.parameters(np.nan, np.inf, -1.0)
-    def test_a_first_priority_that_is_none_is_zero(self, bad):
+    def test_invalid_first_priority_becomes_zero(self, bad):
         config = _config(priority_exponent=0.9, batch_size=50)
         first = iter([bad])
         with mock.patch.object(self, "_priority", lambda _: next(first, 1.0)):
@@ -256,7 +227,7 @@ class SequencesTest(parameterized.TestCase):
         np.testing.assert_allclose(batch.importance_weight, 1.0)
         self.assertLen(set(batch.key.numpy()), replay.size() - 1)  # all but the first
 
-    def test_zero_states_start_sequences_but_the_stored_ones_come_along(self):
+    def test_zero_core_state_keeps_stored_states(self):
         config = _config(core_state="zero")
         replay = self._write(config, [[5 * U]])
         drawn = self._drawn(replay, config, 100)
@@ -264,11 +235,11 @@ class SequencesTest(parameterized.TestCase):
             np.testing.assert_array_equal(unroll.core_state[0], np.zeros(H))
         self.assertTrue(any(states[0].any() for _, (states,) in drawn))
 
-    def test_capacity_is_in_agent_steps_and_the_oldest_go_first(self):
+    def test_capacity_in_agent_steps_removes_the_oldest(self):
         config = _config(capacity=5 * U, warm_up=0, batch_size=1)
         replay = self._write(config, [[12 * U]])
         self.assertEqual(replay.size(), 5)
-        self.assertEqual(replay.fill(), 1.0)
+        self.assertEqual(config.fill(replay.size()), 1.0)
         firsts = [unroll.env_output.reward[0] for unroll, _ in self._drawn(replay, config, 200)]
         self.assertGreaterEqual(min(firsts), 5 * U + 1)
 
@@ -285,23 +256,13 @@ class SequencesTest(parameterized.TestCase):
         # one full unroll of what it plays meanwhile.
         self.assertEqual(sum(counted), (3 * U + 1) + 2 + (U + 2) + 3 + (17 + 1) + (U + 1))
 
-    def test_steps_beyond_the_batches_are_known(self):
+    def test_unconsumed_steps_are_counted(self):
         config = _config(steps_per_update=2 * U + 2, warm_up=4 * U)
         replay = self._write(config, [[14 * U]])
         stream = fakes.make_batches(config, replay, SIGNATURE)
         self.addCleanup(stream.close)
         steps = [int(stream.get(self._stop.is_set).new_steps) for _ in range(4)]
         replay_processes.wait_until(lambda: stream.unconsumed_steps == 14 * U + 1 - sum(steps))
-
-    def test_a_full_queue_holds_the_actor(self):
-        config = _config(queue_capacity=2)
-        writing = threading.Thread(target=self._write, args=(config, [[10 * U]]), daemon=True)
-        writing.start()
-        writing.join(timeout=2)
-        self.assertTrue(writing.is_alive())
-        self._stop.set()
-        writing.join(timeout=10)
-        self.assertFalse(writing.is_alive())
 
     @parameterized.parameters(
         ({"sequence_length": 2 * U + 1}, "sequence_length", 9, 4),

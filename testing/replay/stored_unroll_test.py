@@ -48,11 +48,11 @@ class StoredUnrollTest(absltest.TestCase):
         super().setUp()
         self._buffer = writers.UnrollBuffer(SIGNATURE, TASKS)
 
-    def test_the_last_step_is_the_next_unrolls_first(self):
+    def test_last_step_is_the_first_of_the_next_unroll(self):
         _play(self._buffer, range(T + 1), {0})
-        first = _unpack(tf.nest.map_structure(np.copy, self._buffer.unroll(1, 5)))
+        first = _unpack(tf.nest.map_structure(np.copy, self._buffer.take_unroll(1, 5)))
         _play(self._buffer, range(T + 1, 2 * T + 1), {0})
-        second = _unpack(self._buffer.unroll(1, 6))
+        second = _unpack(self._buffer.take_unroll(1, 6))
         last_step = tf.nest.map_structure(lambda x: x[-1], _timed(first))
         first_of_next = tf.nest.map_structure(lambda x: x[0], _timed(second))
         tf.nest.map_structure(np.testing.assert_array_equal, last_step, first_of_next)
@@ -61,14 +61,14 @@ class StoredUnrollTest(absltest.TestCase):
 
     def test_steps_keep_their_time_and_environment(self):
         _play(self._buffer, range(T + 1), {0})
-        unroll = _unpack(self._buffer.unroll(2, 0))
+        unroll = _unpack(self._buffer.take_unroll(2, 0))
         expected = 10 * np.arange(T + 1) + 2
         np.testing.assert_array_equal(unroll.env_output.reward[:, 0], expected)
         np.testing.assert_array_equal(unroll.env_output.previous_action[:, 0], expected)
         np.testing.assert_array_equal(unroll.env_output.observation[:, 0, 0, 0, -1], expected)
         np.testing.assert_array_equal(unroll.agent_output.action[:, 0], np.arange(T + 1))
 
-    def test_the_learner_sees_the_stacks_that_the_actor_saw(self):
+    def test_learner_stacks_equal_actor_stacks(self):
         firsts = {0, 6}
         stacker = frame_stacking.FrameStacker(N, SPEC.observation, K)
         seen = []
@@ -76,14 +76,14 @@ class StoredUnrollTest(absltest.TestCase):
             _play(self._buffer, range(number, number + 1), firsts)
             step = _seen(number, number in firsts)
             seen.append(stacker.push(step.observation, step.is_first)[1].copy())
-        unroll = _unpack(self._buffer.unroll(1, 0))
+        unroll = _unpack(self._buffer.take_unroll(1, 0))
         np.testing.assert_array_equal(unroll.env_output.observation[:, 0], seen[T:])
         # Step 7 follows the episode that began at step 6: one frame of history, one of zeros.
         self.assertEqual(unroll.env_output.observation[3, 0, 0, 0].numpy().tolist(), [0, 61, 71])
 
     def test_signature_fits_what_the_buffer_yields(self):
         _play(self._buffer, range(T + 1), {0})
-        unroll = self._buffer.unroll(0, 3)
+        unroll = self._buffer.take_unroll(0, 3)
         tf.nest.map_structure(
             lambda spec, array: self.assertEqual(
                 (tuple(spec.shape), spec.dtype.as_numpy_dtype), (array.shape, array.dtype.type)

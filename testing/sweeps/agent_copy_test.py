@@ -66,8 +66,6 @@ class AgentCopyTest(parameterized.TestCase):
         # The linear schedule reads them: for the comparison they must agree.
         target.counters.agent_steps.assign(source.counters.agent_steps)
         for seed in (10, 11):
-            for ours, theirs in zip(self._weights(source), self._weights(target), strict=True):
-                np.testing.assert_array_equal(ours, theirs)
             self._update(source, seed)
             self._update(target, seed)
         for ours, theirs in zip(self._weights(source), self._weights(target), strict=True):
@@ -93,23 +91,19 @@ class AgentCopyTest(parameterized.TestCase):
     @parameterized.parameters(
         (
             {"core_size": 9},
+            "rmsprop",
             ("pixel_control/_head/_dense/kernel", "float32[9, 32]", "float32[8, 32]"),
         ),
-        ({"pixel_control_cost": 0.0}, ("agent/_auxiliary_tasks/pixel_control",)),
+        ({"pixel_control_cost": 0.0}, "rmsprop", ("agent/_auxiliary_tasks/pixel_control",)),
+        ({}, "adam", ("optimizer",)),
     )
-    def test_other_architecture_names_the_first_difference(self, other, names):
-        agent = _ALL
-        source, target = self._learner(1, {**agent, **other}), self._learner(2, agent)
+    def test_other_architecture_names_the_first_difference(self, agent, optimizer, names):
+        source, target = self._learner(1, {**_ALL, **agent}, optimizer), self._learner(2, _ALL)
         before = self._state(target)
         with messages.raises(ValueError, *names):
             sweep_client.set_state(target, sweep_client.get_state(source))
         for old, new in zip(before, self._state(target), strict=True):
             np.testing.assert_array_equal(old, new)
-
-    def test_other_optimizer_is_rejected(self):
-        source, target = self._learner(1), self._learner(1, optimizer="adam")
-        with messages.raises(ValueError, "optimizer"):
-            sweep_client.set_state(target, sweep_client.get_state(source))
 
     def test_other_dtype_is_rejected(self):
         target = self._learner(1)

@@ -94,15 +94,6 @@ class SpeedLimiterTest(absltest.TestCase):
         self._limiter.report("b", 40)  # c's old distance does not count for it
         self.assertEqual([self._limiter.limit(member) for member in "ab"], [5_100, 140])
 
-    def test_single_member_has_no_limit_of_others(self):
-        self._start(a=1000, b=1000, c=1000)
-        for member in "bc":
-            self._limiter.leave(member)
-        self._limiter.expect("a")
-        self._limiter.report("a", 700)
-        self._limiter.report("a", 90_000)
-        self.assertEqual(self._limiter.limit("a"), 90_100)
-
 
 if __name__ == "__main__":
     absltest.main()

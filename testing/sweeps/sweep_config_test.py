@@ -1,12 +1,10 @@
 """The configurations of members, and members that cannot share replay or copy each other."""
 
-import dataclasses
 import math
 
 from absl.testing import absltest, parameterized
 
 from configs import sweeps
-from laser_tf.networks import trunk_config
 from laser_tf.replay.schemes import registry as schemes
 from laser_tf.sweeps import sweep_config
 from laser_tf.training import cluster_config
@@ -48,21 +46,13 @@ class SweepConfigTest(parameterized.TestCase):
         config = sweep_config.parse(values)
         logs = [math.log10(a.learner.learning_rate) for a in config.members.values()]
         self.assertTrue(all(-5 <= value <= -1 for value in logs))
-        for low in range(-5, -1):  # a hundred in each decade, give or take five deviations
+        for low in range(-5, -1):  # About 100 in each decade.
             self.assertBetween(sum(low <= value < low + 1 for value in logs), 55, 145)
         epsilons = [a.learner.rmsprop_epsilon for a in config.members.values()]
         self.assertBetween(epsilons.count(1e-3), 150, 250)
         self.assertEqual(config.hyperparameters, sweep_config.parse(values).hyperparameters)
         values["sweep"]["seed"] = 2
         self.assertNotEqual(config.hyperparameters, sweep_config.parse(values).hyperparameters)
-
-    def test_each_point_of_the_grid_gets_its_samples(self):
-        config = sweep_config.parse(
-            _values({"grid": {"agent": {"entropy_cost": (0.1, 0.2)}}, "samples": 3})
-        )
-        costs = [given["agent.entropy_cost"] for given in config.hyperparameters.values()]
-        self.assertEqual(costs, [0.1] * 3 + [0.2] * 3)
-        self.assertLen({agent.run.seed for agent in config.members.values()}, 6)
 
     def test_zipped_values_are_combined_with_the_grid(self):
         zipped = {"learner": {"learning_rate": (1e-3, 0.1)}, "agent": {"entropy_cost": (0.01, 0.0)}}
@@ -75,6 +65,7 @@ class SweepConfigTest(parameterized.TestCase):
         ]
         points = [(d, *rest) for d in (0.9, 0.99) for rest in ((1e-3, 0.01), (0.1, 0.0))]
         self.assertEqual(found, [point for point in points for _ in range(2)])
+        self.assertLen({agent.run.seed for agent in config.members.values()}, 8)
         self.assertEqual(
             config.hyperparameters["member_02"],
             {"agent.discount": 0.9, "learner.learning_rate": 0.1, "agent.entropy_cost": 0.0},
@@ -146,46 +137,29 @@ class SweepConfigTest(parameterized.TestCase):
         ratios = [agent.replay.replay_ratio for agent in sweep_config.parse(base).members.values()]
         self.assertEqual(ratios, [1.0, 4.0])
 
-    def test_members_on_one_replay_have_one_task(self):
-        sweep = {"grid": {"environment": {"task": ("pong", "breakout")}}}
-        values = sweeps.get_config("atari").to_dict() | {"sweep": sweep}
-        with messages.raises(ValueError, "task", "pong", "member_00", "breakout"):
-            sweep_config.parse(values)
-        values["sweep"]["shared_replay"] = False
-        self.assertLen(sweep_config.parse(values).members, 2)
-        values["population"]["method"] = "pbt"
-        with messages.raises(ValueError, "task", "pong", "member_00"):
-            sweep_config.parse(values)
-        values["sweep"]["grid"] = {"environment": {"full_action_space": (False, True)}}
-        with messages.raises(ValueError, "full_action_space", False):
-            sweep_config.parse(values)
-        values["sweep"]["grid"] = {"agent": {"continuous_policy": ("squashed", "clipped")}}
-        with messages.raises(ValueError, "continuous_policy", "squashed"):
-            sweep_config.parse(values)
-
     @parameterized.parameters(
-        ("channel_multiplier", (1, 2), (1, "member_00", 2)),
-        ("torso", ("minatar", "flat"), ("minatar", "member_00", "flat")),
-        ("popart", (False, True), (False, "member_00", True, "member_01")),
-        ("pixel_control_cost", (0.0, 0.1), (False, "member_00", True)),
+        ("agent.channel_multiplier", (1, 2), (1, "member_00", 2)),
+        ("agent.torso", ("minatar", "flat"), ("minatar", "member_00", "flat")),
+        ("agent.popart", (False, True), (False, "member_00", True, "member_01")),
+        ("agent.pixel_control_cost", (0.0, 0.1), (False, "member_00", True)),
+        ("agent.continuous_policy", ("squashed", "clipped"), ("squashed",)),
+        ("environment.reward_offset", (0.0, 0.1), (0.0, "member_00", 0.1)),
+        ("learner.optimizer", ("rmsprop", "adam"), ("rmsprop", "member_00", "adam")),
     )
-    def test_population_needs_one_network(self, key, values, names):
-        base = _values({"grid": {"agent": {key: values}}})
+    def test_population_needs_one_network_and_task(self, key, values, names):
+        section, _, name = key.partition(".")
+        base = _values({"grid": {section: {name: values}}, "shared_replay": False})
         self.assertLen(sweep_config.parse(base).members, 2)
         base["population"]["method"] = "pbt"
-        with messages.raises(ValueError, f"agent.{key}", *names, "population.method='none'"):
+        with messages.raises(ValueError, key, *names, "population.method='none'"):
             sweep_config.parse(base)
-
-    def test_all_keys_of_the_network_are_compared(self):
-        fields = {f"agent.{field.name}" for field in dataclasses.fields(trunk_config.TrunkConfig)}
-        self.assertEqual(fields - {*sweep_config.OF_WEIGHTS}, {"agent.core_memory_span"})
 
     @parameterized.parameters(
         ("learner.rmsprop_decay", "rmsprop"),
         ("agent.entropy_cots", "rmsprop"),
         ("learner.rmsprop_epsilon", "adam"),
     )
-    def test_what_cannot_be_tuned_is_rejected(self, key, optimizer):
+    def test_key_that_cannot_be_tuned_is_rejected(self, key, optimizer):
         tuned = ("learner.learning_rate", key)
         values = _values(
             {}, population={"method": "pbt", "tuned": tuned}, learner={"optimizer": optimizer}
@@ -205,24 +179,6 @@ class SweepConfigTest(parameterized.TestCase):
         section["tuned"] = ("learner.learning_rate",)
         self.assertEqual(sweep_config.parse(values).population.tuned, section["tuned"])
 
-    def test_population_needs_one_optimizer(self):
-        values = _values({"grid": {"learner": {"optimizer": ("rmsprop", "adam")}}})
-        self.assertLen(sweep_config.parse(values).members, 2)
-        values["population"]["method"] = "pbt"
-        with messages.raises(
-            ValueError, "optimizer", "rmsprop", "member_00", "adam", "member_01", "none"
-        ):
-            sweep_config.parse(values)
-
-    def test_separate_replays_reject_a_port(self):
-        with messages.raises(ValueError, "replay_port", 6000):
-            sweep_config.parse(_values({"shared_replay": False}, run={"replay_port": 6000}))
-
-    @parameterized.parameters(True, False)
-    def test_external_replay_server_is_rejected(self, shared_replay):
-        with messages.raises(ValueError, "address", "a:1"):
-            sweep_config.parse(_values({"shared_replay": shared_replay}, replay={"address": "a:1"}))
-
     def test_cluster_section_belongs_to_the_sweep(self):
         values = _values({"samples": 2}, cluster={"address": "head:6379", "learner_gpus": 0.5})
         config = sweep_config.parse(values)
@@ -232,22 +188,27 @@ class SweepConfigTest(parameterized.TestCase):
             self.assertEqual(agent.cluster, cluster_config.ClusterConfig())
 
     @parameterized.parameters(
-        ({}, {"actors": 2}, ("config.cluster", "actors", 2)),
-        ({}, {"learners": 2}, ("config.cluster", "learners", 2)),
-        ({}, {"adress": "auto"}, ("adress", "address")),
+        ({}, {"cluster": {"actors": 2}}, ("config.cluster", "actors", 2)),
+        ({}, {"cluster": {"learners": 2}}, ("config.cluster", "learners", 2)),
+        ({}, {"cluster": {"adress": "auto"}}, ("adress", "address")),
         ({"grid": {"cluster": {"actors": (1, 2)}}}, {}, ("cluster",)),
+        ({"shared_replay": False}, {"run": {"replay_port": 6000}}, ("replay_port", 6000)),
+        ({"shared_replay": False}, {"replay": {"address": "a:1"}}, ("address", "a:1")),
+        ({}, {"replay": {"address": "a:1"}}, ("address", "a:1")),
+        (
+            {},
+            {"replay": {"priority_exponent": 0.6}},
+            ("priority_exponent", 0.6, "shared_replay=false"),
+        ),
+        (
+            {},
+            {"agent": {"core": "lstm"}, "replay": {"core_state": "stored"}},
+            ("core_state", "stored"),
+        ),
     )
-    def test_member_is_one_process(self, sweep, cluster, names):
+    def test_section_that_members_cannot_have_is_rejected(self, sweep, sections, names):
         with messages.raises(ValueError, *names):
-            sweep_config.parse(_values(sweep, cluster=cluster))
-
-    @parameterized.parameters(
-        ({}, {"priority_exponent": 0.6}, ("priority_exponent", 0.6, "shared_replay=false")),
-        ({"core": "lstm"}, {"core_state": "stored"}, ("core_state", "stored")),
-    )
-    def test_shared_replay_rejects_priorities_and_stored_states(self, agent, replay, names):
-        with messages.raises(ValueError, *names):
-            sweep_config.parse(_values({}, agent=agent, replay=replay))
+            sweep_config.parse(_values(sweep, **sections))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import io
 import math
 from unittest import mock
 
-from absl.testing import absltest, parameterized
+from absl.testing import absltest
 from rich import console
 
 from laser_tf.monitoring import progress
@@ -36,7 +36,7 @@ def _lines(width: int, height: int | None = None) -> list[str]:
     return [line.rstrip() for line in terminal.file.getvalue().splitlines()]
 
 
-class SweepDisplayTest(parameterized.TestCase):
+class SweepDisplayTest(absltest.TestCase):
     def test_80_columns_show_all_members(self):
         title, bar, numbers, head, *members = _lines(80)
         self.assertEqual(title, "pong, 3 members")
@@ -49,10 +49,9 @@ class SweepDisplayTest(parameterized.TestCase):
         messages.assert_names(members[2], "member_02", "0.0%")
         self.assertLessEqual(max(map(len, [title, bar, numbers, head, *members])), 80)
 
-    @parameterized.parameters(40, 60)
-    def test_narrow_terminal_shows_all_numbers(self, width):
-        lines = _lines(width)
-        self.assertLessEqual(max(map(len, lines)), width)
+    def test_narrow_terminal_shows_all_numbers(self):
+        lines = _lines(40)
+        self.assertLessEqual(max(map(len, lines)), 40)
         members = [line for line in lines if line.startswith("member_0")]
         self.assertLen(members, 3)
         messages.assert_names(members[0], "member_00", "50.0%", "-12.34")

@@ -4,7 +4,7 @@ from absl.testing import absltest
 
 from tools import cluster_benchmark
 
-_LEARNS = {"throughput/env_frames_per_second": 160.0, "cluster/actors_heard_of": 2.0}
+_LEARNS = {"throughput/env_frames_per_second": 160.0, "cluster/reporting_actors": 2.0}
 
 
 class HaveBegunTest(absltest.TestCase):

@@ -1,4 +1,4 @@
-"""Games that fail while a run goes on: what is learned, counted and told, and how it ends."""
+"""Tests of actors: faults of environments, long episodes and stalls."""
 
 import pathlib
 import tempfile
@@ -27,7 +27,7 @@ class FailingGamesTest(parameterized.TestCase):
     def _replace_step(self, step):
         self.enter_context(mock.patch.object(catch.Catch, "_step", step))
 
-    def test_nan_rewards_of_one_game_cost_no_update(self):
+    def test_nan_rewards_of_one_environment_cost_no_update(self):
         random = np.random.default_rng(1)
 
         def step(games, actions, is_first):
@@ -54,7 +54,7 @@ class FailingGamesTest(parameterized.TestCase):
         returns = (self._workdir / "episodes.csv").read_text()
         self.assertNotIn("nan", returns)
 
-    def test_a_game_that_raises_ends_the_run_in_order(self):
+    def test_environment_that_raises_ends_a_saved_run(self):
         def step(games, actions, is_first):
             if games.num_envs > 3 and run.counters.learner_updates > 3:
                 raise RuntimeError("the ball\nis lost")
@@ -97,7 +97,7 @@ class LongEpisodeTest(absltest.TestCase):
             mock.Mock(return_value=types.AgentOutput(action, None)),
             [],
             max_steps_per_episode=0,
-            refresh_steps=20,
+            unroll_length=20,
             refresh=refresh,
             on_episode=lambda _: None,
         )
@@ -128,7 +128,7 @@ class StallDetectorTest(absltest.TestCase):
         self._now += seconds
         self._ask()
 
-    def test_it_tells_each_stall_once(self):
+    def test_each_stall_is_logged_once(self):
         self._wait(0)
         with self.assertNoLogs(level="WARNING"):
             self._wait(59)
@@ -141,13 +141,13 @@ class StallDetectorTest(absltest.TestCase):
             self.assertLen(logs.output, 1)
             self.assertIn("sleeps", logs.output[0])
 
-    def test_an_actor_that_fills_replay_is_no_stall(self):
+    def test_actor_that_fills_replay_is_no_stall(self):
         with self.assertNoLogs(level="WARNING"):
             for time_steps in range(20):
                 self._acting.time_steps = time_steps
                 self._wait(30)
 
-    def test_the_learners_own_time_does_not_count(self):
+    def test_time_of_updates_is_no_stall(self):
         with self.assertNoLogs(level="WARNING"):
             for _ in range(5):
                 self._wait(0)

@@ -1,4 +1,4 @@
-"""Evaluations beside training: when they begin, with which weights, and what becomes of them."""
+"""Tests of evaluations during training: schedule, weights, results and failures."""
 
 import pathlib
 import tempfile
@@ -58,13 +58,13 @@ class EvaluationsTest(parameterized.TestCase):
         self._writer = tensorboard.MetricsWriter(self._workdir / "tensorboard")
 
     def _beside(
-        self, env_frames: int | None = None, evaluates: bool = True, **arguments
+        self, env_frames: int | None = None, evaluates: bool = True
     ) -> evaluations.Evaluations:
         """Evaluations that are new, or resumed at a number of frames."""
         agent = types.SimpleNamespace(acting_variables=(self._variable,))
         evaluator = self._evaluator if evaluates else None
         made = evaluations.Evaluations(CONFIG, self._workdir, agent, evaluator)
-        made.resume(env_frames, **arguments)
+        made.resume(env_frames)
         return made
 
     def _offer(self, beside: evaluations.Evaluations, *frames: int) -> None:
@@ -75,7 +75,7 @@ class EvaluationsTest(parameterized.TestCase):
     def _rows(self) -> list[int]:
         return [row.env_frames for row in evaluation_log.EvaluationLog(self._workdir).read()]
 
-    def test_the_weights_of_each_period_play(self):
+    def test_weights_of_each_period_are_evaluated(self):
         beside = self._beside()
         for frames in range(0, 321, 20):
             self._offer(beside, frames)
@@ -85,7 +85,7 @@ class EvaluationsTest(parameterized.TestCase):
         self.assertEqual(self._evaluator.begun, expected)
         self.assertEqual(self._rows(), [100, 200, 300])
 
-    def test_what_is_due_while_one_plays_is_left_out_for_the_newest_weights(self):
+    def test_evaluations_due_in_the_meantime_are_skipped(self):
         beside = self._beside()
         self._offer(beside, *range(0, 441, 40))
         self.assertEqual([begun[1] for begun in self._evaluator.begun], [120])
@@ -97,13 +97,13 @@ class EvaluationsTest(parameterized.TestCase):
         self._offer(beside, 499, 500)
         self.assertEqual(self._evaluator.begun[-1], (500.0, 500, 50))
 
-    def test_weights_that_play_are_not_moved_by_later_updates(self):
+    def test_later_updates_leave_evaluated_weights_unchanged(self):
         beside = self._beside()
         self._offer(beside, 100)
         self._variable.assign_add([1.0])
         np.testing.assert_array_equal(self._evaluator.weights, [[100.0]])
 
-    def test_results_are_in_the_log_and_beside_the_training_curve(self):
+    def test_results_are_in_the_log_and_in_tensorboard(self):
         beside = self._beside()
         self._offer(beside, 100)
         self._evaluator.finish(mean_return=0.25)
@@ -125,7 +125,7 @@ class EvaluationsTest(parameterized.TestCase):
             np.testing.assert_array_equal(frames, expected[0])
             np.testing.assert_allclose(values, expected[1])
 
-    def test_a_failure_is_one_warning_and_the_next_period_tries_again(self):
+    def test_repeated_failures_are_logged_once(self):
         beside = self._beside()
         with self.assertLogs(level="INFO") as logs:
             for frames in (100, 200):
@@ -140,7 +140,7 @@ class EvaluationsTest(parameterized.TestCase):
         self.assertEqual([begun[1] for begun in self._evaluator.begun], [100, 200, 300])
         self.assertEqual(self._rows(), [300])
 
-    def test_a_resumed_run_drops_what_will_be_played_again(self):
+    def test_resumed_run_drops_later_evaluations(self):
         beside = self._beside()
         for frames in (100, 200, 300):
             self._offer(beside, frames)
@@ -156,7 +156,7 @@ class EvaluationsTest(parameterized.TestCase):
         self._offer(again, 310)
         self.assertEqual(self._rows(), [100, 200, 301])
 
-    def test_what_was_under_way_when_a_run_ended_is_played_when_it_goes_on(self):
+    def test_unfinished_evaluation_is_due_in_a_resumed_run(self):
         beside = self._beside()
         self._offer(beside, 100)
         self._evaluator.finish()
@@ -170,7 +170,7 @@ class EvaluationsTest(parameterized.TestCase):
         self.assertLen(self._evaluator.begun, 3)
 
     @parameterized.parameters(False, True)
-    def test_without_an_evaluator_nothing_is_begun_and_no_file_made(self, was_evaluated):
+    def test_without_an_evaluator_no_log_is_created(self, was_evaluated):
         path = self._workdir / evaluation_log.FILE
         if was_evaluated:  # before it was switched off
             before = self._beside()
@@ -184,12 +184,7 @@ class EvaluationsTest(parameterized.TestCase):
         self.assertEqual(self._rows(), [100] if was_evaluated else [])
         self.assertEqual(path.exists(), was_evaluated)
 
-    def test_a_deleted_log_is_reported_without_an_evaluator(self):
-        with self.assertLogs(level="WARNING") as logs:
-            self._beside(150, evaluates=False, written=2)
-        self.assertIn(str(self._workdir / evaluation_log.FILE), logs.output[0])
-
-    def test_the_last_one_is_waited_for_unless_the_run_is_stopped(self):
+    def test_last_evaluation_delays_only_a_finished_run(self):
         beside = self._beside()
         beside.finish(self._writer, lambda: self.fail("waits for nothing"))
         self._offer(beside, 100)
@@ -208,7 +203,7 @@ class EvaluationsTest(parameterized.TestCase):
         self.assertEqual(self._rows(), [100])
         self.assertLen(self._evaluator.begun, 2)
 
-    def test_the_last_one_is_waited_for_a_limited_time(self):
+    def test_last_evaluation_delays_the_end_up_to_a_limit(self):
         agent = types.SimpleNamespace(acting_variables=(self._variable,))
         beside = evaluations.Evaluations(
             CONFIG, self._workdir, agent, self._evaluator, last_seconds=0.1

@@ -1,4 +1,4 @@
-"""Replay that holds values which no actor of the run writes."""
+"""Tests of replay that holds values which no actor of the run writes."""
 
 import itertools
 import pathlib
@@ -128,7 +128,7 @@ class CountTest(parameterized.TestCase):
             for number, count in enumerate(steps)
         )
         replayed = itertools.repeat(stored_unroll.unweighted(_unrolls(), np.zeros(_SIZE, bool)))
-        pace = replay_only.UpdatePace(config, lambda: 10**6, batch_sources.UnrollCounter())
+        pace = replay_only.UpdateRateLimiter(config, lambda: 10**6, batch_sources.UnrollCounter())
         batch = next(pace.batches(counts, replayed))
         self.assertBetween(batch.new_steps, config.steps_per_update, 10_000)
 

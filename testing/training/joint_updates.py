@@ -46,11 +46,18 @@ class Case(NamedTuple):
     nan_at: tuple[int, ...] = ()  # updates in whose batch the last entry's rewards are NaN
 
 
+_Q_NETWORK = {
+    "torso": "flat",
+    "mlp_units": (8,),
+    "core_size": 6,
+    "hidden_units": 8,
+    "target_period": 2,
+}
 _LASER = {
     "kind": "laser",
     "torso": "flat",
     "mlp_units": (8,),
-    "relevance": "implied",
+    "trust_region": "implied",
     "kl_threshold": 0.5,
 }
 CASES = {
@@ -63,26 +70,11 @@ CASES = {
         {"gradient_clip": 0.5, "rmsprop_epsilon": 1.0, "learning_rate": 1.0},
     ),
     "r2d2": Case(
-        {
-            "kind": "r2d2",
-            "torso": "flat",
-            "mlp_units": (8,),
-            "core_size": 6,
-            "hidden_units": 8,
-            "target_period": 2,
-        },
+        {"kind": "r2d2"} | _Q_NETWORK,
         {"optimizer": "adam", "gradient_clip": 40.0},
     ),
     "reactor": Case(
-        {
-            "kind": "reactor",
-            "torso": "flat",
-            "mlp_units": (8,),
-            "core_size": 6,
-            "hidden_units": 8,
-            "bins": 7,
-            "target_period": 2,
-        },
+        {"kind": "reactor", "bins": 7} | _Q_NETWORK,
         {"optimizer": "adam", "adam_beta1": 0.0},
     ),
 }
@@ -92,7 +84,7 @@ def make(case: Case, strategy: tf.distribute.Strategy | None) -> learner.Learner
     """A learner with weights that are the same in every process."""
     tf.keras.utils.set_random_seed(1)
     kind = case.agent["kind"]
-    context = base.Context(SPEC, burn_in=BURN_IN if kind == "r2d2" else 0)
+    context = base.AgentContext(SPEC, burn_in=BURN_IN if kind == "r2d2" else 0)
     settings = {"learning_rate": 1e-2} | case.learner
     with strategies.variables(strategy):
         return learner.Learner(
@@ -145,7 +137,7 @@ def batch(case: Case, made: learner.Learner, number: int) -> stored_unroll.Batch
         member=np.zeros(BATCH, np.int32),
         learner_update=np.zeros(BATCH, np.int64),
         new_steps=np.zeros(BATCH, np.int64),
-        actor=np.zeros(BATCH, np.int64),
+        stream=np.zeros(BATCH, np.int64),
         number=np.arange(BATCH),
     )
     # Means over entries that are online have nothing to say in the second half.
@@ -201,13 +193,13 @@ def _exchange(made: learner.Learner, index: int, output: pathlib.Path) -> dict[s
     if index == 0:
         learner_checkpoints.LearnerCheckpoints(output.parent / "one", made).restore()
     before = arrays(made)
-    made.take_from_chief()
+    made.broadcast_from_chief()
     taken = arrays(made)
     made.update(part(batch(CASES["r2d2"], made, UPDATES), index, 2))
     if index == 0:
         made.counters.wall_seconds.assign_add(1.5)
         learner_checkpoints.LearnerCheckpoints(output.parent / "several", made).save(7)
-    agree = [made.all_agree(True), made.all_agree(index == 0), made.all_agree(False)]
+    agree = [made.all_reduce_and(True), made.all_reduce_and(index == 0), made.all_reduce_and(False)]
     return {"before": before, "taken": taken, "agree": agree, "after": arrays(made)}
 
 

@@ -1,4 +1,4 @@
-"""RMSProp and Adam by hand, against TensorFlow 1, compiled, and from a checkpoint."""
+"""Tests of RMSProp and Adam against TensorFlow 1, compiled, and from a checkpoint."""
 
 import pathlib
 import tempfile
@@ -19,7 +19,7 @@ def _gradients(count: int) -> list[tf.Tensor]:
 
 class RMSPropTest(parameterized.TestCase):
     @parameterized.parameters((0.1, 0.0), (0.01, 0.0), (1e-5, 0.9))
-    def test_steps_like_tensorflow_1(self, epsilon, momentum):
+    def test_steps_match_tensorflow_1(self, epsilon, momentum):
         ours, theirs = tf.Variable(START), tf.Variable(START)
         optimizer = optimizers.RMSProp([ours], decay=0.9, momentum=momentum, epsilon=epsilon)
         reference = tf.compat.v1.train.RMSPropOptimizer(
@@ -30,16 +30,9 @@ class RMSPropTest(parameterized.TestCase):
             reference.apply_gradients([(gradient, theirs)])
             np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 
-    def test_the_accumulator_starts_at_one(self):
-        variable = tf.Variable(0.0)
-        optimizer = optimizers.RMSProp([variable], decay=0.99, epsilon=0.1)
-        optimizer.apply([tf.constant(2.0)], tf.constant(1.0))
-        # ms = 0.99 * 1 + 0.01 * 2^2
-        np.testing.assert_allclose(variable, -2.0 / np.sqrt(1.03 + 0.1), rtol=1e-6)
-
 
 class AdamTest(parameterized.TestCase):
-    def test_two_steps_by_hand(self):
+    def test_two_steps_match_a_calculation(self):
         variable = tf.Variable(0.0)
         optimizer = optimizers.Adam([variable], beta1=0.5, beta2=0.75, epsilon=0.1)
         # m = 0.5 * 2 = 1, v = 0.25 * 2^2 = 1; corrections sqrt(0.25) / 0.5 = 1
@@ -51,14 +44,8 @@ class AdamTest(parameterized.TestCase):
         second = -0.2 * np.sqrt(0.4375) / 0.75 * 2.0 / (np.sqrt(3.0) + 0.1)
         np.testing.assert_allclose(variable, first + second, rtol=1e-6)
 
-    def test_epsilon_is_not_that_of_the_papers_algorithm_1(self):
-        variable = tf.Variable(0.0)
-        optimizers.Adam([variable], epsilon=0.1).apply([tf.constant(1.0)], tf.constant(1.0))
-        # Algorithm 1: 1 / (1 + 0.1). Epsilon hat: sqrt(0.001) / 0.1 * 0.1 / (sqrt(0.001) + 0.1).
-        np.testing.assert_allclose(variable, -np.sqrt(1e-3) / (np.sqrt(1e-3) + 0.1), rtol=1e-4)
-
     @parameterized.parameters((0.9, 0.999, 1e-3), (0.9, 0.999, 1e-8), (0.5, 0.9, 0.1))
-    def test_steps_like_tensorflow_1(self, beta1, beta2, epsilon):
+    def test_steps_match_tensorflow_1(self, beta1, beta2, epsilon):
         ours, theirs = tf.Variable(START), tf.Variable(START)
         optimizer = optimizers.Adam([ours], beta1=beta1, beta2=beta2, epsilon=epsilon)
         reference = tf.compat.v1.train.AdamOptimizer(0.05, beta1, beta2, epsilon)
@@ -68,7 +55,7 @@ class AdamTest(parameterized.TestCase):
             np.testing.assert_allclose(ours, theirs, rtol=1e-5)
 
     @parameterized.parameters(False, True)
-    def test_a_compiled_step_reads_its_learning_rate(self, jit_compile):
+    def test_compiled_step_reads_the_learning_rate(self, jit_compile):
         ours, theirs = tf.Variable(START), tf.Variable(START)
         optimizer, reference = optimizers.Adam([ours]), optimizers.Adam([theirs])
         traces = []
@@ -86,7 +73,7 @@ class AdamTest(parameterized.TestCase):
             np.testing.assert_allclose(ours, theirs, rtol=1e-5)
         self.assertLen(traces, 1)
 
-    def test_all_its_variables_exist_from_the_start(self):
+    def test_all_variables_exist_from_the_start(self):
         variables = [tf.Variable(START), tf.Variable(tf.ones([2, 4]))]
         optimizer = optimizers.Adam(variables)
         shapes = [tuple(v.shape) for v in optimizer.variables if v.ref() not in _refs(variables)]
@@ -95,7 +82,7 @@ class AdamTest(parameterized.TestCase):
         self.assertLen(optimizer.variables, 2 + len(shapes))
         self.assertCountEqual(_refs(optimizer.trainable_variables), _refs(variables))
 
-    def test_a_fresh_one_goes_on_from_a_checkpoint(self):
+    def test_restored_optimizer_takes_equal_steps(self):
         with tempfile.TemporaryDirectory() as folder:
             path = str(pathlib.Path(folder) / "checkpoint")
             made = [tf.Variable(START), tf.Variable(START)]
@@ -111,7 +98,7 @@ class AdamTest(parameterized.TestCase):
                 optimizer.apply([gradient], tf.constant(0.05))
             np.testing.assert_array_equal(*made)
 
-    def test_layers_of_mixed_precision(self):
+    def test_mixed_precision_takes_equal_steps(self):
         layer = tf.keras.layers.Dense(2, dtype=tf.keras.mixed_precision.Policy("mixed_bfloat16"))
         layer.build([None, 3])
         plain = [tf.Variable(variable.numpy()) for variable in layer.trainable_variables]
@@ -120,11 +107,6 @@ class AdamTest(parameterized.TestCase):
             optimizers.Adam(variables).apply(gradients, tf.constant(0.1))
         for ours, theirs in zip(layer.trainable_variables, plain, strict=True):
             np.testing.assert_array_equal(ours.numpy(), theirs)
-
-    def test_gradients_must_be_as_many_as_variables(self):
-        optimizer = optimizers.Adam([tf.Variable(START)])
-        with self.assertRaises(ValueError):
-            optimizer.apply(_gradients(2), tf.constant(0.1))
 
 
 def _refs(variables):

@@ -1,4 +1,4 @@
-"""The configuration of a run: what it loads, what it refuses."""
+"""Tests of the configuration of a run: valid and invalid values."""
 
 import dataclasses
 import importlib
@@ -42,7 +42,7 @@ for name in found_config.variants():
 
 
 class LightnessTest(absltest.TestCase):
-    def test_every_config_is_checked_without_tensorflow_reverb_or_an_emulator(self):
+    def test_configs_are_checked_without_large_imports(self):
         result = subprocess.run(
             [sys.executable, "-c", _PARSE_ALL],
             capture_output=True, text=True, check=False, cwd=ROOT,
@@ -50,14 +50,14 @@ class LightnessTest(absltest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("laser:dmlab30", result.stdout)
 
-    def test_the_names_that_need_no_tensorflow_are_the_registries_keys(self):
+    def test_names_in_configs_are_the_keys_of_registries(self):
         self.assertEqual(trunk_config.TORSOS, tuple(torsos.TORSOS))
         self.assertEqual(trunk_config.CORES, ("none", *cores.CORES))
         self.assertEqual(agent_config.REWARD_CLIPS, tuple(reward_clipping.REWARD_CLIPS))
 
 
 class DefaultsTest(absltest.TestCase):
-    def test_defaults_are_what_a_configuration_that_names_no_key_is_parsed_to(self):
+    def test_defaults_equal_a_parsed_empty_config(self):
         values = {"environment": {"suite": "catch"}}
         defaults = run_config.defaults(values)
         self.assertEqual(defaults, dataclasses.asdict(run_config.parse(values)))
@@ -85,7 +85,7 @@ class HostileValuesTest(parameterized.TestCase):
         for name in found_config.variants()
         if name != "laser:babyai"  # its names are in its package's registry only
     )
-    def test_each_value_of_each_key_is_taken_or_refused_in_a_line_that_names_the_key(self, name):
+    def test_hostile_values_raise_only_errors_that_name_the_key(self, name):
         parse = (sweep_config if name.startswith("sweep") else run_config).parse
         values = _values(name)
         for section, keys in values.items():
@@ -105,7 +105,7 @@ class HostileValuesTest(parameterized.TestCase):
         ("run", "replay_port", 99_999),
         ("run", "evaluate_every_env_frames", -1),
         ("run", "evaluate_every_env_frames", 79, 79, 80),  # 80: frames of an unroll
-        ("run", "evaluation_episodes_beside", 0),
+        ("run", "periodic_evaluation_episodes", 0),
         ("run", "checkpoint_minutes", 0.0),
         ("run", "checkpoint_minutes", 1e20),
         ("run", "replay_checkpoint_minutes", 1e20),
@@ -137,7 +137,7 @@ class HostileValuesTest(parameterized.TestCase):
         self.assertStartsWith(str(caught.exception), "config")
         self.assertIn(section, str(caught.exception))
 
-    def test_an_unknown_section_is_named(self):
+    def test_unknown_section_is_named(self):
         with messages.raises(errors.ConfigError, "lerner", "learner"):
             run_config.parse({"lerner": {}})
 
@@ -148,7 +148,7 @@ class HostileValuesTest(parameterized.TestCase):
         self.assertIs(type(env_frames), int)
         self.assertEqual(env_frames, 100_000)
 
-    def test_replay_has_room_for_the_last_unroll_of_the_longest_episode(self):
+    def test_capacity_below_the_longest_episode_is_rejected(self):
         values = _values("laser:vizdoom")
         longest, length = 525, values["replay"]["unroll_length"]
         self.assertEqual(run_config.parse(values).environment.max_steps_per_episode, longest)
@@ -173,7 +173,7 @@ class HostileValuesTest(parameterized.TestCase):
             run_config.parse(values)
 
     @parameterized.parameters(("",), ("goal=3",), ({"goal": 3},))
-    def test_arguments_are_text_or_names_with_their_values(self, arguments):
+    def test_arguments_are_text_or_a_mapping(self, arguments):
         values = _values("laser:gymnasium")
         values["environment"]["arguments"] = arguments
         self.assertEqual(run_config.parse(values).environment.arguments, arguments)
@@ -194,7 +194,7 @@ class HostileValuesTest(parameterized.TestCase):
 
 class SchemeTest(parameterized.TestCase):
     @parameterized.parameters(("entropy_on_replay", True), ("entropy_cost", 0.0))
-    def test_learning_from_replay_alone_needs_its_entropy_or_none(self, name, value):
+    def test_replay_only_needs_entropy_on_replay_or_no_entropy(self, name, value):
         replay = {"scheme": "replay_only", "steps_per_update": 20}
         config = fakes.catch_config(replay=replay, agent={name: value})
         self.assertEqual(getattr(config.agent, name), value)

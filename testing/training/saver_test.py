@@ -1,4 +1,4 @@
-"""When weights and replay are saved, in which order, and what a full disk does."""
+"""Tests of the order and the failures of saves."""
 
 import contextlib
 import pathlib
@@ -68,7 +68,7 @@ class SaverTest(absltest.TestCase):
         self.assertEqual(self._pass(0.0), [_WEIGHTS])
         self.assertEmpty(self._pass(0.0))
 
-    def test_a_full_disk_and_its_end_are_logged_once(self):
+    def test_full_disk_and_its_end_are_logged_once(self):
         self._checkpoints.save.side_effect = run_directory.WorkdirError("no space for weights")
         self._replay.checkpoint.side_effect = RuntimeError(_FULL)
         with self.assertLogs(level="INFO") as logs:
@@ -91,7 +91,7 @@ class SaverTest(absltest.TestCase):
         self._checkpoints.save.side_effect = None
         self.assertEqual(self._pass(1.0), [_WEIGHTS, _REPLAY])
 
-    def test_a_lost_directory_ends_the_run_and_saves_nothing(self):
+    def test_lost_directory_raises_and_saves_nothing(self):
         self.enter_context(mock.patch.object(lock, "check", side_effect=lock.LostError("renamed")))
         self._minutes = 10.0
         for save in (self._saver.save_when_due, self._saver.save_all):
@@ -99,12 +99,12 @@ class SaverTest(absltest.TestCase):
                 save()
         self.assertEmpty(self._called())
 
-    def test_the_last_save_of_weights_must_work(self):
+    def test_failed_last_save_of_weights_raises(self):
         self._checkpoints.save.side_effect = run_directory.WorkdirError("no space")
         with messages.raises(run_directory.WorkdirError, "no space"):
             self._saver.save_all()
 
-    def test_a_failed_last_save_of_replay_is_logged(self):
+    def test_failed_last_save_of_replay_is_logged(self):
         self._replay.checkpoint.side_effect = RuntimeError(_FULL)
         with self.assertLogs(level="WARNING") as logs:
             self._saver.save_all()
@@ -112,7 +112,7 @@ class SaverTest(absltest.TestCase):
         messages.assert_names(logs.output[0], _FULL)
         self._checkpoints.save.assert_called_once()
 
-    def test_weights_that_are_not_finite_end_the_run_and_save_no_replay(self):
+    def test_weights_that_are_not_finite_raise_and_save_no_replay(self):
         self._checkpoints.save.side_effect = named_variables.NonFiniteWeightsError("kernel")
         self._minutes = 10.0
         for save in (self._saver.save_when_due, self._saver.save_all):
@@ -120,7 +120,7 @@ class SaverTest(absltest.TestCase):
                 save()
         self._replay.checkpoint.assert_not_called()
 
-    def test_the_first_checkpoint_is_recorded_once_that_works(self):
+    def test_first_checkpoint_is_recorded_after_a_failure(self):
         self._mark.side_effect = run_directory.WorkdirError("no space")
         self._saver.save_all()
         self._mark.side_effect = None

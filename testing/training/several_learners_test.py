@@ -1,4 +1,4 @@
-"""Several learners, as devices of one process and as processes: the update of one joint batch."""
+"""Tests of several learners, on devices and in processes, that share each batch."""
 
 import contextlib
 import os
@@ -100,18 +100,18 @@ def _check_close(actual: dict[str, Any], expected: dict[str, Any], atol: float) 
 
 class JointBatchTest(parameterized.TestCase):
     @parameterized.product(case=tuple(joint_updates.CASES), name=("devices", 0, 1))
-    def test_updates_equal_those_of_one_learner_on_the_joint_batch(self, case, name):
+    def test_updates_equal_those_of_one_learner(self, case, name):
         check_equal(_ONE[case], _SEVERAL[name][case], _entries(name))
 
     @parameterized.parameters(*joint_updates.CASES)
-    def test_all_copies_are_equal_bit_for_bit(self, case):
+    def test_copies_of_variables_are_bit_identical(self, case):
         first, second = (_SEVERAL[index][case]["variables"] for index in (0, 1))
         for key, value in first.items():
             np.testing.assert_array_equal(second[key], value, err_msg=key)
         for name in ("devices", 0, 1):
             self.assertEqual(_SEVERAL[name][case]["copies_differ"], [])
 
-    def test_what_is_compared_could_differ(self):
+    def test_compared_values_depend_on_the_batch(self):
         first, second = np.split(_ONE["laser"]["priorities"], 2, axis=1)
         self.assertGreater(np.nanmin(np.abs(first - second)), 1e-3)
         norms = [metrics["learner/gradient_norm"] for metrics in _ONE["clipped"]["metrics"]]
@@ -123,7 +123,7 @@ class JointBatchTest(parameterized.TestCase):
                     self.assertFalse(np.array_equal(at_start[key], value), f"{case}: {key}")
 
     @parameterized.parameters("devices", 0, 1)
-    def test_a_nan_in_one_share_is_skipped_by_all(self, name):
+    def test_nan_in_one_share_is_skipped_by_all_learners(self, name):
         variables = _SEVERAL[name]["laser"]["variables"]
         self.assertEqual(variables["learner/counters/non_finite_updates"], 2)
         self.assertEqual(variables["learner/counters/learner_updates"], joint_updates.UPDATES)
@@ -134,13 +134,13 @@ class JointBatchTest(parameterized.TestCase):
             self.assertTrue(np.isfinite(value).all(), key)
 
     @parameterized.parameters("devices", 0, 1)
-    def test_the_joint_batch_is_counted_once(self, name):
+    def test_joint_batch_is_counted_once(self, name):
         steps = _SEVERAL[name]["r2d2"]["variables"]["learner/counters/agent_steps"]
         self.assertEqual(steps, joint_updates.UPDATES * joint_updates.NEW_STEPS)
 
 
 class ProcessesTest(absltest.TestCase):
-    def test_all_go_on_from_the_chief_s_checkpoint_which_one_learner_wrote(self):
+    def test_learners_continue_from_the_checkpoint_of_one_learner(self):
         for index in (0, 1):
             exchange = _SEVERAL[index]["exchange"]
             for key, value in _ONE["checkpoint"].items():
@@ -153,7 +153,7 @@ class ProcessesTest(absltest.TestCase):
             )
         )
 
-    def test_one_learner_goes_on_from_a_checkpoint_of_several(self):
+    def test_one_learner_continues_from_several_learners(self):
         one = joint_updates.make(joint_updates.CASES["r2d2"], None)
         folder = pathlib.Path(_FOLDER.name) / "several"
         self.assertEqual(learner_checkpoints.LearnerCheckpoints(folder, one).restore(), 7)
@@ -161,11 +161,11 @@ class ProcessesTest(absltest.TestCase):
             np.testing.assert_array_equal(joint_updates.arrays(one)[key], value, err_msg=key)
         self.assertEqual(one.counters.wall_seconds.numpy(), 1.5)
 
-    def test_they_agree_only_where_all_do(self):
+    def test_learners_agree_only_if_all_do(self):
         for index in (0, 1):
             self.assertEqual(_SEVERAL[index]["exchange"]["agree"], [True, False, False])
 
-    def test_the_other_one_ends_with_one_line_when_one_dies(self):
+    def test_lost_learner_ends_the_other_learner_with_one_line(self):
         addresses = f"--addresses={_free_addresses()}"
         with (
             _started(addresses, "--index=0", "--endless") as survivor,
@@ -184,7 +184,7 @@ class ProcessesTest(absltest.TestCase):
 
 class RunTest(absltest.TestCase):
     @pytest.mark.long
-    def test_a_run_on_two_devices_goes_on_with_one_learner(self):
+    def test_run_on_two_devices_continues_with_one_learner(self):
         with tempfile.TemporaryDirectory() as folder:
             for replicas, frames in ((2, 1_000), (1, 2_000)):
                 status, _, stderr = commands.run(
@@ -197,8 +197,8 @@ class RunTest(absltest.TestCase):
                     "--config.run.evaluation_episodes=1",
                 )
                 self.assertEqual(status, 0, stderr)
-                self.assertEqual("2 learners share each batch" in stderr, replicas == 2, stderr)
-                self.assertEqual("a new run" in stderr, replicas == 2, stderr)
+                self.assertEqual("among 2 replicas" in stderr, replicas == 2, stderr)
+                self.assertEqual("Starting a run" in stderr, replicas == 2, stderr)
 
 
 if __name__ == "__main__":

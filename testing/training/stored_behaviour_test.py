@@ -1,4 +1,4 @@
-"""Replayed unrolls reproduce the stored behaviour from their stored core states."""
+"""Tests that replayed unrolls reproduce the stored behaviour from their core states."""
 
 import dataclasses
 import pathlib

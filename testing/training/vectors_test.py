@@ -1,4 +1,4 @@
-"""Learning from vectors by the configs that users get: discrete and continuous actions."""
+"""Tests of learning from vectors with the configs of users."""
 
 import pathlib
 import tempfile
@@ -22,12 +22,12 @@ def _mean_return(config) -> float:
 
 class VectorsTest(absltest.TestCase):
     @pytest.mark.long
-    def test_a_cart_pole_is_balanced_longer_than_at_random(self):
+    def test_laser_learns_cart_pole(self):
         config = laser.get_config("gymnasium")
         config.run.env_frames = 20_000
         self.assertGreater(_mean_return(config), 40)  # at random: 22
 
-    def test_continuous_actions_find_their_targets(self):
+    def test_laser_learns_continuous_actions(self):
         config = laser.get_config("control")
         config.environment.suite = "dm_env"
         config.environment.task = "testing.environments.small_target:Target"
@@ -35,7 +35,7 @@ class VectorsTest(absltest.TestCase):
         # At random -2.5 an episode of 5 steps, in the middle of the bounds -2.
         self.assertGreater(_mean_return(config), -1.6)
 
-    def test_acer_takes_a_point_to_its_target(self):
+    def test_acer_learns_continuous_actions(self):
         config = acer.get_config("control")
         config.environment.suite = "dm_env"
         config.environment.task = "testing.environments.small_point:Point"

@@ -42,20 +42,20 @@ class IdentityTest(parameterized.TestCase):
         ({"learner": {"jit_compile": "off", "non_finite_limit": 50}},),
         ({"run": {"evaluation_episodes": 5}},),
     )
-    def test_the_same_run(self, changed):
+    def test_changeable_keys_do_not_differ(self, changed):
         self.assertEmpty(identity.describe_differences(BEFORE, _changed(**changed)))
         self.assertFalse(identity.is_longer(BEFORE, _changed(**changed)))
 
     def test_changeable_keys_exist_in_a_section(self):
         self.assertContainsSubset(identity.CHANGEABLE_KEYS, _all_keys())
 
-    def test_a_difference_is_named_with_both_values(self):
+    def test_difference_is_named_with_both_values(self):
         now = _changed(run={"seed": 2, "new": 3})
         messages.assert_names(
             identity.describe_differences(BEFORE, now), "run.new", None, 3, "run.seed", 1, 2
         )
 
-    def test_a_key_that_a_run_was_begun_without_has_its_default(self):
+    def test_missing_key_has_its_default(self):
         defaults = {"run": {"seed": 5, "new": 0}, "agent": {"kind": "laser"}, "replay": {"x": 1}}
         completed = identity.with_defaults(BEFORE, defaults)
         self.assertEqual(completed["run"], {"env_frames": 100, "seed": 1, "new": 0})

@@ -1,4 +1,4 @@
-"""A folder belongs to one process, until that process ends however it does."""
+"""Tests of the lock of a directory."""
 
 import os
 import pathlib
@@ -42,19 +42,19 @@ class FolderLockTest(parameterized.TestCase):
         self.addCleanup(os.kill, int(owner.stdout.readline()), signal.SIGKILL)
         return owner
 
-    def test_who_has_the_folder_is_named(self):
+    def test_owner_of_the_directory_is_named(self):
         owner = self._start_owner()
         with messages.raises(lock.InUseError, self._path.parent, owner.pid, "--workdir"):
             lock.acquire(self._path)
 
-    def test_one_that_is_killed_leaves_it_to_the_next(self):
+    def test_killed_owner_releases_the_lock(self):
         owner = self._start_owner()
         owner.kill()
         owner.wait()
         lock.acquire(self._path)
         self.assertIn(f"process {os.getpid()} ", self._path.read_text())
 
-    def test_one_that_is_ending_is_waited_for(self):
+    def test_lock_is_acquired_when_its_owner_ends(self):
         owner = self._start_owner()
         threading.Timer(0.5, owner.kill).start()
         with self.assertLogs(level="INFO") as logs:
@@ -84,18 +84,6 @@ class FolderLockTest(parameterized.TestCase):
         self.assertIn(str(folder), str(caught.exception))
         self.assertEqual("rename" in how, str(moved) in str(caught.exception))
         self.assertEqual(folder.exists(), "replace" in how)
-
-    def test_deleted_lock_file_is_locked_again(self):
-        lock.acquire(self._path)
-        self._path.unlink()
-        with self.assertLogs(level="WARNING"):
-            lock.check(self._path.parent)
-        with self.assertNoLogs():
-            lock.check(self._path.parent)
-        self._path.unlink()
-        owner = self._start_owner()
-        with messages.raises(lock.LostError, self._path, owner.pid):
-            lock.check(self._path.parent)
 
 
 if __name__ == "__main__":

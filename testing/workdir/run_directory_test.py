@@ -96,15 +96,6 @@ class RunDirectoryTest(parameterized.TestCase):
         with messages.raises(run_directory.WorkdirError, "run.env_frames", 20, 10):
             run_directory.open_workdir(self._folder, config, {}, defaults=defaults)
 
-    @parameterized.product(schedule=("linear", "constant"), extend=(False, True))
-    def test_more_frames_with_another_value_are_rejected(self, schedule, extend):
-        config = _scheduled(schedule, 10)
-        longer = {**_scheduled(schedule, 20), "agent": {"discount": 0.9}}
-        run_directory.open_workdir(self._folder, config, {})
-        with messages.raises(run_directory.WorkdirError, "run.env_frames", 10, 20):
-            run_directory.open_workdir(self._folder, longer, {}, extend=extend)
-        self.assertEqual(run_directory.read_config(self._folder), config)
-
     def test_schedule_is_extended_only_on_request(self):
         config = _scheduled("linear", 10_000)
         run_directory.open_workdir(self._folder, config, {})
@@ -154,11 +145,6 @@ class RunDirectoryTest(parameterized.TestCase):
         for sweep_id in ("b", ""):
             with messages.raises(run_directory.WorkdirError, "member_03"):
                 run_directory.open_workdir(folder, CONFIG, {}, sweep_id=sweep_id)
-
-    def test_resumed_sweep_keeps_its_id(self):
-        run_directory.open_sweep(self._folder, CONFIG, {"id": "a"})
-        self.assertTrue(run_directory.open_sweep(self._folder, CONFIG, {"id": "b"}))
-        self.assertEqual(run_directory.read_sweep_id(self._folder), "a")
 
     def test_file_in_place_of_the_directory_is_rejected(self):
         (self._folder / "r").write_text("mine")

@@ -24,13 +24,7 @@ class Machines:
     address = f"{_ADDRESSES[_NEAR]}:{_PORT}"
 
     def __init__(self, log: pathlib.Path, near_cpus: int, far_cpus: int):
-        """Creates nothing yet.
-
-        Args:
-          log: Log of Ray's processes.
-          near_cpus: CPUs of Ray on the near machine.
-          far_cpus: CPUs of Ray on the far machine.
-        """
+        """Creates nothing yet; `log` gets the output of Ray's processes."""
         self._log = log
         self._cpus = {_NEAR: near_cpus, _FAR: far_cpus}
         self._is_closed = threading.Event()

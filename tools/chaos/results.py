@@ -1,4 +1,4 @@
-"""Results of faults: recovery times, lost unrolls, and memory growth."""
+"""Results of faults: recovery times and lost unrolls."""
 
 import collections
 import dataclasses
@@ -23,7 +23,6 @@ class Outcome:
     fault: str
     begun: float  # Seconds since the epoch.
     seconds: float | None = None  # From the fault's end to recovery; None: no recovery.
-    lost_updates: float = 0.0  # Learned, but not saved: an estimate.
     lost_unrolls: float = 0.0
     duplicated_unrolls: float = 0.0
 
@@ -40,7 +39,6 @@ def summarise(outcomes: Sequence[Outcome]) -> pd.DataFrame:
             "recovered_max_seconds": grouped["seconds"].agg(
                 lambda seconds: "never" if seconds.isna().any() else f"{seconds.max():.1f}"
             ),
-            "lost_updates_max": grouped["lost_updates"].max().round(),
             "lost_unrolls": grouped["lost_unrolls"].sum(),
             "duplicated_unrolls": grouped["duplicated_unrolls"].sum(),
         }
@@ -86,7 +84,7 @@ class Curves:
             self._last[process, metric] = number
 
     def totals(self) -> dict[str, float]:
-        """Returns the number of unrolls that were lost, and of those that were duplicated."""
+        """Returns the numbers of lost and of duplicated unrolls."""
         totals = dict.fromkeys(_COUNTERS.values(), 0.0)
         for column, _, count in self.steps:
             totals[column] += count
@@ -94,36 +92,8 @@ class Curves:
 
 
 def attribute(outcomes: Sequence[Outcome], steps: Sequence[tuple[str, float, float]]) -> None:
-    """Adds each count to the newest fault before it.
-
-    Args:
-      outcomes: In the order of their begin.
-      steps: See `Curves`.
-    """
+    """Adds each count of `Curves.steps` to the newest fault before it."""
     for column, time, count in steps:
         before = [outcome for outcome in outcomes if outcome.begun <= time]
         if before:
             setattr(before[-1], column, getattr(before[-1], column) + count)
-
-
-def memory_slopes(
-    samples: Sequence[tuple[float, str, int, float]], warm_up_seconds: float
-) -> dict[str, tuple[float, float]]:
-    """Returns the memory growth of each role, by regression with an intercept for each process.
-
-    Args:
-      samples: Time in seconds, role, process, MiB.
-      warm_up_seconds: Time after the first sample of a process that is left out.
-
-    Returns:
-      Role -> (MiB per minute, minutes observed).
-    """
-    frame = pd.DataFrame(samples, columns=["time", "role", "process", "memory"])
-    sums: dict[str, np.ndarray] = collections.defaultdict(lambda: np.zeros(3))
-    for (role, _), points in frame.groupby(["role", "process"]):
-        later = points[points["time"] >= points["time"].iloc[0] + warm_up_seconds]
-        if len(later) > 2:
-            minutes = later["time"] / 60 - later["time"].mean() / 60
-            memory = later["memory"] - later["memory"].mean()
-            sums[role] += minutes @ memory, minutes @ minutes, np.ptp(minutes)
-    return {role: (xy / xx, observed) for role, (xy, xx, observed) in sums.items() if xx}

@@ -29,13 +29,7 @@ class SavedStates:
     """A run directory whose run is killed and resumed again and again."""
 
     def __init__(self, folder: pathlib.Path, seed: int, minutes: float):
-        """Creates the directory.
-
-        Args:
-          folder: New directory.
-          seed: Seed of times and files.
-          minutes: Time between two checkpoints.
-        """
+        """Creates the new directory; `minutes` pass between two checkpoints."""
         self.outcomes: list[results.Outcome] = []
         self.violations: list[str] = []
         folder.mkdir()
@@ -77,12 +71,10 @@ class SavedStates:
         if is_saving:
             outcome.seconds = time.monotonic() - began
         else:
-            self.violations.append(
-                f"{outcome.fault}: saves nothing in {disturbed_run.PATIENCE_SECONDS:.0f} s"
-            )
+            self.violations.append(f"{outcome.fault}: the resumed run saves nothing")
         time.sleep(self._stream.uniform(0, _LONGEST_SECONDS))
         processes.kill_all()
-        run.reap()
+        run.process.wait()
         return run.newest_checkpoint()
 
     def _has_previous(self) -> bool:

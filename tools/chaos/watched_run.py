@@ -1,9 +1,8 @@
-"""A run of `launch.train`, seen from outside: its processes, checkpoints and memory."""
+"""A run of `launch.train`, seen from outside: its processes and checkpoints."""
 
 import csv
 import pathlib
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -14,11 +13,15 @@ from laser_tf.workdir import run_directory
 from tools.chaos import processes
 
 _NEW_SECONDS = 5.0  # Max age of a report of a role or the driver.
-_SAMPLE_SECONDS = 5.0
 _READY = {"learner": "running", "replay": "running"}  # Other roles: any status but these.
 _NOT_READY = ("", "starting", "failed", "stopped")
 # Command lines of processes that are no roles.
-_COMMANDS = {"hub": r"^ray::RunState\b", "Ray's head": r"\bgcs_server\b", "raylet": r"/raylet\b"}
+_COMMANDS = {
+    "environment": r"\bworker_pool\.serve\b",
+    "hub": r"^ray::RunState\b",
+    "Ray's head": r"\bgcs_server\b",
+    "raylet": r"/raylet\b",
+}
 
 
 class EndedError(RuntimeError):
@@ -26,7 +29,9 @@ class EndedError(RuntimeError):
 
 
 class WatchedRun:
-    """A run directory and the command that works in it."""
+    """A run directory and the command, with flags of `launch.train`, that works in it."""
+
+    process: subprocess.Popen  # Of the command; set by `start`.
 
     def __init__(
         self,
@@ -35,45 +40,14 @@ class WatchedRun:
         *arguments: str,
         python: Sequence[str] = (sys.executable,),
     ):
-        """Starts nothing yet.
-
-        Args:
-          workdir: Run directory.
-          log: Log of the command.
-          *arguments: Flags of `launch.train`.
-          python: Command that starts Python.
-        """
         self.workdir = workdir
-        self.memory: list[tuple[float, str, int, float]] = []  # Time, role, process, MiB.
-        self._next_sample = 0.0
         self._log = log
         self._has_own_ray = not any("cluster.address=" in argument for argument in arguments)
         self._command = [*python, "-m", "launch.train", f"--workdir={workdir}", *arguments]
-        self._process: subprocess.Popen | None = None
 
     def start(self) -> None:
         """Starts the command."""
-        self._process = processes.start(self._command, self._log)
-
-    @property
-    def has_ended(self) -> bool:
-        """True once the command has ended."""
-        return self._process.poll() is not None
-
-    def end(self, seconds: float) -> int:
-        """Stops the command by SIGTERM; returns its exit code."""
-        self._process.send_signal(signal.SIGTERM)
-        return self.wait(seconds)
-
-    def wait(self, seconds: float) -> int:
-        """Waits for the end; returns the exit code."""
-        deadline = time.monotonic() + seconds
-        while not self.has_ended:
-            if time.monotonic() > deadline:
-                raise subprocess.TimeoutExpired(self._command, seconds)
-            self._sample_memory()
-            time.sleep(0.2)
-        return self._process.returncode
+        self.process = processes.start(self._command, self._log)
 
     def wait_until(self, condition: Callable[[], bool], seconds: float) -> bool:
         """Returns whether a condition holds within some seconds.
@@ -83,17 +57,12 @@ class WatchedRun:
         """
         deadline = time.monotonic() + seconds
         while not condition():
-            if self.has_ended:
-                raise EndedError(f"launch.train has ended with {self._process.returncode}")
+            if self.process.poll() is not None:
+                raise EndedError(f"launch.train has ended with {self.process.returncode}")
             if time.monotonic() > deadline:
                 return False
-            self._sample_memory()
             time.sleep(0.2)
         return True
-
-    def reap(self) -> None:
-        """Waits for a command that was killed."""
-        self._process.wait()
 
     def roles(self) -> dict[str, dict[str, str]]:
         """Returns the row of each role in `roles.csv`; {} if the file is old or missing."""
@@ -112,7 +81,7 @@ class WatchedRun:
     def process_of(self, part: str) -> int:
         """Returns the process of a role or of another part; 0 if it has none."""
         if part == "driver":
-            return self._process.pid
+            return self.process.pid
         if part not in _COMMANDS:
             return int(self.roles().get(part, {}).get("process") or 0)
         for process in processes.find():
@@ -132,7 +101,7 @@ class WatchedRun:
         if not are_ready:
             return False
         # The processes of a driver that has died, or whose Ray has died, are about to end.
-        found = processes.find(of=self._process.pid if self._has_own_ray else None)
+        found = processes.find(of=self.process.pid if self._has_own_ray else None)
         numbers = {process.pid for process in found}
         return all(int(row["process"] or 0) in numbers for row in rows.values())
 
@@ -141,23 +110,9 @@ class WatchedRun:
         paths = (self.workdir / run_directory.LEARNER_CHECKPOINTS).glob("checkpoint-*.index")
         return max((int(re.search(r"(\d+)\.index", path.name)[1]) for path in paths), default=0)
 
-    def checkpoint_age(self, number: int) -> float:
-        """Returns the seconds since a checkpoint was written."""
-        path = self.workdir / run_directory.LEARNER_CHECKPOINTS / f"checkpoint-{number}.index"
-        return time.time() - path.stat().st_mtime if path.exists() else 0.0
-
     def resumed_at(self) -> list[int]:
         """Returns the updates at which learners have resumed, in order."""
         path = self.workdir / role_process.LOGS / "learner.log"
         text = path.read_text(errors="replace") if path.exists() else ""
         found = re.findall(r"Resumed at [\d,]+ frames, ([\d,]+) updates", text)
         return [int(number.replace(",", "")) for number in found]
-
-    def _sample_memory(self) -> None:
-        now = time.time()
-        if now < self._next_sample:
-            return
-        self._next_sample = now + _SAMPLE_SECONDS
-        for role, row in self.roles().items():
-            if row["process"] and float(row["memory_mebibytes"] or 0):
-                self.memory.append((now, role, int(row["process"]), float(row["memory_mebibytes"])))

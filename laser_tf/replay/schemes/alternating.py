@@ -67,14 +67,9 @@ def alternate(
     replay_ratio: float,
     seed: Sequence[int],
 ) -> "Iterator[stored_unroll.Batch]":
-    """Yields the batches of two iterators in turn.
+    """Yields each online batch, then on average `replay_ratio` replayed batches.
 
-    Args:
-      online: Batches of online entries.
-      replayed: Batches of replayed entries.
-      replay_ratio: Mean number of replayed batches after an online batch.
-      seed: Seed of these numbers, equal for all learners that update together: they must get
-        batches of the same kind.
+    All learners that update together need the same seed, since they must get batches of one kind.
     """
     random = np.random.default_rng(seed)
     for batch in online:

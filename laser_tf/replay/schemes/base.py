@@ -27,26 +27,26 @@ if TYPE_CHECKING:  # A configuration is checked before TensorFlow and Reverb are
         writers,
     )
 
-QUEUE = "queue"  # Table of new unrolls for a learner that has the server for itself.
-MAX_STORED_STEPS = 10**12  # 9 TB of a T-maze's frames, the smallest frames there are.
-_MAX_BATCH_FRAMES = 10**8  # 700 GB of Atari's.
+QUEUE = "queue"  # Queue of the only learner of a server.
+MAX_STORED_STEPS = 10**12  # 9 TB of T-maze frames, the smallest ones.
+_MAX_BATCH_FRAMES = 10**8  # 700 GB of Atari frames.
 
 
 class ActorContext(NamedTuple):
     """Actor that writers are made for."""
 
-    replay: "connection.ReplayConnection"  # where to write
+    replay: "connection.ReplayConnection"  # replay to write to
     signature: "stored_unroll.StoredUnroll"  # of an unroll
     agent: "agents_base.Agent"  # the actor's
     task_ids: np.ndarray  # integers [N], the tasks of the actor's environments
-    member: int = 0  # index of the agent in its sweep
+    member: int = 0  # index of the member in its sweep; 0 in a single run
     max_unrolls_per_episode: int = 0  # of the longest episode; 0 if unknown
 
 
 class LearnerContext(NamedTuple):
     """Learner that batches are made for."""
 
-    replay: "client.ReplayClient"  # where to read
+    replay: "client.ReplayClient"  # replay to read
     signature: "stored_unroll.StoredUnroll"  # of an unroll
     agent: "agents_base.Agent"  # the learner's, whose newest weights recompute core states
     seed: Sequence[int]  # equal for all learners that update together; Reverb's samplers take none
@@ -59,9 +59,9 @@ class LearnerContext(NamedTuple):
         return server_iterator.ServerIterator(self.replay.connection, make)
 
 
-def queue_of(agent: str) -> str:
-    """Returns the name of the queue of one agent of a sweep."""
-    return f"{QUEUE}_{agent}"
+def queue_name(member: str) -> str:
+    """Returns the name of the queue of a member of a sweep."""
+    return f"{QUEUE}_{member}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,21 +69,18 @@ class ReplayScheme(abc.ABC):
     """A replay scheme with its configuration: validation, tables, writer and batch source.
 
     A subclass adds its keys as fields and implements the abstract methods. It imports TensorFlow
-    and Reverb in these methods, so that reading a configuration loads neither.
-
-    Raises:
-      ValueError: If a value is out of range; the message names the key, the value and the remedy.
+    and Reverb in these methods, so that reading a configuration loads neither. A value out of range
+    raises ConfigError.
     """
 
     replay_table: ClassVar[str | None] = None  # Reverb table that batches are sampled from
     uses_sequences: ClassVar[bool] = False  # whether batch entries are joined from several unrolls
-    length_keys: ClassVar[str] = "unroll_length"  # keys that make up `steps_per_entry`
     recomputes_states: ClassVar[bool] = False  # whether the learner recomputes core states
-    # Fields of the schemes that have them.
+    # Defaults for schemes without these keys; a subclass declares the key as a field.
     replay_fraction = 0.0  # of a batch
     capacity = 0  # agent steps in a full replay
     burn_in = 0  # agent steps at the start of a batch entry that only advance the core state
-    core_state = ""  # what replayed entries start from: stored, the actors' states, or zero
+    core_state = ""  # initial core state of replayed entries: "stored" (by the actor) or "zero"
     priority_exponent = 0.0  # of the loss's priorities
 
     scheme: str = ""  # which replay scheme; each has other keys
@@ -91,7 +88,7 @@ class ReplayScheme(abc.ABC):
     frame_stack: int = 4  # frames; K, in an observation
     batch_size: int = 32  # unrolls; or sequences, in an update
     queue_capacity: int = 64  # unrolls; max number that wait for the learner
-    address: str = ""  # host:port; of a replay server; "": the run has one in its own process
+    address: str = ""  # host:port; of a replay server; "": the run starts its own server
 
     def __post_init__(self):
         config_checks.check_types(self)
@@ -105,7 +102,8 @@ class ReplayScheme(abc.ABC):
         frames = self.batch_size * self.steps_per_entry * self.frame_stack
         if frames > _MAX_BATCH_FRAMES:
             raise errors.ConfigError(
-                f"batch_size times frame_stack times {self.length_keys} must be "
+                "batch_size times frame_stack times the steps of an entry (unroll_length, or "
+                "sequence_length plus burn_in) must be "
                 f"{_MAX_BATCH_FRAMES} frames or less, got {frames}. Use smaller values"
             )
 
@@ -113,12 +111,12 @@ class ReplayScheme(abc.ABC):
 
     @property
     def online_entries(self) -> int:
-        """Number of batch entries that come new from the actors."""
+        """Number of batch entries with new unrolls."""
         return self.batch_size - self.replayed_entries
 
     @property
     def replayed_entries(self) -> int:
-        """Number of batch entries that come from replay."""
+        """Number of batch entries from replay."""
         return round(self.batch_size * self.replay_fraction)
 
     @property
@@ -128,7 +126,7 @@ class ReplayScheme(abc.ABC):
 
     @property
     def steps_per_update(self) -> int:
-        """Number of new agent steps for each update that has any."""
+        """New agent steps per update that contains online entries."""
         return self.online_entries * self.unroll_length
 
     @property
@@ -136,7 +134,7 @@ class ReplayScheme(abc.ABC):
         """Returns whether the loss's priorities are needed."""
         return self.priority_exponent > 0
 
-    # Properties of what is stored.
+    # Properties of the stored experience.
 
     @property
     def sampler_exponent(self) -> float:
@@ -162,10 +160,10 @@ class ReplayScheme(abc.ABC):
         """Returns the share of the capacity that a number of items takes, in [0, 1]."""
         return items / self.max_items if self.max_items else 0.0
 
-    def min_server_unrolls(self, queues: int) -> int:
-        """Returns the number of unrolls in so many full queues and one batch from replay."""
-        per_entry = -(-self.steps_per_entry // self.unroll_length)
-        return queues * self.queue_capacity + self.batch_size * per_entry
+    @property
+    def min_server_unrolls(self) -> int:
+        """Number of unrolls in a full queue and one batch from replay."""
+        return self.queue_capacity + self.batch_size * self.steps_per_entry // self.unroll_length
 
     def stored_signature(self, signature: "stored_unroll.StoredUnroll") -> Any:
         """Returns the signature of an unroll in replay, whose bytes memory estimates count."""
@@ -174,11 +172,7 @@ class ReplayScheme(abc.ABC):
     # Checks against the rest of the configuration.
 
     def check_observation(self, observation: Any) -> None:
-        """Raises ValueError if `frame_stack` is above 1 and no spec of a single frame is an image.
-
-        Args:
-          observation: Nest of specs of single frames.
-        """
+        """Raises ConfigError if `frame_stack` is above 1 and no spec of a frame is an image."""
         if self.frame_stack > 1 and not any(map(observations.is_image, tree.flatten(observation))):
             raise errors.ConfigError(
                 f"replay.frame_stack must be 1 if no observation is an image, got "
@@ -187,24 +181,16 @@ class ReplayScheme(abc.ABC):
             )
 
     def check_episode_length(self, max_steps: int) -> None:  # noqa: B027 (most have no limit)
-        """Raises ValueError if replay cannot store an episode of the environment.
-
-        Args:
-          max_steps: Agent steps of the longest episode; 0 if unknown.
-        """
+        """Raises ConfigError if replay cannot store an episode of `max_steps` (0 if unknown)."""
 
     def check_server(self, max_items: int) -> None:  # noqa: B027 (most have no minimum)
-        """Raises ValueError if updates would never begin with the server of another process.
+        """Raises ConfigError if updates would never begin with a server of `max_items` items."""
 
-        Args:
-          max_items: Number of items that the server's replay table can hold.
-        """
-
-    def share(self, learners: int) -> Self:
-        """Returns the configuration of what one of several learners takes of each batch.
+    def per_learner(self, learners: int) -> Self:
+        """Returns the scheme of one learner process, with its share of each batch.
 
         Raises:
-          ValueError: If the learners cannot take equal shares.
+          ConfigError: If the learners cannot take equal shares.
         """
         return self._divided(learners, "batch_size")
 
@@ -221,36 +207,23 @@ class ReplayScheme(abc.ABC):
     # `replay_table`.
 
     def signatures(self, signature: "stored_unroll.StoredUnroll") -> dict[str, Any]:
-        """Returns the signatures of the items of each table; `QUEUE` stands for all queues.
-
-        Args:
-          signature: Signature of an unroll.
-        """
+        """Returns the signatures of the items of each table; `QUEUE` stands for all queues."""
         return {QUEUE: signature} | ({self.replay_table: signature} if self.replay_table else {})
 
     def make_tables(
         self, signature: "stored_unroll.StoredUnroll", queues: Sequence[str] = (QUEUE,)
     ) -> "list[reverb.Table]":
-        """Creates the tables of a server.
-
-        Args:
-          signature: Signature of an unroll.
-          queues: Names of the learners' queues.
-        """
+        """Creates the tables of a server; `queues` names the queues of learners."""
         from laser_tf.replay import tables
 
         return tables.make_tables(self, signature, queues)
 
-    def unroll_tables(self, queue: str) -> tuple[str, ...]:
-        """Returns the tables that get an item of every unroll.
+    def unroll_tables(self, queue: str) -> dict[str, bool]:
+        """Returns table -> whether its item holds the full unroll (True) or only its `Count`.
 
         The queue comes last: while it is full, it holds back what the writer sends after it.
         """
-        return (self.replay_table, queue) if self.replay_table else (queue,)
-
-    def counting_tables(self, queue: str) -> tuple[str, ...]:
-        """Returns the tables that get the `Count` of every unroll."""
-        return ()
+        return ({self.replay_table: True} if self.replay_table else {}) | {queue: True}
 
     def make_writers(self, context: ActorContext) -> "list[writers.Writer]":
         """Creates the writers that take every step of an actor."""
@@ -268,7 +241,7 @@ class ReplayScheme(abc.ABC):
         signature: "stored_unroll.StoredUnroll",
         workdir: pathlib.Path,
     ) -> "client.ReplayClient":
-        """Returns the learner's view of replay: by default the server itself.
+        """Returns the learner's view of the replay that actors write to: by default replay itself.
 
         Args:
           replay: The server that the actors write to.

@@ -10,7 +10,7 @@ from laser_tf.replay.schemes import base, sequences
 if TYPE_CHECKING:
     from laser_tf.replay import batch_sources, client, stored_unroll, writers
 
-_MAX_KEYS = 10_000_000  # Sequences in the tree, which takes 2 GB then.
+_MAX_KEYS = 10_000_000  # Sequences in the tree; so many take 2 GB.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,12 +46,12 @@ class Contextual(sequences.Sequences):
                 f"{self.capacity}. The tree orders at most {_MAX_KEYS} sequences"
             )
 
-    def min_server_unrolls(self, queues: int) -> int:
+    @property
+    def min_server_unrolls(self) -> int:
         """See `ReplayScheme`; the queue of sequences takes the place of the batch."""
-        unrolls = self.steps_per_entry // self.unroll_length
-        return self.queue_capacity * (queues + unrolls)
+        return self.queue_capacity * (1 + self.steps_per_entry // self.unroll_length)
 
-    def share(self, learners: int) -> Self:
+    def per_learner(self, learners: int) -> Self:
         """See `ReplayScheme`."""
         if learners > 1:
             raise errors.ConfigError(

@@ -28,7 +28,7 @@ class Episodes(base.ReplayScheme):
 
     @property
     def sampler_exponent(self) -> float:
-        """See `ReplayScheme`; priorities are 1 for an episode and 0 for what marks its room."""
+        """See `ReplayScheme`; priorities are 1 for an episode and 0 for its placeholders."""
         return 1.0
 
     def check_episode_length(self, max_steps: int) -> None:
@@ -57,9 +57,9 @@ class Episodes(base.ReplayScheme):
         episode = tables.several(self.stored_signature(signature), None)
         return {base.QUEUE: signature, self.replay_table: episode}
 
-    def unroll_tables(self, queue: str) -> tuple[str, ...]:
+    def unroll_tables(self, queue: str) -> dict[str, bool]:
         """See `ReplayScheme`."""
-        return (queue,)
+        return {queue: True}
 
     def make_writers(self, context: base.ActorContext) -> "list[writers.Writer]":
         """See `ReplayScheme`."""

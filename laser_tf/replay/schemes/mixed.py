@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class Mixed(table_replay.TableReplay):
     """Batches whose first entries are new and whose other entries are replayed unrolls.
 
-    A batch is complete as soon as replay holds one unroll. A limit that waited for more would block
-    the learner, and with it the queue and the actors that fill replay.
+    Sampling starts when replay holds one unroll. A higher minimum would block the learner, then the
+    queue, then the actors that fill replay.
     """
 
     scheme: str = "mixed"
@@ -35,12 +35,7 @@ class Mixed(table_replay.TableReplay):
         return batch_sources.BatchSource(context, iter(batches, None), [batches])
 
     def mixed_batches(self, server_address: str, queue: str) -> "tf.data.Dataset":
-        """Returns endless `stored_unroll.Batch`es: new unrolls, each once, and replayed ones.
-
-        Args:
-          server_address: "host:port" of the Reverb server.
-          queue: The learner's queue.
-        """
+        """Returns endless `stored_unroll.Batch`es: new unrolls, each once, and replayed ones."""
         import tensorflow as tf
 
         from laser_tf.replay import dataset

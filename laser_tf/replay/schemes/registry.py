@@ -29,11 +29,7 @@ def names() -> tuple[str, ...]:
 
 
 def config_class(scheme: str) -> type[base.ReplayScheme]:
-    """Returns the class of a scheme.
-
-    Raises:
-      ValueError: If there is no such scheme; the message names similar ones.
-    """
+    """Returns the class of a scheme; raises ConfigError if the name is unknown."""
     if scheme not in names():  # it may be no text at all
         close = config_values.close_names(str(scheme), _SCHEMES) or list(_SCHEMES)
         raise errors.ConfigError(
@@ -56,11 +52,7 @@ def schemes_with(key: str) -> list[str]:
 def switched(values: Mapping[str, Any], scheme: str) -> dict[str, Any]:
     """Returns the values of section `replay` for another scheme.
 
-    Keys that the new scheme does not have are dropped. Its other keys keep their values, and what
-    is not among the values has the new scheme's default.
-
-    Raises:
-      ValueError: If there is no such scheme.
+    Keys that the new scheme does not have are dropped.
     """
     known = keys(scheme)
     return {key: value for key, value in values.items() if key in known} | {"scheme": scheme}

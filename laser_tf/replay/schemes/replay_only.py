@@ -1,7 +1,6 @@
 """Batches of replayed unrolls alone (ACER with continuous actions)."""
 
 import dataclasses
-import itertools
 import logging
 import time
 from collections.abc import Callable, Iterator
@@ -53,7 +52,7 @@ class ReplayOnly(table_replay.TableReplay):
                 f"--config.replay.warm_up={steps} or less"
             )
 
-    def share(self, learners: int) -> Self:
+    def per_learner(self, learners: int) -> Self:
         """See `ReplayScheme`."""
         return self._divided(learners, "batch_size", "steps_per_update")
 
@@ -63,13 +62,9 @@ class ReplayOnly(table_replay.TableReplay):
 
         return super().signatures(signature) | {base.QUEUE: stored_unroll.count_of(signature)}
 
-    def unroll_tables(self, queue: str) -> tuple[str, ...]:
+    def unroll_tables(self, queue: str) -> dict[str, bool]:
         """See `ReplayScheme`."""
-        return (self.replay_table,) if self.replay_table else ()
-
-    def counting_tables(self, queue: str) -> tuple[str, ...]:
-        """See `ReplayScheme`."""
-        return (queue,)
+        return super().unroll_tables(queue) | {queue: False}
 
     def make_batches(self, context: base.LearnerContext) -> "batch_sources.BatchSource":
         """See `ReplayScheme`."""
@@ -77,8 +72,8 @@ class ReplayOnly(table_replay.TableReplay):
 
         replayed = context.iterate(lambda address: dataset.replayed_batches(address, self))
         counts, counter = self.iterate_counts(context), batch_sources.UnrollCounter()
-        pace = UpdatePace(self, context.replay.size, counter)
-        batches = pace.batches(iter(counts, None), iter(replayed, None))
+        limiter = UpdateRateLimiter(self, context.replay.size, counter)
+        batches = limiter.batches(iter(counts, None), iter(replayed, None))
         return batch_sources.BatchSource(context, batches, [counts, replayed], counter)
 
     def iterate_counts(self, context: base.LearnerContext) -> "server_iterator.ServerIterator":
@@ -90,7 +85,7 @@ class ReplayOnly(table_replay.TableReplay):
         )
 
 
-class UpdatePace:
+class UpdateRateLimiter:
     """Yields a batch for every `steps_per_update` agent steps that actors have written.
 
     No updates are due for the steps of the warm-up, but they are counted.
@@ -103,21 +98,14 @@ class UpdatePace:
         counter: "batch_sources.UnrollCounter",
         full_seconds: float = 60.0,
     ):
-        """Stores the arguments.
-
-        Args:
-          scheme: Replay scheme.
-          replay_size: Returns the number of items in replay, which may fall below the warm-up if a
-            server restarts empty.
-          counter: Counts the steps.
-          full_seconds: Replay that does not grow for so long, though it is written to, is full.
-        """
         self._scheme = scheme
-        self._replay_size = replay_size
+        self._replay_size = replay_size  # May fall below the warm-up if a server restarts empty.
         self._counter = counter
-        self._full_seconds = full_seconds
+        self._full_seconds = full_seconds  # Time without growth after which replay counts as full.
         self._warm_up_items = scheme.warm_up_items
-        self._largest_size = 0
+        self._largest_size = 0  # Since the last batch.
+        self._grown_at = time.monotonic()  # Time at which replay reached the largest size.
+        self._grown_steps = 0  # New steps since the last batch, at that time.
 
     def batches(
         self,
@@ -126,33 +114,34 @@ class UpdatePace:
     ) -> "Iterator[stored_unroll.Batch]":
         """Yields replayed batches.
 
-        Args:
-          counts: A count for every new unroll. They are taken during the warm-up, too, or a full
-            queue would stop the actors.
-          replayed: Batches.
+        Takes the counts of new unrolls during the warm-up, too, because a full queue would block
+        the actors.
         """
-        period, is_cold = self._scheme.steps_per_update, True
+        steps_per_update, is_warming_up = self._scheme.steps_per_update, True
         max_steps = _MAX_NEW_UNROLLS * self._scheme.unroll_length
-        new = ahead = 0  # steps since the last batch, and beyond what the batches waited for
+        new_steps = 0  # Since the last batch.
+        backlog = 0  # New steps not yet spent on updates.
         for count in counts:
-            self._counter.add(count.actor[None], count.number[None])
+            self._counter.add(count.stream[None], count.number[None])
             steps = min(max(0, int(count.new_steps)), max_steps)
             self._counter.steps += steps
-            new += steps
-            ahead += steps
-            while ahead >= period:
-                if not self._is_warm(new):
-                    is_cold = True
+            new_steps += steps
+            backlog += steps
+            while backlog >= steps_per_update:
+                if not self._is_warm(new_steps):
+                    is_warming_up = True
                     break
-                ahead -= period
-                if is_cold:
-                    ahead %= period
-                for batch in itertools.islice(replayed, 1):
-                    yield batch._replace(new_steps=np.int64(new))
-                is_cold, new, self._largest_size = False, 0, 0
+                backlog -= steps_per_update
+                if is_warming_up:
+                    backlog %= steps_per_update
+                batch = next(replayed, None)
+                if batch is None:
+                    return
+                yield batch._replace(new_steps=np.int64(new_steps))
+                is_warming_up, new_steps, self._largest_size = False, 0, 0
 
     def _is_warm(self, new_steps: int) -> bool:
-        """Returns whether replay is warmed up; a replay that has stopped growing is.
+        """Returns whether replay is warmed up or has stopped growing.
 
         A server whose memory is limited may keep fewer items than the warm-up needs.
         """
@@ -172,5 +161,5 @@ class UpdatePace:
             "start now. Raise the replay server's --memory_limit_gb, or lower replay.warm_up",
             f"{size:,}", f"{self._warm_up_items:,}",
         )  # fmt: skip
-        self._warm_up_items = max(1, size // 2)  # The server may come to keep fewer still.
+        self._warm_up_items = max(1, size // 2)  # The server may later keep even fewer items.
         return True

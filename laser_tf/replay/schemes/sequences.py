@@ -17,7 +17,6 @@ class Sequences(replay_only.ReplayOnly):
     replay_table: ClassVar[str | None] = "sequences"
     sequence_table: ClassVar[str] = "sequences"  # table that actors write sequences to
     uses_sequences: ClassVar[bool] = True
-    length_keys: ClassVar[str] = "(sequence_length plus burn_in)"
 
     scheme: str = "sequences"
     sequence_length: int = 80  # agent steps; m, that are learned from

@@ -16,7 +16,7 @@ class TableReplay(base.ReplayScheme):
     replay_table: ClassVar[str | None] = "replay"
 
     capacity: int = 1_000_000  # agent steps; in replay, without the overlaps of sequences
-    core_state: str = "stored"  # what replayed entries start from: stored or zero
+    core_state: str = "stored"  # initial state of replayed entries: stored (by the actor) or zero
     priority_exponent: float = 0.0  # exponent; of the loss's priorities; 0: replay is uniform
     importance_exponent: float = 1.0  # exponent; beta, of the weights that correct for priorities
 
@@ -29,7 +29,7 @@ class TableReplay(base.ReplayScheme):
 
 
 def check_capacity(config: base.ReplayScheme) -> None:
-    """Raises ValueError unless replay can hold a batch, and what the first update waits for."""
+    """Raises ConfigError unless replay can hold a batch and the warm-up."""
     config_checks.check_range(config, "capacity", 1, base.MAX_STORED_STEPS, "no memory holds more")
     if config.capacity < config.min_capacity:
         raise errors.ConfigError(
@@ -39,7 +39,7 @@ def check_capacity(config: base.ReplayScheme) -> None:
 
 
 def check_replay_fraction(config: Any) -> None:
-    """Raises ValueError unless `replay_fraction` makes whole numbers of unrolls, not all, not 0."""
+    """Raises ConfigError unless batches have replayed and online unrolls, in whole numbers."""
     fraction, size = config.replay_fraction, config.batch_size
     if not 0 < fraction < 1:
         raise errors.ConfigError(

@@ -1,7 +1,7 @@
-"""Stands in for DeepMind's `deepmind_lab`: its API and its strictness, with games of nothing.
+"""Stands in for DeepMind's `deepmind_lab`, with the assertions of its API.
 
-What python/dmlab_module.c refuses is refused here too. Every call goes into the file that the
-variable FAKE_DEEPMIND_LAB_LOG names, a line of JSON each, as the engine may be in another process.
+Each call adds a line of JSON to the file FAKE_DEEPMIND_LAB_LOG, since the engine may be in another
+process.
 """
 
 import json
@@ -16,7 +16,7 @@ import numpy as np
 _LEVELS = "contributed/dmlab30/"
 _OBSERVATIONS = ("RGB_INTERLEAVED", "INSTR")
 _ACTION_RANGES = ((-512, 512), (-512, 512), (-1, 1), (-1, 1), (0, 1), (0, 1), (0, 1))
-SHORTEST = 90  # env frames of an episode; they last up to 40 more
+SHORTEST = 90  # Env frames of an episode, which lasts up to 40 more.
 
 
 def _record(**call):
@@ -25,19 +25,11 @@ def _record(**call):
 
 
 class Lab:
-    """A level whose frames, rewards and length come from its seed and the actions before."""
+    """A level with frames, rewards and length that depend on its seed and the actions."""
 
-    def __init__(self, level, observations, config=None, renderer="software", level_cache=None):
-        config = config or {}
-        if not isinstance(level, str) or type(observations) is not list or type(config) is not dict:
-            raise TypeError("level must be str, observations list, config dict")
-        if not all(isinstance(text, str) for pair in config.items() for text in pair):
-            raise TypeError("bad argument type for built-in operation")
-        if renderer not in ("software", "hardware"):
-            raise RuntimeError(f'Failed to set renderer, actual "{renderer}"!')
-        for name in observations:
-            if name not in _OBSERVATIONS:
-                raise ValueError(f"Unknown observation '{name}'.")
+    def __init__(self, level, observations, config, level_cache=None):
+        assert set(observations) <= set(_OBSERVATIONS)
+        assert all(isinstance(text, str) for pair in config.items() for text in pair)
         if level.endswith("_test") and config.get("allowHoldOutLevels") != "true":
             raise RuntimeError("Failed to init environment - \"Must set 'allowHoldOutLevels'\"")
         _record(
@@ -51,8 +43,7 @@ class Lab:
         self._cache, self._running, self._frames = level_cache, False, 0
 
     def reset(self, episode=-1, seed=None):
-        if not isinstance(seed, int) or not 0 <= seed < 2**31:
-            raise ValueError(f"'seed' must be int or None, was '{type(seed).__name__}'.")
+        assert isinstance(seed, int) and 0 <= seed < 2**31
         _record(call="reset", seed=seed)
         self._random = np.random.RandomState([seed, int(self._config.get("mixerSeed", "0"))])
         self._length = SHORTEST + self._random.randint(41)
@@ -73,14 +64,9 @@ class Lab:
             _record(call="compile", key=key, fetched=bool(fetched))
 
     def step(self, action, num_steps=1):
-        if not self._running:
-            raise RuntimeError("Environment in wrong status to advance.")
-        if action.shape != (7,):
-            raise ValueError("action must have shape (7)")
-        if action.dtype != np.intc:
-            raise ValueError("action must have dtype np.intc")
+        assert self._running and action.dtype == np.intc
         for value, (lowest, highest) in zip(action.tolist(), _ACTION_RANGES, strict=True):
-            assert lowest <= value <= highest, "the engine's behaviour is undefined here"
+            assert lowest <= value <= highest
         _record(call="step", action=action.tolist(), num_steps=num_steps)
         reward = 0.0
         for _ in range(num_steps):
@@ -96,11 +82,10 @@ class Lab:
         return self._running
 
     def observations(self):
-        if not self._running:
-            raise RuntimeError("Environment in wrong status for call to observations()")
+        assert self._running
         shape = (int(self._config["height"]), int(self._config["width"]), 3)
         frame = np.random.RandomState(self._state).randint(256, size=shape, dtype=np.uint8)
-        # The text changes within an episode, as language_execute_random_task's does.
+        # The text changes within an episode, as in language_execute_random_task.
         text = f"Find object {self._frames // 40}" if _LEVELS + "language" in self._level else ""
         everything = {"RGB_INTERLEAVED": frame, "INSTR": text}
         return {name: everything[name] for name in self._names}

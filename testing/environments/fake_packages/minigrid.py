@@ -1,21 +1,19 @@
-"""Stands in for the package minigrid, so that its adapter is tested where it is not installed.
+"""Stands in for the package minigrid with the interface of its environments.
 
-Gymnasium, its registry and its environments are real. The games here keep MiniGrid's interface (an
-observation of image, direction and mission, seven actions, rewards, step limits) over a corridor
-that leads to the goal; the mission and the look of the cells are drawn when an episode starts.
+A corridor leads to the goal. The mission and the codes of the cells are sampled for each episode.
 """
 
 import gymnasium
 import numpy as np
 
 FORWARD = 2
-CELLS = 4  # steps forward to the goal
+CELLS = 4  # Steps forward to the goal.
 COLOURS = ("red", "green", "blue", "purple", "yellow", "grey")
-LARGEST_CODES = (10, 5, 2)  # of object, colour and state
+LARGEST_CODES = (10, 5, 2)  # Of object, colour and state.
 
 
 class Corridor(gymnasium.Env):
-    """A game with one mission for all episodes or, with {} in it, one of six."""
+    """An environment with one mission for all episodes, or one of six if it has {}."""
 
     metadata = {"render_modes": ["human", "rgb_array"]}
 
@@ -24,7 +22,7 @@ class Corridor(gymnasium.Env):
         self.max_steps = max_steps
         self.render_mode = render_mode
         self.action_space = gymnasium.spaces.Discrete(7)
-        # As in the real package, the space of missions is none of gymnasium's.
+        # As in the real package, the mission has no space of gymnasium.
         self.observation_space = {"image": gymnasium.spaces.Box(0, 255, [7, 7, 3], np.uint8)}
 
     def reset(self, *, seed=None, options=None):
@@ -45,11 +43,11 @@ class Corridor(gymnasium.Env):
 
     def _observe(self):
         image = self._cells.copy()
-        image[self.position, 6] = (10, 0, 3)  # the largest object's and state's codes of all
+        image[self.position, 6] = (10, 0, 3)  # The largest codes of object and state.
         return {"image": image, "direction": 3, "mission": self.mission}
 
     def render(self):
-        """As MiniGrid does, nothing without a render mode."""
+        """Returns None without a render mode."""
         if self.render_mode != "rgb_array":
             return None
         return np.full([5 * 32, 5 * 32, 3], 50 * self.position, np.uint8)

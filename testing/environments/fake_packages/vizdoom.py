@@ -1,8 +1,7 @@
-"""Stands in for the package vizdoom, so that its adapter is tested where it is not installed.
+"""Stands in for the package vizdoom, with the names, types and rules that the adapter uses.
 
-It has what the adapter uses, with the real names, types and rules: games need `init`, a finished
-episode has no state, ignores actions and repeats its last reward, and a timeout is an end too.
-The screens are noise and a player dies after a number of frames drawn from the seed.
+A finished episode has no state, ignores actions and repeats its last reward. A timeout is an end,
+too. Screens are noise, and a player dies after a number of frames that depends on the seed.
 """
 
 import enum
@@ -12,44 +11,26 @@ import numpy as np
 
 scenarios_path = "/fake/scenarios"
 
-Button = enum.Enum(
-    "Button",
-    "ATTACK MOVE_LEFT MOVE_RIGHT MOVE_FORWARD MOVE_BACKWARD TURN_LEFT TURN_RIGHT",
-)
+_ALL_BUTTONS = "MOVE_LEFT MOVE_RIGHT ATTACK MOVE_FORWARD MOVE_BACKWARD TURN_LEFT TURN_RIGHT"
+Button = enum.Enum("Button", _ALL_BUTTONS)
 ScreenFormat = enum.Enum("ScreenFormat", "CRCGCB RGB24")
 ScreenResolution = enum.Enum("ScreenResolution", "RES_160X120 RES_320X240")
 
-# Buttons, timeout, start time, living reward and death penalty of vizdoom 1.3.2's files.
+# Buttons, timeout, start time, living reward and death penalty of the files of vizdoom 1.3.2.
 SCENARIOS = {
     "basic": ("MOVE_LEFT MOVE_RIGHT ATTACK", 300, 14, -1.0, 0.0),
-    "deadly_corridor": (
-        "MOVE_LEFT MOVE_RIGHT ATTACK MOVE_FORWARD MOVE_BACKWARD TURN_LEFT TURN_RIGHT",
-        2100,
-        1,
-        0.0,
-        100.0,
-    ),
+    "deadly_corridor": (_ALL_BUTTONS, 2100, 1, 0.0, 100.0),
     "defend_the_center": ("TURN_LEFT TURN_RIGHT ATTACK", 2100, 10, 0.0, 1.0),
     "defend_the_line": ("TURN_LEFT TURN_RIGHT ATTACK", 0, 10, 0.0, 1.0),
     "health_gathering": ("TURN_LEFT TURN_RIGHT MOVE_FORWARD", 2100, 1, 1.0, 100.0),
-    "my_way_home": (
-        "TURN_LEFT TURN_RIGHT MOVE_FORWARD MOVE_LEFT MOVE_RIGHT",
-        2100,
-        10,
-        -0.0001,
-        0.0,
-    ),
+    "my_way_home": ("TURN_LEFT TURN_RIGHT MOVE_FORWARD MOVE_LEFT MOVE_RIGHT", 2100, 10, -1e-4, 0.0),
     "predict_position": ("TURN_LEFT TURN_RIGHT ATTACK", 300, 16, -0.001, 0.0),
     "take_cover": ("MOVE_LEFT MOVE_RIGHT", 0, 1, 1.0, 0.0),
 }
-FRAMES_OF_LIFE = (60, 200)  # drawn evenly; in my_way_home and predict_position nobody dies
+FRAMES_OF_LIFE = (60, 200)  # Sampled uniformly.
 _PEACEFUL = ("basic", "my_way_home", "predict_position")
 
-running_games = []  # those between init and close, in the order of their start
-
-
-class ViZDoomIsNotRunningException(Exception):  # noqa: N818 (the real name)
-    """What the real games raise before init and after close."""
+running_games = []  # Between init and close, in the order of their start.
 
 
 class GameState:
@@ -60,11 +41,11 @@ class GameState:
 
 
 class DoomGame:
-    """One game; the setters take effect as in the real one, before init."""
+    """One game."""
 
     def __init__(self):
         self.settings = {}
-        self.pressed = []  # every action of the current episode
+        self.pressed = []  # Actions of the current episode.
         self._running = False
 
     def load_config(self, config):
@@ -107,7 +88,7 @@ class DoomGame:
         self.new_episode()
 
     def new_episode(self):
-        self._check_running()
+        assert self._running
         self._time = self._start
         self._death = self._start + int(self._random.integers(*FRAMES_OF_LIFE))
         if self._scenario in _PEACEFUL:
@@ -116,7 +97,7 @@ class DoomGame:
         self.pressed = []
 
     def make_action(self, action, tics=1):
-        self._check_running()
+        assert self._running
         if self.is_episode_finished():
             return self._last_reward
         self.pressed.append((list(action), tics))
@@ -135,11 +116,11 @@ class DoomGame:
         return self._timeout != 0 and self._time >= self._start + self._timeout
 
     def is_episode_finished(self):
-        self._check_running()
+        assert self._running
         return self.is_player_dead() or self.is_episode_timeout_reached()
 
     def get_state(self):
-        self._check_running()
+        assert self._running
         if self.is_episode_finished():
             return None
         noise = np.random.default_rng([self._noise, self._time])
@@ -149,9 +130,3 @@ class DoomGame:
         if self._running:
             running_games.remove(self)
         self._running = False
-
-    def _check_running(self):
-        if not self._running:
-            raise ViZDoomIsNotRunningException(
-                "Controlled ViZDoom instance is not running or not ready."
-            )

@@ -1,7 +1,4 @@
-"""The part of `dm_control.suite` that its adapter uses, with the real names and rules.
-
-Every task is a point on a line that an action moves; the reward is the action's first entry.
-"""
+"""Stands in for `dm_control.suite`: actions move a point on a line."""
 
 import os
 
@@ -11,7 +8,7 @@ from dm_env import specs
 
 CONTROL_TIMESTEP = 0.01  # seconds
 RENDERERS = ("disabled", "egl", "osmesa")
-_RENDERER = os.environ.get("MUJOCO_GL", "glfw")  # which the real package chooses when imported, too
+_RENDERER = os.environ.get("MUJOCO_GL", "glfw")  # Chosen at the import, too.
 
 
 def load(domain_name, task_name, task_kwargs):

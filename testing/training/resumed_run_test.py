@@ -1,0 +1,248 @@
+"""Runs on catch that stop and resume: weights, counters, logs and replay."""
+
+import dataclasses
+import logging
+import pathlib
+import re
+import shutil
+import tempfile
+import threading
+from unittest import mock
+
+import numpy as np
+from absl.testing import absltest, parameterized
+
+from laser_tf.environments import episode_statistics, factory
+from laser_tf.monitoring import episode_log, tensorboard
+from laser_tf.replay import server
+from laser_tf.training import assembly, run_config, training
+from laser_tf.workdir import lock, run_directory
+from testing import fakes, runs
+
+
+def _stop_at_once(run: training.Training) -> None:
+    stopped = threading.Event()
+    stopped.set()
+    runs.go_on(run, stopped)
+
+
+class _Member:
+    """The member of a sweep, for a run that is stopped at once."""
+
+    name, index, replay_address = "member_00", 0, None
+
+    def __init__(self, copied: int):
+        self._copied = copied
+
+    def resume(self, *_) -> int:
+        return self._copied
+
+    def start(self, *_, **__) -> None:
+        pass
+
+    check = throttle = close = start
+
+
+class ResumedRunTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = self.enter_context(tempfile.TemporaryDirectory())
+        self._workdir = pathlib.Path(folder) / "run"
+
+    def _stop_at(self, config: run_config.RunConfig, env_frames: int = 2_000) -> training.Training:
+        """Returns a run that was stopped and saved at a number of frames."""
+        run_directory.open_workdir(self._workdir, dataclasses.asdict(config), {})
+        run = runs.build(config, self._workdir)
+        stop = mock.Mock(is_set=lambda: run.env_frames >= env_frames)
+        runs.go_on(run, stop)
+        return run
+
+    def test_resumed_run_continues_exactly(self):
+        config = fakes.catch_config(run={"env_frames": 4_000})
+        first = self._stop_at(config)
+        self.assertEqual(first.env_frames, 2_000)
+        again = runs.build(config, self._workdir)
+        self.assertTrue(again.resumed)
+        self.assertEqual(again.env_frames, first.env_frames)
+        # Weights, optimiser, counters and runtime hyper-parameters are all its variables.
+        for old, new in zip(first._learner.variables, again._learner.variables, strict=True):
+            np.testing.assert_array_equal(old, new)
+        before = first.counters.learner_updates.numpy()
+        runs.go_on(again, threading.Event())
+        self.assertTrue(again.finished)
+        self.assertGreater(again.counters.learner_updates, before)
+        # 40 agent steps an update from the first to the last: none was lost or counted twice.
+        self.assertEqual(again.counters.learner_updates * 40, again.counters.agent_steps)
+        steps, rates = tensorboard.read_scalars(
+            self._workdir / "tensorboard", "learner/learning_rate"
+        )
+        self.assertTrue(np.all(np.diff(rates) < 0), rates)
+        del steps
+
+    def test_extended_run_follows_the_longer_schedule(self):
+        self._stop_at(fakes.catch_config(run={"env_frames": 4_000}))
+        config = fakes.catch_config(run={"env_frames": 8_000})
+        with self.assertLogs(level="WARNING"):
+            run_directory.open_workdir(self._workdir, dataclasses.asdict(config), {}, extend=True)
+        again = runs.build(config, self._workdir)
+        self.assertBetween(again.env_frames, 2_000, 2_100)
+        runs.go_on(again, threading.Event())
+        self.assertEqual(again.env_frames, 8_000)
+        frames, rates = tensorboard.read_scalars(
+            self._workdir / "tensorboard", "learner/learning_rate"
+        )
+        resumed = rates[frames > 2_100]
+        self.assertGreater(resumed[0], 0.5 * config.learner.learning_rate)  # 3/4 at its start
+        self.assertLess(resumed[-1], 0.2 * config.learner.learning_rate)
+
+    def test_stopped_warm_up_is_counted_and_continued(self):
+        config = fakes.r2d2_catch_config(run={"env_frames": 12_000}, replay={"warm_up": 5_000})
+        run = runs.make(config, self._workdir)
+        stop, played = threading.Event(), []
+
+        def add(episode: episode_statistics.Episode) -> None:
+            played.append(episode)
+            if len(played) == 100:
+                stop.set()
+
+        with mock.patch.object(run, "_add_episode", add):
+            runs.go_on(run, stop)
+        self.assertEqual(int(run.counters.learner_updates), 0)
+        self.assertEqual(int(run.counters.agent_steps), run.env_frames)
+        again = runs.build(config, self._workdir)
+        self.assertEqual(again.env_frames, run.env_frames)
+        # An episode of catch has 10 steps; some wait in the queue.
+        self.assertBetween(again.env_frames, 10 * 100 - 400, 10 * len(played) + 400)
+        runs.go_on(again)
+        # A sequence counts as 5 steps, so that 10,000 are played before the warm-up is there.
+        expected = (12_000 - 10_000) / 40
+        self.assertAlmostEqual(int(again.counters.learner_updates), expected, delta=3)
+
+    def test_contextual_replay_is_restored(self):
+        config = fakes.r2d2_catch_config(
+            run={"env_frames": 2_000, "metrics_seconds": 1e-3}, replay={"scheme": "contextual"}
+        )
+        first = runs.train(config, self._workdir)
+        values = fakes.config_values(config)
+        values["run"]["env_frames"] = 3_000
+        config = run_config.parse(values)
+        run_directory.open_workdir(self._workdir, dataclasses.asdict(config), {})
+        again = runs.build(config, self._workdir)
+        with self.assertLogs(level="INFO") as logs:
+            runs.go_on(again)
+        begun = [re.search(r"starts with ([\d,]+) sequences", line) for line in logs.output]
+        (sequences,) = (int(found[1].replace(",", "")) for found in begun if found)
+        # An episode of catch makes one; some wait in the queue, or came when the run was stopping.
+        self.assertBetween(sequences, first.env_frames / 10 - 40, first.env_frames / 10 + 40)
+        _, fills = tensorboard.read_scalars(self._workdir / "tensorboard", "replay/fill")
+        self.assertGreater(fills[-1] * config.replay.max_items, sequences + 50)
+        # Both kinds of update took place: 40 steps each but for the warm-up's 1,000.
+        self.assertAlmostEqual(int(again.counters.learner_updates), (3_000 - 1_000) / 40, delta=3)
+        for name, least in (("replay/fill", 0.01), ("replay/unknown_priorities", 0.01)):
+            _, shares = tensorboard.read_scalars(self._workdir / "tensorboard", name)
+            self.assertBetween(shares[-1], least, 0.99, name)
+
+    def test_experience_of_an_earlier_run_is_logged_in_a_new_run(self):
+        config = fakes.catch_config(run={"env_frames": 400})
+        spec = factory.environment_spec(config.environment)
+        agent = assembly.build_agent(config, spec, "float32", seed=0)
+        served = server.ReplayServer(
+            config.replay,
+            assembly.unroll_signature(config, spec, agent),
+            self._workdir.with_name("replay"),
+            is_external=True,
+        )
+        self.addCleanup(served.stop)
+        values = fakes.config_values(config)
+        values["replay"]["address"] = f"localhost:{served.port}"
+        config = run_config.parse(values)
+
+        def warnings(run: training.Training) -> list[str]:
+            with mock.patch.object(logging, "warning") as warn:
+                _stop_at_once(run)
+            texts = [call.args[0] for call in warn.call_args_list]
+            return [text for text in texts if "items of an earlier run" in text]
+
+        runs.train(config, self._workdir)
+        other = self._workdir.with_name("other")
+        self.assertLen(warnings(runs.make(config, other)), 1)
+        self.assertEmpty(warnings(runs.build(config, other)))
+
+    def test_missing_replay_checkpoint_is_logged(self):
+        config = fakes.catch_config(run={"env_frames": 4_000})
+        self._stop_at(config)
+        shutil.rmtree(self._workdir / "checkpoints/replay")
+        with self.assertLogs(level="WARNING") as logs:
+            _stop_at_once(runs.build(config, self._workdir))
+        self.assertLen(logs.output, 1)
+
+    def test_resumed_run_continues_its_log_of_episodes(self):
+        config = fakes.catch_config(run={"env_frames": 20_000})
+        first = self._stop_at(config, 10_000)
+        before = episode_log.read(self._workdir)["catch"]
+        self.assertGreater(len(before.returns), 800)  # an episode has 9 steps and its reset
+        self.assertTrue(np.all(np.diff(before.env_frames) >= 0))
+        self.assertLessEqual(before.env_frames[-1], 10_000)
+        self.assertAlmostEqual(first.returns.mean_return(), before.returns[-100:].mean())
+
+        with (self._workdir / "episodes.csv").open("a") as log:
+            log.write("10040,catch,77,9\n10080,catch,7")  # of a crashed process
+        again = runs.build(config, self._workdir)
+        _stop_at_once(again)
+        # A few episodes at most came from this process, all else from the log.
+        last = episode_log.read(self._workdir)["catch"].returns[-100:]
+        self.assertAlmostEqual(again.returns.mean_return(), last.mean())
+        again = runs.build(config, self._workdir)
+        runs.go_on(again, threading.Event())
+        after = episode_log.read(self._workdir)["catch"]
+        self.assertNotIn(77.0, after.returns)
+        np.testing.assert_array_equal(after.returns[: len(before.returns)], before.returns)
+        self.assertBetween(after.env_frames[-1], 19_000, 20_000)
+
+    def test_returns_before_a_copy_are_not_restored(self):
+        config = fakes.catch_config()
+        runs.train(config, self._workdir)
+        rows = ["1000,catch,50,9"] * 40 + ["1900,catch,7,9"] * 40  # no return that catch can give
+        (self._workdir / "episodes.csv").write_text(
+            "\n".join(["env_frames,task,return,length", *rows, ""])
+        )
+        again = runs.build(config, self._workdir, _Member(copied=1_500))
+        _stop_at_once(again)
+        # How many episodes this process plays before it stops is not known: they come last.
+        episodes = episode_log.read(self._workdir)["catch"]
+        since = episodes.returns[episodes.env_frames > 1_500]
+        self.assertEqual(list(since[:40]), [7.0] * 40)
+        self.assertAlmostEqual(again.returns.mean_return(), since[-100:].mean())
+
+    @parameterized.parameters("episodes.csv", "evaluations.csv")
+    def test_resaved_log_is_rejected_before_any_write(self, name):
+        config = fakes.catch_config(run={"env_frames": 4_000})
+        self._stop_at(config)
+        with (self._workdir / "episodes.csv").open("a") as log:
+            log.write("3900,catch,1,9\n")  # beyond the checkpoint
+        (self._workdir / name).write_text("a;b\n1;2\n")
+        run = runs.build(config, self._workdir)
+        paths = [path for path in self._workdir.rglob("*") if path.is_file()]
+        before = {path: path.read_bytes() for path in paths}
+        with self.assertRaises(run_directory.WorkdirError) as caught:
+            runs.go_on(run)
+        self.assertIn(str(self._workdir / name), str(caught.exception))
+        paths = [path for path in self._workdir.rglob("*") if path.is_file()]
+        self.assertEqual({path: path.read_bytes() for path in paths}, before)
+
+    def test_renamed_run_directory_ends_the_run(self):
+        run = runs.make(fakes.catch_config(), self._workdir)
+
+        def rename(_: object) -> None:
+            if self._workdir.exists():
+                self._workdir.rename(self._workdir.with_name("moved"))
+
+        self.enter_context(mock.patch.object(run.returns, "add", side_effect=rename))
+        with self.assertRaises(lock.LostError) as caught:
+            runs.go_on(run)
+        self.assertIn(str(self._workdir), str(caught.exception))
+        self.assertFalse(self._workdir.exists())
+
+
+if __name__ == "__main__":
+    absltest.main()
