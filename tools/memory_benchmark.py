@@ -9,11 +9,10 @@ import pathlib
 import tempfile
 
 import numpy as np
-import psutil
 from absl import app, flags
 
 from configs import laser
-from laser_tf.replay import server, writers
+from laser_tf.replay import memory, server, writers
 from laser_tf.training import run_config
 from tools import unrolls
 
@@ -42,13 +41,13 @@ def main(_: list[str]) -> None:
             if start is None and steps >= _STEPS.value // 10:  # Allocators have warmed up.
                 start = steps, _resident_bytes()
         stored = steps - start[0]
-        memory = _resident_bytes() - start[1]
+        stored_bytes = _resident_bytes() - start[1]
         replay.stop()
     uncompressed = np.prod(signature.env_output.observation.shape) / unroll_length
     result = {
         "task": _TASK.value,
         "agent_steps": stored,
-        "bytes_per_agent_step": round(memory / stored, 1),
+        "bytes_per_agent_step": round(stored_bytes / stored, 1),
         "uncompressed_bytes_per_agent_step": int(uncompressed),
     }
     print(json.dumps(result, indent=2))
@@ -56,7 +55,7 @@ def main(_: list[str]) -> None:
 
 def _resident_bytes() -> int:
     gc.collect()
-    return psutil.Process().memory_info().rss
+    return memory.resident_bytes()
 
 
 if __name__ == "__main__":

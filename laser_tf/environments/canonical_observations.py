@@ -25,7 +25,7 @@ from laser_tf.environments import faults
 _MAX_CHANNELS = 4  # Of an image [C, H, W] that is recognised as such.
 _MIN_SIDE = 16  # Pixels of its height and width.
 _MAX_VALUES = 100_000  # Of a `DiscreteArray`: a network has a weight for each.
-# Kind of a native dtype -> kinds of dtype of its values.
+# `dtype.kind` of a native spec -> accepted kinds of its values.
 _ACCEPTED_KINDS = {"b": "b", "u": "bui", "i": "bui", "f": "buif"}
 
 

@@ -1,9 +1,9 @@
 """Memory that replay takes, and that the machine or the container has left."""
 
 import logging
-import os
 import pathlib
 
+import psutil
 import tensorflow as tf
 
 from laser_tf.replay import stored_unroll
@@ -17,8 +17,7 @@ _MIN_FREE_SHARE = 0.05  # of all memory, left to the rest of the run and to othe
 
 def resident_bytes() -> int:
     """Returns the memory that this process takes."""
-    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    return psutil.Process().memory_info().rss
 
 
 def has_room() -> bool:
