@@ -119,7 +119,8 @@ class LostServerTest(parameterized.TestCase):
         served.kill()
         with self.assertLogs(level="WARNING") as logs:
             self._serve(port=served.port)
-            writing = threading.Thread(target=self._write, args=(target, range(34, 60)))
+            # One more than the learner waits for: a batch needs two, and any number may be lost.
+            writing = threading.Thread(target=self._write, args=(target, range(34, 61)))
             writing.start()
             self._learn(stream, 59)
             writing.join()
