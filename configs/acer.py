@@ -4,7 +4,7 @@ from configs import environments
 
 _ACER: environments.Part = {
     "agent": {
-        "kind": "acer",
+        "name": "acer",
         "discount": 0.99,  # section 4
         "reward_clip": "unit",  # section 4: preprocessing of A3C
         "entropy_cost": 0.001,  # section 4
@@ -26,7 +26,7 @@ _ACER: environments.Part = {
 
 _ATARI: environments.Part = {
     "agent": {
-        "center_observation": True,  # used for its results in docs/results/atari.md
+        "image_normalisation": "center",  # used for its results in docs/results/atari.md
     },
     "replay": {
         "capacity": 50_000,  # agent steps; section 4 has 50,000 frames a thread
@@ -105,13 +105,13 @@ _OFF_POLICY: environments.Part = {
 }
 _CONTROL_ACER: environments.Part = {
     "agent": {
-        "kind": "acer",
+        "name": "acer",
         "advantage_units": (64, 64),
         "dueling_samples": 5,  # n; section 6
     }
 }
-_A3C: environments.Part = {"agent": {"kind": "a3c", "importance": "none"}}
-_TIS: environments.Part = {"agent": {"kind": "a3c", "importance": "truncated"}}
+_A3C: environments.Part = {"agent": {"name": "a3c", "importance": "none"}}
+_TIS: environments.Part = {"agent": {"name": "a3c", "importance": "truncated"}}
 _TRUST: environments.Part = {"agent": {"trust_region": True}}
 
 _PENDULUM = (environments.GYMNASIUM, environments.PENDULUM, _CONTROL)

@@ -4,7 +4,7 @@ from configs import environments
 
 _IMPALA: environments.Part = {
     "agent": {
-        "kind": "laser",
+        "name": "laser",
         "discount": 0.99,  # IMPALA, Atari
         "reward_clip": "unit",  # IMPALA, Atari
         "baseline_cost": 0.5,  # IMPALA, Atari

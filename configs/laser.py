@@ -5,7 +5,7 @@ from laser_tf.environments import atari
 
 _LASER: environments.Part = {
     "agent": {
-        "kind": "laser",
+        "name": "laser",
         "discount": 0.99,  # IMPALA's; LASER's 0.995 learns more slowly in short runs
         "reward_clip": "unit",  # IMPALA, Atari
         "baseline_cost": 0.5,  # IMPALA, Atari
@@ -35,7 +35,7 @@ _LASER: environments.Part = {
 
 _ATARI: environments.Part = {
     "agent": {
-        "normalise_images": True,  # avoids dead ReLU units, see docs/results/atari.md
+        "image_normalisation": "running",  # avoids dead ReLU units, see docs/results/atari.md
     },
     "replay": {
         "batch_size": 8,  # unrolls; smaller than in the papers, for more updates per frame
@@ -190,7 +190,7 @@ _CONTROL: environments.Part = {
 
 _VIZDOOM: environments.Part = {
     "agent": {
-        "center_observation": True,
+        "image_normalisation": "center",
         "core": "lstm",
         "core_size": 256,
     },

@@ -7,7 +7,7 @@ from configs import environments
 
 _R2D2: environments.Part = {
     "agent": {
-        "kind": "r2d2",
+        "name": "r2d2",
         "core": "lstm",  # appendix
         "discount": 0.99,
         "n_steps": 5,  # section 2.3
@@ -27,7 +27,7 @@ _R2D2: environments.Part = {
 
 _ATARI: environments.Part = {
     "agent": {
-        "center_observation": True,  # see docs/results/atari.md
+        "image_normalisation": "center",  # see docs/results/atari.md
         "core_size": 128,
         "hidden_units": 128,
         "target_period": 250,  # learner updates

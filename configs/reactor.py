@@ -8,7 +8,7 @@ from configs import environments
 
 _REACTOR: environments.Part = {
     "agent": {
-        "kind": "reactor",
+        "name": "reactor",
         "discount": 0.99,  # DQN
         "reward_clip": "unit",  # DQN
         "bins": 51,  # C51 (Bellemare et al. 2017)
@@ -35,7 +35,7 @@ _REACTOR: environments.Part = {
 
 _ATARI: environments.Part = {
     "agent": {
-        "center_observation": True,  # used for its results in docs/results/atari.md
+        "image_normalisation": "center",  # used for its results in docs/results/atari.md
         "core": "none",  # stacked frames show what moves; a core's steps take turns on a CPU
         "hidden_units": 128,
         "entropy_cost": 0.005,

@@ -16,7 +16,7 @@ from laser_tf.training import run_config
 from laser_tf.workdir import run_directory
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]  # of launch/ and configs/
-_CHOICES = ("agent.kind", "environment.suite", "replay.scheme")  # define which other keys exist
+_CHOICES = ("agent.name", "environment.suite", "replay.scheme")  # define which other keys exist
 _OVERRIDE = re.compile(r"--?(no)?config\.([^=]+)(?:=(.*))?", re.DOTALL)
 
 

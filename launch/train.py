@@ -76,7 +76,7 @@ def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
     if not is_resumed:  # The keys of an existing run cannot change.
         config.replay.check_observation(spec.observation)
     strategy = None
-    if config.learner.replicas > 1 and not config.cluster.actors:
+    if config.learner.num_devices > 1 and not config.cluster.actors:
         from laser_tf.training import strategies
 
         strategy = strategies.make(config.learner)  # Before TensorFlow computes anything.

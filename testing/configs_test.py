@@ -80,7 +80,7 @@ class ConfigsTest(parameterized.TestCase):
     )
     def test_observations_of_papers_are_not_normalised(self, file, variant):
         agent = file.get_config(variant).agent
-        self.assertFalse(agent.center_observation or agent.normalise_images)
+        self.assertEqual(agent.image_normalisation, "none")
 
 
 if __name__ == "__main__":

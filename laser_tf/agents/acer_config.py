@@ -51,7 +51,7 @@ class AveragePolicyConfig(agent_config.AgentConfig):
 class AcerConfig(AveragePolicyConfig):
     """Hyper-parameters of ACER."""
 
-    kind: str = "acer"
+    name: str = "acer"
     lambda_: float = 1.0  # factor; per agent step; traces of Q^ret and Q^opc; 0: one-step returns
     dueling_samples: int = 5  # actions; n, sampled at each step by the stochastic dueling network
     advantage_units: tuple[int, ...] = (64, 64)  # units; hidden layers of the advantage
@@ -69,7 +69,7 @@ class AcerConfig(AveragePolicyConfig):
 class A3CConfig(AveragePolicyConfig):
     """Hyper-parameters of the baselines (ACER, section 6 and appendix E.2)."""
 
-    kind: str = "a3c"
+    name: str = "a3c"
     trust_region: bool = False
     importance: str = NONE  # weights: none (A3C, on-policy) or truncated (TIS, products of ratios)
     truncation: float = 5.0  # ratio; max product of importance ratios; appendix E.2

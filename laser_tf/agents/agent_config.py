@@ -25,7 +25,7 @@ class AgentConfig(trunk_config.TrunkConfig):
     needs_discrete_actions: ClassVar[bool] = False
     uses_sequences: ClassVar[bool] = False  # whether it learns from sequences of stored unrolls
 
-    kind: str = ""  # the agent, which sets the other keys: laser, r2d2, acer, a3c or reactor
+    name: str = ""  # the agent, which sets the other keys: laser, r2d2, acer, a3c or reactor
     discount: float = 0.99  # factor; gamma, per agent step
     reward_clip: str = "none"  # of raw rewards: none, unit, optimistic_asymmetric, soft_asymmetric
 
@@ -63,7 +63,7 @@ class AgentConfig(trunk_config.TrunkConfig):
         """Raises ValueError if the agent does not support the environment's actions."""
         if self.needs_discrete_actions and not isinstance(action, specs.DiscreteArray):
             raise errors.ConfigError(
-                f"kind must be an agent for {action.shape[0]} continuous action dimensions, got "
-                f"{self.kind!r}, which needs discrete actions. Use "
+                f"name must be an agent for {action.shape[0]} continuous action dimensions, got "
+                f"{self.name!r}, which needs discrete actions. Use "
                 "--config=configs/laser.py:control or --config=configs/acer.py:control."
             )

@@ -15,7 +15,7 @@ CONTINUOUS_POLICIES = ("squashed", "clipped")
 class LaserConfig(agent_config.AgentConfig):
     """Hyper-parameters of LASER."""
 
-    kind: str = "laser"
+    name: str = "laser"
     discount: float = 0.995
     reward_clip: str = "unit"
     baseline_cost: float = 0.5  # weight; value loss

@@ -15,7 +15,7 @@ class R2D2Config(agent_config.AgentConfig):
     needs_discrete_actions: ClassVar[bool] = True
     uses_sequences: ClassVar[bool] = True
 
-    kind: str = "r2d2"
+    name: str = "r2d2"
     torso: str = "dqn"
     core: str = "lstm"
     core_size: int = 512

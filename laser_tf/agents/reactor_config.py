@@ -17,7 +17,7 @@ class ReactorConfig(agent_config.AgentConfig):
     needs_discrete_actions: ClassVar[bool] = True
     uses_sequences: ClassVar[bool] = True
 
-    kind: str = "reactor"
+    name: str = "reactor"
     torso: str = "reactor"
     core: str = "lstm"  # separate cores of policy and critic: lstm; none: feed-forward
     core_size: int = 128  # units; size of each core; table 3

@@ -22,19 +22,19 @@ _AGENTS = {
 DEFAULT = "laser"
 
 
-def config_class(kind: str) -> "type[agent_config.AgentConfig]":
-    """Returns the configuration class of an agent; raises ValueError if the kind is unknown."""
-    if kind not in tuple(_AGENTS):  # A tuple also accepts unhashable values.
+def config_class(name: str) -> "type[agent_config.AgentConfig]":
+    """Returns the configuration class of an agent; raises ValueError if the name is unknown."""
+    if name not in tuple(_AGENTS):  # A tuple also accepts unhashable values.
         choices = ", ".join(map(repr, _AGENTS))
         raise errors.ConfigError(
-            f"kind must be one of {choices}, got {kind!r}. Use e.g. {DEFAULT!r}."
+            f"name must be one of {choices}, got {name!r}. Use e.g. {DEFAULT!r}."
         )
-    return _load(_AGENTS[kind][0])
+    return _load(_AGENTS[name][0])
 
 
 def make(config: "agent_config.AgentConfig", context: "base.AgentContext") -> "base.Agent":
     """Creates an agent; raises ValueError if the configuration does not fit the environment."""
-    return _load(_AGENTS[config.kind][1])(config, context)
+    return _load(_AGENTS[config.name][1])(config, context)
 
 
 def _load(path: str) -> Any:

@@ -30,7 +30,7 @@ def describe(
     """
     environment = config.environment
     return {
-        "agent": config.agent.kind,
+        "agent": config.agent.name,
         "suite": environment.suite,
         "tasks": {task: describe_task(spec) for task, spec in native.items()},
         "trained_env_frames": agent_steps * environment.action_repeat,

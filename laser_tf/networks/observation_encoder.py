@@ -29,6 +29,7 @@ class ObservationEncoder(tf.Module):
             the observation is empty.
         """
         super().__init__()
+        center = config.image_normalisation == trunk_config.CENTER
         self._specs = tree.flatten(observation)
         self._encoders = []  # One entry per leaf: the image or text encoder, None for vectors.
         self._image_normalisers = []  # One entry per leaf: None if the leaf is not normalised.
@@ -37,15 +38,13 @@ class ObservationEncoder(tf.Module):
             is_image = observations.is_image(spec)
             self._image_normalisers.append(
                 normalisers.ImageNormaliser(spec.shape, tf.as_dtype(spec.dtype), dtype)
-                if is_image and config.normalise_images
+                if is_image and config.image_normalisation == trunk_config.RUNNING
                 else None
             )
             if is_image:
                 trunk_config.check_image(config.torso, spec.shape)
                 self._encoders.append(
-                    torsos.TORSOS[config.torso](
-                        config.channel_multiplier, config.center_observation, dtype
-                    )
+                    torsos.TORSOS[config.torso](config.channel_multiplier, center, dtype)
                 )
             elif isinstance(spec, types.TextSpec):
                 self._encoders.append(InstructionEncoder())

@@ -13,6 +13,9 @@ MIN_IMAGE_SIZES = {
 TORSOS = tuple(MIN_IMAGE_SIZES)
 # "none" for a feed-forward network, and the keys of cores.CORES.
 CORES = ("none", "lstm", "preco_lstm")
+# Besides the scale 1/255: nothing, the mean of each image subtracted, or the running mean of each
+# pixel subtracted and its running deviation divided.
+IMAGE_NORMALISATIONS = (NONE, CENTER, RUNNING) = ("none", "center", "running")
 ACTIVATIONS = ("tanh", "relu")  # The keys of torsos.ACTIVATIONS.
 
 TOO_LARGE = "the weights of a larger layer do not fit into memory"
@@ -28,8 +31,7 @@ class TrunkConfig:
 
     torso: str = "shallow"  # shallow, deep, strided_deep, dqn, nature, reactor, minatar, flat
     channel_multiplier: int = 1  # factor; scales the channels of the torso
-    center_observation: bool = False  # subtract the mean of each image, see networks.torsos
-    normalise_images: bool = False  # normalise each pixel by its running mean and deviation
+    image_normalisation: str = "none"  # center: by an image's mean; running: each pixel; or none
     mlp_units: tuple[int, ...] = (64, 64)  # units; hidden layers of the MLP over vectors
     mlp_activation: str = "tanh"  # activation of the MLP: tanh or relu, see networks.torsos.MLP
     normalise_vectors: bool = True  # normalise vectors by their running mean and deviation
@@ -42,12 +44,8 @@ class TrunkConfig:
         config_checks.check_types(self)
         config_checks.check_choice(self, "torso", TORSOS)
         config_checks.check_choice(self, "core", CORES)
+        config_checks.check_choice(self, "image_normalisation", IMAGE_NORMALISATIONS)
         config_checks.check_choice(self, "mlp_activation", ACTIVATIONS)
-        if self.center_observation and self.normalise_images:
-            raise errors.ConfigError(
-                "center_observation must be False with normalise_images=True, got True. Use "
-                "--config.agent.center_observation=false: normalise_images centers each pixel."
-            )
         # At these limits a convolution of the deep torso has 10^10 weights and an LSTM kernel has
         # 2 * 10^9.
         config_checks.check_range(self, "channel_multiplier", 1, 1_024, TOO_LARGE)

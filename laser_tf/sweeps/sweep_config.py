@@ -28,7 +28,7 @@ _MAY_DIFFER = (
 # Keys that, with the section environment, decide which weights a member can copy. A member without
 # such a key has None.
 _OF_AGENTS = (
-    "kind", "hidden_units", "advantage_units", "bins", "v_min", "v_max", "distributional",
+    "name", "hidden_units", "advantage_units", "bins", "v_min", "v_max", "distributional",
     "continuous_policy", "popart", "pixel_control_cell",
 )  # fmt: skip
 _OF_TRUNKS = {field.name for field in dataclasses.fields(trunk_config.TrunkConfig)}

@@ -49,7 +49,7 @@ def build_agent(
         shape = re.search(r"shape\[[\d,]*\]", str(error))
         tensor = f" (a tensor of {shape[0]})" if shape else ""
         raise errors.UserError(
-            f"the network of {config.agent.kind} must fit into memory, but "
+            f"the network of {config.agent.name} must fit into memory, but "
             f"{observations.describe(spec)} make it too large{tensor}. Show smaller observations, "
             "or use a smaller network."
         ) from None

@@ -30,7 +30,7 @@ class LearnerConfig:
     non_finite_limit: int = 10  # learner updates; skipped in a row that end the run
     jit_compile: str = "auto"  # whether XLA compiles the update: auto, on or off
     compute_dtype: str = "auto"  # of the torso: auto, float32 or bfloat16
-    replicas: int = 1  # devices; of a machine that share each batch: GPUs, TPU cores, else CPUs
+    num_devices: int = 1  # devices; of a machine that share each batch: GPUs, TPU cores, else CPUs
 
     def __post_init__(self):
         config_checks.check_types(self)
@@ -46,7 +46,7 @@ class LearnerConfig:
         for name in ("rmsprop_decay", "rmsprop_momentum", "adam_beta1", "adam_beta2"):
             config_checks.check_range(self, name, 0, below=1)
         config_checks.check_range(self, "gradient_clip", 0)
-        for name in ("non_finite_limit", "replicas"):
+        for name in ("non_finite_limit", "num_devices"):
             config_checks.check_range(self, name, 1)
 
     @property

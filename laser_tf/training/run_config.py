@@ -15,7 +15,7 @@ from laser_tf.training import cluster_config, learner_config
 Section = TypeVar("Section")
 
 # Keys that choose the other keys of a section.
-_CHOICES = {"agent": "kind", "environment": "suite", "replay": "scheme"}
+_CHOICES = {"agent": "name", "environment": "suite", "replay": "scheme"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,10 +72,10 @@ class RunConfig:
             if not self.cluster.actors:
                 self.cluster.check_one_process()
             batch_size = self.share_of_replay.batch_size
-        if batch_size % self.learner.replicas:
+        if batch_size % self.learner.num_devices:
             raise errors.ConfigError(
-                f"config.learner: replicas must divide the {batch_size} unrolls of a learner's "
-                f"batch, got {self.learner.replicas}."
+                f"config.learner: num_devices must divide the {batch_size} unrolls of a learner's "
+                f"batch, got {self.learner.num_devices}."
             )
         with _in_section("agent"):
             self._check_scheme()
@@ -89,7 +89,7 @@ class RunConfig:
                 if schemes.config_class(name).uses_sequences == agent.uses_sequences
             ]
             raise errors.ConfigError(
-                f"replay.scheme must be {' or '.join(fitting)} for agent.kind {agent.kind!r}, got "
+                f"replay.scheme must be {' or '.join(fitting)} for agent.name {agent.name!r}, got "
                 f"{replay.scheme!r}. Use --config.replay.scheme={fitting[0]}"
             )
         agent.check_entries(replay.scheme, replay.online_entries, replay.replayed_entries)

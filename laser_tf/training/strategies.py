@@ -53,7 +53,7 @@ def make(
       ConfigError: If there are too few devices, or XLA cannot compile for them.
       LearnersLostError: If the processes cannot connect to each other.
     """
-    replicas = config.replicas
+    replicas = config.num_devices
     if len(addresses) < 2 and replicas == 1:
         return None
     tf.get_logger().setLevel(logging.WARNING)  # INFO has a line for each compiled sum.
@@ -197,7 +197,7 @@ def _limit_gpus(replicas: int) -> bool:
     gpus = tf.config.list_physical_devices("GPU")
     if gpus and replicas > len(gpus):
         raise errors.ConfigError(
-            f"learner.replicas must be at most {len(gpus)}, the number of GPUs of this machine, "
+            f"learner.num_devices must be at most {len(gpus)}, the number of GPUs of this machine, "
             f"got {replicas}."
         )
     tf.config.set_visible_devices(gpus[:replicas], "GPU")
@@ -211,8 +211,8 @@ def _on_tpu(replicas: int) -> tf.distribute.Strategy:
     strategy = tf.distribute.TPUStrategy(resolver)
     if strategy.num_replicas_in_sync != replicas:
         raise errors.ConfigError(
-            f"learner.replicas must be {strategy.num_replicas_in_sync}, the number of cores of the "
-            f"TPU, got {replicas}."
+            f"learner.num_devices must be {strategy.num_replicas_in_sync}, the number of cores of "
+            f"the TPU, got {replicas}."
         )
     return strategy
 
@@ -221,7 +221,7 @@ def _across_machines(replicas: int, addresses: Sequence[str], index: int) -> tf.
     gpus = _limit_gpus(replicas)
     if replicas > 1 and not gpus:
         raise errors.ConfigError(
-            f"learner.replicas must be 1 for several machines without GPUs, got {replicas}. Use "
+            f"learner.num_devices must be 1 for several machines without GPUs, got {replicas}. Use "
             "more processes."
         )
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(

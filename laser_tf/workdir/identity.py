@@ -19,7 +19,7 @@ CHANGEABLE_KEYS = (
     "environment.reply_seconds",
     "learner.jit_compile",
     "learner.non_finite_limit",
-    "learner.replicas",
+    "learner.num_devices",
     "replay.address",
     "run.checkpoint_minutes",
     "run.evaluate_every_env_frames",

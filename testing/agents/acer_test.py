@@ -23,7 +23,7 @@ SPECS = {"discrete": DISCRETE, "continuous": CONTINUOUS}
 def make_agent(actions: str, kind: str = "acer", **overrides) -> Any:
     """Returns an agent whose average policy differs from its policy."""
     tf.keras.utils.set_random_seed(1)
-    defaults = {"kind": kind, "mlp_units": (6,), "normalise_vectors": False, "discount": 0.9}
+    defaults = {"name": kind, "mlp_units": (6,), "normalise_vectors": False, "discount": 0.9}
     defaults |= {"entropy_cost": 0.0 if actions == "continuous" else 0.01}
     defaults |= {"delta": 0.05, "truncation": 1.2}
     if kind == "acer":

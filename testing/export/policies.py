@@ -93,7 +93,9 @@ def make(kind: str) -> Example:
 
 def _config(kind: str) -> run_config.RunConfig:
     if kind == "feed_forward":
-        return fakes.catch_config(replay={"frame_stack": 4}, agent={"normalise_images": True})
+        return fakes.catch_config(
+            replay={"frame_stack": 4}, agent={"image_normalisation": "running"}
+        )
     if kind == "r2d2":
         return fakes.r2d2_catch_config(replay={"frame_stack": 2})
     if kind == "continuous":

@@ -139,7 +139,7 @@ class HelpTest(parameterized.TestCase):
             for text in (
                 f"python -m launch.{module}",
                 "\n  --config=configs/",
-                "\n  --config.agent.kind=",
+                "\n  --config.agent.name=",
                 "\n  --config.run.seed=77\n      seed; of weights",
                 "--helpfull",
             )

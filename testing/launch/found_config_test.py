@@ -126,7 +126,7 @@ class ConfigFlagTest(parameterized.TestCase):
         ("laser:catch", "--config.replay.address=a:1,b:1", "a:1,b:1"),
         ("laser:catch", "--config.replay.address=http://a:1", "http://a:1"),
         ("laser:catch", "--config.replay.steps_per_update=80", "steps_per_update", "replay_only"),
-        ("laser:catch", "--config.agent.kind=lazer", "kind", "lazer", "laser"),
+        ("laser:catch", "--config.agent.name=lazer", "name", "lazer", "laser"),
         ("laser:catch", "--config.agent.discount=much", "discount", "much"),
         ("laser:catch", "--config.run.env_frames=1.5", "env_frames", 1.5),
         ("laser:atari", "--config.environment.task=pogn", "pogn", "pong"),

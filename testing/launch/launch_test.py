@@ -22,7 +22,7 @@ class LaunchTest(commands.CommandTest):
     @parameterized.parameters(
         ("laser:atari", "--config.environment.task=pong,breakout", "breakout", 4),
         ("laser:dmlab30", "--config.run.seed=1", "DeepMind Lab"),
-        ("r2d2:tmaze", "--config.agent.kind=laser", "kind", "laser"),
+        ("r2d2:tmaze", "--config.agent.name=laser", "name", "laser"),
     )
     def test_bad_flag_is_rejected_and_nothing_written(self, config, flag, *named):
         self.assert_rejected(named, "train", f"--config={config}", flag, self._flag)

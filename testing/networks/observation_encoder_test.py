@@ -99,7 +99,7 @@ class ObservationEncoderTest(parameterized.TestCase):
         self.assertGreater(np.abs(encoder(observation) - before).max(), 1e-3)
 
     def test_images_are_normalised_by_observed_moments(self):
-        encoder = _encoder(config=dataclasses.replace(CONFIG, normalise_images=True))
+        encoder = _encoder(config=dataclasses.replace(CONFIG, image_normalisation="running"))
         observation = _observation()
         before = encoder(observation)
         encoder.observe(observation, tf.ones([N], tf.bool))
@@ -119,8 +119,8 @@ class ObservationEncoderTest(parameterized.TestCase):
         spec = {"camera": SPEC["image"], "board": specs.Array([3, 4], np.float32)}
         with messages.raises(ValueError, "board", "[3, 4]"):
             _encoder(spec)
-        with messages.raises(ValueError, "center_observation", "normalise_images"):
-            dataclasses.replace(CONFIG, center_observation=True, normalise_images=True)
+        with messages.raises(ValueError, "image_normalisation", "running"):
+            dataclasses.replace(CONFIG, image_normalisation="batch")
         for units in ((0,), (20_000,)):
             with messages.raises(ValueError, "mlp_units", units):
                 dataclasses.replace(CONFIG, mlp_units=units)

@@ -54,7 +54,7 @@ _Q_NETWORK = {
     "target_period": 2,
 }
 _LASER = {
-    "kind": "laser",
+    "name": "laser",
     "torso": "flat",
     "mlp_units": (8,),
     "trust_region": "implied",
@@ -70,11 +70,11 @@ CASES = {
         {"gradient_clip": 0.5, "rmsprop_epsilon": 1.0, "learning_rate": 1.0},
     ),
     "r2d2": Case(
-        {"kind": "r2d2"} | _Q_NETWORK,
+        {"name": "r2d2"} | _Q_NETWORK,
         {"optimizer": "adam", "gradient_clip": 40.0},
     ),
     "reactor": Case(
-        {"kind": "reactor", "bins": 7} | _Q_NETWORK,
+        {"name": "reactor", "bins": 7} | _Q_NETWORK,
         {"optimizer": "adam", "adam_beta1": 0.0},
     ),
 }
@@ -83,7 +83,7 @@ CASES = {
 def make(case: Case, strategy: tf.distribute.Strategy | None) -> learner.Learner:
     """A learner with weights that are the same in every process."""
     tf.keras.utils.set_random_seed(1)
-    kind = case.agent["kind"]
+    kind = case.agent["name"]
     context = base.AgentContext(SPEC, burn_in=BURN_IN if kind == "r2d2" else 0)
     settings = {"learning_rate": 1e-2} | case.learner
     with strategies.variables(strategy):
@@ -118,7 +118,7 @@ def batch(case: Case, made: learner.Learner, number: int) -> stored_unroll.Batch
         generator.integers(0, 3, size).astype(np.int32),
     )
     agent_output = types.AgentOutput(generator.integers(0, 3, size).astype(np.int32), logits)
-    is_r2d2 = case.agent["kind"] == "r2d2"
+    is_r2d2 = case.agent["name"] == "r2d2"
     if is_r2d2:
         agent_output = agent_output._replace(policy=(), extras=logits)
 
@@ -221,7 +221,7 @@ def main() -> None:
     addresses = arguments.addresses.split(",") if arguments.addresses else []
     processes, index = max(1, len(addresses)), arguments.index
     try:
-        config = learner_config.LearnerConfig(replicas=LEARNERS // processes)
+        config = learner_config.LearnerConfig(num_devices=LEARNERS // processes)
         strategy = strategies.make(config, addresses, index)
         if arguments.endless:
             _learn_for_ever(make(CASES["clipped"], strategy), index, processes)

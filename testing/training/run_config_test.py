@@ -184,7 +184,7 @@ class HostileValuesTest(parameterized.TestCase):
         ({"run": None}, "config.run"),
         ({"agent": [1]}, "config.agent", [1]),
         ({"run": {3: 4}}, "config.run", 3),
-        ({"agent": {"kind": []}}, "config.agent", "kind", "laser", "r2d2"),
+        ({"agent": {"name": []}}, "config.agent", "name", "laser", "r2d2"),
     )
     def test_values_without_sections_and_keys_are_rejected(self, values, *named):
         for parse in (run_config.parse, sweep_config.parse):

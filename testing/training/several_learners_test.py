@@ -191,7 +191,7 @@ class RunTest(absltest.TestCase):
                     "train",
                     "--config=configs/laser.py:catch",
                     f"--workdir={folder}/run",
-                    f"--config.learner.replicas={replicas}",
+                    f"--config.learner.num_devices={replicas}",
                     "--config.learner.learning_rate_schedule=constant",
                     f"--config.run.env_frames={frames}",
                     "--config.run.evaluation_episodes=1",

@@ -23,7 +23,7 @@ def _strategy(*devices: str) -> mock.Mock:
 
 
 def _make(replicas: int, *processes, **overrides):
-    config = learner_config.LearnerConfig(replicas=replicas, **overrides)
+    config = learner_config.LearnerConfig(num_devices=replicas, **overrides)
     return strategies.make(config, *processes)
 
 
@@ -58,11 +58,11 @@ class DevicesTest(parameterized.TestCase):
 
     @parameterized.parameters(([],), (["a:1", "b:1"],))
     def test_more_replicas_than_gpus_are_rejected(self, addresses):
-        with _with_devices(GPU=2), messages.raises(ValueError, "learner.replicas", 3, 2):
+        with _with_devices(GPU=2), messages.raises(ValueError, "learner.num_devices", 3, 2):
             _make(3, addresses, 0)
 
     def test_replicas_of_several_cpu_processes_are_rejected(self):
-        with _with_devices(), messages.raises(ValueError, "learner.replicas", 2, 1):
+        with _with_devices(), messages.raises(ValueError, "learner.num_devices", 2, 1):
             _make(2, ["a:1", "b:1"], 0)
 
     def test_process_of_several_has_its_index(self):
@@ -117,14 +117,14 @@ class DevicesTest(parameterized.TestCase):
                 made.assert_called_once_with(resolver.return_value)
                 initialise.assert_called_once_with(resolver.return_value)
             else:
-                with messages.raises(ValueError, "learner.replicas", 4, 8):
+                with messages.raises(ValueError, "learner.num_devices", 4, 8):
                     _make(4)
 
 
 class RefusalTest(parameterized.TestCase):
     def test_batch_without_equal_shares_is_rejected(self):
-        with messages.raises(ValueError, "replicas", 3, 32):
-            fakes.catch_config(learner={"replicas": 3}, replay={"batch_size": 32})
+        with messages.raises(ValueError, "num_devices", 3, 32):
+            fakes.catch_config(learner={"num_devices": 3}, replay={"batch_size": 32})
 
     def test_errors_of_one_process_are_unchanged(self):
         error = tf.errors.UnavailableError(None, None, "of something else")

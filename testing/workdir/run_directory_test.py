@@ -65,7 +65,7 @@ class RunDirectoryTest(parameterized.TestCase):
 
     def test_changeable_keys_are_written(self):
         run_directory.open_workdir(self._folder, CONFIG, {})
-        other = {**CONFIG, "learner": {"replicas": 2}}
+        other = {**CONFIG, "learner": {"num_devices": 2}}
         other["run"] = {"seed": 1, "evaluation_episodes": 5}
         self.assertTrue(run_directory.open_workdir(self._folder, other, {}))
         self.assertEqual(run_directory.read_config(self._folder), other)
@@ -87,7 +87,7 @@ class RunDirectoryTest(parameterized.TestCase):
     def test_more_frames_continue_at_a_constant_learning_rate(self):
         config, longer = _scheduled("constant", 10), _scheduled("constant", 20)
         longer["agent"]["new"] = 1
-        longer["learner"]["replicas"] = 2
+        longer["learner"]["num_devices"] = 2
         run_directory.open_workdir(self._folder, config, {"versions": "noted"})
         defaults = {"agent": {"new": 1}}
         self.assertTrue(run_directory.open_workdir(self._folder, longer, {}, defaults=defaults))
