@@ -58,17 +58,17 @@ def describe(spec: types.EnvironmentSpec) -> str:
         for path, leaf in tree.flatten_with_path(spec.observation)
     ]
     tasks = f" in {spec.num_tasks} tasks" if spec.num_tasks > 1 else ""
-    return f"observations {', '.join(leaves)} and {describe_action(spec.action)}{tasks}"
+    return f"observations {', '.join(leaves)} and actions ({describe_action(spec.action)}){tasks}"
 
 
 def describe_action(spec: specs.BoundedArray) -> str:
     """Describes an action spec for messages."""
     if isinstance(spec, specs.DiscreteArray):
-        return f"{spec.num_values} actions"
+        return f"discrete, {spec.num_values} values"
     # A spec may have one bound for all dimensions.
     bounds = (np.broadcast_to(bound, spec.shape) for bound in (spec.minimum, spec.maximum))
     pairs = dict.fromkeys(f"[{low:g}, {high:g}]" for low, high in zip(*bounds, strict=True))
-    return f"{spec.shape[0]} continuous actions in {' and '.join(pairs)}"
+    return f"continuous, {spec.shape[0]} dimensions in {' and '.join(pairs)}"
 
 
 def path_name(prefix: str, path: tuple) -> str:

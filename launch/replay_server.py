@@ -84,7 +84,7 @@ def main() -> None:
         config.replay, signature, folder / "replay", _PORT.value, is_external=True
     )
     replay.guard_memory(limit_bytes or None)
-    fill = config.replay.fill(replay.connect().size())
+    fill = config.replay.fill_level(replay.connect().size())
     logging.info("Serving replay on port %d, %.0f%% full", replay.port, 100 * fill)
     _serve(replay, config.replay.replay_table, interrupted, folder)
 

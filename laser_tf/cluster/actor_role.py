@@ -16,8 +16,8 @@ from laser_tf.environments import factory
 from laser_tf.host import hardware
 from laser_tf.training import acting, assembly, run_config
 
-# A learner on the same machine goes first: its update is as slow as the thread that waits longest
-# for a core, and actors that are faster than the learner only wait.
+# A learner on the same machine has priority. An update ends only when its slowest thread does, so
+# a thread that waits for a core delays it. Actors that outpace the learner only wait for it.
 _NICENESS = 10
 _TRANSFER_TIMEOUT_SECONDS = 30.0  # Of weights from another machine.
 
@@ -65,10 +65,13 @@ class ActorRole(role.Role):
         return False
 
     def metrics(self) -> Mapping[str, float]:
-        """Returns steps, faults and the age of the weights."""
+        """Returns steps, faults and the learner updates of the weights.
+
+        Also updates `detail` and `may_hang` of the heartbeat.
+        """
         actor = self._actor
         self._context.detail = actor.state
-        self._context.may_hang = actor.part == "environment"
+        self._context.may_hang = actor.phase == "environment"
         return {
             "agent_steps": float(actor.agent_steps),
             role.TIME_STEPS: float(actor.time_steps),
@@ -81,7 +84,13 @@ class Subscriber:
     """Copies the learner's newest weights into an actor's agent."""
 
     def __init__(self, context: role.RoleContext, variables: Sequence[tf.Variable]):
-        """Creates the subscriber; the agent of `variables` has the learner's configuration."""
+        """Creates the subscriber.
+
+        Args:
+          context: Context of the role.
+          variables: Acting variables of an agent with the learner's configuration, so that
+            published values have their order and shapes.
+        """
         self._context = context
         self._variables = tuple(variables)
         self._assign = array_function.ArrayFunction(self._assign_all)
@@ -94,7 +103,10 @@ class Subscriber:
         return tf.constant(len(values))
 
     def refresh(self) -> int:
-        """Copies new weights, blocking only for the first; returns their learner updates.
+        """Copies newer weights, if any; blocks only until the first weights.
+
+        Returns:
+          The number of learner updates of the current weights.
 
         Raises:
           StoppedError: If a stop is requested before the first weights.
@@ -118,7 +130,9 @@ class Subscriber:
         except (ray.exceptions.ObjectLostError, ray.exceptions.GetTimeoutError) as error:
             # The learner that published the weights has died; the current weights remain in use.
             logging.info(
-                "No weights of %d updates (%s)", newest.learner_updates, type(error).__name__
+                "Cannot fetch the weights of learner update %d (%s); acting continues without them",
+                newest.learner_updates,
+                type(error).__name__,
             )
             self._context.stop_requested.wait(1.0)
             return

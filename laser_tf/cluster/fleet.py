@@ -18,7 +18,7 @@ from laser_tf.training import cluster_config
 from laser_tf.workdir import atomic, versions
 
 ROLES = "roles.csv"  # In the directory of a run or a sweep; one row for each role.
-_HEADER = "role,status,detail,host,process,memory_mebibytes,silent_seconds,restarts"
+_HEADER = "role,status,detail,host,pid,memory_mebibytes,silent_seconds,restarts"
 _CHECK_PERIOD_SECONDS = 0.5
 _SAVING_SECONDS = 120.0  # Extension of the stop deadline after each SAVING heartbeat.
 _REPORT_WAITING_MINUTES = 2.0  # Ray may need this long to place and start a process.
@@ -29,7 +29,7 @@ Heartbeats = Mapping[str, run_state.Heartbeat]
 
 
 class Job(abc.ABC):
-    """The work of a fleet, a run or a sweep: its roles, and the display of their progress."""
+    """Roles of a fleet and the display of their progress; a fleet serves a run or a sweep."""
 
     def __init__(
         self, specs: Sequence[role.RoleSpec], display: contextlib.AbstractContextManager[Any]
@@ -176,7 +176,7 @@ class Fleet:
         """Waits for roles; a role that saves replay gets as long as that takes."""
         limit_seconds = max((supervised.spec.stop_seconds for supervised in roles), default=0.0)
         deadline = time.monotonic() + limit_seconds
-        while working := [supervised.name for supervised in roles if supervised.is_working]:
+        while working := [supervised.name for supervised in roles if supervised.is_running]:
             heartbeats = self._heartbeats()
             if any(_is_saving(heartbeats.get(name)) for name in working):
                 deadline = max(deadline, time.monotonic() + _SAVING_SECONDS)
@@ -206,7 +206,7 @@ def _row(supervised: supervision.SupervisedRole, heartbeat: run_state.Heartbeat 
     detail = heartbeat.detail.replace(",", ";") if supervised.has_reported else ""
     memory = heartbeat.metrics.get(role_process.MEMORY, 0.0)
     return (
-        f"{supervised.name},{status},{detail},{heartbeat.host},{heartbeat.process},{memory:.0f},"
+        f"{supervised.name},{status},{detail},{heartbeat.host},{heartbeat.pid},{memory:.0f},"
         f"{heartbeat.age_seconds:.1f},{supervised.restarts}"
     )
 

@@ -86,7 +86,7 @@ class LearnerRole(TrainingRole):
             context.workdir,
             self._spec,
             initial=self._initial,
-            make_actors=functools.partial(remote_acting.RemoteActing, context, config),
+            connect_actors=functools.partial(remote_acting.RemoteActing, context, config),
             strategy=_join_learners(context, config, self._rank),
             saving_replay=context.saving,
         )

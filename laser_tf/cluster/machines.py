@@ -33,7 +33,7 @@ def on_this_machine(*, soft: bool = False) -> scheduling_strategies.NodeAffinity
 
 
 def start_service(class_: type, *arguments: Any, name: str | None = None) -> Any:
-    """Starts a Ray actor on this machine that Ray restarts; returns its handle.
+    """Starts, on this machine, a Ray actor that Ray restarts after a crash; returns its handle.
 
     Ray repeats calls whose answer was lost with the process. `ray.get_actor` finds it by its name.
     """

@@ -27,13 +27,22 @@ class MemberRole(learner_role.TrainingRole):
         index: int,
         *,
         shares_replay: bool,
-        columns: Mapping[str, Mapping[str, Any]],
+        hparams_columns: Mapping[str, Mapping[str, Any]],
     ):
-        """Stores the arguments; `columns` has all hyper-parameters if this member writes them."""
+        """Stores the arguments.
+
+        Args:
+          context: Context of the role.
+          config: Configuration of the member's run.
+          index: Index of the member.
+          shares_replay: Whether the members share a replay server.
+          hparams_columns: Hyper-parameters of all members, which this member writes for the HPARAMS
+            page of TensorBoard; {} if another member writes them.
+        """
         super().__init__(context, config)
         self._index = index
         self._shares_replay = shares_replay
-        self._columns = columns
+        self._hparams_columns = hparams_columns
         self._workdir = context.workdir / context.name
 
     def run(self) -> bool:
@@ -42,7 +51,9 @@ class MemberRole(learner_role.TrainingRole):
         strategy = strategies.make(config.learner)  # Before TensorFlow computes anything.
         self._open_workdir()
         if self._shares_replay:
-            replay_role.find(context, config.replay, schemes_base.queue_name(context.name))
+            replay_role.wait_for_replay(
+                context, config.replay, schemes_base.queue_name(context.name)
+            )
         self._coordinator = ray.get_actor(coordinator.NAME)
         member = sweep_client.SweepClient(
             context.name,
@@ -71,8 +82,10 @@ class MemberRole(learner_role.TrainingRole):
     def _open_workdir(self) -> None:
         sweep = self._context.workdir
         self._context.check_workdir(run_directory.SWEEP_FILE)
-        if self._columns and not any((sweep / "tensorboard").glob("events*")):
-            tensorboard.MetricsWriter(sweep / "tensorboard").write_sweep_columns(self._columns)
+        if self._hparams_columns and not any((sweep / "tensorboard").glob("events*")):
+            tensorboard.MetricsWriter(sweep / "tensorboard").write_sweep_columns(
+                self._hparams_columns
+            )
         # The process of a member that lost its connection may still run.
         self._context.status = run_state.Status.WAITING_FOR_LOCK
         run_directory.open_workdir(
@@ -82,7 +95,7 @@ class MemberRole(learner_role.TrainingRole):
             defaults=run_config.defaults(dataclasses.asdict(self._config)),
             sweep_id=run_directory.read_sweep_id(sweep),
             patience_seconds=lock.SAVE_TIMEOUT_SECONDS,
-            extend=True,  # Because the sweep has accepted it.
+            extend=True,  # The sweep has accepted a longer schedule when its directory was opened.
         )
 
     def _call_coordinator(self, method: str, *arguments: Any) -> Any:

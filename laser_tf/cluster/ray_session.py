@@ -32,8 +32,9 @@ _MAX_ATTEMPTS = 3  # To start Ray: Ray waits only 15 s for some of its processes
 _STORE_BYTES = 512 * 2**20  # Of the object store of a new Ray: some copies of the weights.
 _MAX_ERROR_LENGTH = 300
 _TOKEN_REJECTED = b"InvalidAuthToken"
-_WORKER_NICENESS = 0  # Added to the command's; with Ray's 15, any other program would go first.
-_HEAD_TIMEOUT_SECONDS = 20  # Without Ray's head, after which the processes of a new Ray end.
+# Added to the niceness of this command. With 15, the default, any other program has priority.
+_WORKER_NICENESS = 0
+_HEAD_TIMEOUT_SECONDS = 20  # The processes of a new Ray end after this time without its head.
 
 
 class ClusterError(errors.UserError):
@@ -54,7 +55,8 @@ def session(
       config: Configuration of the cluster.
       cpus: CPUs that the run's processes request together.
       gpus: GPUs that the run's processes request together.
-      interrupted: Signals of this process. While Ray starts or answers, a signal raises instead.
+      interrupted: Signals of this process. While Ray starts or is joined, a signal raises
+        `Stopped`.
       parent: Parent of a new Ray's folder. Linux limits the paths of sockets to 107 characters.
 
     Raises:
@@ -82,7 +84,7 @@ def session(
 def _new_folder(parent: str) -> Iterator[str]:
     """Creates a folder for Ray and removes it at the end, unless an error makes its logs useful.
 
-    A dedicated folder, because `cluster.address=auto` would find a new Ray in Ray's common folder.
+    A dedicated folder: runs with `cluster.address=auto` would join a Ray in Ray's common folder.
     """
     folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=parent)
     descriptor = os.open(folder, os.O_RDONLY)

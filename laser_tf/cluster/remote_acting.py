@@ -25,7 +25,7 @@ class RemoteActing:
         self,
         context: role.RoleContext,
         config: run_config.RunConfig,
-        trained: learner.Learner,
+        source: learner.Learner,
         signature: stored_unroll.StoredUnroll,
         on_episode: Callable[[episode_statistics.Episode], None],
         is_new: bool,
@@ -42,7 +42,7 @@ class RemoteActing:
         self._on_episode = on_episode
         self._heartbeats: dict[str, run_state.Heartbeat] = {}
         self._publisher = Publisher(
-            trained, config.environment.action_repeat, config.cluster.weights_seconds
+            source, config.environment.action_repeat, config.cluster.weights_seconds
         )
         self._period_seconds = min(_MAX_PERIOD_SECONDS, config.cluster.weights_seconds)
         self._closed = threading.Event()
@@ -56,7 +56,7 @@ class RemoteActing:
             self._closed.wait(self._period_seconds)
 
     def _exchange(self) -> None:
-        # Also weights that have not changed: a restarted state has none.
+        # Sends weights even if they have not changed: a restarted `RunState` has none.
         if answer := self._context.call("exchange", self._publisher.newest()):
             episodes, self._heartbeats = answer
             for episode in episodes:
@@ -101,7 +101,7 @@ class RemoteActing:
         return f"processes are: {'; '.join(states[:4]) or 'none yet'}"
 
     def stop(self) -> None:
-        """Collects the last episodes and publishes no more weights."""
+        """Ends the exchange with a last one, which collects the remaining episodes."""
         self._closed.set()
         self._thread.join(timeout=10)
         self._exchange()
@@ -110,9 +110,9 @@ class RemoteActing:
 class Publisher:
     """Copies a learner's weights to Ray's object store. Not thread-safe."""
 
-    def __init__(self, trained: learner.Learner, action_repeat: int, period_seconds: float):
+    def __init__(self, source: learner.Learner, action_repeat: int, period_seconds: float):
         """Copies nothing yet; another thread may update the learner."""
-        counters, agent = trained.counters, trained.agent
+        counters, agent = source.counters, source.agent
         self._read = array_function.ArrayFunction(
             lambda: (
                 counters.learner_updates.read_value(),
@@ -123,7 +123,7 @@ class Publisher:
         self._action_repeat = action_repeat
         self._period_seconds = period_seconds
         self._next_copy = 0.0  # On the monotonic clock.
-        self._kept: list[Any] = []  # The newest last; other references are freed.
+        self._kept: list[Any] = []  # Two newest copies, the newest last; Ray frees older ones.
         self._newest: run_state.Weights | None = None
         self._notice = log_messages.FailureNotice("Weights can be published again.")
 

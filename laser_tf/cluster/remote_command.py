@@ -87,7 +87,7 @@ class RemoteCommand:
         return 1 if job.driver_exit_code is None else job.driver_exit_code
 
     def send_signal(self, signal_number: int) -> None:
-        """Stops the job by SIGTERM instead of the signal; the command saves itself."""
+        """Stops the job, by SIGTERM for any signal; the command then saves its state."""
         del signal_number
         self._call("stop_job", self._job)
 
@@ -100,7 +100,7 @@ def entrypoint(arguments: Sequence[str], log: pathlib.Path) -> str:
     paths = filter(None, (str(installed_commands.FOLDER), os.environ.get("PYTHONPATH")))
     variables = {
         "PYTHONPATH": os.pathsep.join(paths),
-        lock.FOLLOWS_VARIABLE: "1",  # The command of a failed worker may still save itself.
+        lock.WAIT_VARIABLE: "1",  # The command of a failed worker may still save itself.
     }
     settings = (f"{name}={shlex.quote(value)}" for name, value in variables.items())
     check = (

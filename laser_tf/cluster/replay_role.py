@@ -47,9 +47,9 @@ class ReplayRole(role.Role):
         )
         self._notice = log_messages.FailureNotice("Replay can be saved again.")
         port = self._server.port
-        fill = config.replay.fill(self._server.connect().size())
+        fill = config.replay.fill_level(self._server.connect().size())
         logging.info("Serving replay on port %d, %.0f%% full", port, 100 * fill)
-        context.served_replay = f"{ray.util.get_node_ip_address()}:{port}"
+        context.served_replay_address = f"{ray.util.get_node_ip_address()}:{port}"
         context.status = run_state.Status.RUNNING
         self._server.guard_memory()  # Last, because it changes the status while it saves.
 
@@ -75,7 +75,9 @@ class ReplayRole(role.Role):
         except lock.LostError:
             raise
         except RuntimeError as error:
-            self._notice.failed(f"Cannot save replay: {error}. The next attempt follows.")
+            self._notice.failed(
+                f"Cannot save replay: {error}. The next attempt follows at the next checkpoint."
+            )
         else:
             self._notice.succeeded()
 
@@ -94,7 +96,7 @@ class ReplayRole(role.Role):
         return self._server.fill_levels()
 
 
-def find(
+def wait_for_replay(
     context: role.RoleContext, scheme: schemes_base.ReplayScheme, queue: str = schemes_base.QUEUE
 ) -> connection.ReplayConnection:
     """Waits until replay answers; returns a connection to the server of the fleet or of the user.
@@ -122,7 +124,7 @@ def connect(
     Raises:
       ValueError: If replay holds other unrolls.
     """
-    replay = find(context, scheme)
+    replay = wait_for_replay(context, scheme)
     replay.check(signature)
     replay.start_polling()
     return replay
@@ -143,6 +145,6 @@ def connect_learner(
     """
     if not scheme.address:
         return client.ReplayClient(connect(context, scheme, signature))
-    find(context, scheme)
+    wait_for_replay(context, scheme)
     workdir = context.workdir if is_chief else None
     return client.connect_external(scheme, signature, workdir, is_new=is_new)

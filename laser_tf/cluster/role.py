@@ -79,7 +79,7 @@ class RoleContext:
         self.status = run_state.Status.STARTING
         self.detail = ""  # See `run_state.Heartbeat`.
         self.may_hang = False  # See `run_state.Heartbeat`.
-        self.served_replay: str | None = None  # "host:port", if this role serves replay.
+        self.served_replay_address: str | None = None  # "host:port", if this role serves replay.
         self.metrics: Callable[[], Mapping[str, float]] = dict  # Called for each heartbeat.
         self._replay_address = ""
         self._reporting = threading.Lock()
@@ -94,9 +94,10 @@ class RoleContext:
             )
 
     def acquire_lock(self) -> None:
-        """Locks the role.
+        """Takes the lock of this role's name.
 
-        Waits for a previous process that may still be saving, also one of a previous driver.
+        Blocks while an earlier process of the role, which this driver or a previous one started,
+        still holds it to save itself.
 
         Raises:
           InUseError: If the previous process does not end within an hour.
@@ -122,7 +123,7 @@ class RoleContext:
                 socket.gethostname(), os.getpid(), self.status, self.detail, self.may_hang, metrics
             )
             episodes = [self._episodes.popleft() for _ in range(len(self._episodes))]
-            self.call("report", self.name, heartbeat, episodes, self.served_replay)
+            self.call("report", self.name, heartbeat, episodes, self.served_replay_address)
 
     def announce(self, status: run_state.Status) -> None:
         """Sets the status and reports it. Call before work that holds the GIL."""
@@ -142,7 +143,7 @@ class RoleContext:
             self.status = before
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """See `call`."""
+        """Calls a method of the run's state; see the function `role.call`."""
         return call(self.state, method, *arguments)
 
     def wait_for(self, method: str, *arguments: Any, what: str) -> Any:

@@ -21,7 +21,7 @@ from laser_tf.host import hardware, log_messages
 from laser_tf.workdir import versions
 
 MEMORY = "memory_mebibytes"  # Metric of every role.
-CONTROL = "control"  # Ray's threads for calls while `run` is in progress.
+CONTROL = "control"  # Ray concurrency group: its threads take calls while `run` is in progress.
 LOGS = "logs"  # Directory in a run's directory with one file for each role.
 _HEARTBEAT_PERIOD_SECONDS = 1.0
 

@@ -13,11 +13,11 @@ if TYPE_CHECKING:  # It imports TensorFlow.
 
 PROGRESS = "progress/"  # Prefix of the learner's metrics for the progress display.
 _LEARNER = "learner"
-_ACTORS_STOP_SECONDS = 20.0  # Without waiting for an environment that hangs.
+_ACTORS_STOP_SECONDS = 20.0  # Short, so that an environment that hangs delays no stop.
 
 
 class RunJob(fleet.Job):
-    """Ends with the learner and shows its progress; see `fleet.Job`."""
+    """Ends when the learner has spent its budget, and shows its progress; see `fleet.Job`."""
 
     display: progress.ProgressDisplay
 
@@ -29,11 +29,13 @@ class RunJob(fleet.Job):
         display: progress.ProgressDisplay,
     ):
         """Creates the job; without `initial` and a checkpoint, weights are random."""
-        specs = [] if config.replay.address else [replay(config, spec)]
-        specs += [_learner(config, spec, initial, rank) for rank in range(config.cluster.learners)]
-        specs += [_actor(config, spec, index) for index in range(config.cluster.actors)]
+        specs = [] if config.replay.address else [replay_spec(config, spec)]
+        specs += [
+            _learner_spec(config, spec, initial, rank) for rank in range(config.cluster.learners)
+        ]
+        specs += [_actor_spec(config, spec, index) for index in range(config.cluster.actors)]
         if config.run.evaluate_every_env_frames:
-            specs.append(_evaluator(config))
+            specs.append(_evaluator_spec(config))
         super().__init__(specs, display)
 
     def is_finished(self, roles: fleet.Roles) -> bool:
@@ -54,7 +56,7 @@ class RunJob(fleet.Job):
             self.display.update(progress.Progress(**numbers))
 
 
-def replay(
+def replay_spec(
     config: run_config.RunConfig, spec: types.EnvironmentSpec, **arguments: Any
 ) -> role.RoleSpec:
     """Returns the replay role, with further arguments of `replay_role.ReplayRole`."""
@@ -68,7 +70,7 @@ def replay(
     )
 
 
-def _learner(
+def _learner_spec(
     config: run_config.RunConfig,
     spec: types.EnvironmentSpec,
     initial: "initial_weights.InitialWeights | None",
@@ -85,7 +87,9 @@ def _learner(
     )
 
 
-def _actor(config: run_config.RunConfig, spec: types.EnvironmentSpec, index: int) -> role.RoleSpec:
+def _actor_spec(
+    config: run_config.RunConfig, spec: types.EnvironmentSpec, index: int
+) -> role.RoleSpec:
     num_envs = config.cluster.envs_per_actor or config.environment.num_envs
     environment = dataclasses.replace(config.environment, num_envs=num_envs)
     own_config = dataclasses.replace(config, environment=environment)
@@ -102,7 +106,7 @@ def _actor(config: run_config.RunConfig, spec: types.EnvironmentSpec, index: int
     )
 
 
-def _evaluator(config: run_config.RunConfig) -> role.RoleSpec:
+def _evaluator_spec(config: run_config.RunConfig) -> role.RoleSpec:
     return role.RoleSpec(
         "evaluator",
         "laser_tf.cluster.evaluator_role:EvaluatorRole",

@@ -35,7 +35,7 @@ class Heartbeat(NamedTuple):
     """The state of a role as its process reports it."""
 
     host: str
-    process: int
+    pid: int
     status: Status
     detail: str  # What a waiting or running role does now, in words; may be empty.
     may_hang: bool  # Whether the role runs code that might never return, e.g. an environment step.
@@ -48,7 +48,7 @@ class Weights(NamedTuple):
 
     learner_updates: int
     env_frames: int
-    reference: Any  # A list of one `ray.ObjectRef`: every call would fetch a bare reference.
+    reference: Any  # A list of one `ray.ObjectRef`: Ray replaces a bare reference by its value.
 
 
 class RunState:
@@ -58,7 +58,7 @@ class RunState:
         self._heartbeats: dict[str, tuple[float, Heartbeat]] = {}
         self._replay_address: str | None = None
         self._weights: Weights | None = None
-        self._learners: dict[int, str] = {}  # Of one `rendezvous`.
+        self._learners: dict[int, str] = {}  # Rank -> address, in the current `rendezvous`.
         self._pending_eval: Weights | None = None
         self._eval_outcome: tuple[int, Mapping[str, Any] | worker_pool.Failure] | None = None
         self._episodes: collections.deque = collections.deque(maxlen=_MAX_EPISODES)
@@ -90,8 +90,8 @@ class RunState:
     def rendezvous(self, rank: int, address: str, world_size: int) -> list[str] | None:
         """Collects the addresses of learners that train together; called until all are known.
 
-        A restarted learner has another address. Learners that have met its previous process cannot
-        continue and restart, too, so a changed address starts a new round.
+        A restarted learner has another address. The learners that were connected to
+        its previous process have to restart, too. A changed address therefore starts a new round.
 
         Returns:
           The addresses in order of rank; None while some are missing.

@@ -17,10 +17,11 @@ _MIN_WORK_SECONDS = 60.0
 _RESTART_DELAY_SECONDS = 2.0
 _HEARTBEAT_TIMEOUT_SECONDS = 120.0
 _RESTORE_TIMEOUT_SECONDS = 3_600.0  # Without heartbeats; 5 GB of replay take two minutes.
-_MAX_STEP_SECONDS = 60.0  # Added to the `max_step_seconds` of a role.
+_STEP_MARGIN_SECONDS = 60.0  # Added to the `max_step_seconds` of a role.
 # A longer gap between checks means that the driver itself was suspended.
 _STANDSTILL_SECONDS = 30.0
-_LOADING = (
+# Statuses before the first work of a process; STOPPED if it failed before.
+_NOT_YET_WORKING = (
     run_state.Status.STARTING,
     run_state.Status.WAITING_FOR_LOCK,
     run_state.Status.RESTORING,
@@ -66,9 +67,9 @@ class SupervisedRole:
         self._start()
 
     def _start(self) -> None:
-        self._started = self._progressed = self._worked_since = self._clock()
+        self._started = self._progressed_at = self._worked_since = self._clock()
         self.has_reported = self._has_worked = False
-        self._progress: tuple = ()
+        self._last_progress: tuple = ()
         self._restart_at: float | None = None
         self._handle = self._make()
         self._work = self._handle.run.remote()
@@ -79,7 +80,7 @@ class SupervisedRole:
         return self.is_done or bool(self.failure)
 
     @property
-    def is_working(self) -> bool:
+    def is_running(self) -> bool:
         """True until the work returns or fails."""
         return not ray.wait([self._work], timeout=0)[0]
 
@@ -118,7 +119,7 @@ class SupervisedRole:
         if self._restart_at is not None:
             if self._clock() >= self._restart_at:
                 self._start()
-        elif not self.is_working:
+        elif not self.is_running:
             self._process_result()
         elif heartbeat:
             self._kill_if_hanging(heartbeat)
@@ -131,7 +132,7 @@ class SupervisedRole:
         self._last_check = now
         if heartbeat and heartbeat.age_seconds < now - self._started:  # Of the current process.
             self.has_reported = self.was_placed = True
-            self._has_worked = self._has_worked or heartbeat.status not in _LOADING
+            self._has_worked = self._has_worked or heartbeat.status not in _NOT_YET_WORKING
         if not self._has_worked:  # Loading TensorFlow or replay may take minutes.
             self._worked_since = now
 
@@ -179,21 +180,21 @@ class SupervisedRole:
     def _kill_if_hanging(self, heartbeat: run_state.Heartbeat) -> None:
         now = self._clock()
         time_steps = heartbeat.metrics.get(role.TIME_STEPS)  # Only of roles that act.
-        progress = heartbeat.process, heartbeat.status, heartbeat.detail, time_steps
-        if progress != self._progress or not heartbeat.may_hang:
-            self._progress, self._progressed = progress, now
+        progress = heartbeat.pid, heartbeat.status, heartbeat.detail, time_steps
+        if progress != self._last_progress or not heartbeat.may_hang:
+            self._last_progress, self._progressed_at = progress, now
         silent_seconds = min(heartbeat.age_seconds, now - max(self._started, self._listening_since))
         is_restoring = heartbeat.status is run_state.Status.RESTORING
         limit = _RESTORE_TIMEOUT_SECONDS if is_restoring else _HEARTBEAT_TIMEOUT_SECONDS
         if silent_seconds > limit:
             reason = f"no heartbeat for {silent_seconds:.0f} s"
-        elif now - self._progressed > _MAX_STEP_SECONDS + self.spec.max_step_seconds:
+        elif now - self._progressed_at > _STEP_MARGIN_SECONDS + self.spec.max_step_seconds:
             if time_steps == 0:  # No step has ever returned, so count this as an early failure.
                 self._worked_since = now
-            reason = f"no progress for {now - self._progressed:.0f} s"
+            reason = f"no progress for {now - self._progressed_at:.0f} s"
         else:
             return
-        logging.warning("Killing process %d of %s: %s", heartbeat.process, self.name, reason)
+        logging.warning("Killing process %d of %s: %s", heartbeat.pid, self.name, reason)
         self.kill()
 
     def stop(self) -> bool:
@@ -205,7 +206,7 @@ class SupervisedRole:
             self.kill()
             return False
         self._handle.stop.remote()
-        return self.is_working
+        return self.is_running
 
     def kill(self) -> None:
         """Kills the process, also one that hangs, which frees its resources."""

@@ -43,7 +43,9 @@ class SweepJob(fleet.Job):
         """Creates the job; `spec` describes the first member's environment."""
         specs = []
         if config.sweep.shared_replay:
-            replay = run_job.replay(config.first, spec, directory="replay", queues=config.queues)
+            replay = run_job.replay_spec(
+                config.first, spec, directory="replay", queues=config.queues
+            )
             cpus = config.cluster.replay_cpus
             specs.append(dataclasses.replace(replay, num_cpus=cpus, is_local=True))
         specs += [_member(config, name, index) for index, name in enumerate(config.members)]
@@ -60,7 +62,8 @@ class SweepJob(fleet.Job):
         Raises:
           ConfigError: If the population's lineage is damaged.
         """
-        lineage.read(self._workdir / lineage.FILE)  # Rejects damage here, in one line.
+        # A damaged file raises here instead of in the process of the coordinator.
+        lineage.read(self._workdir / lineage.FILE)
         self._coordinator = machines.start_service(
             CoordinatorProcess, self._config, self._workdir, name=coordinator.NAME
         )
@@ -82,7 +85,7 @@ class SweepJob(fleet.Job):
         try:
             return ray.get(self._coordinator.status.remote(), timeout=10.0)
         except ray.exceptions.ActorDiedError as error:  # Its constructor has failed.
-            raise machines.RayLostError(
+            raise errors.UserError(
                 f"The sweep's coordinator cannot start; see {self._workdir / _LOG}. The same "
                 "command resumes."
             ) from error
@@ -118,7 +121,7 @@ def _member(config: sweep_config.SweepConfig, name: str, index: int) -> role.Rol
             "index": index,
             "shares_replay": config.sweep.shared_replay,
             # One member writes them; the driver would have to import TensorFlow.
-            "columns": {} if index else config.hyperparameters,
+            "hparams_columns": {} if index else config.hyperparameters,
         },
         role.StopStage.LEARNERS,
         group="members",

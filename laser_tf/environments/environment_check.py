@@ -117,8 +117,8 @@ def check(
             together = _speed(environment, seed, min(_SPEED_SECONDS, seconds))
         report.add(
             "speed",
-            f"{first.steps_per_second:,.1f} steps/s alone, {together:,.1f} steps/s as "
-            f"{config.num_envs}",
+            f"{first.steps_per_second:,.1f} steps/s with 1 environment, {together:,.1f} steps/s "
+            f"with {config.num_envs}",
         )
         for warning in _warnings(first, report.spec):
             report.add("warning", warning)

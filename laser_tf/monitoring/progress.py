@@ -104,7 +104,7 @@ def render(
 class Progress(NamedTuple):
     """Progress of a run."""
 
-    env_frames: int  # learned from, before action repeat
+    env_frames: int  # learned from: agent steps times action repeat
     updates_per_second: float  # of the learner
     mean_return: float  # of the last 100 episodes, NaN before the first
     replay_fill: float  # used share of replay's capacity

@@ -114,7 +114,7 @@ class BatchSource(BackgroundSource):
 
     @property
     def unconsumed_steps(self) -> int:
-        """Agent steps taken from the queue but not yet in a returned batch."""
+        """Counted agent steps that are in no returned batch; 0 unless all batches are replayed."""
         return self._counter.steps - self._consumed
 
     def metrics(self) -> dict[str, float]:

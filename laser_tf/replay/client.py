@@ -32,9 +32,9 @@ class ReplayClient:
         """Returns the items in replay, of `steps_per_item` agent steps each."""
         return self.connection.size()
 
-    def fill(self) -> float:
+    def fill_level(self) -> float:
         """Returns the agent steps in replay divided by its capacity, in [0, 1]."""
-        return self.connection.scheme.fill(self.size())
+        return self.connection.scheme.fill_level(self.size())
 
     def metrics(self) -> dict[str, float]:
         """Returns additional metrics for TensorBoard."""

@@ -60,7 +60,7 @@ class SequenceWriter(env_writer.EnvWriter):
                 self._append_unroll(index, self._blank_before(unroll))
         self._append_unroll(index, unroll)
         columns = tree.map_structure(lambda column: column[-1], self._writers[index].history)
-        self._writers[index].create_item(self._queue, 1.0, stored_unroll.count_of(columns))
+        self._writers[index].create_item(self._queue, 1.0, stored_unroll.header_of(columns))
 
     def _end(self, index: int) -> None:
         last = self._recent[index][-1]

@@ -29,7 +29,7 @@ class StoredUnroll(NamedTuple):
     number: Any  # int64 [], index of the unroll in its stream
 
 
-class Count(NamedTuple):
+class UnrollHeader(NamedTuple):
     """Fields of an unroll that the queue holds if all batches are replayed."""
 
     new_steps: Any
@@ -37,9 +37,9 @@ class Count(NamedTuple):
     number: Any
 
 
-def count_of(unroll: StoredUnroll) -> Count:
-    """Returns the count of an unroll, of its signature, or of its columns."""
-    return Count(unroll.new_steps, unroll.stream, unroll.number)
+def header_of(unroll: StoredUnroll) -> UnrollHeader:
+    """Returns the header of an unroll, of its signature, or of its columns."""
+    return UnrollHeader(unroll.new_steps, unroll.stream, unroll.number)
 
 
 class Batch(NamedTuple):

@@ -173,7 +173,7 @@ class UnrollStream:
                     writer.append(unroll)
                     trajectory = tree.map_structure(lambda leaf: leaf[-1], writer.history)
                     for table, is_full_unroll in self._table_names.items():
-                        item = trajectory if is_full_unroll else stored_unroll.count_of(trajectory)
+                        item = trajectory if is_full_unroll else stored_unroll.header_of(trajectory)
                         writer.create_item(table, 1.0, item)
                     writer.flush(should_stop, _MAX_PENDING)
                 writer.flush(should_stop, max_pending)

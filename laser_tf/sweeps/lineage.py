@@ -18,7 +18,7 @@ COLUMNS = ("env_frames", "member", "parent", "fitness")  # Then one for each tun
 class Record:
     """A decision about a member; the first record of a member is its start and has no parent."""
 
-    env_frames: int  # Of the member, before action repeat.
+    env_frames: int  # That the member has learned from.
     member: str
     parent: str | None  # Member whose weights it copied; None: it kept its own.
     fitness: float  # Of the member before the decision; NaN: unknown.

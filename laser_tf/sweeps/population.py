@@ -112,7 +112,7 @@ class Population:
 
         Args:
           member: Name of the member.
-          env_frames: Env frames that it has learned from, before action repeat.
+          env_frames: Env frames that it has learned from.
           fitness: Fitness of its current weights, higher is better. A member whose fitness is not
             finite does not copy and is not copied.
           hyperparameters: Its current hyper-parameters, including the tuned ones.

@@ -91,10 +91,10 @@ class Actor:
         self._refresh = refresh
         self._learner_update = 0  # Number of updates of the weights.
         self._on_episode = on_episode
-        self.seconds: dict[str, float] = collections.defaultdict(float)  # Spent in each part.
+        self.seconds: dict[str, float] = collections.defaultdict(float)  # Spent in each phase.
         self.agent_steps = 0  # Number of agent steps in complete unrolls.
         self.time_steps = 0  # Calls of reset and step, each of which returns N time steps.
-        self.part = "start"
+        self.phase = "start"
         self._stop = threading.Event()
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._run_in_thread, name="actor", daemon=True)
@@ -151,18 +151,18 @@ class Actor:
         self._thread.join(_STOP_TIMEOUT_SECONDS)
 
     def metrics(self) -> dict[str, float]:
-        """Returns the number of faults, and the agent steps per second of each part."""
+        """Returns the number of faults, and the agent steps per second in each phase."""
         counts = self._environment.fault_counts()
         return {f"environment/{kind}": float(counts[kind]) for kind in faults.KINDS} | {
-            f"throughput/{part}_steps_per_second": self.agent_steps / seconds
-            for part, seconds in self.seconds.copy().items()
-            if seconds and part != "waiting"
+            f"throughput/{phase}_steps_per_second": self.agent_steps / seconds
+            for phase, seconds in self.seconds.copy().items()
+            if seconds and phase != "waiting"
         }
 
     @property
     def state(self) -> str:
         """Current activity, in words that follow "the actor"."""
-        return _STATES[self.part]
+        return _STATES[self.phase]
 
     def _act_on(self, env_output: types.EnvOutput, stop: threading.Event) -> np.ndarray:
         """Records a step and returns its actions, int32 [N] or float32 [N, D]."""
@@ -192,7 +192,7 @@ class Actor:
         )
 
     @contextlib.contextmanager
-    def _timed(self, part: str) -> Iterator[None]:
-        self.part, start = part, time.perf_counter()
+    def _timed(self, phase: str) -> Iterator[None]:
+        self.phase, start = phase, time.perf_counter()
         yield
-        self.seconds[part] += time.perf_counter() - start
+        self.seconds[phase] += time.perf_counter() - start

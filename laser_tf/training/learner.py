@@ -108,7 +108,7 @@ class Learner(tf.Module):
             )
         return metrics, priorities
 
-    def all_reduce_and(self, agrees: bool) -> bool:
+    def all_agree(self, agrees: bool) -> bool:
         """Returns whether the argument is True in all learners; blocks until all call it.
 
         Call it before each update: if one learner stopped without the others, they would block.
@@ -140,7 +140,7 @@ class Learner(tf.Module):
         return variables | self.agent.hyperparameters
 
     def hyperparameters(self) -> dict[str, float]:
-        """Returns the values for the next update; the learning rate excludes its schedule."""
+        """Returns the values for the next update; the learning rate before its schedule."""
         # str() gives the shortest decimal of a float32, e.g. 0.001.
         return {
             name: float(str(variable.numpy()))
@@ -215,8 +215,8 @@ def experience_age(
 ) -> dict[str, float]:
     """Returns the mean policy lag of online entries and the mean age of replayed entries.
 
-    Both are numbers of updates since the weights that acted. Unrolls of other members and unrolls
-    without transitions have no age. A metric without any age is left out.
+    Both count the updates between the weights that acted and the current ones. Unrolls of other
+    members and unrolls without transitions have no age. A metric is left out if no entry has one.
     """
     unrolls = batch.unrolls
     has_age = (unrolls.member == member) & ~np.all(unrolls.env_output.is_first, axis=1)
@@ -252,7 +252,7 @@ def follow(
     agent_steps = int(follower.counters.agent_steps.numpy())
     while agent_steps < config.total_agent_steps:
         batch = batches.get(should_stop)
-        if not follower.all_reduce_and(batch is not None):
+        if not follower.all_agree(batch is not None):
             return False
         metrics, priorities = follower.update(batch)
         agent_steps += int(metrics[NEW_STEPS])

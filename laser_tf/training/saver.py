@@ -48,7 +48,7 @@ class Saver:
             for what in ("weights", "replay")
         )
 
-    def make_weights_due(self) -> None:
+    def save_weights_next(self) -> None:
         """Makes the next `save_when_due` save the weights."""
         self._next_learner = self._clock()
 

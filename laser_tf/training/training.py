@@ -32,7 +32,7 @@ from laser_tf.workdir import run_directory
 
 # Connects to actors in other processes, given the learner, the signature of an unroll, a consumer
 # of finished episodes and whether the run is new.
-ActorFactory = Callable[
+ConnectActors = Callable[
     [
         learner.Learner,
         stored_unroll.StoredUnroll,
@@ -55,7 +55,7 @@ class Training:
         spec: types.EnvironmentSpec,
         member: membership.Membership | None = None,
         initial: initial_weights.InitialWeights | None = None,
-        make_actors: ActorFactory | None = None,
+        connect_actors: ConnectActors | None = None,
         strategy: tf.distribute.Strategy | None = None,
         saving_replay: saver.Saving = contextlib.nullcontext,
     ):
@@ -68,10 +68,10 @@ class Training:
           workdir: Run directory.
           spec: Spec of the environment.
           member: Connection to the sweep of the run; None for a single run.
-          initial: Weights of a run without a checkpoint; None for random weights.
-          make_actors: Connects to actors in other processes; None for an actor thread.
+          initial: Weights to start from if the run has no checkpoint; None for random weights.
+          connect_actors: Connects to actors in other processes; None for an actor thread.
           strategy: Distribution strategy, whose chief is this process; None for a single replica.
-          saving_replay: Creates the context in which replay is saved.
+          saving_replay: Returns a context manager that is entered while replay is saved.
 
         Raises:
           WorkdirError: If all checkpoints are damaged.
@@ -81,7 +81,7 @@ class Training:
         self._workdir = workdir
         self._spec = spec
         self._member = member
-        self._make_actors = make_actors
+        self._make_actors = connect_actors
         self._saving_replay = saving_replay
         self._member_index = member.index if member else 0
         self._dtype, why_dtype = hardware.choose_compute_dtype(config.learner.compute_dtype)
@@ -103,7 +103,7 @@ class Training:
             updates = f"{initial.learner_updates:,}"
             logging.info("Loaded weights of %s after %s updates", initial.source, updates)
         self._learner.broadcast_from_chief()
-        # Copies of the counters: TensorFlow keeps 16 bytes of each read of a variable.
+        # Python copies of the counters, because each read of a variable leaks 16 bytes.
         self._learner_updates = int(self.counters.learner_updates.numpy())
         self._agent_steps = int(self.counters.agent_steps.numpy())
         self.returns = reporting.EpisodeReturns(config.environment.suite, config.environment.tasks)
@@ -112,7 +112,7 @@ class Training:
 
     @property
     def env_frames(self) -> int:
-        """Frames learned from so far, before action repeat."""
+        """Env frames learned from so far: agent steps times action repeat."""
         return self._agent_steps * self._config.environment.action_repeat
 
     @property
@@ -139,9 +139,9 @@ class Training:
           LearnersLostError: If another learner has ended. The run is saved.
           NonFiniteWeightsError: If a weight is not finite. Older checkpoints are unchanged.
           lock.LostError: If the run directory no longer belongs to this process.
-          WorkdirError: If a log is rejected or the last checkpoint cannot be written.
-          ValueError: If the replay's port is in use, a shared replay has other unrolls or another
-            run, or the sweep's population rejects a value.
+          WorkdirError: If a log is damaged or the last checkpoint cannot be written.
+          ValueError: If the replay's port is in use, a shared replay server holds unrolls of
+            another signature or serves another run, or the sweep's population rejects a value.
         """
         evaluations_ = evaluations.Evaluations(
             self._config, self._workdir, self._learner.agent, evaluator
@@ -181,24 +181,25 @@ class Training:
             self._member.close(finished=self.finished)
 
     def _resume_logs(self, evaluations_: evaluations.Evaluations) -> None:
-        """Drops the rows of logs beyond the checkpoint; writes nothing if a log is rejected."""
+        """Drops the rows of logs beyond the checkpoint; writes nothing if a log is damaged."""
         if self.resumed:
             self._episodes.check()
             evaluations_.log.check()
-        last_copy_frames = -1
+        replaced_at_frames = -1
         if self._member:
-            last_copy_frames = self._member.resume(self._learner, self.env_frames, self.returns)
+            replaced_at_frames = self._member.resume(self._learner, self.env_frames, self.returns)
         frames = self.env_frames if self.resumed else None
         for row in self._episodes.resume(frames):
-            # Earlier episodes belong to weights that this member has replaced by a copy.
-            if row.env_frames > last_copy_frames:
+            # Earlier episodes belong to weights that this member has replaced by another's.
+            if row.env_frames > replaced_at_frames:
                 self.returns.add(row)
         evaluations_.resume(frames)
 
     def _count_unconsumed_steps(self, batches: batch_sources.BatchSource) -> None:
-        """Adds prefetched but unused steps to the counters, because they are lost on resumption.
+        """Adds steps to the counters that are counted but in no batch yet.
 
-        Skipped after the budget is spent.
+        A resumed run does not count them again. Only schemes whose batches are all replayed have
+        such steps. Does nothing once the budget is spent.
         """
         if not self.finished:
             steps = batches.unconsumed_steps
@@ -207,7 +208,7 @@ class Training:
 
     def _log_skipped_updates_and_faults(self, actors: acting.Acting) -> None:
         if skipped := int(self.counters.non_finite_updates.numpy()):
-            # `_learner_updates` lacks the update that ended the run.
+            # `_learner_updates` excludes an update that raised an error.
             updates = int(self.counters.learner_updates.numpy())
             logging.warning(
                 "Skipped %d of %d updates, because their loss or gradient was not finite "
@@ -315,17 +316,17 @@ class Training:
             if self._member:
                 self._member.throttle(self.env_frames, check_and_should_stop)
             batch = batches.get(stalls.wrap(check_and_should_stop))
-            if not self._learner.all_reduce_and(batch is not None):
+            if not self._learner.all_agree(batch is not None):
                 break
             stalls.reset()
             reporter.add_update(*self._update(batch, replay))
-            reporter.report(self.env_frames, replay.fill, metrics)
+            reporter.report(self.env_frames, replay.fill_level, metrics)
             if self._member and self._member.after_update(self._learner, self.env_frames):
-                saver_.make_weights_due()
+                saver_.save_weights_next()
             saver_.save_when_due()
             evaluations_.update(self.env_frames, self._learner_updates, writer)
         evaluations_.finish(writer, should_stop)
-        reporter.report(self.env_frames, replay.fill, metrics, last=True)
+        reporter.report(self.env_frames, replay.fill_level, metrics, last=True)
 
     def _update(
         self, batch: stored_unroll.Batch, replay: client.ReplayClient

@@ -14,7 +14,7 @@ FILE = "lock"
 EXIT_TIMEOUT_SECONDS = 180.0  # for a process that is exiting, which may be saving weights
 SAVE_TIMEOUT_SECONDS = 3_600.0  # for a process that may be saving a large replay
 # Environment variable of a command that is restarted elsewhere after its machine failed.
-FOLLOWS_VARIABLE = "LASER_TF_FOLLOWS"
+WAIT_VARIABLE = "LASER_TF_WAIT_FOR_LOCK"
 _POLL_PERIOD_SECONDS = 0.2
 
 # Lock file -> descriptors of the file and its directory. An open descriptor keeps the inode from
@@ -32,7 +32,7 @@ class LostError(errors.UserError):
 
 def command_timeout() -> float:
     """Returns how many seconds a command waits for the lock: its predecessor may be saving."""
-    return EXIT_TIMEOUT_SECONDS if FOLLOWS_VARIABLE in os.environ else 0.0
+    return EXIT_TIMEOUT_SECONDS if WAIT_VARIABLE in os.environ else 0.0
 
 
 def acquire(path: pathlib.Path, patience_seconds: float = 0.0, flag: str = "--workdir") -> None:

@@ -63,7 +63,7 @@ class FleetTest(parameterized.TestCase):
 
     def _start(self, spec: role.RoleSpec) -> mock.Mock:
         supervised = mock.Mock(
-            spec=supervision.SupervisedRole, is_working=False, has_reported=True, was_placed=True,
+            spec=supervision.SupervisedRole, is_running=False, has_reported=True, was_placed=True,
             restarts=1, has_stopped_cleanly=True, failure="",
         )  # fmt: skip
         supervised.name, supervised.spec = spec.name, spec
@@ -145,7 +145,7 @@ class FleetTest(parameterized.TestCase):
             rows["actor_00"],
             {
                 "role": "actor_00", "status": "running", "detail": "acts; slowly", "host": "host",
-                "process": "7", "memory_mebibytes": "250", "silent_seconds": "0.5",
+                "pid": "7", "memory_mebibytes": "250", "silent_seconds": "0.5",
                 "restarts": "1",
             },
         )  # fmt: skip
@@ -158,7 +158,7 @@ class FleetTest(parameterized.TestCase):
     def test_stop_waits(self, status, state_restarts, seconds):
         running = self._make()
         replay = running.roles["replay"]
-        type(replay).is_working = mock.PropertyMock(side_effect=lambda: self._now < 2_000)
+        type(replay).is_running = mock.PropertyMock(side_effect=lambda: self._now < 2_000)
         heartbeat = {"replay": _heartbeat(status)}
         running._heartbeats = lambda: {} if int(self._now) in state_restarts else heartbeat
         self._run(running)
@@ -166,7 +166,7 @@ class FleetTest(parameterized.TestCase):
 
     def test_second_interrupt_ends_the_wait(self):
         running = self._make()
-        running.roles["replay"].is_working = True
+        running.roles["replay"].is_running = True
         self._interrupted.kill_requested = True
         self._run(running)
         self.assertLess(self._now, 1.0)

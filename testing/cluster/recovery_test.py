@@ -51,7 +51,7 @@ class RecoveryTest(absltest.TestCase):
         return {row["role"]: row for row in csv.DictReader(path.read_text().splitlines())}
 
     def _process_of(self, role: str) -> int:
-        return int(self._roles().get(role, {}).get("process") or 0)
+        return int(self._roles().get(role, {}).get("pid") or 0)
 
     def _learns(self) -> bool:
         roles = self._roles()

@@ -34,24 +34,28 @@ class UnrollCounterTest(parameterized.TestCase):
         )
 
 
-def _new_steps(number: int, unroll_steps, sizes=None, full_seconds: float = 60.0, **overrides):
+def _new_steps(
+    number: int, unroll_steps, sizes=None, growth_timeout_seconds: float = 60.0, **overrides
+):
     """Returns the new steps of the first batches.
 
     Args:
       number: Number of batches.
       unroll_steps: Steps of each unroll that arrives.
       sizes: Number of items in replay whenever it is looked at.
-      full_seconds: See `UpdateRateLimiter`.
+      growth_timeout_seconds: See `UpdateRateLimiter`.
       **overrides: Overrides of the scheme.
     """
     values = {"unroll_length": U, "steps_per_update": 10, "capacity": 10_000, "batch_size": 1}
     scheme = replay_only.ReplayOnly(**values | overrides)
     counts = (
-        stored_unroll.Count(np.int64(steps), np.int64(1), np.int64(place))
+        stored_unroll.UnrollHeader(np.int64(steps), np.int64(1), np.int64(place))
         for place, steps in enumerate(unroll_steps)
     )
     sizes, counter = sizes or itertools.repeat(10**6), batch_sources.UnrollCounter()
-    limiter = replay_only.UpdateRateLimiter(scheme, lambda: next(sizes), counter, full_seconds)
+    limiter = replay_only.UpdateRateLimiter(
+        scheme, lambda: next(sizes), counter, growth_timeout_seconds
+    )
     replayed = itertools.repeat(stored_unroll.Batch(*[()] * 5))
     batches = itertools.islice(limiter.batches(counts, replayed), number)
     return [int(batch.new_steps) for batch in batches]
@@ -89,7 +93,7 @@ class UpdateRateLimiterTest(parameterized.TestCase):
         # on, 9 being beyond the last 10, as if it were warm.
         sizes = itertools.chain([4, 4], itertools.repeat(2))
         with self.assertLogs(level="WARNING") as logs:
-            steps = _new_steps(5, _unrolls(), sizes, full_seconds=0.0, warm_up=4 * U)
+            steps = _new_steps(5, _unrolls(), sizes, growth_timeout_seconds=0.0, warm_up=4 * U)
         self.assertEqual(steps, [13, 8, 28, 4, 8])
         self.assertLen(logs.output, 1)
         messages.assert_names(logs.output[0], "replay.warm_up", 2, 4)

@@ -125,7 +125,7 @@ class ReplayTest(parameterized.TestCase):
         replay = self._serve(config)
         self._write(replay, config, range(25))
         self.assertEqual(replay.size(), 10)
-        self.assertEqual(config.fill(10), 1.0)
+        self.assertEqual(config.fill_level(10), 1.0)
         stream = iter(dataset.items(replay.address, "replay", 200, in_flight=200))
         drawn = next(stream).learner_update.numpy()
         self.assertEqual(set(drawn), set(range(15, 25)))

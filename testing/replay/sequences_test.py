@@ -239,7 +239,7 @@ class SequencesTest(parameterized.TestCase):
         config = _config(capacity=5 * U, warm_up=0, batch_size=1)
         replay = self._write(config, [[12 * U]])
         self.assertEqual(replay.size(), 5)
-        self.assertEqual(config.fill(replay.size()), 1.0)
+        self.assertEqual(config.fill_level(replay.size()), 1.0)
         firsts = [unroll.env_output.reward[0] for unroll, _ in self._drawn(replay, config, 200)]
         self.assertGreaterEqual(min(firsts), 5 * U + 1)
 

@@ -124,7 +124,7 @@ class CountTest(parameterized.TestCase):
         config = fakes.r2d2_catch_config().replay
         steps = itertools.chain([forged], itertools.repeat(config.unroll_length))
         counts = (
-            stored_unroll.Count(np.int64(count), np.int64(1), np.int64(number))
+            stored_unroll.UnrollHeader(np.int64(count), np.int64(1), np.int64(number))
             for number, count in enumerate(steps)
         )
         replayed = itertools.repeat(stored_unroll.unweighted(_unrolls(), np.zeros(_SIZE, bool)))

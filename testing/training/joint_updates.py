@@ -199,7 +199,7 @@ def _exchange(made: learner.Learner, index: int, output: pathlib.Path) -> dict[s
     if index == 0:
         made.counters.wall_seconds.assign_add(1.5)
         learner_checkpoints.LearnerCheckpoints(output.parent / "several", made).save(7)
-    agree = [made.all_reduce_and(True), made.all_reduce_and(index == 0), made.all_reduce_and(False)]
+    agree = [made.all_agree(True), made.all_agree(index == 0), made.all_agree(False)]
     return {"before": before, "taken": taken, "agree": agree, "after": arrays(made)}
 
 

@@ -64,7 +64,7 @@ class SaverTest(absltest.TestCase):
         self.assertEqual(names, ["write_logs", _WEIGHTS, "enter", _REPLAY, "leave"])
 
     def test_weights_that_are_made_due_are_saved_once(self):
-        self._saver.make_weights_due()
+        self._saver.save_weights_next()
         self.assertEqual(self._pass(0.0), [_WEIGHTS])
         self.assertEmpty(self._pass(0.0))
 

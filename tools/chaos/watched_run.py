@@ -83,7 +83,7 @@ class WatchedRun:
         if part == "driver":
             return self.process.pid
         if part not in _COMMANDS:
-            return int(self.roles().get(part, {}).get("process") or 0)
+            return int(self.roles().get(part, {}).get("pid") or 0)
         for process in processes.find():
             if re.search(_COMMANDS[part], " ".join(process.cmdline())):
                 return process.pid
@@ -103,7 +103,7 @@ class WatchedRun:
         # The processes of a driver that has died, or whose Ray has died, are about to end.
         found = processes.find(of=self.process.pid if self._has_own_ray else None)
         numbers = {process.pid for process in found}
-        return all(int(row["process"] or 0) in numbers for row in rows.values())
+        return all(int(row["pid"] or 0) in numbers for row in rows.values())
 
     def newest_checkpoint(self) -> int:
         """Returns the updates of the newest saved weights; 0 without any."""

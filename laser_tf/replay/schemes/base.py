@@ -27,8 +27,8 @@ if TYPE_CHECKING:  # A configuration is checked before TensorFlow and Reverb are
         writers,
     )
 
-QUEUE = "queue"  # Queue of the only learner of a server.
-MAX_STORED_STEPS = 10**12  # 9 TB of T-maze frames, the smallest ones.
+QUEUE = "queue"  # Queue of a single run, which all its learners read.
+MAX_STORED_STEPS = 10**12  # 9 TB even with the smallest frames, those of the T-maze.
 _MAX_BATCH_FRAMES = 10**8  # 700 GB of Atari frames.
 
 
@@ -49,7 +49,7 @@ class LearnerContext(NamedTuple):
     replay: "client.ReplayClient"  # replay to read
     signature: "stored_unroll.StoredUnroll"  # of an unroll
     agent: "agents_base.Agent"  # the learner's, whose newest weights recompute core states
-    seed: Sequence[int]  # equal for all learners that update together; Reverb's samplers take none
+    seed: Sequence[int]  # equal for all learners that update together; Reverb's samplers have none
     check: "unroll_check.UnrollCheck | None" = None  # masks invalid unrolls
 
     def iterate(self, make: "Callable[[str], tf.data.Dataset]") -> "server_iterator.ServerIterator":
@@ -81,12 +81,12 @@ class ReplayScheme(abc.ABC):
     capacity = 0  # agent steps in a full replay
     burn_in = 0  # agent steps at the start of a batch entry that only advance the core state
     core_state = ""  # initial core state of replayed entries: "stored" (by the actor) or "zero"
-    priority_exponent = 0.0  # of the loss's priorities
+    priority_exponent = 0.0  # of the priorities that the agent's loss returns
 
     scheme: str = ""  # which replay scheme; each has other keys
-    unroll_length: int = 20  # agent steps; T, of a stored unroll
+    unroll_length: int = 20  # agent steps; of a stored unroll
     frame_stack: int = 4  # frames; K, in an observation
-    batch_size: int = 32  # unrolls; or sequences, in an update
+    batch_size: int = 32  # entries; unrolls or sequences in a batch, which is one update
     queue_capacity: int = 64  # unrolls; max number that wait for the learner
     address: str = ""  # host:port; of a replay server; "": the run starts its own server
 
@@ -121,17 +121,17 @@ class ReplayScheme(abc.ABC):
 
     @property
     def steps_per_entry(self) -> int:
-        """T, the agent steps of a batch entry."""
+        """Agent steps of a batch entry: T of the loss's [T + 1, B] inputs."""
         return self.unroll_length
 
     @property
     def steps_per_update(self) -> int:
-        """New agent steps per update that contains online entries."""
+        """New agent steps per update; with alternating batches, per online update."""
         return self.online_entries * self.unroll_length
 
     @property
     def uses_priorities(self) -> bool:
-        """Returns whether the loss's priorities are needed."""
+        """Returns whether replay needs the priorities that the agent's loss returns."""
         return self.priority_exponent > 0
 
     # Properties of the stored experience.
@@ -156,17 +156,17 @@ class ReplayScheme(abc.ABC):
         """Smallest capacity in agent steps."""
         return self.batch_size * self.steps_per_entry
 
-    def fill(self, items: int) -> float:
+    def fill_level(self, items: int) -> float:
         """Returns the share of the capacity that a number of items takes, in [0, 1]."""
         return items / self.max_items if self.max_items else 0.0
 
     @property
     def min_server_unrolls(self) -> int:
-        """Number of unrolls in a full queue and one batch from replay."""
+        """Unrolls that a server needs memory for: those of a full queue and of one batch."""
         return self.queue_capacity + self.batch_size * self.steps_per_entry // self.unroll_length
 
     def stored_signature(self, signature: "stored_unroll.StoredUnroll") -> Any:
-        """Returns the signature of an unroll in replay, whose bytes memory estimates count."""
+        """Returns the signature of an unroll as replay stores it, for memory estimates."""
         return signature
 
     # Checks against the rest of the configuration.
@@ -219,7 +219,7 @@ class ReplayScheme(abc.ABC):
         return tables.make_tables(self, signature, queues)
 
     def unroll_tables(self, queue: str) -> dict[str, bool]:
-        """Returns table -> whether its item holds the full unroll (True) or only its `Count`.
+        """Returns table -> whether its item holds a full unroll or only its `UnrollHeader`.
 
         The queue comes last: while it is full, it holds back what the writer sends after it.
         """

@@ -14,7 +14,8 @@ from laser_tf.replay.schemes import base, table_replay
 if TYPE_CHECKING:
     from laser_tf.replay import batch_sources, server_iterator, stored_unroll
 
-_MAX_NEW_UNROLLS = 100  # A larger count is forged and would use up the budget of the run.
+# Limit of an item of the queue. No actor writes a larger count, which could spend the run's budget.
+_MAX_NEW_UNROLLS = 100
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,7 +61,7 @@ class ReplayOnly(table_replay.TableReplay):
         """See `ReplayScheme`; the queue only counts the unrolls."""
         from laser_tf.replay import stored_unroll
 
-        return super().signatures(signature) | {base.QUEUE: stored_unroll.count_of(signature)}
+        return super().signatures(signature) | {base.QUEUE: stored_unroll.header_of(signature)}
 
     def unroll_tables(self, queue: str) -> dict[str, bool]:
         """See `ReplayScheme`."""
@@ -77,7 +78,7 @@ class ReplayOnly(table_replay.TableReplay):
         return batch_sources.BatchSource(context, batches, [counts, replayed], counter)
 
     def iterate_counts(self, context: base.LearnerContext) -> "server_iterator.ServerIterator":
-        """Returns an iterator over the `stored_unroll.Count` of every new unroll."""
+        """Returns an iterator over the `stored_unroll.UnrollHeader` of every new unroll."""
         from laser_tf.replay import dataset
 
         return context.iterate(
@@ -96,20 +97,21 @@ class UpdateRateLimiter:
         scheme: ReplayOnly,
         replay_size: Callable[[], int],
         counter: "batch_sources.UnrollCounter",
-        full_seconds: float = 60.0,
+        growth_timeout_seconds: float = 60.0,
     ):
         self._scheme = scheme
         self._replay_size = replay_size  # May fall below the warm-up if a server restarts empty.
         self._counter = counter
-        self._full_seconds = full_seconds  # Time without growth after which replay counts as full.
+        # Time without growth after which replay counts as full.
+        self._growth_timeout_seconds = growth_timeout_seconds
         self._warm_up_items = scheme.warm_up_items
         self._largest_size = 0  # Since the last batch.
         self._grown_at = time.monotonic()  # Time at which replay reached the largest size.
-        self._grown_steps = 0  # New steps since the last batch, at that time.
+        self._grown_steps = 0  # Value of `new_steps` in `batches` at that time.
 
     def batches(
         self,
-        counts: "Iterator[stored_unroll.Count]",
+        counts: "Iterator[stored_unroll.UnrollHeader]",
         replayed: "Iterator[stored_unroll.Batch]",
     ) -> "Iterator[stored_unroll.Batch]":
         """Yields replayed batches.
@@ -153,7 +155,7 @@ class UpdateRateLimiter:
         if (
             not size
             or new_steps - self._grown_steps < self._scheme.warm_up
-            or now - self._grown_at <= self._full_seconds
+            or now - self._grown_at <= self._growth_timeout_seconds
         ):
             return False
         logging.warning(

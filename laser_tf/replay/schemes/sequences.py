@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Sequences(replay_only.ReplayOnly):
-    """Sequences in Reverb, sampled by the loss's priorities; actors compute the first ones."""
+    """Sequences in Reverb, sampled by priorities.
+
+    An actor computes the initial priority of a sequence, the agent's loss computes later ones.
+    """
 
     replay_table: ClassVar[str | None] = "sequences"
     sequence_table: ClassVar[str] = "sequences"  # table that actors write sequences to
@@ -21,10 +24,10 @@ class Sequences(replay_only.ReplayOnly):
     scheme: str = "sequences"
     sequence_length: int = 80  # agent steps; m, that are learned from
     sequence_overlap: int = 40  # agent steps; that adjacent sequences share
-    burn_in: int = 40  # agent steps; l, before a sequence, which only advance its core state
+    burn_in: int = 40  # agent steps; l, before sequence_length: they only advance the core state
     steps_per_update: int = 3_200  # agent steps; that actors write for each update
-    priority_exponent: float = 0.9  # exponent; of the loss's priorities; 0: replay is uniform
-    importance_exponent: float = 0.6  # exponent; beta, of the weights that correct for priorities
+    priority_exponent: float = 0.9  # exponent; of the priorities; 0: replay is uniform
+    importance_exponent: float = 0.6  # exponent; beta, of the importance-sampling weights
 
     def __post_init__(self):
         super().__post_init__()

@@ -17,8 +17,8 @@ class TableReplay(base.ReplayScheme):
 
     capacity: int = 1_000_000  # agent steps; in replay, without the overlaps of sequences
     core_state: str = "stored"  # initial state of replayed entries: stored (by the actor) or zero
-    priority_exponent: float = 0.0  # exponent; of the loss's priorities; 0: replay is uniform
-    importance_exponent: float = 1.0  # exponent; beta, of the weights that correct for priorities
+    priority_exponent: float = 0.0  # exponent; of the priorities; 0: replay is uniform
+    importance_exponent: float = 1.0  # exponent; beta, of the importance-sampling weights
 
     def __post_init__(self):
         super().__post_init__()
@@ -33,8 +33,8 @@ def check_capacity(config: base.ReplayScheme) -> None:
     config_checks.check_range(config, "capacity", 1, base.MAX_STORED_STEPS, "no memory holds more")
     if config.capacity < config.min_capacity:
         raise errors.ConfigError(
-            f"capacity must be {config.min_capacity} agent steps or more, which a batch or "
-            f"warm_up has, got {config.capacity}"
+            f"capacity must be at least {config.min_capacity} agent steps, the size of a batch "
+            f"or of warm_up, got {config.capacity}"
         )
 
 
