@@ -33,6 +33,10 @@ def load_config(name: str, overrides: Mapping[str, Any] | None = None) -> run_co
     """
     values = load(name).to_dict()
     run_config.check_nesting(values)
+    if "sweep" in values:
+        raise errors.ConfigError(
+            f"name must be the configuration of a run, got {name}, a sweep. Use launch.sweep."
+        )
     return run_config.parse(override(values, overrides or {}))
 
 
