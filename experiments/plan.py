@@ -8,10 +8,11 @@ from typing import Any
 
 from experiments import base
 from laser_tf import errors
+from laser_tf.api import config_files
 from laser_tf.plotting import tables
 from laser_tf.sweeps import sweep_config
 from laser_tf.training import run_config
-from launch import found_config, subcommand
+from launch import subcommand
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +87,7 @@ def make(
             "--override=environment.task must not be given. Use "
             f"--tasks={given['environment.task']}."
         )
-    is_sweep = "sweep" in found_config.load(experiment.config)
+    is_sweep = "sweep" in config_files.load(experiment.config)
     runs = {}  # A task may have several names: each run once.
     for seed, task, condition in itertools.product(
         range(1, seeds + 1), tasks or experiment.tasks or ("",), experiment.conditions
@@ -97,7 +98,7 @@ def make(
                 "it out."
             )
         path = condition.config or config or experiment.config
-        values = found_config.load(path).to_dict()
+        values = config_files.load(path).to_dict()
         if ("sweep" in values) != is_sweep:
             raise errors.UserError(
                 f"--config={path} must{'' if is_sweep else ' not'} be a sweep for {name}. Use e.g. "

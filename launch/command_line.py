@@ -2,8 +2,6 @@
 
 import contextlib
 import datetime
-import faulthandler
-import logging
 import os
 import pathlib
 import shlex
@@ -61,28 +59,6 @@ def run(main: Callable[[], None], expected_errors: tuple[type[Exception], ...] =
         leave(0)
 
     app.run(guarded, flags_parser=_parse_flags)
-
-
-def divert_native_messages(path: pathlib.Path) -> None:
-    """Sends the output of C++ libraries to a file; Python's messages still reach the terminal.
-
-    Reverb and TensorFlow would write to standard error in the middle of the progress display.
-    """
-    sys.stderr.flush()
-    try:
-        log = path.open("ab")
-    except OSError as error:
-        raise UsageError(
-            f"cannot write {path}: {error.strerror}. Fix this, or move the file away"
-        ) from None
-    shown = log_messages.terminal_stream(os.dup(2))
-    with log:
-        os.dup2(log.fileno(), 2)
-    sys.stderr = shown
-    faulthandler.enable(shown)  # A crash of a library still prints its traceback.
-    for handler in logging.getLogger().handlers:
-        if isinstance(handler, logging.StreamHandler):
-            handler.setStream(shown)
 
 
 def check_elsewhere(server: str, ray: str) -> None:

@@ -25,9 +25,10 @@ import tempfile
 from absl import flags
 
 from laser_tf import config_values
+from laser_tf.api import config_files
 from laser_tf.evaluation import evaluation_files
 from laser_tf.training import run_config
-from launch import command_line, found_config
+from launch import command_line
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "run directory")
 _EPISODES = flags.DEFINE_integer("episodes", 200, "number of episodes of each task", lower_bound=1)
@@ -85,7 +86,7 @@ def main() -> None:
 
 
 def _evaluate_random_actions(config: str, changes: dict[str, object]) -> dict:
-    values = found_config.load(config).to_dict()
+    values = config_files.load(config, "--random").to_dict()
     environment = {f"environment.{key}": value for key, value in changes.items()}
     parsed = run_config.parse(config_values.override(values, environment))
     from laser_tf.evaluation import run_evaluation

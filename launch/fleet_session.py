@@ -6,9 +6,8 @@ import pathlib
 from collections.abc import Callable
 
 from laser_tf.cluster import fleet, ray_session
-from laser_tf.host import interruption
+from laser_tf.host import interruption, native_messages
 from laser_tf.training import cluster_config
-from launch import command_line
 
 
 def run(
@@ -30,11 +29,14 @@ def run(
     """
     interrupted = interruption.Interruption()
     try:
-        with ray_session.session(cluster, *job.requested_resources, interrupted):
+        with (
+            contextlib.ExitStack() as diverted,  # Until Ray has ended, which logs, too.
+            ray_session.session(cluster, *job.requested_resources, interrupted),
+        ):
             # After a signal nothing is written.
             if interrupted.stop_requested or not open_workdir():
                 return interrupted.signal_number
-            command_line.divert_native_messages(workdir / "native.log")
+            diverted.enter_context(native_messages.diverted(workdir / "native.log"))
             # Ray prints to standard output when a process dies; the fleet logs such events.
             with (
                 job.display,

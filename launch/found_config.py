@@ -1,83 +1,20 @@
-"""Configuration files and the flags of a command that select and override them."""
+"""The flags of a command that select a configuration file and override its keys."""
 
 import pathlib
 import re
-import runpy
-import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import ml_collections
 from absl import flags
 
 from laser_tf import config_values, errors
+from laser_tf.api import config_files
 from laser_tf.sweeps import population, sweep_config
 from laser_tf.training import run_config
 from laser_tf.workdir import run_directory
 
-_ROOT = pathlib.Path(__file__).resolve().parents[1]  # of launch/ and configs/
 _CHOICES = ("agent.name", "environment.suite", "replay.scheme")  # define which other keys exist
 _OVERRIDE = re.compile(r"--?(no)?config\.([^=]+)(?:=(.*))?", re.DOTALL)
-
-
-def load(given: str) -> ml_collections.ConfigDict:
-    """Returns the configuration that `--config` names.
-
-    Args:
-      given: Path or name of a file, e.g. "configs/laser.py:catch" or "laser:catch". Commands find
-        the project's own files from any directory. The part after the colon is the argument of the
-        file's `get_config`.
-
-    Raises:
-      UserError: If the file is missing, cannot be run or defines no configuration.
-    """
-    name, separator, argument = given.partition(":")
-    own = _ROOT / "configs"
-    paths = (pathlib.Path(name), _ROOT / name, own / name, own / f"{name}.py")
-    path = next((str(path) for path in paths if path.is_file()), "")
-    if not path:
-        close = " or ".join(_close_variants(given)) or "a file of configs/"
-        raise errors.UserError(f"--config must name a configuration, got {given}. Use {close}.")
-    try:
-        get_config = runpy.run_path(path).get("get_config")
-        config = get_config and get_config(*[argument] * len(separator))
-    except (Exception, SystemExit) as error:  # The user's code may raise anything.
-        raise errors.UserError(
-            f"cannot load --config={given}: {_describe_failure(error, path)}"
-        ) from None
-    if not isinstance(config, ml_collections.ConfigDict):
-        raise errors.UserError(
-            f"cannot load --config={given}: it must define a get_config() that returns an "
-            f"ml_collections.ConfigDict, got {type(config).__name__}"
-        )
-    return config
-
-
-def _describe_failure(error: BaseException, path: str) -> str:
-    if isinstance(error, SyntaxError):
-        return f"line {error.lineno}: SyntaxError: {error.msg}"
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == path]
-    where = f"line {lines[-1]}: " if lines else ""
-    return f"{where}{type(error).__name__}: {errors.one_line(error)}"
-
-
-def variants() -> list[str]:
-    """Returns all configurations of `configs/`, e.g. "laser:atari"."""
-    return [
-        f"{path.stem}:{variant}"
-        for path in sorted((_ROOT / "configs").glob("[!_]*.py"))
-        for variant in runpy.run_path(str(path)).get("VARIANTS", ())
-    ]
-
-
-def _close_variants(given: str) -> list[str]:
-    """Returns up to three of `variants` that resemble a `--config` without a file."""
-    path, _, variant = given.partition(":")
-    name = "_".join(filter(None, (pathlib.Path(path).stem, variant)))
-    known = {known.replace(":", "_"): known for known in variants()}
-    close = [name] if name in known else config_values.close_names(name, known)
-    return [known[name] for name in close]
 
 
 def section_classes(values: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -140,14 +77,7 @@ class ConfigFlag:
           UserError: If the file cannot be read, or an override is invalid.
         """
         values = self._read()
-        overrides = self._parse_overrides(values)
-        for key in overrides:  # `run_config.parse` reports unknown sections and keys.
-            section = values
-            for part in key.split(".")[:-1]:
-                section = section.setdefault(part, {})
-                if not isinstance(section, dict):
-                    raise errors.UserError(f"--config.{key} must name a key, but {part} is none.")
-        return run_config.override(values, overrides)
+        return config_files.override(values, self._parse_overrides(values), "--config.")
 
     def given(self) -> dict[str, Any]:
         """Returns the values of the overrides, "section.key" -> value."""
@@ -155,7 +85,11 @@ class ConfigFlag:
 
     def _read(self) -> dict[str, Any]:
         run = self.run
-        values = run_directory.read_config(run) if run else load(self._flag.value).to_dict()
+        values = (
+            run_directory.read_config(run)
+            if run
+            else config_files.load(self._flag.value, "--config").to_dict()
+        )
         run_config.check_nesting(values)
         return values
 

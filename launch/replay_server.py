@@ -28,7 +28,7 @@ import numpy as np
 from absl import flags
 
 from laser_tf.environments import factory
-from laser_tf.host import log_messages
+from laser_tf.host import log_messages, native_messages
 from laser_tf.replay import server_address
 from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.training import run_config
@@ -79,14 +79,14 @@ def main() -> None:
             f"--memory_limit_gb must be at least {min_bytes / _GIGABYTE + 0.01:.2f} for this "
             f"process, full queues and one batch, got {_MEMORY_LIMIT_GB.value:g}"
         )
-    command_line.divert_native_messages(folder / "native.log")
-    replay = server.ReplayServer(
-        config.replay, signature, folder / "replay", _PORT.value, is_external=True
-    )
-    replay.guard_memory(limit_bytes or None)
-    fill = config.replay.fill_level(replay.connect().size())
-    logging.info("Serving replay on port %d, %.0f%% full", replay.port, 100 * fill)
-    _serve(replay, config.replay.replay_table, interrupted, folder)
+    with native_messages.diverted(folder / "native.log"):
+        replay = server.ReplayServer(
+            config.replay, signature, folder / "replay", _PORT.value, is_external=True
+        )
+        replay.guard_memory(limit_bytes or None)
+        fill = config.replay.fill_level(replay.connect().size())
+        logging.info("Serving replay on port %d, %.0f%% full", replay.port, 100 * fill)
+        _serve(replay, config.replay.replay_table, interrupted, folder)
 
 
 def _serve(

@@ -4,9 +4,9 @@ import logging
 import pathlib
 import signal
 
-from laser_tf.evaluation import evaluator_process, run_evaluation
+from laser_tf.api import plans
+from laser_tf.evaluation import run_evaluation
 from laser_tf.host import interruption
-from laser_tf.monitoring import progress
 from laser_tf.training import run_config, training
 
 _RESULTS = {
@@ -28,23 +28,6 @@ def train_and_evaluate(
     Returns:
       The signal that stopped the training, or None if the budget is spent. The run is saved.
     """
-    logging.info("%s %s", "Resuming" if run.resumed else "Starting a run in", workdir)
-    if run.finished:
-        logging.info("Skipped training: the run has %s frames already", f"{run.env_frames:,}")
-    elif signals := _train(run, config, workdir):  # After a signal no evaluation follows.
-        logging.info(
-            "Saved the run at %s frames; the same command resumes it", f"{run.env_frames:,}"
-        )
-        return signals[0]
-    interruption.restore_default_handlers()  # An evaluation has nothing to save.
-    evaluate(workdir, config)
-    return None
-
-
-def _train(
-    run: training.Training, config: run_config.RunConfig, workdir: pathlib.Path
-) -> list[int]:
-    """Trains until the budget is spent or a signal arrives; returns the signals."""
     signals: list[int] = []  # A list instead of an event: see `interruption.Interruption`.
 
     def interrupt(signal_number: int, _: object) -> None:
@@ -53,16 +36,17 @@ def _train(
         signal.signal(signal_number, signal.SIG_DFL if is_typed else signal.SIG_IGN)
         signals.append(signal_number)
 
-    interruption.install_handlers(interrupt)
-    title = f"{config.environment.task}, seed {config.run.seed}"
-    with (
-        progress.ProgressDisplay(config.run.env_frames, title) as display,
-        evaluator_process.maybe_start(config, workdir) as evaluator,
-    ):
-        run.run(lambda: bool(signals), display.update, evaluator)
-    mean = progress.number(run.returns.mean_return(), 2)
-    logging.info("Reached a mean return of %s in the last 100 training episodes", mean)
-    return signals
+    if not run.finished:
+        interruption.install_handlers(interrupt)
+    plans.train(run, config, workdir, lambda: bool(signals))
+    if signals:  # After a signal no evaluation follows.
+        logging.info(
+            "Saved the run at %s frames; the same command resumes it", f"{run.env_frames:,}"
+        )
+        return signals[0]
+    interruption.restore_default_handlers()  # An evaluation has nothing to save.
+    evaluate(workdir, config)
+    return None
 
 
 def evaluate(workdir: pathlib.Path, config: run_config.RunConfig) -> None:

@@ -20,23 +20,17 @@ if __name__ == "__main__":
     versions.check()
     _NETWORK_WARNING = private_network.enter(sys.argv)
 
-import dataclasses
-import functools
 import logging
 import pathlib
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from absl import flags
 
-from laser_tf import types
-from laser_tf.environments import factory, user_modules
+from laser_tf.api import plans
+from laser_tf.environments import user_modules
+from laser_tf.host import native_messages
 from laser_tf.training import run_config
-from laser_tf.workdir import lock, run_directory
+from laser_tf.workdir import run_directory
 from launch import command_line
-
-if TYPE_CHECKING:  # The module imports TensorFlow.
-    from laser_tf.training import initial_weights
 
 _CONFIG = command_line.define_config("configs/laser.py:atari", resumes=True)
 _WORKDIR = flags.DEFINE_string("workdir", None, "run directory [runs/<config>-<time>]")
@@ -69,59 +63,33 @@ def main() -> None:
 
 def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
     """Checks the run, trains and evaluates it; returns the signal that stopped it, or None."""
-    # Checks environment, agent and weights before writing anything.
-    spec = factory.environment_spec(config.environment)
-    config.agent.check_actions(spec.action)
-    is_resumed = (workdir / run_directory.CONFIG_FILE).exists()
-    if not is_resumed:  # The keys of an existing run cannot change.
-        config.replay.check_observation(spec.observation)
-    strategy = None
-    if config.learner.num_devices > 1 and not config.cluster.actors:
-        from laser_tf.training import strategies
-
-        strategy = strategies.make(config.learner)  # Before TensorFlow computes anything.
-    initial = _initial_weights(config, workdir, spec, is_resumed=is_resumed)
-    open_workdir = functools.partial(
-        run_directory.open_workdir,
+    plan = plans.check(
+        config,
         workdir,
-        dataclasses.asdict(config),
-        {
-            "versions": versions.recorded(),
-            run_directory.COMMAND: command_line.given_command("train", workdir),
-            **(initial.record() if initial else {}),
-        },
-        defaults=run_config.defaults(dataclasses.asdict(config)),
-        patience_seconds=lock.command_timeout(),
+        command=command_line.given_command("train", workdir),
         extend=_EXTEND.value,
+        init_from=pathlib.Path(_INIT_FROM.value).absolute() if _INIT_FROM.value else None,
+        trust_config=_TRUST_CONFIG.value,
     )
     if config.cluster.actors:
-        return _run_fleet(config, workdir, spec, initial, open_workdir)
+        return _run_fleet(plan)
     # TensorFlow and Reverb take seconds to load: only after the checks.
-    from laser_tf.training import assembly, training
     from launch import session
 
-    if not (initial or is_resumed):  # Otherwise the agent has been built before.
-        assembly.build_agent(config, spec, "float32", seed=0)
-    open_workdir()
-    command_line.divert_native_messages(workdir / "native.log")
-    run = training.Training(config, workdir, spec, initial=initial, strategy=strategy)
-    return session.train_and_evaluate(run, config, workdir)
+    with plans.started(plan) as run:
+        return session.train_and_evaluate(run, config, workdir)
 
 
-def _run_fleet(
-    config: run_config.RunConfig,
-    workdir: pathlib.Path,
-    spec: types.EnvironmentSpec,
-    initial: "initial_weights.InitialWeights | None",
-    open_workdir: Callable[[], bool],
-) -> int | None:
+def _run_fleet(plan: plans.Plan) -> int | None:
     """Trains on several processes; returns the signal that stopped the training, or None."""
     from laser_tf.cluster import run_job
     from laser_tf.monitoring import progress
     from launch import fleet_session
 
+    config, workdir = plan.config, plan.workdir
+
     def open_and_log() -> bool:
-        resumed = open_workdir()
+        resumed = plan.open_workdir()
         logging.info("%s %s", "Resuming" if resumed else "Starting a run in", workdir)
         if config.cluster.address and not config.replay.address:
             logging.warning(
@@ -132,35 +100,15 @@ def _run_fleet(
 
     title = f"{config.environment.task}, seed {config.run.seed}, {config.cluster.actors} actors"
     display = progress.ProgressDisplay(config.run.env_frames, title, sys.stdout)
-    job = run_job.RunJob(config, spec, initial, display)
+    job = run_job.RunJob(config, plan.spec, plan.initial, display)
     stopped_by = fleet_session.run(job, config.cluster, workdir, open_and_log)
     if stopped_by is None:
         interruption.restore_default_handlers()  # An evaluation has nothing to save.
         from launch import session  # Imports TensorFlow, which the driver does not need.
 
-        session.evaluate(workdir, config)
+        with native_messages.diverted(workdir / "native.log"):
+            session.evaluate(workdir, config)
     return stopped_by
-
-
-def _initial_weights(
-    config: run_config.RunConfig,
-    workdir: pathlib.Path,
-    spec: types.EnvironmentSpec,
-    *,
-    is_resumed: bool,
-) -> "initial_weights.InitialWeights | None":
-    """Returns the weights of another run that are the initial weights of this run, if any."""
-    wanted = pathlib.Path(_INIT_FROM.value).absolute() if _INIT_FROM.value else None
-    if not wanted and not (is_resumed and run_directory.read_origin(workdir)):
-        return None
-    from laser_tf.training import initial_weights
-
-    initial = initial_weights.find(
-        workdir, wanted, config.environment.user_code(), _TRUST_CONFIG.value
-    )
-    if initial:
-        initial_weights.check(initial, config, spec)
-    return initial
 
 
 if __name__ == "__main__":

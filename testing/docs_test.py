@@ -7,8 +7,8 @@ import re
 import pandas as pd
 from absl.testing import absltest, parameterized
 
+from laser_tf.api import config_files
 from laser_tf.monitoring import metrics
-from launch import found_config
 from testing import pages
 
 _PATH = re.compile(
@@ -118,7 +118,7 @@ class TablesTest(absltest.TestCase):
         listed |= {f"acer:control_{name}" for name in ("a3c", "trust_a3c", "tis", "trust_tis")}
         sweeps = _table("docs/sweeps.md", "Members and files")
         listed |= {name for row in sweeps for name in re.findall(r"`(sweeps:\w+)`", row[0])}
-        self.assertEqual(listed, set(found_config.variants()))
+        self.assertEqual(listed, set(config_files.variants()))
 
     def test_readme_lists_every_package(self):
         listed = re.findall(r"`(?:laser_tf/)?(\w+)`", str(_table(pages.README, "Repository")))

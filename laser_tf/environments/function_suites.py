@@ -41,7 +41,7 @@ class FunctionConfig(python_config.PythonConfig):
 
     def user_code(self) -> tuple[str, ...]:
         """See `EnvironmentConfig`."""
-        return self.tasks
+        return super().user_code() or self.tasks
 
     def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
         """See `WorkerConfig`."""
@@ -86,17 +86,31 @@ class TFAgentsConfig(FunctionConfig):
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         os.environ["CUDA_VISIBLE_DEVICES"] = ""  # The learner uses the GPU.
         environment = user_modules.call(path, arguments, seed)
-        module = sys.modules.get("tf_agents.environments.py_environment")
-        if module is None or not isinstance(environment, module.PyEnvironment):
+        if not is_py_environment(environment):
             raise faults.UnsupportedSpaceError(
                 f"{path} returned a {type(environment).__name__}, not a TF-Agents PyEnvironment"
             )
-        if environment.batched:
-            raise faults.UnsupportedSpaceError(
-                f"{path} returned a batch of {environment.batch_size}: return one environment, "
-                "and set environment.num_envs"
-            )
-        return TFAgents(environment, seed)
+        return wrap_py_environment(path, environment, seed)
+
+
+def is_py_environment(environment: Any) -> bool:
+    """Returns whether an object is a `PyEnvironment`, without loading TF-Agents."""
+    module = sys.modules.get("tf_agents.environments.py_environment")
+    return module is not None and isinstance(environment, module.PyEnvironment)
+
+
+def wrap_py_environment(name: str, environment: Any, seed: int) -> dm_env.Environment:
+    """Returns a `PyEnvironment` as an environment of dm_env.
+
+    Raises:
+      UnsupportedSpaceError: For a batch of environments, or specs of another kind.
+    """
+    if environment.batched:
+        raise faults.UnsupportedSpaceError(
+            f"{name} returned a batch of {environment.batch_size}: return one environment, and set "
+            "environment.num_envs"
+        )
+    return TFAgents(environment, seed)
 
 
 class TFAgents(base.Adapter):

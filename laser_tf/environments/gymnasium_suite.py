@@ -52,7 +52,8 @@ class GymnasiumConfig(python_config.PythonConfig):
 
     def user_code(self) -> tuple[str, ...]:
         """See `EnvironmentConfig`."""
-        return tuple(task for task in self.tasks if ":" in task or task.startswith(_OLD_GYM))
+        imported = (task for task in self.tasks if ":" in task or task.startswith(_OLD_GYM))
+        return super().user_code() or tuple(imported)
 
     def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
         """See `PythonConfig`."""

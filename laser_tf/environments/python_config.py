@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import functools
 import importlib.util
 import json
 from collections.abc import Callable, Mapping
@@ -10,7 +11,12 @@ from typing import Any, ClassVar
 import dm_env
 
 from laser_tf import config_checks, config_values, errors
-from laser_tf.environments import environment_config, python_environments
+from laser_tf.environments import (
+    environment_config,
+    pickled_functions,
+    python_environments,
+    user_modules,
+)
 
 _MAX_REPLY_SECONDS = 86_400.0  # A day; waits must be finite.
 
@@ -72,6 +78,7 @@ class PythonConfig(WorkerConfig):
     # Python literals or bare words. The values of a dictionary must survive JSON.
     arguments: str | Mapping[str, Any] = ""  # keywords of the constructor: "name=value, ..."
     text_length: int = 16  # words; of the longest text in an observation
+    pickled_function: str = ""  # base64; creates an environment, see `laser_tf.train`
 
     frames_per_second: ClassVar[float] = 30.0
 
@@ -84,6 +91,26 @@ class PythonConfig(WorkerConfig):
                     f"arguments have {name}={value!r}, which config.json cannot hold: give "
                     f"arguments as a text, '{name}={value!r}'"
                 )
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """See `EnvironmentConfig`; a pickled function is the only task."""
+        return (self.task,) if self.pickled_function else super().tasks
+
+    def user_code(self) -> tuple[str, ...]:
+        """See `EnvironmentConfig`."""
+        return (user_modules.PICKLED,) if self.pickled_function else ()
+
+    def make(
+        self, task: str, num_envs: int, seed: int, rendering: bool
+    ) -> python_environments.PythonEnvironments:
+        """See `WorkerConfig`."""
+        if not self.pickled_function:
+            return super().make(task, num_envs, seed, rendering)
+        maker = functools.partial(
+            pickled_functions.call, self.pickled_function, task, self.keyword_arguments()
+        )
+        return python_environments.PythonEnvironments(self, maker, task, num_envs, seed)
 
     def max_words(self) -> int:
         """See `WorkerConfig`."""

@@ -5,12 +5,14 @@ import importlib
 import inspect
 import operator
 import pathlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from types import ModuleType
 from typing import Any
 
 from laser_tf import errors
 from laser_tf.environments import faults, suites
+
+PICKLED = "a pickled function"  # In `EnvironmentConfig.user_code`.
 
 
 class UntrustedError(errors.UserError):
@@ -28,7 +30,8 @@ def check_trusted(source: pathlib.Path, code: Collection[str], named: Collection
     Raises:
       UntrustedError: For a task that is not in `named`.
     """
-    if unnamed := [task for task in code if task not in named]:
+    # Nobody can know a pickled function by its name.
+    if unnamed := [task for task in code if task not in named or task == PICKLED]:
         raise UntrustedError(
             f"environment.task in {source} names {', '.join(unnamed)}, code outside this package "
             "that would run with your permissions. Give --trust_config if you trust the author of "
@@ -73,6 +76,11 @@ def call(path: str, arguments: dict[str, Any], seed: int) -> Any:
         raise faults.UnsupportedSpaceError(
             f"{path} is a {type(function).__name__}: name a function that returns an environment"
         )
+    return call_function(function, arguments, seed)
+
+
+def call_function(function: Callable[..., Any], arguments: dict[str, Any], seed: int) -> Any:
+    """Calls a function, with `seed` if it has such a parameter."""
     with contextlib.suppress(TypeError, ValueError):  # A C extension has no signature.
         if "seed" in inspect.signature(function).parameters:
             arguments = {"seed": seed, **arguments}

@@ -6,7 +6,7 @@ import json
 import logging
 import pathlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TextIO
 
 from laser_tf import errors, observations, types
 from laser_tf.environments import base, environment_config, factory, user_modules
@@ -26,6 +26,7 @@ def evaluate(
     greedy: bool = False,
     environment_changes: Mapping[str, Any] | None = None,
     trust_config: bool = False,
+    stream: TextIO | None = None,
 ) -> dict[str, Any]:
     """Evaluates the newest weights of a run and writes the result, see `evaluation_files`.
 
@@ -40,6 +41,7 @@ def evaluate(
       environment_changes: Values of the configuration's section `environment` that differ from
         those of the run, e.g. {"sticky_actions": 0.25}.
       trust_config: Whether the run's `config.json` may name modules to import.
+      stream: Stream that the progress is shown on; None for standard error.
 
     Returns:
       The content of the result's file.
@@ -67,7 +69,7 @@ def evaluate(
     with contextlib.closing(evaluating):
         if changes:
             check_spec(evaluating.environment.spec(), config.environment)
-        summary = _evaluate_newest(evaluating, workdir, config)
+        summary = _evaluate_newest(evaluating, workdir, config, stream)
     summary["protocol"] = {
         "suite": environment.suite,
         "episodes_per_task": episodes,
@@ -96,21 +98,36 @@ def evaluate(
     return summary
 
 
-def evaluate_finished(workdir: pathlib.Path, config: run_config.RunConfig) -> None:
-    """Evaluates a finished run as `run.evaluation_episodes` requests, unless that is done."""
+def evaluate_finished(
+    workdir: pathlib.Path, config: run_config.RunConfig, stream: TextIO | None = None
+) -> dict[str, Any] | None:
+    """Evaluates a finished run as `run.evaluation_episodes` requests, unless that is done.
+
+    Returns:
+      The content of the file of the new or the earlier evaluation; None if no episodes are
+      requested.
+    """
     episodes = config.run.evaluation_episodes
+    if not episodes:
+        return None
     # An earlier evaluation counts only if its weights have the whole training.
-    if not episodes or evaluation_files.has_standard_evaluation(workdir, config.run.env_frames):
-        return
+    if evaluation_files.has_standard_evaluation(workdir, config.run.env_frames):
+        return json.loads(evaluation_files.result_file(workdir).read_text())
     # The user who trains has named the environment's code.
     summary = evaluate(
-        workdir, episodes=episodes, seed=config.run.seed, video=True, trust_config=True
+        workdir,
+        episodes=episodes,
+        seed=config.run.seed,
+        video=True,
+        trust_config=True,
+        stream=stream,
     )
     logging.info(
         "Reached a mean return of %.2f in %d evaluation episodes",
         summary["mean_return"],
         summary["episodes"],
     )
+    return summary
 
 
 def evaluate_random_actions(
@@ -197,7 +214,10 @@ def check_spec(
 
 
 def _evaluate_newest(
-    evaluating: evaluator.Evaluator, workdir: pathlib.Path, config: run_config.RunConfig
+    evaluating: evaluator.Evaluator,
+    workdir: pathlib.Path,
+    config: run_config.RunConfig,
+    stream: TextIO | None,
 ) -> dict[str, Any]:
     """Evaluates the newest weights; returns the summary with counters and faults."""
     environment = evaluating.environment
@@ -209,7 +229,7 @@ def _evaluate_newest(
     del learner  # Its optimiser's variables are no longer needed.
     tasks = environment.tasks
     title = f"evaluating {tasks[0] if len(tasks) == 1 else f'{len(tasks)} tasks'}"
-    with progress.EvaluationDisplay(evaluating.num_episodes, title) as display:
+    with progress.EvaluationDisplay(evaluating.num_episodes, title, stream) as display:
         summary = evaluating.evaluate(
             weights, agent_steps * config.environment.action_repeat, updates, display.update
         )

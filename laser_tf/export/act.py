@@ -1,85 +1,221 @@
-"""Runs an exported policy in an environment of gymnasium, with TensorFlow and gymnasium alone.
+"""Acts on the observations of an environment, and returns its actions, with an exported policy.
 
 python act.py CartPole-v1
 
-`launch.export` copies this file into the directory of the policy.
+`launch.export` copies this file into the directory of the policy. It needs TensorFlow and NumPy
+alone. As a program it runs episodes of a gymnasium environment.
 """
 
 import json
+import os
 import pathlib
 import re
 import sys
 import zlib
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-import gymnasium
 import numpy as np
 import tensorflow as tf
 
+DESCRIPTION = "policy.json"
 
-def to_policy(leaf: Any, entry: dict[str, Any], offset: Any) -> np.ndarray:
-    """Converts a part of an observation to a batch of one for the policy.
+_SEEDS = 2**31  # Seeds of `sample` are below.
+
+
+class State(NamedTuple):
+    """Memory of a policy between two steps of B environments.
+
+    Attributes:
+      tensors: Name -> tensor [B, ...]: core state, earlier frames, last action.
+      is_first: bool [B], environments whose next observation opens an episode.
+      is_batch: Whether observations and actions have a batch axis.
+    """
+
+    tensors: dict[str, Any]
+    is_first: np.ndarray
+    is_batch: bool
+
+
+class Policy:
+    """A policy with the observations and actions of its environment."""
+
+    def __init__(
+        self,
+        functions: Any,
+        about: Mapping[str, Any],
+        task: str | None = None,
+        seed: int | None = None,
+    ):
+        """Wraps functions of tensors.
+
+        Args:
+          functions: Object with the functions `initial_state`, `greedy` and `sample`.
+          about: Content of `policy.json`.
+          task: Name of the environment's task in `policy.json`; None for the first one.
+          seed: Seed of sampled actions; None for a random one.
+
+        Raises:
+          ValueError: For an unknown task.
+        """
+        tasks = about["tasks"]
+        name = next(iter(tasks)) if task is None else task
+        if name not in tasks:
+            raise ValueError(f"task must be {' or '.join(tasks)}, got {name}.")
+        self._functions = functions
+        self._observation = about["observation"]
+        self._task = tasks[name]
+        self._inputs = {entry["name"]: entry for entry in about["inputs"]}
+        # Observations are the first inputs.
+        self._offsets = dict(zip(self._inputs, self._task["observation_offsets"], strict=False))
+        self._random = np.random.default_rng(seed)
+
+    def initial_state(self, batch_size: int | None = None) -> State:
+        """Returns the state before the first observation of an episode.
+
+        Args:
+          batch_size: Number of environments B; None for one environment without a batch axis.
+        """
+        size = 1 if batch_size is None else batch_size
+        tensors = self._functions.initial_state(tf.constant(size))
+        return State(tensors, np.ones(size, bool), batch_size is not None)
+
+    def act(
+        self,
+        observation: Any,
+        state: State,
+        *,
+        reward: Any = 0.0,
+        discount: Any = 1.0,
+        is_first: Any = None,
+        greedy: bool = True,
+    ) -> tuple[Any, State]:
+        """Returns the action for an observation, and the state for the next call.
+
+        Args:
+          observation: Observation as the environment returns it: an array, a number, a text, or a
+            nest of them; of a batch, with a leading axis [B] of each array, or B texts.
+          state: State of `initial_state` or of the last call.
+          reward: Raw reward that arrived with the observation, or [B]. Only recurrent agents read
+            rewards.
+          discount: 0 where the episode has terminated, otherwise 1; or [B].
+          is_first: Whether the observation opens an episode, or bool [B]. By default, the first
+            observation after `initial_state` does.
+          greedy: Whether to take the best action instead of sampling.
+
+        Returns:
+          Action as the environment accepts it, or actions [B, ...], and the next state.
+
+        Raises:
+          ValueError: If the observation has other parts or shapes.
+        """
+        size = len(state.is_first)
+        first = state.is_first if is_first is None else np.broadcast_to(is_first, [size])
+        reward = np.where(first, 0, np.multiply(reward, self._task["reward_scale"]))
+        step = (
+            self._to_policy(observation, self._observation, state),
+            tf.constant(np.broadcast_to(reward, [size]), tf.float32),
+            tf.constant(np.where(first, 1, np.broadcast_to(discount, [size])), tf.float32),
+            tf.constant(first, tf.bool),
+            state.tensors,
+        )
+        if greedy:
+            actions, tensors = self._functions.greedy(*step)
+        else:
+            seed = tf.constant(self._random.integers(_SEEDS, size=2), tf.int32)
+            actions, tensors = self._functions.sample(*step, seed)
+        native = to_environment(actions.numpy(), self._task["action"])
+        following = State(tensors, np.zeros(size, bool), state.is_batch)
+        return native if state.is_batch else native[0], following
+
+    def _to_policy(self, value: Any, names: Any, state: State) -> Any:
+        """Converts a part of an observation to tensors [B, ...], given the names of its inputs."""
+        if isinstance(names, Mapping):
+            if not isinstance(value, Mapping) or not set(names) <= set(value):
+                raise ValueError(f"observation must have the keys {', '.join(names)}, got {value}.")
+            return {key: self._to_policy(value[key], part, state) for key, part in names.items()}
+        if isinstance(names, list | tuple):
+            if len(value) != len(names):
+                raise ValueError(f"observation must have {len(names)} parts, got {len(value)}.")
+            parts = zip(value, names, strict=True)
+            return tuple(self._to_policy(part, name, state) for part, name in parts)
+        array = np.asarray(value) if state.is_batch else np.asarray(value)[None]
+        if array.shape[:1] != state.is_first.shape:
+            size = len(state.is_first)
+            raise ValueError(f"{names} must be a batch of {size}, got {list(array.shape)}.")
+        return tf.constant(to_policy(array, self._inputs[names], self._offsets[names]))
+
+
+def load(
+    folder: str | os.PathLike[str], task: str | None = None, seed: int | None = None
+) -> Policy:
+    """Loads an exported policy; for the arguments see `Policy`."""
+    about = json.loads((pathlib.Path(folder) / DESCRIPTION).read_text())
+    return Policy(tf.saved_model.load(str(folder)), about, task, seed)
+
+
+def to_policy(batch: np.ndarray, entry: Mapping[str, Any], offset: Any) -> np.ndarray:
+    """Converts a part of the observations of B environments for the policy.
 
     Args:
-      leaf: Part of an observation.
+      batch: Numbers [B, ...] or texts [B].
       entry: Its entry in `inputs` of `policy.json`.
       offset: Its entry in `observation_offsets`.
+
+    Raises:
+      ValueError: For another shape, or a text with too many words.
     """
-    if isinstance(leaf, str):  # Numbers of words, then zeros.
-        words = [1 + zlib.crc32(word.encode()) % 1000 for word in re.findall(r"\w+", leaf.lower())]
-        return np.int32([words + [0] * (entry["shape"][1] - len(words))])
-    numbers = np.asarray(leaf)
-    if numbers.dtype == bool and entry["dtype"] == "uint8":
-        numbers = numbers * 255
-    numbers = np.reshape(numbers, [-1]) - offset
-    return np.reshape(numbers, [1, *entry["shape"][1:]]).astype(entry["dtype"])
+    shape = [len(batch), *entry["shape"][1:]]
+    if batch.dtype.kind in "USO":
+        return np.array([_word_numbers(text, shape[1]) for text in batch.tolist()], np.int32)
+    if batch.size != np.prod(shape):
+        raise ValueError(
+            f"{entry['name']} must have the shape {shape[1:]}, got {list(batch.shape[1:])}."
+        )
+    numbers = batch * np.uint8(255) if batch.dtype == bool and entry["dtype"] == "uint8" else batch
+    numbers = numbers.reshape([len(batch), -1]) - offset
+    return numbers.reshape(shape).astype(entry["dtype"])
 
 
-def to_environment(action: np.ndarray, own: dict[str, Any]) -> Any:
-    """Converts an action of the policy to the environment's numbers, dtype, shape and bounds.
+def _word_numbers(text: str | bytes, length: int) -> list[int]:
+    """Returns the numbers of the words of a text, then zeros."""
+    text = text.decode() if isinstance(text, bytes) else text
+    words = [1 + zlib.crc32(word.encode()) % 1000 for word in re.findall(r"\w+", text.lower())]
+    if len(words) > length:
+        raise ValueError(f"a text must have at most {length} words, got {text!r}.")
+    return words + [0] * (length - len(words))
+
+
+def to_environment(actions: np.ndarray, own: Mapping[str, Any]) -> np.ndarray:
+    """Converts actions [B, ...] to the environment's numbers, dtype, shape and bounds.
 
     Args:
-      action: Action of one environment.
+      actions: Actions of the policy.
       own: `action` of the task in `policy.json`.
     """
     bounds = np.array([own["minimum"], own["maximum"]], own["dtype"])
-    numbers = np.reshape(action + own["first"], own["shape"])
-    return np.clip(numbers.astype(own["dtype"]), *bounds)[()]
+    numbers = np.reshape(actions + own["first"], [len(actions), *own["shape"]])
+    return np.clip(numbers.astype(own["dtype"]), *bounds)
 
 
-def run(folder: pathlib.Path, environment: gymnasium.Env, episodes: int, name: str) -> list[float]:
-    """Runs episodes with greedy actions and returns their returns.
-
-    Args:
-      folder: Directory of the policy.
-      environment: Environment as in training.
-      episodes: Number of episodes.
-      name: Name of the task in `policy.json`.
-    """
-    policy = tf.saved_model.load(str(folder))
-    about = json.loads((folder / "policy.json").read_text())
-    inputs = [entry for entry in about["inputs"] if entry["name"].startswith("observation")]
-    task = about["tasks"][name]
+def run(policy: Policy, environment: Any, episodes: int) -> list[float]:
+    """Runs episodes of a gymnasium environment with greedy actions; returns their returns."""
     returns = []
-    state = policy.initial_state(1)  # Of one environment; `is_first` resets it.
     for _ in range(episodes):
         observation, _ = environment.reset()
-        reward, discount, is_first, is_over, episode_return = 0.0, 1.0, True, False, 0.0
+        state, reward, is_over, episode_return = policy.initial_state(), 0.0, False, 0.0
         while not is_over:
-            parts = tf.nest.flatten(observation), inputs, task["observation_offsets"]
-            leaves = [tf.constant(to_policy(*part)) for part in zip(*parts, strict=True)]
-            batch = tf.nest.pack_sequence_as(observation, leaves)
-            numbers = [np.float32([reward]), np.float32([discount]), np.array([is_first])]
-            actions, state = policy.greedy(batch, *numbers, state)
-            action = to_environment(actions[0].numpy(), task["action"])
+            action, state = policy.act(observation, state, reward=reward)
             observation, reward, terminated, truncated, _ = environment.step(action)
-            discount, is_first, is_over = 1.0 - terminated, False, terminated or truncated
+            is_over = terminated or truncated
             episode_return += float(reward)
         returns.append(episode_return)
     return returns
 
 
 if __name__ == "__main__":
+    import gymnasium
+
     task_name = sys.argv[1]
-    directory = pathlib.Path(__file__).parent
-    print(run(directory, gymnasium.make(task_name), episodes=10, name=task_name))
+    exported = load(pathlib.Path(__file__).parent, task_name)
+    print(run(exported, gymnasium.make(task_name), episodes=10))

@@ -29,13 +29,19 @@ def describe(
       native: Task -> specs of its environment before their conversion.
     """
     environment = config.environment
+    scales = environment.reward_scales or [1.0] * len(native)
     return {
         "agent": config.agent.name,
         "suite": environment.suite,
-        "tasks": {task: describe_task(spec) for task, spec in native.items()},
+        "tasks": {
+            task: {**describe_task(spec), "reward_scale": scale}
+            for (task, spec), scale in zip(native.items(), scales, strict=True)
+        },
         "trained_env_frames": agent_steps * environment.action_repeat,
         "environment": environment.protocol(),
         "frame_stack": config.replay.frame_stack,
+        # A nest as the environment's, with the names of inputs.
+        "observation": tree.map_structure(lambda leaf: leaf.name, policy.step_signature()[0]),
         "inputs": _inputs(policy, config, native),
         "state": [
             _entry(name, signature, _state_meaning(name))
@@ -176,15 +182,12 @@ A TensorFlow SavedModel, trained by {about["agent"]} on {about["suite"]} for \
 `python act.py TASK` runs 10 episodes in an environment of gymnasium, and in Python:
 
 ```python
-import pathlib
-
 import act  # act.py of this directory
 
-# `environment` has the interface of gymnasium.
-returns = act.run(pathlib.Path("policy"), environment, episodes=10, name={task!r})
+policy = act.load("policy", task={task!r})
+state = policy.initial_state()  # before each episode
+action, state = policy.act(observation, state)  # as the environment returns and accepts them
 ```
-
-Its functions `to_policy` and `to_environment` convert observations and actions.
 
 The environment must be as in training: {environment}.
 {_table("Inputs", about["inputs"])}

@@ -8,14 +8,16 @@ import logging
 import os
 import pathlib
 import shutil
+import types
 import warnings
 from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from laser_tf import errors
 from laser_tf.environments import factory, user_modules
-from laser_tf.export import description, portable_policy
+from laser_tf.export import act, description, portable_policy
 from laser_tf.training import learner_checkpoints, run_config
 from laser_tf.workdir import atomic, run_directory
 
@@ -43,6 +45,39 @@ def export(
     """
     if output.exists() or output.is_symlink():
         raise run_directory.WorkdirError(f"{output} exists: name a new folder with --output")
+    restored = restore(workdir, compute_dtype, trust_config)
+    unfinished = output.with_name(f"{output.name}.unfinished-{os.getpid()}")
+    try:
+        unfinished.mkdir(parents=True)
+        save(restored.policy, unfinished, restored.learner_updates)
+        (unfinished / act.DESCRIPTION).write_text(json.dumps(restored.about, indent=2) + "\n")
+        shutil.copy(act.__file__, unfinished)
+        (unfinished / "README.md").write_text(description.page(restored.about))
+        atomic.replace(unfinished, output)
+    except (OSError, tf.errors.OpError) as error:
+        raise run_directory.WorkdirError(
+            f"cannot write {output}: {errors.first_line(error)}. Fix this, or use another --output"
+        ) from None
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+class Restored(NamedTuple):
+    """Policy of a run.
+
+    Attributes:
+      policy: Policy with the newest weights.
+      about: Description, see `description.describe`.
+      learner_updates: Learner updates behind the weights.
+    """
+
+    policy: portable_policy.PortablePolicy
+    about: dict[str, Any]
+    learner_updates: int
+
+
+def restore(workdir: pathlib.Path, compute_dtype: str = "", trust_config: bool = False) -> Restored:
+    """Returns the policy of a run's newest weights; for the arguments and errors see `export`."""
     config = run_config.parse(run_directory.read_config(workdir))
     if not trust_config:
         code = config.environment.user_code()
@@ -57,20 +92,7 @@ def export(
     agent, counters = learner_checkpoints.restore_agent(workdir, config, spec, seed=0)
     policy = portable_policy.PortablePolicy(agent, spec, config.replay.frame_stack)
     about = description.describe(policy, config, int(counters.agent_steps), native)
-    unfinished = output.with_name(f"{output.name}.unfinished-{os.getpid()}")
-    try:
-        unfinished.mkdir(parents=True)
-        save(policy, unfinished, int(counters.learner_updates))
-        (unfinished / "policy.json").write_text(json.dumps(about, indent=2) + "\n")
-        shutil.copy(pathlib.Path(__file__).with_name("act.py"), unfinished)
-        (unfinished / "README.md").write_text(description.page(about))
-        atomic.replace(unfinished, output)
-    except (OSError, tf.errors.OpError) as error:
-        raise run_directory.WorkdirError(
-            f"cannot write {output}: {errors.first_line(error)}. Fix this, or use another --output"
-        ) from None
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+    return Restored(policy, about, int(counters.learner_updates))
 
 
 def save(policy: portable_policy.PortablePolicy, folder: pathlib.Path, train_step: int) -> None:
@@ -95,17 +117,30 @@ def save(policy: portable_policy.PortablePolicy, folder: pathlib.Path, train_ste
                 "gin-config==0.5.0 gym==0.23.0 gym-notices==0.1.0"
             ) from None
         saver = tf_agents_policy.make_saver(policy, train_step)
-        acting = [*policy.step_signature(), policy.state_signature()]
-        for function, signature in (
-            (policy.initial_state, [tf.TensorSpec([], tf.int32, "batch_size")]),
-            (policy.greedy, acting),
-            (policy.sample, [*acting, tf.TensorSpec([2], tf.int32, "seed")]),
-        ):
-            name = function.__name__
-            compiled = tf.function(function, input_signature=signature, autograph=False)
-            saver.register_concrete_function(name, compiled)
+        for name, (function, signature) in _functions(policy).items():
+            saver.register_concrete_function(name, _compile(function, signature))
             saver.signatures[name] = _flat(function, signature)
         saver.save(str(folder))
+
+
+def compiled(policy: portable_policy.PortablePolicy) -> types.SimpleNamespace:
+    """Returns the functions of a policy that a SavedModel has, under their names."""
+    functions = _functions(policy).items()
+    return types.SimpleNamespace(**{name: _compile(*function) for name, function in functions})
+
+
+def _functions(policy: portable_policy.PortablePolicy) -> dict[str, tuple[Callable, list]]:
+    """Returns name -> function and signature."""
+    acting = [*policy.step_signature(), policy.state_signature()]
+    return {
+        "initial_state": (policy.initial_state, [tf.TensorSpec([], tf.int32, "batch_size")]),
+        "greedy": (policy.greedy, acting),
+        "sample": (policy.sample, [*acting, tf.TensorSpec([2], tf.int32, "seed")]),
+    }
+
+
+def _compile(function: Callable, signature: list) -> Callable:
+    return tf.function(function, input_signature=signature, autograph=False)
 
 
 @contextlib.contextmanager

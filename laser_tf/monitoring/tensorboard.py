@@ -71,6 +71,8 @@ class MetricsWriter:
         """Writes a flat configuration for TensorBoard's HPARAMS and TEXT pages."""
         # The members of all sweeps have the same names, so a trial has two.
         run = self._folder.absolute().parent
+        # A pickled function of `laser_tf.train` is no text to read.
+        config = {k: v for k, v in config.items() if k != "environment.pickled_function"}
         plain = {  # The page accepts neither tuples nor None.
             key: value if isinstance(value, bool | int | float | str) else str(value)
             for key, value in config.items()

@@ -16,6 +16,7 @@ CHANGEABLE_KEYS = (
     "environment.max_broken_episodes",
     "environment.num_threads",
     "environment.num_workers",
+    "environment.pickled_function",
     "environment.reply_seconds",
     "learner.jit_compile",
     "learner.non_finite_limit",

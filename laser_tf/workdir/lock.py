@@ -36,7 +36,7 @@ def command_timeout() -> float:
 
 
 def acquire(path: pathlib.Path, patience_seconds: float = 0.0, flag: str = "--workdir") -> None:
-    """Creates a file and locks it until this process ends.
+    """Creates a file and locks it until `release`, or until this process ends.
 
     Child processes do not inherit the lock. If the file system does not support locks, a warning is
     logged. The error names the directory by its `flag` on the command line.
@@ -62,6 +62,12 @@ def acquire(path: pathlib.Path, patience_seconds: float = 0.0, flag: str = "--wo
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
     _held[path.absolute()] = descriptor, os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def release(directory: pathlib.Path) -> None:
+    """Unlocks a directory, unless this process has not locked it."""
+    for descriptor in _held.pop((directory / FILE).absolute(), ()):
+        os.close(descriptor)
 
 
 def _try_lock(descriptor: int, path: pathlib.Path) -> bool:

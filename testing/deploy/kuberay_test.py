@@ -5,8 +5,8 @@ import shlex
 
 from absl.testing import absltest, parameterized
 
+from laser_tf.api import config_files
 from laser_tf.training import run_config
-from launch import found_config
 from testing import commands
 from testing.deploy import kubernetes_objects as objects
 
@@ -25,7 +25,7 @@ def _server():
 
 def _config(arguments):
     """The configuration that a command line gives."""
-    config = found_config.load(_flag(arguments, "config"))
+    config = config_files.load(_flag(arguments, "config"))
     for argument in arguments:
         if argument.startswith("--config."):
             key, _, text = argument.removeprefix("--config.").partition("=")

@@ -9,8 +9,8 @@ import gymnasium
 import numpy as np
 from absl.testing import absltest, parameterized
 
+from laser_tf.api import config_files
 from laser_tf.environments import faults, gymnasium_suite, suites
-from launch import found_config
 from testing import messages
 from testing.environments import small_environments
 
@@ -106,7 +106,7 @@ class GymnasiumTest(parameterized.TestCase):
         if suite != "minigrid":  # Its package knows its tasks.
             suites.config_class(suite)(task=task)
         (config,) = re.findall(r"--config=(\S+)", message)
-        self.assertIsNotNone(found_config.load(config))
+        self.assertIsNotNone(config_files.load(config))
 
     def test_registered_minigrid_id_names_its_suite(self):
         gymnasium.register("MiniGrid-Small-v0", entry_point="minigrid.envs:EmptyEnv")

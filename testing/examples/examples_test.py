@@ -33,6 +33,21 @@ class ExamplesTest(commands.CommandTest):
         summary = json.loads((self.workdir / "evaluation.json").read_text())
         self.assertGreater(summary["mean_return"], 0.9)  # at random below 0.5; at most 1
 
+    def test_notebook_trains_and_acts(self):
+        cells = json.loads((ROOT / "examples/quickstart.ipynb").read_text())["cells"]
+        sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        # Cells define names in the main module, as in Jupyter.
+        program = "import json, sys\nfor cell in json.loads(sys.argv[1]):\n    exec(cell)\n"
+        folder = self.workdir.parent
+        done = subprocess.run(
+            [sys.executable, "-c", program, json.dumps(sources)],
+            cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+            timeout=300,
+        )  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in ("cartpole", "corridor"):
+            self.assertTrue((folder / "runs" / name / "evaluation.json").exists())
+
     def test_vtrace_learns_in_a_custom_loop(self):
         self.assertGreater(vtrace_loop.main(updates=150), 0.8)  # at the start 0.5
 

@@ -9,13 +9,14 @@ import sys
 from absl.testing import absltest, parameterized
 
 from laser_tf.agents import agent_config, laser_config, r2d2_config, reactor_config
+from laser_tf.api import config_files
 from laser_tf.environments import suites
 from laser_tf.networks import trunk_config
 from laser_tf.replay.schemes import registry as schemes
 from laser_tf.replay.schemes import table_replay
 from laser_tf.sweeps import population, sweep_config
 from laser_tf.training import learner_config, run_config
-from launch import config_help, found_config
+from launch import config_help
 from testing import commands
 
 # Runs a command where neither TensorFlow nor Reverb can be imported.
@@ -123,7 +124,7 @@ class HelpTest(parameterized.TestCase):
 
     @parameterized.parameters("laser:atari", "r2d2:atari_paper", "sweeps:minatar")
     def test_keys_of_a_configuration_fit_the_width(self, name):
-        values = found_config.load(name).to_dict()
+        values = config_files.load(name).to_dict()
         text = config_help.describe_keys(values, width=80)
         for section, keys in values.items():
             for key in keys:

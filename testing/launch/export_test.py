@@ -11,7 +11,6 @@ import tempfile
 import gymnasium
 import numpy as np
 import tensorflow as tf
-import tree
 from absl.testing import absltest
 from dm_env import specs
 
@@ -72,8 +71,12 @@ class ExportTest(commands.CommandTest):
                 "maximum": "255",
             },
         )
-        own = {"first": 0, "shape": [], "dtype": "int32", "minimum": 0, "maximum": 2}
-        self.assertEqual(about["tasks"], {"catch": {"action": own, "observation_offsets": [0]}})
+        own = {
+            "action": {"first": 0, "shape": [], "dtype": "int32", "minimum": 0, "maximum": 2},
+            "observation_offsets": [0],
+            "reward_scale": 1.0,
+        }
+        self.assertEqual(about["tasks"], {"catch": own})
         self.assertEqual(about["action"]["maximum"], "2")
         page = (self.output / "README.md").read_text()
         self.assertIn("| observation | uint8 [batch, 10, 5, 1] | image", page)
@@ -81,7 +84,7 @@ class ExportTest(commands.CommandTest):
 
     def test_program_of_the_policy_runs_episodes(self):
         program = runpy.run_path(str(self.output / "act.py"))
-        returns = program["run"](self.output, _Gymnasium(), 10, "catch")
+        returns = program["run"](program["load"](self.output, "catch"), _Gymnasium(), 10)
         self.assertLen(returns, 10)
         self.assertGreater(np.mean(returns), 0.5)
 
@@ -188,30 +191,6 @@ class InitialWeightsTest(absltest.TestCase):
             np.testing.assert_array_equal(variable, before[name])
 
 
-class OwnObservationsTest(absltest.TestCase):
-    def test_program_converts_observations_as_in_training(self):
-        task = "testing.environments.small_environments:Started-v0"
-        config = gymnasium_suite.GymnasiumConfig(task=task, num_workers=1, text_length=3)
-        with contextlib.closing(
-            factory.make_environment(config, seed=3, num_envs=1)
-        ) as environment:
-            spec, (own,) = environment.spec(), environment.native_specs()
-            trained = tree.flatten(environment.reset().observation)
-        run = fakes.catch_config()
-        run = dataclasses.replace(run, environment=config)
-        agent = assembly.build_agent(run, spec, "float32", 1, is_evaluating=True)
-        policy = portable_policy.PortablePolicy(agent, spec, frame_stack=1)
-        about = description.describe(policy, run, 0, {task: own})
-        about = json.loads(json.dumps(about))
-        firsts = about["tasks"][task]["observation_offsets"]
-        entries = about["inputs"][: len(trained)]
-        leaves = tf.nest.flatten(gymnasium.make(task).reset(seed=3)[0])
-        for *part, expected in zip(leaves, entries, firsts, trained, strict=True):
-            converted = act.to_policy(*part)
-            np.testing.assert_array_equal(converted, expected, part[1]["name"])
-            self.assertEqual(converted.dtype, part[1]["dtype"])
-
-
 class OwnActionsTest(commands.CommandTest):
     def test_program_runs_with_other_action_numbers_and_floats(self):
         # Actions from -1 to 1, observations of float64; gymnasium's own checker refuses others.
@@ -233,7 +212,7 @@ class OwnActionsTest(commands.CommandTest):
         self.assertEqual((own["first"], own["minimum"], own["maximum"]), (-1, -1, 1))
         self.assertIn("which begin with -1", about["action"]["meaning"])
         environment = gymnasium.make(task, ends=4)
-        self.assertLen(act.run(folder / "policy", environment, 3, task), 3)
+        self.assertLen(act.run(act.load(folder / "policy", task), environment, 3), 3)
 
     def test_description_has_the_shape_of_actions(self):
         canonical = specs.BoundedArray([6], np.float32, -1, 1)
@@ -249,7 +228,7 @@ class OwnActionsTest(commands.CommandTest):
         task = json.loads(json.dumps(description.describe_task(base.NativeSpec(own, [0]))))
         chosen = np.float32([0.1, -0.5])
         self.assertFalse(space.contains(chosen.astype(np.float64).reshape([2, 1])))
-        sent = act.to_environment(chosen, task["action"])
+        (sent,) = act.to_environment(chosen[None], task["action"])
         self.assertTrue(space.contains(sent))
         np.testing.assert_allclose(sent, [[0.1], [-0.5]], rtol=1e-6)
 

@@ -9,6 +9,7 @@ from absl import flags
 from absl.testing import absltest, flagsaver, parameterized
 
 from laser_tf import errors
+from laser_tf.api import config_files
 from laser_tf.sweeps import sweep_config
 from laser_tf.training import run_config
 from launch import found_config
@@ -28,7 +29,7 @@ class LoadTest(parameterized.TestCase):
     )
     def test_missing_file_gives_close_variants(self, given, close):
         with messages.raises(errors.UserError, "--config", given, close):
-            found_config.load(given)
+            config_files.load(given, "--config")
 
     @parameterized.parameters(
         ("no Python", "line 1", "SyntaxError"),
@@ -45,7 +46,7 @@ class LoadTest(parameterized.TestCase):
         path = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "mine.py"
         path.write_text(content)
         with messages.raises(errors.UserError, path, *named) as caught:
-            found_config.load(str(path))
+            config_files.load(str(path))
         self.assertNotIn("\n", str(caught.exception))
 
 
@@ -148,7 +149,7 @@ class ConfigFlagTest(parameterized.TestCase):
         return run
 
     def test_run_directory_gives_its_configuration(self):
-        parsed = run_config.parse(found_config.load("laser:minatar_multitask").to_dict())
+        parsed = run_config.parse(config_files.load("laser:minatar_multitask").to_dict())
         run = self._make_run(json.dumps({"config": dataclasses.asdict(parsed)}))
         self.assertEqual(_CONFIG.run, run)
         self.assertEqual(_CONFIG.file, str(run / "config.json"))

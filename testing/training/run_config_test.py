@@ -11,12 +11,12 @@ from absl.testing import absltest, parameterized
 
 from laser_tf import errors
 from laser_tf.agents import agent_config
+from laser_tf.api import config_files
 from laser_tf.networks import cores, torsos, trunk_config
 from laser_tf.ops import reward_clipping
 from laser_tf.replay.schemes import registry as schemes
 from laser_tf.sweeps import sweep_config
 from laser_tf.training import run_config
-from launch import found_config
 from testing import fakes, messages
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -32,8 +32,8 @@ minigrid.MiniGridConfig.check_task = lambda _, task: task
 from laser_tf.replay.schemes import registry as schemes
 from laser_tf.sweeps import sweep_config
 from laser_tf.training import run_config
-from launch import found_config
-for name in found_config.variants():
+from laser_tf.api import config_files
+for name in config_files.variants():
     file, _, variant = name.partition(":")
     values = importlib.import_module(f"configs.{file}").get_config(variant).to_dict()
     (sweep_config if "sweep" in values else run_config).parse(values)
@@ -82,7 +82,7 @@ def _values(name: str) -> dict:
 class HostileValuesTest(parameterized.TestCase):
     @parameterized.parameters(
         name
-        for name in found_config.variants()
+        for name in config_files.variants()
         if name != "laser:babyai"  # its names are in its package's registry only
     )
     def test_hostile_values_raise_only_errors_that_name_the_key(self, name):

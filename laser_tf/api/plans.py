@@ -1,0 +1,159 @@
+"""Checks and starts runs in this process, for `laser_tf.train` and for commands."""
+
+import contextlib
+import dataclasses
+import logging
+import pathlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple, TextIO
+
+from laser_tf import types
+from laser_tf.environments import factory
+from laser_tf.host import native_messages
+from laser_tf.monitoring import progress
+from laser_tf.training import run_config
+from laser_tf.workdir import lock, run_directory, versions
+
+if TYPE_CHECKING:  # They import TensorFlow, which loads after all checks.
+    import tensorflow as tf
+
+    from laser_tf.training import initial_weights, training
+
+_NATIVE_LOG = "native.log"
+
+
+class Plan(NamedTuple):
+    """A run that has been checked.
+
+    Attributes:
+      config: Configuration.
+      workdir: Run directory.
+      spec: Spec of the environment.
+      initial: Weights of another run, if the run starts from them.
+      strategy: Distribution strategy of several devices.
+      open_workdir: Creates or checks the run directory and locks it; returns whether it is resumed.
+    """
+
+    config: run_config.RunConfig
+    workdir: pathlib.Path
+    spec: types.EnvironmentSpec
+    initial: "initial_weights.InitialWeights | None"
+    strategy: "tf.distribute.Strategy | None"
+    open_workdir: Callable[[], bool]
+
+
+def check(
+    config: run_config.RunConfig,
+    workdir: pathlib.Path,
+    *,
+    command: str = "",
+    extend: bool = False,
+    init_from: pathlib.Path | None = None,
+    trust_config: bool = False,
+) -> Plan:
+    """Checks environment, agent and weights of a run before anything is written.
+
+    For the arguments and errors see `runs.train`. `command` resumes the run from a shell.
+    """
+    spec = factory.environment_spec(config.environment)
+    config.agent.check_actions(spec.action)
+    is_resumed = (workdir / run_directory.CONFIG_FILE).exists()
+    if not is_resumed:  # The keys of an existing run cannot change.
+        config.replay.check_observation(spec.observation)
+    strategy = None
+    if config.learner.num_devices > 1 and not config.cluster.actors:
+        from laser_tf.training import strategies
+
+        strategy = strategies.make(config.learner)  # Before TensorFlow computes anything.
+    initial = _initial_weights(config, workdir, spec, init_from, trust_config)
+    if not (config.cluster.actors or initial or is_resumed):
+        # Otherwise the agent has been built before, or another process builds it.
+        from laser_tf.training import assembly
+
+        assembly.build_agent(config, spec, "float32", seed=0)
+
+    def open_workdir() -> bool:
+        return run_directory.open_workdir(
+            workdir,
+            dataclasses.asdict(config),
+            {
+                "versions": versions.recorded(),
+                **({run_directory.COMMAND: command} if command else {}),
+                **(initial.record() if initial else {}),
+            },
+            defaults=run_config.defaults(dataclasses.asdict(config)),
+            patience_seconds=lock.command_timeout(),
+            extend=extend,
+        )
+
+    return Plan(config, workdir, spec, initial, strategy, open_workdir)
+
+
+def _initial_weights(
+    config: run_config.RunConfig,
+    workdir: pathlib.Path,
+    spec: types.EnvironmentSpec,
+    wanted: pathlib.Path | None,
+    trust_config: bool,
+) -> "initial_weights.InitialWeights | None":
+    """Returns the weights of another run that are the initial weights of this run, if any."""
+    is_resumed = (workdir / run_directory.CONFIG_FILE).exists()
+    if not wanted and not (is_resumed and run_directory.read_origin(workdir)):
+        return None
+    from laser_tf.training import initial_weights
+
+    user_code = config.environment.user_code()
+    initial = initial_weights.find(workdir, wanted, user_code, trust_config)
+    if initial:
+        initial_weights.check(initial, config, spec)
+    return initial
+
+
+@contextlib.contextmanager
+def started(plan: Plan) -> Iterator["training.Training"]:
+    """Opens the run directory and yields the run; then releases the directory.
+
+    In the meantime, the output of C++ libraries goes to a file of the directory.
+    """
+    from laser_tf.training import training
+
+    try:
+        plan.open_workdir()
+        with native_messages.diverted(plan.workdir / _NATIVE_LOG):
+            yield training.Training(
+                plan.config, plan.workdir, plan.spec, initial=plan.initial, strategy=plan.strategy
+            )
+    finally:
+        lock.release(plan.workdir)
+
+
+def train(
+    run: "training.Training",
+    config: run_config.RunConfig,
+    workdir: pathlib.Path,
+    should_stop: Callable[[], bool],
+    stream: TextIO | None = None,
+) -> None:
+    """Trains a run with its actor and its periodic evaluations, unless it is finished.
+
+    Args:
+      run: Run.
+      config: Configuration of the run.
+      workdir: Run directory.
+      should_stop: See `training.Training.run`.
+      stream: Stream that the progress is shown on; None for standard output.
+    """
+    from laser_tf.evaluation import evaluator_process
+
+    logging.info("%s %s", "Resuming" if run.resumed else "Starting a run in", workdir)
+    if run.finished:
+        logging.info("Skipped training: the run has %s frames already", f"{run.env_frames:,}")
+        return
+    title = f"{config.environment.task}, seed {config.run.seed}"
+    with (
+        progress.ProgressDisplay(config.run.env_frames, title, stream) as display,
+        evaluator_process.maybe_start(config, workdir) as evaluator,
+    ):
+        run.run(should_stop, display.update, evaluator)
+    mean = progress.number(run.returns.mean_return(), 2)
+    logging.info("Reached a mean return of %s in the last 100 training episodes", mean)

@@ -1,0 +1,78 @@
+"""The functions `load_policy` and `export_policy` of the Python API."""
+
+import os
+import pathlib
+from typing import TYPE_CHECKING
+
+from laser_tf import errors
+from laser_tf.host import log_messages
+from laser_tf.workdir import run_directory
+
+if TYPE_CHECKING:  # It imports TensorFlow.
+    from laser_tf.export import act
+
+
+@log_messages.keeping_root_logger()
+def load_policy(
+    path: str | os.PathLike[str],
+    *,
+    task: str | None = None,
+    seed: int | None = None,
+    trust_config: bool = False,
+) -> "act.Policy":
+    """Returns the policy of a run's newest weights, or an exported policy.
+
+    Args:
+      path: Run directory, or directory of an exported policy.
+      task: Task of the environment, if the policy has several; by default the first.
+      seed: Seed of sampled actions; None for a random one.
+      trust_config: Whether the run's `config.json` may name or contain code to execute. Runs on
+        custom environments need it; exported policies do not.
+
+    Raises:
+      UserError: If the directory holds neither.
+      WorkdirError: If the run has no usable checkpoint.
+      UntrustedError: If the run has a custom environment and `trust_config` is False.
+      ValueError: For an unknown task.
+    """
+    folder = pathlib.Path(path)
+    is_run = (folder / run_directory.CONFIG_FILE).is_file()
+    if not is_run and not (folder / "policy.json").is_file():
+        run_directory.check_no_sweep(folder)
+        raise errors.UserError(
+            f"path must be a run directory or an exported policy, got {folder}. Use the workdir of "
+            "laser_tf.train or the output of laser_tf.export_policy."
+        )
+    from laser_tf.export import act
+
+    if not is_run:
+        return act.load(folder, task, seed)
+    from laser_tf.export import exporter
+
+    restored = exporter.restore(folder, trust_config=trust_config)
+    return act.Policy(exporter.compiled(restored.policy), restored.about, task, seed)
+
+
+@log_messages.keeping_root_logger()
+def export_policy(
+    workdir: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    compute_dtype: str = "",
+    trust_config: bool = False,
+) -> None:
+    """Exports the policy of a run's newest weights as a SavedModel, see docs/export.md.
+
+    Args:
+      workdir: Run directory.
+      output: New directory, which is complete or absent afterwards.
+      compute_dtype: "float32", "bfloat16" or "auto"; "" for that of the run.
+      trust_config: See `load_policy`.
+
+    Raises:
+      WorkdirError: If the run has no usable checkpoint, or `output` exists or cannot be written.
+      UntrustedError: If the run has a custom environment and `trust_config` is False.
+    """
+    from laser_tf.export import exporter
+
+    exporter.export(pathlib.Path(workdir), pathlib.Path(output), compute_dtype, trust_config)

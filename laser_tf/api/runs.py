@@ -1,0 +1,206 @@
+"""The functions `train` and `evaluate` of the Python API, and their results."""
+
+import dataclasses
+import io
+import logging
+import os
+import pathlib
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, TextIO
+
+from laser_tf import errors
+from laser_tf.api import plans
+from laser_tf.environments import pickled_functions
+from laser_tf.host import log_messages
+from laser_tf.training import run_config
+
+_is_training = threading.Lock()
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """Returns of the episodes of an evaluation.
+
+    Attributes:
+      mean_return: Mean raw return; of several tasks, the mean of their means.
+      standard_deviation: Standard deviation of the returns of single episodes.
+      median_return: Median of the returns.
+      min_return: Smallest return.
+      max_return: Largest return.
+      episodes: Number of episodes of all tasks together.
+      env_frames: Env frames behind the evaluated weights.
+      summary: Content of `evaluation.json`, with protocol and single returns of each task.
+    """
+
+    mean_return: float
+    standard_deviation: float
+    median_return: float
+    min_return: float
+    max_return: float
+    episodes: int
+    env_frames: int
+    summary: Mapping[str, Any] = dataclasses.field(repr=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """Result of `train`.
+
+    Attributes:
+      workdir: Run directory.
+      env_frames: Env frames learned from so far, before action repeat.
+      finished: Whether the budget `run.env_frames` is spent.
+      evaluation: Evaluation of a finished run; None if the run was stopped before, or if
+        `run.evaluation_episodes` is 0.
+    """
+
+    workdir: pathlib.Path
+    env_frames: int
+    finished: bool
+    evaluation: Evaluation | None
+
+
+@log_messages.keeping_root_logger()
+def train(
+    config: run_config.RunConfig,
+    workdir: str | os.PathLike[str],
+    *,
+    extend: bool = False,
+    init_from: str | os.PathLike[str] | None = None,
+    trust_config: bool = False,
+    environment: Callable[..., Any] | None = None,
+    progress: bool = True,
+) -> Run:
+    """Trains a run in this process until its budget is spent, then evaluates it.
+
+    The same call resumes an interrupted run. KeyboardInterrupt saves the run and propagates. While
+    the run lasts, other hosts can reach its replay server, see docs/security.md.
+
+    Args:
+      config: Configuration, see `load_config`.
+      workdir: Run directory, which is created.
+      extend: Whether to accept a larger `run.env_frames` than the run has, if its learning rate
+        follows a schedule.
+      init_from: Run directory whose newest weights are the initial weights of a new run.
+      trust_config: Whether the `config.json` of `init_from` may name code to execute.
+      environment: Function that returns an environment of gymnasium, dm_env or TF-Agents, for the
+        suites of these names. It may be a lambda or a function of a notebook. It gets the keyword
+        arguments `environment.arguments`, and `seed` if it has such a parameter. Pass it again to
+        resume.
+      progress: Whether to show the progress of training and evaluation.
+
+    Raises:
+      ConfigError: If the configuration does not fit the environment, or `environment` cannot be
+        pickled. Nothing is written.
+      WorkdirError: If the run directory cannot be used, or holds a run of another configuration.
+      UserError: For any other error that the user can fix, e.g. of the environment. A run that has
+        started is saved.
+    """
+    if not _is_training.acquire(blocking=False):
+        raise errors.UserError(
+            "laser_tf.train must run once at a time in a process, got a second call. Start another "
+            "process."
+        )
+    try:
+        return _train(
+            plans.check(
+                _checked_config(config, environment),
+                pathlib.Path(workdir).absolute(),
+                extend=extend,
+                init_from=pathlib.Path(init_from).absolute() if init_from else None,
+                trust_config=trust_config,
+            ),
+            None if progress else io.StringIO(),
+        )
+    finally:
+        _is_training.release()
+
+
+def _checked_config(
+    config: run_config.RunConfig, environment: Callable[..., Any] | None
+) -> run_config.RunConfig:
+    if not isinstance(config, run_config.RunConfig):
+        raise errors.ConfigError(
+            f"config must be a RunConfig, got a {type(config).__name__}. Use laser_tf.load_config."
+        )
+    if config.cluster.actors:
+        raise errors.ConfigError(
+            f"cluster.actors must be 0 in laser_tf.train, got {config.cluster.actors}. Use the "
+            "command launch.train for several processes."
+        )
+    if environment is None:
+        return config
+    section = pickled_functions.configure(config.environment, environment)
+    return dataclasses.replace(config, environment=section)
+
+
+def _train(plan: plans.Plan, stream: TextIO | None) -> Run:
+    if not plan.config.replay.address:
+        logging.warning(
+            "The replay server of this run listens on every interface without authentication; see "
+            "docs/security.md"
+        )
+    with plans.started(plan) as run:
+        plans.train(run, plan.config, plan.workdir, lambda: False, stream)
+        summary = None
+        if run.finished:
+            from laser_tf.evaluation import run_evaluation
+
+            summary = run_evaluation.evaluate_finished(plan.workdir, plan.config, stream)
+        evaluation = _evaluation(summary) if summary else None
+        return Run(plan.workdir, run.env_frames, run.finished, evaluation)
+
+
+@log_messages.keeping_root_logger()
+def evaluate(
+    workdir: str | os.PathLike[str],
+    *,
+    episodes: int = 200,
+    greedy: bool = False,
+    seed: int = 12345,
+    video: bool = False,
+    environment_changes: Mapping[str, Any] | None = None,
+    trust_config: bool = False,
+    progress: bool = True,
+) -> Evaluation:
+    """Evaluates the newest weights of a run and writes the result to `evaluation.json`.
+
+    Args:
+      workdir: Run directory.
+      episodes: Number of episodes of each task.
+      greedy: Whether to take the action of the largest probability or value instead of sampling.
+      seed: Seed of environments and actions.
+      video: Whether to write a video of the median episode of each task to `videos/`.
+      environment_changes: Values of the section `environment` that differ from those of the run,
+        e.g. {"sticky_actions": 0.25}.
+      trust_config: Whether the run's `config.json` may name or contain code to execute. Runs on
+        custom environments need it.
+      progress: Whether to show the progress.
+
+    Raises:
+      WorkdirError: If the directory holds no run or no checkpoint, or cannot be written.
+      UntrustedError: If the run has a custom environment and `trust_config` is False.
+      ConfigError: For an argument out of range or an invalid change of the environment.
+    """
+    if episodes < 1:
+        raise errors.ConfigError(f"episodes must be 1 or more, got {episodes}.")
+    from laser_tf.evaluation import run_evaluation
+
+    return _evaluation(
+        run_evaluation.evaluate(
+            pathlib.Path(workdir),
+            episodes=episodes,
+            seed=seed,
+            video=video,
+            greedy=greedy,
+            environment_changes=environment_changes,
+            trust_config=trust_config,
+            stream=None if progress else io.StringIO(),
+        )
+    )
+
+
+def _evaluation(summary: Mapping[str, Any]) -> Evaluation:
+    names = [field.name for field in dataclasses.fields(Evaluation) if field.name != "summary"]
+    return Evaluation(**{name: summary[name] for name in names}, summary=summary)

@@ -1,0 +1,72 @@
+"""Configurations by name, and overrides of their values; flags: launch/found_config_test.py."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import textwrap
+
+from absl.testing import absltest, parameterized
+
+import laser_tf
+from laser_tf import errors
+from testing import messages
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class LoadConfigTest(parameterized.TestCase):
+    def test_overrides_are_python_values(self):
+        overrides = {"environment.task": "Acrobot-v1", "run.env_frames": 1e5}
+        config = laser_tf.load_config("laser:gymnasium", overrides)
+        self.assertEqual(config.environment.task, "Acrobot-v1")
+        self.assertEqual(config.run.env_frames, 100_000)
+
+    @parameterized.parameters(
+        ("laser:gymnasum", {}, "gymnasum", "gymnasium"),
+        ("lazer:catch", {}, "laser:catch"),
+        ("sweeps:catch", {}, "sweeps:catch", "launch.sweep"),
+        ("laser:catch", {"seed": 1}, "seed", "SECTION.KEY"),
+        ("laser:catch", {"env.task": "pong"}, "env", "environment"),
+        ("laser:catch", {"run.sed": 1}, "sed", "seed"),
+        ("laser:catch", {"run.seed.x": 1}, "run.seed.x"),
+        ("laser:catch", {"run.seed": "1"}, "seed", "'1'"),
+    )
+    def test_bad_name_or_value_is_named(self, name, overrides, *named):
+        with messages.raises(errors.UserError, *named):
+            laser_tf.load_config(name, overrides)
+
+    def test_own_file_and_own_package_of_this_name_are_used(self):
+        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        (folder / "configs").mkdir()
+        (folder / "configs/__init__.py").write_text("OWN = True")
+        (folder / "mine.py").write_text(
+            "from configs import laser\ndef get_config():\n  return laser.get_config('catch')\n"
+        )
+        program = f"""
+            import sys
+            sys.path[:0] = [{str(folder)!r}, {str(ROOT)!r}]
+            import configs, laser_tf
+            assert laser_tf.load_config("mine.py") == laser_tf.load_config("laser:catch")
+            import configs
+            assert configs.OWN
+            assert not {{"tensorflow", "reverb", "ray"}} & set(sys.modules)
+        """
+        command = [sys.executable, "-c", textwrap.dedent(program)]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+class PublicNamesTest(absltest.TestCase):
+    def test_public_names_are_documented_functions(self):
+        page = (ROOT / "docs/python_api.md").read_text()
+        for name in laser_tf.__all__:
+            self.assertIn(f"laser_tf.{name}(", page)
+            self.assertTrue(callable(getattr(laser_tf, name)), name)
+            self.assertIn(name, dir(laser_tf))
+        with self.assertRaises(AttributeError):
+            laser_tf.nothing_such  # noqa: B018
+
+
+if __name__ == "__main__":
+    absltest.main()

@@ -1,0 +1,161 @@
+"""Policies of runs and exported policies act on native observations and return native actions."""
+
+import contextlib
+import dataclasses
+import json
+import pathlib
+import tempfile
+from typing import Any
+
+import gymnasium
+import numpy as np
+import tensorflow as tf
+import tree
+from absl.testing import absltest, parameterized
+
+import laser_tf
+from laser_tf.environments import catch, factory, gymnasium_suite
+from laser_tf.evaluation import episode_runner
+from laser_tf.export import act, description, exporter, portable_policy
+from laser_tf.training import assembly
+from testing import fakes, messages
+from testing.environments import small_environments
+
+SMALL = "testing.environments.small_environments"
+
+
+class TrainedPolicyTest(parameterized.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls._run = pathlib.Path(folder.name) / "run"
+        cls._exported = pathlib.Path(folder.name) / "policy"
+        config = fakes.catch_config(
+            run={"evaluation_episodes": 0}, replay={"frame_stack": 2},
+            agent={"core": "lstm", "core_size": 16},
+        )  # fmt: skip
+        laser_tf.train(config, cls._run, progress=False)
+        laser_tf.export_policy(cls._run, cls._exported)
+
+    def test_batches_get_the_returns_of_a_greedy_evaluation(self):
+        summary = laser_tf.evaluate(
+            self._run, episodes=40, seed=5, greedy=True, progress=False
+        ).summary
+        for path in (self._run, self._exported):
+            policy = laser_tf.load_policy(path)
+            state = policy.initial_state(32)
+
+            def act_on(step):
+                nonlocal state
+                action, state = policy.act(  # noqa: B023
+                    step.observation, state, reward=step.reward, discount=step.discount,
+                    is_first=step.is_first,
+                )  # fmt: skip
+                return action
+
+            environment = factory.make_environment(catch.CatchConfig(), seed=5, num_envs=32)
+            episodes, _ = episode_runner.run_episodes(environment, act_on, 40)
+            returns = [episode.episode_return for episode in episodes]
+            self.assertEqual(returns, summary["tasks"]["catch"]["returns"])
+
+    def test_single_steps_are_those_of_a_batch(self):
+        policy = laser_tf.load_policy(self._run)
+        images = np.random.default_rng(1).integers(0, 256, [4, 3, 10, 5, 1], np.uint8)
+        batch_state, batch_actions = policy.initial_state(3), []
+        for observation in images:
+            actions, batch_state = policy.act(observation, batch_state, reward=[1.0, 2.0, 3.0])
+            batch_actions.append(actions)
+        self.assertGreater(len(np.unique(batch_actions)), 1)
+        for index in range(3):
+            state = policy.initial_state()
+            for observation, expected in zip(images[:, index], batch_actions, strict=True):
+                action, state = policy.act(observation, state, reward=1.0 + index)
+                self.assertEqual(action, expected[index])
+                self.assertEqual(np.shape(action), ())
+            # A new episode forgets the last one.
+            _, renewed = policy.act(images[0, index], state, is_first=True)
+            _, fresh = policy.act(images[0, index], policy.initial_state())
+            tree.map_structure(np.testing.assert_allclose, renewed.tensors, fresh.tensors)
+
+    def test_samples_follow_the_seed(self):
+        image = np.zeros([500, 10, 5, 1], np.uint8)
+
+        def sample(seed):
+            policy = laser_tf.load_policy(self._exported, seed=seed)
+            return policy.act(image, policy.initial_state(500), greedy=False)[0]
+
+        np.testing.assert_array_equal(sample(1), sample(1))
+        self.assertGreater(np.mean(sample(1) != sample(2)), 0.01)
+
+    def test_other_observations_and_tasks_are_named(self):
+        with messages.raises(ValueError, "pong", "catch"):
+            laser_tf.load_policy(self._exported, task="pong")
+        policy = laser_tf.load_policy(self._exported)
+        with messages.raises(ValueError, "observation", "[10, 5, 1]"):
+            policy.act(np.zeros([10, 4, 1], np.uint8), policy.initial_state())
+        with messages.raises(ValueError, "observation", "3"):
+            policy.act(np.zeros([2, 10, 5, 1], np.uint8), policy.initial_state(3))
+
+
+def _policy(task: str, functions: Any = None, **options) -> tuple[act.Policy, Any]:
+    """Returns a policy with random weights, and the first observation of its environment."""
+    config = gymnasium_suite.GymnasiumConfig(task=f"{SMALL}:{task}", num_workers=1, **options)
+    with contextlib.closing(factory.make_environment(config, seed=3, num_envs=1)) as environment:
+        spec, native = environment.spec(), environment.native_specs()
+        observation = environment.reset().observation
+    run = dataclasses.replace(fakes.catch_config(), environment=config)
+    agent = assembly.build_agent(run, spec, "float32", 1, is_evaluating=True)
+    policy = portable_policy.PortablePolicy(agent, spec, frame_stack=1)
+    native_by_task = dict(zip(config.tasks, native, strict=True))
+    about = description.describe(policy, run, 0, native_by_task)
+    about = json.loads(json.dumps(about))
+    return act.Policy(functions or exporter.compiled(policy), about), observation
+
+
+class _Recording:
+    """Functions of a policy that keep the observations that they receive."""
+
+    def __init__(self):
+        self.observations: list[Any] = []
+
+    def initial_state(self, batch_size):
+        return {}
+
+    def greedy(self, observation, reward, discount, is_first, state):
+        self.observations.append(tree.map_structure(lambda tensor: tensor.numpy(), observation))
+        return tf.zeros([len(reward)], tf.int32), {}
+
+
+class NativeTest(parameterized.TestCase):
+    def test_observations_are_converted_as_in_training(self):
+        functions = _Recording()
+        policy, expected = _policy("Started-v0", functions, text_length=3)
+        observation = small_environments.Started().reset(seed=3)[0]
+        policy.act(observation, policy.initial_state())
+        texts = {"word": (observation["word"],) * 2}
+        arrays = {k: np.stack([v, v]) for k, v in observation.items() if k != "word"}
+        policy.act(arrays | texts, policy.initial_state(2))
+        single, batch = functions.observations
+        tree.map_structure(np.testing.assert_array_equal, single, expected)
+        for entry in range(2):
+            one = tree.map_structure(lambda leaf: leaf[entry : entry + 1], batch)  # noqa: B023
+            tree.map_structure(np.testing.assert_array_equal, one, expected)
+        tree.map_structure(lambda a, b: self.assertEqual(a.dtype, b.dtype), single, expected)
+        with messages.raises(ValueError, "word", "kind"):
+            policy.act({"board": observation["board"]}, policy.initial_state())
+        with messages.raises(ValueError, "3"):
+            policy.act(observation | {"word": "a b c d"}, policy.initial_state())
+
+    def test_actions_have_the_environments_numbers(self):
+        policy, _ = _policy("Timed-v0")
+        space = gymnasium.spaces.Discrete(3, start=-1)
+        sampled, _ = policy.act(np.ones([50, 3]), policy.initial_state(50), greedy=False)
+        self.assertEqual({*sampled.tolist()}, {-1, 0, 1})
+        action, _ = policy.act(np.ones(3), policy.initial_state())
+        self.assertTrue(space.contains(action))
+
+
+if __name__ == "__main__":
+    absltest.main()

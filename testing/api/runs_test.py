@@ -1,0 +1,226 @@
+"""Training and evaluation from Python, in the process of the test."""
+
+import contextlib
+import dataclasses
+import json
+import logging
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from unittest import mock
+
+import dm_env
+import gymnasium
+import numpy as np
+import psutil
+from absl.testing import absltest, parameterized
+from dm_env import specs
+
+import laser_tf
+from laser_tf import errors
+from laser_tf.environments import user_modules
+from laser_tf.monitoring import progress
+from laser_tf.workdir import run_directory
+from testing import fakes, messages
+
+# Locks a file, or fails if another process has locked it.
+_LOCK_FILE = (
+    "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+)
+
+_THREAD_LOCK, _DATA = threading.Lock(), bytes(2_000_000)  # In a lambda, pickled by value.
+
+
+def _process_state() -> dict[str, object]:
+    """Returns what training must leave as it was."""
+    for thread in threading.enumerate():
+        if thread.name == "batches":  # It ends within its polling period.
+            thread.join(timeout=10.0)
+    ports = psutil.Process().net_connections("tcp")
+    return {
+        "stderr": sys.stderr,
+        "descriptor 2": os.fstat(2).st_ino,
+        "handlers": list(logging.getLogger().handlers),
+        "signals": [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)],
+        "threads": set(threading.enumerate()),
+        "ports": {port.laddr.port for port in ports if port.status == psutil.CONN_LISTEN},
+        "children": {child.pid for child in psutil.Process().children(recursive=True)},
+    }
+
+
+def _train(*arguments, **options):
+    return laser_tf.train(*arguments, progress=False, **options)
+
+
+def make_coin(sides=2):
+    """Returns an environment of a class that only this function has."""
+
+    class Coin(gymnasium.Env):
+        observation_space = gymnasium.spaces.Box(0.0, 1.0, (2,), np.float32)
+        action_space = gymnasium.spaces.Discrete(sides, start=5)
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            return np.zeros(2, np.float32), {}
+
+        def step(self, action):
+            assert 5 <= action < 5 + sides
+            ends = bool(self.np_random.random() < 0.2)
+            return np.ones(2, np.float32), float(action - 5), ends, False, {}
+
+    return Coin()
+
+
+class Still(dm_env.Environment):
+    def observation_spec(self):
+        return specs.Array([2], np.float32)
+
+    def action_spec(self):
+        return specs.DiscreteArray(2)
+
+    def reset(self):
+        return dm_env.restart(np.zeros(2, np.float32))
+
+    def step(self, action):
+        return dm_env.termination(1.0, np.zeros(2, np.float32))
+
+
+def _gymnasium_config(**run):
+    overrides = {
+        "run.env_frames": 600, "run.evaluation_episodes": 2, "environment.num_workers": 1,
+    }  # fmt: skip
+    return laser_tf.load_config(
+        "laser:gymnasium", overrides | {f"run.{k}": v for k, v in run.items()}
+    )
+
+
+class TrainTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
+
+    def test_second_run_in_a_thread_and_everything_is_released(self):
+        config = fakes.catch_config()
+        _train(config, self.workdir)  # TensorFlow keeps its threads.
+        before = _process_state()
+        results = []
+        thread = threading.Thread(
+            target=lambda: results.append(_train(config, self.workdir.with_name("second")))
+        )
+        thread.start()
+        thread.join()
+        self.assertEqual(_process_state(), before)
+        (run,) = results
+        self.assertTrue(run.finished)
+        self.assertGreaterEqual(run.env_frames, 2_000)
+        self.assertEqual(run.evaluation.episodes, 4)
+        written = json.loads((run.workdir / "evaluation.json").read_text())
+        self.assertEqual(run.evaluation.mean_return, written["mean_return"])
+        self.assertTrue((run.workdir / "native.log").exists())
+        subprocess.run([sys.executable, "-c", _LOCK_FILE, run.workdir / "lock"], check=True)
+        # The same call reads the evaluation.
+        self.assertEqual(_train(config, run.workdir), run)
+        evaluation = laser_tf.evaluate(run.workdir, episodes=3, greedy=True, progress=False)
+        self.assertEqual(evaluation.summary["protocol"]["action_selection"], "greedy")
+
+    def test_warning_of_the_open_port_is_shown_without_setting_up_logging(self):
+        root = logging.getLogger()
+        before, root.handlers = root.handlers, []
+        self.addCleanup(setattr, root, "handlers", before)
+        with mock.patch.object(logging.StreamHandler, "emit") as emit:
+            _train(fakes.catch_config(run={"evaluation_episodes": 0}), self.workdir)
+        self.assertEmpty(root.handlers)
+        (shown,) = [call.args[0].getMessage() for call in emit.call_args_list]
+        self.assertIn("docs/security.md", shown)
+
+    def test_interrupted_run_is_saved_and_resumes(self):
+        def interrupt(_, shown):
+            if shown.env_frames:
+                signal.raise_signal(signal.SIGINT)
+
+        config = fakes.catch_config(run={"env_frames": 20_000, "evaluation_episodes": 0})
+        before = _process_state()
+        with mock.patch.object(progress.ProgressDisplay, "update", interrupt):
+            with self.assertRaises(KeyboardInterrupt):
+                _train(config, self.workdir)
+        self.assertEqual(_process_state()["stderr"], before["stderr"])
+        self.assertEqual(_process_state()["ports"], before["ports"])
+        self.assertTrue(run_directory.has_checkpoint(self.workdir))
+        with self.assertLogs(level="INFO") as logs:
+            run = _train(config, self.workdir)
+        self.assertTrue(any("Resuming" in line for line in logs.output))
+        self.assertTrue(run.finished)
+        self.assertIsNone(run.evaluation)
+
+    def test_function_creates_the_environments_everywhere(self):
+        config = _gymnasium_config(evaluate_every_env_frames=200)
+        config = dataclasses.replace(
+            config, environment=dataclasses.replace(config.environment, arguments="sides=3")
+        )
+        run = _train(config, self.workdir, environment=make_coin)
+        self.assertEqual(run.evaluation.summary["task"], "make_coin")
+        self.assertTrue((self.workdir / "evaluations.csv").exists())
+        # Other code must not run because of a file.
+        with messages.raises(user_modules.UntrustedError, "--trust_config"):
+            laser_tf.evaluate(self.workdir)
+        with messages.raises(user_modules.UntrustedError, "--trust_config"):
+            laser_tf.evaluate(self.workdir, environment_changes={"task": "make_coin"})
+        with messages.raises(run_directory.WorkdirError, "environment.task", "make_coin"):
+            _train(config, self.workdir)
+        self.assertEqual(_train(config, self.workdir, environment=make_coin), run)
+        policy = laser_tf.load_policy(self.workdir, trust_config=True)
+        environment = make_coin(sides=3)
+        state = policy.initial_state()
+        observation, _ = environment.reset(seed=1)
+        for _ in range(3):
+            action, state = policy.act(observation, state)
+            self.assertTrue(environment.action_space.contains(action))
+            observation = environment.step(action)[0]
+
+    def test_kind_of_environment_is_detected(self):
+        run = _train(_gymnasium_config(), self.workdir, environment=Still)
+        self.assertEqual(run.evaluation.mean_return, 1.0)
+
+    @parameterized.named_parameters(
+        ("no function", "laser:gymnasium", 3, "environment", "int"),
+        ("other suite", "laser:catch", make_coin, "environment.suite", "catch", "gymnasium"),
+        ("unpicklable", "laser:gymnasium", lambda: _THREAD_LOCK, "lambda", "lock"),
+        ("too large", "laser:gymnasium", lambda: _DATA, "lambda"),
+        ("no environment", "laser:gymnasium", lambda: 3, "lambda", "int"),
+    )
+    def test_unusable_environment_is_rejected(self, name, environment, *named):
+        with messages.raises(errors.ConfigError, *named):
+            _train(laser_tf.load_config(name), self.workdir, environment=environment)
+        self.assertFalse(self.workdir.exists())
+
+    def test_unusable_arguments_are_rejected(self):
+        config = fakes.catch_config()
+        fleet = dataclasses.replace(config, cluster=dataclasses.replace(config.cluster, actors=2))
+        for given, named in (("laser:catch", "load_config"), (fleet, "cluster.actors")):
+            with messages.raises(errors.ConfigError, named):
+                _train(given, self.workdir)
+        self.assertFalse(self.workdir.exists())
+        with messages.raises(run_directory.WorkdirError, self.workdir):
+            laser_tf.evaluate(self.workdir)
+        with messages.raises(errors.UserError, self.workdir):
+            laser_tf.load_policy(self.workdir)
+
+    def test_run_while_another_run_trains_is_rejected(self):
+        def second(*_):
+            with contextlib.suppress(AssertionError):
+                with messages.raises(errors.UserError, "once"):
+                    _train(config, self.workdir.with_name("second"))
+                rejected.append(True)
+
+        config, rejected = fakes.catch_config(run={"evaluation_episodes": 0}), []
+        with mock.patch.object(progress.ProgressDisplay, "update", second):
+            _train(config, self.workdir)
+        self.assertTrue(rejected)
+
+
+if __name__ == "__main__":
+    absltest.main()
