@@ -106,9 +106,7 @@ class Training:
             initial_weights.assign(initial, self._learner.agent)
             updates = f"{initial.learner_updates:,}"
             logging.info("Loaded weights of %s after %s updates", initial.source, updates)
-        if (
-            self.resumed and not member
-        ):  # A population changes the hyper-parameters of its members itself.
+        if self.resumed and not member:  # A sweep changes the values of its members itself.
             self._learner.set_hyperparameters(self._configured_hyperparameters())
         self._learner.broadcast_from_chief()
         # Copies of the counters: TensorFlow keeps 16 bytes of each read of a variable.
@@ -117,17 +115,22 @@ class Training:
         self.returns = reporting.EpisodeReturns(config.environment.suite, config.environment.tasks)
         self._episodes = episode_log.EpisodeLog(workdir, config.environment.tasks)
         self.learner_seconds = 0.0  # Spent in updates by this process.
-        self._changes: dict[str, str] = {}  # Settings changed since the last start, as text.
-        for entry in run_directory.complete_overrides(workdir, self.env_frames):
-            for key, change in entry["changes"].items():
-                self._changes[key] = f"{change['now']} (before: {change['before']})"
-                logging.info("Changed %s to %s", key, self._changes[key])
+        self._changes = self._complete_overrides()
 
     def _configured_hyperparameters(self) -> dict[str, float]:
-        """Returns values of the configuration, which `--override` may change after a checkpoint."""
+        """Returns hyper-parameters that `--override` may have changed since the checkpoint."""
         values = config_values.flatten(dataclasses.asdict(self._config))
         known = self._learner.hyperparameter_variables
         return {key: values[key] for key in self._config.learner.tunable if key in known}
+
+    def _complete_overrides(self) -> dict[str, str]:
+        """Records and logs the settings that this start changes; returns them as text by key."""
+        changes = {}
+        for entry in run_directory.complete_overrides(self._workdir, self.env_frames):
+            for key, change in entry["changes"].items():
+                changes[key] = f"{change['now']} (before: {change['before']})"
+                logging.info("Changed %s to %s", key, changes[key])
+        return changes
 
     @property
     def env_frames(self) -> int:
