@@ -32,14 +32,18 @@ def check(keys: Collection[str], config: Mapping[str, Any]) -> None:
       ConfigError: For the first other key; the message names all keys that may change.
     """
     flat = config_values.flatten(config)
-    identifying = identity.identifying_values(config)
-    changeable = [key for key in flat if key in KEYS or key not in identifying]
+    named = [key for key in (*KEYS, *identity.CHANGEABLE_KEYS) if key in flat]
     for key in keys:
-        if key not in changeable:
+        if key not in named and not (key in flat and _section(key) in identity.CHANGEABLE_SECTIONS):
+            others = [f"{section}.*" for section in identity.CHANGEABLE_SECTIONS]
             raise errors.ConfigError(
                 f"--override must name a setting that may change during a run, got {key}. Use one "
-                f"of {', '.join(changeable)}, or start another run."
+                f"of {', '.join((*named, *others))}, or start another run."
             )
+
+
+def _section(key: str) -> str:
+    return key.partition(".")[0]
 
 
 def flags(before: dict[str, Any], now: dict[str, Any]) -> str:
