@@ -65,6 +65,20 @@ _MINATAR: environments.Part = {
     "learner": {"learning_rate": 1e-3},
 }
 
+_GYMNASIUM: environments.Part = {
+    "agent": {
+        "fusion_units": 128,  # of observations with images, texts and vectors
+        "reward_clip": "none",
+        "reward_scale": 0.1,  # for returns in the hundreds: see `_CONTROL`
+        "entropy_cost": 0.01,  # as in LASER; the paper uses 0.001 on Atari
+    },
+    "replay": {
+        "capacity": 50_000,  # agent steps
+        "queue_capacity": 4,  # unrolls
+    },
+    "learner": {"learning_rate": 1e-3, "gradient_clip": 40.0},
+}
+
 # The methods of section 6 share these values. Section 6 updates from one trajectory of k = 50 steps
 # at a time and samples each 4 times on average: 80,000 updates per million agent steps. These
 # values give 50,000 updates and use each step 8 times.
@@ -118,6 +132,7 @@ _PENDULUM = (environments.GYMNASIUM, environments.PENDULUM, _CONTROL)
 VARIANTS: environments.Variants = {
     "atari": (environments.ATARI, _ACER, _ATARI),
     "atari_paper": (environments.ATARI, _ACER, _ATARI_PAPER),
+    "gymnasium": (environments.GYMNASIUM, _ACER, _GYMNASIUM),
     "minatar": (environments.MINATAR, _ACER, _MINATAR),
     "control": (*_PENDULUM, _OFF_POLICY, _CONTROL_ACER),
     "control_tis": (*_PENDULUM, _OFF_POLICY, _TIS),

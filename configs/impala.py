@@ -41,8 +41,24 @@ _MINATAR: environments.Part = {
     "learner": {"learning_rate": 1e-3, "rmsprop_epsilon": 1e-5},
 }
 
+# Any vectors; `configs/laser.py` explains the values of its variant `gymnasium`.
+_GYMNASIUM: environments.Part = {
+    "agent": {
+        "fusion_units": 128,  # of observations with images, texts and vectors
+        "popart": True,
+        "popart_step": 1e-3,  # per update
+        "reward_clip": "none",
+    },
+    "replay": {
+        "batch_size": 2,  # unrolls; one update per 40 agent steps
+        "queue_capacity": 4,  # unrolls
+    },
+    "learner": {"learning_rate": 1e-3, "rmsprop_epsilon": 1e-5, "gradient_clip": 40.0},
+}
+
 VARIANTS: environments.Variants = {
     "atari": (environments.ATARI, _IMPALA, _ATARI),
+    "gymnasium": (environments.GYMNASIUM, _IMPALA, _GYMNASIUM),
     "minatar": (environments.MINATAR, _IMPALA, _MINATAR),
 }
 get_config = environments.selector(VARIANTS, default="atari")

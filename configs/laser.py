@@ -13,7 +13,7 @@ _LASER: environments.Part = {
         "rho_bar": 1.0,  # V-trace, both papers
         "c_bar": 1.0,
         "lambda_": 1.0,
-        "trust_region": "implied",  # section 4.3
+        "trust_region": "auto",  # for discrete actions "implied", section 4.3
         "kl_threshold": 0.1,  # nats; not in the paper, see docs/agents/laser.md
     },
     "replay": {
@@ -58,6 +58,7 @@ _ATARI_PAPER: environments.Part = {
         "channel_multiplier": 4,  # section 5.1
         "discount": 0.995,  # section 5.1
         "entropy_cost": 0.01,  # IMPALA's initial parameters, section 5.1
+        "trust_region": "implied",  # section 4.3
     },
     "environment": {
         "num_envs": 64,
@@ -178,7 +179,6 @@ _GYMNASIUM: environments.Part = {
 
 _CONTROL: environments.Part = {
     "agent": {
-        "trust_region": "behaviour",  # KL(pi || mu): "implied" has no closed form for densities
         "discount": 0.95,  # found on Pendulum with one seed
         "mlp_activation": "relu",  # used for the Pendulum results
         "popart_step": 0.01,  # per update; used for the Pendulum results
@@ -210,6 +210,7 @@ _VIZDOOM: environments.Part = {
 # --config.replay.batch_size=256 --config.replay.replay_fraction=0.875, also with 32 online unrolls.
 _DMLAB30: environments.Part = {
     "agent": {
+        "trust_region": "implied",  # section 4.3
         "core": "preco_lstm",  # section 5.1
         "core_size": 256,  # IMPALA, figure 3
         "discount": 0.99,  # IMPALA, DMLab

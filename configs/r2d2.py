@@ -151,10 +151,31 @@ _TMAZE: environments.Part = {
     },
 }
 
+_GYMNASIUM: environments.Part = {
+    "agent": {
+        "fusion_units": 128,  # of observations with images, texts and vectors
+        "core_size": 64,
+        "hidden_units": 64,
+        "target_period": 100,  # learner updates; 2,500 in the paper's far longer run
+    },
+    "replay": {
+        "unroll_length": 10,  # agent steps
+        "sequence_length": 20,  # agent steps
+        "sequence_overlap": 10,  # agent steps, half of them: section 2.3
+        "burn_in": 10,  # agent steps
+        "steps_per_update": 20,  # agent steps per update: the learner uses each step 16 times
+        "warm_up": 2_000,  # agent steps
+        "capacity": 50_000,  # agent steps
+        "queue_capacity": 8,  # unrolls
+    },
+    "learner": {"learning_rate": 1e-3, "gradient_clip": 40.0},
+}
+
 VARIANTS: environments.Variants = {
     "atari": (environments.ATARI, _R2D2, _ATARI),
     "atari_paper": (environments.ATARI, _R2D2, _PAPER, _ATARI_PAPER),
     "dmlab30": (environments.DMLAB30, _R2D2, _PAPER, _DMLAB30),
+    "gymnasium": (environments.GYMNASIUM, _R2D2, _GYMNASIUM),
     "minatar": (environments.MINATAR, _R2D2, _MINATAR),
     "tmaze": (environments.T_MAZE, _R2D2, _TMAZE),
 }

@@ -98,9 +98,31 @@ _MINATAR: environments.Part = {
     "learner": {"learning_rate": 5e-4},
 }
 
+_GYMNASIUM: environments.Part = {
+    "agent": {
+        "fusion_units": 128,  # of observations with images, texts and vectors
+        "core": "none",  # vectors often show the whole state
+        "hidden_units": 64,
+        "reward_clip": "none",
+        "bins": 101,
+        "v_min": -100.0,  # reward; for discounted returns of CartPole, between 0 and 100
+        "v_max": 100.0,
+        "entropy_cost": 0.05,  # as on MinAtar
+        "target_period": 100,  # learner updates; the paper's 1,000 belong to a far longer run
+    },
+    "replay": {
+        "batch_size": 16,  # sequences
+        "steps_per_update": 32,  # agent steps per update: the learner uses each step 16 times
+        "warm_up": 2_000,  # agent steps
+        "capacity": 50_000,  # agent steps
+    },
+    "learner": {"learning_rate": 5e-4},
+}
+
 VARIANTS: environments.Variants = {
     "atari": (environments.ATARI, _REACTOR, _ATARI),
     "atari_paper": (environments.ATARI, _REACTOR, _ATARI_PAPER),
+    "gymnasium": (environments.GYMNASIUM, _REACTOR, _GYMNASIUM),
     "minatar": (environments.MINATAR, _REACTOR, _MINATAR),
 }
 get_config = environments.selector(VARIANTS, default="atari")

@@ -11,7 +11,7 @@ from laser_tf import errors
 from laser_tf.api import config_files
 from laser_tf.plotting import tables
 from laser_tf.sweeps import sweep_config
-from laser_tf.training import run_config
+from laser_tf.training import config_choices, run_config
 from launch import subcommand
 
 
@@ -120,7 +120,7 @@ def make(
         for key in changes:  # The parser reports unknown sections.
             values.setdefault(key.partition(".")[0], {})
         parser = sweep_config if is_sweep else run_config
-        parsed = parser.parse(run_config.override(values, changes))
+        parsed = parser.parse(config_choices.override(values, changes))
         first = parsed.first if is_sweep else parsed
         folder = condition.workdir(workdir, first.environment.task, seed)
         runs[folder] = PlannedRun(

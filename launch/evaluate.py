@@ -27,7 +27,7 @@ from absl import flags
 from laser_tf import config_values
 from laser_tf.api import config_files
 from laser_tf.evaluation import evaluation_files
-from laser_tf.training import run_config
+from laser_tf.training import config_choices, run_config
 from launch import command_line
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "run directory")
@@ -88,7 +88,7 @@ def main() -> None:
 def _evaluate_random_actions(config: str, changes: dict[str, object]) -> dict:
     values = config_files.load(config, "--random").to_dict()
     environment = {f"environment.{key}": value for key, value in changes.items()}
-    parsed = run_config.parse(config_values.override(values, environment))
+    parsed = run_config.parse(config_choices.override(values, environment))
     from laser_tf.evaluation import run_evaluation
 
     return run_evaluation.evaluate_random_actions(parsed.environment, _EPISODES.value, _SEED.value)

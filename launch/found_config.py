@@ -10,10 +10,9 @@ from absl import flags
 from laser_tf import config_values, errors
 from laser_tf.api import config_files
 from laser_tf.sweeps import population, sweep_config
-from laser_tf.training import run_config
+from laser_tf.training import config_choices, run_config
 from laser_tf.workdir import run_directory
 
-_CHOICES = ("agent.name", "environment.suite", "replay.scheme")  # define which other keys exist
 _OVERRIDE = re.compile(r"--?(no)?config\.([^=]+)(?:=(.*))?", re.DOTALL)
 
 
@@ -94,19 +93,29 @@ class ConfigFlag:
         return values
 
     def _parse_overrides(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Parses texts by the types of their fields; values of unknown keys stay for `parse`."""
         for key in self.overrides:
             if "." not in key:
                 raise errors.UserError(f"--config.{key} must be --config.SECTION.KEY=VALUE.")
-        chosen = {key: self.overrides[key] for key in _CHOICES if key in self.overrides}
-        with_choices = {"agent": {}, "environment": {}, "replay": {}} | values
-        classes = section_classes(run_config.override(with_choices, chosen))
-        parsed = {}
-        for key, text in self.overrides.items():
-            section, name = key.split(".", maxsplit=1)  # Keys of a sweep's grid have more parts.
-            known = classes[section].__dataclass_fields__ if section in classes else {}
-            parsed[key] = config_values.parse_text(text, known[name].type if name in known else Any)
-        return parsed
+        return parse_texts(values, self.overrides)
+
+
+def parse_texts(values: dict[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
+    """Parses texts by the types of their keys `section.key`; `parse` reports unknown keys.
+
+    Args:
+      values: Nested values of a configuration.
+      texts: Other values of that configuration by key, as in a command line.
+    """
+    keys = [f"{section}.{choice}" for section, (choice, _) in config_choices.CHOICES.items()]
+    chosen = {key: texts[key] for key in keys if key in texts}
+    with_choices = {section: {} for section in config_choices.CHOICES} | values
+    classes = section_classes(config_values.override(with_choices, chosen))
+    parsed = {}
+    for key, text in texts.items():
+        section, name = key.split(".", maxsplit=1)  # Keys of a sweep's grid have more parts.
+        known = classes[section].__dataclass_fields__ if section in classes else {}
+        parsed[key] = config_values.parse_text(text, known[name].type if name in known else Any)
+    return parsed
 
 
 def close_keys(name: str, values: Mapping[str, Mapping[str, Any]]) -> list[str]:

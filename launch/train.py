@@ -2,6 +2,7 @@
 
     python -m launch.train --config=configs/laser.py:atari --workdir=runs/pong
     python -m launch.train --workdir=runs/pong  # resumes with the configuration of that run
+    python -m launch.train --workdir=runs/pong --override=learner.learning_rate=1e-4
     python -m launch.train --config=configs/laser.py:atari --config.environment.task=breakout
     python -m launch.train --config=configs/laser.py:atari --init_from=runs/pong  # fine-tuning
     python -m launch.train --config.cluster.actors=4  # in many processes; docs/distributed.md
@@ -20,22 +21,27 @@ if __name__ == "__main__":
     versions.check()
     _NETWORK_WARNING = private_network.enter(sys.argv)
 
+import dataclasses
 import logging
 import pathlib
 
 from absl import flags
 
+from laser_tf import config_values
 from laser_tf.api import plans
 from laser_tf.environments import user_modules
 from laser_tf.host import native_messages
 from laser_tf.training import run_config
-from laser_tf.workdir import run_directory
-from launch import command_line
+from laser_tf.workdir import overrides, run_directory
+from launch import command_line, found_config
 
 _CONFIG = command_line.define_config("configs/laser.py:atari", resumes=True)
 _WORKDIR = flags.DEFINE_string("workdir", None, "run directory [runs/<config>-<time>]")
 _EXTEND = flags.DEFINE_bool(
     "extend", False, "accept a higher run.env_frames; the learning rate schedule then ends there"
+)
+_OVERRIDE = flags.DEFINE_multi_string(
+    "override", [], "SECTION.KEY=VALUE: another value from now on in the run in --workdir"
 )
 _INIT_FROM = flags.DEFINE_string(
     "init_from", None, "run directory whose newest weights are the initial weights of a new run"
@@ -54,11 +60,35 @@ def main() -> None:
         user_modules.check_trusted(
             _CONFIG.run / run_directory.CONFIG_FILE, user_code, trusted_modules
         )
-    command_line.check_elsewhere(config.replay.address, config.cluster.address)
     workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir(_CONFIG)).absolute()
+    config = _with_overrides(config, workdir)
+    command_line.check_elsewhere(config.replay.address, config.cluster.address)
     stopped_by = _run(config, workdir)
     if stopped_by:
         interruption.end_by(stopped_by)
+
+
+def _overrides() -> dict[str, str]:
+    """Returns the texts of `--override` by key."""
+    return command_line.key_values(_OVERRIDE, "SECTION.KEY=VALUE")
+
+
+def _with_overrides(config: run_config.RunConfig, workdir: pathlib.Path) -> run_config.RunConfig:
+    """Returns the configuration with the overrides of earlier commands and of this command."""
+    texts, values = _overrides(), dataclasses.asdict(config)
+    if not (workdir / run_directory.CONFIG_FILE).exists():
+        if texts:
+            raise command_line.UsageError(
+                f"--override must change the run of an existing --workdir, got {workdir}. Use "
+                f"--config.{next(iter(texts))}=VALUE for a new run."
+            )
+        return config
+    overrides.check(texts, values)
+    earlier = run_directory.read_overrides(workdir, values)
+    for key, value in earlier.items():
+        logging.info("Using %s=%s of an earlier --override", key, value)
+    changes = earlier | found_config.parse_texts(values, texts)
+    return run_config.parse(config_values.override(values, changes))
 
 
 def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
@@ -70,6 +100,7 @@ def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
         extend=_EXTEND.value,
         init_from=pathlib.Path(_INIT_FROM.value).absolute() if _INIT_FROM.value else None,
         trust_config=_TRUST_CONFIG.value,
+        overridden=tuple(_overrides()),
     )
     if config.cluster.actors:
         return _run_fleet(plan)

@@ -1,7 +1,7 @@
 """Base class of the configurations of all agents."""
 
 import dataclasses
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from dm_env import specs
 
@@ -67,3 +67,7 @@ class AgentConfig(trunk_config.TrunkConfig):
                 f"{self.name!r}, which needs discrete actions. Use "
                 "--config=configs/laser.py:control or --config=configs/acer.py:control."
             )
+
+    def for_actions(self, action: specs.BoundedArray) -> Self:
+        """Returns the configuration with values in place of `auto` that depend on the actions."""
+        return self

@@ -41,6 +41,7 @@ class Laser(base.PolicyAgent):
     def __init__(self, config: laser_config.LaserConfig, context: base.AgentContext):
         spec, dtype = context.spec, context.dtype
         config.check_actions(spec.action)
+        config = config.for_actions(spec.action)
         super().__init__(
             factory.make(spec.action, config.continuous_policy, config.initial_std),
             entropy_cost=config.entropy_cost,

@@ -1,13 +1,14 @@
 """Configuration of LASER."""
 
 import dataclasses
+from typing import Self
 
 from dm_env import specs
 
 from laser_tf import config_checks, errors
 from laser_tf.agents import agent_config
 
-TRUST_REGIONS = ("none", "implied", "behaviour")
+TRUST_REGIONS = ("auto", "none", "implied", "behaviour")
 CONTINUOUS_POLICIES = ("squashed", "clipped")
 
 
@@ -24,7 +25,7 @@ class LaserConfig(agent_config.AgentConfig):
     rho_bar: float = 1.0  # ratio; V-trace: max importance ratio, which sets the fixed point
     c_bar: float = 1.0  # ratio; V-trace: max importance ratio of the traces
     lambda_: float = 1.0  # factor; V-trace: decay of the traces per agent step
-    trust_region: str = "implied"  # relevance: implied or behaviour (section 4.3); none: no region
+    trust_region: str = "auto"  # relevance: implied or behaviour; auto: by the actions; none: off
     kl_threshold: float = 0.1  # nats; b: transitions of smaller relevance are trusted
     popart: bool = False  # learn the values of each task at unit scale
     popart_step: float = 3e-4  # fraction; step size of the moments per update; Hessel et al. 2019
@@ -64,7 +65,18 @@ class LaserConfig(agent_config.AgentConfig):
         """Rejects the implied relevance for continuous actions."""
         if not isinstance(action, specs.DiscreteArray) and self.trust_region == "implied":
             raise errors.ConfigError(
-                "agent.trust_region must be 'behaviour' or 'none' for continuous actions, got "
-                "'implied', which has no closed form for them. Use "
-                "--config=configs/laser.py:control or --config.agent.trust_region=behaviour."
+                "agent.trust_region must be 'auto', 'behaviour' or 'none' for continuous actions, "
+                "got 'implied', which has no closed form for them. Use "
+                "--config.agent.trust_region=auto."
             )
+
+    def for_actions(self, action: specs.BoundedArray) -> Self:
+        """Returns the configuration with the relevance that `auto` selects.
+
+        This is the relevance of section 4.3 for discrete actions. For continuous actions, it is the
+        KL(pi || mu) of algorithm 1, because the implied policy has no closed form for densities.
+        """
+        if self.trust_region != "auto":
+            return self
+        selected = "implied" if isinstance(action, specs.DiscreteArray) else "behaviour"
+        return dataclasses.replace(self, trust_region=selected)

@@ -11,7 +11,7 @@ from typing import Any
 import ml_collections
 
 from laser_tf import config_values, errors, installed_commands
-from laser_tf.training import run_config
+from laser_tf.training import config_choices, run_config
 
 _ROOT = installed_commands.FOLDER  # of configs/
 _PACKAGE = "configs"
@@ -55,7 +55,7 @@ def override(
             section = section.setdefault(part, {})
             if not isinstance(section, dict):
                 raise errors.UserError(f"{prefix}{key} must name a key, but {part} is none.")
-    return run_config.override(values, changes)
+    return config_choices.override(values, changes)
 
 
 def load(given: str, argument: str = "name") -> ml_collections.ConfigDict:

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import logging
 import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from laser_tf import types
@@ -50,10 +50,12 @@ def check(
     extend: bool = False,
     init_from: pathlib.Path | None = None,
     trust_config: bool = False,
+    overridden: Collection[str] = (),
 ) -> Plan:
     """Checks environment, agent and weights of a run before anything is written.
 
-    For the arguments and errors see `runs.train`. `command` resumes the run from a shell.
+    For the arguments and errors see `runs.train`. `command` resumes the run from a shell. `overridden`
+    has the keys of an existing run whose values change, see `overrides.KEYS`.
     """
     spec = factory.environment_spec(config.environment)
     config.agent.check_actions(spec.action)
@@ -84,6 +86,7 @@ def check(
             defaults=run_config.defaults(dataclasses.asdict(config)),
             patience_seconds=lock.command_timeout(),
             extend=extend,
+            overridden=overridden,
         )
 
     return Plan(config, workdir, spec, initial, strategy, open_workdir)

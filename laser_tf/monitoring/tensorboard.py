@@ -78,8 +78,12 @@ class MetricsWriter:
             for key, value in config.items()
         }
         trial = hparams.hparams_pb(plain, trial_id=f"{run.parent.name}/{run.name}")
-        text = text_summary.text_pb("config", _markdown(config))
-        self._append(0, {"summary": trial}, {"summary": text})
+        self._append(0, {"summary": trial})
+        self.write_table(0, "config", config)
+
+    def write_table(self, env_frames: int, name: str, rows: Mapping[str, Any]) -> None:
+        """Writes a table of keys and values for TensorBoard's TEXT page."""
+        self._append(env_frames, {"summary": text_summary.text_pb(name, _markdown(rows))})
 
     def chart_returns(self) -> None:
         """Shows the returns of training and evaluations in one chart of CUSTOM SCALARS."""

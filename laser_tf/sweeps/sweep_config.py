@@ -11,7 +11,7 @@ from laser_tf import config_checks, config_values, errors
 from laser_tf.networks import trunk_config
 from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.sweeps import population
-from laser_tf.training import cluster_config, run_config
+from laser_tf.training import cluster_config, config_choices, run_config
 
 PARTS = ("grid", "zipped", "log_uniform", "choices")  # Keys of the section that vary other keys.
 _MAX_MEMBERS = 1_000
@@ -200,7 +200,7 @@ def _parse_member(
         )
     sections: dict[str, Any] = {key.partition(".")[0]: {} for key in overrides}
     try:
-        return run_config.parse(run_config.override(sections | dict(base), overrides))
+        return run_config.parse(config_choices.override(sections | dict(base), overrides))
     except ValueError as error:
         raise errors.ConfigError(f"{name} of the sweep: {error}") from None
 

@@ -6,16 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar, cast
 
 from laser_tf import config_checks, config_values, errors
-from laser_tf.agents import agent_config, registry
-from laser_tf.environments import environment_config, suites
+from laser_tf.agents import agent_config
+from laser_tf.environments import environment_config
 from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.replay.schemes import registry as schemes
-from laser_tf.training import cluster_config, learner_config
+from laser_tf.training import cluster_config, config_choices, learner_config
 
 Section = TypeVar("Section")
-
-# Keys that choose the other keys of a section.
-_CHOICES = {"agent": "name", "environment": "suite", "replay": "scheme"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,10 +138,9 @@ def section_classes(values: Mapping[str, Mapping[str, Any]]) -> dict[str, type]:
     """
     check_nesting(values)
     classes: dict[str, Any] = {field.name: field.type for field in dataclasses.fields(RunConfig)}
-    for section, known in (("agent", registry), ("environment", suites), ("replay", schemes)):
-        chosen = values.get(section, {}).get(_CHOICES[section], known.DEFAULT)
-        with _in_section(section):
-            classes[section] = known.config_class(chosen)
+    for section, (choice, known) in config_choices.CHOICES.items():
+        chosen = values.get(section, {}).get(choice, known.DEFAULT)
+        classes[section] = config_choices.chosen_class(section, chosen)
     return classes
 
 
@@ -194,7 +190,7 @@ def check_keys(name: str, section_class: type, values: Mapping[str, Mapping[str,
     known = [field.name for field in dataclasses.fields(cast(Any, section_class))]
     if name == "replay":
         _check_scheme_keys(section, known)
-    choice, remark = _CHOICES.get(name), ""
+    (choice, _), remark = config_choices.CHOICES.get(name, ("", None)), ""
     if choice in section:  # The file may have the keys of another agent or suite.
         remark = f" (where {choice} is {section[choice]!r}: use a file of configs/ made for it)"
     _check_names(f"{name} key", section, known, remark)
@@ -209,19 +205,6 @@ def _check_scheme_keys(section: Mapping[str, Any], known: Iterable[str]) -> None
                 f"{', '.join(owners)} {'have' if len(owners) > 1 else 'has'} it. Leave it out, or "
                 f"use --config.replay.scheme={owners[0]}"
             )
-
-
-def override(
-    values: Mapping[str, Mapping[str, Any]], changes: Mapping[str, Any]
-) -> dict[str, dict[str, Any]]:
-    """Returns a copy of nested values with other values under keys `section.key`.
-
-    A change of `replay.scheme` drops the keys that the new scheme does not have.
-    """
-    result = config_values.override(values, {})
-    if scheme := changes.get("replay.scheme"):
-        result["replay"] = schemes.switched(result.get("replay", {}), scheme)
-    return config_values.override(result, changes)
 
 
 def _check_names(

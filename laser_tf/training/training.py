@@ -88,6 +88,10 @@ class Training:
         jit, why_jit = hardware.choose_jit_compile(config.learner.jit_compile)
         on = "on" if jit else "off"
         logging.info("Computing in %s (%s) with XLA %s (%s)", self._dtype, why_dtype, on, why_jit)
+        self._resolved = dataclasses.replace(config, agent=config.agent.for_actions(spec.action))
+        for key, value in dataclasses.asdict(self._resolved.agent).items():
+            if value != getattr(config.agent, key):
+                logging.info("Using agent.%s=%s (%s)", key, value, getattr(config.agent, key))
 
         self._learner = assembly.build_learner(
             config, spec, self._dtype, jit=jit, member=self._member_index, strategy=strategy
@@ -102,6 +106,8 @@ class Training:
             initial_weights.assign(initial, self._learner.agent)
             updates = f"{initial.learner_updates:,}"
             logging.info("Loaded weights of %s after %s updates", initial.source, updates)
+        if self.resumed and not member:  # A sweep changes the values of its members itself.
+            self._learner.set_hyperparameters(self._configured_hyperparameters())
         self._learner.broadcast_from_chief()
         # Python copies of the counters, because each read of a variable leaks 16 bytes.
         self._learner_updates = int(self.counters.learner_updates.numpy())
@@ -109,6 +115,22 @@ class Training:
         self.returns = reporting.EpisodeReturns(config.environment.suite, config.environment.tasks)
         self._episodes = episode_log.EpisodeLog(workdir, config.environment.tasks)
         self.learner_seconds = 0.0  # Spent in updates by this process.
+        self._changes = self._complete_overrides()
+
+    def _configured_hyperparameters(self) -> dict[str, float]:
+        """Returns hyper-parameters that `--override` may have changed since the checkpoint."""
+        values = config_values.flatten(dataclasses.asdict(self._config))
+        known = self._learner.hyperparameter_variables
+        return {key: values[key] for key in self._config.learner.tunable if key in known}
+
+    def _complete_overrides(self) -> dict[str, str]:
+        """Records and logs the settings that this start changes; returns them as text by key."""
+        changes = {}
+        for entry in run_directory.complete_overrides(self._workdir, self.env_frames):
+            for key, change in entry["changes"].items():
+                changes[key] = f"{change['now']} (before: {change['before']})"
+                logging.info("Changed %s to %s", key, changes[key])
+        return changes
 
     @property
     def env_frames(self) -> int:
@@ -292,7 +314,9 @@ class Training:
     ) -> None:
         config, replay = self._config, actors.replay
         writer = tensorboard.MetricsWriter(self._workdir / "tensorboard")
-        writer.hyperparameters(config_values.flatten(dataclasses.asdict(config)))
+        writer.hyperparameters(config_values.flatten(dataclasses.asdict(self._resolved)))
+        if self._changes:
+            writer.write_table(self.env_frames, "overrides", self._changes)
         reporter = reporting.Reporter(
             show,
             writer,

@@ -49,15 +49,23 @@ def is_longer(before: dict[str, Any], now: dict[str, Any]) -> bool:
 
 def describe_differences(before: dict[str, Any], now: dict[str, Any]) -> str:
     """Describes the keys in which two runs differ; returns "" for the same run."""
-    before, now = identifying_values(before), identifying_values(now)
     differing = [
-        f"{key} (there {before.get(key)!r}, now {now.get(key)!r})"
-        for key in sorted(before.keys() | now.keys())
-        if before.get(key) != now.get(key)
+        f"{key} (there {values[0]!r}, now {values[1]!r})"
+        for key, values in find_differences(before, now).items()
     ]
     more = len(differing) - _MAX_SHOWN_KEYS
     shown = ", ".join(differing[:_MAX_SHOWN_KEYS])
     return f"{shown} and {more} more keys" if more > 0 else shown
+
+
+def find_differences(before: dict[str, Any], now: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Returns `section.key` -> both values of the identifying keys in which two runs differ."""
+    before, now = identifying_values(before), identifying_values(now)
+    return {
+        key: (before.get(key), now.get(key))
+        for key in sorted(before.keys() | now.keys())
+        if before.get(key) != now.get(key)
+    }
 
 
 def identifying_values(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,11 +3,11 @@
 import json
 import logging
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from laser_tf import config_values, errors
-from laser_tf.workdir import atomic, identity, lock
+from laser_tf.workdir import atomic, identity, lock, overrides
 
 CONFIG_FILE, SWEEP_FILE = "config.json", "sweep.json"  # configuration of a run, of a sweep
 LEARNER_CHECKPOINTS = "checkpoints/learner"
@@ -49,6 +49,7 @@ def open_workdir(
     sweep_id: str = "",
     patience_seconds: float = 0.0,
     extend: bool = False,
+    overridden: Collection[str] = (),
 ) -> bool:
     """Creates and locks a run directory, or checks that it belongs to the same configuration.
 
@@ -63,6 +64,7 @@ def open_workdir(
       sweep_id: Id of the sweep that the run is part of; "" for a single run.
       patience_seconds: Timeout for another process that is leaving the directory.
       extend: Whether a learning rate schedule may end later than before.
+      overridden: Keys `section.key` of `overrides.KEYS` whose values may differ and are recorded.
 
     Returns:
       Whether the directory already held a run.
@@ -73,13 +75,13 @@ def open_workdir(
       InUseError: If another process uses the directory.
     """
     path = workdir / CONFIG_FILE
-    noted = {"sweep_id": sweep_id, **extra}
-    resumed = _open(path, config, noted, defaults or {}, extend, patience_seconds)
-    content = _read(path)
-    if content.get("sweep_id", "") != sweep_id:
+    if path.exists() and _read(path).get("sweep_id", "") != sweep_id:
         raise WorkdirError(
             f"{workdir} belongs to a single run or to another sweep. Use another --workdir."
         )
+    noted = {"sweep_id": sweep_id, **extra}
+    resumed = _open(path, config, noted, defaults or {}, extend, patience_seconds, overridden)
+    content = _read(path)
     # A run that ended before its first checkpoint starts again.
     if content.get(_HAS_CHECKPOINT) and not has_checkpoint(workdir):
         raise WorkdirError(
@@ -113,6 +115,7 @@ def _open(
     defaults: Mapping[str, Any],
     extend: bool,
     patience_seconds: float = 0.0,
+    overridden: Collection[str] = (),
 ) -> bool:
     workdir = path.parent
     config, defaults = json.loads(json.dumps((config, defaults)))
@@ -126,19 +129,26 @@ def _open(
     if not path.exists():
         _write(path, {"config": config, **extra})
         return False
-    before = identity.with_defaults(read_config(workdir, path.name), defaults)
+    content = _read(path)
+    before = identity.with_defaults(content["config"], defaults)
     now = identity.with_defaults(config, defaults)
-    if identity.is_longer(before, now):
-        _extend(path, before, now, extend)
-    elif differences := identity.describe_differences(before, now):
-        command = _read(path).get(COMMAND)
+    if before == now:  # Evaluations and a resumption without --config read the file.
+        return True
+    content, accepted = overrides.record(content, before, now, overridden)
+    content["config"] = now
+    if identity.is_longer(accepted, now):
+        _extend(path, content, before, extend or identity.LENGTH in overridden)
+    elif differences := identity.describe_differences(accepted, now):
+        command = content.get(COMMAND)
         resumes = f"resume with: {command}" if command else "resume with the same values"
+        changes = overrides.flags(accepted, now) if path.name == CONFIG_FILE else ""
+        change = f"{changes} to change the run, " if changes else ""
         raise WorkdirError(
             f"{workdir} belongs to a {_KINDS[path.name]} of another config: {differences}. Use "
-            f"another --workdir, or {resumes}"
+            f"{change}another --workdir, or {resumes}"
         )
-    elif before != now:  # Evaluations and a resumption without --config read the file.
-        _write(path, _read(path) | {"config": now})
+    else:
+        _write(path, content)
     return True
 
 
@@ -157,9 +167,10 @@ def _check_unused(path: pathlib.Path) -> None:
         )
 
 
-def _extend(path: pathlib.Path, before: dict[str, Any], now: dict[str, Any], extend: bool) -> None:
-    content = _read(path) | {"config": now}
-    before, now = config_values.flatten(before), config_values.flatten(now)
+def _extend(
+    path: pathlib.Path, content: dict[str, Any], before: dict[str, Any], extend: bool
+) -> None:
+    before, now = config_values.flatten(before), config_values.flatten(content["config"])
     old, new = before[identity.LENGTH], now[identity.LENGTH]
     if now.get(_SCHEDULE) != "constant":
         if not extend:
@@ -191,6 +202,20 @@ def mark_checkpointed(workdir: pathlib.Path) -> None:
     content = _read(workdir / CONFIG_FILE)
     if not content.get(_HAS_CHECKPOINT):
         _write(workdir / CONFIG_FILE, content | {_HAS_CHECKPOINT: True})
+
+
+def read_overrides(workdir: pathlib.Path, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the values of a run that replace values of a command; see `overrides.in_effect`."""
+    return overrides.in_effect(_read(workdir / CONFIG_FILE), config)
+
+
+def complete_overrides(workdir: pathlib.Path, env_frames: int) -> list[dict[str, Any]]:
+    """Records the env frames at which new overrides take effect, and returns the overrides."""
+    content = _read(workdir / CONFIG_FILE)
+    completed = overrides.complete(content, env_frames)
+    if completed:
+        _write(workdir / CONFIG_FILE, content)
+    return completed
 
 
 def read_config(workdir: pathlib.Path, name: str = CONFIG_FILE) -> dict[str, Any]:

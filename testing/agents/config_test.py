@@ -68,6 +68,18 @@ class ConfigTest(parameterized.TestCase):
         with messages.raises(ValueError, "pixel_control_cell", 6, "10x5"):
             registry.make(registry.config_class("laser")(**config), base.AgentContext(spec))
 
+    @parameterized.parameters(
+        ("auto", specs.DiscreteArray(2), "implied"),
+        ("auto", CONTINUOUS, "behaviour"),
+        ("none", CONTINUOUS, "none"),
+        ("behaviour", specs.DiscreteArray(2), "behaviour"),
+    )
+    def test_trust_region_fits_the_actions(self, given, action, expected):
+        config = registry.config_class("laser")(trust_region=given)
+        config.check_actions(action)
+        self.assertEqual(config.for_actions(action).trust_region, expected)
+        self.assertEqual(config.trust_region, given)
+
     @parameterized.parameters("replay_only", "mixed", "alternating")
     def test_replay_without_importance_weights_raises(self, scheme):
         values = acer.get_config("control_a3c").to_dict()

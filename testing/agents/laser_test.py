@@ -55,10 +55,11 @@ def _entry(unroll: types.Unroll, index: int) -> types.Unroll:
 class LossTest(parameterized.TestCase):
     @parameterized.parameters(
         (DISCRETE, {"trust_region": "implied"}),
+        (DISCRETE, {"trust_region": "auto"}),
         (DISCRETE, {"trust_region": "behaviour"}),
         (DISCRETE, {"trust_region": "none", "entropy_on_replay": True}),
         (DISCRETE, {"trust_region": "none", "reward_clip": "unit", "baseline_cost": 2.0}),
-        (CONTINUOUS, {"continuous_policy": "squashed"}),
+        (CONTINUOUS, {"continuous_policy": "squashed", "trust_region": "auto"}),
         (CONTINUOUS, {"continuous_policy": "clipped"}),
         (CONTINUOUS, {"continuous_policy": "squashed", "trust_region": "none"}),
     )

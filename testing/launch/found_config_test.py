@@ -111,6 +111,12 @@ class ConfigFlagTest(parameterized.TestCase):
         arguments = ["train", "--workdir=x", "--configuration=y", "--config=z"]
         self.assertEqual(_CONFIG.take([*arguments, "--config.run.seed=2"]), arguments)
 
+    def test_another_suite_drops_keys_that_it_lacks(self):
+        flags_ = "--config.environment.suite=gymnasium", "--config.environment.task=CartPole-v1"
+        values = self._values(*flags_, "--config.environment.num_envs=2", config="laser:atari")
+        environment = run_config.parse(values).environment
+        self.assertEqual((environment.suite, environment.num_envs), ("gymnasium", 2))
+
     def test_another_scheme_drops_keys_that_it_lacks(self):
         values = self._values("--config.replay.scheme=online", "--config.replay.batch_size=4")
         self.assertEqual(run_config.parse(values).replay.scheme, "online")

@@ -6,7 +6,7 @@ import signal
 import pytest
 from absl.testing import absltest, parameterized
 
-from testing import commands, sweep_folders
+from testing import commands, messages, sweep_folders
 
 CATCH = ("--config=configs/laser.py:catch", "--config.run.metrics_seconds=0.5")
 
@@ -22,7 +22,8 @@ class LaunchTest(commands.CommandTest):
     @parameterized.parameters(
         ("laser:atari", "--config.environment.task=pong,breakout", "breakout", 4),
         ("laser:dmlab30", "--config.run.seed=1", "DeepMind Lab"),
-        ("r2d2:tmaze", "--config.agent.name=laser", "name", "laser"),
+        ("r2d2:tmaze", "--config.agent.n_step=3", "n_step", "n_steps"),
+        ("laser:catch", "--override=agent.entropy_cost=0.1", "--override", "agent.entropy_cost"),
     )
     def test_bad_flag_is_rejected_and_nothing_written(self, config, flag, *named):
         self.assert_rejected(named, "train", f"--config={config}", flag, self._flag)
@@ -108,6 +109,27 @@ class LaunchTest(commands.CommandTest):
         self.succeed("train", *longer, "--extend")
         noted = json.loads((self.workdir / "config.json").read_text())
         self.assertEqual(noted["extended_from_env_frames"], [2_000])
+
+    def test_override_changes_the_run_from_now_on(self):
+        flags = (*CATCH, self._flag, "--config.run.evaluation_episodes=0")
+        self.succeed("train", *flags, "--config.run.env_frames=2000")
+        for given, *named in (
+            ("agent.discount=0.9", "--override", "agent.discount", "learner.learning_rate"),
+            ("learner.learning_rate=-1", "learning_rate", -1.0),
+            ("learner.learning_rate", "--override", "learner.learning_rate"),
+            ("run.env_frames=1000", "run.env_frames", 2000, 1000),
+        ):
+            self.assert_rejected(named, "train", self._flag, f"--override={given}")
+        overrides = "--override=run.env_frames=4000", "--override=learner.learning_rate=0.002"
+        _, errors = self.succeed("train", self._flag, *overrides)
+        messages.assert_names(errors, "learner.learning_rate", 0.002, 0.003)
+        noted = json.loads((self.workdir / "config.json").read_text())
+        self.assertEqual(noted["config"]["learner"]["learning_rate"], 0.002)
+        self.assertEqual([entry["env_frames"] for entry in noted["overrides"]], [2_000])
+        # The first command resumes with the new values.
+        _, errors = self.succeed("train", *flags, "--config.run.env_frames=2000")
+        messages.assert_names(errors, "learner.learning_rate=0.002", "run.env_frames=4000")
+        self.assertIn("Skipped training", errors)
 
     @pytest.mark.long
     def test_history_length_has_its_own_files(self):

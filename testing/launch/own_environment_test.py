@@ -85,6 +85,21 @@ class OwnEnvironmentTest(commands.CommandTest):
         # observations rightly, 5, and some three of them, 3.75.
         self.assertGreaterEqual(self._summary()["mean_return"], 3.2)
 
+    def test_suite_of_another_config_runs_with_continuous_actions(self):
+        _, errors = self._train(
+            "MountainCarContinuous-v0",
+            "--config.environment.suite=gymnasium",
+            "--config.environment.max_frames_per_episode=100",
+            "--config.run.evaluation_episodes=2",
+            config="laser:atari",
+            env_frames=2_000,
+        )
+        messages.assert_names(errors, "environment.no_op_max", "agent.trust_region=behaviour")
+        recorded = json.loads((self.workdir / "config.json").read_text())["config"]
+        self.assertEqual(recorded["agent"]["trust_region"], "auto")
+        self.assertEqual(recorded["environment"]["action_repeat"], 1)
+        self.assertLess(self._summary()["max_return"], 0)
+
     @pytest.mark.long
     def test_continuous_actions_run(self):
         self._train("Pendulum-v1", config="laser:control", env_frames=2_000)
@@ -102,7 +117,7 @@ class OwnEnvironmentTest(commands.CommandTest):
             "agent.trust_region",
         ),
         ("acer:control", "Pendulum-v1", "--config.agent.entropy_cost=0.01", "agent.entropy_cost"),
-        ("laser:gymnasium", "Pendulum-v1", "--config.run.seed=1", "configs/laser.py:control"),
+        ("r2d2:gymnasium", "Pendulum-v1", "--config.run.seed=1", "r2d2", "laser.py:control"),
     )
     def test_unfit_environment_is_rejected_and_nothing_written(self, config, task, flag, *named):
         self.assert_rejected(named, *self._flags(task, flag, config=config))

@@ -183,15 +183,16 @@ class SweepTest(commands.CommandTest):
         self.assertFalse(self.workdir.exists())
 
     @parameterized.parameters(
-        ("CartPole-v1", 4, "replay.frame_stack"),
-        ("Pendulum-v1", 1, "agent.trust_region"),
+        ("CartPole-v1", 4, "auto", "replay.frame_stack"),
+        ("Pendulum-v1", 1, "implied", "agent.trust_region"),
     )
-    def test_unfit_members_are_rejected_and_nothing_written(self, task, frame_stack, named):
+    def test_unfit_members_are_rejected_and_nothing_written(self, task, frame_stack, region, named):
         path = self._write_config(
             "config = laser.get_config('gymnasium')",
             "config.sweep = sweeps.get_config('catch').sweep",
             f"config.environment.task = '{task}'",
             f"config.replay.frame_stack = {frame_stack}",
+            f"config.agent.trust_region = '{region}'",
         )
         flags = f"--config={path}", f"--workdir={self.workdir}"
         self.assert_rejected((named,), "sweep", *flags)

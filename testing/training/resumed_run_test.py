@@ -11,13 +11,14 @@ from unittest import mock
 
 import numpy as np
 from absl.testing import absltest, parameterized
+from tensorboard.backend.event_processing import event_accumulator
 
 from laser_tf.environments import episode_statistics, factory
 from laser_tf.monitoring import episode_log, tensorboard
 from laser_tf.replay import server
 from laser_tf.training import assembly, run_config, training
 from laser_tf.workdir import lock, run_directory
-from testing import fakes, runs
+from testing import fakes, messages, runs
 
 
 def _stop_at_once(run: training.Training) -> None:
@@ -94,6 +95,46 @@ class ResumedRunTest(parameterized.TestCase):
         resumed = rates[frames > 2_100]
         self.assertGreater(resumed[0], 0.5 * config.learner.learning_rate)  # 3/4 at its start
         self.assertLess(resumed[-1], 0.2 * config.learner.learning_rate)
+
+    def test_overridden_values_replace_those_of_the_checkpoint(self):
+        config = fakes.catch_config(
+            run={"env_frames": 4_000}, learner={"learning_rate_schedule": "constant"}
+        )
+        frames = self._stop_at(config).env_frames
+        values = fakes.config_values(config)
+        values["agent"]["entropy_cost"] = 0.5
+        values["learner"]["learning_rate"] = 2e-5
+        values["environment"]["num_envs"] = 4
+        keys = "agent.entropy_cost", "learner.learning_rate", "environment.num_envs"
+        run_directory.open_workdir(self._workdir, values, {}, overridden=keys)
+        config = run_config.parse(run_directory.read_config(self._workdir))
+        with self.assertLogs(level="INFO") as logs:
+            runs.build(config, self._workdir)  # It ends before the next checkpoint.
+        for key in keys:
+            self.assertLen([line for line in logs.output if f"Changed {key} " in line], 1)
+        again = runs.build(config, self._workdir)
+        runs.go_on(again, threading.Event())
+        learner = again._learner
+        self.assertEqual(learner.hyperparameters()["agent.entropy_cost"], 0.5)
+        steps, rates = tensorboard.read_scalars(
+            self._workdir / "tensorboard", "learner/learning_rate"
+        )
+        np.testing.assert_allclose(rates[steps > frames + 100], 2e-5, rtol=1e-5)
+
+    def test_override_is_a_text_in_tensorboard(self):
+        config = fakes.catch_config(run={"env_frames": 1_000})
+        self._stop_at(config, 500)
+        values = fakes.config_values(config)
+        values["agent"]["entropy_cost"] = 0.5
+        run_directory.open_workdir(self._workdir, values, {}, overridden=["agent.entropy_cost"])
+        again = runs.build(run_config.parse(values), self._workdir)
+        frames = again.env_frames
+        runs.go_on(again, threading.Event())
+        found = event_accumulator.EventAccumulator(str(self._workdir / "tensorboard")).Reload()
+        (event,) = found.Tensors("overrides")
+        self.assertEqual(event.step, frames)
+        text = event.tensor_proto.string_val[0].decode()
+        messages.assert_names(text, "agent.entropy_cost", 0.5, 0.01)
 
     def test_stopped_warm_up_is_counted_and_continued(self):
         config = fakes.r2d2_catch_config(run={"env_frames": 12_000}, replay={"warm_up": 5_000})

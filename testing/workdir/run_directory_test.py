@@ -116,6 +116,38 @@ class RunDirectoryTest(parameterized.TestCase):
         with messages.raises(run_directory.WorkdirError, "run.env_frames", 40000, 20000):
             run_directory.open_workdir(self._folder, _scheduled("linear", 20_000), {}, extend=True)
 
+    def test_overridden_keys_may_differ_and_are_recorded(self):
+        config, key = _scheduled("linear", 10), "learner.learning_rate_schedule"
+        run_directory.open_workdir(self._folder, config, {"versions": "noted"})
+        now = _scheduled("constant", 10)
+        before = self._content()
+        with messages.raises(run_directory.WorkdirError, f"--override={key}=constant"):
+            run_directory.open_workdir(self._folder, now, {})
+        other = now | {"agent": {"discount": 0.5}}
+        with messages.raises(run_directory.WorkdirError, "agent.discount", 0.99, 0.5):
+            run_directory.open_workdir(self._folder, other, {}, overridden=[key])
+        self.assertEqual(self._content(), before)
+        run_directory.open_workdir(self._folder, now, {}, overridden=[key])
+        self.assertEqual(run_directory.read_overrides(self._folder, config), {key: "constant"})
+        (entry,) = run_directory.complete_overrides(self._folder, 7)
+        self.assertEqual(self._content(), before | {"config": now, "overrides": [entry]})
+        self.assertEqual(entry["env_frames"], 7)
+        self.assertEqual(entry["changes"], {key: {"before": "linear", "now": "constant"}})
+        run_directory.open_workdir(self._folder, now, {})
+        self.assertEmpty(run_directory.complete_overrides(self._folder, 9))
+
+    def test_overridden_length_extends_a_schedule(self):
+        key = "run.env_frames"
+        run_directory.open_workdir(self._folder, _scheduled("linear", 10), {})
+        with messages.raises(run_directory.WorkdirError, key, 10, 5):
+            run_directory.open_workdir(self._folder, _scheduled("linear", 5), {}, overridden=[key])
+        with self.assertLogs(level="WARNING"):
+            run_directory.open_workdir(self._folder, _scheduled("linear", 20), {}, overridden=[key])
+        self.assertEqual(self._content()["config"], _scheduled("linear", 20))
+        self.assertEqual(self._content()["extended_from_env_frames"], [10])
+        (entry,) = self._content()["overrides"]
+        self.assertEqual(entry["changes"], {key: {"before": 10, "now": 20}})
+
     @parameterized.parameters(("constant", False), ("linear", True))
     def test_sweep_with_more_frames_is_not_finished(self, schedule, extend):
         run_directory.open_sweep(self._folder, _scheduled(schedule, 10), {"id": "a"})
@@ -142,9 +174,13 @@ class RunDirectoryTest(parameterized.TestCase):
         folder = self._folder / "member_03"
         run_directory.open_workdir(folder, CONFIG, {}, sweep_id="a")
         self.assertTrue(run_directory.open_workdir(folder, CONFIG, {}, sweep_id="a"))
+        other, before = CONFIG | {"run": {"seed": 2}}, (folder / "config.json").read_text()
         for sweep_id in ("b", ""):
             with messages.raises(run_directory.WorkdirError, "member_03"):
-                run_directory.open_workdir(folder, CONFIG, {}, sweep_id=sweep_id)
+                run_directory.open_workdir(
+                    folder, other, {}, sweep_id=sweep_id, overridden=["run.seed"]
+                )
+        self.assertEqual((folder / "config.json").read_text(), before)
 
     def test_file_in_place_of_the_directory_is_rejected(self):
         (self._folder / "r").write_text("mine")
