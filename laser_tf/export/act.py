@@ -59,20 +59,23 @@ def run(folder: pathlib.Path, environment: gymnasium.Env, episodes: int, name: s
     policy = tf.saved_model.load(str(folder))
     about = json.loads((folder / "policy.json").read_text())
     inputs = [entry for entry in about["inputs"] if entry["name"].startswith("observation")]
+    has_mask = "observation_action_mask" in [entry["name"] for entry in inputs]
     task = about["tasks"][name]
     returns = []
     state = policy.initial_state(1)  # Of one environment; `is_first` resets it.
     for _ in range(episodes):
-        observation, _ = environment.reset()
+        observation, info = environment.reset()
         reward, discount, is_first, is_over, episode_return = 0.0, 1.0, True, False, 0.0
         while not is_over:
+            if has_mask and not (isinstance(observation, dict) and "action_mask" in observation):
+                observation = {"observation": observation, "action_mask": info["action_mask"]}
             parts = tf.nest.flatten(observation), inputs, task["observation_offsets"]
             leaves = [tf.constant(to_policy(*part)) for part in zip(*parts, strict=True)]
             batch = tf.nest.pack_sequence_as(observation, leaves)
             numbers = [np.float32([reward]), np.float32([discount]), np.array([is_first])]
             actions, state = policy.greedy(batch, *numbers, state)
             action = to_environment(actions[0].numpy(), task["action"])
-            observation, reward, terminated, truncated, _ = environment.step(action)
+            observation, reward, terminated, truncated, info = environment.step(action)
             discount, is_first, is_over = 1.0 - terminated, False, terminated or truncated
             episode_return += float(reward)
         returns.append(episode_return)
