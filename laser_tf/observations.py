@@ -1,6 +1,7 @@
 """Specs of observations: frame stacking, zero observations, descriptions and name checks."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from laser_tf import errors, types
 # A subset of the characters that TensorFlow accepts in names. Keys of these characters appear
 # unchanged in the signature of a policy exported for TF-Agents.
 _VALID_KEY = re.compile(r"[A-Za-z0-9_./-]+")
+
+# Key of the mask of allowed actions, bool [A], in observations of environments with such masks.
+ACTION_MASK = "action_mask"
 
 
 def image_spec(height: int, width: int, channels: int) -> specs.BoundedArray:
@@ -34,6 +38,18 @@ def stack_specs(observation: Any, depth: int) -> Any:
         return spec.replace(shape=[*size, depth * channels])
 
     return tree.map_structure(stack, observation)
+
+
+def action_mask(observation: Any) -> Any:
+    """Returns the leaf of the action mask, or None if the observation has none."""
+    return observation.get(ACTION_MASK) if isinstance(observation, Mapping) else None
+
+
+def without_action_mask(observation: Any) -> Any:
+    """Returns what networks read of an observation: the nest without the action mask."""
+    if action_mask(observation) is None:
+        return observation
+    return {key: part for key, part in observation.items() if key != ACTION_MASK}
 
 
 def padding_steps(spec: types.EnvironmentSpec, leading: tuple[int, ...]) -> types.EnvOutput:

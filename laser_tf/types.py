@@ -54,7 +54,9 @@ class TextSpec(specs.BoundedArray):
 class EnvironmentSpec(NamedTuple):
     """Observations, actions and number of tasks that an agent is built for."""
 
-    observation: Any  # nest of `dm_env.specs.Array`, for one time step of one environment
+    # Nest of `dm_env.specs.Array`, for one time step of one environment. Networks do not read
+    # `observations.ACTION_MASK`, the mask of allowed discrete actions, bool [A].
+    observation: Any
     action: specs.BoundedArray  # `DiscreteArray`, or float32 [D] with bounds if continuous
     num_tasks: int = 1
 

@@ -72,9 +72,12 @@ def implied_policy(pi, mu, rho_bar=1.0):
 
 
 def kl_divergence(p, q):
-    """Returns KL(p || q), [N], of positive probabilities [N, A]."""
+    """Returns KL(p || q), [N], of probabilities [N, A]; q is positive where p is."""
     return np.array(
-        [sum(p[n, a] * np.log(p[n, a] / q[n, a]) for a in range(p.shape[1])) for n in range(len(p))]
+        [
+            sum(p[n, a] * np.log(p[n, a] / q[n, a]) for a in np.flatnonzero(p[n]))
+            for n in range(len(p))
+        ]
     )
 
 

@@ -14,6 +14,7 @@ from laser_tf.agents import base, laser_config, pixel_control_task, state_values
 from laser_tf.distributions import factory
 from laser_tf.networks import heads, trunk
 from laser_tf.ops import (
+    action_mask,
     diagnostics,
     joint_batch,
     masking,
@@ -74,7 +75,7 @@ class Laser(base.PolicyAgent):
         # A forward pass on a blank step creates the weights.
         step = tf.nest.map_structure(tf.constant, observations.padding_steps(spec, (1, 1)))
         features, _ = self._trunk(step, self.initial_state(1))
-        self._outputs(features)
+        self._outputs(features, step)
         self._state_values(features, tf.zeros([1], tf.int32))
         for auxiliary in self._auxiliary_tasks.values():
             auxiliary(features)
@@ -87,10 +88,13 @@ class Laser(base.PolicyAgent):
         self, env_output: types.EnvOutput, core_state: Any
     ) -> tuple[tf.Tensor, Any]:
         features, core_state = self._trunk(env_output, core_state)
-        return self._outputs(features), core_state
+        return self._outputs(features, env_output), core_state
 
-    def _outputs(self, features: tf.Tensor) -> tf.Tensor:
-        return self._policy_head(tf.cast(features, tf.float32))
+    def _outputs(self, features: tf.Tensor, env_output: types.EnvOutput) -> tf.Tensor:
+        """Computes the distribution's inputs from features [T, B, F] of the first T time steps."""
+        outputs = self._policy_head(tf.cast(features, tf.float32))
+        mask = observations.action_mask(env_output.observation)
+        return action_mask.apply(outputs, None if mask is None else mask[: outputs.shape[0]])
 
     def loss(self, unroll: types.Unroll) -> types.LossOutput:
         """Computes the trust-region V-trace loss (LASER, algorithm 1), summed over T and B.
@@ -101,7 +105,7 @@ class Laser(base.PolicyAgent):
         """
         self._trunk.observe(unroll.env_output)
         features, _ = self._trunk(unroll.env_output, unroll.core_state)
-        outputs = self._outputs(features[:-1])
+        outputs = self._outputs(features[:-1], unroll.env_output)
         values = self._state_values(features, unroll.task)
         targets = self._compute_targets(unroll, outputs, values)
         value_targets = self._state_values.value_loss_inputs(

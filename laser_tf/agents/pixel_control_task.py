@@ -7,7 +7,7 @@ from dm_env import specs
 
 from laser_tf import errors, observations, types
 from laser_tf.networks import pixel_control_head
-from laser_tf.ops import pixel_control
+from laser_tf.ops import action_mask, pixel_control
 
 
 class PixelControlTask(tf.Module):
@@ -67,10 +67,14 @@ class PixelControlTask(tf.Module):
         """
         image = tree.flatten(unroll.env_output.observation)[self._image]
         rewards = pixel_control.pixel_rewards(image[..., -self._frame_channels :], self._cell)
+        q = self(features)
+        mask = observations.action_mask(unroll.env_output.observation)
+        if mask is not None:  # Targets bootstrap from the best allowed action.
+            q = action_mask.apply(q, mask[:, :, None, None])
         # Scaling Q-values and rewards by the root of the weight scales the squared errors by it.
         root_weight = tf.sqrt(unroll.importance_weight)[:, None, None]
         return pixel_control.pixel_control_loss(
-            root_weight[..., None] * self(features),
+            root_weight[..., None] * q,
             unroll.agent_output.action[:-1],
             root_weight * rewards,
             is_transition,

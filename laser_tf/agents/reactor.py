@@ -12,7 +12,14 @@ from laser_tf import types
 from laser_tf.agents import base, reactor_config, reactor_critics, target_network
 from laser_tf.distributions import categorical
 from laser_tf.networks import reactor_network
-from laser_tf.ops import diagnostics, joint_batch, leave_one_out, n_step, reward_clipping
+from laser_tf.ops import (
+    action_mask,
+    diagnostics,
+    joint_batch,
+    leave_one_out,
+    n_step,
+    reward_clipping,
+)
 
 
 class _LossInputs(NamedTuple):
@@ -27,7 +34,8 @@ class _LossInputs(NamedTuple):
 class Reactor(base.PolicyAgent, target_network.TargetNetworkAgent):
     """Reactor agent; implements `base.Agent`.
 
-    `AgentOutput.policy` holds log mu, the log-probabilities of the policy that acted.
+    `AgentOutput.policy` holds log mu, the log-probabilities of the policy that acted. Q-values of
+    forbidden actions need no mask, because all expectations weight them by pi, which is 0.
     """
 
     def __init__(self, config: reactor_config.ReactorConfig, context: base.AgentContext):
@@ -57,7 +65,7 @@ class Reactor(base.PolicyAgent, target_network.TargetNetworkAgent):
         self, env_output: types.EnvOutput, core_state: Any
     ) -> tuple[tf.Tensor, Any]:
         output, core_state = self._online(env_output, core_state)
-        return tf.math.log(output.policy), core_state
+        return action_mask.log_probabilities(output.policy), core_state
 
     def loss(self, unroll: types.Unroll) -> types.LossOutput:
         """Computes the Retrace loss of the critic and the beta-LOO loss of the policy.
@@ -73,7 +81,7 @@ class Reactor(base.PolicyAgent, target_network.TargetNetworkAgent):
             inputs.online.critic, inputs.target.critic, inputs.transitions
         )
         q_values = self._critic.action_values(inputs.online.critic)
-        log_pi = tf.math.log(inputs.online.policy)
+        log_pi = action_mask.log_probabilities(inputs.online.policy)
         terms = {
             "critic": critic_output.losses,
             "policy": self._policy_losses(inputs, q_values, critic_output.returns),
@@ -133,7 +141,7 @@ class Reactor(base.PolicyAgent, target_network.TargetNetworkAgent):
         log_mu, actions = agent_output.policy[:-1], agent_output.action[:-1]
         # c_t = lambda min(1, pi / mu) (equation 4), where pi is the target network's policy.
         log_rhos = self._distribution.log_importance_ratio(
-            tf.math.log(target.policy[:-1]), log_mu, actions, ()
+            action_mask.log_probabilities(target.policy[:-1]), log_mu, actions, ()
         )
         transitions = reactor_critics.Transitions(
             actions,

@@ -54,8 +54,8 @@ def check(
 ) -> Plan:
     """Checks environment, agent and weights of a run before anything is written.
 
-    For the arguments and errors see `runs.train`. `command` resumes the run from a shell. `overridden`
-    has the keys of an existing run whose values change, see `overrides.KEYS`.
+    For the arguments and errors see `runs.train`. `command` resumes the run from a shell.
+    `overridden` has the keys of an existing run whose values change, see `overrides.KEYS`.
     """
     spec = factory.environment_spec(config.environment)
     config.agent.check_actions(spec.action)

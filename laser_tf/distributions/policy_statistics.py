@@ -9,6 +9,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from laser_tf.ops import action_mask
+
 # Lower bound of probabilities in denominators. It keeps gradients and their squares in the range of
 # float32. Such gradients have a negligible effect on the logits.
 _MIN_PROBABILITY = 1e-6
@@ -68,8 +70,9 @@ class Probabilities(PolicyStatistics):
         return -tf.nn.softmax(average) / self._denominators(parameters)
 
     def entropy_gradient(self, parameters: tf.Tensor) -> tf.Tensor:
-        """Returns - log phi - 1."""
-        return -tf.nn.log_softmax(parameters) - 1
+        """Returns - log phi - 1, and 0 for forbidden actions."""
+        gradient = -tf.nn.log_softmax(parameters) - 1
+        return tf.where(action_mask.is_allowed(parameters), gradient, 0.0)
 
     def _denominators(self, parameters: tf.Tensor) -> tf.Tensor:
         return tf.maximum(tf.nn.softmax(parameters), _MIN_PROBABILITY)

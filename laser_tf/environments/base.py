@@ -10,7 +10,7 @@ import numpy as np
 import tree
 from dm_env import specs
 
-from laser_tf import types
+from laser_tf import observations, types
 from laser_tf.environments import faults
 
 
@@ -104,6 +104,7 @@ class BatchedEnvironment(abc.ABC):
         self._started = False
         self._over = np.zeros(num_envs, bool)  # The next step starts an episode.
         self._last_observation: Any = None  # Kept only for observations with floats.
+        self._action_mask: np.ndarray | None = None  # Newest one, bool [N, A], if there are masks.
 
     def observation_spec(self) -> Any:
         """Returns the nest of specs of one environment, with images as single frames."""
@@ -122,8 +123,11 @@ class BatchedEnvironment(abc.ABC):
         return types.EnvironmentSpec(self._observation_spec, self._action_spec, len(self.tasks))
 
     def random_actions(self, generator: np.random.Generator) -> np.ndarray:
-        """Samples uniform actions for all environments, [N, ...]."""
+        """Samples uniform actions for all environments, [N, ...], that the newest masks allow."""
         spec, shape = self._action_spec, (self.num_envs, *self._action_spec.shape)
+        if self._action_mask is not None:
+            keys = np.where(self._action_mask, generator.random(self._action_mask.shape), -1)
+            return keys.argmax(axis=1).astype(spec.dtype)
         if isinstance(spec, specs.DiscreteArray):
             return generator.integers(spec.num_values, size=shape, dtype=spec.dtype)
         return generator.uniform(spec.minimum, spec.maximum, shape).astype(spec.dtype)
@@ -193,6 +197,7 @@ class BatchedEnvironment(abc.ABC):
         is_faulty = self._note(faults.REWARDS, "reward", reward)
         is_faulty |= self._note(faults.DISCOUNTS, "discount", discount)
         observation, is_lost = self._finite_observation(transition.observation)
+        self._action_mask = observations.action_mask(observation)
         is_faulty |= is_lost
         self._over = (transition.is_last.astype(bool) & ~is_first) | is_faulty
         if self.max_steps_per_episode:

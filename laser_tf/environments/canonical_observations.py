@@ -8,6 +8,7 @@ An observation may be any nest of dictionaries and tuples. Its leaves are conver
     other numbers [M, N]                    their entries as a vector, float32 [M * N]
     `DiscreteArray`                         itself, int32
     `StringArray` of rank 0                 a `types.TextSpec`
+    key `action_mask` of a dictionary       a mask, bool [A], see `action_masks`
 """
 
 import re
@@ -20,7 +21,7 @@ import tree
 from dm_env import specs
 
 from laser_tf import errors, observations, types
-from laser_tf.environments import faults
+from laser_tf.environments import action_masks, faults
 
 _MAX_CHANNELS = 4  # Of an image [C, H, W] that is recognised as such.
 _MIN_SIDE = 16  # Pixels of its height and width.
@@ -45,7 +46,9 @@ class Observation:
       spec: Nest of canonical specs.
     """
 
-    def __init__(self, spec: Any, max_words: int, offsets: Sequence[Any] = ()):
+    def __init__(
+        self, spec: Any, max_words: int, offsets: Sequence[Any] = (), num_actions: int = 0
+    ):
         """Converts the specs.
 
         Args:
@@ -53,6 +56,7 @@ class Observation:
           max_words: Words of the longest text.
           offsets: Number or array at which the integers of each leaf start, in the order of
             `tree.flatten`; () if all start at 0.
+          num_actions: Number of discrete actions, the size of a mask; 0 for other actions.
 
         Raises:
           UnsupportedSpaceError: For a part without a canonical form; the message names it.
@@ -61,12 +65,15 @@ class Observation:
         self._max_words = max_words
         self._leaves: list[_Leaf] = []
         self._offsets = iter(offsets)
+        self._num_actions = num_actions
         self.spec = self._convert_specs(spec, "observation")
         if not self._leaves:
             raise faults.UnsupportedSpaceError("its observation is empty: show the agent something")
         observations.check_names(self.spec)
 
     def _convert_specs(self, spec: Any, name: str) -> Any:
+        if name == action_masks.NAME:
+            return self._add_leaf(name, spec, action_masks.canonical_spec(spec, self._num_actions))
         if isinstance(spec, Mapping):
             if not all(isinstance(key, str) for key in spec):
                 raise faults.UnsupportedSpaceError(
@@ -77,7 +84,9 @@ class Observation:
             return tuple(
                 self._convert_specs(part, f"{name}[{index}]") for index, part in enumerate(spec)
             )
-        canonical = _canonical_leaf(spec, name, self._max_words)
+        return self._add_leaf(name, spec, _canonical_leaf(spec, name, self._max_words))
+
+    def _add_leaf(self, name: str, spec: Any, canonical: specs.Array) -> specs.Array:
         offset = next(self._offsets, 0)
         self._leaves.append(_Leaf(name, spec, canonical, offset if np.any(offset) else None))
         return canonical
@@ -99,8 +108,12 @@ class Observation:
             for value, leaf in zip(values, self._leaves, strict=True)
         ]
 
-    def __call__(self, value: Any) -> list[np.ndarray]:
+    def __call__(self, value: Any, *, is_terminal: bool = False) -> list[np.ndarray]:
         """Returns the canonical leaves of an observation, in the order of `tree.flatten`.
+
+        Args:
+          value: Native observation.
+          is_terminal: Whether the episode has terminated: a mask may then forbid all actions.
 
         Raises:
           ConfigError: If a text has too many words.
@@ -109,7 +122,7 @@ class Observation:
         return [
             _encode_leaf(leaf, part, self._max_words)
             if isinstance(leaf.native, specs.StringArray)
-            else _convert_leaf(leaf, part)
+            else _convert_leaf(leaf, part, is_terminal)
             for leaf, part in zip(self._leaves, self._native_leaves(value), strict=True)
         ]
 
@@ -154,7 +167,7 @@ def _canonical_leaf(spec: Any, name: str, max_words: int) -> specs.Array:
     return specs.Array(shape, np.float32, spec.name)
 
 
-def _convert_leaf(leaf: _Leaf, value: Any) -> np.ndarray:
+def _convert_leaf(leaf: _Leaf, value: Any, is_terminal: bool) -> np.ndarray:
     """Returns a canonical value, which may share the memory of the environment."""
     array, native = np.asarray(value), leaf.native
     is_image = leaf.spec.dtype == np.uint8  # Other integers would wrap.
@@ -168,6 +181,8 @@ def _convert_leaf(leaf: _Leaf, value: Any) -> np.ndarray:
             f"its {leaf.name} is {array.dtype} {list(array.shape)}, and its spec {native.dtype} "
             f"{list(native.shape)}"
         )
+    if leaf.name == action_masks.NAME:
+        return action_masks.convert(array, is_terminal)
     if isinstance(native, specs.DiscreteArray) and not 0 <= array < native.num_values:
         start = leaf.offset or 0
         raise ValueError(

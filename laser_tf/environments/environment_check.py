@@ -192,6 +192,8 @@ def _leaf(spec: specs.Array) -> str:
         return f"text of up to {spec.shape[0]} words"
     if isinstance(spec, specs.DiscreteArray):
         return f"one of {spec.num_values}"
+    if spec.dtype == np.bool_:  # Other bools are images or float vectors.
+        return f"mask of {spec.shape[0]} actions"
     kind = {0: "number", 1: "vector", 3: "image"}[len(spec.shape)]
     return f"{kind} {spec.dtype} {list(spec.shape)}"
 

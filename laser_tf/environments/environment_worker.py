@@ -15,7 +15,7 @@ import numpy as np
 import tree
 from dm_env import specs
 
-from laser_tf import errors
+from laser_tf import errors, observations
 from laser_tf.environments import (
     base,
     canonical_actions,
@@ -124,11 +124,19 @@ class Worker:
         np.random.seed(seed)
         environment = self._make(seed)
         if self._memory is None:
-            offsets = getattr(environment, "observation_offsets", list)()
-            self._observation = canonical_observations.Observation(
-                environment.observation_spec(), self._max_words, offsets
-            )
             self._action = canonical_actions.Action(environment.action_spec())
+            self._observation = canonical_observations.Observation(
+                environment.observation_spec(),
+                self._max_words,
+                getattr(environment, "observation_offsets", list)(),
+                getattr(self._action.spec, "num_values", 0),  # Of a `DiscreteArray` only.
+            )
+            has_mask = observations.action_mask(self._observation.spec) is not None
+            if has_mask and self._action_repeat > 1:
+                raise faults.UnsupportedSpaceError(
+                    f"environment.action_repeat must be 1 for environments with an action_mask, "
+                    f"got {self._action_repeat}: a mask holds for a single step. Use 1"
+                )
             self._memory = map_memory(self._file, self._observation.spec, len(self._seeds))
             steps = self._memory["steps"]
             self._fields = [steps[name] for name in steps.dtype.names]
@@ -183,7 +191,9 @@ class Worker:
         self._write(index, time_step, scalars)
 
     def _write(self, index: int, time_step: Any, scalars: tuple[float, float, bool]) -> None:
-        values = [*self._observation(time_step.observation), *scalars]
+        _, discount, is_last = scalars
+        is_terminal = is_last and discount == 0
+        values = [*self._observation(time_step.observation, is_terminal=is_terminal), *scalars]
         for field, value in zip(self._fields, values, strict=True):
             field[index] = value
 

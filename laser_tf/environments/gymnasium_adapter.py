@@ -1,5 +1,6 @@
 """Gymnasium environments as dm_env environments. Only workers import this module."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import dm_env
@@ -9,13 +10,18 @@ import tree
 from dm_env import specs
 from gymnasium import spaces
 
+from laser_tf import observations
 from laser_tf.environments import base, faults
 
 _IMAGES = "rgb_array"
+_MASK = observations.ACTION_MASK
 
 
 class Gymnasium(base.Adapter):
-    """One environment; an episode that is truncated keeps the discount at 1."""
+    """One environment; an episode that is truncated keeps the discount at 1.
+
+    If infos have an action mask, an observation is a dictionary of the native one and the mask.
+    """
 
     def __init__(self, environment: gymnasium.Env, seed: int):
         """Maps the spaces to specs; `seed` is the seed of the first reset.
@@ -23,21 +29,35 @@ class Gymnasium(base.Adapter):
         Raises:
           UnsupportedSpaceError: For a space without a spec.
         """
-        observation_spec = spec_of(environment.observation_space, "observation")
-        super().__init__(environment, observation_spec, action_spec_of(environment.action_space))
-        self._seed: int | None = seed
+        spec = spec_of(environment.observation_space, "observation")
+        action_spec = action_spec_of(environment.action_space)
+        self._info_mask: specs.Array | None = None  # Spec of the masks in infos, if there are any.
+        # Only the info of a reset shows whether there are masks. `reset` returns or raises the
+        # result of this first reset.
+        self._first_reset: tuple | Exception | None
+        try:
+            self._first_reset = observation, info = _reset(environment, seed)
+        except Exception as error:  # User code raises anything.
+            self._first_reset = error
+        else:
+            mask = _mask_of(info)
+            if mask is not None and observations.action_mask(spec) is None:
+                self._info_mask = specs.Array(mask.shape, mask.dtype, _MASK)
+                spec = {"observation": spec, _MASK: self._info_mask}
+        super().__init__(environment, spec, action_spec)
 
     def reset(self) -> dm_env.TimeStep:
         """See `dm_env.Environment`; raises ValueError for the API of gym before 0.26."""
-        result = self._engine.reset(seed=self._seed)
-        self._seed = None
-        observation, _ = _check_length("reset", result, 2)
-        return dm_env.restart(observation)
+        first, self._first_reset = self._first_reset, None
+        if isinstance(first, Exception):
+            raise first
+        observation, info = first or _reset(self._engine, None)
+        return dm_env.restart(self._with_mask(observation, info, False))
 
     def step(self, action: Any) -> dm_env.TimeStep:
         """See `dm_env.Environment`; raises ValueError for invalid results."""
         result = _check_length("step", self._engine.step(action), 5)
-        observation, reward, terminated, truncated, _ = result
+        observation, reward, terminated, truncated, info = result
         for name, flag in (("terminated", terminated), ("truncated", truncated)):
             if not isinstance(flag, bool | np.bool_):  # Texts and None have a truth value, too.
                 raise ValueError(f"its {name} must be a bool, got {flag!r}. Return bool({name})")
@@ -45,12 +65,26 @@ class Gymnasium(base.Adapter):
             dm_env.StepType.LAST if terminated or truncated else dm_env.StepType.MID,
             reward,
             0.0 if terminated else 1.0,
-            observation,
+            self._with_mask(observation, info, terminated),
         )
+
+    def _with_mask(self, observation: Any, info: Any, is_terminal: bool) -> Any:
+        """Returns the observation, with the mask in `info` if the first info had a mask."""
+        if self._info_mask is None:
+            return observation
+        mask = _mask_of(info)
+        if mask is None and not is_terminal:
+            raise ValueError(f"its info must have the key {_MASK!r} at each step, got {info!r}")
+        if mask is None:
+            mask = np.zeros(self._info_mask.shape, self._info_mask.dtype)
+        return {"observation": observation, _MASK: mask}
 
     def observation_offsets(self) -> list[Any]:
         """Returns the number or array at which the integers of each leaf start."""
-        return [getattr(leaf, "start", 0) for leaf in tree.flatten(self._engine.observation_space)]
+        starts = [
+            getattr(leaf, "start", 0) for leaf in tree.flatten(self._engine.observation_space)
+        ]
+        return starts if self._info_mask is None else [0, *starts]  # "action_mask" is first.
 
     def render(self) -> np.ndarray:
         """Returns the rendered image."""
@@ -59,6 +93,16 @@ class Gymnasium(base.Adapter):
                 f"its render_mode must be {_IMAGES!r}, got {self._engine.render_mode!r}"
             )
         return np.asarray(self._engine.render())
+
+
+def _reset(environment: gymnasium.Env, seed: int | None) -> tuple[Any, Any]:
+    observation, info = _check_length("reset", environment.reset(seed=seed), 2)
+    return observation, info
+
+
+def _mask_of(info: Any) -> np.ndarray | None:
+    has_mask = isinstance(info, Mapping) and _MASK in info
+    return np.asarray(info[_MASK]) if has_mask else None
 
 
 def _check_length(method: str, result: Any, length: int) -> Any:

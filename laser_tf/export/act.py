@@ -20,6 +20,7 @@ import tensorflow as tf
 
 DESCRIPTION = "policy.json"
 
+_MASK = "action_mask"
 _SEEDS = 2**31  # Seeds of `sample` are below.
 
 
@@ -88,6 +89,7 @@ class Policy:
         reward: Any = 0.0,
         discount: Any = 1.0,
         is_first: Any = None,
+        action_mask: Any = None,
         greedy: bool = True,
     ) -> tuple[Any, State]:
         """Returns the action for an observation, and the state for the next call.
@@ -101,6 +103,8 @@ class Policy:
           discount: 0 where the episode has terminated, otherwise 1; or [B].
           is_first: Whether the observation opens an episode, or bool [B]. By default, the first
             observation after `initial_state` does.
+          action_mask: bool [A] or [B, A], the allowed actions, if the environment returns them in
+            `info`; otherwise they are part of the observation.
           greedy: Whether to take the best action instead of sampling.
 
         Returns:
@@ -109,6 +113,8 @@ class Policy:
         Raises:
           ValueError: If the observation has other parts or shapes.
         """
+        if action_mask is not None and _has_mask(self._observation) and not _has_mask(observation):
+            observation = {"observation": observation, _MASK: action_mask}
         size = len(state.is_first)
         first = state.is_first if is_first is None else np.broadcast_to(is_first, [size])
         reward = np.where(first, 0, np.multiply(reward, self._task["reward_scale"]))
@@ -144,6 +150,10 @@ class Policy:
             size = len(state.is_first)
             raise ValueError(f"{names} must be a batch of {size}, got {list(array.shape)}.")
         return tf.constant(to_policy(array, self._inputs[names], self._offsets[names]))
+
+
+def _has_mask(observation: Any) -> bool:
+    return isinstance(observation, Mapping) and _MASK in observation
 
 
 def load(
@@ -202,11 +212,12 @@ def run(policy: Policy, environment: Any, episodes: int) -> list[float]:
     """Runs episodes of a gymnasium environment with greedy actions; returns their returns."""
     returns = []
     for _ in range(episodes):
-        observation, _ = environment.reset()
+        observation, info = environment.reset()
         state, reward, is_over, episode_return = policy.initial_state(), 0.0, False, 0.0
         while not is_over:
-            action, state = policy.act(observation, state, reward=reward)
-            observation, reward, terminated, truncated, _ = environment.step(action)
+            mask = info.get(_MASK)
+            action, state = policy.act(observation, state, reward=reward, action_mask=mask)
+            observation, reward, terminated, truncated, info = environment.step(action)
             is_over = terminated or truncated
             episode_return += float(reward)
         returns.append(episode_return)

@@ -137,6 +137,8 @@ def _observation_meaning(spec: specs.Array, config: run_config.RunConfig, offset
         return f"image of height, width and channels{stacked}; one of bool as 0 and 255"
     if isinstance(spec, types.TextSpec):
         return "words of a text, 1 + crc32(lower-case word) % 1000 each, then 0"
+    if spec.dtype == np.bool_:  # Other bools are images or float vectors.
+        return "mask: whether each action is allowed; it may be all false after the last step"
     if isinstance(spec, specs.DiscreteArray):
         less = f": the environment's less {offset}" if offset else ""
         return f"category, an integer from 0{less}"

@@ -18,7 +18,8 @@ class ObservationEncoder(tf.Module):
     Each image and each text has a separate encoder. One MLP encodes the concatenation of all
     vectors, scalars (vectors of size 1) and discrete values (one-hot vectors). The outputs of all
     encoders are concatenated. `fusion_units` adds a layer over the concatenation: without it, a
-    linear head cannot represent interactions between the leaves of an observation.
+    linear head cannot represent interactions between the leaves of an observation. The action mask
+    of an observation is not encoded.
     """
 
     def __init__(self, observation: Any, config: trunk_config.TrunkConfig, dtype: str):
@@ -29,6 +30,7 @@ class ObservationEncoder(tf.Module):
             the observation is empty.
         """
         super().__init__()
+        observation = observations.without_action_mask(observation)
         center = config.image_normalisation == trunk_config.CENTER
         self._specs = tree.flatten(observation)
         self._encoders = []  # One entry per leaf: the image or text encoder, None for vectors.
@@ -87,7 +89,7 @@ class ObservationEncoder(tf.Module):
 
     def __call__(self, observation: Any) -> tf.Tensor:
         """Encodes a nest of [N, ...] as features [N, F]."""
-        leaves = tree.flatten(observation)
+        leaves = tree.flatten(observations.without_action_mask(observation))
         features = [
             encoder(normaliser(leaf) if normaliser else leaf)
             for encoder, normaliser, leaf in zip(
@@ -107,7 +109,7 @@ class ObservationEncoder(tf.Module):
 
     def observe(self, observation: Any, mask: tf.Tensor) -> None:
         """Updates the moments from the observations [N, ...] with a true `mask` [N]."""
-        leaves = tree.flatten(observation)
+        leaves = tree.flatten(observations.without_action_mask(observation))
         for normaliser, leaf in zip(self._image_normalisers, leaves, strict=True):
             if normaliser:
                 normaliser.observe(leaf, mask)

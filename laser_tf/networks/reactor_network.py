@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from laser_tf import types
+from laser_tf import observations, types
 from laser_tf.networks import cores, heads, trunk, trunk_config
+from laser_tf.ops import action_mask
 
 
 class ReactorState(NamedTuple):
@@ -22,7 +23,7 @@ class ReactorState(NamedTuple):
 class ReactorOutput(NamedTuple):
     """Policy and critic at T time steps."""
 
-    policy: tf.Tensor  # probabilities pi(a|x), float32 [T, B, A]
+    policy: tf.Tensor  # probabilities pi(a|x), float32 [T, B, A]; 0 for forbidden actions
     critic: tf.Tensor  # logits of q_i(x, a), float32 [T, B, A, N]
 
 
@@ -31,7 +32,8 @@ class ReactorNetwork(trunk.EncoderNetwork):
 
     Only the critic trains the encoder. As in table 3, the cores read the features of the encoder
     but neither rewards nor actions. With a single bin the critic outputs Q-values (Reactor ND).
-    `uniform_share`, epsilon, is the weight of the uniform policy in the policy.
+    `uniform_share`, epsilon, is the weight of the uniform policy in the policy. Both policies are
+    policies over allowed actions.
     """
 
     def __init__(
@@ -76,9 +78,13 @@ class ReactorNetwork(trunk.EncoderNetwork):
         policy_features, policy_state = _apply_core(
             self._policy_core, tf.stop_gradient(features), env_output.is_first, core_state.policy
         )
-        policy = tf.nn.softmax(self._policy_head(policy_features))
-        num_actions = policy.shape[-1]
-        policy = (1.0 - self._uniform_share) * policy + self._uniform_share / num_actions
+        logits = self._policy_head(policy_features)
+        mask = observations.action_mask(env_output.observation)
+        policy, uniform = (
+            tf.nn.softmax(action_mask.apply(values, mask))
+            for values in (logits, tf.zeros_like(logits))
+        )
+        policy = (1.0 - self._uniform_share) * policy + self._uniform_share * uniform
         output = ReactorOutput(policy, self._critic_head(critic_features))
         return output, ReactorState(policy_state, critic_state)
 

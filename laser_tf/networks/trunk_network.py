@@ -4,8 +4,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from laser_tf import types
+from laser_tf import observations, types
 from laser_tf.networks import heads, trunk, trunk_config
+from laser_tf.ops import action_mask
 
 
 class TrunkNetwork(tf.Module):
@@ -33,7 +34,7 @@ class PolicyNetwork(TrunkNetwork):
     """Computes the inputs of an action distribution and the features that critics share.
 
     An average policy copies this network. Its last layer has P = `output_size` units, see
-    `heads.dense` for `output_scale`.
+    `heads.dense` for `output_scale`. Logits of forbidden actions are `action_mask.FORBIDDEN`.
     """
 
     def __init__(
@@ -54,12 +55,14 @@ class PolicyNetwork(TrunkNetwork):
         """Computes float32 features [T, B, F], outputs [T, B, P] and the next core state."""
         features, core_state = self._trunk(env_output, core_state)
         features = tf.cast(features, tf.float32)
-        return features, self._head(features), core_state
+        mask = observations.action_mask(env_output.observation)
+        return features, action_mask.apply(self._head(features), mask), core_state
 
 
 class QNetwork(TrunkNetwork):
     """Computes Q-values with a dueling head (R2D2, section 2.3).
 
+    Q-values of forbidden actions are `action_mask.FORBIDDEN`.
     With `reset_at_life_loss` a discount of 0 also resets the core (R2D2, figure 8).
     """
 
@@ -83,4 +86,5 @@ class QNetwork(TrunkNetwork):
             life_lost = tf.equal(env_output.discount, 0.0)
             env_output = env_output._replace(is_first=env_output.is_first | life_lost)
         features, core_state = self._trunk(env_output, core_state)
-        return self._head(features), core_state
+        mask = observations.action_mask(env_output.observation)
+        return action_mask.apply(self._head(features), mask), core_state

@@ -65,7 +65,8 @@ def truncated_importance_sampling(
         rho(a) = pi(a|x_t) / mu(a|x_t),    V = sum_a pi(a|x_t) Q(x_t, a)
 
     Args:
-      pi: Positive probabilities of the target policy, float32 [T, B, A]; receive the gradient.
+      pi: Probabilities of the target policy, float32 [T, B, A]; receive the gradient unless they
+        are 0, as those of forbidden actions.
       q_values: Action values, see `beta_leave_one_out`.
       returns: Returns, see `beta_leave_one_out`.
       actions: Actions, see `beta_leave_one_out`.
@@ -76,7 +77,8 @@ def truncated_importance_sampling(
     q_values, returns, actions, mu = (
         masking.keep(mask, x) for x in (q_values, returns, actions, mu)
     )
-    log_pi = tf.math.log(tf.where(mask[..., None], pi, tf.ones_like(pi)))
+    # Forbidden actions have a weight of 0, and 0 * log 0 would be NaN.
+    log_pi = tf.math.log(tf.where(mask[..., None] & (pi > 0), pi, tf.ones_like(pi)))
     fixed_pi = tf.stop_gradient(masking.keep(mask, pi))
     value = tf.reduce_sum(fixed_pi * q_values, axis=-1)
     taken = tf.one_hot(actions, pi.shape[-1])

@@ -69,7 +69,7 @@ class LossTest(parameterized.TestCase):
             agent = _agent(_spec(action), **settings)
             unroll = _unroll(agent, _spec(action))
             features, _ = agent._trunk(unroll.env_output, unroll.core_state)
-            outputs = agent._outputs(features[:-1]).numpy().astype(np.float64)
+            outputs = agent._outputs(features[:-1], unroll.env_output).numpy().astype(np.float64)
             values = agent._state_values(features, unroll.task).numpy().astype(np.float64)
             reference = laser_reference.Reference(agent, unroll, outputs, values)
             settings["kl_threshold"] = float(np.nanmedian(reference.relevance))
@@ -114,7 +114,9 @@ class LossTest(parameterized.TestCase):
         )
         features, _ = agent._trunk(unroll.env_output, ())
         targets = agent._compute_targets(
-            unroll, agent._outputs(features[:-1]), agent._state_values(features, unroll.task)
+            unroll,
+            agent._outputs(features[:-1], unroll.env_output),
+            agent._state_values(features, unroll.task),
         )
         mask, trusted = targets.is_transition.numpy(), targets.is_trusted.numpy()
         self.assertFalse(trusted[mask].all())  # Rejected transitions have no advantage.
@@ -146,7 +148,7 @@ class LossTest(parameterized.TestCase):
         agent = _agent(_spec(CONTINUOUS, NEST), core=core, core_size=4, trust_region="none")
         unroll = _unroll(agent, _spec(CONTINUOUS, NEST))
         features, _ = agent._trunk(unroll.env_output, unroll.core_state)
-        mean, _ = agent._distribution.parameters(agent._outputs(features))
+        mean, _ = agent._distribution.parameters(agent._outputs(features, unroll.env_output))
         state = unroll.core_state
         for step in range(T + 1):
             output, state = agent.act(unrolls.at(unroll.env_output, step), state)

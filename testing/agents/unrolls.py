@@ -27,7 +27,7 @@ def make(
 
     Args:
       agent: Agent with fresh weights.
-      spec: Spec of vector observations, or of a nest of vectors, images and texts.
+      spec: Spec of vector observations, or of a nest of vectors, images, texts and masks.
       T: Number of transitions.
       B: Batch size.
       terminations: Steps whose observation ends an episode with a discount of 0.
@@ -45,9 +45,9 @@ def make(
     env_output = types.EnvOutput(
         tf.nest.map_structure(
             lambda leaf: tf.constant(
-                generator.integers(0, 200, leaf.shape)
-                if np.issubdtype(leaf.dtype, np.integer)
-                else generator.normal(size=leaf.shape),
+                generator.normal(size=leaf.shape)
+                if np.issubdtype(leaf.dtype, np.floating)
+                else generator.integers(0, 2 if leaf.dtype == bool else 200, leaf.shape),
                 leaf.dtype,
             ),
             blank.observation,

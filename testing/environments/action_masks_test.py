@@ -1,0 +1,99 @@
+"""Tests of environments with action masks: specs, random actions, faults and rejections."""
+
+import numpy as np
+from absl.testing import absltest, parameterized
+from dm_env import specs
+
+from laser_tf import observations
+from laser_tf.environments import canonical_observations, environment_check, faults, suites
+from testing import messages
+from testing.environments import masked_doors, rollouts
+
+DOORS = "testing.environments.masked_doors:Doors-v0"
+CHOICE = "testing.environments.masked_doors:Choice"
+
+
+def _make(suite, task, **options):
+    return rollouts.make(suite, task, **{"num_envs": 2, "num_workers": 1, **options})
+
+
+def _act_randomly(environment, steps):
+    """Returns an EnvOutput [steps + 1, N, ...]."""
+    generator, outputs = np.random.default_rng(0), [environment.reset()]
+    for _ in range(steps):
+        outputs.append(environment.step(environment.random_actions(generator)))
+    return rollouts.map_columns(lambda *column: np.stack(column), *outputs)
+
+
+class RolloutTest(parameterized.TestCase):
+    def test_mask_of_info_becomes_part_of_the_observation(self):
+        with _make("gymnasium", DOORS) as environment:
+            spec = environment.spec()
+            rows = _act_randomly(environment, 200)
+        size = 2 * masked_doors.NUM_PAIRS
+        mask_spec = observations.action_mask(spec.observation)
+        self.assertEqual((mask_spec.shape, mask_spec.dtype), ((size,), bool))
+        self.assertEqual(set(rows.observation), {"action_mask", "observation"})
+        mask, is_last = rows.observation["action_mask"], rows.discount == 0
+        np.testing.assert_array_equal(mask.sum(-1), np.where(is_last, 0, 2))
+        # Random actions are allowed: no episode is shorter than 3 steps, and all pairs occur.
+        starts = np.flatnonzero(rows.is_first[:, 0])
+        np.testing.assert_array_equal(np.diff(starts), masked_doors.STEPS + 1)
+        self.assertTrue(mask.any((0, 1)).all())
+        taken = np.take_along_axis(mask[:-1], rows.previous_action[1:, :, None], axis=-1)[..., 0]
+        self.assertTrue(taken[~is_last[:-1]].all())
+
+    @parameterized.parameters("bool", "int8", "uint8", "int64")
+    def test_mask_in_the_observation_is_converted_to_bool(self, dtype):
+        with _make("dm_env", CHOICE, arguments={"dtype": dtype}) as environment:
+            rows = _act_randomly(environment, 40)
+            self.assertEqual(environment.native_specs()[0].observation_offsets, [0, 0])
+        mask = rows.observation["action_mask"]
+        self.assertEqual(mask.dtype, bool)
+        np.testing.assert_array_equal(mask.sum(-1), 2)
+        np.testing.assert_array_equal(rows.reward[1::2], 1)
+
+    @parameterized.parameters("shape", "none allowed", "count", "missing")
+    def test_invalid_mask_is_a_fault_of_the_environment(self, fault):
+        named = 0, "Doors-v0", "action_mask", "environment.max_broken_episodes"
+        options = {"arguments": {"fault": fault}, "max_broken_episodes": 1, "num_envs": 1}
+        with _make("gymnasium", DOORS, **options) as environment:
+            with messages.raises(faults.EnvironmentFailedError, *named):
+                _act_randomly(environment, 20)
+
+    def test_check_describes_the_mask(self):
+        config = suites.config_class("gymnasium")(task=DOORS, num_envs=1)
+        report = environment_check.check(config, steps=20, seed=0, seconds=5)
+        self.assertEqual(report.fault, "")
+        self.assertTrue(any("action_mask" in line and "16" in line for line in report.lines))
+
+
+class RejectionTest(parameterized.TestCase):
+    @parameterized.parameters(
+        ({"arguments": "continuous=True"}, ()),
+        ({"arguments": "size=3"}, (4, 3)),
+        ({"arguments": "dtype=float32"}, ("float32",)),
+        ({"action_repeat": 2}, ("environment.action_repeat", 1, 2)),
+    )
+    def test_unusable_mask_is_rejected_in_one_line(self, options, named):
+        with messages.raises(
+            faults.EnvironmentCreationError, "Choice", "action_mask", *named
+        ) as caught:
+            with _make("dm_env", CHOICE, **options):
+                pass
+        self.assertNotIn("\n", str(caught.exception))
+
+    def test_first_mask_of_another_size_is_rejected(self):
+        named = "Doors-v0", "action_mask", 15, 16
+        with messages.raises(faults.EnvironmentCreationError, *named):
+            with _make("gymnasium", DOORS, arguments={"fault": "shape", "at": 0}):
+                pass
+
+    def test_nested_key_has_no_special_meaning(self):
+        spec = {"part": {"action_mask": specs.Array([3], bool)}}
+        observation = canonical_observations.Observation(spec, 0, num_actions=5)
+        self.assertEqual(observation.spec["part"]["action_mask"].dtype, np.float32)
+
+
+if __name__ == "__main__":
+    absltest.main()
