@@ -4,7 +4,7 @@ import dataclasses
 
 from dm_env import specs
 
-from laser_tf import config_checks, errors
+from laser_tf import config_checks, errors, observations
 from laser_tf.agents import agent_config
 
 TRUST_REGIONS = ("none", "implied", "behaviour")
@@ -61,10 +61,20 @@ class LaserConfig(agent_config.AgentConfig):
             )
 
     def check_actions(self, action: specs.BoundedArray) -> None:
-        """Rejects the implied relevance for continuous actions."""
-        if not isinstance(action, specs.DiscreteArray) and self.trust_region == "implied":
+        """Rejects the implied relevance for actions without a closed form of it."""
+        if self.trust_region == "implied" and not has_implied_policy(action):
             raise errors.ConfigError(
-                "agent.trust_region must be 'behaviour' or 'none' for continuous actions, got "
-                "'implied', which has no closed form for them. Use "
-                "--config=configs/laser.py:control or --config.agent.trust_region=behaviour."
+                "agent.trust_region must be 'behaviour' or 'none' for "
+                f"{observations.describe_action(action)}, got 'implied', which has no closed form "
+                "for them. Use --config=configs/laser.py:control or "
+                "--config.agent.trust_region=behaviour."
             )
+
+
+def has_implied_policy(action: specs.BoundedArray) -> bool:
+    """Returns whether the implied policy (LASER, equation 3) has a closed form.
+
+    Its normalisation is a sum over all actions. For continuous actions it is an integral, and for
+    independent parts the minimum of two products does not factor into the parts.
+    """
+    return isinstance(action, specs.DiscreteArray)
