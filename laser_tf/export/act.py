@@ -36,15 +36,25 @@ def to_policy(leaf: Any, entry: dict[str, Any], offset: Any) -> np.ndarray:
 
 
 def to_environment(action: np.ndarray, own: dict[str, Any]) -> Any:
-    """Converts an action of the policy to the environment's numbers, dtype, shape and bounds.
+    """Converts an action of the policy to the environment's structure, numbers, dtype and bounds.
 
     Args:
       action: Action of one environment.
-      own: `action` of the task in `policy.json`.
+      own: `action` of the task in `policy.json`: a leaf, or a nest of leaves.
     """
+    return _take(list(np.reshape(action, [-1])), own)
+
+
+def _take(numbers: list[Any], own: dict[str, Any]) -> Any:
+    """Converts the first numbers, which it removes, to a leaf or nest."""
+    if "tuple" in own:
+        return tuple(_take(numbers, part) for part in own["tuple"])
+    if "dict" in own:
+        return {key: _take(numbers, part) for key, part in own["dict"].items()}
     bounds = np.array([own["minimum"], own["maximum"]], own["dtype"])
-    numbers = np.reshape(action + own["first"], own["shape"])
-    return np.clip(numbers.astype(own["dtype"]), *bounds)[()]
+    taken = [numbers.pop(0) for _ in range(bounds[0].size)]
+    shifted = np.reshape(taken, own["shape"]) + np.array(own["first"])
+    return np.clip(shifted.astype(own["dtype"]), *bounds)[()]
 
 
 def run(folder: pathlib.Path, environment: gymnasium.Env, episodes: int, name: str) -> list[float]:
