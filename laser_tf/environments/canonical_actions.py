@@ -143,5 +143,4 @@ def _native_leaf(spec: specs.BoundedArray, numbers: np.ndarray) -> Any:
         return np.clip(numbers.reshape(spec.shape).astype(spec.dtype), spec.minimum, spec.maximum)
     if not spec.shape:
         return spec.dtype.type(int(numbers.item()) + int(spec.minimum))
-    # The difference of two int8 may exceed its range, but not that of int64.
     return (numbers.reshape(spec.shape).astype(np.int64) + spec.minimum).astype(spec.dtype)
