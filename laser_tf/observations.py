@@ -1,5 +1,6 @@
 """Specs of observations: frame stacking, zero observations, descriptions and name checks."""
 
+import collections
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -80,11 +81,15 @@ def describe(spec: types.EnvironmentSpec) -> str:
 def describe_action(spec: specs.BoundedArray) -> str:
     """Describes an action spec for messages."""
     if isinstance(spec, specs.DiscreteArray):
-        return f"discrete, {spec.num_values} values"
+        return f"one of {spec.num_values} actions"
+    if isinstance(spec, types.ProductSpec):
+        counts = collections.Counter(map(describe_action, spec.parts))
+        parts = [f"{count} x {part}" if count > 1 else part for part, count in counts.items()]
+        return f"independent parts: {', '.join(parts)}"
     # A spec may have one bound for all dimensions.
     bounds = (np.broadcast_to(bound, spec.shape) for bound in (spec.minimum, spec.maximum))
     pairs = dict.fromkeys(f"[{low:g}, {high:g}]" for low, high in zip(*bounds, strict=True))
-    return f"continuous, {spec.shape[0]} dimensions in {' and '.join(pairs)}"
+    return f"{spec.shape[0]} continuous dimensions in {' and '.join(pairs)}"
 
 
 def path_name(prefix: str, path: tuple) -> str:

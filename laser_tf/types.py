@@ -29,6 +29,7 @@ Observations, actions, policy parameters, extras and core states are nests: sing
 and dictionaries of arrays.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -51,13 +52,52 @@ class TextSpec(specs.BoundedArray):
         return TextSpec, (self.shape[0], self.name)
 
 
+class ProductSpec(specs.BoundedArray):
+    """Spec of a vector [D] of independent parts: the values of all parts, one after the other.
+
+    It is int32 if all parts are integers, otherwise float32.
+
+    Attributes:
+      parts: Spec of each part: a `DiscreteArray`, which has one entry of the vector, or a vector
+        with finite bounds.
+    """
+
+    def __init__(self, parts: Sequence[specs.BoundedArray], name: str = "action"):
+        """Creates the spec of at least one part."""
+        self.parts = tuple(parts)
+        self._stops = np.cumsum([(part.shape or [1])[0] for part in self.parts]).tolist()
+
+        def joined(bound: str) -> np.ndarray:
+            parts = [np.broadcast_to(getattr(part, bound), part.shape or 1) for part in self.parts]
+            return np.concatenate(parts)
+
+        is_integer = all(isinstance(part, specs.DiscreteArray) for part in self.parts)
+        dtype = np.int32 if is_integer else np.float32
+        super().__init__([self._stops[-1]], dtype, joined("minimum"), joined("maximum"), name)
+
+    def split(self, vector: Any) -> list[Any]:
+        """Splits an array or tensor [..., D] into parts, [...] or [..., D_i] of the same dtype."""
+        starts = [0, *self._stops[:-1]]
+        return [
+            vector[..., start:stop] if part.shape else vector[..., start]
+            for part, start, stop in zip(self.parts, starts, self._stops, strict=True)
+        ]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ProductSpec) and self.parts == other.parts
+
+    def __reduce__(self) -> tuple:
+        return ProductSpec, (self.parts, self.name)
+
+
 class EnvironmentSpec(NamedTuple):
     """Observations, actions and number of tasks that an agent is built for."""
 
     # Nest of `dm_env.specs.Array`, for one time step of one environment. Networks do not read
     # `observations.ACTION_MASK`, the mask of allowed discrete actions, bool [A].
     observation: Any
-    action: specs.BoundedArray  # `DiscreteArray`, or float32 [D] with bounds if continuous
+    # `DiscreteArray`, float32 [D] with bounds if continuous, or `ProductSpec` of several actions.
+    action: specs.BoundedArray
     num_tasks: int = 1
 
 
@@ -71,13 +111,13 @@ class EnvOutput(NamedTuple):
     reward: Any  # float32 [...], unclipped: only losses clip rewards
     discount: Any  # float32 [...], 0 or 1: agents multiply it by gamma
     is_first: Any  # bool [...]
-    previous_action: Any  # int32 [...] or float32 [..., D], as in the action spec
+    previous_action: Any  # int32 or float32 [...] or [..., D], as in the action spec
 
 
 class AgentOutput(NamedTuple):
     """Output of an agent, with leading shape `[B]` or `[T + 1, B]`."""
 
-    action: Any  # int32 [...] or float32 [..., D], as sent to the environment
+    action: Any  # int32 or float32 [...] or [..., D], as in the action spec
     policy: Any = ()  # nest: parameters of the distribution that sampled the action
     extras: Any = ()  # nest: stored with the action for use by the loss
 

@@ -4,7 +4,7 @@ import dataclasses
 
 from dm_env import specs
 
-from laser_tf import config_checks, errors
+from laser_tf import config_checks, errors, types
 from laser_tf.agents import agent_config
 from laser_tf.networks import trunk_config
 
@@ -39,7 +39,8 @@ class AveragePolicyConfig(agent_config.AgentConfig):
 
     def check_actions(self, action: specs.BoundedArray) -> None:
         """Rejects an entropy cost for continuous actions."""
-        if not isinstance(action, specs.DiscreteArray) and self.entropy_cost:
+        is_continuous = not isinstance(action, specs.DiscreteArray | types.ProductSpec)
+        if is_continuous and self.entropy_cost:
             raise errors.ConfigError(
                 f"agent.entropy_cost must be 0 for continuous actions, got {self.entropy_cost}: "
                 "policy_std fixes the entropy of their policy. Use "
@@ -63,6 +64,12 @@ class AcerConfig(AveragePolicyConfig):
         )
         self._check_fractions("lambda_")
         trunk_config.check_layers(self, "advantage_units")
+
+    def check_actions(self, action: specs.BoundedArray) -> None:
+        """Rejects actions of several parts, which its critics do not support."""
+        super().check_actions(action)
+        if isinstance(action, types.ProductSpec):
+            raise self._unsupported_actions(action, "discrete or continuous actions of one part")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

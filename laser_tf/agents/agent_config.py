@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 
 from dm_env import specs
 
-from laser_tf import config_checks, errors
+from laser_tf import config_checks, errors, observations
 from laser_tf.networks import trunk_config
 
 # The keys of ops.reward_clipping.REWARD_CLIPS.
@@ -62,12 +62,14 @@ class AgentConfig(trunk_config.TrunkConfig):
     def check_actions(self, action: specs.BoundedArray) -> None:
         """Raises ValueError if the agent does not support the environment's actions."""
         if self.needs_discrete_actions and not isinstance(action, specs.DiscreteArray):
-            raise errors.ConfigError(
-                f"name must be an agent for {action.shape[0]} continuous action dimensions, got "
-                f"{self.name!r}, which needs discrete actions. Use "
-                "--config=configs/laser.py:control or --config=configs/acer.py:control."
-            )
+            raise self._unsupported_actions(action, "one discrete action")
 
     def for_actions(self, action: specs.BoundedArray) -> Self:
         """Returns the configuration with values in place of `auto` that depend on the actions."""
         return self
+
+    def _unsupported_actions(self, action: specs.BoundedArray, needed: str) -> errors.ConfigError:
+        return errors.ConfigError(
+            f"name must be an agent for {observations.describe_action(action)}, got "
+            f"{self.name!r}, which needs {needed}. Use --config=configs/laser.py:control."
+        )

@@ -97,10 +97,10 @@ class Agent(tf.Module, abc.ABC):
         """Returns the logits or Q-values of discrete actions, float32 [..., A].
 
         Raises:
-          ValueError: If the actions are continuous.
+          ValueError: If the action is not one integer.
         """
         raise ValueError(
-            f"actions must be discrete for action preferences, got continuous actions of "
+            f"an action must be one integer for action preferences, got other actions of "
             f"{type(self).__name__}. Use greedy_action."
         )
 
@@ -171,6 +171,6 @@ class PolicyAgent(Agent):
 
     def action_preferences(self, agent_output: types.AgentOutput) -> tf.Tensor:
         """Returns the logits of discrete actions."""
-        if tf.nest.is_nested(agent_output.policy):  # Continuous actions.
+        if tf.nest.is_nested(agent_output.policy):  # Continuous actions, or several parts.
             return super().action_preferences(agent_output)
         return agent_output.policy

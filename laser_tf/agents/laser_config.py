@@ -5,7 +5,7 @@ from typing import Self
 
 from dm_env import specs
 
-from laser_tf import config_checks, errors
+from laser_tf import config_checks, errors, observations
 from laser_tf.agents import agent_config
 
 TRUST_REGIONS = ("auto", "none", "implied", "behaviour")
@@ -62,21 +62,30 @@ class LaserConfig(agent_config.AgentConfig):
             )
 
     def check_actions(self, action: specs.BoundedArray) -> None:
-        """Rejects the implied relevance for continuous actions."""
-        if not isinstance(action, specs.DiscreteArray) and self.trust_region == "implied":
+        """Rejects the implied relevance for actions without a closed form of it."""
+        if self.trust_region == "implied" and not has_implied_policy(action):
             raise errors.ConfigError(
-                "agent.trust_region must be 'auto', 'behaviour' or 'none' for continuous actions, "
-                "got 'implied', which has no closed form for them. Use "
-                "--config.agent.trust_region=auto."
+                "agent.trust_region must be 'auto', 'behaviour' or 'none' for "
+                f"{observations.describe_action(action)}, got 'implied', which has no closed form "
+                "for them. Use --config.agent.trust_region=auto."
             )
 
     def for_actions(self, action: specs.BoundedArray) -> Self:
         """Returns the configuration with the relevance that `auto` selects.
 
-        This is the relevance of section 4.3 for discrete actions. For continuous actions, it is the
-        KL(pi || mu) of algorithm 1, because the implied policy has no closed form for densities.
+        This is the relevance of section 4.3 if the implied policy has a closed form, otherwise the
+        KL(pi || mu) of algorithm 1.
         """
         if self.trust_region != "auto":
             return self
-        selected = "implied" if isinstance(action, specs.DiscreteArray) else "behaviour"
+        selected = "implied" if has_implied_policy(action) else "behaviour"
         return dataclasses.replace(self, trust_region=selected)
+
+
+def has_implied_policy(action: specs.BoundedArray) -> bool:
+    """Returns whether the implied policy (LASER, equation 3) has a closed form.
+
+    Its normalisation is a sum over all actions. For continuous actions it is an integral, and for
+    independent parts the minimum of two products does not factor into the parts.
+    """
+    return isinstance(action, specs.DiscreteArray)

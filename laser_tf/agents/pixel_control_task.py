@@ -19,8 +19,8 @@ class PixelControlTask(tf.Module):
         """Creates the task for cells of `cell` x `cell` pixels.
 
         Raises:
-          ValueError: If the observation does not contain exactly one uint8 image, the actions are
-            continuous, or a cell is larger than the image.
+          ValueError: If the observation does not contain exactly one uint8 image, the action is
+            not one integer, or a cell is larger than the image.
         """
         super().__init__()
         self.cost = cost
@@ -33,7 +33,7 @@ class PixelControlTask(tf.Module):
         if len(images) != 1 or not isinstance(spec.action, specs.DiscreteArray):
             raise errors.ConfigError(
                 "pixel_control_cost must be 0 for environments without a single uint8 image and "
-                f"discrete actions, got {cost} with {observations.describe(spec)}. Use "
+                f"one discrete action, got {cost} with {observations.describe(spec)}. Use "
                 "--config.agent.pixel_control_cost=0."
             )
         self._image = images[0]

@@ -21,7 +21,7 @@ class RenderError(RuntimeError):
 class NativeSpec(NamedTuple):
     """Specs of the environment of a task before their conversion to canonical specs."""
 
-    action: specs.BoundedArray
+    action: Any  # nest of `specs.BoundedArray`
     # For each leaf of the observation, in the order of `tree.flatten`: the number at which its
     # integers start, or one number for each entry. Agents see integers that start at 0.
     observation_offsets: list[Any]
@@ -39,7 +39,7 @@ class Transition(NamedTuple):
 class Adapter(dm_env.Environment):
     """One environment with fixed specs, around an engine or an environment of another library."""
 
-    def __init__(self, engine: Any, observation_spec: Any, action_spec: specs.Array):
+    def __init__(self, engine: Any, observation_spec: Any, action_spec: Any):
         """Takes the engine, which `close` closes."""
         self._engine = engine
         self._observation_spec = observation_spec
@@ -49,8 +49,8 @@ class Adapter(dm_env.Environment):
         """Returns the nest of native specs."""
         return self._observation_spec
 
-    def action_spec(self) -> specs.Array:
-        """Returns the native spec of actions."""
+    def action_spec(self) -> Any:
+        """Returns the native spec of actions, or a nest of native specs."""
         return self._action_spec
 
     def close(self) -> None:
@@ -111,7 +111,7 @@ class BatchedEnvironment(abc.ABC):
         return self._observation_spec
 
     def action_spec(self) -> specs.BoundedArray:
-        """Returns a `DiscreteArray`, or a float32 [D] with finite bounds, of one environment."""
+        """Returns the canonical spec of one environment, see `types.EnvironmentSpec`."""
         return self._action_spec
 
     def native_specs(self) -> list[NativeSpec]:
@@ -124,13 +124,10 @@ class BatchedEnvironment(abc.ABC):
 
     def random_actions(self, generator: np.random.Generator) -> np.ndarray:
         """Samples uniform actions for all environments, [N, ...], that the newest masks allow."""
-        spec, shape = self._action_spec, (self.num_envs, *self._action_spec.shape)
         if self._action_mask is not None:
             keys = np.where(self._action_mask, generator.random(self._action_mask.shape), -1)
-            return keys.argmax(axis=1).astype(spec.dtype)
-        if isinstance(spec, specs.DiscreteArray):
-            return generator.integers(spec.num_values, size=shape, dtype=spec.dtype)
-        return generator.uniform(spec.minimum, spec.maximum, shape).astype(spec.dtype)
+            return keys.argmax(axis=1).astype(self._action_spec.dtype)
+        return _random_actions(self._action_spec, self.num_envs, generator)
 
     def reset(self) -> types.EnvOutput:
         """Starts a new episode in each environment and returns NumPy arrays [N, ...].
@@ -150,7 +147,7 @@ class BatchedEnvironment(abc.ABC):
         """Takes an action in each environment and returns NumPy arrays [N, ...].
 
         Args:
-          actions: [N, ...], each within the action spec: integers [N], or floats [N, D].
+          actions: [N, ...], each within the action spec: integers or floats, [N] or [N, D].
 
         Raises:
           RuntimeError: Before the first `reset`.
@@ -271,6 +268,18 @@ class BatchedEnvironment(abc.ABC):
     def close(self) -> None:
         """Frees the resources of the environments, which cannot be used afterwards."""
         self._started = False
+
+
+def _random_actions(
+    spec: specs.BoundedArray, num_envs: int, generator: np.random.Generator
+) -> np.ndarray:
+    shape = (num_envs, *spec.shape)
+    if isinstance(spec, types.ProductSpec):
+        columns = [_random_actions(part, num_envs, generator) for part in spec.parts]
+        return np.concatenate([c.reshape(num_envs, -1) for c in columns], 1).astype(spec.dtype)
+    if isinstance(spec, specs.DiscreteArray):
+        return generator.integers(spec.num_values, size=shape, dtype=spec.dtype)
+    return generator.uniform(spec.minimum, spec.maximum, shape).astype(spec.dtype)
 
 
 def replaced(mask: np.ndarray, new: Any, old: Any) -> Any:

@@ -1,17 +1,28 @@
 """Converts the actions of agents to the native actions of an environment.
 
-The canonical spec of an integer is a `DiscreteArray` from 0. The canonical spec of floats of any
-shape is a vector float32 [D] with finite bounds.
+A native action may be any nest of dictionaries and tuples. Its leaves are integers, arrays of
+integers, and arrays of floats, all with bounds. The canonical spec is
+
+    a `DiscreteArray` from 0                 for one integer
+    float32 [D] with finite bounds           for floats only, the entries of all leaves
+    a `types.ProductSpec`                    for other nests and arrays of integers
+
+The parts of a `ProductSpec` are each integer and each array of floats, in the order of
+`tree.flatten`.
 """
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import tree
 from dm_env import specs
 
+from laser_tf import types
 from laser_tf.environments import canonical_observations, faults
 
-_MAX_ACTIONS = 10_000  # A policy has an output for each.
+_MAX_ACTIONS = 10_000  # Of all integers together: a policy has an output for each value.
+_MAX_PARTS = 256  # The graph of an update grows with each part.
 
 
 class Action:
@@ -19,57 +30,75 @@ class Action:
 
     Attributes:
       spec: Canonical spec.
-      native_spec: Native spec.
+      native_spec: Native spec, or nest of native specs.
 
     Raises:
-      UnsupportedSpaceError: If the native spec has no canonical form.
+      UnsupportedSpaceError: If the native spec has no canonical form; the message names the part.
     """
 
     def __init__(self, spec: Any):
-        if not isinstance(spec, specs.Array):
-            kind = canonical_observations.type_name(spec)
-            raise faults.UnsupportedSpaceError(
-                f"its action is {kind}: agents take one integer or one array of floats; combine "
-                "the parts in the environment"
-            )
         self.native_spec = spec
-        self.spec: specs.BoundedArray
-        if isinstance(spec, specs.DiscreteArray) or not spec.shape and spec.dtype.kind in "ui":
-            self.spec = _discrete_action(spec)
-        else:
-            self.spec = _continuous_action(spec)
+        parts: list[specs.BoundedArray] = []
+        self._leaves: list[tuple[slice, specs.BoundedArray]] = []  # entries of a canonical action
+        start = 0
+        for name, leaf in _flatten(spec, "action"):
+            parts += _canonical_parts(leaf, name)
+            stop = start + int(np.prod(leaf.shape))
+            self._leaves.append((slice(start, stop), leaf))
+            start = stop
+        self.spec = _join(parts)
 
     def __call__(self, action: np.ndarray) -> Any:
-        """Returns the native action of a canonical one, int32 [] or float32 [D]."""
-        native = self.native_spec
-        if isinstance(self.spec, specs.DiscreteArray):
-            return native.dtype.type(int(action) + int(native.minimum))
-        # Bounds of float64 may be within their own float32.
-        shaped = action.reshape(native.shape).astype(native.dtype)
-        return np.clip(shaped, native.minimum, native.maximum)
+        """Returns the native action of a canonical one, int32 [], int32 [D] or float32 [D]."""
+        if isinstance(self.native_spec, specs.Array):  # Flattening takes microseconds.
+            return _native_leaf(self.native_spec, action)
+        leaves = [_native_leaf(leaf, action.reshape(-1)[part]) for part, leaf in self._leaves]
+        return tree.unflatten_as(self.native_spec, leaves)
 
 
-def _discrete_action(spec: specs.Array) -> specs.DiscreteArray:
+def _flatten(spec: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Yields names and leaves of a nest in the order of `tree.flatten`."""
+    if isinstance(spec, Mapping):
+        canonical_observations.check_keys(spec, name)
+        for key in sorted(spec):
+            yield from _flatten(spec[key], f"{name}[{key!r}]")
+    elif isinstance(spec, tuple | list):
+        for index, part in enumerate(spec):
+            yield from _flatten(part, f"{name}[{index}]")
+    else:
+        yield name, spec
+
+
+def _canonical_parts(spec: Any, name: str) -> list[specs.BoundedArray]:
+    if not isinstance(spec, specs.Array):
+        raise faults.UnsupportedSpaceError(
+            f"its {name} is {canonical_observations.type_name(spec)}: agents take integers and "
+            "arrays of numbers; change it in the environment"
+        )
+    if spec.dtype.kind not in "uif" or 0 in spec.shape:
+        raise faults.UnsupportedSpaceError(
+            f"its {name} is {spec.dtype} {list(spec.shape)}: agents take integers and floats; "
+            "change it in the environment"
+        )
     if not isinstance(spec, specs.BoundedArray):
         raise faults.UnsupportedSpaceError(
-            "its action is an integer without bounds: give it a minimum and a maximum"
+            f"its {name} has no bounds: give its spec a finite minimum and maximum"
         )
-    values = int(spec.maximum) - int(spec.minimum) + 1
-    if not 1 <= values <= _MAX_ACTIONS:
-        raise faults.UnsupportedSpaceError(
-            f"its action has {values} values: agents choose among 1 to {_MAX_ACTIONS:,}"
-        )
-    return specs.DiscreteArray(values, np.int32, "action")
+    return [_continuous_part(spec, name)] if spec.dtype.kind == "f" else _discrete_parts(spec, name)
 
 
-def _continuous_action(spec: specs.Array) -> specs.BoundedArray:
-    if spec.dtype.kind != "f" or 0 in spec.shape:
+def _discrete_parts(spec: specs.BoundedArray, name: str) -> list[specs.BoundedArray]:
+    low, high = (np.broadcast_to(bound, spec.shape) for bound in (spec.minimum, spec.maximum))
+    bounds = zip(low.flat, high.flat, strict=True)
+    counts = [int(maximum) - int(minimum) + 1 for minimum, maximum in bounds]
+    if max(counts) > _MAX_ACTIONS:
         raise faults.UnsupportedSpaceError(
-            f"its action is {spec.dtype} {list(spec.shape)}: agents take one integer or an array "
-            "of floats; make one integer of all combinations in the environment"
+            f"its {name} has {max(counts)} values: agents choose among 1 to {_MAX_ACTIONS:,}"
         )
-    if not isinstance(spec, specs.BoundedArray):
-        raise faults.UnsupportedSpaceError("its action has no bounds: give its spec finite bounds")
+    return [specs.DiscreteArray(count, np.int32, "action") for count in counts]
+
+
+def _continuous_part(spec: specs.BoundedArray, name: str) -> specs.BoundedArray:
     with np.errstate(over="ignore", invalid="ignore"):
         low, high = (
             np.broadcast_to(bound, spec.shape).reshape(-1).astype(np.float32)
@@ -79,8 +108,39 @@ def _continuous_action(spec: specs.Array) -> specs.BoundedArray:
         is_finite = np.isfinite(high - low).all()
     if not is_finite or not (low < high).all():
         raise faults.UnsupportedSpaceError(
-            f"its action has the bounds {low.tolist()} and {high.tolist()}: agents need finite "
+            f"its {name} has the bounds {low.tolist()} and {high.tolist()}: agents need finite "
             "bounds, each minimum below its maximum; gymnasium.wrappers.TransformAction takes a "
             "new space"
         )
     return specs.BoundedArray(low.shape, np.float32, low, high, "action")
+
+
+def _join(parts: list[specs.BoundedArray]) -> specs.BoundedArray:
+    """Returns the spec of the actions of all parts."""
+    if not parts:
+        raise faults.UnsupportedSpaceError("its action is empty: let the agent choose something")
+    if len(parts) == 1:
+        return parts[0]
+    num_values = sum(getattr(part, "num_values", 0) for part in parts)
+    if len(parts) > _MAX_PARTS or num_values > _MAX_ACTIONS:
+        raise faults.UnsupportedSpaceError(
+            f"its action has {len(parts)} parts and {num_values:,} values of integers: agents take "
+            f"{_MAX_PARTS} parts and {_MAX_ACTIONS:,} values at most"
+        )
+    if num_values:
+        return types.ProductSpec(parts)
+    # The dimensions of one Gaussian are independent, too.
+    low, high = (
+        np.concatenate([getattr(part, bound) for part in parts]) for bound in ("minimum", "maximum")
+    )
+    return specs.BoundedArray(low.shape, np.float32, low, high, "action")
+
+
+def _native_leaf(spec: specs.BoundedArray, numbers: np.ndarray) -> Any:
+    """Returns the native value of a leaf, of the entries of a canonical action."""
+    if spec.dtype.kind == "f":
+        # Bounds of float64 may be within their own float32.
+        return np.clip(numbers.reshape(spec.shape).astype(spec.dtype), spec.minimum, spec.maximum)
+    if not spec.shape:
+        return spec.dtype.type(int(numbers.item()) + int(spec.minimum))
+    return (numbers.reshape(spec.shape).astype(np.int64) + spec.minimum).astype(spec.dtype)

@@ -7,6 +7,7 @@ An observation may be any nest of dictionaries and tuples. Its leaves are conver
     numbers of rank 0 or 1                  a number or a vector, float32 [] or [D]
     other numbers [M, N]                    their entries as a vector, float32 [M * N]
     `DiscreteArray`                         itself, int32
+    `CategoryArray`                         a `types.ProductSpec` of its entries, int32
     `StringArray` of rank 0                 a `types.TextSpec`
     key `action_mask` of a dictionary       a mask, bool [A], see `action_masks`
 """
@@ -25,9 +26,16 @@ from laser_tf.environments import action_masks, faults
 
 _MAX_CHANNELS = 4  # Of an image [C, H, W] that is recognised as such.
 _MIN_SIDE = 16  # Pixels of its height and width.
-_MAX_VALUES = 100_000  # Of a `DiscreteArray`: a network has a weight for each.
+_MAX_VALUES = 100_000  # Of a leaf of categories: a network has a weight for each.
 # `dtype.kind` of a native spec -> accepted kinds of its values.
 _ACCEPTED_KINDS = {"b": "b", "u": "bui", "i": "bui", "f": "buif"}
+
+
+class CategoryArray(specs.BoundedArray):
+    """Native spec of an array whose integers, from 0 to `maximum`, have no order."""
+
+    def __reduce__(self) -> tuple:
+        return CategoryArray, super().__reduce__()[1]
 
 
 class _Leaf(NamedTuple):
@@ -75,10 +83,7 @@ class Observation:
         if name == action_masks.NAME:
             return self._add_leaf(name, spec, action_masks.canonical_spec(spec, self._num_actions))
         if isinstance(spec, Mapping):
-            if not all(isinstance(key, str) for key in spec):
-                raise faults.UnsupportedSpaceError(
-                    f"its {name} has the keys {list(spec)}: use texts for all of them"
-                )
+            check_keys(spec, name)
             return {key: self._convert_specs(spec[key], f"{name}[{key!r}]") for key in sorted(spec)}
         if isinstance(spec, tuple | list):
             return tuple(
@@ -141,13 +146,16 @@ def _canonical_leaf(spec: Any, name: str, max_words: int) -> specs.Array:
         raise faults.UnsupportedSpaceError(
             f"its {name} is {type_name(spec)}: agents read arrays of numbers and texts"
         )
-    if isinstance(spec, specs.DiscreteArray):
-        if spec.num_values > _MAX_VALUES:
+    if isinstance(spec, specs.DiscreteArray | CategoryArray):
+        maximum = np.broadcast_to(spec.maximum, spec.shape).reshape(-1).astype(np.int64)
+        counts = (maximum + 1).tolist()
+        if sum(counts) > _MAX_VALUES:
             raise faults.UnsupportedSpaceError(
-                f"its {name} is one of {spec.num_values} values, which agents read one-hot: use "
+                f"its {name} has {sum(counts)} values, which agents read one-hot: use "
                 f"{_MAX_VALUES:,} at most, or show it as numbers (a Box)"
             )
-        return specs.DiscreteArray(spec.num_values, np.int32, spec.name)
+        parts = [specs.DiscreteArray(count, np.int32, spec.name) for count in counts]
+        return types.ProductSpec(parts, spec.name) if spec.shape else parts[0]
     shape = spec.shape
     if spec.dtype.kind not in "buif" or 0 in shape or len(shape) > 3:
         raise faults.UnsupportedSpaceError(
@@ -183,12 +191,13 @@ def _convert_leaf(leaf: _Leaf, value: Any, is_terminal: bool) -> np.ndarray:
         )
     if leaf.name == action_masks.NAME:
         return action_masks.convert(array, is_terminal)
-    if isinstance(native, specs.DiscreteArray) and not 0 <= array < native.num_values:
-        start = leaf.offset or 0
-        raise ValueError(
-            f"its {leaf.name} is {array + start}, and its spec has {start} to "
-            f"{start + native.num_values - 1}"
+    is_category = isinstance(native, specs.DiscreteArray | CategoryArray)
+    if is_category and not ((array >= 0) & (array <= native.maximum)).all():
+        start = 0 if leaf.offset is None else leaf.offset
+        shown, low, high = (
+            (values + start).tolist() for values in (array, 0 * array, native.maximum)
         )
+        raise ValueError(f"its {leaf.name} is {shown}, and its spec has {low} to {high}")
     if is_image and array.dtype == np.bool_:
         array = array * np.uint8(255)
     return array.astype(leaf.spec.dtype, copy=False).reshape(leaf.spec.shape)
@@ -233,6 +242,14 @@ def encode_text(text: str, length: int) -> np.ndarray:
 
 def _words(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
+
+
+def check_keys(spec: Mapping, name: str) -> None:
+    """Raises `UnsupportedSpaceError` for keys other than texts, which have no common order."""
+    if not all(isinstance(key, str) for key in spec):
+        raise faults.UnsupportedSpaceError(
+            f"its {name} has the keys {list(spec)}: use texts for all of them"
+        )
 
 
 def type_name(value: Any) -> str:

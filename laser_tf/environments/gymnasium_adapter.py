@@ -1,6 +1,6 @@
 """Gymnasium environments as dm_env environments. Only workers import this module."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import dm_env
@@ -11,7 +11,7 @@ from dm_env import specs
 from gymnasium import spaces
 
 from laser_tf import observations
-from laser_tf.environments import base, faults
+from laser_tf.environments import base, canonical_observations, faults
 
 _IMAGES = "rgb_array"
 _MASK = observations.ACTION_MASK
@@ -132,29 +132,47 @@ def spec_of(space: gymnasium.Space, name: str) -> Any:
         case spaces.MultiBinary():
             return specs.BoundedArray(space.shape, space.dtype, 0, 1, name)
         case spaces.MultiDiscrete():
-            return specs.BoundedArray(space.shape, space.dtype, 0, space.nvec - 1, name)
+            return canonical_observations.CategoryArray(
+                space.shape, space.dtype, 0, space.nvec - 1, name
+            )
         case spaces.Text():
             return specs.StringArray((), name=name)
-        case spaces.Dict():
-            return {key: spec_of(part, f"{name}[{key!r}]") for key, part in space.spaces.items()}
-        case spaces.Tuple():
-            parts = enumerate(space.spaces)
-            return tuple(spec_of(part, f"{name}[{index}]") for index, part in parts)
+        case spaces.Dict() | spaces.Tuple():
+            return _map_parts(spec_of, space, name)
     raise faults.UnsupportedSpaceError(
         f"its {name} is a {type(space).__name__}: agents read Box, Discrete, MultiBinary, "
         "MultiDiscrete and Text, and Dict and Tuple of them; change it by a gymnasium wrapper"
     )
 
 
-def action_spec_of(space: gymnasium.Space) -> specs.Array:
-    """Returns the dm_env spec of an action space; raises `UnsupportedSpaceError` without one."""
+def action_spec_of(space: gymnasium.Space, name: str = "action") -> Any:
+    """Returns the dm_env spec of an action space, or a nest of specs.
+
+    Raises:
+      UnsupportedSpaceError: For a space without a spec; the message names it.
+    """
     match space:
         case spaces.Discrete():
             last = int(space.start + space.n - 1)
-            return specs.BoundedArray((), np.int64, int(space.start), last, "action")
-        case spaces.Box():
-            return specs.BoundedArray(space.shape, space.dtype, space.low, space.high, "action")
+            return specs.BoundedArray((), np.int64, int(space.start), last, name)
+        case spaces.MultiDiscrete():
+            last = space.start + space.nvec - 1
+            return specs.BoundedArray(space.shape, space.dtype, space.start, last, name)
+        case spaces.Dict() | spaces.Tuple():
+            return _map_parts(action_spec_of, space, name)
+        case spaces.Box() | spaces.MultiBinary():
+            return spec_of(space, name)
     raise faults.UnsupportedSpaceError(
-        f"its action is a {type(space).__name__}: agents take Discrete, or Box of floats with "
-        "finite bounds; change it by a gymnasium wrapper"
+        f"its {name} is a {type(space).__name__}: agents take Discrete, MultiDiscrete, MultiBinary "
+        "and Box with finite bounds, and Dict and Tuple of them; change it by a gymnasium wrapper"
     )
+
+
+def _map_parts(
+    function: Callable[[gymnasium.Space, str], Any], space: spaces.Dict | spaces.Tuple, name: str
+) -> Any:
+    """Calls a function with each part of a space and its name; returns a dict or tuple."""
+    if isinstance(space, spaces.Dict):
+        return {key: function(part, f"{name}[{key!r}]") for key, part in space.spaces.items()}
+    parts = enumerate(space.spaces)
+    return tuple(function(part, f"{name}[{index}]") for index, part in parts)

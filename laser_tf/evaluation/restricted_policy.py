@@ -43,12 +43,12 @@ class RestrictedPolicy:
           history_length: k, agent steps, at least 1.
 
         Raises:
-          ConfigError: If the agent has no core, or continuous actions.
+          ConfigError: If the agent has no core, or its action is not one integer.
         """
         if not isinstance(environment.action_spec(), specs.DiscreteArray):
             raise errors.ConfigError(
-                f"--history_length={history_length}: it compares preferences among single actions, "
-                "and this agent's are continuous; leave the option out"
+                f"--history_length={history_length}: it compares preferences among the values "
+                "of one integer, and this agent has other actions; leave the option out"
             )
         initial_state = agent.initial_state(environment.num_envs)
         if not tf.nest.flatten(initial_state):

@@ -108,7 +108,8 @@ class Policy:
           greedy: Whether to take the best action instead of sampling.
 
         Returns:
-          Action as the environment accepts it, or actions [B, ...], and the next state.
+          Action as the environment accepts it, with a leading axis [B] of each array for a batch,
+          and the next state.
 
         Raises:
           ValueError: If the observation has other parts or shapes.
@@ -132,7 +133,8 @@ class Policy:
             actions, tensors = self._functions.sample(*step, seed)
         native = to_environment(actions.numpy(), self._task["action"])
         following = State(tensors, np.zeros(size, bool), state.is_batch)
-        return native if state.is_batch else native[0], following
+        native = native if state.is_batch else tf.nest.map_structure(lambda leaf: leaf[0], native)
+        return native, following
 
     def _to_policy(self, value: Any, names: Any, state: State) -> Any:
         """Converts a part of an observation to tensors [B, ...], given the names of its inputs."""
@@ -196,16 +198,26 @@ def _word_numbers(text: str | bytes, length: int) -> list[int]:
     return words + [0] * (length - len(words))
 
 
-def to_environment(actions: np.ndarray, own: Mapping[str, Any]) -> np.ndarray:
-    """Converts actions [B, ...] to the environment's numbers, dtype, shape and bounds.
+def to_environment(actions: np.ndarray, own: Mapping[str, Any]) -> Any:
+    """Converts actions [B, ...] to the environment's structure, numbers, dtypes and bounds.
 
     Args:
       actions: Actions of the policy.
-      own: `action` of the task in `policy.json`.
+      own: `action` of the task in `policy.json`: a leaf, or a nest of leaves.
     """
+    return _take(list(np.reshape(actions, [len(actions), -1]).T), own)
+
+
+def _take(columns: list[np.ndarray], own: Mapping[str, Any]) -> Any:
+    """Converts the first columns [B], which it removes, to a leaf or nest."""
+    if "tuple" in own:
+        return tuple(_take(columns, part) for part in own["tuple"])
+    if "dict" in own:
+        return {key: _take(columns, part) for key, part in own["dict"].items()}
     bounds = np.array([own["minimum"], own["maximum"]], own["dtype"])
-    numbers = np.reshape(actions + own["first"], [len(actions), *own["shape"]])
-    return np.clip(numbers.astype(own["dtype"]), *bounds)
+    taken = [columns.pop(0) for _ in range(bounds[0].size)]
+    numbers = np.stack(taken, axis=-1).reshape([len(taken[0]), *own["shape"]])
+    return np.clip((numbers + np.array(own["first"])).astype(own["dtype"]), *bounds)
 
 
 def run(policy: Policy, environment: Any, episodes: int) -> list[float]:

@@ -61,16 +61,24 @@ def describe(
 
 def describe_task(native: base.NativeSpec) -> dict[str, Any]:
     """Returns how actions and observations of a task's environment differ from the policy's."""
-    action = native.action
     return {
-        "action": {
-            "first": _first(action),
-            "shape": list(action.shape),
-            "dtype": action.dtype.name,
-            "minimum": np.broadcast_to(action.minimum, action.shape).tolist(),
-            "maximum": np.broadcast_to(action.maximum, action.shape).tolist(),
-        },
+        "action": _describe_native_action(native.action),
         "observation_offsets": native.observation_offsets,
+    }
+
+
+def _describe_native_action(action: Any) -> dict[str, Any]:
+    """Returns the facts of a leaf, or a nest of them in the order of `tree.flatten`."""
+    if isinstance(action, Mapping):
+        return {"dict": {key: _describe_native_action(action[key]) for key in sorted(action)}}
+    if isinstance(action, tuple | list):
+        return {"tuple": [_describe_native_action(part) for part in action]}
+    return {
+        "first": _first(action),
+        "shape": list(action.shape),
+        "dtype": action.dtype.name,
+        "minimum": np.broadcast_to(action.minimum, action.shape).tolist(),
+        "maximum": np.broadcast_to(action.maximum, action.shape).tolist(),
     }
 
 
@@ -81,17 +89,25 @@ def describe_action(
     is_discrete = isinstance(spec, specs.DiscreteArray)
     units = "continuous, in the environment's units"
     meaning = "index of the environment's actions" if is_discrete else units
-    if first := _common([_first(own.action) for own in native.values()]):
+    actions = [own.action for own in native.values()]
+    is_nest = not all(isinstance(action, specs.Array) for action in actions)
+    if is_nest or isinstance(spec, types.ProductSpec):
+        meaning = "numbers of the environment's action one after the other, integers from 0; "
+        meaning += "`tasks` describes that action"
+        return _entry("action", tf.TensorSpec([None, *spec.shape], spec.dtype), meaning, spec)
+    if first := _common(list(map(_first, actions))):
         meaning += f", which begin with {first}"
-    shape = _common([list(own.action.shape) for own in native.values()])
+    shape = _common([list(action.shape) for action in actions])
     if shape != list(spec.shape):
         meaning += f"; the environment gets it in the shape {shape}"
     return _entry("action", tf.TensorSpec([None, *spec.shape], spec.dtype), meaning, spec)
 
 
-def _first(action: specs.BoundedArray) -> int:
-    """Returns the number that is added to a policy's action for an environment with integers."""
-    return int(action.minimum) if np.issubdtype(action.dtype, np.integer) else 0
+def _first(action: specs.BoundedArray) -> Any:
+    """Returns the number, or list of numbers, that is added to a policy's action for integers."""
+    if not np.issubdtype(action.dtype, np.integer):
+        return 0
+    return np.broadcast_to(action.minimum, action.shape).tolist()
 
 
 def _common(values: list[Any]) -> Any:
@@ -139,7 +155,7 @@ def _observation_meaning(spec: specs.Array, config: run_config.RunConfig, offset
         return "words of a text, 1 + crc32(lower-case word) % 1000 each, then 0"
     if spec.dtype == np.bool_:  # Other bools are images or float vectors.
         return "mask: whether each action is allowed; it may be all false after the last step"
-    if isinstance(spec, specs.DiscreteArray):
+    if isinstance(spec, specs.DiscreteArray | types.ProductSpec):
         less = f": the environment's less {offset}" if offset else ""
         return f"category, an integer from 0{less}"
     inside = "normalised inside" if config.agent.normalise_vectors else "used as it is"

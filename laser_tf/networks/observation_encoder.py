@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tree
 from dm_env import specs
@@ -124,6 +125,8 @@ class ObservationEncoder(tf.Module):
                 continue
             if isinstance(spec, specs.DiscreteArray):
                 parts.append(tf.one_hot(leaf, spec.num_values))
+            elif isinstance(spec, types.ProductSpec):
+                parts.append(_one_hot(spec, leaf))
             else:
                 vector = tf.cast(leaf, tf.float32)
                 parts.append(vector if spec.shape else vector[:, None])
@@ -163,7 +166,17 @@ class InstructionEncoder(tf.Module):
         return state.output
 
 
+def _one_hot(spec: types.ProductSpec, leaf: tf.Tensor) -> tf.Tensor:
+    """Concatenates the one-hot vectors of K integers, int32 [N, K], to float32 [N, D]."""
+    counts = [part.num_values for part in spec.parts]
+    columns = tf.gather(leaf, np.repeat(np.arange(len(counts)), counts), axis=-1)
+    values = np.concatenate([np.arange(count, dtype=np.int32) for count in counts])
+    return tf.cast(columns == values, tf.float32)
+
+
 def _vector_size(spec: specs.Array) -> int:
+    if isinstance(spec, types.ProductSpec):
+        return sum(map(_vector_size, spec.parts))
     if isinstance(spec, specs.DiscreteArray):
         return spec.num_values
     return spec.shape[0] if spec.shape else 1

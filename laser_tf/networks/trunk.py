@@ -75,8 +75,13 @@ class Trunk(EncoderNetwork):
 def encode_action(spec: specs.BoundedArray, action: tf.Tensor) -> tf.Tensor:
     """Encodes discrete actions, int32 [...], as one-hot vectors, float32 [..., A].
 
-    Continuous actions, float32 [..., D] with finite bounds, are scaled to [-1, 1].
+    Continuous actions, float32 [..., D] with finite bounds, are scaled to [-1, 1]. The encodings of
+    the parts of a `ProductSpec` are concatenated.
     """
+    if isinstance(spec, types.ProductSpec):
+        parts = zip(spec.parts, spec.split(action), strict=True)
+        encoded = [encode_action(part, tf.cast(value, part.dtype)) for part, value in parts]
+        return tf.concat(encoded, axis=-1)
     if isinstance(spec, specs.DiscreteArray):
         return tf.one_hot(action, spec.num_values)
     low, high = spec.minimum, spec.maximum

@@ -124,9 +124,12 @@ def _are_finite(arrays: Any) -> list[np.ndarray]:
 def _have_positive_deviations(unrolls: stored_unroll.StoredUnroll) -> np.ndarray:
     """Returns which entries have positive standard deviations at all steps with a transition."""
     policy = unrolls.agent_output.policy
-    if "std" not in getattr(policy, "_fields", ()):
-        return np.ones(len(unrolls.task), bool)
     is_first = unrolls.env_output.is_first[:, -unrolls.env_output.reward.shape[1] :]
     has_no_next = np.pad(is_first[:, 1:], [(0, 0), (0, 1)], constant_values=True)
-    deviations = np.where((is_first & has_no_next)[..., None], 1, policy.std)
-    return _are_within(deviations, np.finfo(deviations.dtype).smallest_subnormal, np.inf)
+    valid = np.ones(len(unrolls.task), bool)
+    for path, leaf in tree.flatten_with_path(policy):
+        if path[-1:] == ("std",):
+            deviations = np.where((is_first & has_no_next)[..., None], 1, leaf)
+            smallest = np.finfo(deviations.dtype).smallest_subnormal
+            valid &= _are_within(deviations, smallest, np.inf)
+    return valid

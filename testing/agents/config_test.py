@@ -35,6 +35,7 @@ INVALID = {
     },
 }  # fmt: skip
 CONTINUOUS = specs.BoundedArray([2], np.float32, [-1.0, 0.0], [1.0, 4.0])
+PRODUCT = types.ProductSpec([specs.DiscreteArray(7), CONTINUOUS])
 VECTOR = specs.Array([3], np.float32)
 NEST = {"image": observations.image_spec(6, 5, 1), "state": VECTOR, "text": types.TextSpec(3)}
 
@@ -61,6 +62,18 @@ class ConfigTest(parameterized.TestCase):
         config = registry.config_class(kind)(**overrides)
         with messages.raises(ValueError, *named):
             registry.make(config, base.AgentContext(types.EnvironmentSpec(observation, CONTINUOUS)))
+
+    @parameterized.parameters(
+        ("laser", {"trust_region": "implied"}, ("trust_region", "implied", "behaviour")),
+        ("acer", {}, ("acer", "7 actions", "configs/laser.py:control")),
+        ("r2d2", {}, ("r2d2", "7 actions", "configs/laser.py:control")),
+        ("reactor", {}, ("reactor", "7 actions", "configs/laser.py:control")),
+    )
+    def test_actions_of_several_parts_raise(self, kind, overrides, named):
+        config = registry.config_class(kind)(**overrides)
+        with messages.raises(ValueError, *named) as context:
+            registry.make(config, base.AgentContext(types.EnvironmentSpec(VECTOR, PRODUCT)))
+        self.assertNotIn("\n", str(context.exception))
 
     def test_cell_larger_than_image_raises(self):
         spec = fakes.image_spec((10, 5, 1), 3)

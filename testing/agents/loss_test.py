@@ -14,6 +14,7 @@ from testing.agents import unrolls
 T, B, V, A = 6, 4, 3, 3
 DISCRETE = specs.DiscreteArray(A)
 CONTINUOUS = specs.BoundedArray([2], np.float32, [-1.0, 0.0], [1.0, 4.0])
+PRODUCT = types.ProductSpec([DISCRETE, CONTINUOUS, specs.DiscreteArray(2)])
 FREE = {"entropy_cost": 0.0}
 WIDE = {"trust_region": "behaviour", "kl_threshold": 10.0}
 SMALL = {"hidden_units": 4}
@@ -22,10 +23,12 @@ CASES = (
     ("laser", DISCRETE, WIDE),
     ("laser", CONTINUOUS, {"trust_region": "none"}),
     ("laser", CONTINUOUS, WIDE),
+    ("laser", PRODUCT, WIDE),
     ("acer", DISCRETE, {}),
     ("acer", CONTINUOUS, FREE),
     ("a3c", DISCRETE, {"importance": "truncated"}),
     ("a3c", CONTINUOUS, FREE),
+    ("a3c", PRODUCT, {"importance": "truncated", "trust_region": True}),
     ("r2d2", DISCRETE, SMALL),
     *(
         ("reactor", DISCRETE, SMALL | {"policy_gradient": name, "distributional": distributional})

@@ -10,6 +10,7 @@ from laser_tf.environments import canonical_observations, faults, gymnasium_adap
 from testing import messages
 
 LENGTH = 4  # Words of a text.
+CATEGORIES = canonical_observations.CategoryArray([2], np.int64, 0, [1, 4])
 
 
 def observation_of(spec):
@@ -32,7 +33,8 @@ class ObservationTest(parameterized.TestCase):
         (spaces.Box(-1, 1, [], np.float32), [], np.float32),
         (spaces.MultiBinary(6), [6], np.float32),
         (spaces.MultiBinary([2, 3]), [6], np.float32),
-        (spaces.MultiDiscrete([3, 5]), [2], np.float32),
+        (spaces.MultiDiscrete([3, 5]), [2], np.int32),
+        (spaces.MultiDiscrete([[3, 255]], np.uint8), [2], np.int32),
         (spaces.Discrete(3), [], np.int32),
         (spaces.Discrete(3, start=-4), [], np.int32),
     )
@@ -43,6 +45,9 @@ class ObservationTest(parameterized.TestCase):
         )
         is_discrete = isinstance(space, spaces.Discrete)
         self.assertEqual(isinstance(observation.spec, specs.DiscreteArray), is_discrete)
+        if isinstance(space, spaces.MultiDiscrete):
+            counts = [part.num_values for part in observation.spec.parts]
+            self.assertEqual(counts, space.nvec.reshape(-1).tolist())
         space.seed(3)
         for _ in range(20):
             sample = space.sample()
@@ -116,6 +121,7 @@ class ObservationTest(parameterized.TestCase):
         (spaces.Tuple([spaces.Box(0, 1, [0])]), ("[0]",)),
         (spaces.Dict({}), ()),
         (spaces.Dict(a=spaces.Discrete(2**33)), ("['a']", "8589934592")),
+        (spaces.Dict(a=spaces.MultiDiscrete([2, 2**33])), ("['a']", "8589934594")),
     )
     def test_unsupported_space_is_rejected(self, space, named):
         with messages.raises(faults.UnsupportedSpaceError, *named) as context:
@@ -140,6 +146,8 @@ class ObservationTest(parameterized.TestCase):
         (specs.Array([2, 2], np.uint8), np.zeros([2, 2]), ("float64", "uint8")),
         (specs.DiscreteArray(3), 3, ("3", "0", "2")),
         (specs.DiscreteArray(3), -1, ("-1",)),
+        (CATEGORIES, np.array([2, 0]), ("[2, 0]", "[1, 4]")),
+        (CATEGORIES, np.array([0, -1]), ("[0, -1]",)),
         ({"a": specs.DiscreteArray(3)}, {"b": 1}, ("['b']", "['a']")),
         ({"a": specs.DiscreteArray(3)}, 1, ()),
         ((specs.DiscreteArray(3),), (1, 2), ("2", "1")),

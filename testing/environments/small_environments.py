@@ -200,6 +200,47 @@ class Started(gymnasium.Env):
 gymnasium.register("Started-v0", Started)
 
 
+class Dials(gymnasium.Env):
+    """Shows two categories, and a number if `level`; the action is to name them.
+
+    The reward is the fraction of named categories, minus the distance to the number. An episode has
+    five steps.
+    """
+
+    def __init__(self, level=False):
+        pair = spaces.MultiDiscrete([3, 4], start=[5, -1])
+        observed = spaces.MultiDiscrete([3, 4], start=[1, 0])
+        number = spaces.Box(-1, 1, [1], np.float64)
+        self._level = level
+        self.action_space = spaces.Dict(pair=pair, level=number) if level else pair
+        self.observation_space = (
+            spaces.Tuple([observed, number]) if level else spaces.Tuple([observed])
+        )
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._steps = 0
+        return self._draw(), {}
+
+    def _draw(self):
+        self._pair = self.np_random.integers([3, 4])
+        self._number = self.np_random.uniform(-0.8, 0.8, 1)
+        shown = self._pair + [1, 0]
+        return (shown, self._number) if self._level else (shown,)
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        pair = action["pair"] if self._level else action
+        reward = np.mean(pair - [5, -1] == self._pair)
+        if self._level:
+            reward -= np.abs(action["level"] - self._number).item()
+        self._steps += 1
+        return self._draw(), reward, False, self._steps == 5, {}
+
+
+gymnasium.register("Dials-v0", Dials)
+
+
 class Beacons(dm_env.Environment):
     """Two lamps and a number: press the button of the lit lamp, or of the dark lamp if it is 1."""
 

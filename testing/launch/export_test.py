@@ -11,10 +11,11 @@ import tempfile
 import gymnasium
 import numpy as np
 import tensorflow as tf
+import tree
 from absl.testing import absltest
 from dm_env import specs
 
-from laser_tf.environments import base, catch, factory, gymnasium_suite
+from laser_tf.environments import base, canonical_actions, catch, factory, gymnasium_suite
 from laser_tf.evaluation import episode_runner, run_evaluation
 from laser_tf.export import act, description, exporter, portable_policy
 from laser_tf.training import assembly, initial_weights
@@ -231,6 +232,27 @@ class OwnActionsTest(commands.CommandTest):
         (sent,) = act.to_environment(chosen[None], task["action"])
         self.assertTrue(space.contains(sent))
         np.testing.assert_allclose(sent, [[0.1], [-0.5]], rtol=1e-6)
+
+    def test_program_sends_nests_as_in_training(self):
+        task = "testing.environments.small_environments:Dials-v0"
+        config = gymnasium_suite.GymnasiumConfig(task=task, arguments="level=True", num_workers=1)
+        with contextlib.closing(
+            factory.make_environment(config, seed=0, num_envs=1)
+        ) as environment:
+            spec, (own,) = environment.spec(), environment.native_specs()
+            actions = environment.random_actions(np.random.default_rng(0))
+            environment.reset()
+            environment.step(actions)
+            self.assertEmpty(environment.fault_counts())  # The environment checks actions.
+        about = json.loads(json.dumps(description.describe_task(own)))
+        sent = act.to_environment(actions, about["action"])
+        sent = tree.map_structure(lambda leaf: leaf[0], sent)
+        space = gymnasium.make(task, level=True).action_space
+        self.assertTrue(space.contains(sent), sent)
+        expected = canonical_actions.Action(own.action)(actions[0])
+        tree.map_structure(np.testing.assert_array_equal, sent, expected)
+        meaning = description.describe_action(spec.action, {task: own})["meaning"]
+        self.assertIn("tasks", meaning)
 
     def test_each_task_has_its_first_action_number(self):
         tasks = [f"testing.environments.small_environments:{name}-v0" for name in ("Timed", "Zero")]

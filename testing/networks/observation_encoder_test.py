@@ -55,6 +55,16 @@ class ObservationEncoderTest(parameterized.TestCase):
             with messages.raises(ValueError, "agent.torso", torso):
                 _encoder(observations.image_spec(side, side - 1, 2), config)
 
+    def test_categories_are_one_hot_one_after_the_other(self):
+        spec = types.ProductSpec([specs.DiscreteArray(3), specs.DiscreteArray(2)], "kinds")
+        encoder = _encoder((spec, specs.Array([], np.float32)))
+        kinds = tf.constant([[2, 1], [0, 0]], tf.int32)
+        np.testing.assert_array_equal(
+            encoder._concatenate_vectors([kinds, tf.constant([7.0, 8.0])]),
+            [[0, 0, 1, 0, 1, 7], [1, 0, 0, 1, 0, 8]],
+        )
+        self.assertEqual(encoder((kinds, tf.zeros([2]))).shape, [2, 5])
+
     @parameterized.product(dtype=("float32", "bfloat16"), normalised=(True, False))
     def test_features_are_those_of_all_leaves(self, dtype, normalised):
         config = dataclasses.replace(CONFIG, normalise_vectors=normalised)

@@ -53,6 +53,13 @@ class TrunkTest(parameterized.TestCase):
             [[[-1, 1], [0.5, 0]]],
         ),
         (specs.BoundedArray([1], np.float32, [3], [3]), [[3.0]], [[0]]),  # Equal bounds.
+        (
+            types.ProductSpec(
+                [specs.DiscreteArray(3), specs.BoundedArray([2], np.float32, [-2, 0], [2, 10])]
+            ),
+            [[2.0, -2.0, 10.0], [1.0, 1.0, 5.0]],
+            [[0, 0, 1, -1, 1], [0, 1, 0, 0.5, 0]],
+        ),
     )
     def test_actions_are_one_hot_or_scaled_by_bounds(self, spec, action, expected):
         encoded = trunk.encode_action(spec, tf.constant(action))

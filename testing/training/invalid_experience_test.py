@@ -98,6 +98,21 @@ class UnrollCheckTest(parameterized.TestCase):
         np.testing.assert_array_equal(found["action"], [False, True, False])
         np.testing.assert_array_equal(found["policy"], [False, False, True])
 
+    def test_invalid_part_of_an_action_is_found(self):
+        bounds = specs.BoundedArray([2], np.float32, -1, 1)
+        parts = types.ProductSpec([specs.DiscreteArray(3), bounds])
+        spec = types.EnvironmentSpec(_SPEC.observation, parts)
+        gaussians = gaussian.Parameters(*np.ones([2, _SIZE, 3, 2], np.float32))
+        unrolls = _unrolls(spec, (np.zeros([_SIZE, 3, 3], np.float32), gaussians))
+        check = unroll_check.UnrollCheck(spec)
+        unrolls.agent_output.action[0] = 2, -1, 1
+        self.assertEmpty(check.find_invalid(unrolls))
+        unrolls.agent_output.action[1, 0] = 3, 0, 0
+        gaussians.std[2, 1] = 0
+        found = check.find_invalid(unrolls)
+        np.testing.assert_array_equal(found["action"], [False, True, False])
+        np.testing.assert_array_equal(found["policy"], [False, False, True])
+
     def test_unknown_word_is_found(self):
         spec = _SPEC._replace(observation=types.TextSpec(4))
         unrolls = _unrolls()

@@ -35,6 +35,17 @@ class VectorsTest(absltest.TestCase):
         # At random -2.5 an episode of 5 steps, in the middle of the bounds -2.
         self.assertGreater(_mean_return(config), -1.6)
 
+    def test_laser_learns_actions_of_several_parts(self):
+        config = laser.get_config("gymnasium")
+        config.agent.trust_region = "behaviour"
+        config.environment.task = "testing.environments.small_environments:Dials-v0"
+        config.run.env_frames = 10_000
+        # At random 1.5 in an episode of 5 steps, and 5 if both categories are always right.
+        self.assertGreater(_mean_return(config), 3.5)
+        config.environment.arguments = "level=True"
+        # At random -1.1, and 3.6 - 5/2 in the middle of the bounds.
+        self.assertGreater(_mean_return(config), 2.5)
+
     def test_acer_learns_continuous_actions(self):
         config = acer.get_config("control")
         config.environment.suite = "dm_env"
