@@ -29,7 +29,7 @@ Observations, actions, policy parameters, extras and core states are nests: sing
 and dictionaries of arrays.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -60,28 +60,29 @@ class ProductSpec(specs.BoundedArray):
     Attributes:
       parts: Spec of each part: a `DiscreteArray`, which has one entry of the vector, or a vector
         with finite bounds.
+      integers: Indices of the K entries that are integers.
+      floats: Indices of the D - K other entries.
+      num_values: Number of values of each integer.
     """
 
     def __init__(self, parts: Sequence[specs.BoundedArray], name: str = "action"):
-        """Creates the spec of at least one part."""
+        """Creates the spec of at least one integer and other parts."""
         self.parts = tuple(parts)
-        self._stops = np.cumsum([(part.shape or [1])[0] for part in self.parts]).tolist()
 
-        def joined(bound: str) -> np.ndarray:
-            parts = [np.broadcast_to(getattr(part, bound), part.shape or 1) for part in self.parts]
-            return np.concatenate(parts)
+        def concatenated(value: Callable[[specs.BoundedArray], Any]) -> np.ndarray:
+            arrays = [np.broadcast_to(value(part), part.shape or 1) for part in self.parts]
+            return np.concatenate(arrays)
 
-        is_integer = all(isinstance(part, specs.DiscreteArray) for part in self.parts)
-        dtype = np.int32 if is_integer else np.float32
-        super().__init__([self._stops[-1]], dtype, joined("minimum"), joined("maximum"), name)
-
-    def split(self, vector: Any) -> list[Any]:
-        """Splits an array or tensor [..., D] into parts, [...] or [..., D_i] of the same dtype."""
-        starts = [0, *self._stops[:-1]]
-        return [
-            vector[..., start:stop] if part.shape else vector[..., start]
-            for part, start, stop in zip(self.parts, starts, self._stops, strict=True)
-        ]
+        is_integer = concatenated(lambda part: isinstance(part, specs.DiscreteArray))
+        self.integers, self.floats = np.flatnonzero(is_integer), np.flatnonzero(~is_integer)
+        super().__init__(
+            is_integer.shape,
+            np.int32 if is_integer.all() else np.float32,
+            concatenated(lambda part: part.minimum),
+            concatenated(lambda part: part.maximum),
+            name,
+        )
+        self.num_values = (self.maximum[self.integers].astype(int) + 1).tolist()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ProductSpec) and self.parts == other.parts

@@ -13,6 +13,7 @@ import tensorflow as tf
 from laser_tf import types
 from laser_tf.agents import agent_config
 from laser_tf.distributions import base as distributions_base
+from laser_tf.distributions import categorical
 from laser_tf.ops import diagnostics, joint_batch
 
 
@@ -171,6 +172,6 @@ class PolicyAgent(Agent):
 
     def action_preferences(self, agent_output: types.AgentOutput) -> tf.Tensor:
         """Returns the logits of discrete actions."""
-        if tf.nest.is_nested(agent_output.policy):  # Continuous actions, or several parts.
-            return super().action_preferences(agent_output)
-        return agent_output.policy
+        if isinstance(self._distribution, categorical.Categorical):
+            return agent_output.policy
+        return super().action_preferences(agent_output)

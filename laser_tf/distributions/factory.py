@@ -1,9 +1,16 @@
 """Creation of the distribution for an action spec."""
 
+import numpy as np
 from dm_env import specs
 
 from laser_tf import types
-from laser_tf.distributions import base, categorical, policy_statistics, product
+from laser_tf.distributions import (
+    base,
+    categorical,
+    multi_categorical,
+    policy_statistics,
+    product,
+)
 
 
 def make(
@@ -20,8 +27,11 @@ def make(
     if isinstance(action, specs.DiscreteArray):
         return categorical.Categorical(action.num_values)
     if isinstance(action, types.ProductSpec):
-        parts = [make(part, continuous_policy, initial_std) for part in action.parts]
-        return product.Product(action, parts)
+        integers = multi_categorical.MultiCategorical(action.num_values)
+        if not action.floats.size:
+            return integers
+        floats = make(_floats(action), continuous_policy, initial_std)
+        return product.Product(action, integers, floats)
     # Imported here, because TensorFlow Probability takes seconds to import.
     from laser_tf.distributions import gaussian
 
@@ -40,16 +50,26 @@ def make_with_statistics(
       statistics: Statistics for discrete actions, "probabilities" or "logits".
       std: Standard deviation for continuous actions. See `fixed_gaussian.FixedGaussian`.
     """
+    classes = {
+        "probabilities": policy_statistics.Probabilities,
+        "logits": policy_statistics.Logits,
+    }
     if isinstance(action, specs.DiscreteArray):
-        classes = {
-            "probabilities": policy_statistics.Probabilities,
-            "logits": policy_statistics.Logits,
-        }
         return categorical.Categorical(action.num_values), classes[statistics]()
     if isinstance(action, types.ProductSpec):
-        made = [make_with_statistics(part, statistics, std) for part in action.parts]
-        families, phis = zip(*made, strict=True)
-        return product.Product(action, families), product.ProductStatistics(action, phis)
+        integers = multi_categorical.MultiCategorical(action.num_values)
+        phis = multi_categorical.MultiStatistics(integers, classes[statistics]())
+        if not action.floats.size:
+            return integers, phis
+        floats, means = make_with_statistics(_floats(action), statistics, std)
+        family = product.Product(action, integers, floats)
+        return family, product.ProductStatistics(action, phis, means)
     from laser_tf.distributions import fixed_gaussian  # imported here for the reason in `make`
 
     return fixed_gaussian.FixedGaussian(action, std), fixed_gaussian.Means()
+
+
+def _floats(action: types.ProductSpec) -> specs.BoundedArray:
+    """Returns the spec of the floats of an action, float32 [D - K]."""
+    low, high = (bounds[action.floats] for bounds in (action.minimum, action.maximum))
+    return specs.BoundedArray(low.shape, np.float32, low, high, "action")

@@ -1,12 +1,10 @@
-"""Distribution of an action of several independent parts.
+"""Product of the distributions of the integers and of the floats of an action.
 
-The probability of an action is the product of the probabilities of its parts. Log-probabilities,
-log-ratios, entropies and KL divergences are therefore sums over the parts.
+The parts are independent. Log-probabilities, log-ratios, entropies and KL divergences are therefore
+sums over the parts.
 """
 
-from collections.abc import Sequence
-from typing import Any
-
+import numpy as np
 import tensorflow as tf
 
 from laser_tf import types
@@ -14,99 +12,109 @@ from laser_tf.distributions import base, policy_statistics
 
 
 class Product(base.Distribution):
-    """Product of distributions. Parameters and latent actions are tuples with an entry per part.
+    """Product of two families. Parameters are pairs, latent actions those of the floats.
 
-    Actions are vectors [..., D] of the dtype of the action spec.
+    Actions are vectors float32 [..., D], see `types.ProductSpec`.
     """
 
-    def __init__(self, action: types.ProductSpec, parts: Sequence[base.Distribution]):
-        """Creates the family from the distribution of each part of an action spec."""
-        self.output_size = sum(part.output_size for part in parts)
-        # One layer computes the outputs of all parts, and Gaussians need small initial weights.
-        self.output_scale = min(part.output_scale for part in parts)
+    def __init__(
+        self, action: types.ProductSpec, integers: base.Distribution, floats: base.Distribution
+    ):
+        """Creates the family from those of the integers and the floats of an action spec."""
+        self.output_size = integers.output_size + floats.output_size
+        # One layer computes all outputs, and Gaussians need small initial weights.
+        self.output_scale = floats.output_scale
         self._action = action
-        self._parts = parts
+        self._integers, self._floats = integers, floats
 
     def parameters(self, outputs: tf.Tensor) -> tuple:
         """See `base.Distribution`."""
-        sizes = [part.output_size for part in self._parts]
-        return tuple(_call(self._parts, "parameters", tf.split(outputs, sizes, axis=-1)))
+        sizes = [self._integers.output_size, self._floats.output_size]
+        integers, floats = tf.split(outputs, sizes, axis=-1)
+        return self._integers.parameters(integers), self._floats.parameters(floats)
 
     def sample(self, parameters: tuple, seed: tf.Tensor) -> base.ActionSample:
-        """See `base.Distribution`; each part has a separate seed."""
-        seeds = tf.unstack(tf.random.experimental.stateless_split(seed, len(self._parts)))
-        samples = _call(self._parts, "sample", parameters, seeds)
-        actions = self._join([sample.action for sample in samples])
-        return base.ActionSample(actions, tuple(sample.latent for sample in samples))
+        """Samples actions float32 [B, D]."""
+        seeds = tf.unstack(tf.random.experimental.stateless_split(seed, 2))
+        integers = self._integers.sample(parameters[0], seeds[0]).action
+        floats, latent = self._floats.sample(parameters[1], seeds[1])
+        return base.ActionSample(self._join(integers, floats), latent)
 
     def mode(self, parameters: tuple) -> tf.Tensor:
-        """Returns the mode of each part."""
-        return self._join(_call(self._parts, "mode", parameters))
+        """Returns the most probable integers, and the floats of the mean."""
+        return self._join(self._integers.mode(parameters[0]), self._floats.mode(parameters[1]))
 
-    def log_prob(self, parameters: tuple, action: tf.Tensor, latent: tuple) -> tf.Tensor:
+    def log_prob(self, parameters: tuple, action: tf.Tensor, latent: tf.Tensor) -> tf.Tensor:
         """See `base.Distribution`."""
-        actions = _split(self._action, action)
-        return tf.add_n(_call(self._parts, "log_prob", parameters, actions, latent))
+        integers, floats = split(self._action, action)
+        log_prob = self._integers.log_prob(parameters[0], integers, ())
+        return log_prob + self._floats.log_prob(parameters[1], floats, latent)
 
     def entropy(self, parameters: tuple) -> tf.Tensor:
         """See `base.Distribution`."""
-        return tf.add_n(_call(self._parts, "entropy", parameters))
+        return self._integers.entropy(parameters[0]) + self._floats.entropy(parameters[1])
 
     def kl_divergence(self, parameters_p: tuple, parameters_q: tuple) -> tf.Tensor:
         """See `base.Distribution`."""
-        return tf.add_n(_call(self._parts, "kl_divergence", parameters_p, parameters_q))
+        divergence = self._integers.kl_divergence(parameters_p[0], parameters_q[0])
+        return divergence + self._floats.kl_divergence(parameters_p[1], parameters_q[1])
 
     def log_importance_ratio(
-        self, target: tuple, behaviour: tuple, action: tf.Tensor, latent: tuple
+        self, target: tuple, behaviour: tuple, action: tf.Tensor, latent: tf.Tensor
     ) -> tf.Tensor:
         """See `base.Distribution`."""
-        actions = _split(self._action, action)
-        ratios = _call(self._parts, "log_importance_ratio", target, behaviour, actions, latent)
-        return tf.add_n(ratios)
+        integers, floats = split(self._action, action)
+        ratio = self._integers.log_importance_ratio(target[0], behaviour[0], integers, ())
+        return ratio + self._floats.log_importance_ratio(target[1], behaviour[1], floats, latent)
 
-    def _join(self, actions: Sequence[tf.Tensor]) -> tf.Tensor:
-        """Concatenates the actions of all parts, [...] or [..., D_i], to [..., D]."""
-        vectors = [
-            value if part.shape else value[..., None]
-            for part, value in zip(self._action.parts, actions, strict=True)
-        ]
-        return tf.concat([tf.cast(vector, self._action.dtype) for vector in vectors], axis=-1)
+    def _join(self, integers: tf.Tensor, floats: tf.Tensor) -> tf.Tensor:
+        """Joins int32 [..., K] and float32 [..., D - K] to float32 [..., D]."""
+        columns = np.argsort([*self._action.integers, *self._action.floats])
+        joined = tf.concat([tf.cast(integers, tf.float32), floats], axis=-1)
+        return tf.gather(joined, columns, axis=-1)
 
 
 class ProductStatistics(policy_statistics.PolicyStatistics):
-    """Statistics phi of all parts, one after the other."""
+    """Statistics phi of the integers, then those of the floats."""
 
     def __init__(
-        self, action: types.ProductSpec, parts: Sequence[policy_statistics.PolicyStatistics]
+        self,
+        action: types.ProductSpec,
+        integers: policy_statistics.PolicyStatistics,
+        floats: policy_statistics.PolicyStatistics,
     ):
-        """Creates the statistics from those of each part of an action spec."""
+        """Creates the statistics from those of the integers and the floats of an action spec."""
         self._action = action
-        self._parts = parts
+        self._integers, self._floats = integers, floats
 
     def compute(self, parameters: tuple) -> tf.Tensor:
-        """See `PolicyStatistics`; S is the sum over the parts."""
-        return tf.concat(_call(self._parts, "compute", parameters), axis=-1)
-
-    def score(self, parameters: tuple, action: tf.Tensor, latent: tuple) -> tf.Tensor:
         """See `PolicyStatistics`."""
-        actions = _split(self._action, action)
-        return tf.concat(_call(self._parts, "score", parameters, actions, latent), axis=-1)
+        phis = self._integers.compute(parameters[0]), self._floats.compute(parameters[1])
+        return tf.concat(phis, axis=-1)
+
+    def score(self, parameters: tuple, action: tf.Tensor, latent: tf.Tensor) -> tf.Tensor:
+        """See `PolicyStatistics`."""
+        integers, floats = split(self._action, action)
+        score = self._integers.score(parameters[0], integers, ())
+        return tf.concat([score, self._floats.score(parameters[1], floats, latent)], axis=-1)
 
     def divergence_gradient(self, average: tuple, parameters: tuple) -> tf.Tensor:
         """See `PolicyStatistics`."""
-        return tf.concat(_call(self._parts, "divergence_gradient", average, parameters), axis=-1)
+        gradients = [
+            statistics.divergence_gradient(*pair)
+            for statistics, *pair in zip(
+                (self._integers, self._floats), average, parameters, strict=True
+            )
+        ]
+        return tf.concat(gradients, axis=-1)
 
     def entropy_gradient(self, parameters: tuple) -> tf.Tensor:
         """See `PolicyStatistics`."""
-        return tf.concat(_call(self._parts, "entropy_gradient", parameters), axis=-1)
+        gradient = self._integers.entropy_gradient(parameters[0])
+        return tf.concat([gradient, self._floats.entropy_gradient(parameters[1])], axis=-1)
 
 
-def _call(parts: Sequence[Any], method: str, *arguments: Sequence[Any]) -> list[Any]:
-    """Calls a method of each part with the part's arguments."""
-    return [getattr(part, method)(*own) for part, *own in zip(parts, *arguments, strict=True)]
-
-
-def _split(spec: types.ProductSpec, action: tf.Tensor) -> list[tf.Tensor]:
-    """Splits actions [..., D] into the actions of the parts, each of the dtype of its part."""
-    actions = zip(spec.parts, spec.split(action), strict=True)
-    return [tf.cast(value, part.dtype) for part, value in actions]
+def split(spec: types.ProductSpec, action: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Splits actions [..., D] into integers int32 [..., K] and floats float32 [..., D - K]."""
+    integers = tf.cast(tf.gather(action, spec.integers, axis=-1), tf.int32)
+    return integers, tf.gather(action, spec.floats, axis=-1)

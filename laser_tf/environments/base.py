@@ -127,7 +127,14 @@ class BatchedEnvironment(abc.ABC):
         if self._action_mask is not None:
             keys = np.where(self._action_mask, generator.random(self._action_mask.shape), -1)
             return keys.argmax(axis=1).astype(self._action_spec.dtype)
-        return _random_actions(self._action_spec, self.num_envs, generator)
+        spec, shape = self._action_spec, (self.num_envs, *self._action_spec.shape)
+        if isinstance(spec, specs.DiscreteArray):
+            return generator.integers(spec.num_values, size=shape, dtype=spec.dtype)
+        actions = generator.uniform(spec.minimum, spec.maximum, shape).astype(spec.dtype)
+        if isinstance(spec, types.ProductSpec):
+            size = (self.num_envs, len(spec.integers))
+            actions[:, spec.integers] = generator.integers(spec.num_values, size=size)
+        return actions
 
     def reset(self) -> types.EnvOutput:
         """Starts a new episode in each environment and returns NumPy arrays [N, ...].
@@ -268,18 +275,6 @@ class BatchedEnvironment(abc.ABC):
     def close(self) -> None:
         """Frees the resources of the environments, which cannot be used afterwards."""
         self._started = False
-
-
-def _random_actions(
-    spec: specs.BoundedArray, num_envs: int, generator: np.random.Generator
-) -> np.ndarray:
-    shape = (num_envs, *spec.shape)
-    if isinstance(spec, types.ProductSpec):
-        columns = [_random_actions(part, num_envs, generator) for part in spec.parts]
-        return np.concatenate([c.reshape(num_envs, -1) for c in columns], 1).astype(spec.dtype)
-    if isinstance(spec, specs.DiscreteArray):
-        return generator.integers(spec.num_values, size=shape, dtype=spec.dtype)
-    return generator.uniform(spec.minimum, spec.maximum, shape).astype(spec.dtype)
 
 
 def replaced(mask: np.ndarray, new: Any, old: Any) -> Any:

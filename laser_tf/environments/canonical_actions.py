@@ -22,7 +22,6 @@ from laser_tf import types
 from laser_tf.environments import canonical_observations, faults
 
 _MAX_ACTIONS = 10_000  # Of all integers together: a policy has an output for each value.
-_MAX_PARTS = 256  # The graph of an update grows with each part.
 
 
 class Action:
@@ -122,10 +121,9 @@ def _join(parts: list[specs.BoundedArray]) -> specs.BoundedArray:
     if len(parts) == 1:
         return parts[0]
     num_values = sum(getattr(part, "num_values", 0) for part in parts)
-    if len(parts) > _MAX_PARTS or num_values > _MAX_ACTIONS:
+    if num_values > _MAX_ACTIONS:
         raise faults.UnsupportedSpaceError(
-            f"its action has {len(parts)} parts and {num_values:,} values of integers: agents take "
-            f"{_MAX_PARTS} parts and {_MAX_ACTIONS:,} values at most"
+            f"its action has {num_values:,} values in total: agents take {_MAX_ACTIONS:,} at most"
         )
     if num_values:
         return types.ProductSpec(parts)

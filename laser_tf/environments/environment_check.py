@@ -195,8 +195,7 @@ def _leaf(spec: specs.Array) -> str:
     if spec.dtype == np.bool_:  # Other bools are images or float vectors.
         return f"mask of {spec.shape[0]} actions"
     if isinstance(spec, types.ProductSpec):
-        num_values = sum(part.num_values for part in spec.parts)
-        return f"{spec.shape[0]} categories of {num_values} values in total"
+        return f"{spec.shape[0]} categories of {sum(spec.num_values)} values in total"
     kind = {0: "number", 1: "vector", 3: "image"}[len(spec.shape)]
     return f"{kind} {spec.dtype} {list(spec.shape)}"
 

@@ -1,5 +1,6 @@
 """Encodes nested observations of images, vectors and texts as features."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -126,7 +127,7 @@ class ObservationEncoder(tf.Module):
             if isinstance(spec, specs.DiscreteArray):
                 parts.append(tf.one_hot(leaf, spec.num_values))
             elif isinstance(spec, types.ProductSpec):
-                parts.append(_one_hot(spec, leaf))
+                parts.append(one_hot(spec.num_values, leaf))
             else:
                 vector = tf.cast(leaf, tf.float32)
                 parts.append(vector if spec.shape else vector[:, None])
@@ -166,17 +167,19 @@ class InstructionEncoder(tf.Module):
         return state.output
 
 
-def _one_hot(spec: types.ProductSpec, leaf: tf.Tensor) -> tf.Tensor:
-    """Concatenates the one-hot vectors of K integers, int32 [N, K], to float32 [N, D]."""
-    counts = [part.num_values for part in spec.parts]
-    columns = tf.gather(leaf, np.repeat(np.arange(len(counts)), counts), axis=-1)
-    values = np.concatenate([np.arange(count, dtype=np.int32) for count in counts])
+def one_hot(num_values: Sequence[int], integers: tf.Tensor) -> tf.Tensor:
+    """Concatenates the one-hot vectors of K integers, int32 [..., K], to float32 [..., P].
+
+    `num_values` are the numbers of values of the integers, whose sum is P.
+    """
+    columns = tf.gather(integers, np.repeat(np.arange(len(num_values)), num_values), axis=-1)
+    values = np.concatenate([np.arange(count, dtype=np.int32) for count in num_values])
     return tf.cast(columns == values, tf.float32)
 
 
 def _vector_size(spec: specs.Array) -> int:
     if isinstance(spec, types.ProductSpec):
-        return sum(map(_vector_size, spec.parts))
+        return sum(spec.num_values)
     if isinstance(spec, specs.DiscreteArray):
         return spec.num_values
     return spec.shape[0] if spec.shape else 1

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from dm_env import specs
 
@@ -75,16 +76,23 @@ class Trunk(EncoderNetwork):
 def encode_action(spec: specs.BoundedArray, action: tf.Tensor) -> tf.Tensor:
     """Encodes discrete actions, int32 [...], as one-hot vectors, float32 [..., A].
 
-    Continuous actions, float32 [..., D] with finite bounds, are scaled to [-1, 1]. The encodings of
-    the parts of a `ProductSpec` are concatenated.
+    Continuous actions, float32 [..., D] with finite bounds, are scaled to [-1, 1]. The encoding of
+    a `ProductSpec` has its integers first.
     """
     if isinstance(spec, types.ProductSpec):
-        parts = zip(spec.parts, spec.split(action), strict=True)
-        encoded = [encode_action(part, tf.cast(value, part.dtype)) for part, value in parts]
-        return tf.concat(encoded, axis=-1)
+        integers = tf.cast(tf.gather(action, spec.integers, axis=-1), tf.int32)
+        encoded = observation_encoder.one_hot(spec.num_values, integers)
+        if not spec.floats.size:
+            return encoded
+        floats = tf.gather(action, spec.floats, axis=-1)
+        low, high = spec.minimum[spec.floats], spec.maximum[spec.floats]
+        return tf.concat([encoded, _scale(floats, low, high)], axis=-1)
     if isinstance(spec, specs.DiscreteArray):
         return tf.one_hot(action, spec.num_values)
-    low, high = spec.minimum, spec.maximum
+    return _scale(action, spec.minimum, spec.maximum)
+
+
+def _scale(action: tf.Tensor, low: np.ndarray, high: np.ndarray) -> tf.Tensor:
     # Equal bounds leave a single action, which is encoded as 0.
     return tf.math.divide_no_nan(2 * action - (high + low), high - low)
 

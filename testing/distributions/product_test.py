@@ -39,14 +39,14 @@ class DiscreteProductTest(parameterized.TestCase):
     def test_values_and_gradients_are_those_of_joint_categorical(self):
         self.assertEqual(self._family.output_size, sum(SIZES))
         number = np.array([3, 23, 0, 10, 17])
-        actions, latent = tf.constant(np.array(JOINT)[number], tf.int32), ((),) * 3
+        actions = tf.constant(np.array(JOINT)[number], tf.int32)
         number = tf.constant(number)
 
         def product(outputs, other):
             p, q = map(self._family.parameters, (outputs, other))
             return {
-                "log_prob": self._family.log_prob(p, actions, latent),
-                "ratio": self._family.log_importance_ratio(p, q, actions, latent),
+                "log_prob": self._family.log_prob(p, actions, ()),
+                "ratio": self._family.log_importance_ratio(p, q, actions, ()),
                 "entropy": self._family.entropy(p),
                 "kl": self._family.kl_divergence(p, q),
             }
@@ -72,13 +72,12 @@ class DiscreteProductTest(parameterized.TestCase):
                 np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5, err_msg=name)
 
     def test_samples_follow_joint_probabilities_and_seed(self):
-        # Equal parts would be equal in all samples if they shared a seed.
         spec = types.ProductSpec([specs.DiscreteArray(3)] * 2)
         family = factory.make(spec, "squashed", 0.5)
         outputs = tf.repeat(tf.constant([[0.0, 1.0, -1.0, 0.0, 1.0, -1.0]]), 20_000, axis=0)
         parameters = family.parameters(outputs)
         sample = family.sample(parameters, tf.constant([1, 2]))
-        self.assertEqual((sample.action.dtype, sample.action.shape), (tf.int32, [20_000, 2]))
+        self.assertEqual((sample.action.dtype, sample.latent), (tf.int32, ()))
         numbers = 3 * sample.action[:, 0] + sample.action[:, 1]
         shares = np.bincount(numbers, minlength=9) / 20_000
         one = numpy_reference.softmax(outputs[0, :3])
@@ -96,25 +95,48 @@ class DiscreteProductTest(parameterized.TestCase):
     def test_gradients_in_statistics_are_those_of_parts(self, name):
         family, statistics = factory.make_with_statistics(DISCRETE, name, 0.3)
         outputs, average = self._outputs
-        action, latent = tf.constant(JOINT[7:12]), ((),) * 3
-        p, q = map(family.parameters, (outputs, average))
+        action = tf.constant(JOINT[7:12])
         _, one = factory.make_with_statistics(specs.DiscreteArray(2), name, 0.3)
-        starts = np.cumsum([0, *SIZES[:-1]])
-        for i, (start, size) in enumerate(zip(starts, SIZES, strict=True)):
-            own = slice(start, start + size)
-            for actual, expected in (
-                (statistics.compute(p), one.compute(p[i])),
-                (statistics.score(p, action, latent), one.score(p[i], action[:, i])),
-                (statistics.divergence_gradient(q, p), one.divergence_gradient(q[i], p[i])),
-                (statistics.entropy_gradient(p), one.entropy_gradient(p[i])),
-            ):
-                np.testing.assert_array_equal(actual[:, own], expected)
+        p, q = map(family.parameters, (outputs, average))
+        parts = [(p[:, :2], q[:, :2]), (p[:, 2:6], q[:, 2:6]), (p[:, 6:], q[:, 6:])]
+        taken = tf.unstack(action, axis=1)
+        for actual, expected in (
+            (statistics.compute(p), [one.compute(p) for p, _ in parts]),
+            (
+                statistics.score(p, action, ()),
+                [one.score(p, a) for (p, _), a in zip(parts, taken, strict=True)],
+            ),
+            (
+                statistics.divergence_gradient(q, p),
+                [one.divergence_gradient(q, p) for p, q in parts],
+            ),
+            (statistics.entropy_gradient(p), [one.entropy_gradient(p) for p, _ in parts]),
+        ):
+            np.testing.assert_allclose(actual, tf.concat(expected, axis=-1), rtol=1e-5)
+
+    def test_nearly_deterministic_policies_are_finite(self):
+        outputs = tf.constant([[1e4, 0.0, -1e4, 0.0, 1e4, 0.0, 1e4, 1e4, -1e4]])
+        with tf.GradientTape() as tape:
+            tape.watch(outputs)
+            values = [
+                self._family.entropy(outputs),
+                self._family.kl_divergence(outputs, -outputs),
+                self._family.log_prob(outputs, tf.constant([[1, 0, 2]])),
+            ]
+        # The third integer has two equally probable values.
+        np.testing.assert_allclose(values[0], [np.log(2)], rtol=1e-6)
+        np.testing.assert_allclose(values[2], [-1e4 - 2e4 - 2e4], rtol=1e-4)
+        for tensor in (*values, tape.gradient(values, outputs)):
+            self.assertTrue(np.isfinite(tensor).all())
 
 
 class MixedProductTest(absltest.TestCase):
     def test_discrete_and_continuous_parts_are_independent(self):
         family = factory.make(MIXED, "squashed", 0.5)
-        parts = [factory.make(part, "squashed", 0.5) for part in MIXED.parts]
+        parts = [
+            factory.make(part, "squashed", 0.5)
+            for part in (specs.DiscreteArray(3), specs.DiscreteArray(2), BOX)
+        ]
         parameters, others = (
             family.parameters(_outputs(family.output_size, seed)) for seed in (0, 1)
         )
@@ -123,9 +145,9 @@ class MixedProductTest(absltest.TestCase):
         for action in (*sample.action, *family.mode(parameters)):
             MIXED.validate(action)
         first, last = (tf.cast(sample.action[:, i], tf.int32) for i in (0, 3))
-        actions = (first, sample.action[:, 1:3], last)
-        self.assertEqual([len(tf.nest.flatten(latent)) for latent in sample.latent], [0, 1, 0])
-        arguments = zip(parts, parameters, others, actions, sample.latent, strict=True)
+        actions = (first, last, sample.action[:, 1:3])
+        split = [(p[:, :3], p[:, 3:], gaussian) for p, gaussian in (parameters, others)]
+        arguments = zip(parts, *split, actions, ((), (), sample.latent), strict=True)
         log_prob, ratio, entropy, kl = 0.0, 0.0, 0.0, 0.0
         for part, p, q, action, latent in arguments:
             log_prob += part.log_prob(p, action, latent)

@@ -98,7 +98,6 @@ class ActionTest(parameterized.TestCase):
         (spaces.Dict(a=spaces.Tuple([spaces.Text(3)])), ("['a'][0]", "Text")),
         (spaces.Dict(a=spaces.Box(-1, np.inf, [1])), ("['a']", "[inf]")),
         (spaces.Dict({}), ()),
-        (spaces.MultiBinary(257), ("257", "256")),
         (spaces.MultiDiscrete([6_000, 5_000]), ("11,000", "10,000")),
         (spaces.MultiDiscrete([2, 2**33]), (str(2**33), "10,000")),
         (spaces.Box(-np.inf, np.inf, [2]), ("[-inf, -inf]", "[inf, inf]")),
