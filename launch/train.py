@@ -5,6 +5,7 @@
     python -m launch.train --config=configs/laser.py:atari --config.environment.task=breakout
     python -m launch.train --config=configs/laser.py:atari --init_from=runs/pong  # fine-tuning
     python -m launch.train --config.cluster.actors=4  # in many processes; docs/distributed.md
+    python -m launch.train --callbacks=my_module:MyCallback  # docs/callbacks.md
 
 The same command with the same --workdir resumes a run that was interrupted.
 """
@@ -24,16 +25,17 @@ import dataclasses
 import functools
 import logging
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from absl import flags
 
 from laser_tf import types
 from laser_tf.environments import factory, user_modules
+from laser_tf.training import callbacks as callbacks_module
 from laser_tf.training import run_config
 from laser_tf.workdir import lock, run_directory
-from launch import command_line
+from launch import callback_flag, command_line
 
 if TYPE_CHECKING:  # The module imports TensorFlow.
     from laser_tf.training import initial_weights
@@ -45,6 +47,12 @@ _EXTEND = flags.DEFINE_bool(
 )
 _INIT_FROM = flags.DEFINE_string(
     "init_from", None, "run directory whose newest weights are the initial weights of a new run"
+)
+_CALLBACKS = flags.DEFINE_multi_string(
+    "callbacks",
+    [],
+    "module:Class or module:Class(key=value, ...), called during training; may be given several "
+    "times",
 )
 _TRUST_CONFIG = command_line.define_trust_config()
 
@@ -61,13 +69,23 @@ def main() -> None:
             _CONFIG.run / run_directory.CONFIG_FILE, user_code, trusted_modules
         )
     command_line.check_elsewhere(config.replay.address, config.cluster.address)
+    if config.cluster.actors and _CALLBACKS.value:
+        raise command_line.UsageError(
+            f"--callbacks must be left out with config.cluster.actors={config.cluster.actors}, got "
+            f"{_CALLBACKS.value[0]}. Use --config.cluster.actors=0."
+        )
+    callbacks = callback_flag.make(_CALLBACKS.value)
     workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir(_CONFIG)).absolute()
-    stopped_by = _run(config, workdir)
+    stopped_by = _run(config, workdir, callbacks)
     if stopped_by:
         interruption.end_by(stopped_by)
 
 
-def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
+def _run(
+    config: run_config.RunConfig,
+    workdir: pathlib.Path,
+    callbacks: Sequence[callbacks_module.Callback],
+) -> int | None:
     """Checks the run, trains and evaluates it; returns the signal that stopped it, or None."""
     # Checks environment, agent and weights before writing anything.
     spec = factory.environment_spec(config.environment)
@@ -104,7 +122,9 @@ def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
         assembly.build_agent(config, spec, "float32", seed=0)
     open_workdir()
     command_line.divert_native_messages(workdir / "native.log")
-    run = training.Training(config, workdir, spec, initial=initial, strategy=strategy)
+    run = training.Training(
+        config, workdir, spec, initial=initial, strategy=strategy, callbacks=callbacks
+    )
     return session.train_and_evaluate(run, config, workdir)
 
 

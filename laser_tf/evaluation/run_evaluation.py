@@ -26,6 +26,7 @@ def evaluate(
     greedy: bool = False,
     environment_changes: Mapping[str, Any] | None = None,
     trust_config: bool = False,
+    best: bool = False,
 ) -> dict[str, Any]:
     """Evaluates the newest weights of a run and writes the result, see `evaluation_files`.
 
@@ -40,6 +41,7 @@ def evaluate(
       environment_changes: Values of the configuration's section `environment` that differ from
         those of the run, e.g. {"sticky_actions": 0.25}.
       trust_config: Whether the run's `config.json` may name modules to import.
+      best: Whether to evaluate `best_weights` instead of the newest weights.
 
     Returns:
       The content of the result's file.
@@ -67,7 +69,7 @@ def evaluate(
     with contextlib.closing(evaluating):
         if changes:
             check_spec(evaluating.environment.spec(), config.environment)
-        summary = _evaluate_newest(evaluating, workdir, config)
+        summary = _evaluate_weights(evaluating, workdir, config, best)
     summary["protocol"] = {
         "suite": environment.suite,
         "episodes_per_task": episodes,
@@ -79,6 +81,7 @@ def evaluate(
         "rewards": "raw",
         **environment.protocol(),
         **({"changed_environment": changes} if changes else {}),
+        **({"weights": "best"} if best else {}),
     }
     newest = evaluation_files.result_file(workdir, history_length)
     try:
@@ -196,12 +199,12 @@ def check_spec(
         )
 
 
-def _evaluate_newest(
-    evaluating: evaluator.Evaluator, workdir: pathlib.Path, config: run_config.RunConfig
+def _evaluate_weights(
+    evaluating: evaluator.Evaluator, workdir: pathlib.Path, config: run_config.RunConfig, best: bool
 ) -> dict[str, Any]:
-    """Evaluates the newest weights; returns the summary with counters and faults."""
+    """Evaluates the newest or the best weights; returns the summary with counters and faults."""
     environment = evaluating.environment
-    learner = learner_checkpoints.restore_learner(workdir, config, environment.spec())
+    learner = learner_checkpoints.restore_learner(workdir, config, environment.spec(), best=best)
     weights = [variable.numpy() for variable in learner.agent.acting_variables]
     agent_steps = int(learner.counters.agent_steps)
     updates = int(learner.counters.learner_updates)

@@ -25,6 +25,7 @@ def export(
     output: pathlib.Path,
     compute_dtype: str = "",
     trust_config: bool = False,
+    best: bool = False,
 ) -> None:
     """Writes the policy of a run's newest weights, with a description, into a new directory.
 
@@ -34,6 +35,7 @@ def export(
       compute_dtype: Compute dtype of the torso, one of `learner_config.COMPUTE_DTYPES`; "" for that
         of an evaluation of the run on this machine.
       trust_config: Whether the run's `config.json` may name modules to import.
+      best: Whether to export `best_weights` instead of the newest weights.
 
     Raises:
       WorkdirError: If the run has no usable checkpoint, or `output` exists or cannot be written.
@@ -54,7 +56,7 @@ def export(
     with contextlib.closing(environment):
         spec = environment.spec()
         native = dict(zip(config.environment.tasks, environment.native_specs(), strict=True))
-    agent, counters = learner_checkpoints.restore_agent(workdir, config, spec, seed=0)
+    agent, counters = learner_checkpoints.restore_agent(workdir, config, spec, seed=0, best=best)
     policy = portable_policy.PortablePolicy(agent, spec, config.replay.frame_stack)
     about = description.describe(policy, config, int(counters.agent_steps), native)
     unfinished = output.with_name(f"{output.name}.unfinished-{os.getpid()}")
