@@ -90,34 +90,32 @@ class TrackedRun:
     """A run at a service, and the record in the run directory of what it has received.
 
     Attributes:
+      env_frames: Env frames of the last recorded row; -1 before the first.
       save: Sends a file, given its path.
     """
 
-    def __init__(self, run: _Run, path: pathlib.Path, entries: dict[str, Any], key: str):
+    def __init__(self, run: _Run, path: pathlib.Path, key: str, env_frames: int):
         self.save = run.save
-        self._log = run.log
+        self.env_frames = env_frames
+        self._run = run
         self._path = path
-        self._entries = entries
-        self._entry = entries[key]
-        self._entry["id"] = run.id
-        self._write()  # Before rows are sent, so that a failed process continues this run.
-
-    @property
-    def env_frames(self) -> int:
-        """Env frames of the last recorded row; -1 before the first."""
-        return self._entry["env_frames"]
+        self._key = key
+        self.record(env_frames)  # A failed process continues this run, too.
 
     def log(self, env_frames: int, row: Mapping[str, float]) -> None:
         """Sends a row of finite numbers, without recording it."""
-        self._log(env_frames, row)
+        self._run.log(env_frames, row)
 
     def record(self, env_frames: int) -> None:
         """Records that all rows up to a number of env frames were sent."""
-        self._entry["env_frames"] = env_frames
-        self._write()
+        self.env_frames = env_frames
+        entries = _read_entries(self._path)  # Now, because a run may have several services.
+        entries[self._key] = {"id": self._run.id, "env_frames": env_frames}
+        atomic.write(self._path, json.dumps(entries, indent=2) + "\n")
 
-    def _write(self) -> None:
-        atomic.write(self._path, json.dumps(self._entries, indent=2) + "\n")
+
+def _read_entries(path: pathlib.Path) -> dict[str, Any]:
+    return json.loads(path.read_text()) if path.exists() else {}
 
 
 class Service:
@@ -162,9 +160,8 @@ class Service:
         config = config_values.flatten(run_directory.read_config(workdir))
         path, key = workdir / FILE, f"{self._name}:{project}"
         try:
-            entries = json.loads(path.read_text()) if path.exists() else {}
-            run_id = entries.setdefault(key, {"id": "", "env_frames": -1})["id"]
-            int(entries[key]["env_frames"])
+            entry = _read_entries(path).get(key, {"id": "", "env_frames": -1})
+            run_id, env_frames = entry["id"], int(entry["env_frames"])
         except (ValueError, TypeError, KeyError, AttributeError):
             raise errors.UserError(
                 f"{path} is damaged. Delete it to create a new run at the service."
@@ -172,7 +169,7 @@ class Service:
         name = workdir.absolute().name
         try:
             with self._kind.open(self._package, project, name, config, run_id) as run:
-                yield TrackedRun(run, path, entries, key)
+                yield TrackedRun(run, path, key, env_frames)
         except self.error as error:
             remedy = self._kind.remedy
             if run_id:

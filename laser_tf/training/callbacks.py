@@ -6,6 +6,7 @@ Without TensorFlow, so that modules of users are imported before it loads.
 import collections
 import contextlib
 import logging
+import math
 import pathlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,14 +53,15 @@ class Run:
           workdir: Run directory.
           counts: Returns env frames and learner updates.
           mean_return: Returns `mean_return`.
-          wall_seconds: Seconds of training before this process.
+          wall_seconds: Seconds of training before `start_clock`.
         """
         self.config = config
         self.workdir = workdir
         self.stop_requested = False
         self._counts = counts
         self._mean_return = mean_return
-        self._wall_start = time.monotonic() - wall_seconds
+        self._earlier_seconds = wall_seconds
+        self._start = math.inf
 
     @property
     def env_frames(self) -> int:
@@ -82,7 +84,11 @@ class Run:
     @property
     def wall_seconds(self) -> float:
         """Seconds of training so far, of all processes that have trained the run."""
-        return time.monotonic() - self._wall_start
+        return self._earlier_seconds + max(0.0, time.monotonic() - self._start)
+
+    def start_clock(self) -> None:
+        """Starts the clock of `wall_seconds`."""
+        self._start = time.monotonic()
 
     def stop(self) -> None:
         """Stops the run after the current update, as if its budget were spent.
@@ -128,12 +134,7 @@ class Callbacks:
         self._callbacks = tuple(callbacks)
         self._run = run
         self._episodes: collections.deque[episode_log.Row] = collections.deque()
-        self._is_stop_logged = False
-
-    @property
-    def stop_requested(self) -> bool:
-        """True once a callback has requested a stop."""
-        return self._run.stop_requested
+        self._stopped_by = ""  # Class of the callback that requested a stop first.
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -146,6 +147,7 @@ class Callbacks:
             for callback in self._callbacks:
                 self._call(callback, "on_start")
                 started.append(callback)
+            self._run.start_clock()
             yield
         except BaseException:
             try:
@@ -167,12 +169,8 @@ class Callbacks:
 
     def _call(self, callback: Callback, hook: str, *arguments: Any) -> None:
         getattr(callback, hook)(self._run, *arguments)
-        if self._run.stop_requested and not self._is_stop_logged:
-            self._is_stop_logged = True
-            logging.info(
-                "%s stops the run at %s frames; the same command resumes it",
-                type(callback).__name__, f"{self._run.env_frames:,}",
-            )  # fmt: skip
+        if self._run.stop_requested and not self._stopped_by:
+            self._stopped_by = type(callback).__name__
 
     def add_episode(self, episode: episode_log.Row) -> None:
         """Stores an episode for `report_episodes`; any thread may call it."""
@@ -183,3 +181,12 @@ class Callbacks:
         """Calls `on_episode` with the episodes since the last call."""
         for _ in range(len(self._episodes)):
             self.call("on_episode", self._episodes.popleft())
+
+    def should_stop(self) -> bool:
+        """Returns whether a callback has requested a stop, and logs its class."""
+        if self._stopped_by:
+            logging.info(
+                "%s stops the run at %s frames; the same command resumes it",
+                self._stopped_by, f"{self._run.env_frames:,}",
+            )  # fmt: skip
+        return bool(self._stopped_by)

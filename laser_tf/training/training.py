@@ -338,7 +338,7 @@ class Training:
             if self._member:
                 self._member.check()
             self._callbacks.report_episodes()
-            return should_stop() or self._callbacks.stop_requested
+            return should_stop() or self._callbacks.should_stop()
 
         while not self.finished:
             if self._member:

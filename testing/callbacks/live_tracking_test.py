@@ -1,5 +1,6 @@
 """Services that track experiments receive rows while a run trains."""
 
+import json
 import math
 import pathlib
 import sys
@@ -9,7 +10,7 @@ from unittest import mock
 from absl.testing import absltest, parameterized
 
 from laser_tf import callbacks, errors
-from laser_tf.monitoring import tensorboard
+from laser_tf.monitoring import experiment_services, tensorboard
 from laser_tf.plotting import tracking
 from laser_tf.workdir import run_directory
 from testing import messages
@@ -90,6 +91,20 @@ class LiveTrackingTest(parameterized.TestCase):
         second.start_run.assert_called_once_with(run_id="abc")
         steps = [call.kwargs["step"] for call in second.log_metrics.call_args_list]
         self.assertEqual(steps, [250])
+
+    def test_several_services_have_their_own_records(self):
+        wandb = mock.Mock(Error=ServiceError)
+        started = [
+            self._start(callbacks.WandbCallback, wandb),
+            self._start(callbacks.MlflowCallback, _mlflow()),
+        ]
+        for callback in started:
+            self._send(callback, 100, 200)
+        entries = json.loads((self._workdir / experiment_services.FILE).read_text())
+        ids = {"wandb:mine": wandb.init.call_args.kwargs["id"], "mlflow:mine": "abc"}
+        self.assertEqual(
+            entries, {key: {"id": run_id, "env_frames": 200} for key, run_id in ids.items()}
+        )
 
     def test_failure_is_logged_and_its_rows_are_sent_later(self):
         writer = tensorboard.MetricsWriter(self._workdir / "tensorboard")

@@ -17,7 +17,9 @@ def run(
 ) -> callbacks.Run:
     """Returns the view of a run at a mean return, env frames and learner updates."""
     config = config or fakes.catch_config(run={"evaluate_every_env_frames": 100})
-    return callbacks.Run(config, workdir, lambda: counts, lambda: mean_return, wall_seconds=60.0)
+    view = callbacks.Run(config, workdir, lambda: counts, lambda: mean_return, wall_seconds=60.0)
+    view.start_clock()
+    return view
 
 
 def evaluation(mean_return: float, env_frames: int = 100) -> callbacks.Evaluation:

@@ -88,16 +88,20 @@ class CallbacksTest(parameterized.TestCase):
         folder = self.enter_context(tempfile.TemporaryDirectory())
         self._workdir = pathlib.Path(folder) / "run"
 
-    def _config(self, env_frames=2_000, **run):
-        return fakes.catch_config(run={"env_frames": env_frames, "metrics_seconds": 1e-3} | run)
+    def _config(self, **run):
+        return fakes.catch_config(run={"env_frames": 800} | run)
 
     def _checkpoints(self):
-        folder = self._workdir / "checkpoints/learner"
-        return learner_checkpoints.LearnerCheckpoints(folder, mock.Mock()).numbers()
+        """Returns the updates of all checkpoints, ascending."""
+        paths = (self._workdir / "checkpoints/learner").glob("checkpoint-*.index")
+        return sorted(int(path.stem.rpartition("-")[2]) for path in paths)
 
     def test_calls_have_the_contents_of_the_logs(self):
         config = self._config(
-            evaluate_every_env_frames=500, checkpoint_minutes=1e-6, replay_checkpoint_minutes=1e3
+            evaluate_every_env_frames=200,
+            checkpoint_minutes=1e-6,
+            replay_checkpoint_minutes=1e3,
+            metrics_seconds=1e-3,
         )
         recorder, evaluator = Recorder(), InstantEvaluator(0.5)
         run = runs.make(config, self._workdir, (recorder,))
@@ -117,7 +121,8 @@ class CallbacksTest(parameterized.TestCase):
         rows = tensorboard.read_rows(self._workdir / "tensorboard")
         metrics = recorder.given("on_metrics")
         losses = [row["loss/policy"] for row in rows.values() if "loss/policy" in row]
-        np.testing.assert_allclose([row["loss/policy"] for row in metrics], losses, rtol=1e-6)
+        reported = [row["loss/policy"] for row in metrics if "loss/policy" in row]
+        np.testing.assert_allclose(reported, losses, rtol=1e-6)
 
         logged = episode_log.read(self._workdir)["catch"]
         episodes = recorder.given("on_episode")
@@ -127,7 +132,7 @@ class CallbacksTest(parameterized.TestCase):
         evaluated = recorder.given("on_evaluation")
         self.assertLen(evaluated, len(evaluator.weights))
         self.assertGreaterEqual(len(evaluated), 3)
-        self.assertBetween(evaluated[0].env_frames, 500, 539)
+        self.assertBetween(evaluated[0].env_frames, 200, 239)
         for evaluation, weights in zip(evaluated, evaluator.weights, strict=True):
             self.assertEqual(evaluation.mean_return, 0.5)
             for array, expected in zip(evaluation.weights, weights, strict=True):
