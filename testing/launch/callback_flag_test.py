@@ -80,22 +80,17 @@ class CommandTest(commands.CommandTest):
             self.assertIn(part, done.stderr)
         self.assertTrue((self.workdir / "checkpoints/learner/checkpoint-1.index").exists())
 
-    def test_stopped_run_is_evaluated_and_resumes(self):
-        flags = (
-            "--config=laser:catch", "--config.run.env_frames=1000000",
+    def test_stopped_run_is_evaluated(self):
+        _, errors_ = self.succeed(
+            "train", "--config=laser:catch", "--config.run.env_frames=1000000",
             "--config.run.evaluation_episodes=3", f"--workdir={self.workdir}",
             "--callbacks=testing.training.callbacks_test:Stopper(updates=5)",
         )  # fmt: skip
-        frames = []
-        for start in ("Starting a run", "Resuming"):
-            _, errors_ = self.succeed("train", *flags)
-            self.assertIn(start, errors_)
-            self.assertIn("Stopper", errors_)
-            summary = json.loads((self.workdir / "evaluation.json").read_text())
-            self.assertEqual(summary["episodes"], 3)
-            frames.append(summary["env_frames"])
-        self.assertBetween(frames[0], 5 * 40, frames[1] - 40)  # 40 frames an update
-        self.assertLess(frames[1], 1_000_000)
+        self.assertIn("Stopper", errors_)
+        summary = json.loads((self.workdir / "evaluation.json").read_text())
+        self.assertEqual(summary["episodes"], 3)
+        # Five updates of 40 frames, and prefetched ones.
+        self.assertBetween(summary["env_frames"], 200, 400)
 
     def test_cluster_is_rejected_and_nothing_written(self):
         self.assert_rejected(
