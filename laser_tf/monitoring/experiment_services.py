@@ -139,11 +139,12 @@ class Service:
         self._kind = _KINDS[name]
         try:
             self._package = importlib.import_module(name)
-        except ImportError as error:
+            # W&B's directory `wandb` of results can be imported, but is empty.
+            self.error: type[Exception] = getattr(self._package, self._kind.failure)
+        except (ImportError, AttributeError) as error:
             raise errors.MissingPackageError(
                 f"{user}: {error}. Run: pip install {self._kind.requirements}"
             ) from None
-        self.error: type[Exception] = getattr(self._package, self._kind.failure)
 
     @contextlib.contextmanager
     def open(self, workdir: pathlib.Path, project: str) -> Iterator[TrackedRun]:

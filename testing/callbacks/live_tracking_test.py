@@ -5,6 +5,7 @@ import math
 import pathlib
 import sys
 import tempfile
+import types
 from unittest import mock
 
 from absl.testing import absltest, parameterized
@@ -140,6 +141,10 @@ class LiveTrackingTest(parameterized.TestCase):
     def test_missing_package_is_named(self, kind, command):
         with messages.raises(errors.UserError, kind.__name__, command):
             self._start(kind, None)  # Python's mark of a module that cannot be imported.
+
+    def test_directory_named_like_a_package_is_not_used(self):
+        with messages.raises(errors.UserError, "pip install wandb==0.19.11"):
+            self._start(callbacks.WandbCallback, types.ModuleType("wandb"))
 
 
 if __name__ == "__main__":
